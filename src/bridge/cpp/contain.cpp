@@ -1,0 +1,28 @@
+#include "contain.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+#include <mutex>
+
+namespace gpulower {
+
+Frame *&currentFrame() {
+  static thread_local Frame *frame = nullptr;
+  return frame;
+}
+
+/// Outside of `contain` this returns, and LLVM goes on as it would have without us.
+static void handleFatalError(void *, const char *reason, bool) {
+  Frame *frame = currentFrame();
+  if (!frame)
+    return;
+  frame->text = copyText(reason ? reason : "unknown fatal error");
+  _longjmp(frame->buffer, 1);
+}
+
+void installFatalErrorHandler() {
+  static std::once_flag once;
+  std::call_once(once, [] { llvm::install_fatal_error_handler(handleFatalError); });
+}
+
+} // namespace gpulower

@@ -1,0 +1,412 @@
+// The steps of a device module's compilation that go through LLVM's C++ API, each contained.
+
+#include "contain.h"
+
+#include "mlir-c/Target/LLVMIR.h"
+#include "llvm-c/Core.h"
+#include "llvm-c/Target.h"
+#include "llvm-c/TargetMachine.h"
+#include "llvm/AsmParser/Parser.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/StandardInstrumentations.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+#include <mutex>
+
+using namespace llvm;
+using gpulower::contain;
+using gpulower::copyText;
+
+extern "C" {
+
+struct GpulowerBytes {
+  const char *data;
+  size_t length;
+};
+
+/// Called with (closure, bytes); the bytes are valid during the call.
+typedef void (*GpulowerSink)(void *closure, GpulowerBytes bytes);
+
+void gpulowerFreeText(char *text) { std::free(text); }
+
+void gpulowerInitializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmParser();
+    LLVMInitializeAMDGPUAsmPrinter();
+  });
+}
+
+} // extern "C"
+
+static StringRef toStringRef(GpulowerBytes bytes) {
+  return StringRef(bytes.data, bytes.length);
+}
+
+static GpulowerBytes toBytes(StringRef text) {
+  return GpulowerBytes{text.data(), text.size()};
+}
+
+static bool isKernel(const Function &function) {
+  return function.getCallingConv() == CallingConv::PTX_Kernel ||
+         function.getCallingConv() == CallingConv::AMDGPU_KERNEL;
+}
+
+extern "C" {
+
+/// Translates an operation of the LLVM dialect. MLIR's diagnostics say what was wrong.
+GpulowerOutcome gpulowerTranslate(MlirOperation operation,
+                                  LLVMContextRef context,
+                                  LLVMModuleRef *result) {
+  return contain([&]() -> std::string {
+    *result = mlirTranslateModuleToLLVMIR(operation, context);
+    return *result ? "" : "MLIR could not translate the module to LLVM IR";
+  });
+}
+
+/// Parses bitcode or textual LLVM IR.
+GpulowerOutcome gpulowerParseModule(LLVMContextRef context, GpulowerBytes bytes,
+                                    GpulowerBytes name, LLVMModuleRef *result) {
+  return contain([&]() -> std::string {
+    auto buffer = MemoryBuffer::getMemBufferCopy(toStringRef(bytes),
+                                                 toStringRef(name));
+    SMDiagnostic diagnostic;
+    std::unique_ptr<Module> module =
+        parseIR(buffer->getMemBufferRef(), diagnostic, *unwrap(context));
+    if (module && !verifyModule(*module)) {
+      *result = wrap(module.release());
+      return "";
+    }
+    std::string text;
+    raw_string_ostream stream(text);
+    if (module)
+      verifyModule(*module, &stream);
+    else
+      diagnostic.print(nullptr, stream, /*ShowColors=*/false);
+    return text.empty() ? "not LLVM IR" : text;
+  });
+}
+
+struct GpulowerMachineOptions {
+  GpulowerBytes triple;
+  GpulowerBytes chip;
+  GpulowerBytes features;
+  /// 0 to 3, as in -O0 to -O3.
+  int optimization;
+  /// 0 off, 1 where the IR allows it, 2 everywhere.
+  int contraction;
+};
+
+GpulowerOutcome
+gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
+                            LLVMTargetMachineRef *result) {
+  gpulowerInitializeTargets();
+  return contain([&]() -> std::string {
+    std::string error;
+    Triple triple(toStringRef(options->triple));
+    const Target *target = TargetRegistry::lookupTarget(triple, error);
+    if (!target)
+      return error;
+    TargetOptions targetOptions;
+    targetOptions.AllowFPOpFusion =
+        options->contraction == 2   ? FPOpFusion::Fast
+        : options->contraction == 1 ? FPOpFusion::Standard
+                                    : FPOpFusion::Strict;
+    targetOptions.MCOptions.AsmVerbose = false;
+    TargetMachine *machine = target->createTargetMachine(
+        triple, toStringRef(options->chip), toStringRef(options->features),
+        targetOptions, Reloc::PIC_, std::nullopt,
+        static_cast<CodeGenOptLevel>(options->optimization));
+    if (!machine)
+      return "LLVM was built without this target";
+    *result = reinterpret_cast<LLVMTargetMachineRef>(machine);
+    return "";
+  });
+}
+
+/// Gives the module the triple and the data layout of the machine.
+GpulowerOutcome gpulowerSetTarget(LLVMModuleRef module,
+                                  LLVMTargetMachineRef machineRef) {
+  return contain([&]() -> std::string {
+    auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
+    unwrap(module)->setTargetTriple(machine->getTargetTriple());
+    unwrap(module)->setDataLayout(machine->createDataLayout());
+    return "";
+  });
+}
+
+/// Links from a library (bitcode or textual IR) the definitions that `module` lacks. The bytes are only read lazily:
+/// they have to stay valid during the call alone.
+GpulowerOutcome gpulowerLinkLibrary(LLVMModuleRef moduleRef,
+                                    GpulowerBytes bytes, GpulowerBytes name) {
+  return contain([&]() -> std::string {
+    Module &module = *unwrap(moduleRef);
+    LLVMContext &context = module.getContext();
+    auto buffer = MemoryBuffer::getMemBuffer(
+        toStringRef(bytes), toStringRef(name), /*RequiresNullTerminator=*/false);
+    std::unique_ptr<Module> library;
+    if (isBitcode(reinterpret_cast<const unsigned char *>(bytes.data),
+                  reinterpret_cast<const unsigned char *>(bytes.data) +
+                      bytes.length)) {
+      Expected<std::unique_ptr<Module>> lazy =
+          getLazyBitcodeModule(buffer->getMemBufferRef(), context,
+                               /*ShouldLazyLoadMetadata=*/true);
+      if (!lazy)
+        return toString(lazy.takeError());
+      library = std::move(*lazy);
+    } else {
+      SMDiagnostic diagnostic;
+      auto copy = MemoryBuffer::getMemBufferCopy(toStringRef(bytes),
+                                                 toStringRef(name));
+      library = parseIR(copy->getMemBufferRef(), diagnostic, context);
+      if (!library) {
+        std::string text;
+        raw_string_ostream stream(text);
+        diagnostic.print(nullptr, stream, /*ShowColors=*/false);
+        return text;
+      }
+      if (verifyModule(*library))
+        return "the library's LLVM IR does not verify";
+    }
+    // Device libraries are written for a family of chips by older LLVMs: their spelling of the same layout differs.
+    library->setTargetTriple(module.getTargetTriple());
+    library->setDataLayout(module.getDataLayout());
+    for (StringRef metadata : {"opencl.ocl.version", "llvm.ident"})
+      if (NamedMDNode *node = library->getNamedMetadata(metadata))
+        library->eraseNamedMetadata(node);
+    if (Linker::linkModules(module, std::move(library),
+                            Linker::Flags::LinkOnlyNeeded))
+      return "LLVM's linker refused the library";
+    return "";
+  });
+}
+
+/// Reports every symbol that is used and not defined, with each kernel that reaches it (or a null kernel).
+void gpulowerUndefinedSymbols(LLVMModuleRef moduleRef, void *closure,
+                              void (*report)(void *closure,
+                                             GpulowerBytes symbol,
+                                             GpulowerBytes kernel)) {
+  Module &module = *unwrap(moduleRef);
+  auto reportSymbol = [&](const GlobalValue &symbol) {
+    SmallPtrSet<const Value *, 16> visited;
+    SmallVector<const Value *, 16> worklist{&symbol};
+    bool reached = false;
+    while (!worklist.empty()) {
+      const Value *value = worklist.pop_back_val();
+      if (!visited.insert(value).second)
+        continue;
+      if (const auto *function = dyn_cast<Function>(value))
+        if (isKernel(*function)) {
+          reached = true;
+          report(closure, toBytes(symbol.getName()),
+                 toBytes(function->getName()));
+          continue;
+        }
+      for (const User *user : value->users()) {
+        if (const auto *instruction = dyn_cast<Instruction>(user))
+          worklist.push_back(instruction->getFunction());
+        else
+          worklist.push_back(user);
+      }
+    }
+    if (!reached)
+      report(closure, toBytes(symbol.getName()), GpulowerBytes{nullptr, 0});
+  };
+  for (const Function &function : module)
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        !function.use_empty() && function.getName() != "__nvvm_reflect")
+      reportSymbol(function);
+  for (const GlobalVariable &variable : module.globals()) {
+    // Dynamic shared memory is an external array by design: NVPTX and AMDGPU size it at launch.
+    bool dynamicShared = variable.getAddressSpace() == 3;
+    if (variable.isDeclaration() && !variable.use_empty() && !dynamicShared)
+      reportSymbol(variable);
+  }
+}
+
+/// Makes everything internal that is neither a kernel nor named in `keep`, and removes what nothing needs.
+GpulowerOutcome gpulowerInternalize(LLVMModuleRef moduleRef,
+                                    const GpulowerBytes *keep,
+                                    size_t keepCount) {
+  return contain([&]() -> std::string {
+    Module &module = *unwrap(moduleRef);
+    StringSet<> kept;
+    for (size_t i = 0; i < keepCount; ++i)
+      kept.insert(toStringRef(keep[i]));
+    internalizeModule(module, [&](const GlobalValue &value) {
+      if (const auto *function = dyn_cast<Function>(&value))
+        if (isKernel(*function))
+          return true;
+      return kept.contains(value.getName());
+    });
+    ModuleAnalysisManager analyses;
+    PassBuilder().registerModuleAnalyses(analyses);
+    GlobalDCEPass().run(module, analyses);
+    return "";
+  });
+}
+
+/// Replaces `__nvvm_reflect(key)` for one key by a constant, everywhere.
+void gpulowerFoldReflect(LLVMModuleRef moduleRef, GpulowerBytes key,
+                         int32_t value) {
+  Module &module = *unwrap(moduleRef);
+  Function *reflect = module.getFunction("__nvvm_reflect");
+  if (!reflect)
+    return;
+  for (User *user : make_early_inc_range(reflect->users())) {
+    auto *call = dyn_cast<CallInst>(user);
+    if (!call || call->arg_size() != 1)
+      continue;
+    auto *variable = dyn_cast<GlobalVariable>(
+        call->getArgOperand(0)->stripPointerCasts());
+    if (!variable || !variable->hasInitializer())
+      continue;
+    auto *text = dyn_cast<ConstantDataArray>(variable->getInitializer());
+    if (!text || !text->isCString() ||
+        text->getAsCString() != toStringRef(key))
+      continue;
+    call->replaceAllUsesWith(ConstantInt::getSigned(call->getType(), value));
+    call->eraseFromParent();
+  }
+}
+
+struct GpulowerFloatingPoint {
+  /// Sets every fast-math flag.
+  bool fast;
+  /// Clears `contract` on every instruction.
+  bool neverContract;
+  /// Division of f32 need not be correctly rounded.
+  bool approximateDivision;
+  /// Square roots of f32 need not be correctly rounded.
+  bool approximateSquareRoot;
+};
+
+/// Applies floating-point permissions to every instruction of the module.
+void gpulowerSetFloatingPoint(LLVMModuleRef moduleRef,
+                              const GpulowerFloatingPoint *options) {
+  Module &module = *unwrap(moduleRef);
+  MDBuilder metadata(module.getContext());
+  auto isF32 = [](const Value &value) {
+    return value.getType()->getScalarType()->isFloatTy();
+  };
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      if (!isa<FPMathOperator>(instruction))
+        continue;
+      if (options->fast)
+        instruction.setFast(true);
+      if (options->neverContract)
+        instruction.setHasAllowContract(false);
+      bool division = instruction.getOpcode() == Instruction::FDiv;
+      auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction);
+      bool squareRoot =
+          intrinsic && intrinsic->getIntrinsicID() == Intrinsic::sqrt;
+      if (((division && options->approximateDivision) ||
+           (squareRoot && options->approximateSquareRoot)) &&
+          isF32(instruction)) {
+        // NVPTX reads the flag, AMDGPU the accuracy (clang's figures for -fno-hip-fp32-correctly-rounded-divide-sqrt).
+        instruction.setHasApproxFunc(true);
+        instruction.setMetadata(
+            LLVMContext::MD_fpmath,
+            metadata.createFPMath(division ? 2.5f : 3.0f));
+      }
+    }
+}
+
+/// Sets a string attribute on every function that has a body, or on kernels alone.
+void gpulowerSetAttribute(LLVMModuleRef moduleRef, GpulowerBytes key,
+                          GpulowerBytes value, bool kernelsOnly) {
+  for (Function &function : *unwrap(moduleRef))
+    if (!function.isDeclaration() && (!kernelsOnly || isKernel(function)))
+      function.addFnAttr(toStringRef(key), toStringRef(value));
+}
+
+void gpulowerStripDebugInfo(LLVMModuleRef moduleRef) {
+  StripDebugInfo(*unwrap(moduleRef));
+}
+
+/// Runs a textual LLVM pass pipeline.
+GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
+                                  LLVMTargetMachineRef machineRef,
+                                  GpulowerBytes pipeline) {
+  return contain([&]() -> std::string {
+    Module &module = *unwrap(moduleRef);
+    auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
+    PipelineTuningOptions tuning;
+    tuning.LoopUnrolling = true;
+    tuning.LoopInterleaving = true;
+    tuning.LoopVectorization = true;
+    tuning.SLPVectorization = true;
+    PassBuilder builder(machine, tuning);
+    LoopAnalysisManager loops;
+    FunctionAnalysisManager functions;
+    CGSCCAnalysisManager components;
+    ModuleAnalysisManager modules;
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+    ModulePassManager passes;
+    if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
+      return toString(std::move(error));
+    passes.run(module, modules);
+    std::string text;
+    raw_string_ostream stream(text);
+    if (verifyModule(module, &stream))
+      return "LLVM's passes produced invalid IR: " + text;
+    return "";
+  });
+}
+
+/// Emits assembly (`object` false) or an object file.
+GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
+                             LLVMTargetMachineRef machineRef, bool object,
+                             void *closure, GpulowerSink sink) {
+  // The buffer has to be released on the ordinary path only: a fatal error leaks it with everything else.
+  auto *buffer = new SmallString<0>();
+  GpulowerOutcome outcome = contain([&]() -> std::string {
+    auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
+    raw_svector_ostream stream(*buffer);
+    legacy::PassManager passes;
+    if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                     object ? CodeGenFileType::ObjectFile
+                                            : CodeGenFileType::AssemblyFile))
+      return "this target cannot emit the requested kind of file";
+    passes.run(*unwrap(moduleRef));
+    return "";
+  });
+  if (outcome.kind == GpulowerOk)
+    sink(closure, toBytes(*buffer));
+  if (outcome.kind != GpulowerFatal)
+    delete buffer;
+  return outcome;
+}
+
+} // extern "C"

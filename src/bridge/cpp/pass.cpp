@@ -1,0 +1,162 @@
+// MLIR passes whose behaviour is written in Rust.
+//
+// MLIR's C API can create an external pass but cannot register it by name, give it options, or show it in `--help`
+// (facts: llvm/llvm-project#157850). This class does: every option is a string that Rust parses, and every virtual
+// function forwards to a table of Rust functions.
+
+#include "mlir-c/IR.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace mlir;
+
+extern "C" {
+struct GpulowerString {
+  const char *data;
+  size_t length;
+};
+
+struct GpulowerPassOption {
+  GpulowerString name;
+  GpulowerString help;
+  GpulowerString initial;
+};
+
+/// Description and behaviour of one pass; lives as long as the process.
+struct GpulowerPassTable {
+  GpulowerString argument;
+  GpulowerString description;
+  const GpulowerPassOption *options;
+  size_t optionCount;
+  /// The pass as Rust knows it; handed to every function below.
+  const void *pass;
+  /// Checks option values (in the order of `options`). On failure calls `report(closure, message)` and returns false.
+  bool (*validate)(const void *pass, const GpulowerString *values,
+                   void (*report)(void *closure, GpulowerString message),
+                   void *closure);
+  /// Runs on one operation. Returns false after having emitted a diagnostic.
+  bool (*run)(const void *pass, const GpulowerString *values,
+              MlirOperation operation);
+  /// Whether operations of this name can be the anchor.
+  bool (*canScheduleOn)(const void *pass, GpulowerString operationName);
+};
+}
+
+namespace {
+
+StringRef toStringRef(GpulowerString string) {
+  return StringRef(string.data, string.length);
+}
+
+GpulowerString fromStringRef(StringRef string) {
+  return GpulowerString{string.data(), string.size()};
+}
+
+class RustPass final : public Pass {
+public:
+  RustPass(TypeID id, const GpulowerPassTable &table)
+      : Pass(id), id(id), table(table) {
+    for (size_t i = 0; i < table.optionCount; ++i) {
+      const GpulowerPassOption &option = table.options[i];
+      options.push_back(std::make_unique<Option<std::string>>(
+          *this, toStringRef(option.name),
+          llvm::cl::desc(toStringRef(option.help)),
+          llvm::cl::init(toStringRef(option.initial).str())));
+    }
+  }
+
+  StringRef getName() const override { return toStringRef(table.argument); }
+  StringRef getArgument() const override {
+    return toStringRef(table.argument);
+  }
+  StringRef getDescription() const override {
+    return toStringRef(table.description);
+  }
+
+  /// Pipelines run inside these passes, on clones, where dialects can no longer be loaded: load what any of them
+  /// may create beforehand.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<affine::AffineDialect, amdgpu::AMDGPUDialect,
+                    arith::ArithDialect, cf::ControlFlowDialect,
+                    complex::ComplexDialect, DLTIDialect, func::FuncDialect,
+                    gpu::GPUDialect, index::IndexDialect, LLVM::LLVMDialect,
+                    math::MathDialect, memref::MemRefDialect,
+                    nvgpu::NVGPUDialect, NVVM::NVVMDialect,
+                    ROCDL::ROCDLDialect, scf::SCFDialect, ub::UBDialect,
+                    vector::VectorDialect>();
+  }
+
+  LogicalResult initializeOptions(
+      StringRef text,
+      function_ref<LogicalResult(const Twine &)> errorHandler) override {
+    if (failed(Pass::initializeOptions(text, errorHandler)))
+      return failure();
+    auto report = [](void *closure, GpulowerString message) {
+      (void)(*static_cast<function_ref<LogicalResult(const Twine &)> *>(
+          closure))(toStringRef(message));
+    };
+    SmallVector<GpulowerString> values = optionValues();
+    return success(table.validate(table.pass, values.data(), report,
+                                  &errorHandler));
+  }
+
+  void runOnOperation() override {
+    SmallVector<GpulowerString> values = optionValues();
+    if (!table.run(table.pass, values.data(), wrap(getOperation())))
+      signalPassFailure();
+  }
+
+  std::unique_ptr<Pass> clonePass() const override {
+    return std::make_unique<RustPass>(id, table);
+  }
+
+  bool canScheduleOn(RegisteredOperationName name) const override {
+    return table.canScheduleOn(table.pass, fromStringRef(name.getStringRef()));
+  }
+
+private:
+  SmallVector<GpulowerString> optionValues() const {
+    SmallVector<GpulowerString> values;
+    for (const auto &option : options)
+      values.push_back(fromStringRef(option->getValue()));
+    return values;
+  }
+
+  TypeID id;
+  const GpulowerPassTable &table;
+  std::vector<std::unique_ptr<Option<std::string>>> options;
+};
+
+} // namespace
+
+/// Registers a pass under its argument. `table` has to outlive the process.
+extern "C" void gpulowerRegisterPass(const GpulowerPassTable *table) {
+  static TypeIDAllocator allocator;
+  TypeID id = allocator.allocate();
+  registerPass([id, table] { return std::make_unique<RustPass>(id, *table); });
+}

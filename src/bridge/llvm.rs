@@ -1,0 +1,458 @@
+//! LLVM modules of device code, and the steps of their compilation.
+//!
+//! Every step that may end in one of LLVM's fatal errors runs contained (`cpp/contain.h`). After a fatal error the
+//! context is *abandoned*: neither it nor its modules are used or freed again.
+
+use std::{
+    cell::{Cell, RefCell},
+    ffi::{c_int, c_void},
+    mem::ManuallyDrop,
+    ptr::null_mut,
+};
+
+use inkwell::{context::Context, module::Module};
+use llvm_sys::{
+    LLVMDiagnosticSeverity,
+    core::{
+        LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
+    },
+    prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
+    target_machine::{LLVMDisposeTargetMachine, LLVMTargetMachineRef},
+};
+use melior::ir::operation::OperationLike;
+use mlir_sys::MlirOperation;
+
+use super::contain::{Bytes, LlvmError, Outcome};
+
+#[repr(C)]
+struct MachineOptions {
+    triple: Bytes,
+    chip: Bytes,
+    features: Bytes,
+    optimization: c_int,
+    contraction: c_int,
+}
+
+#[repr(C)]
+struct FloatingPointFlags {
+    fast: bool,
+    never_contract: bool,
+    approximate_division: bool,
+    approximate_square_root: bool,
+}
+
+unsafe extern "C" {
+    fn gpulowerTranslate(operation: MlirOperation, context: LLVMContextRef, result: *mut LLVMModuleRef) -> Outcome;
+    fn gpulowerParseModule(
+        context: LLVMContextRef,
+        bytes: Bytes,
+        name: Bytes,
+        result: *mut LLVMModuleRef,
+    ) -> Outcome;
+    fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
+    fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
+    fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
+    fn gpulowerUndefinedSymbols(
+        module: LLVMModuleRef,
+        closure: *mut c_void,
+        report: extern "C" fn(*mut c_void, Bytes, Bytes),
+    );
+    fn gpulowerInternalize(module: LLVMModuleRef, keep: *const Bytes, count: usize) -> Outcome;
+    fn gpulowerFoldReflect(module: LLVMModuleRef, key: Bytes, value: i32);
+    fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
+    fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
+    fn gpulowerStripDebugInfo(module: LLVMModuleRef);
+    fn gpulowerRunPasses(module: LLVMModuleRef, machine: LLVMTargetMachineRef, pipeline: Bytes) -> Outcome;
+    fn gpulowerEmit(
+        module: LLVMModuleRef,
+        machine: LLVMTargetMachineRef,
+        object: bool,
+        closure: *mut c_void,
+        sink: extern "C" fn(*mut c_void, Bytes),
+    ) -> Outcome;
+}
+
+/// One diagnostic that LLVM reported through its context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LlvmDiagnostic {
+    /// Whether it is an error (otherwise a warning or remark).
+    pub is_error: bool,
+    /// LLVM's words.
+    pub message: String,
+}
+
+/// An `LLVMContext` for one device module, owned by one thread at a time.
+#[derive(Debug)]
+pub struct DeviceContext {
+    context: ManuallyDrop<Context>,
+    abandoned: Cell<bool>,
+    /// Boxed: LLVM keeps its address.
+    diagnostics: Box<RefCell<Vec<LlvmDiagnostic>>>,
+}
+
+extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_void) {
+    // SAFETY: LLVM calls with the info it is reporting and the closure given to `LLVMContextSetDiagnosticHandler`,
+    // which lives as long as the context.
+    unsafe {
+        let severity = LLVMGetDiagInfoSeverity(info);
+        let is_error = severity == LLVMDiagnosticSeverity::LLVMDSError;
+        let is_warning = severity == LLVMDiagnosticSeverity::LLVMDSWarning;
+        if !is_error && !is_warning {
+            return;
+        }
+        let text = LLVMGetDiagInfoDescription(info);
+        let message = std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned();
+        LLVMDisposeMessage(text);
+        let diagnostics = &*closure.cast::<RefCell<Vec<LlvmDiagnostic>>>();
+        if let Ok(mut diagnostics) = diagnostics.try_borrow_mut() {
+            diagnostics.push(LlvmDiagnostic { is_error, message });
+        }
+    }
+}
+
+impl DeviceContext {
+    /// Makes a context whose diagnostics are kept; LLVM's own handler would print them and exit on an error.
+    pub fn new() -> Self {
+        let this = Self {
+            context: ManuallyDrop::new(Context::create()),
+            abandoned: Cell::new(false),
+            diagnostics: Box::default(),
+        };
+        // SAFETY: the context is alive; the handler's closure is a box that is dropped after it.
+        unsafe {
+            LLVMContextSetDiagnosticHandler(
+                this.context.raw(),
+                Some(collect_diagnostic),
+                (&raw const *this.diagnostics).cast_mut().cast(),
+            );
+        }
+        this
+    }
+
+    /// Takes the diagnostics that LLVM has reported since the last call.
+    pub fn take_diagnostics(&self) -> Vec<LlvmDiagnostic> {
+        self.diagnostics.take()
+    }
+
+    /// Translates an operation of the LLVM dialect (with NVVM, ROCDL) to LLVM IR. This mutates the operation, so one
+    /// operation must not be translated by two threads at once.
+    pub fn translate<'c: 'a, 'a>(&self, operation: &mut impl OperationLike<'c, 'a>) -> Result<DeviceModule<'_>, LlvmError> {
+        let mut raw = null_mut();
+        // SAFETY: operation and context are alive, and the operation is borrowed exclusively.
+        let outcome = unsafe { gpulowerTranslate(operation.to_raw(), self.context.raw(), &mut raw) };
+        self.finish(outcome)?;
+        // SAFETY: success means a module of this context, owned by the caller.
+        Ok(unsafe { DeviceModule::from_raw(raw, self) })
+    }
+
+    /// Parses bitcode or textual LLVM IR and verifies it.
+    pub fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
+        let mut raw = null_mut();
+        // SAFETY: the bytes are copied before the call returns.
+        let outcome = unsafe {
+            gpulowerParseModule(
+                self.context.raw(),
+                Bytes::new(bytes),
+                Bytes::new(name.as_bytes()),
+                &mut raw,
+            )
+        };
+        self.finish(outcome)?;
+        // SAFETY: success means a module of this context, owned by the caller.
+        Ok(unsafe { DeviceModule::from_raw(raw, self) })
+    }
+
+    /// Turns an outcome into a result: a fatal error abandons the context, and errors that LLVM had reported to the
+    /// context's handler become part of the text.
+    fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
+        let mut result = outcome.into_result();
+        if matches!(result, Err(LlvmError::Fatal(_))) {
+            self.abandoned.set(true);
+        }
+        let errors: Vec<String> = {
+            let mut diagnostics = self.diagnostics.borrow_mut();
+            diagnostics
+                .extract_if(.., |diagnostic| diagnostic.is_error)
+                .map(|diagnostic| diagnostic.message)
+                .collect()
+        };
+        if !errors.is_empty() {
+            let reported = errors.join("; ");
+            result = match result {
+                Ok(()) => Err(LlvmError::Refused(reported)),
+                Err(LlvmError::Refused(text)) => Err(LlvmError::Refused(format!("{text}: {reported}"))),
+                Err(LlvmError::Fatal(text)) => Err(LlvmError::Fatal(format!("{text}: {reported}"))),
+            };
+        }
+        result
+    }
+}
+
+impl Default for DeviceContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for DeviceContext {
+    fn drop(&mut self) {
+        if self.abandoned.get() {
+            // LLVM may still point to the diagnostics' box from within the leaked context.
+            std::mem::forget(std::mem::take(&mut self.diagnostics));
+        } else {
+            // SAFETY: dropped once, here; modules borrow `self` and are gone.
+            unsafe { ManuallyDrop::drop(&mut self.context) }
+        }
+    }
+}
+
+/// A device module as LLVM IR.
+#[derive(Debug)]
+pub struct DeviceModule<'c> {
+    module: ManuallyDrop<Module<'c>>,
+    context: &'c DeviceContext,
+}
+
+impl Drop for DeviceModule<'_> {
+    fn drop(&mut self) {
+        if !self.context.abandoned.get() {
+            // SAFETY: dropped once, here, while the context is alive.
+            unsafe { ManuallyDrop::drop(&mut self.module) }
+        }
+    }
+}
+
+/// A symbol that is used and not defined.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UndefinedSymbol {
+    /// The symbol as LLVM IR names it.
+    pub name: String,
+    /// The kernels that reach it, in the order of the module; empty when only unreachable code uses it.
+    pub kernels: Vec<String>,
+}
+
+impl<'c> DeviceModule<'c> {
+    /// # Safety
+    ///
+    /// `raw` is a module in `context` that nobody else owns.
+    unsafe fn from_raw(raw: LLVMModuleRef, context: &'c DeviceContext) -> Self {
+        Self {
+            // SAFETY: forwarded to the caller.
+            module: ManuallyDrop::new(unsafe { Module::new(raw) }),
+            context,
+        }
+    }
+
+    /// The module, for inspection and changes through inkwell.
+    pub fn inkwell(&self) -> &Module<'c> {
+        &self.module
+    }
+
+    /// The module as textual LLVM IR.
+    pub fn to_text(&self) -> String {
+        self.module.print_to_string().to_string()
+    }
+
+    /// The module as bitcode.
+    pub fn to_bitcode(&self) -> Vec<u8> {
+        self.module.write_bitcode_to_memory().as_slice().to_vec()
+    }
+
+    /// Gives the module the triple and data layout of `machine`.
+    pub fn set_target(&self, machine: &TargetMachine) -> Result<(), LlvmError> {
+        // SAFETY: module and machine are alive.
+        self.context
+            .finish(unsafe { gpulowerSetTarget(self.module.as_mut_ptr(), machine.raw) })
+    }
+
+    /// Links what the module lacks from a library, bitcode or textual IR; definitions it does not need stay behind.
+    pub fn link_library(&self, bytes: &[u8], name: &str) -> Result<(), LlvmError> {
+        // SAFETY: the library is read within the call; what was linked has been materialised.
+        self.context.finish(unsafe {
+            gpulowerLinkLibrary(
+                self.module.as_mut_ptr(),
+                Bytes::new(bytes),
+                Bytes::new(name.as_bytes()),
+            )
+        })
+    }
+
+    /// Symbols that are used and not defined (intrinsics, `__nvvm_reflect` and dynamic shared memory apart).
+    pub fn undefined_symbols(&self) -> Vec<UndefinedSymbol> {
+        extern "C" fn report(closure: *mut c_void, symbol: Bytes, kernel: Bytes) {
+            // SAFETY: the closure is the vector below, the strings live during the call.
+            let (symbols, symbol, kernel) = unsafe {
+                (
+                    &mut *closure.cast::<Vec<UndefinedSymbol>>(),
+                    symbol.to_text(),
+                    (!kernel.data.is_null()).then(|| kernel.to_text()),
+                )
+            };
+            match symbols.last_mut() {
+                Some(last) if last.name == symbol => last.kernels.extend(kernel),
+                _ => symbols.push(UndefinedSymbol {
+                    name: symbol,
+                    kernels: kernel.into_iter().collect(),
+                }),
+            }
+        }
+        let mut symbols: Vec<UndefinedSymbol> = Vec::new();
+        // SAFETY: `report` matches the closure it is given.
+        unsafe {
+            gpulowerUndefinedSymbols(self.module.as_mut_ptr(), (&raw mut symbols).cast(), report);
+        }
+        symbols
+    }
+
+    /// Makes everything internal that is neither a kernel nor in `keep`, and removes what is not needed.
+    pub fn internalize(&self, keep: &[String]) -> Result<(), LlvmError> {
+        let keep: Vec<Bytes> = keep.iter().map(|name| Bytes::new(name.as_bytes())).collect();
+        // SAFETY: the names are alive during the call.
+        self.context
+            .finish(unsafe { gpulowerInternalize(self.module.as_mut_ptr(), keep.as_ptr(), keep.len()) })
+    }
+
+    /// Replaces calls of `__nvvm_reflect(key)` by a constant.
+    pub fn fold_reflect(&self, key: &str, value: i32) {
+        // SAFETY: the module is alive.
+        unsafe { gpulowerFoldReflect(self.module.as_mut_ptr(), Bytes::new(key.as_bytes()), value) }
+    }
+
+    /// Applies floating-point permissions to the instructions of every function.
+    pub fn set_floating_point(&self, permissions: FloatingPoint) {
+        let flags = FloatingPointFlags {
+            fast: permissions.fast,
+            never_contract: permissions.never_contract,
+            approximate_division: permissions.approximate_division,
+            approximate_square_root: permissions.approximate_square_root,
+        };
+        // SAFETY: the module is alive.
+        unsafe { gpulowerSetFloatingPoint(self.module.as_mut_ptr(), &flags) }
+    }
+
+    /// Sets a string attribute on every function with a body, or on kernels alone.
+    pub fn set_attribute(&self, key: &str, value: &str, kernels_only: bool) {
+        // SAFETY: the module is alive.
+        unsafe {
+            gpulowerSetAttribute(
+                self.module.as_mut_ptr(),
+                Bytes::new(key.as_bytes()),
+                Bytes::new(value.as_bytes()),
+                kernels_only,
+            );
+        }
+    }
+
+    /// Removes debug info.
+    pub fn strip_debug_info(&self) {
+        // SAFETY: the module is alive.
+        unsafe { gpulowerStripDebugInfo(self.module.as_mut_ptr()) }
+    }
+
+    /// Runs a textual LLVM pass pipeline such as `default<O3>`, and verifies the result.
+    pub fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
+        // SAFETY: module and machine are alive.
+        self.context.finish(unsafe {
+            gpulowerRunPasses(
+                self.module.as_mut_ptr(),
+                machine.raw,
+                Bytes::new(pipeline.as_bytes()),
+            )
+        })
+    }
+
+    /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
+    pub fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
+        extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
+            // SAFETY: the closure is the vector below; the bytes live during the call.
+            unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
+        }
+        let mut output: Vec<u8> = Vec::new();
+        // SAFETY: `sink` matches the closure it is given.
+        self.context.finish(unsafe {
+            gpulowerEmit(
+                self.module.as_mut_ptr(),
+                machine.raw,
+                kind == EmitKind::Object,
+                (&raw mut output).cast(),
+                sink,
+            )
+        })?;
+        Ok(output)
+    }
+}
+
+/// Permissions for floating-point instructions; all false means what the IR says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FloatingPoint {
+    /// Sets every fast-math flag.
+    pub fast: bool,
+    /// Clears `contract` everywhere.
+    pub never_contract: bool,
+    /// f32 division need not be correctly rounded.
+    pub approximate_division: bool,
+    /// f32 square roots need not be correctly rounded.
+    pub approximate_square_root: bool,
+}
+
+/// What [`DeviceModule::emit`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmitKind {
+    /// Assembly text: PTX, or AMDGPU assembly.
+    Assembly,
+    /// A relocatable object (AMDGPU).
+    Object,
+}
+
+/// When a multiplication and an addition may become one fused operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contraction {
+    /// Never.
+    Off,
+    /// Where the IR allows it.
+    On,
+    /// Everywhere.
+    Fast,
+}
+
+/// LLVM's code generator for one chip.
+#[derive(Debug)]
+pub struct TargetMachine {
+    raw: LLVMTargetMachineRef,
+}
+
+impl TargetMachine {
+    /// Makes a machine. Chip and features have to be valid: LLVM would print a warning and go on.
+    ///
+    /// `optimization` is 0 to 3.
+    pub fn new(
+        triple: &str,
+        chip: &str,
+        features: &str,
+        optimization: u8,
+        contraction: Contraction,
+    ) -> Result<Self, LlvmError> {
+        let options = MachineOptions {
+            triple: Bytes::new(triple.as_bytes()),
+            chip: Bytes::new(chip.as_bytes()),
+            features: Bytes::new(features.as_bytes()),
+            optimization: c_int::from(optimization.min(3)),
+            contraction: match contraction {
+                Contraction::Off => 0,
+                Contraction::On => 1,
+                Contraction::Fast => 2,
+            },
+        };
+        let mut raw = null_mut();
+        // SAFETY: the strings are alive during the call.
+        unsafe { gpulowerCreateTargetMachine(&options, &mut raw) }.into_result()?;
+        Ok(Self { raw })
+    }
+}
+
+impl Drop for TargetMachine {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, disposed of once.
+        unsafe { LLVMDisposeTargetMachine(self.raw) }
+    }
+}

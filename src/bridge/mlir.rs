@@ -1,0 +1,333 @@
+//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, modules that change threads.
+
+use std::{cell::RefCell, rc::Rc, thread};
+
+use melior::{
+    Context, ContextRef,
+    diagnostic::DiagnosticSeverity,
+    ir::{
+        Attribute, AttributeLike, Location, Module,
+        operation::{OperationLike, OperationRef},
+    },
+};
+use mlir_sys::{
+    MlirAttribute, MlirContext, MlirLocation, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
+};
+
+use super::contain::Bytes;
+
+#[repr(C)]
+struct RawTargetAttribute {
+    vendor: std::ffi::c_int,
+    optimization: std::ffi::c_int,
+    triple: Bytes,
+    chip: Bytes,
+    features: Bytes,
+    abi: Bytes,
+    flags: MlirAttribute,
+    link: MlirAttribute,
+}
+
+unsafe extern "C" {
+    fn gpulowerReadTarget(attribute: MlirAttribute) -> RawTargetAttribute;
+    fn gpulowerReadBlob(attribute: MlirAttribute) -> Bytes;
+    fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
+    fn gpulowerIsThreaded(context: MlirContext) -> bool;
+}
+
+/// Which dialect a target attribute belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetDialect {
+    /// `#nvvm.target`
+    Nvvm,
+    /// `#rocdl.target`
+    Rocdl,
+}
+
+/// The parameters of a `#nvvm.target` or `#rocdl.target` attribute, defaults filled in as MLIR does.
+#[derive(Clone, Debug)]
+pub struct TargetAttribute<'c> {
+    /// Whose attribute it is.
+    pub dialect: TargetDialect,
+    /// `O`, 0 to 3.
+    pub optimization: i32,
+    /// `triple`
+    pub triple: String,
+    /// `chip`
+    pub chip: String,
+    /// `features`
+    pub features: String,
+    /// `abi` (ROCDL only): the code object version times 100.
+    pub abi: Option<String>,
+    /// `flags`, a dictionary.
+    pub flags: Option<Attribute<'c>>,
+    /// `link`, an array.
+    pub link: Option<Attribute<'c>>,
+}
+
+impl<'c> TargetAttribute<'c> {
+    /// Reads an attribute; `None` when it is neither of the two.
+    pub fn read(attribute: Attribute<'c>) -> Option<Self> {
+        // SAFETY: the attribute is alive; the strings belong to it and are copied at once; null attributes are handled.
+        unsafe {
+            let raw = gpulowerReadTarget(attribute.to_raw());
+            let dialect = match raw.vendor {
+                1 => TargetDialect::Nvvm,
+                2 => TargetDialect::Rocdl,
+                _ => return None,
+            };
+            Some(Self {
+                dialect,
+                optimization: raw.optimization,
+                triple: raw.triple.to_text(),
+                chip: raw.chip.to_text(),
+                features: raw.features.to_text(),
+                abi: (dialect == TargetDialect::Rocdl).then(|| raw.abi.to_text()),
+                flags: Attribute::from_option_raw(raw.flags),
+                link: Attribute::from_option_raw(raw.link),
+            })
+        }
+    }
+}
+
+/// The bytes of a library that is given in memory (a `dense_resource` attribute).
+pub fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
+    // SAFETY: the attribute is alive, and its bytes are copied at once.
+    unsafe {
+        let bytes = gpulowerReadBlob(attribute.to_raw());
+        (!bytes.data.is_null()).then(|| bytes.as_slice().to_vec())
+    }
+}
+
+/// Whether operations of this context may be worked on by several threads at once.
+pub fn is_threaded(context: &Context) -> bool {
+    // SAFETY: the context is alive.
+    unsafe { gpulowerIsThreaded(context.to_raw()) }
+}
+
+/// A context as a plain reference.
+pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
+    // SAFETY: a `ContextRef<'c>` refers to a context that is alive for `'c`.
+    unsafe { context.to_ref() }
+}
+
+/// The name of the attribute that holds a symbol's name.
+pub fn symbol_attribute_name() -> &'static str {
+    // SAFETY: a static string of MLIR.
+    unsafe {
+        let name = mlirSymbolTableGetSymbolAttributeName();
+        std::str::from_utf8(std::slice::from_raw_parts(name.data.cast(), name.length)).unwrap_or("sym_name")
+    }
+}
+
+/// How bad a diagnostic is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Severity {
+    /// The operation failed.
+    Error = 0,
+    /// Something deserves attention.
+    Warning = 1,
+    /// Something is worth knowing.
+    Remark = 2,
+}
+
+/// Emits a diagnostic at a location through MLIR's handlers.
+pub fn emit(location: Location<'_>, severity: Severity, message: &str) {
+    // SAFETY: location and text are alive during the call.
+    unsafe { gpulowerEmitDiagnostic(location.to_raw(), severity as i32, Bytes::new(message.as_bytes())) }
+}
+
+/// An MLIR diagnostic as a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MlirDiagnostic {
+    /// Whether it is an error; otherwise a warning (remarks are dropped).
+    pub is_error: bool,
+    /// The location in MLIR's syntax without `loc(...)`, such as `"kernel.mlir":3:5`.
+    pub location: String,
+    /// The message.
+    pub message: String,
+    /// Attached notes: location and message.
+    pub notes: Vec<(String, String)>,
+}
+
+/// Runs `work` and keeps the diagnostics that this thread emits meanwhile, instead of handing them to other handlers.
+pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R, Vec<MlirDiagnostic>) {
+    let collected: Rc<RefCell<Vec<MlirDiagnostic>>> = Rc::default();
+    let sink = Rc::clone(&collected);
+    let owner = thread::current().id();
+    let id = context.attach_diagnostic_handler(move |diagnostic| {
+        // Another thread's diagnostic is another handler's business. `sink` is touched by its own thread alone.
+        if thread::current().id() != owner {
+            return false;
+        }
+        let is_error = match diagnostic.severity() {
+            DiagnosticSeverity::Error => true,
+            DiagnosticSeverity::Warning => false,
+            _ => return true,
+        };
+        let notes = (0..diagnostic.note_count())
+            .filter_map(|index| diagnostic.note(index).ok())
+            .map(|note| (location_text(note.location()), note.to_string()))
+            .collect();
+        if let Ok(mut sink) = sink.try_borrow_mut() {
+            sink.push(MlirDiagnostic {
+                is_error,
+                location: location_text(diagnostic.location()),
+                message: diagnostic.to_string(),
+                notes,
+            });
+        }
+        true
+    });
+    let result = work();
+    context.detach_diagnostic_handler(id);
+    let diagnostics = collected.take();
+    (result, diagnostics)
+}
+
+/// A location in MLIR's syntax without `loc(...)`.
+pub fn location_text(location: Location<'_>) -> String {
+    let text = location.to_attribute().to_string();
+    text.strip_prefix("loc(")
+        .and_then(|text| text.strip_suffix(')'))
+        .map_or_else(|| text.clone(), str::to_owned)
+}
+
+/// The location that [`location_text`] described, or the unknown location.
+pub fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
+    let (attribute, _) = capture_diagnostics(context, || Attribute::parse(context, &format!("loc({text})")));
+    match attribute {
+        // SAFETY: a location attribute that is alive.
+        Some(attribute) if unsafe { mlir_sys::mlirAttributeIsALocation(attribute.to_raw()) } => {
+            Location::from_attribute(attribute)
+        }
+        _ => Location::unknown(context),
+    }
+}
+
+/// Kinds of `#gpu.object` (`CompilationTarget` in `mlir/Dialect/GPU/IR/CompilationAttrs.td`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ObjectFormat {
+    /// `offload`: LLVM bitcode.
+    Offload = 1,
+    /// `assembly`: PTX or AMDGPU assembly.
+    Assembly = 2,
+    /// `bin`: a cubin or hsaco.
+    Binary = 3,
+    /// `fatbin`, the default.
+    Fatbin = 4,
+}
+
+/// Makes a `#gpu.object`. `properties` is a dictionary, `kernels` a `#gpu.kernel_table`.
+pub fn gpu_object<'c>(
+    context: &'c Context,
+    target: Attribute<'c>,
+    format: ObjectFormat,
+    bytes: &[u8],
+    properties: Option<Attribute<'c>>,
+    kernels: Option<Attribute<'c>>,
+) -> Attribute<'c> {
+    let null = MlirAttribute {
+        ptr: std::ptr::null_mut(),
+    };
+    // SAFETY: attributes are alive and of the documented kinds; the bytes are copied; null stands for an absent one.
+    unsafe {
+        Attribute::from_raw(mlirGPUObjectAttrGetWithKernels(
+            context.to_raw(),
+            target.to_raw(),
+            format as u32,
+            mlir_sys::MlirStringRef {
+                data: bytes.as_ptr().cast(),
+                length: bytes.len(),
+            },
+            properties.map_or(null, |attribute| attribute.to_raw()),
+            kernels.map_or(null, |attribute| attribute.to_raw()),
+        ))
+    }
+}
+
+/// A module that may be handed to another thread.
+///
+/// MLIR allows that: a context with threading enabled serves operations on any thread, and this value's operation is
+/// owned, so only one thread has it at a time.
+#[derive(Debug)]
+pub struct OwnedModule<'c>(Module<'c>);
+
+// SAFETY: see the type's description; `new` checks that the context is threaded, or the caller keeps to one thread.
+unsafe impl Send for OwnedModule<'_> {}
+
+impl<'c> OwnedModule<'c> {
+    /// Clones one operation into a new module. Nothing outside of the clone refers to it.
+    pub fn clone_of(operation: OperationRef<'c, '_>) -> Self {
+        use melior::ir::BlockLike;
+        let module = Module::new(operation.location());
+        // SAFETY: `to_ref` yields a view of an operation that is alive; cloning makes an owned copy.
+        let clone = unsafe { operation.to_ref() }.clone();
+        module.body().append_operation(clone);
+        Self(module)
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Module<'c> {
+        &self.0
+    }
+
+    /// The module, to be changed.
+    pub fn module_mut(&mut self) -> &mut Module<'c> {
+        &mut self.0
+    }
+}
+
+/// Replaces an operation by another with the same results, in place.
+pub fn replace_with<'c>(old: OperationRef<'c, '_>, new: melior::ir::operation::Operation<'c>) {
+    use melior::ir::BlockLike;
+    let Some(block) = old.block() else { return };
+    let new = block.insert_operation_before(old, new);
+    // SAFETY: both are alive and in one block; the old one has no uses left when it is destroyed, and no reference to it
+    // is kept by the callers, which hold it by value.
+    unsafe {
+        for index in 0..mlir_sys::mlirOperationGetNumResults(old.to_raw()) {
+            mlir_sys::mlirValueReplaceAllUsesOfWith(
+                mlir_sys::mlirOperationGetResult(old.to_raw(), index),
+                mlir_sys::mlirOperationGetResult(new.to_raw(), index),
+            );
+        }
+        mlir_sys::mlirOperationDestroy(old.to_raw());
+    }
+}
+
+/// Moves an operation to the front of a block, whichever module it was in.
+pub fn move_to_front<'c>(operation: OperationRef<'c, '_>, block: melior::ir::BlockRef<'c, '_>) {
+    // SAFETY: the operation is alive; detached, it is owned by the block it is inserted in.
+    unsafe {
+        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
+        mlir_sys::mlirBlockInsertOwnedOperation(block.to_raw(), 0, operation.to_raw());
+    }
+}
+
+/// All operations of a module, in order, outermost first.
+pub fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
+    operations_below(module.as_operation())
+}
+
+/// An operation and all operations inside it, in order, outermost first.
+pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    let mut raw = Vec::new();
+    let _ = root.walk(melior::ir::operation::WalkOrder::PreOrder, |operation| {
+        raw.push(operation.to_raw());
+        melior::ir::operation::WalkResult::Advance
+    });
+    raw.into_iter()
+        // SAFETY: operations inside of one that is borrowed for 'a.
+        .map(|raw| unsafe { OperationRef::from_raw(raw) })
+        .collect()
+}
+
+/// Sets an attribute of an operation inside a module that the caller may change.
+pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
+    // SAFETY: the operation is alive; melior asks for an exclusive reference, which the caller's module stands for.
+    let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
+    melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
+}

@@ -1,0 +1,455 @@
+//! NVIDIA's device code linker, nvJitLink, loaded at run time.
+//!
+//! Declarations follow `nvJitLink.h` of CUDA 13.0. Releases from 12.4 export plain names (beside one
+//! versioned name per minor release), 12.0 only `__nvJitLink<Function>_12_0`.
+
+use std::borrow::Cow;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::os::unix::Library;
+
+use super::vendor_library;
+
+/// `nvJitLinkHandle`.
+type Handle = *mut c_void;
+type OnHandle = unsafe extern "C" fn(Handle) -> c_int;
+type OnHandlePointer = unsafe extern "C" fn(*mut Handle) -> c_int;
+type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
+type GetText = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+
+/// `NVJITLINK_SUCCESS`.
+const SUCCESS: c_int = 0;
+
+/// Kind of an input, with the values of `nvJitLinkInputType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputKind {
+    /// A relocatable cubin.
+    Cubin = 1,
+    /// PTX text.
+    Ptx = 2,
+    /// NVVM LTO-IR.
+    LtoIr = 3,
+    /// A fat binary.
+    Fatbin = 4,
+    /// A host object that embeds device code.
+    Object = 5,
+    /// A host archive of such objects.
+    Library = 6,
+}
+
+/// One input of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// What the bytes are.
+    pub kind: InputKind,
+    /// The content. PTX needs no NUL at its end: it is added when absent.
+    pub bytes: &'a [u8],
+    /// The name that error messages use.
+    pub name: &'a str,
+}
+
+/// What a link gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// The linked cubin, an ELF file.
+    pub cubin: Vec<u8>,
+    /// The information log (resource usage with `-verbose`, warnings); often empty.
+    pub info_log: String,
+}
+
+/// Why nvJitLink could not be loaded, or did not link.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NvJitLinkError {
+    /// The dynamic loader refused the library.
+    #[error("{} could not be loaded: {reason}", .path.display())]
+    Load {
+        /// The library.
+        path: PathBuf,
+        /// The loader's message.
+        reason: String,
+    },
+    /// The library lacks a function of the interface.
+    #[error("{} has no function nvJitLink{function}: not nvJitLink, or a release before 12.0", .path.display())]
+    MissingSymbol {
+        /// The library.
+        path: PathBuf,
+        /// The function without its prefix.
+        function: &'static str,
+    },
+    /// A name or an option contains a NUL byte, which the interface cannot pass.
+    #[error("{what:?} contains a NUL byte")]
+    Nul {
+        /// The text.
+        what: String,
+    },
+    /// More options than the interface can count.
+    #[error("{0} options are too many for nvJitLink")]
+    TooManyOptions(usize),
+    /// A cubin that is already linked. nvJitLink accepts it and silently leaves its kernels out
+    /// (observed with 13.0.88).
+    #[error(
+        "input {name:?} is an executable cubin (ELF type {elf_type}), and nvJitLink would silently drop its \
+         kernels: compile it as relocatable device code (`ptxas -c`, `nvcc -rdc=true`)"
+    )]
+    NotRelocatable {
+        /// Name of the input.
+        name: String,
+        /// `e_type` of its ELF header; a relocatable file has 1.
+        elf_type: u16,
+    },
+    /// The library returned an error.
+    #[error("{call} returned {code} ({}){}{}", result_name(*.code), if log.is_empty() { "" } else { ": " }, log.trim_end())]
+    Failed {
+        /// The function that failed, and on what.
+        call: String,
+        /// `nvJitLinkResult`.
+        code: i32,
+        /// The error log, empty when there is none.
+        log: String,
+    },
+}
+
+/// The name of an `nvJitLinkResult`, without its prefix (`nvJitLink.h`, CUDA 13.0).
+#[must_use]
+pub fn result_name(code: i32) -> &'static str {
+    match code {
+        0 => "SUCCESS",
+        1 => "UNRECOGNIZED_OPTION",
+        2 => "MISSING_ARCH",
+        3 => "INVALID_INPUT",
+        4 => "PTX_COMPILE",
+        5 => "NVVM_COMPILE",
+        // Also what an undefined reference gives.
+        6 => "INTERNAL",
+        7 => "THREADPOOL",
+        8 => "UNRECOGNIZED_INPUT",
+        9 => "FINALIZE",
+        10 => "NULL_INPUT",
+        11 => "INCOMPATIBLE_OPTIONS",
+        12 => "INCORRECT_INPUT_TYPE",
+        13 => "ARCH_MISMATCH",
+        14 => "OUTDATED_LIBRARY",
+        15 => "MISSING_FATBIN",
+        16 => "UNRECOGNIZED_ARCH",
+        17 => "UNSUPPORTED_ARCH",
+        18 => "LTO_NOT_ENABLED",
+        _ => "unknown result",
+    }
+}
+
+/// The library, loaded. One value serves any number of threads: every link has its own handle.
+#[derive(Debug)]
+pub struct NvJitLink {
+    create: unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int,
+    destroy: OnHandlePointer,
+    add_data:
+        unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
+    complete: OnHandle,
+    cubin_size: GetSize,
+    cubin: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    error_log_size: GetSize,
+    error_log: GetText,
+    info_log_size: GetSize,
+    info_log: GetText,
+    version: Option<unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int>,
+}
+
+/// Destroys the handle on every path.
+struct Job<'a> {
+    library: &'a NvJitLink,
+    handle: Handle,
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: the handle came from this library's create and is destroyed once.
+            unsafe { (self.library.destroy)(&raw mut self.handle) };
+        }
+    }
+}
+
+/// Finds a function by its plain name, then by the versioned name of 12.0.
+///
+/// # Safety
+///
+/// `T` must be the function pointer type that `nvJitLink.h` declares for `function`.
+unsafe fn find<T: Copy>(library: &Library, function: &str) -> Option<T> {
+    [
+        format!("nvJitLink{function}\0"),
+        format!("__nvJitLink{function}_12_0\0"),
+    ]
+    .iter()
+    // SAFETY: the caller vouches for the type.
+    .find_map(|name| unsafe { library.get::<T>(name.as_bytes()) }.ok())
+    .map(|symbol| *symbol)
+}
+
+impl NvJitLink {
+    /// Loads `libnvJitLink.so.13` or `.so.12` at `path`. It stays loaded for the life of the process.
+    ///
+    /// # Errors
+    ///
+    /// [`NvJitLinkError::Load`] or [`NvJitLinkError::MissingSymbol`].
+    pub fn open(path: &Path) -> Result<Self, NvJitLinkError> {
+        // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
+        // constructors set up its own static data only (observed with 13.0.88).
+        let library =
+            unsafe { vendor_library::open(path) }.map_err(|reason| NvJitLinkError::Load {
+                path: path.to_owned(),
+                reason,
+            })?;
+        macro_rules! required {
+            ($function:literal) => {
+                // SAFETY: the type of the field is the declaration in nvJitLink.h.
+                unsafe { find(&library, $function) }.ok_or_else(|| {
+                    NvJitLinkError::MissingSymbol {
+                        path: path.to_owned(),
+                        function: $function,
+                    }
+                })?
+            };
+        }
+        let loaded = Self {
+            create: required!("Create"),
+            destroy: required!("Destroy"),
+            add_data: required!("AddData"),
+            complete: required!("Complete"),
+            cubin_size: required!("GetLinkedCubinSize"),
+            cubin: required!("GetLinkedCubin"),
+            error_log_size: required!("GetErrorLogSize"),
+            error_log: required!("GetErrorLog"),
+            info_log_size: required!("GetInfoLogSize"),
+            info_log: required!("GetInfoLog"),
+            // SAFETY: as above.
+            version: unsafe { find(&library, "Version") },
+        };
+        // Unloading a linker with static state gains nothing; the functions above stay valid.
+        std::mem::forget(library);
+        Ok(loaded)
+    }
+
+    /// The CUDA release the library belongs to, for example (13, 0); `None` for 12.0, which cannot say.
+    #[must_use]
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let version = self.version?;
+        let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
+        // SAFETY: both pointers are valid for one write.
+        (unsafe { version(&raw mut major, &raw mut minor) } == SUCCESS).then_some((major, minor))
+    }
+
+    /// Links `inputs` into one cubin. `options` needs `-arch=sm_NN`.
+    ///
+    /// # Errors
+    ///
+    /// [`NvJitLinkError::NotRelocatable`] before anything is called; [`NvJitLinkError::Failed`] with the
+    /// error log; [`NvJitLinkError::Nul`].
+    pub fn link(&self, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, NvJitLinkError> {
+        for input in inputs {
+            refuse_executable(input)?;
+        }
+        let options = options
+            .iter()
+            .map(|option| c_string(option))
+            .collect::<Result<Vec<_>, _>>()?;
+        let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let count = u32::try_from(arguments.len())
+            .map_err(|_| NvJitLinkError::TooManyOptions(arguments.len()))?;
+
+        // What is handed over lives until the handle is destroyed: the header does not say what is copied.
+        let mut contents = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let bytes = if input.kind == InputKind::Ptx && input.bytes.last() != Some(&0) {
+                Cow::Owned([input.bytes, &[0]].concat())
+            } else {
+                Cow::Borrowed(input.bytes)
+            };
+            contents.push((input, bytes, c_string(input.name)?));
+        }
+
+        let mut job = Job {
+            library: self,
+            handle: ptr::null_mut(),
+        };
+        // SAFETY: the handle is valid for one write; the array holds `count` NUL-terminated strings.
+        // When this fails on an option the handle is not null, and still has to be destroyed.
+        let code = unsafe { (self.create)(&raw mut job.handle, count, arguments.as_ptr()) };
+        job.check("nvJitLinkCreate", code)?;
+        for (input, bytes, name) in &contents {
+            // SAFETY: the handle is live; the bytes and the name outlive it.
+            let code = unsafe {
+                (self.add_data)(
+                    job.handle,
+                    input.kind as c_int,
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                    name.as_ptr(),
+                )
+            };
+            job.check(&format!("nvJitLinkAddData({:?})", input.name), code)?;
+        }
+        // SAFETY: the handle is live.
+        let code = unsafe { (self.complete)(job.handle) };
+        job.check("nvJitLinkComplete", code)?;
+
+        let mut size = 0usize;
+        // SAFETY: the handle is live and the pointer is valid for one write.
+        let code = unsafe { (self.cubin_size)(job.handle, &raw mut size) };
+        job.check("nvJitLinkGetLinkedCubinSize", code)?;
+        let mut cubin = vec![0u8; size];
+        // SAFETY: the buffer has the size the library asked for.
+        let code = unsafe { (self.cubin)(job.handle, cubin.as_mut_ptr().cast()) };
+        job.check("nvJitLinkGetLinkedCubin", code)?;
+        let info_log = job.text(self.info_log_size, self.info_log);
+        Ok(Linked { cubin, info_log })
+    }
+}
+
+impl Job<'_> {
+    /// One of the two logs; empty when the library has none to give.
+    fn text(&self, get_size: GetSize, get: GetText) -> String {
+        if self.handle.is_null() {
+            return String::new();
+        }
+        vendor_library::sized_text(
+            // SAFETY: the handle is live and the pointer is valid for one write.
+            |size| unsafe { get_size(self.handle, size) },
+            // SAFETY: the handle is live and `sized_text` gives a buffer of the size asked for, plus one.
+            |text| unsafe { get(self.handle, text) },
+        )
+    }
+
+    fn check(&self, call: &str, code: c_int) -> Result<(), NvJitLinkError> {
+        if code == SUCCESS {
+            return Ok(());
+        }
+        Err(NvJitLinkError::Failed {
+            call: call.to_owned(),
+            code,
+            log: self.text(self.library.error_log_size, self.library.error_log),
+        })
+    }
+}
+
+/// Refuses an ELF file that is not relocatable where a relocatable cubin is expected.
+fn refuse_executable(input: &Input<'_>) -> Result<(), NvJitLinkError> {
+    // e_type, at offset 16 of an ELF header: 1 is ET_REL. What is no ELF file is the library's to refuse.
+    if let (InputKind::Cubin, [0x7f, b'E', b'L', b'F', _, ..]) = (input.kind, input.bytes)
+        && let Some(&[low, high]) = input.bytes.get(16..18)
+    {
+        let elf_type = u16::from_le_bytes([low, high]);
+        if elf_type != 1 {
+            return Err(NvJitLinkError::NotRelocatable {
+                name: input.name.to_owned(),
+                elf_type,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn c_string(text: &str) -> Result<CString, NvJitLinkError> {
+    CString::new(text).map_err(|_| NvJitLinkError::Nul {
+        what: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serialize::nvidia_testing::{part, store_kernel};
+
+    fn library() -> NvJitLink {
+        NvJitLink::open(&part("lib/libnvJitLink.so.13")).unwrap()
+    }
+
+    fn options(more: &[&str]) -> Vec<String> {
+        ["-arch=sm_90"].iter().chain(more).map(ToString::to_string).collect()
+    }
+
+    fn failed(error: NvJitLinkError) -> (i32, String) {
+        match error {
+            NvJitLinkError::Failed { code, log, .. } => (code, log),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn links_two_modules_on_four_threads() {
+        let library = library();
+        assert!(library.version().is_some_and(|version| version >= (12, 4)));
+        let one = store_kernel("7.8", "sm_90");
+        let two = one.replace("store(", "second(");
+        let inputs = [&one, &two].map(|text| Input {
+            kind: InputKind::Ptx,
+            bytes: text.as_bytes(),
+            name: "kernels.ptx",
+        });
+        let first = library.link(&inputs, &options(&["-verbose"])).unwrap();
+        assert!(first.info_log.contains("second"), "{}", first.info_log);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let again = library.link(&inputs, &options(&["-verbose"])).unwrap();
+                    assert_eq!(again.cubin, first.cubin);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn errors_carry_log_and_code() {
+        let library = library();
+        let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");
+        let input = Input {
+            kind: InputKind::Ptx,
+            bytes: bad.as_bytes(),
+            name: "bad.ptx",
+        };
+        let (code, log) = failed(library.link(&[input], &options(&[])).unwrap_err());
+        assert_eq!(code, 4);
+        assert!(log.contains("line 9"), "{log}");
+        // A handle whose creation failed still gives its log.
+        let (code, log) = failed(library.link(&[input], &options(&["-bogus"])).unwrap_err());
+        assert_eq!((code, result_name(code)), (1, "UNRECOGNIZED_OPTION"));
+        assert!(log.contains("bogus"), "{log}");
+        let (code, _) = failed(library.link(&[input], &["-arch=sm_70".to_owned()]).unwrap_err());
+        assert_eq!(code, 17);
+        let error = library.link(&[input], &["a\0b".to_owned()]).unwrap_err();
+        assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte");
+    }
+
+    #[test]
+    fn an_executable_cubin_is_refused_before_its_kernels_are_lost() {
+        let library = library();
+        let text = store_kernel("7.8", "sm_90");
+        let ptx = Input {
+            kind: InputKind::Ptx,
+            bytes: text.as_bytes(),
+            name: "a.ptx",
+        };
+        let linked = library.link(&[ptx], &options(&[])).unwrap();
+        let cubin = Input {
+            kind: InputKind::Cubin,
+            bytes: &linked.cubin,
+            name: "a.cubin",
+        };
+        let error = library.link(&[ptx, cubin], &options(&[])).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains("\"a.cubin\" is an executable cubin (ELF type 2)")
+                && message.contains("ptxas -c"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn another_library_is_refused() {
+        let error = NvJitLink::open(Path::new("libm.so.6")).unwrap_err();
+        assert!(error.to_string().contains("has no function nvJitLinkCreate"), "{error}");
+    }
+}

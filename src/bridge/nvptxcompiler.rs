@@ -1,0 +1,363 @@
+//! NVIDIA's PTX compiler library, nvPTXCompiler, loaded at run time from a shared object.
+//!
+//! NVIDIA ships it only as a static archive; `serialize::nvptxcompiler` makes the shared object.
+//! Declarations follow `nvPTXCompiler.h` of CUDA 13.0.
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::time::Instant;
+
+use super::vendor_library;
+
+/// `nvPTXCompilerHandle`.
+type Handle = *mut c_void;
+type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
+type GetText = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+type FlowCallback = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+/// `NVPTXCOMPILE_SUCCESS`.
+const SUCCESS: c_int = 0;
+
+/// Names that [`NvPtxCompiler::open`] requires; an archive without one of them is not this library.
+pub const REQUIRED_SYMBOLS: [&str; 10] = [
+    "nvPTXCompilerGetVersion",
+    "nvPTXCompilerCreate",
+    "nvPTXCompilerDestroy",
+    "nvPTXCompilerCompile",
+    "nvPTXCompilerGetCompiledProgramSize",
+    "nvPTXCompilerGetCompiledProgram",
+    "nvPTXCompilerGetErrorLogSize",
+    "nvPTXCompilerGetErrorLog",
+    "nvPTXCompilerGetInfoLogSize",
+    "nvPTXCompilerGetInfoLog",
+];
+
+/// Names that older releases lack.
+pub const OPTIONAL_SYMBOLS: [&str; 3] = [
+    "nvPTXCompilerGetNumSupportedVersions",
+    "nvPTXCompilerGetSupportedVersions",
+    "nvPTXCompilerSetFlowCallback",
+];
+
+/// Why nvPTXCompiler could not be loaded, or did not compile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NvPtxCompilerError {
+    /// The dynamic loader refused the shared object.
+    #[error("{} could not be loaded: {reason}", .path.display())]
+    Load {
+        /// The shared object.
+        path: PathBuf,
+        /// The loader's message.
+        reason: String,
+    },
+    /// The shared object lacks a function of the interface.
+    #[error("{} has no function {symbol}: not nvPTXCompiler", .path.display())]
+    MissingSymbol {
+        /// The shared object.
+        path: PathBuf,
+        /// The absent name.
+        symbol: &'static str,
+    },
+    /// The PTX or an option contains a NUL byte, which the interface cannot pass.
+    #[error("{what} contains a NUL byte at offset {offset}")]
+    Nul {
+        /// "the PTX" or the option.
+        what: String,
+        /// Offset of the byte.
+        offset: usize,
+    },
+    /// More options than the interface can count.
+    #[error("{0} options are too many for nvPTXCompiler")]
+    TooManyOptions(usize),
+    /// The library returned an error.
+    #[error("{call} returned {code} ({}){}{}", result_name(*.code), if log.is_empty() { "" } else { ": " }, log.trim_end())]
+    Failed {
+        /// The function that failed.
+        call: &'static str,
+        /// `nvPTXCompileResult`.
+        code: i32,
+        /// The error log, empty when there is none.
+        log: String,
+    },
+}
+
+/// The name of an `nvPTXCompileResult`, without its prefix (`nvPTXCompiler.h`, CUDA 13.0).
+#[must_use]
+pub fn result_name(code: i32) -> &'static str {
+    match code {
+        0 => "SUCCESS",
+        1 => "INVALID_COMPILER_HANDLE",
+        2 => "INVALID_INPUT",
+        3 => "COMPILATION_FAILURE",
+        4 => "INTERNAL",
+        5 => "OUT_OF_MEMORY",
+        6 => "COMPILER_INVOCATION_INCOMPLETE",
+        7 => "UNSUPPORTED_PTX_VERSION",
+        8 => "UNSUPPORTED_DEVSIDE_SYNC",
+        9 => "CANCELLED",
+        _ => "unknown result",
+    }
+}
+
+/// What a compilation gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// The cubin, an ELF file.
+    pub cubin: Vec<u8>,
+    /// The information log (resource usage with `-v`, warnings); often empty.
+    pub log: String,
+}
+
+/// The library, loaded. One value serves any number of threads: every compilation has its own handle,
+/// and the library was seen to scale over threads with identical results.
+#[derive(Debug)]
+pub struct NvPtxCompiler {
+    get_version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int,
+    create: unsafe extern "C" fn(*mut Handle, usize, *const c_char) -> c_int,
+    destroy: Destroy,
+    compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> c_int,
+    program_size: GetSize,
+    program: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    error_log_size: GetSize,
+    error_log: GetText,
+    info_log_size: GetSize,
+    info_log: GetText,
+    version_count: Option<unsafe extern "C" fn(*mut c_int) -> c_int>,
+    versions: Option<unsafe extern "C" fn(*mut [c_int; 2]) -> c_int>,
+    set_flow_callback: Option<unsafe extern "C" fn(Handle, FlowCallback, *mut c_void) -> c_int>,
+}
+
+/// Destroys the handle on every path.
+struct Job<'a> {
+    library: &'a NvPtxCompiler,
+    handle: Handle,
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: the handle came from a successful create of this library and is destroyed once.
+            unsafe { (self.library.destroy)(&raw mut self.handle) };
+        }
+    }
+}
+
+/// Asks the compiler to stop once the deadline behind `payload` has passed.
+unsafe extern "C" fn stop_after_deadline(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
+    // SAFETY: `compile` passes a pointer to an `Instant` that outlives the compilation and is only read.
+    let deadline = unsafe { &*payload.cast::<Instant>() };
+    c_int::from(Instant::now() >= *deadline)
+}
+
+impl NvPtxCompiler {
+    /// Loads the shared object at `path`. It stays loaded for the life of the process.
+    ///
+    /// # Errors
+    ///
+    /// [`NvPtxCompilerError::Load`] or [`NvPtxCompilerError::MissingSymbol`].
+    pub fn open(path: &Path) -> Result<Self, NvPtxCompilerError> {
+        // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
+        // constructors set up its own static data only (observed with 13.0.88).
+        let library = unsafe { vendor_library::open(path) }.map_err(|reason| {
+            NvPtxCompilerError::Load {
+                path: path.to_owned(),
+                reason,
+            }
+        })?;
+        let missing = |symbol| NvPtxCompilerError::MissingSymbol {
+            path: path.to_owned(),
+            symbol,
+        };
+        macro_rules! required {
+            ($name:literal) => {
+                // SAFETY: the type of the field is the declaration in nvPTXCompiler.h.
+                *unsafe { library.get($name) }.map_err(|_| missing($name))?
+            };
+        }
+        macro_rules! optional {
+            ($name:literal) => {
+                // SAFETY: the type of the field is the declaration in nvPTXCompiler.h.
+                unsafe { library.get($name) }.ok().map(|symbol| *symbol)
+            };
+        }
+        let loaded = Self {
+            get_version: required!("nvPTXCompilerGetVersion"),
+            create: required!("nvPTXCompilerCreate"),
+            destroy: required!("nvPTXCompilerDestroy"),
+            compile: required!("nvPTXCompilerCompile"),
+            program_size: required!("nvPTXCompilerGetCompiledProgramSize"),
+            program: required!("nvPTXCompilerGetCompiledProgram"),
+            error_log_size: required!("nvPTXCompilerGetErrorLogSize"),
+            error_log: required!("nvPTXCompilerGetErrorLog"),
+            info_log_size: required!("nvPTXCompilerGetInfoLogSize"),
+            info_log: required!("nvPTXCompilerGetInfoLog"),
+            version_count: optional!("nvPTXCompilerGetNumSupportedVersions"),
+            versions: optional!("nvPTXCompilerGetSupportedVersions"),
+            set_flow_callback: optional!("nvPTXCompilerSetFlowCallback"),
+        };
+        // Unloading a compiler with static state gains nothing; the functions above stay valid.
+        std::mem::forget(library);
+        Ok(loaded)
+    }
+
+    /// The CUDA release the library belongs to, for example (13, 0).
+    ///
+    /// # Errors
+    ///
+    /// [`NvPtxCompilerError::Failed`] when the library refuses.
+    pub fn version(&self) -> Result<(u32, u32), NvPtxCompilerError> {
+        let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
+        // SAFETY: both pointers are valid for one write.
+        let code = unsafe { (self.get_version)(&raw mut major, &raw mut minor) };
+        check("nvPTXCompilerGetVersion", code, String::new)?;
+        Ok((major, minor))
+    }
+
+    /// The PTX ISA versions the library reads, as (major, minor); `None` when it cannot say.
+    #[must_use]
+    pub fn supported_ptx_versions(&self) -> Option<Vec<(u32, u32)>> {
+        let (count, versions) = (self.version_count?, self.versions?);
+        let mut rows: c_int = 0;
+        // SAFETY: the pointer is valid for one write.
+        if unsafe { count(&raw mut rows) } != SUCCESS {
+            return None;
+        }
+        // The bound only guards against a wild answer: 13.0 knows fewer than 60 versions.
+        let rows = usize::try_from(rows).ok().filter(|&rows| rows <= 4096)?;
+        let mut table: Vec<[c_int; 2]> = vec![[0, 0]; rows];
+        // SAFETY: the table has as many rows as the library said it writes.
+        if unsafe { versions(table.as_mut_ptr()) } != SUCCESS {
+            return None;
+        }
+        table
+            .into_iter()
+            .map(|[major, minor]| Some((major.try_into().ok()?, minor.try_into().ok()?)))
+            .collect()
+    }
+
+    /// Whether a deadline given to [`compile`](Self::compile) is honoured.
+    #[must_use]
+    pub fn can_cancel(&self) -> bool {
+        self.set_flow_callback.is_some()
+    }
+
+    /// Compiles one PTX module. `options` are the long options of ptxas; `--gpu-name=` is required.
+    ///
+    /// After `deadline` the compiler is asked to stop, which it does between two of its phases.
+    ///
+    /// # Errors
+    ///
+    /// [`NvPtxCompilerError::Failed`] with the error log; [`NvPtxCompilerError::Nul`].
+    pub fn compile(
+        &self,
+        ptx: &str,
+        options: &[String],
+        deadline: Option<Instant>,
+    ) -> Result<Compiled, NvPtxCompilerError> {
+        let ptx = c_string("the PTX", ptx)?;
+        let options = options
+            .iter()
+            .map(|option| c_string(&format!("the option {option:?}"), option))
+            .collect::<Result<Vec<_>, _>>()?;
+        let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let count = c_int::try_from(arguments.len())
+            .map_err(|_| NvPtxCompilerError::TooManyOptions(arguments.len()))?;
+
+        let mut job = Job {
+            library: self,
+            handle: ptr::null_mut(),
+        };
+        // SAFETY: the handle is valid for one write; the text has the given length and a NUL after it,
+        // and outlives the job.
+        let code =
+            unsafe { (self.create)(&raw mut job.handle, ptx.as_bytes().len(), ptx.as_ptr()) };
+        if code != SUCCESS {
+            // A handle is not defined after a failed create.
+            job.handle = ptr::null_mut();
+        }
+        check("nvPTXCompilerCreate", code, String::new)?;
+
+        if let (Some(set), Some(deadline)) = (self.set_flow_callback, deadline.as_ref()) {
+            // SAFETY: the callback only reads the `Instant`, which outlives the compilation below; it is
+            // thread-safe, and its answer never goes back from 1 to 0 as the clock is monotonic.
+            let code = unsafe {
+                set(
+                    job.handle,
+                    stop_after_deadline,
+                    ptr::from_ref(deadline).cast_mut().cast(),
+                )
+            };
+            check("nvPTXCompilerSetFlowCallback", code, String::new)?;
+        }
+
+        // SAFETY: the handle is live; the array holds `count` pointers to NUL-terminated strings.
+        let code = unsafe { (self.compile)(job.handle, count, arguments.as_ptr()) };
+        check("nvPTXCompilerCompile", code, || {
+            job.text(self.error_log_size, self.error_log)
+        })?;
+
+        let mut size = 0usize;
+        // SAFETY: the handle is live and the pointer is valid for one write.
+        let code = unsafe { (self.program_size)(job.handle, &raw mut size) };
+        check("nvPTXCompilerGetCompiledProgramSize", code, String::new)?;
+        let mut cubin = vec![0u8; size];
+        // SAFETY: the buffer has the size the library asked for.
+        let code = unsafe { (self.program)(job.handle, cubin.as_mut_ptr().cast()) };
+        check("nvPTXCompilerGetCompiledProgram", code, String::new)?;
+        let log = job.text(self.info_log_size, self.info_log);
+        Ok(Compiled { cubin, log })
+    }
+}
+
+impl Job<'_> {
+    /// One of the two logs; empty when the library has none to give.
+    fn text(&self, get_size: GetSize, get: GetText) -> String {
+        vendor_library::sized_text(
+            // SAFETY: the handle is live and the pointer is valid for one write.
+            |size| unsafe { get_size(self.handle, size) },
+            // SAFETY: the handle is live and `sized_text` gives a buffer of the size asked for, plus one.
+            |text| unsafe { get(self.handle, text) },
+        )
+    }
+}
+
+fn c_string(what: &str, text: &str) -> Result<CString, NvPtxCompilerError> {
+    CString::new(text).map_err(|error| NvPtxCompilerError::Nul {
+        what: what.to_owned(),
+        offset: error.nul_position(),
+    })
+}
+
+fn check(
+    call: &'static str,
+    code: c_int,
+    log: impl FnOnce() -> String,
+) -> Result<(), NvPtxCompilerError> {
+    if code == SUCCESS {
+        return Ok(());
+    }
+    Err(NvPtxCompilerError::Failed {
+        call,
+        code,
+        log: log(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_library_is_refused() {
+        let error = NvPtxCompiler::open(Path::new("libm.so.6")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "libm.so.6 has no function nvPTXCompilerGetVersion: not nvPTXCompiler"
+        );
+        let error = NvPtxCompiler::open(Path::new("/nowhere/libx.so")).unwrap_err();
+        assert!(error.to_string().contains("No such file"), "{error}");
+    }
+}

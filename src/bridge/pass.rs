@@ -1,0 +1,182 @@
+//! MLIR passes written in Rust that are registered by name, with options.
+
+use std::{
+    ffi::c_void,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use melior::ir::operation::{OperationLike, OperationRefMut};
+use mlir_sys::MlirOperation;
+
+use super::{
+    contain::Bytes,
+    mlir::{Severity, emit},
+};
+
+/// One option of a pass. Values are strings; [`NamedPass::validate`] gives them their type.
+#[derive(Clone, Copy, Debug)]
+pub struct PassOption {
+    /// Name in pipeline strings, in kebab case.
+    pub name: &'static str,
+    /// One line for `--help`.
+    pub help: &'static str,
+    /// Value when the pipeline string does not give one.
+    pub default: &'static str,
+}
+
+/// The values of a pass's options, in the order of [`NamedPass::OPTIONS`].
+#[derive(Clone, Debug)]
+pub struct OptionValues {
+    names: &'static [PassOption],
+    values: Vec<String>,
+}
+
+impl OptionValues {
+    /// The value of an option, or the empty string for a name that the pass does not have.
+    pub fn get(&self, name: &str) -> &str {
+        self.names
+            .iter()
+            .zip(&self.values)
+            .find(|(option, _)| option.name == name)
+            .map_or("", |(_, value)| value)
+    }
+}
+
+/// A pass that MLIR knows by name.
+pub trait NamedPass: Sync + 'static {
+    /// Name in pipeline strings.
+    const ARGUMENT: &'static str;
+    /// One line for `--help`.
+    const DESCRIPTION: &'static str;
+    /// Options in the order of `--help`.
+    const OPTIONS: &'static [PassOption];
+    /// Options with their types.
+    type Options;
+
+    /// Gives the option values their types, or says what is wrong with them.
+    fn parse(values: &OptionValues) -> Result<Self::Options, String>;
+
+    /// Whether operations of this name can be the pass's anchor.
+    fn can_schedule_on(operation_name: &str) -> bool;
+
+    /// Runs on one operation. An error means that a diagnostic has been emitted.
+    fn run(options: &Self::Options, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted>;
+}
+
+/// A diagnostic with the reason of a failure has gone to MLIR's handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiagnosticEmitted;
+
+#[repr(C)]
+struct RawOption {
+    name: Bytes,
+    help: Bytes,
+    initial: Bytes,
+}
+
+#[repr(C)]
+struct RawTable {
+    argument: Bytes,
+    description: Bytes,
+    options: *const RawOption,
+    option_count: usize,
+    pass: *const c_void,
+    validate: extern "C" fn(*const c_void, *const Bytes, extern "C" fn(*mut c_void, Bytes), *mut c_void) -> bool,
+    run: extern "C" fn(*const c_void, *const Bytes, MlirOperation) -> bool,
+    can_schedule_on: extern "C" fn(*const c_void, Bytes) -> bool,
+}
+
+unsafe extern "C" {
+    fn gpulowerRegisterPass(table: *const RawTable);
+}
+
+/// Registers a pass with MLIR, for this process. Call once per pass: MLIR refuses a second registration.
+pub fn register<P: NamedPass>() {
+    let options: Vec<RawOption> = P::OPTIONS
+        .iter()
+        .map(|option| RawOption {
+            name: Bytes::new(option.name.as_bytes()),
+            help: Bytes::new(option.help.as_bytes()),
+            initial: Bytes::new(option.default.as_bytes()),
+        })
+        .collect();
+    let options = options.leak();
+    let table = Box::leak(Box::new(RawTable {
+        argument: Bytes::new(P::ARGUMENT.as_bytes()),
+        description: Bytes::new(P::DESCRIPTION.as_bytes()),
+        options: options.as_ptr(),
+        option_count: options.len(),
+        pass: std::ptr::null(),
+        validate: validate::<P>,
+        run: run::<P>,
+        can_schedule_on: can_schedule_on::<P>,
+    }));
+    // SAFETY: the table and all it points to live as long as the process.
+    unsafe { gpulowerRegisterPass(table) }
+}
+
+/// # Safety
+///
+/// `values` points to as many strings as `P` has options.
+unsafe fn option_values<P: NamedPass>(values: *const Bytes) -> OptionValues {
+    let values = (0..P::OPTIONS.len())
+        // SAFETY: the C++ pass hands over one string for each option.
+        .map(|index| unsafe { (*values.add(index)).to_text() })
+        .collect();
+    OptionValues {
+        names: P::OPTIONS,
+        values,
+    }
+}
+
+extern "C" fn validate<P: NamedPass>(
+    _pass: *const c_void,
+    values: *const Bytes,
+    report: extern "C" fn(*mut c_void, Bytes),
+    closure: *mut c_void,
+) -> bool {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: called by the C++ pass with its options.
+        P::parse(&unsafe { option_values::<P>(values) }).map(|_| ())
+    }));
+    let message = match outcome {
+        Ok(Ok(())) => return true,
+        Ok(Err(message)) => message,
+        Err(_) => "internal error while reading the options (this is a bug in gpulower)".to_owned(),
+    };
+    report(closure, Bytes::new(message.as_bytes()));
+    false
+}
+
+extern "C" fn run<P: NamedPass>(_pass: *const c_void, values: *const Bytes, operation: MlirOperation) -> bool {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: called by the C++ pass with its options and the operation it is allowed to change.
+        let (values, operation) = unsafe { (option_values::<P>(values), OperationRefMut::from_raw(operation)) };
+        match P::parse(&values) {
+            Ok(options) => P::run(&options, operation),
+            Err(message) => {
+                emit(operation.location(), Severity::Error, &message);
+                Err(DiagnosticEmitted)
+            }
+        }
+    }));
+    match outcome {
+        Ok(result) => result.is_ok(),
+        Err(_) => {
+            // SAFETY: the operation that the pass was called on is still alive.
+            let operation = unsafe { OperationRefMut::from_raw(operation) };
+            emit(
+                operation.location(),
+                Severity::Error,
+                "internal error (this is a bug in gpulower)",
+            );
+            false
+        }
+    }
+}
+
+extern "C" fn can_schedule_on<P: NamedPass>(_pass: *const c_void, operation_name: Bytes) -> bool {
+    // SAFETY: the string lives during the call.
+    catch_unwind(|| P::can_schedule_on(&unsafe { operation_name.to_text() })).unwrap_or(false)
+}
+

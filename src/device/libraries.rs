@@ -1,0 +1,179 @@
+//! Linking device libraries to a fixpoint, and the check that nothing is left unresolved.
+
+use std::sync::Arc;
+
+use inkwell::module::Linkage;
+
+use super::{DeviceError, DeviceJob, UnresolvedSymbol, control};
+use crate::{
+    bridge::LlvmError,
+    bridge::llvm::{DeviceModule, UndefinedSymbol},
+    target::{Target, Vendor},
+    toolkit::ToolkitError,
+};
+
+/// The bytes of a library, with a name for messages.
+#[derive(Clone, Debug)]
+pub struct LoadedLibrary {
+    /// Path or given name.
+    pub name: String,
+    /// Bitcode or textual LLVM IR.
+    pub bytes: Arc<[u8]>,
+}
+
+/// A device library that a vendor provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VendorLibrary {
+    /// NVIDIA's math library: `__nv_*`.
+    Libdevice,
+    /// AMD's math library: `__ocml_*`.
+    Ocml,
+    /// AMD's kernel library: `__ockl_*`.
+    Ockl,
+}
+
+impl VendorLibrary {
+    /// The library that defines a symbol, judged by the symbol's prefix.
+    fn of(symbol: &str) -> Option<Self> {
+        [
+            ("__nv_", Self::Libdevice),
+            ("__ocml_", Self::Ocml),
+            ("__ockl_", Self::Ockl),
+        ]
+        .into_iter()
+        .find_map(|(prefix, library)| symbol.starts_with(prefix).then_some(library))
+    }
+
+    const fn vendor(self) -> Vendor {
+        match self {
+            Self::Libdevice => Vendor::Nvidia,
+            Self::Ocml | Self::Ockl => Vendor::Amd,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Libdevice => "NVIDIA's libdevice",
+            Self::Ocml => "AMD's ocml",
+            Self::Ockl => "AMD's ockl",
+        }
+    }
+}
+
+/// Functions that the CUDA driver provides to device code (CUDA C++ Programming Guide, formatted output, assertion and
+/// dynamic global memory allocation).
+const NVIDIA_RUNTIME: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// Device variables that a host may look up: they stay visible.
+pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
+    module
+        .inkwell()
+        .get_globals()
+        .filter(|global| !global.is_declaration() && global.get_linkage() == Linkage::External)
+        .filter_map(|global| global.get_name().to_str().ok().map(str::to_owned))
+        .collect()
+}
+
+/// Links the user's and the vendor's libraries until no more symbols can be resolved; what is left is an error.
+///
+/// A library is opened only when a symbol may be in it, and gives only the definitions that are needed.
+pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(), DeviceError> {
+    let target = &job.resolved.target;
+    let mut undefined = unprovided_symbols(module, target);
+    let mut missing: Option<(Vec<String>, ToolkitError)> = None;
+    while !undefined.is_empty() {
+        for library in job.libraries {
+            link_one(module, library)?;
+        }
+        for which in needed_vendor_libraries(&unprovided_symbols(module, target), target) {
+            match (job.vendor_library)(which) {
+                Ok(library) => {
+                    if target.vendor() == Vendor::Amd {
+                        // Before the library: only-needed linking would drop constants that nothing refers to yet.
+                        control::define_constants(module, job.resolved);
+                    }
+                    link_one(module, &library)?;
+                }
+                Err(error) => {
+                    let symbols = undefined
+                        .iter()
+                        .filter(|symbol| VendorLibrary::of(&symbol.name) == Some(which))
+                        .map(|symbol| symbol.name.clone())
+                        .collect();
+                    missing.get_or_insert((symbols, error));
+                }
+            }
+        }
+        let rest = unprovided_symbols(module, target);
+        if rest == undefined {
+            break;
+        }
+        undefined = rest;
+    }
+    if undefined.is_empty() {
+        return Ok(());
+    }
+    if let Some((symbols, source)) = missing {
+        return Err(DeviceError::LibraryMissing { symbols, source });
+    }
+    Err(DeviceError::Unresolved(
+        undefined
+            .into_iter()
+            .map(|symbol| UnresolvedSymbol {
+                location: (job.locate)(&symbol.name),
+                advice: advice(&symbol.name, target),
+                name: symbol.name,
+                kernels: symbol.kernels,
+            })
+            .collect(),
+    ))
+}
+
+fn link_one(module: &DeviceModule<'_>, library: &LoadedLibrary) -> Result<(), DeviceError> {
+    module.link_library(&library.bytes, &library.name).map_err(|error| match error {
+        LlvmError::Refused(reason) => DeviceError::Library {
+            name: library.name.clone(),
+            reason,
+        },
+        fatal => fatal.into(),
+    })
+}
+
+/// Undefined symbols that the target's runtime does not provide.
+fn unprovided_symbols(module: &DeviceModule<'_>, target: &Target) -> Vec<UndefinedSymbol> {
+    let mut symbols = module.undefined_symbols();
+    if target.vendor() == Vendor::Nvidia {
+        symbols.retain(|symbol| !NVIDIA_RUNTIME.contains(&symbol.name.as_str()));
+    }
+    symbols
+}
+
+fn needed_vendor_libraries(undefined: &[UndefinedSymbol], target: &Target) -> Vec<VendorLibrary> {
+    let mut libraries: Vec<VendorLibrary> = undefined
+        .iter()
+        .filter_map(|symbol| VendorLibrary::of(&symbol.name))
+        .filter(|library| library.vendor() == target.vendor())
+        .collect();
+    libraries.sort();
+    libraries.dedup();
+    libraries
+}
+
+fn advice(symbol: &str, target: &Target) -> String {
+    match VendorLibrary::of(symbol) {
+        Some(library) if library.vendor() == target.vendor() => format!(
+            "{} does not define it; check the spelling, or give a library that does",
+            library.name()
+        ),
+        Some(library) => format!(
+            "{} defines it, which is not for {} chips; lower the module for this vendor from its math or gpu dialect form",
+            library.name(),
+            target.vendor()
+        ),
+        None if symbol.starts_with("__oclc_") => {
+            "a control constant of AMD's device libraries that gpulower does not know; define it in a library of yours"
+                .to_owned()
+        }
+        None => "give the bitcode library that defines it (-l FILE, the pass option l=, or Options::libraries)".to_owned(),
+    }
+}

@@ -1,0 +1,300 @@
+//! From the `gpu` dialect, and all that may stand beside it in a `gpu.module`, to the dialect of one target.
+
+use melior::{
+    Context,
+    ir::{
+        AttributeLike, BlockLike, Module, RegionLike,
+        attribute::StringAttribute,
+        operation::{OperationBuilder, OperationLike},
+    },
+    pass::PassManager,
+    utility::parse_pass_pipeline,
+};
+
+use super::{math, validate};
+use crate::{
+    bridge::mlir::{MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute},
+    options::{DebugLevel, Resolved},
+    target::{AmdTarget, Target},
+};
+
+/// Why a module could not be lowered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LowerError {
+    /// MLIR's passes refused it.
+    #[error("{}", first_message(.0))]
+    Refused(Vec<MlirDiagnostic>),
+    /// Operations that no conversion for this target knows.
+    #[error("cannot lower {} for {target}{}", .names.join(", "), lowered_hint(.names))]
+    Unsupported {
+        /// The operations' names, each once.
+        names: Vec<String>,
+        /// The target.
+        target: String,
+        /// Where the first of them is, in MLIR's syntax.
+        location: String,
+    },
+    /// An operation of another vendor's dialect.
+    #[error("{name} cannot be compiled for {target}: {advice}")]
+    Foreign {
+        /// The operation.
+        name: String,
+        /// The target.
+        target: String,
+        /// What to do.
+        advice: &'static str,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// The pipeline itself is wrong, which is a bug of gpulower.
+    #[error("internal error: the lowering pipeline cannot be built: {0}")]
+    Pipeline(String),
+}
+
+impl LowerError {
+    /// Where the problem is, in MLIR's syntax.
+    pub fn location(&self) -> Option<&str> {
+        match self {
+            Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
+            Self::Unsupported { location, .. } | Self::Foreign { location, .. } => Some(location),
+            Self::Pipeline(_) => None,
+        }
+    }
+}
+
+fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
+    match diagnostics {
+        [] => "MLIR's lowering passes failed without a diagnostic".to_owned(),
+        [only] => only.message.clone(),
+        [first, rest @ ..] => format!("{} (and {} more diagnostics)", first.message, rest.len()),
+    }
+}
+
+fn lowered_hint(names: &[String]) -> &'static str {
+    if names.iter().any(|name| name.starts_with("memref.alloc")) {
+        "; a kernel has no heap: use a workgroup or private attribution, or memref.alloca"
+    } else {
+        ""
+    }
+}
+
+/// Dialects that lowering starts from or passes through; they have to be loaded before pipelines run.
+pub const DIALECTS: &[&str] = &[
+    "affine", "amdgpu", "arith", "builtin", "cf", "complex", "dlti", "func", "gpu", "index", "llvm", "math", "memref",
+    "nvgpu", "nvvm", "rocdl", "scf", "ub", "vector",
+];
+
+/// Lowers the one `gpu.module` inside `module` for one target.
+///
+/// A module that is in the target's dialect already is left as it is.
+pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    let context = context_of(module.context());
+    refuse_foreign(module, &resolved.target)?;
+    let mut warnings = Vec::new();
+    if !unlowered(module, &resolved.target).is_empty() {
+        synchronize_repeated_reductions(module);
+        math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
+        warnings.extend(run(context, module, &pipeline(resolved))?);
+        let rest = unlowered(module, &resolved.target);
+        if let Some((_, location)) = rest.first() {
+            let location = location.clone();
+            let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
+            names.sort();
+            names.dedup();
+            return Err(LowerError::Unsupported {
+                names,
+                target: resolved.target.to_string(),
+                location,
+            });
+        }
+        refuse_foreign(module, &resolved.target)?;
+    }
+    if let Target::Amd(_) = resolved.target {
+        allow_full_work_groups(context, module);
+    }
+    if resolved.debug != DebugLevel::None {
+        warnings.extend(run(context, module, &debug_pipeline(resolved))?);
+    }
+    Ok(warnings)
+}
+
+/// Runs a textual pass pipeline on `module`; returns its warnings.
+pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    let manager = PassManager::new(context);
+    let (parsed, _) = capture_diagnostics(context, || {
+        parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
+    });
+    parsed.map_err(|error| LowerError::Pipeline(error.to_string()))?;
+    let (result, diagnostics) = capture_diagnostics(context, || manager.run(module));
+    let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(|diagnostic| diagnostic.is_error);
+    match result {
+        Ok(()) if errors.is_empty() => Ok(warnings),
+        _ => Err(LowerError::Refused(errors)),
+    }
+}
+
+/// The one pipeline. Why in this order:
+///
+/// - `scf` becomes `cf` before anything that expands to several blocks (`gpu.all_reduce`), and before `nvgpu`, whose
+///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`;
+/// - `vector` before `gpu`: masked transfers create `arith` and `memref` operations that the gpu conversion then takes;
+/// - `func` before `gpu`: the gpu conversion would turn a declared device function into a C wrapper;
+/// - `affine` twice: expanding strided metadata creates it anew.
+pub fn pipeline(resolved: &Resolved) -> String {
+    let (dialect_of_chip, gpu, afterwards) = match &resolved.target {
+        Target::Nvidia(chip) => (
+            "convert-nvgpu-to-nvvm".to_owned(),
+            format!("convert-gpu-to-nvvm{{has-redux={} {}}}", chip.has_redux(), memref_options(resolved)),
+            "convert-nvvm-to-llvm,",
+        ),
+        Target::Amd(chip) => {
+            let chipset = chipset(chip);
+            (
+                format!("convert-amdgpu-to-rocdl{{chipset={chipset}}}"),
+                format!("convert-gpu-to-rocdl{{chipset={chipset} runtime=HIP {}}}", memref_options(resolved)),
+                "",
+            )
+        }
+    };
+    let index = format!("index-bitwidth={}", resolved.index_bitwidth);
+    format!(
+        "builtin.module(gpu.module(\
+         convert-vector-to-scf,lower-affine,convert-scf-to-cf,{dialect_of_chip},\
+         expand-strided-metadata,lower-affine,memref-expand,canonicalize,cse,\
+         convert-complex-to-standard,convert-vector-to-llvm,convert-to-llvm{{filter-dialects=func}},\
+         {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-index-to-llvm{{{index}}},convert-ub-to-llvm,\
+         canonicalize,cse,{afterwards}reconcile-unrealized-casts))"
+    )
+}
+
+fn memref_options(resolved: &Resolved) -> String {
+    format!(
+        "index-bitwidth={} use-bare-ptr-memref-call-conv={}",
+        resolved.index_bitwidth, resolved.bare_pointers
+    )
+}
+
+/// The chip as MLIR's AMD conversions name it: they know no generic targets, whose common ground is the family's
+/// oldest chip.
+fn chipset(chip: &AmdTarget) -> String {
+    let version = chip.isa_version();
+    format!("gfx{}{}{:x}", version.major, version.minor, version.stepping)
+}
+
+/// Debug scopes for every function. NVIDIA's compiler accepts optimised code only with bare `.loc` directives.
+fn debug_pipeline(resolved: &Resolved) -> String {
+    let kind = match (resolved.debug, &resolved.target) {
+        (DebugLevel::Full, _) => "Full",
+        (_, Target::Nvidia(_)) => "DebugDirectivesOnly",
+        (_, Target::Amd(_)) => "LineTablesOnly",
+    };
+    format!("builtin.module(ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}})")
+}
+
+/// Operations that are not in the target's dialect yet: name and location.
+fn unlowered(module: &Module<'_>, target: &Target) -> Vec<(String, String)> {
+    let device = match target {
+        Target::Nvidia(_) => "nvvm",
+        Target::Amd(_) => "rocdl",
+    };
+    operations(module)
+        .into_iter()
+        .filter(|operation| {
+            let name = operation.name();
+            let name = name.as_string_ref();
+            let name = name.as_str().unwrap_or_default();
+            let dialect = name.split('.').next().unwrap_or_default();
+            !(dialect == "llvm" || dialect == device || name == "gpu.module" || name == "builtin.module")
+        })
+        .map(|operation| (name_of(&operation), location_text(operation.location())))
+        .collect()
+}
+
+fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+    for operation in operations(module) {
+        let name = name_of(&operation);
+        if let Some(advice) = validate::foreign_dialect(&name, target) {
+            return Err(LowerError::Foreign {
+                name,
+                target: target.to_string(),
+                advice,
+                location: location_text(operation.location()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// MLIR expands `gpu.all_reduce` to writes and reads of a shared buffer with no barrier behind the last read: repeated,
+/// one thread's next write may overtake another's read. A barrier in front of every reduction that may run again
+/// closes the gap.
+fn synchronize_repeated_reductions(module: &Module<'_>) {
+    for reduction in operations(module).into_iter().filter(|operation| name_of(operation) == "gpu.all_reduce") {
+        let mut repeated = false;
+        let mut parent = reduction.parent_operation();
+        while let Some(operation) = parent {
+            let name = name_of(&operation);
+            if matches!(
+                name.as_str(),
+                "scf.for" | "scf.while" | "scf.parallel" | "scf.forall" | "affine.for" | "affine.parallel"
+            ) {
+                repeated = true;
+            }
+            if name == "gpu.func" || name == "func.func" {
+                // Unstructured control flow may loop.
+                repeated |= operation
+                    .regions()
+                    .any(|region| region.first_block().is_some_and(|block| block.next_in_region().is_some()));
+                break;
+            }
+            parent = operation.parent_operation();
+        }
+        let Some(block) = reduction.block() else { continue };
+        if repeated && let Ok(barrier) = OperationBuilder::new("gpu.barrier", reduction.location()).build() {
+            block.insert_operation_before(reduction, barrier);
+        }
+    }
+}
+
+/// Kernels without a stated work-group size may be launched with up to 1024 threads, as HIP's compiler assumes; MLIR's
+/// translation would assume 256, and a larger launch would fail.
+fn allow_full_work_groups<'c>(context: &'c Context, module: &Module<'c>) {
+    for operation in operations(module) {
+        if name_of(&operation) == "llvm.func"
+            && operation.has_attribute("rocdl.kernel")
+            && !operation.has_attribute("rocdl.flat_work_group_size")
+            && !operation.has_attribute("rocdl.max_flat_work_group_size")
+            && !operation.has_attribute("rocdl.reqd_work_group_size")
+        {
+            set_attribute(
+                operation,
+                "rocdl.flat_work_group_size",
+                StringAttribute::new(context, "1,1024").into(),
+            );
+        }
+    }
+}
+
+/// The operation's name, dialect included.
+pub fn name_of<'c: 'a, 'a>(operation: &impl OperationLike<'c, 'a>) -> String {
+    operation.name().as_string_ref().as_str().unwrap_or_default().to_owned()
+}
+
+/// Where an operation calls or names `symbol`, in MLIR's syntax.
+pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<String> {
+    let reference = format!("@{symbol}");
+    let quoted = format!("@\"{symbol}\"");
+    operations(module)
+        .into_iter()
+        .filter(|operation| matches!(name_of(operation).as_str(), "llvm.call" | "llvm.mlir.addressof"))
+        .find(|operation| {
+            operation.attributes().any(|(_, attribute)| {
+                attribute.is_flat_symbol_ref() && {
+                    let text = attribute.to_string();
+                    text == reference || text == quoted
+                }
+            })
+        })
+        .map(|operation| location_text(operation.location()))
+}

@@ -1,0 +1,243 @@
+//! Operations of the `math` dialect that MLIR 22's conversions for one vendor or both do not know, or lower to something
+//! that LLVM cannot select. Each becomes a call of a small function in `arith` and `math`, written as MLIR below, which
+//! LLVM inlines.
+
+use melior::{
+    Context,
+    ir::{
+        BlockLike, Module, RegionLike, Type, ValueLike,
+        attribute::FlatSymbolRefAttribute,
+        operation::{OperationBuilder, OperationLike, OperationRef},
+    },
+};
+use std::collections::BTreeSet;
+
+use super::lower::name_of;
+use crate::{
+    bridge::mlir::{operations, replace_with},
+    target::Target,
+};
+
+/// Rewrites the operations in question inside the `gpu.module` of `module`.
+pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) -> Result<(), String> {
+    let amd = matches!(target, Target::Amd(_));
+    let mut written: BTreeSet<String> = BTreeSet::new();
+    for operation in operations(module) {
+        let name = name_of(&operation);
+        let wanted = match name.as_str() {
+            "math.clampf" | "math.isnormal" | "math.ipowi" | "math.sincos" => true,
+            "math.isinf" => amd,
+            _ => false,
+        };
+        if !wanted {
+            continue;
+        }
+        let Ok(operand) = operation.operand(0) else { continue };
+        let shape = Shape::of(operand.r#type())?;
+        let Some(text) = function(&name, &shape) else {
+            continue;
+        };
+        let symbol = shape.symbol(&name);
+        if written.insert(symbol.clone()) {
+            define(context, operation, &text)?;
+        }
+        let results: Vec<Type<'_>> = operation
+            .results()
+            .map(|result| result.r#type())
+            .collect();
+        let operands: Vec<_> = operation.operands().collect();
+        let call = OperationBuilder::new("func.call", operation.location())
+            .add_operands(&operands)
+            .add_results(&results)
+            .add_attributes(&[(
+                melior::ir::Identifier::new(context, "callee"),
+                FlatSymbolRefAttribute::new(context, &symbol).into(),
+            )])
+            .build()
+            .map_err(|error| error.to_string())?;
+        replace_with(operation, call);
+    }
+    Ok(())
+}
+
+/// A scalar or vector type, split into the parts that the functions below are written with.
+struct Shape {
+    /// `f32`, `i16`, ...
+    element: String,
+    /// The type as MLIR prints it.
+    whole: String,
+    /// `i1`, or a vector of it.
+    truth: String,
+    /// Whether it is a vector.
+    vector: bool,
+}
+
+impl Shape {
+    fn of(kind: Type<'_>) -> Result<Self, String> {
+        let whole = kind.to_string();
+        match whole.strip_prefix("vector<").and_then(|rest| rest.strip_suffix('>')) {
+            None => Ok(Self {
+                element: whole.clone(),
+                truth: "i1".to_owned(),
+                whole,
+                vector: false,
+            }),
+            Some(inside) => {
+                let (dimensions, element) = inside.rsplit_once('x').ok_or_else(|| format!("unexpected type {whole}"))?;
+                Ok(Self {
+                    element: element.to_owned(),
+                    truth: format!("vector<{dimensions}xi1>"),
+                    whole,
+                    vector: true,
+                })
+            }
+        }
+    }
+
+    fn symbol(&self, operation: &str) -> String {
+        let mangled: String = self
+            .whole
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        format!("__gpulower_{}_{mangled}", operation.replace('.', "_"))
+    }
+
+    /// The attribute of a constant: `dense<1.0> : vector<4xf32>`, or `1.0 : f32`.
+    fn constant(&self, value: &str) -> String {
+        if self.vector {
+            format!("dense<{value}> : {}", self.whole)
+        } else {
+            format!("{value} : {}", self.whole)
+        }
+    }
+
+    /// Bits of an integer type.
+    fn bits(&self) -> Option<u32> {
+        match self.element.as_str() {
+            "index" => Some(64),
+            other => other.strip_prefix('i')?.parse().ok(),
+        }
+    }
+
+    /// Bit patterns of infinity and of the smallest normal number (IEEE 754; bfloat16 is the upper half of f32).
+    fn float_patterns(&self) -> Option<(&'static str, &'static str)> {
+        match self.element.as_str() {
+            "f16" => Some(("0x7C00", "0x0400")),
+            "bf16" => Some(("0x7F80", "0x0080")),
+            "f32" => Some(("0x7F800000", "0x00800000")),
+            "f64" => Some(("0x7FF0000000000000", "0x0010000000000000")),
+            _ => None,
+        }
+    }
+}
+
+/// The function that computes an operation, as MLIR.
+fn function(operation: &str, shape: &Shape) -> Option<String> {
+    let symbol = shape.symbol(operation);
+    let (whole, truth) = (&shape.whole, &shape.truth);
+    let text = match operation {
+        "math.isinf" => {
+            let (infinity, _) = shape.float_patterns()?;
+            format!(
+                "func.func private @{symbol}(%x: {whole}) -> {truth} {{
+                   %infinity = arith.constant {infinity}
+                   %magnitude = math.absf %x : {whole}
+                   %result = arith.cmpf oeq, %magnitude, %infinity : {whole}
+                   return %result : {truth}
+                 }}",
+                infinity = shape.constant(infinity),
+            )
+        }
+        "math.isnormal" => {
+            let (infinity, smallest) = shape.float_patterns()?;
+            format!(
+                "func.func private @{symbol}(%x: {whole}) -> {truth} {{
+                   %infinity = arith.constant {infinity}
+                   %smallest = arith.constant {smallest}
+                   %magnitude = math.absf %x : {whole}
+                   %finite = arith.cmpf olt, %magnitude, %infinity : {whole}
+                   %large = arith.cmpf oge, %magnitude, %smallest : {whole}
+                   %result = arith.andi %finite, %large : {truth}
+                   return %result : {truth}
+                 }}",
+                infinity = shape.constant(infinity),
+                smallest = shape.constant(smallest),
+            )
+        }
+        "math.clampf" => format!(
+            "func.func private @{symbol}(%x: {whole}, %low: {whole}, %high: {whole}) -> {whole} {{
+               %bounded = arith.minimumf %x, %high : {whole}
+               %result = arith.maximumf %bounded, %low : {whole}
+               return %result : {whole}
+             }}"
+        ),
+        "math.sincos" => format!(
+            "func.func private @{symbol}(%x: {whole}) -> ({whole}, {whole}) {{
+               %sine = math.sin %x : {whole}
+               %cosine = math.cos %x : {whole}
+               return %sine, %cosine : {whole}, {whole}
+             }}"
+        ),
+        "math.ipowi" => {
+            // Square and multiply over every bit of the exponent, without branches so that vectors work too. A negative
+            // exponent leaves 1 for base 1, 1 or -1 for base -1, and otherwise 0 (`ipowi`'s definition).
+            let bits = shape.bits()?;
+            let constants = [("zero", "0"), ("one", "1"), ("minus_one", "-1")]
+                .map(|(name, value)| format!("%{name} = arith.constant {}\n", shape.constant(value)))
+                .concat();
+            format!(
+                "func.func private @{symbol}(%base: {whole}, %exponent: {whole}) -> {whole} {{
+                   {constants}
+                   %first = arith.constant 0 : index
+                   %step = arith.constant 1 : index
+                   %bits = arith.constant {bits} : index
+                   %power, %square, %rest = scf.for %bit = %first to %bits step %step
+                       iter_args(%result = %one, %factor = %base, %left = %exponent) -> ({whole}, {whole}, {whole}) {{
+                     %low = arith.andi %left, %one : {whole}
+                     %set = arith.cmpi ne, %low, %zero : {whole}
+                     %product = arith.muli %result, %factor : {whole}
+                     %next = arith.select %set, %product, %result : {truth_prefix}{whole}
+                     %squared = arith.muli %factor, %factor : {whole}
+                     %shifted = arith.shrui %left, %one : {whole}
+                     scf.yield %next, %squared, %shifted : {whole}, {whole}, {whole}
+                   }}
+                   %odd_bit = arith.andi %exponent, %one : {whole}
+                   %odd = arith.cmpi ne, %odd_bit, %zero : {whole}
+                   %alternating = arith.select %odd, %minus_one, %one : {truth_prefix}{whole}
+                   %is_one = arith.cmpi eq, %base, %one : {whole}
+                   %is_minus_one = arith.cmpi eq, %base, %minus_one : {whole}
+                   %inverse = arith.select %is_minus_one, %alternating, %zero : {truth_prefix}{whole}
+                   %reciprocal = arith.select %is_one, %one, %inverse : {truth_prefix}{whole}
+                   %negative = arith.cmpi slt, %exponent, %zero : {whole}
+                   %result = arith.select %negative, %reciprocal, %power : {truth_prefix}{whole}
+                   return %result : {whole}
+                 }}",
+                truth_prefix = if shape.vector { format!("{truth}, ") } else { String::new() },
+            )
+        }
+        _ => return None,
+    };
+    Some(text)
+}
+
+/// Puts a function in front of everything else in the `gpu.module` around `operation`.
+fn define(context: &Context, operation: OperationRef<'_, '_>, text: &str) -> Result<(), String> {
+    let mut parent = operation.parent_operation();
+    while let Some(candidate) = parent {
+        if name_of(&candidate) == "gpu.module" {
+            let source = Module::parse(context, text)
+                .ok_or_else(|| format!("a built-in function does not parse:\n{text}"))?;
+            let block = candidate
+                .region(0)
+                .ok()
+                .and_then(|region| region.first_block())
+                .ok_or("gpu.module without a body")?;
+            let function = source.body().first_operation().ok_or("no function in a built-in text")?;
+            crate::bridge::mlir::move_to_front(function, block);
+            return Ok(());
+        }
+        parent = candidate.parent_operation();
+    }
+    Err("operation outside of a gpu.module".to_owned())
+}

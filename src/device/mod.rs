@@ -1,0 +1,352 @@
+//! One device module: from MLIR to LLVM IR, linked, checked, optimised, and out as PTX or an object.
+//!
+//! Knows nothing of containers, vendor tools or hosts.
+
+mod control;
+mod libraries;
+pub mod lower;
+mod math;
+mod validate;
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bridge::LlvmError,
+    bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
+    options::{DebugLevel, FpContract, Resolved},
+    stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
+    target::Target,
+    toolkit::ToolkitError,
+};
+
+pub use libraries::{LoadedLibrary, VendorLibrary};
+
+/// What goes wrong between LLVM IR and machine code.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// LLVM refused, or met a fatal error.
+    #[error(transparent)]
+    Llvm(#[from] LlvmError),
+    /// A library could not be linked.
+    #[error("cannot link the library {name}: {reason}")]
+    Library {
+        /// Its name.
+        name: String,
+        /// LLVM's reason.
+        reason: String,
+    },
+    /// A vendor's device library is needed and was not found.
+    #[error("{}{source}", needed(.symbols))]
+    LibraryMissing {
+        /// The symbols that need it.
+        symbols: Vec<String>,
+        /// Every place looked at, and what to do.
+        source: ToolkitError,
+    },
+    /// Symbols that no library defines.
+    #[error("{}", unresolved(.0))]
+    Unresolved(Vec<UnresolvedSymbol>),
+    /// The module uses something that the target does not have.
+    #[error("{what} in a module for {target}: {advice}")]
+    WrongTarget {
+        /// What was found.
+        what: String,
+        /// The target.
+        target: String,
+        /// What to do.
+        advice: &'static str,
+        /// Where MLIR says it is.
+        location: Option<String>,
+    },
+    /// The module holds no kernel.
+    #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
+    NoKernel,
+    /// A listener ended the compilation.
+    #[error("a listener refused the {checkpoint} stage: {reason}")]
+    Listener {
+        /// Where.
+        checkpoint: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl DeviceError {
+    /// The location in MLIR's syntax, where there is one.
+    pub fn location(&self) -> Option<&str> {
+        match self {
+            Self::WrongTarget { location, .. } => location.as_deref(),
+            Self::Unresolved(symbols) => symbols.iter().find_map(|symbol| symbol.location.as_deref()),
+            _ => None,
+        }
+    }
+
+    /// The kernels that are concerned.
+    pub fn kernels(&self) -> Vec<String> {
+        let mut kernels: Vec<String> = match self {
+            Self::Unresolved(symbols) => symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect(),
+            _ => Vec::new(),
+        };
+        kernels.sort();
+        kernels.dedup();
+        kernels
+    }
+}
+
+/// A symbol that no library defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnresolvedSymbol {
+    /// Its name.
+    pub name: String,
+    /// The kernels that reach it.
+    pub kernels: Vec<String>,
+    /// Where MLIR says it is used.
+    pub location: Option<String>,
+    /// What would define it.
+    pub advice: String,
+}
+
+fn needed(symbols: &[String]) -> String {
+    let verb = if symbols.len() == 1 { "needs" } else { "need" };
+    format!("{} {verb} a library that was not found: ", symbols.join(", "))
+}
+
+fn unresolved(symbols: &[UnresolvedSymbol]) -> String {
+    use fmt::Write;
+    let mut text = match symbols.len() {
+        1 => "unresolved symbol:".to_owned(),
+        count => format!("{count} unresolved symbols:"),
+    };
+    for symbol in symbols {
+        let _ = write!(text, "\n  {}", symbol.name);
+        match symbol.kernels.as_slice() {
+            [] => {}
+            [kernel] => {
+                let _ = write!(text, " (needed by kernel {kernel})");
+            }
+            kernels => {
+                let _ = write!(text, " (needed by kernels {})", kernels.join(", "));
+            }
+        }
+        if let Some(location) = &symbol.location {
+            let _ = write!(text, " at {location}");
+        }
+        let _ = write!(text, ": {}", symbol.advice);
+    }
+    text
+}
+
+/// What one device module is compiled with.
+pub struct DeviceJob<'a> {
+    /// Name for messages.
+    pub name: &'a str,
+    /// The options for the target.
+    pub resolved: &'a Resolved,
+    /// The user's libraries, in order.
+    pub libraries: &'a [LoadedLibrary],
+    /// Gives a vendor's device library; called only when a symbol needs it.
+    pub vendor_library: &'a (dyn Fn(VendorLibrary) -> Result<LoadedLibrary, ToolkitError> + Sync),
+    /// The MLIR location at which a symbol is called, where there is one.
+    pub locate: &'a dyn Fn(&str) -> Option<String>,
+    /// Watchers.
+    pub listeners: &'a [Arc<dyn StageListener>],
+}
+
+impl fmt::Debug for DeviceJob<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("DeviceJob")
+            .field("name", &self.name)
+            .field("target", &self.resolved.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a device module is compiled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceOutput {
+    /// Textual LLVM IR, linked and optimised.
+    Llvm,
+    /// Bitcode, linked and optimised.
+    Bitcode,
+    /// PTX or AMDGPU assembly.
+    Assembly,
+    /// A relocatable AMDGPU object.
+    Object,
+}
+
+/// Records how long each stage took.
+#[derive(Debug, Default)]
+pub struct StageClock(Vec<StageTime>);
+
+impl StageClock {
+    /// Runs `work` as (part of) a stage.
+    pub fn time<R>(&mut self, stage: Stage, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        self.add(stage, start.elapsed());
+        result
+    }
+
+    /// Adds time to a stage.
+    pub fn add(&mut self, stage: Stage, time: Duration) {
+        match self.0.iter_mut().find(|entry| entry.stage == stage) {
+            Some(entry) => entry.time += time,
+            None => self.0.push(StageTime { stage, time }),
+        }
+    }
+
+    /// The stages in the order in which they happened.
+    pub fn into_times(self) -> Vec<StageTime> {
+        self.0
+    }
+}
+
+/// An error of a stage.
+pub type StageResult<T> = Result<T, (Stage, DeviceError)>;
+
+/// Compiles LLVM IR: links what it needs, checks that nothing is unresolved, optimises and emits.
+pub fn compile<'c>(
+    context: &'c DeviceContext,
+    module: DeviceModule<'c>,
+    job: &DeviceJob<'_>,
+    output: DeviceOutput,
+    clock: &mut StageClock,
+) -> StageResult<Vec<u8>> {
+    let resolved = job.resolved;
+    let machine = machine(resolved).map_err(|error| (Stage::CodeGen, error.into()))?;
+    let at = |stage: Stage| move |error: DeviceError| (stage, error);
+
+    let module = clock
+        .time(Stage::Link, || -> Result<_, DeviceError> {
+            module.set_target(&machine)?;
+            if resolved.debug == DebugLevel::None {
+                module.strip_debug_info();
+            }
+            let module = job.show(context, module, Checkpoint::Initial)?;
+            validate::no_foreign_intrinsics(&module, &resolved.target)?;
+            // The user's own instructions alone: a vendor's library knows what it does.
+            module.set_floating_point(FloatingPoint {
+                fast: resolved.fast,
+                never_contract: resolved.contract == FpContract::Off,
+                approximate_division: !resolved.precise_division,
+                approximate_square_root: !resolved.precise_square_root,
+            });
+            let visible = libraries::visible_variables(&module);
+            control::prepare(&module, resolved);
+            libraries::link(&module, job)?;
+            control::finish(&module, resolved);
+            module.internalize(&visible)?;
+            job.show(context, module, Checkpoint::Linked)
+        })
+        .map_err(at(Stage::Link))?;
+
+    let module = clock
+        .time(Stage::Optimize, || -> Result<_, DeviceError> {
+            module.run_passes(&machine, pipeline(resolved))?;
+            job.show(context, module, Checkpoint::Optimized)
+        })
+        .map_err(at(Stage::Optimize))?;
+
+    clock
+        .time(Stage::CodeGen, || -> Result<_, DeviceError> {
+            match output {
+                DeviceOutput::Llvm => Ok(module.to_text().into_bytes()),
+                DeviceOutput::Bitcode => Ok(module.to_bitcode()),
+                DeviceOutput::Assembly => job.show_isa(module.emit(&machine, EmitKind::Assembly)?),
+                DeviceOutput::Object => {
+                    if job.listeners.iter().any(|listener| listener.wants_isa()) {
+                        // Code generation uses the module up: the listener's assembly comes from a copy.
+                        let copy = context.parse(&module.to_bitcode(), job.name)?;
+                        job.show_isa(copy.emit(&machine, EmitKind::Assembly)?)?;
+                    }
+                    Ok(module.emit(&machine, EmitKind::Object)?)
+                }
+            }
+        })
+        .map_err(at(Stage::CodeGen))
+}
+
+fn machine(resolved: &Resolved) -> Result<TargetMachine, LlvmError> {
+    TargetMachine::new(
+        resolved.target.triple(),
+        // A virtual architecture such as compute_90 is LLVM's sm_90 whose PTX is not compiled further.
+        &llvm_chip(&resolved.target),
+        &resolved.llvm_features(),
+        resolved.optimization.number(),
+        resolved.contract.to_llvm(),
+    )
+}
+
+/// The name LLVM has for the chip.
+fn llvm_chip(target: &Target) -> String {
+    target.chip().replace("compute_", "sm_")
+}
+
+const fn pipeline(resolved: &Resolved) -> &'static str {
+    match resolved.optimization.number() {
+        0 => "default<O0>",
+        1 => "default<O1>",
+        2 => "default<O2>",
+        _ => "default<O3>",
+    }
+}
+
+impl DeviceJob<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            module: self.name,
+            target: &self.resolved.target,
+        }
+    }
+
+    /// Shows a module to the listeners, and takes their replacement.
+    fn show<'c>(
+        &self,
+        context: &'c DeviceContext,
+        mut module: DeviceModule<'c>,
+        checkpoint: Checkpoint,
+    ) -> Result<DeviceModule<'c>, DeviceError> {
+        for listener in self.listeners {
+            let replacement = listener
+                .llvm(self.subject(), checkpoint, module.inkwell())
+                .map_err(|reason| refused(checkpoint, reason))?;
+            if let Some(bytes) = replacement {
+                module = context
+                    .parse(&bytes, self.name)
+                    .map_err(|error| refused(checkpoint, error.to_string()))?;
+            }
+        }
+        Ok(module)
+    }
+
+    fn show_isa(&self, bytes: Vec<u8>) -> Result<Vec<u8>, DeviceError> {
+        if self.listeners.is_empty() {
+            return Ok(bytes);
+        }
+        let mut text = String::from_utf8(bytes).map_err(|error| {
+            LlvmError::Refused(format!("LLVM emitted assembly that is not UTF-8: {error}"))
+        })?;
+        for listener in self.listeners {
+            if let Some(replacement) = listener
+                .isa(self.subject(), &text)
+                .map_err(|reason| refused(Checkpoint::Isa, reason))?
+            {
+                text = replacement;
+            }
+        }
+        Ok(text.into_bytes())
+    }
+}
+
+fn refused(checkpoint: Checkpoint, reason: String) -> DeviceError {
+    DeviceError::Listener {
+        checkpoint: checkpoint.name(),
+        reason,
+    }
+}

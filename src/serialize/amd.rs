@@ -1,0 +1,405 @@
+//! Linking of AMDGPU objects to a code object that a loader accepts (`.hsaco`), with lld in this process.
+//!
+//! No file is written: inputs are anonymous files in memory, the output comes through a pipe. The result
+//! is byte for byte what a spawned `ld.lld` writes for the same objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io;
+
+use super::amd_pipe;
+use super::elf::{ET_REL, Elf, ElfError, SHT_SYMTAB};
+use super::hsaco_flags::EM_AMDGPU;
+use crate::bridge::{lld, memfd};
+
+/// The options with which clang 22 links for `amdgcn-amd-amdhsa` (seen with `clang -###`), but for
+/// `-plugin-opt=mcpu=`, which concerns bitcode inputs only. One thread, as [`lld::link`] asks for; all
+/// errors, not the first twenty.
+const OPTIONS: [&str; 4] = [
+    "--no-undefined",
+    "-shared",
+    "--threads=1",
+    "--error-limit=0",
+];
+
+/// One input of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedObject<'data> {
+    /// Name for messages: a path, or what the object was compiled from.
+    pub name: &'data str,
+    /// A relocatable AMDGPU ELF object, or an archive (`ar`) of such objects.
+    pub bytes: &'data [u8],
+}
+
+/// A linked code object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkedHsaco {
+    /// The code object (ELF `ET_DYN`).
+    pub bytes: Vec<u8>,
+    /// What lld warned about.
+    pub warnings: Vec<String>,
+}
+
+/// A symbol that nothing defines.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UndefinedSymbol {
+    /// Its name.
+    pub name: String,
+    /// Which inputs use it.
+    pub referenced_by: Vec<String>,
+}
+
+impl fmt::Display for UndefinedSymbol {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}`", self.name)?;
+        if !self.referenced_by.is_empty() {
+            write!(formatter, " (used by {})", self.referenced_by.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why AMDGPU objects could not be linked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AmdLinkError {
+    /// There was nothing to link.
+    #[error("nothing to link: no AMDGPU object was given")]
+    NoInput,
+    /// An input is something else than an AMDGPU object or an archive.
+    #[error("`{name}` cannot be linked for AMDGPU: {problem}")]
+    NotAnObject {
+        /// Name of the input.
+        name: String,
+        /// What it is instead.
+        problem: String,
+    },
+    /// An input is not ELF, or damaged.
+    #[error("`{name}` cannot be linked for AMDGPU: {source}")]
+    Damaged {
+        /// Name of the input.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        source: ElfError,
+    },
+    /// Symbols are used and not defined.
+    #[error(
+        "undefined symbol{} in the AMDGPU link: {}; link the device library or object that defines {}",
+        if symbols.len() == 1 { "" } else { "s" },
+        list(symbols),
+        if symbols.len() == 1 { "it" } else { "them" }
+    )]
+    Undefined {
+        /// All of them, sorted by name.
+        symbols: Vec<UndefinedSymbol>,
+    },
+    /// lld refused the inputs.
+    #[error("lld could not link {}: {text}", inputs.join(", "))]
+    Lld {
+        /// Names of the inputs.
+        inputs: Vec<String>,
+        /// What lld said, with the names of the inputs.
+        text: String,
+    },
+    /// The operating system refused a file in memory, a pipe or a thread.
+    #[error("cannot {what} for the AMDGPU link: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn list(symbols: &[UndefinedSymbol]) -> String {
+    let symbols: Vec<String> = symbols.iter().map(ToString::to_string).collect();
+    symbols.join(", ")
+}
+
+/// Links one object; `name` is its name for messages.
+///
+/// # Errors
+///
+/// As [`link_objects`].
+pub fn link_object(name: &str, bytes: &[u8]) -> Result<LinkedHsaco, AmdLinkError> {
+    link_objects(&[NamedObject { name, bytes }])
+}
+
+/// Links objects and archives, in the order given. Of an archive only those members take part that define
+/// something which is used. All objects have to be for the same target.
+///
+/// Blocks while another link runs in this process: lld can do one at a time.
+///
+/// # Errors
+///
+/// [`AmdLinkError`]. Undefined symbols are all listed, before lld runs if there is no archive.
+pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, AmdLinkError> {
+    if inputs.is_empty() {
+        return Err(AmdLinkError::NoInput);
+    }
+    let mut table = SymbolTable::default();
+    for input in inputs {
+        table.add(input)?;
+    }
+    table.check()?;
+
+    let io = |what| move |source| AmdLinkError::Io { what, source };
+    let mut files: Vec<File> = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let file = memfd::with_bytes("gpulower-object", input.bytes)
+            .map_err(io("make a file in memory"))?;
+        files.push(file);
+    }
+    let paths: Vec<String> = files
+        .iter()
+        .map(|file| memfd::path(file).display().to_string())
+        .collect();
+    let (result, bytes) = amd_pipe::capture(|output| {
+        let mut arguments: Vec<&str> = OPTIONS.to_vec();
+        arguments.extend(paths.iter().map(String::as_str));
+        arguments.extend(["-o", output]);
+        lld::link(&arguments)
+    })
+    .map_err(io("read lld's output through a pipe"))?;
+
+    let names: Vec<(&str, &str)> = paths
+        .iter()
+        .map(String::as_str)
+        .zip(inputs.iter().map(|input| input.name))
+        .collect();
+    match result {
+        Ok(text) => {
+            let warnings = messages(&rename(&text, &names));
+            tracing::debug!(
+                inputs = inputs.len(),
+                bytes = bytes.len(),
+                "linked AMDGPU objects"
+            );
+            Ok(LinkedHsaco { bytes, warnings })
+        }
+        Err(error) => {
+            let text = rename(&error.text, &names);
+            if let Some(symbols) = undefined_symbols(&text) {
+                return Err(AmdLinkError::Undefined { symbols });
+            }
+            Err(AmdLinkError::Lld {
+                inputs: inputs.iter().map(|input| input.name.to_owned()).collect(),
+                text: messages(&text).join("\n"),
+            })
+        }
+    }
+}
+
+/// The global symbols of all inputs.
+#[derive(Default)]
+struct SymbolTable<'data> {
+    defined: BTreeSet<&'data str>,
+    used: BTreeMap<&'data str, BTreeSet<&'data str>>,
+    sections: BTreeSet<&'data str>,
+    has_archive: bool,
+}
+
+impl<'data> SymbolTable<'data> {
+    fn add(&mut self, input: &NamedObject<'data>) -> Result<(), AmdLinkError> {
+        let not_an_object = |problem: &str| AmdLinkError::NotAnObject {
+            name: input.name.to_owned(),
+            problem: problem.to_owned(),
+        };
+        if input.bytes.starts_with(b"!<arch>\n") {
+            self.has_archive = true;
+            return Ok(());
+        }
+        if input.bytes.starts_with(b"!<thin>\n") {
+            return Err(not_an_object(
+                "it is a thin archive, which only names other files; make a regular one (llvm-ar without --thin)",
+            ));
+        }
+        if input.bytes.starts_with(b"BC\xc0\xde") {
+            return Err(not_an_object(
+                "it is LLVM bitcode; link it into the kernel module before code generation",
+            ));
+        }
+        let damaged = |source| AmdLinkError::Damaged {
+            name: input.name.to_owned(),
+            source,
+        };
+        let elf = Elf::parse(input.bytes).map_err(damaged)?;
+        let header = elf.header();
+        if header.machine != EM_AMDGPU {
+            let machine = header.machine;
+            return Err(not_an_object(&format!(
+                "it is ELF for machine {machine}, not for AMDGPU (224)"
+            )));
+        }
+        if header.kind != ET_REL {
+            let kind = header.kind;
+            return Err(not_an_object(&format!(
+                "its ELF type is {kind}; only relocatable objects (type 1) can be linked"
+            )));
+        }
+        for symbol in elf.symbols(SHT_SYMTAB).map_err(damaged)? {
+            if symbol.is_local() {
+                continue;
+            }
+            if !symbol.is_undefined() {
+                self.defined.insert(symbol.name);
+            } else if !symbol.is_weak() {
+                self.used.entry(symbol.name).or_default().insert(input.name);
+            }
+        }
+        self.sections
+            .extend(elf.sections().iter().map(|section| section.name));
+        Ok(())
+    }
+
+    /// Whether lld itself defines a symbol of this name.
+    ///
+    /// Source: `addReservedSymbols` in `lld/ELF/Writer.cpp`, and the bounds of sections whose name is a C
+    /// identifier. In doubt a name is left to lld, whose own check follows.
+    fn is_made_by_linker(&self, name: &str) -> bool {
+        let bounds = name
+            .strip_prefix("__start_")
+            .or_else(|| name.strip_prefix("__stop_"));
+        bounds.is_some_and(|section| self.sections.contains(section))
+            || matches!(
+                name,
+                "_DYNAMIC"
+                    | "_GLOBAL_OFFSET_TABLE_"
+                    | "__bss_start"
+                    | "__dso_handle"
+                    | "__ehdr_start"
+                    | "__executable_start"
+                    | "_edata"
+                    | "_end"
+                    | "_etext"
+                    | "edata"
+                    | "end"
+                    | "etext"
+            )
+    }
+
+    fn check(&self) -> Result<(), AmdLinkError> {
+        if self.has_archive {
+            // Which members an archive contributes is for lld to find out.
+            return Ok(());
+        }
+        let symbols: Vec<UndefinedSymbol> = self
+            .used
+            .iter()
+            .filter(|(name, _)| !self.defined.contains(*name) && !self.is_made_by_linker(name))
+            .map(|(name, users)| UndefinedSymbol {
+                name: (*name).to_owned(),
+                referenced_by: users.iter().map(|&user| user.to_owned()).collect(),
+            })
+            .collect();
+        if symbols.is_empty() {
+            Ok(())
+        } else {
+            Err(AmdLinkError::Undefined { symbols })
+        }
+    }
+}
+
+/// Replaces the paths of the files in memory, wherever they occur, by the names of the inputs.
+fn rename(text: &str, names: &[(&str, &str)]) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("/proc/self/fd/") {
+        let (before, found) = rest.split_at(start);
+        result.push_str(before);
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        let (prefix, tail) = found.split_at("/proc/self/fd/".len());
+        let (path, after) = found.split_at(prefix.len() + digits(tail));
+        let name = names.iter().find(|(known, _)| *known == path);
+        result.push_str(name.map_or(path, |(_, name)| name));
+        rest = after;
+    }
+    result.push_str(rest);
+    result
+}
+
+/// Splits lld's text into messages, without the program's name. A message may have several lines.
+fn messages(text: &str) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        match (line.strip_prefix("ld.lld: "), messages.last_mut()) {
+            (None, Some(message)) => {
+                message.push('\n');
+                message.push_str(line);
+            }
+            (start, _) => messages.push(start.unwrap_or(line).to_owned()),
+        }
+    }
+    messages
+}
+
+/// The symbols, if all that lld complains about is that they are undefined.
+fn undefined_symbols(text: &str) -> Option<Vec<UndefinedSymbol>> {
+    let mut symbols: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for message in messages(text) {
+        if message.starts_with("warning: ") {
+            continue;
+        }
+        // "error: undefined symbol: f", "error: undefined hidden symbol: f", followed by lines
+        // ">>> referenced by a.o:(section)" or ">>> referenced by file.c" and ">>>   a.o:(section)".
+        let mut lines = message.lines();
+        let (kind, name) = lines.next()?.split_once("symbol: ")?;
+        if !kind.starts_with("error: undefined ") {
+            return None;
+        }
+        let users = symbols.entry(name.to_owned()).or_default();
+        for line in lines {
+            if let Some(user) = line.strip_prefix(">>> referenced by ") {
+                users.insert(user.trim().to_owned());
+            }
+        }
+    }
+    let symbols: Vec<UndefinedSymbol> = symbols
+        .into_iter()
+        .map(|(name, users)| UndefinedSymbol {
+            name,
+            referenced_by: users.into_iter().collect(),
+        })
+        .collect();
+    (!symbols.is_empty()).then_some(symbols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_names_even_if_one_is_the_start_of_another() {
+        let names = [("/proc/self/fd/1", "a.o"), ("/proc/self/fd/12", "b.o")];
+        assert_eq!(
+            rename(
+                "/proc/self/fd/12: bad; /proc/self/fd/1(m.o): bad; /proc/self/fd/3",
+                &names
+            ),
+            "b.o: bad; a.o(m.o): bad; /proc/self/fd/3"
+        );
+        assert_eq!(rename("", &names), "");
+    }
+
+    #[test]
+    fn messages_keep_their_further_lines() {
+        let text = "ld.lld: warning: one\n>>> more\nld.lld: warning: two\n\n";
+        assert_eq!(messages(text), ["warning: one\n>>> more", "warning: two"]);
+        assert_eq!(messages(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn other_errors_beside_undefined_symbols_are_not_hidden() {
+        let undefined =
+            "ld.lld: error: undefined hidden symbol: f\n>>> referenced by a.o:(.text+0x4)\n";
+        let symbols = undefined_symbols(undefined).unwrap();
+        assert_eq!(symbols[0].name, "f");
+        assert_eq!(symbols[0].referenced_by, ["a.o:(.text+0x4)"]);
+        let both = format!("{undefined}ld.lld: error: incompatible mach: b.o\n");
+        assert_eq!(undefined_symbols(&both), None);
+        assert_eq!(undefined_symbols("ld.lld: warning: w\n"), None);
+    }
+}

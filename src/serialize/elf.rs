@@ -1,0 +1,373 @@
+//! A bounds-checked reader of 64-bit little-endian ELF files: sections, segments, symbols and notes.
+//!
+//! It reads relocatable objects and shared objects alike and copies nothing: names and contents are
+//! slices of the file. Every read is checked against the file's size, and an error names the offset at
+//! which the file stops making sense. What it allocates is proportional to the size of the file.
+//!
+//! Constants are from the System V ABI, chapters "Object Files" and "Program Loading", and have the same
+//! values in `llvm/BinaryFormat/ELF.h`.
+
+use super::elf_raw::{File, Strings};
+
+/// `e_type` of a relocatable object.
+pub const ET_REL: u16 = 1;
+/// `e_type` of a shared object.
+pub const ET_DYN: u16 = 3;
+
+/// `sh_type` of the symbol table of the static linker.
+pub const SHT_SYMTAB: u32 = 2;
+/// `sh_type` of the symbol table of the loader.
+pub const SHT_DYNSYM: u32 = 11;
+
+const SHT_NOTE: u32 = 7;
+const SHT_NOBITS: u32 = 8;
+const SHN_UNDEF: u16 = 0;
+
+const HEADER_SIZE: u64 = 64;
+const SYMBOL_SIZE: u64 = 24;
+const NOTE_HEADER_SIZE: u64 = 12;
+
+/// Longest symbol or section name that is read, in bytes.
+///
+/// Names may share bytes in the string table, so that without a limit a small file could describe many
+/// very long names, and reading it would take time quadratic in its size.
+pub const MAX_NAME_BYTES: usize = 64 * 1024;
+
+/// Why a file could not be read as ELF.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The file does not start with the ELF magic number.
+    #[error("not an ELF file: it starts with [{start}] instead of [7f 45 4c 46]")]
+    NotElf {
+        /// The first bytes of the file, in hexadecimal.
+        start: String,
+    },
+    /// The file is ELF, but not 64-bit little-endian.
+    #[error(
+        "ELF class {class}, data encoding {encoding}: only 64-bit little-endian files (2, 1) are read"
+    )]
+    NotElf64LittleEndian {
+        /// `e_ident[EI_CLASS]`.
+        class: u8,
+        /// `e_ident[EI_DATA]`.
+        encoding: u8,
+    },
+    /// Something lies, wholly or in part, behind the end of the file.
+    #[error(
+        "truncated ELF file: {what} needs {size} bytes at offset {offset:#x}, but the file has only {available} bytes"
+    )]
+    Truncated {
+        /// What was being read.
+        what: String,
+        /// Where it starts, in bytes from the start of the file.
+        offset: u64,
+        /// How many bytes it has.
+        size: u64,
+        /// Size of the whole file, in bytes.
+        available: u64,
+    },
+    /// Something contradicts the format.
+    #[error("damaged ELF file: {what} at offset {offset:#x}: {problem}")]
+    Damaged {
+        /// What was being read.
+        what: String,
+        /// Where it starts, in bytes from the start of the file.
+        offset: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The fields of the ELF header which say what the file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// `e_ident[EI_OSABI]`.
+    pub os_abi: u8,
+    /// `e_ident[EI_ABIVERSION]`.
+    pub abi_version: u8,
+    /// `e_type`: [`ET_REL`], [`ET_DYN`] or another.
+    pub kind: u16,
+    /// `e_machine`.
+    pub machine: u16,
+    /// `e_flags`.
+    pub flags: u32,
+}
+
+/// One section header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section<'data> {
+    /// Name, empty if the file has no section names.
+    pub name: &'data str,
+    /// `sh_type`.
+    pub kind: u32,
+    /// Where the contents start, in bytes from the start of the file.
+    pub offset: u64,
+    /// Size of the contents, in bytes.
+    pub size: u64,
+    /// `sh_link`: for a symbol table, the index of its string table.
+    pub link: u32,
+    /// `sh_addralign`.
+    pub alignment: u64,
+    /// `sh_entsize`.
+    pub entry_size: u64,
+}
+
+/// One symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol<'data> {
+    /// Name.
+    pub name: &'data str,
+    /// `st_info >> 4`: 0 local, 1 global, 2 weak.
+    pub binding: u8,
+    /// `st_info & 15`: 1 object, 2 function, 3 section, 4 file.
+    pub kind: u8,
+    /// `st_shndx`; [`Symbol::is_undefined`] reads it.
+    pub section: u16,
+    /// Address, or offset in the section for a relocatable object.
+    pub value: u64,
+    /// Size, in bytes.
+    pub size: u64,
+}
+
+impl Symbol<'_> {
+    /// Whether the file only refers to the symbol and does not define it.
+    #[must_use]
+    pub fn is_undefined(&self) -> bool {
+        self.section == SHN_UNDEF
+    }
+
+    /// Whether the symbol is weak: if nothing defines it, it is null and not an error.
+    #[must_use]
+    pub fn is_weak(&self) -> bool {
+        self.binding == 2
+    }
+
+    /// Whether the symbol is visible only inside its own object.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.binding == 0
+    }
+}
+
+/// One note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note<'data> {
+    /// Owner, without the terminating NUL.
+    pub owner: &'data [u8],
+    /// Type, whose meaning depends on the owner.
+    pub kind: u32,
+    /// Contents.
+    pub contents: &'data [u8],
+    /// Where the contents start, in bytes from the start of the file.
+    pub offset: u64,
+}
+
+/// A parsed ELF file.
+#[derive(Debug, Clone)]
+pub struct Elf<'data> {
+    bytes: &'data [u8],
+    header: Header,
+    sections: Vec<Section<'data>>,
+    /// Offset, size and alignment of each `PT_NOTE` segment.
+    note_segments: Vec<(u64, u64, u64)>,
+}
+
+impl<'data> Elf<'data> {
+    /// Reads the header, the section headers and the program headers.
+    ///
+    /// # Errors
+    ///
+    /// [`ElfError`] if `bytes` is not a 64-bit little-endian ELF file, or if one of the three tables lies
+    /// outside of it. Contents of sections are checked when they are asked for.
+    pub fn parse(bytes: &'data [u8]) -> Result<Self, ElfError> {
+        let file = File(bytes);
+        let magic = bytes.get(..4).unwrap_or(bytes);
+        if magic != b"\x7fELF" {
+            let start: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
+            let start = start.join(" ");
+            return Err(ElfError::NotElf { start });
+        }
+        file.slice("the ELF header", 0, HEADER_SIZE)?;
+        let (class, encoding) = (file.u8(4)?, file.u8(5)?);
+        if (class, encoding) != (2, 1) {
+            return Err(ElfError::NotElf64LittleEndian { class, encoding });
+        }
+        let header = Header {
+            os_abi: file.u8(7)?,
+            abi_version: file.u8(8)?,
+            kind: file.u16(16)?,
+            machine: file.u16(18)?,
+            flags: file.u32(48)?,
+        };
+        Ok(Self {
+            bytes,
+            header,
+            sections: file.sections()?,
+            note_segments: file.note_segments()?,
+        })
+    }
+
+    /// What the file is.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// All sections, in the order of the section header table.
+    #[must_use]
+    pub fn sections(&self) -> &[Section<'data>] {
+        &self.sections
+    }
+
+    /// The contents of `section`, empty for a section that takes no space in the file.
+    ///
+    /// # Errors
+    ///
+    /// [`ElfError::Truncated`] if the section reaches behind the end of the file.
+    pub fn contents(&self, section: &Section<'data>) -> Result<&'data [u8], ElfError> {
+        if section.kind == SHT_NOBITS {
+            return Ok(&[]);
+        }
+        let what = format!("section `{}`", section.name);
+        File(self.bytes).slice(&what, section.offset, section.size)
+    }
+
+    /// The symbols of the file's first symbol table of type `kind` ([`SHT_SYMTAB`] or [`SHT_DYNSYM`]),
+    /// without the null symbol at its start. Empty if the file has no such table; the ABI allows one.
+    ///
+    /// # Errors
+    ///
+    /// [`ElfError`] if the table or one of its names is damaged.
+    pub fn symbols(&self, kind: u32) -> Result<Vec<Symbol<'data>>, ElfError> {
+        let Some(table) = self.sections.iter().find(|section| section.kind == kind) else {
+            return Ok(Vec::new());
+        };
+        let damaged = |problem: String| ElfError::Damaged {
+            what: format!("symbol table `{}`", table.name),
+            offset: table.offset,
+            problem,
+        };
+        if table.entry_size != SYMBOL_SIZE {
+            let size = table.entry_size;
+            return Err(damaged(format!(
+                "entries of {size} bytes instead of {SYMBOL_SIZE}"
+            )));
+        }
+        let strings = usize::try_from(table.link)
+            .ok()
+            .and_then(|index| self.sections.get(index))
+            .ok_or_else(|| {
+                let link = table.link;
+                damaged(format!("its string table, section {link}, does not exist"))
+            })?;
+        let strings = Strings {
+            contents: self.contents(strings)?,
+            offset: strings.offset,
+        };
+        let contents = self.contents(table)?;
+        let (entries, rest) = contents.as_chunks::<{ SYMBOL_SIZE as usize }>();
+        if !rest.is_empty() {
+            let size = table.size;
+            return Err(damaged(format!(
+                "{size} bytes are not a whole number of symbols"
+            )));
+        }
+        entries
+            .iter()
+            .skip(1)
+            .map(|entry| {
+                let entry = File(entry);
+                let info = entry.u8(4)?;
+                Ok(Symbol {
+                    name: strings.get(entry.u32(0)?)?,
+                    binding: info >> 4,
+                    kind: info & 15,
+                    section: entry.u16(6)?,
+                    value: entry.u64(8)?,
+                    size: entry.u64(16)?,
+                })
+            })
+            .collect()
+    }
+
+    /// All notes: those of the `PT_NOTE` segments, as a loader sees them, or if there is no such segment
+    /// (relocatable objects have none) those of the note sections.
+    ///
+    /// # Errors
+    ///
+    /// [`ElfError`] if a note reaches out of its segment or section, or that one out of the file.
+    pub fn notes(&self) -> Result<Vec<Note<'data>>, ElfError> {
+        let mut regions = self.note_segments.clone();
+        if regions.is_empty() {
+            regions.extend(
+                self.sections
+                    .iter()
+                    .filter(|section| section.kind == SHT_NOTE)
+                    .map(|section| (section.offset, section.size, section.alignment)),
+            );
+        }
+        let mut notes = Vec::new();
+        let mut total = 0u64;
+        for (offset, size, alignment) in regions {
+            let region = File(self.bytes).slice("the notes", offset, size)?;
+            total = total.saturating_add(size);
+            if total > self.bytes.len() as u64 {
+                return Err(ElfError::Damaged {
+                    what: "the notes".to_owned(),
+                    offset,
+                    problem: "note segments overlap".to_owned(),
+                });
+            }
+            read_notes(region, offset, alignment, &mut notes)?;
+        }
+        Ok(notes)
+    }
+}
+
+/// Reads the notes of one segment or section which starts at `start` in the file.
+fn read_notes<'data>(
+    region: &'data [u8],
+    start: u64,
+    alignment: u64,
+    notes: &mut Vec<Note<'data>>,
+) -> Result<(), ElfError> {
+    // Contents are aligned to 4 bytes even in 64-bit files, except where a segment asks for 8.
+    let alignment = if alignment == 8 { 8 } else { 4 };
+    let file = File(region);
+    // Offsets in an error are those in the whole file, while `File` counts from the region's start.
+    let in_file = |error| match error {
+        ElfError::Truncated {
+            what, offset, size, ..
+        } => ElfError::Damaged {
+            what,
+            offset: start.saturating_add(offset),
+            problem: format!(
+                "it has {size} bytes and reaches behind the end of the notes at {:#x}",
+                start.saturating_add(region.len() as u64)
+            ),
+        },
+        other => other,
+    };
+    let mut position = 0u64;
+    while position < region.len() as u64 {
+        let note = (|| {
+            file.slice("a note's header", position, NOTE_HEADER_SIZE)?;
+            let owner_size = u64::from(file.u32(position)?);
+            let size = u64::from(file.u32(position + 4)?);
+            let kind = file.u32(position + 8)?;
+            let owner = file.slice("a note's owner", position + NOTE_HEADER_SIZE, owner_size)?;
+            let offset = (position + NOTE_HEADER_SIZE + owner_size).next_multiple_of(alignment);
+            let contents = file.slice("a note's contents", offset, size)?;
+            position = (offset + size).next_multiple_of(alignment);
+            Ok(Note {
+                owner: owner.strip_suffix(b"\0").unwrap_or(owner),
+                kind,
+                contents,
+                offset: start.saturating_add(offset),
+            })
+        })();
+        notes.push(note.map_err(in_file)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! PTX to cubin with whichever of NVIDIA's compilers is at hand: nvPTXCompiler inside the process, else the
+//! program `ptxas`, else nvJitLink.
+//!
+//! The first two give the same cubin but for one note section; nvJitLink compiles to relocatable code and
+//! links that. A compiler that is missing, or does not know the chip or the PTX version, is passed over, and
+//! the next one is tried. One that refuses the PTX itself ends the search: the others would say the same.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+pub use super::nvidia_error::{Decision, Outcome, PtxCompiler, SerializeError};
+
+use super::cubin::{self, CubinError, CubinInfo};
+use super::nvidia_options::{PtxOptions, nvjitlink_options, ptxas_options};
+use super::ptxas::PtxasError;
+use super::{nvptxcompiler, ptx, ptx_log, ptxas};
+use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError};
+use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError};
+
+/// Time within which `ptxas --version` has to answer.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
+
+/// Where NVIDIA's compilers are, as far as they exist.
+#[derive(Debug, Clone, Default)]
+pub struct NvidiaParts {
+    /// `libnvptxcompiler_static.a`.
+    pub nvptxcompiler_archive: Option<PathBuf>,
+    /// The program `ptxas`.
+    pub ptxas: Option<PathBuf>,
+    /// `libnvJitLink.so.13` or `.so.12`.
+    pub nvjitlink: Option<PathBuf>,
+    /// Directory for the shared object that nvPTXCompiler is made into. Without it nvPTXCompiler is not used.
+    pub cache_dir: Option<PathBuf>,
+}
+
+/// A cubin, and how it came to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cubin {
+    /// The ELF file.
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
+    /// What the compiler printed, without the compile times that differ from run to run.
+    pub log: String,
+    /// The compiler that made it.
+    pub compiler: PtxCompiler,
+    /// Its version.
+    pub version: String,
+    /// What was tried, in order; the last one is the compiler that made it.
+    pub decisions: Vec<Decision>,
+}
+
+impl Cubin {
+    /// What the cubin and the log say about the kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`CubinError`] if the compiler wrote something unreadable.
+    pub fn info(&self) -> Result<CubinInfo, CubinError> {
+        let mut info = cubin::read(&self.bytes)?;
+        info.add_log(&ptx_log::parse(&self.log));
+        Ok(info)
+    }
+}
+
+/// NVIDIA's compilers. Each is loaded when it is first needed, once; one value serves any number of threads.
+#[derive(Debug)]
+pub struct PtxToCubin {
+    parts: NvidiaParts,
+    nvptxcompiler: OnceLock<Result<(NvPtxCompiler, String), String>>,
+    ptxas_version: OnceLock<Result<String, String>>,
+    nvjitlink: OnceLock<Result<(NvJitLink, String), String>>,
+}
+
+/// What one compiler said.
+enum Attempt {
+    Done { bytes: Vec<u8>, log: String },
+    /// Could not be started after all.
+    Unavailable(String),
+    UnknownArch(String),
+    UnknownPtxVersion { reason: String, newest: Option<String> },
+    Impossible(String),
+    Refused(String),
+    Timeout,
+}
+
+impl PtxToCubin {
+    /// Prepares compilation with `parts`. Nothing is loaded yet.
+    #[must_use]
+    pub fn new(parts: NvidiaParts) -> Self {
+        Self {
+            parts,
+            nvptxcompiler: OnceLock::new(),
+            ptxas_version: OnceLock::new(),
+            nvjitlink: OnceLock::new(),
+        }
+    }
+
+    /// The version of `compiler`, or why it cannot be used. Loads it.
+    ///
+    /// # Errors
+    ///
+    /// The reason, for people.
+    pub fn version(&self, compiler: PtxCompiler) -> Result<&str, &str> {
+        match compiler {
+            PtxCompiler::NvPtxCompiler => self.nvptxcompiler().map(|(_, version)| version.as_str()),
+            PtxCompiler::Ptxas => self.ptxas_version(),
+            PtxCompiler::NvJitLink => self.nvjitlink().map(|(_, version)| version.as_str()),
+        }
+    }
+
+    /// Compiles `ptx` for `chip` ("sm_90a"), with `choice` alone or with the first compiler that can.
+    ///
+    /// `limit` bounds the time of ptxas, which is stopped, and of nvPTXCompiler, which is asked to stop between
+    /// its phases. nvJitLink cannot be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`SerializeError`], with what was tried.
+    pub fn compile(
+        &self,
+        ptx: &str,
+        chip: &str,
+        options: &PtxOptions,
+        choice: Option<PtxCompiler>,
+        limit: Duration,
+    ) -> Result<Cubin, SerializeError> {
+        options.check()?;
+        let chip_owned = || chip.to_owned();
+        let mut decisions = Vec::new();
+        let mut unknown_arch = false;
+        let mut impossible = false;
+        let mut newest_ptx = None;
+        let mut unknown_ptx = false;
+        let only = choice.as_slice();
+        for &compiler in if only.is_empty() { &PtxCompiler::ALL } else { only } {
+            let version = match self.version(compiler) {
+                Ok(version) => version.to_owned(),
+                Err(reason) => {
+                    decisions.push(Decision {
+                        compiler,
+                        version: None,
+                        outcome: Outcome::Unavailable(reason.to_owned()),
+                    });
+                    continue;
+                }
+            };
+            tracing::debug!(%compiler, version, chip, "compiling PTX");
+            let mut decide = |outcome| {
+                decisions.push(Decision {
+                    compiler,
+                    version: Some(version.clone()),
+                    outcome,
+                });
+            };
+            match self.attempt(compiler, ptx, chip, options, limit) {
+                Attempt::Done { bytes, log } => {
+                    decide(Outcome::Used);
+                    return Ok(Cubin {
+                        bytes,
+                        log: ptx_log::without_times(&log),
+                        compiler,
+                        version,
+                        decisions,
+                    });
+                }
+                Attempt::Unavailable(reason) => decide(Outcome::Unavailable(reason)),
+                Attempt::UnknownArch(reason) => {
+                    unknown_arch = true;
+                    decide(Outcome::Unsupported(reason));
+                }
+                Attempt::UnknownPtxVersion { reason, newest } => {
+                    unknown_ptx = true;
+                    newest_ptx = newest_ptx.max(newest);
+                    decide(Outcome::Unsupported(reason));
+                }
+                Attempt::Impossible(reason) => {
+                    impossible = true;
+                    decide(Outcome::Unsupported(reason));
+                }
+                Attempt::Refused(log) => {
+                    decide(Outcome::Failed);
+                    return Err(SerializeError::Compile {
+                        chip: chip_owned(),
+                        compiler,
+                        version,
+                        log: ptx_log::without_times(&log),
+                        decisions,
+                    });
+                }
+                Attempt::Timeout => {
+                    decide(Outcome::Failed);
+                    return Err(SerializeError::Timeout {
+                        chip: chip_owned(),
+                        compiler,
+                        version,
+                        limit,
+                        decisions,
+                    });
+                }
+            }
+        }
+        let chip = chip.to_owned();
+        Err(if unknown_ptx {
+            let (major, minor) = ptx::header(ptx).version.unwrap_or_default();
+            SerializeError::UnsupportedPtxVersion {
+                chip,
+                found: format!("{major}.{minor}"),
+                newest: newest_ptx.map(|(major, minor)| format!("{major}.{minor}")),
+                decisions,
+            }
+        } else if unknown_arch {
+            SerializeError::UnsupportedArch { chip, decisions }
+        } else if impossible {
+            SerializeError::UnsupportedOptions { chip, decisions }
+        } else {
+            SerializeError::NoCompiler { chip, decisions }
+        })
+    }
+}

@@ -1,0 +1,354 @@
+//! Runs NVIDIA's assembler `ptxas` as a child process, without a shell and without temporary files.
+//!
+//! The PTX, the cubin and the log are three anonymous files in memory, handed over as the child's standard
+//! streams: input is `/dev/stdin`, output is `/dev/stdout`, the log goes to standard error (ptxas 13.0.88
+//! writes nothing else to standard output). Descriptors stay close-on-exec in this process, so that children
+//! which other threads start at the same moment inherit none of them, and no pipe can fill up.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::bridge::memfd;
+
+/// Why `ptxas` gave no cubin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PtxasError {
+    /// The program could not be started.
+    #[error("{} could not be started: {source}{}", .path.display(), advice(.source))]
+    Start {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file in memory could not be made or read, or the child could not be waited for.
+    #[error("{action}: {source}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program did not end in time and was killed.
+    #[error("{} did not finish within {limit:?} and was stopped; raise the time limit", .path.display())]
+    Timeout {
+        /// The program.
+        path: PathBuf,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The program ended with an error.
+    #[error("{} failed ({status}): {}", .path.display(), log.trim_end())]
+    Failed {
+        /// The program.
+        path: PathBuf,
+        /// How it ended.
+        status: ExitStatus,
+        /// Everything it printed.
+        log: String,
+    },
+    /// The program said that all went well, but wrote no ELF file.
+    #[error(
+        "{} succeeded but wrote {length} bytes that are no ELF file; is it NVIDIA's ptxas? It printed: {}",
+        .path.display(), if log.trim().is_empty() { "nothing" } else { log.trim() }
+    )]
+    NoCubin {
+        /// The program.
+        path: PathBuf,
+        /// Bytes written.
+        length: usize,
+        /// Everything it printed.
+        log: String,
+    },
+    /// `ptxas --version` printed no version.
+    #[error("{} --version printed no version; is it NVIDIA's ptxas? It printed: {text}", .path.display())]
+    NoVersion {
+        /// The program.
+        path: PathBuf,
+        /// What it printed.
+        text: String,
+    },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; install a CUDA toolkit or name its directory",
+        io::ErrorKind::PermissionDenied => {
+            "; make it executable (wheels unpacked with an archive tool lose that bit)"
+        }
+        _ => "",
+    }
+}
+
+/// What a successful run gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assembled {
+    /// The cubin, an ELF file.
+    pub cubin: Vec<u8>,
+    /// Everything the program printed: warnings, and resource usage with `-v`.
+    pub log: String,
+}
+
+/// Assembles `ptx` with the `ptxas` at `program`. `options` needs `--gpu-name=sm_NN`; input and output are
+/// added here.
+///
+/// # Errors
+///
+/// [`PtxasError`].
+pub fn assemble(
+    program: &Path,
+    ptx: &str,
+    options: &[String],
+    limit: Duration,
+) -> Result<Assembled, PtxasError> {
+    let mut command = Command::new(program);
+    command
+        .args(options)
+        .args(["--output-file", "/dev/stdout", "/dev/stdin"]);
+    let output = run(command, program, ptx.as_bytes(), limit)?;
+    let log = String::from_utf8_lossy(&output.log).into_owned();
+    if !output.status.success() {
+        return Err(PtxasError::Failed {
+            path: program.to_owned(),
+            status: output.status,
+            log,
+        });
+    }
+    if !output.written.starts_with(b"\x7fELF") {
+        return Err(PtxasError::NoCubin {
+            path: program.to_owned(),
+            length: output.written.len(),
+            log,
+        });
+    }
+    Ok(Assembled {
+        cubin: output.written,
+        log,
+    })
+}
+
+/// The version of the `ptxas` at `program`, as its `--version` prints it after the `V` ("13.0.88").
+///
+/// # Errors
+///
+/// [`PtxasError`].
+pub fn version(program: &Path, limit: Duration) -> Result<String, PtxasError> {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    let output = run(command, program, b"", limit)?;
+    let text = String::from_utf8_lossy(&output.written).into_owned();
+    // "Cuda compilation tools, release 13.0, V13.0.88"
+    text.lines()
+        .find(|line| line.contains("release"))
+        .and_then(|line| line.rsplit_once(", V"))
+        .map(|(_, version)| version.trim().to_owned())
+        .filter(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+        .ok_or_else(|| PtxasError::NoVersion {
+            path: program.to_owned(),
+            text: text.trim().to_owned(),
+        })
+}
+
+struct Output {
+    status: ExitStatus,
+    written: Vec<u8>,
+    log: Vec<u8>,
+}
+
+/// Runs `command` with `input` as standard input, for `limit` at most.
+fn run(
+    mut command: Command,
+    program: &Path,
+    input: &[u8],
+    limit: Duration,
+) -> Result<Output, PtxasError> {
+    let io = |action| move |source| PtxasError::Io { action, source };
+    let standard_input =
+        memfd::with_bytes("ptx", input).map_err(io("putting the PTX into memory"))?;
+    let mut written = memfd::create("cubin").map_err(io("creating a file in memory"))?;
+    let mut log = memfd::create("log").map_err(io("creating a file in memory"))?;
+    let duplicate = |file: &File| {
+        file.try_clone()
+            .map(Stdio::from)
+            .map_err(io("duplicating a descriptor"))
+    };
+    command
+        .stdin(standard_input)
+        .stdout(duplicate(&written)?)
+        .stderr(duplicate(&log)?);
+    tracing::debug!(?command, "running ptxas");
+    let child = command.spawn().map_err(|source| PtxasError::Start {
+        path: program.to_owned(),
+        source,
+    })?;
+    let Some(status) = Guard(child)
+        .wait(limit)
+        .map_err(io("waiting for ptxas to end"))?
+    else {
+        return Err(PtxasError::Timeout {
+            path: program.to_owned(),
+            limit,
+        });
+    };
+    Ok(Output {
+        status,
+        written: memfd::read_all(&mut written).map_err(io("reading the cubin from memory"))?,
+        log: memfd::read_all(&mut log).map_err(io("reading the log from memory"))?,
+    })
+}
+
+/// A child that does not outlive this value: killed and reaped on every path that did not see it end.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // Errors mean that it has ended meanwhile; there is nothing else to do about them here.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Guard {
+    /// Waits for the child to end, `None` when it had not after `limit`.
+    fn wait(mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        // A limit beyond what the clock can express is none.
+        let deadline = Instant::now().checked_add(limit);
+        let process = rustix::process::Pid::from_child(&self.0);
+        let handle =
+            rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(Some(status));
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            match &handle {
+                Some(handle) => {
+                    // One wait is at most an hour long, which fits every type involved.
+                    let pause = left.unwrap_or(Duration::MAX).min(Duration::from_secs(3600));
+                    let pause = Timespec::try_from(pause).map_err(io::Error::other)?;
+                    let mut ready = [PollFd::new(handle, PollFlags::IN)];
+                    match rustix::event::poll(&mut ready, Some(&pause)) {
+                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                // Linux before 5.3 has no process descriptors.
+                None => std::thread::sleep(
+                    left.unwrap_or(Duration::MAX)
+                        .min(Duration::from_millis(2)),
+                ),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serialize::nvidia_testing::{part, store_kernel};
+
+    const LONG: Duration = Duration::from_secs(120);
+
+    fn options(chip: &str) -> Vec<String> {
+        vec![format!("--gpu-name={chip}"), "-v".to_owned()]
+    }
+
+    #[test]
+    fn same_bytes_from_four_threads_at_once() {
+        let program = part("bin/ptxas");
+        let ptx = store_kernel("7.8", "sm_90");
+        let first = assemble(&program, &ptx, &options("sm_90"), LONG).unwrap();
+        assert!(first.log.contains("Used 8 registers"), "{}", first.log);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        let again = assemble(&program, &ptx, &options("sm_90"), LONG).unwrap();
+                        assert_eq!(again.cubin, first.cubin);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn failures_carry_the_log() {
+        let program = part("bin/ptxas");
+        let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");
+        let error = assemble(&program, &bad, &options("sm_90"), LONG).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("line 9") && text.contains("'mow'"), "{text}");
+        let error = assemble(&program, "", &options("sm_90"), LONG).unwrap_err();
+        assert!(error.to_string().contains("Missing .version"), "{error}");
+    }
+
+    #[test]
+    fn the_version_is_read() {
+        let version = version(&part("bin/ptxas"), LONG).unwrap();
+        assert_eq!(version.split('.').count(), 3, "{version}");
+        let error = super::version(Path::new("/bin/true"), LONG).unwrap_err();
+        assert!(error.to_string().contains("is it NVIDIA's ptxas?"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_and_reaped() {
+        let before = children();
+        let mut command = Command::new("/bin/sleep");
+        command.arg("1000");
+        let error = run(command, Path::new("/bin/sleep"), b"", Duration::from_millis(50));
+        assert!(matches!(error, Err(PtxasError::Timeout { .. })));
+        assert!(
+            children().iter().filter(|name| *name == "sleep").count()
+                <= before.iter().filter(|name| *name == "sleep").count()
+        );
+    }
+
+    /// Names of this process's children, dead and unreaped ones too.
+    fn children() -> Vec<String> {
+        let own = std::process::id().to_string();
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else {
+                continue;
+            };
+            let Some((head, tail)) = stat.rsplit_once(") ") else {
+                continue;
+            };
+            if tail.split(' ').nth(1) == Some(own.as_str()) {
+                names.push(head.split_once('(').unwrap().1.to_owned());
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn what_cannot_be_started_comes_with_advice() {
+        let ptx = store_kernel("7.8", "sm_90");
+        let start = |program: &Path| {
+            assemble(program, &ptx, &options("sm_90"), LONG)
+                .unwrap_err()
+                .to_string()
+        };
+        let text = start(Path::new("/nowhere/ptxas"));
+        assert!(text.contains("install a CUDA toolkit"), "{text}");
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("ptxas");
+        std::fs::write(&program, "not executable").unwrap();
+        let text = start(&program);
+        assert!(text.contains("make it executable"), "{text}");
+        let text = start(Path::new("/bin/true"));
+        assert!(text.contains("wrote 0 bytes that are no ELF file"), "{text}");
+    }
+}

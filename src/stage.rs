@@ -1,0 +1,145 @@
+//! The stages of a compilation, and the listeners that may watch and replace what passes between them.
+
+use std::{fmt, time::Duration};
+
+use inkwell::module::Module as LlvmModule;
+use serde::Serialize;
+
+use crate::target::Target;
+
+/// A step of a compilation, in the order in which they happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Stage {
+    /// Reading and checking the input.
+    Input,
+    /// Deciding what to compile for what.
+    Plan,
+    /// From the `gpu` dialect down to the dialect of the target.
+    Lower,
+    /// From MLIR to LLVM IR.
+    Translate,
+    /// Linking device libraries.
+    Link,
+    /// LLVM's optimisation passes.
+    Optimize,
+    /// LLVM's code generation: PTX, AMDGPU assembly or an object.
+    CodeGen,
+    /// From PTX to a cubin.
+    PtxToCubin,
+    /// From an AMDGPU object to an hsaco.
+    LinkObject,
+    /// Several images into one container.
+    Container,
+    /// Writing the result.
+    Output,
+}
+
+impl Stage {
+    /// The name in reports and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Plan => "plan",
+            Self::Lower => "lower",
+            Self::Translate => "translate",
+            Self::Link => "link",
+            Self::Optimize => "optimize",
+            Self::CodeGen => "code-gen",
+            Self::PtxToCubin => "ptx-to-cubin",
+            Self::LinkObject => "link-object",
+            Self::Container => "container",
+            Self::Output => "output",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// How long a stage took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageTime {
+    /// The stage.
+    pub stage: Stage,
+    /// Wall-clock time.
+    pub time: Duration,
+}
+
+/// What a listener is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Checkpoint {
+    /// MLIR in the dialect of the target.
+    Lowered,
+    /// LLVM IR as translated, before any library.
+    Initial,
+    /// LLVM IR with libraries linked and internalised.
+    Linked,
+    /// LLVM IR after the optimisation passes.
+    Optimized,
+    /// PTX or AMDGPU assembly.
+    Isa,
+}
+
+impl Checkpoint {
+    /// The name in file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lowered => "lowered",
+            Self::Initial => "initial",
+            Self::Linked => "linked",
+            Self::Optimized => "optimized",
+            Self::Isa => "isa",
+        }
+    }
+}
+
+/// Which module is being compiled for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The symbol of the `gpu.module`, or the name of the input.
+    pub module: &'a str,
+    /// The target.
+    pub target: &'a Target,
+}
+
+/// Watches a compilation and may replace what a stage produced.
+///
+/// Every function returns `Ok(None)` to go on unchanged, `Ok(Some(text))` to go on with a replacement, or an error that
+/// ends the compilation of this module for this target. Listeners are called from the compiler's threads.
+pub trait StageListener: Send + Sync {
+    /// The module in the dialect of its target. `text` prints it.
+    fn lowered(&self, subject: Subject<'_>, text: &dyn Fn() -> String) -> Result<Option<String>, String> {
+        let _ = (subject, text);
+        Ok(None)
+    }
+
+    /// LLVM IR at one of [`Checkpoint::Initial`], [`Checkpoint::Linked`] and [`Checkpoint::Optimized`]. The module may
+    /// be changed in place through inkwell; a replacement is textual IR or bitcode.
+    fn llvm(
+        &self,
+        subject: Subject<'_>,
+        checkpoint: Checkpoint,
+        module: &LlvmModule<'_>,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let _ = (subject, checkpoint, module);
+        Ok(None)
+    }
+
+    /// PTX or AMDGPU assembly. Where AMD code goes straight to an object no assembly exists, unless
+    /// [`StageListener::wants_isa`] asks for it.
+    fn isa(&self, subject: Subject<'_>, text: &str) -> Result<Option<String>, String> {
+        let _ = (subject, text);
+        Ok(None)
+    }
+
+    /// Whether [`StageListener::isa`] has to be called for AMD targets too, which costs a second code generation.
+    fn wants_isa(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,152 @@
+//! Where CUDA's and ROCm's parts are, as a value that remembers every place it looked.
+//!
+//! A door describes where to look with a [`Search`]; [`Toolkit::discover`] looks there, with calls to `stat` and
+//! directory listings alone, and starts no process. What was found is asked for by kind:
+//! [`Toolkit::require`] answers with the path, or with an error that lists every place that was tried and how to get
+//! the part. [`tool_version`] starts a tool of NVIDIA's to ask for its version.
+//!
+//! ```no_run
+//! use gpulower::toolkit::{Search, Toolkit};
+//!
+//! let search = Search::from_variables(|name| std::env::var_os(name));
+//! let toolkit = Toolkit::discover(&search);
+//! let libdevice = toolkit.require_libdevice()?;
+//! println!("libdevice is {}", libdevice.display());
+//! # Ok::<(), gpulower::toolkit::ToolkitError>(())
+//! ```
+
+mod cuda;
+mod error;
+mod part;
+mod probe;
+mod rocm;
+mod search;
+mod version;
+
+use std::path::{Path, PathBuf};
+
+pub use error::ToolkitError;
+pub use part::{Part, PartKind, Tried, Vendor, WhyNot};
+pub use search::{Origin, Search};
+pub use version::{ToolVersion, tool_version};
+
+/// The parts of CUDA and ROCm on this machine, found or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolkit {
+    /// One for each [`PartKind`], in the order of [`PartKind::ALL`].
+    parts: Vec<Part>,
+    /// The toolkits that the caller named, which have to hold what is asked for.
+    explicit_cuda: Option<PathBuf>,
+    explicit_rocm: Option<PathBuf>,
+}
+
+impl Toolkit {
+    /// Looks for every part, once. Later changes of the file system are not seen.
+    #[must_use]
+    pub fn discover(search: &Search) -> Self {
+        let mut parts = cuda::discover(search);
+        parts.extend(rocm::discover(search));
+        parts.sort_by_key(|part| part.kind);
+        for part in &parts {
+            tracing::debug!(kind = %part.kind, found = ?part.found, tried = part.tried.len(), "toolkit part");
+        }
+        Self {
+            parts,
+            explicit_cuda: search.explicit_cuda().map(Path::to_path_buf),
+            explicit_rocm: search.explicit_rocm().map(Path::to_path_buf),
+        }
+    }
+
+    /// Every part, found or not, with what it enables and how to get it: what a diagnosis prints.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter()
+    }
+
+    /// The part of this kind, found or not.
+    #[must_use]
+    pub fn part(&self, kind: PartKind) -> Option<&Part> {
+        self.parts.iter().find(|part| part.kind == kind)
+    }
+
+    /// Where the part is; None when it was not found.
+    #[must_use]
+    pub fn find(&self, kind: PartKind) -> Option<&Path> {
+        self.part(kind)?.found.as_deref()
+    }
+
+    /// Where the part is.
+    ///
+    /// # Errors
+    /// [`ToolkitError::NotFound`], or [`ToolkitError::NotInGivenToolkit`] when the caller named a toolkit that has no
+    /// such part: other places are not tried then, because another version may lie there.
+    pub fn require(&self, kind: PartKind) -> Result<&Path, ToolkitError> {
+        if let Some(path) = self.find(kind) {
+            return Ok(path);
+        }
+        let tried = self.part(kind).map(|part| part.tried.clone());
+        let tried = tried.unwrap_or_default();
+        let explicit = match kind.vendor() {
+            Vendor::Nvidia => &self.explicit_cuda,
+            Vendor::Amd => &self.explicit_rocm,
+        };
+        Err(match explicit {
+            Some(given) => ToolkitError::NotInGivenToolkit {
+                kind,
+                given: given.clone(),
+                tried,
+            },
+            None => ToolkitError::NotFound { kind, tried },
+        })
+    }
+
+    /// The `ptxas` program.
+    ///
+    /// # Errors
+    /// As [`Toolkit::require`].
+    pub fn require_ptxas(&self) -> Result<&Path, ToolkitError> {
+        self.require(PartKind::Ptxas)
+    }
+
+    /// `libdevice.10.bc`, NVIDIA's math functions as bitcode.
+    ///
+    /// # Errors
+    /// As [`Toolkit::require`].
+    pub fn require_libdevice(&self) -> Result<&Path, ToolkitError> {
+        self.require(PartKind::Libdevice)
+    }
+
+    /// The `libnvJitLink` shared library.
+    ///
+    /// # Errors
+    /// As [`Toolkit::require`].
+    pub fn require_nvjitlink(&self) -> Result<&Path, ToolkitError> {
+        self.require(PartKind::NvJitLink)
+    }
+
+    /// The static archive of nvPTXCompiler.
+    ///
+    /// # Errors
+    /// As [`Toolkit::require`].
+    pub fn require_nvptxcompiler(&self) -> Result<&Path, ToolkitError> {
+        self.require(PartKind::NvPtxCompiler)
+    }
+
+    /// `ocml.bc`, AMD's math functions as bitcode.
+    ///
+    /// # Errors
+    /// As [`Toolkit::require`].
+    pub fn require_ocml(&self) -> Result<&Path, ToolkitError> {
+        self.require(PartKind::Ocml)
+    }
+
+    /// `ockl.bc`, AMD's device runtime functions as bitcode.
+    ///
+    /// # Errors
+    /// As [`Toolkit::require`].
+    pub fn require_ockl(&self) -> Result<&Path, ToolkitError> {
+        self.require(PartKind::Ockl)
+    }
+}
+
+#[cfg(test)]
+mod tests;

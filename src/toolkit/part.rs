@@ -1,0 +1,251 @@
+//! The kinds of parts, what each enables, and how to get it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::search::Origin;
+
+/// Whose toolkit a part belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Vendor {
+    /// CUDA.
+    Nvidia,
+    /// ROCm.
+    Amd,
+}
+
+/// A file of a toolkit that some output needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PartKind {
+    /// `ptxas`, the assembler from PTX to cubin.
+    Ptxas,
+    /// `nvlink`, the linker of relocatable cubins.
+    Nvlink,
+    /// `fatbinary`, which packs cubins and PTX.
+    Fatbinary,
+    /// `cuobjdump`, which shows what is in a cubin or fat binary.
+    Cuobjdump,
+    /// `nvdisasm`, the disassembler.
+    Nvdisasm,
+    /// `libdevice.10.bc`, the math functions as bitcode.
+    Libdevice,
+    /// `libnvJitLink.so.13` or `.12`.
+    NvJitLink,
+    /// `libnvptxcompiler_static.a`; NVIDIA ships no shared library of it.
+    NvPtxCompiler,
+    /// `libnvfatbin.so.13` or `.12`.
+    NvFatbin,
+    /// `libcudart.so`, the runtime library that host programs link.
+    Cudart,
+    /// `ocml.bc`, the math functions as bitcode.
+    Ocml,
+    /// `ockl.bc`, device runtime functions as bitcode.
+    Ockl,
+    /// `opencl.bc`, OpenCL's built-in functions as bitcode.
+    Opencl,
+    /// `hip.bc`, HIP's built-in functions as bitcode.
+    Hip,
+}
+
+impl PartKind {
+    /// Every kind, NVIDIA's first.
+    pub const ALL: [Self; 14] = [
+        Self::Ptxas,
+        Self::Nvlink,
+        Self::Fatbinary,
+        Self::Cuobjdump,
+        Self::Nvdisasm,
+        Self::Libdevice,
+        Self::NvJitLink,
+        Self::NvPtxCompiler,
+        Self::NvFatbin,
+        Self::Cudart,
+        Self::Ocml,
+        Self::Ockl,
+        Self::Opencl,
+        Self::Hip,
+    ];
+
+    /// Whose it is.
+    #[must_use]
+    pub fn vendor(self) -> Vendor {
+        match self {
+            Self::Ocml | Self::Ockl | Self::Opencl | Self::Hip => Vendor::Amd,
+            _ => Vendor::Nvidia,
+        }
+    }
+
+    /// The name of the file, without the version of a shared library.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ptxas => "ptxas",
+            Self::Nvlink => "nvlink",
+            Self::Fatbinary => "fatbinary",
+            Self::Cuobjdump => "cuobjdump",
+            Self::Nvdisasm => "nvdisasm",
+            Self::Libdevice => "libdevice.10.bc",
+            Self::NvJitLink => "libnvJitLink.so",
+            Self::NvPtxCompiler => "libnvptxcompiler_static.a",
+            Self::NvFatbin => "libnvfatbin.so",
+            Self::Cudart => "libcudart.so",
+            Self::Ocml => "ocml.bc",
+            Self::Ockl => "ockl.bc",
+            Self::Opencl => "opencl.bc",
+            Self::Hip => "hip.bc",
+        }
+    }
+
+    /// What is possible with the part, as half a sentence.
+    #[must_use]
+    pub fn enables(self) -> &'static str {
+        match self {
+            Self::Ptxas => "PTX to cubin in a child process",
+            Self::Nvlink => "linking relocatable cubins in a child process",
+            Self::Fatbinary => "comparing fat binaries with NVIDIA's own",
+            Self::Cuobjdump => "listing what a cubin or fat binary holds",
+            Self::Nvdisasm => "disassembling cubins",
+            Self::Libdevice => "math functions (exp, erf, pow, ...) in NVIDIA kernels",
+            Self::NvJitLink => {
+                "PTX to cubin in this process, and linking several PTX or cubin inputs"
+            }
+            Self::NvPtxCompiler => "PTX to cubin in this process, without a driver",
+            Self::NvFatbin => "fat binaries with LTO-IR",
+            Self::Cudart => "linking host programs that launch exported NVIDIA kernels",
+            Self::Ocml => "math functions (exp, erf, pow, ...) in AMD kernels",
+            Self::Ockl => "device runtime functions (printf, assert, dynamic sizes) in AMD kernels",
+            Self::Opencl => "OpenCL built-ins in AMD kernels (printf of device code)",
+            Self::Hip => "HIP built-ins in AMD kernels",
+        }
+    }
+
+    /// True for programs, which have to be executable.
+    #[must_use]
+    pub fn is_program(self) -> bool {
+        matches!(
+            self,
+            Self::Ptxas | Self::Nvlink | Self::Fatbinary | Self::Cuobjdump | Self::Nvdisasm
+        )
+    }
+
+    /// How to get the part, as a sentence for somebody who misses it.
+    #[must_use]
+    pub fn advice(self) -> String {
+        // Wheels: names on PyPI, CUDA 13. Packages: Debian 12; libnvJitLink and nvFatbin are in none of them, because
+        // Debian 12 has CUDA 11.8.
+        let (wheel, package) = match self {
+            Self::Ptxas | Self::Nvlink | Self::Fatbinary => {
+                ("nvidia-cuda-nvcc", Some("nvidia-cuda-toolkit"))
+            }
+            Self::Cuobjdump => ("nvidia-cuda-cuobjdump", Some("nvidia-cuda-toolkit")),
+            Self::Nvdisasm => ("nvidia-cuda-nvdisasm", Some("nvidia-cuda-toolkit")),
+            Self::Libdevice => ("nvidia-nvvm", Some("nvidia-cuda-toolkit")),
+            Self::NvJitLink => ("nvidia-nvjitlink", None),
+            Self::NvPtxCompiler => ("nvidia-nvptxcompiler", Some("nvidia-cuda-dev")),
+            Self::NvFatbin => ("nvidia-nvfatbin", None),
+            Self::Cudart => ("nvidia-cuda-runtime", Some("nvidia-cuda-dev")),
+            Self::Ocml | Self::Ockl | Self::Opencl | Self::Hip => {
+                return "install Debian's package rocm-device-libs, or ROCm, and set ROCM_PATH to \
+                        ROCm or HIP_DEVICE_LIB_PATH to the folder of the .bc files"
+                    .to_owned();
+            }
+        };
+        let package = package.map_or_else(String::new, |name| {
+            format!(", or Debian's package {name} (non-free)")
+        });
+        format!(
+            "install the wheel {wheel} from PyPI into an active virtual environment{package}, or the CUDA toolkit, \
+             and set CUDA_HOME to it"
+        )
+    }
+}
+
+impl fmt::Display for PartKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// One part, and the way to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Which part.
+    pub kind: PartKind,
+    /// Where it is; None when it is in none of the places.
+    pub found: Option<PathBuf>,
+    /// What named the place where it was found.
+    pub origin: Option<Origin>,
+    /// The places that were looked at before, or all of them when it was not found, in order.
+    pub tried: Vec<Tried>,
+}
+
+impl Part {
+    /// What is possible with the part, as half a sentence.
+    #[must_use]
+    pub fn enables(&self) -> &'static str {
+        self.kind.enables()
+    }
+
+    /// How to get the part; None when it is there.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        self.found.is_none().then(|| self.kind.advice())
+    }
+}
+
+/// A place where a part is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// The file that was looked for, or the directory that would have held it.
+    pub path: PathBuf,
+    /// What made this a place to look.
+    pub origin: Origin,
+    /// Why it was passed over.
+    pub why_not: WhyNot,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            path,
+            origin,
+            why_not,
+        } = self;
+        write!(formatter, "{} ({origin}): {why_not}", path.display())
+    }
+}
+
+/// Why a place was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhyNot {
+    /// The directory that would hold it does not exist.
+    NoSuchDirectory,
+    /// What should be a directory is something else.
+    NotADirectory,
+    /// The directory exists, the file in it does not.
+    NoSuchFile,
+    /// What should be a file is something else.
+    NotAFile,
+    /// The file has no content.
+    Empty,
+    /// A program that nobody may execute; unpacking a wheel with a tool that drops permissions leads to this.
+    NotExecutable,
+    /// The operating system refused to look, with its message.
+    Unreadable(String),
+}
+
+impl fmt::Display for WhyNot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NoSuchDirectory => "no such directory",
+            Self::NotADirectory => "not a directory",
+            Self::NoSuchFile => "no such file",
+            Self::NotAFile => "not a file",
+            Self::Empty => "an empty file",
+            Self::NotExecutable => "not executable; set its permission with chmod +x",
+            Self::Unreadable(message) => message,
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! Asking a tool of NVIDIA's for its version.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::error::ToolkitError;
+
+/// How long a tool may take to say its version. ptxas 13.0.88 takes a few milliseconds; a network file system on which
+/// its 36 MB are read for the first time takes longer.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long the output is waited for after the tool has ended. It is complete by then unless a process that the tool
+/// left behind holds it open.
+const OUTPUT_LIMIT: Duration = Duration::from_secs(1);
+
+/// What is kept of each output stream, in bytes.
+const OUTPUT_SIZE: u64 = 64 * 1024;
+
+/// The version of a tool of CUDA.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ToolVersion {
+    /// 13 in CUDA 13.0.
+    pub major: u32,
+    /// 0 in CUDA 13.0.
+    pub minor: u32,
+    /// The build, such as 13.0.88: what tells two tools of one release apart.
+    pub build: String,
+}
+
+impl ToolVersion {
+    /// The CUDA release, for comparisons.
+    #[must_use]
+    pub fn release(&self) -> (u32, u32) {
+        (self.major, self.minor)
+    }
+
+    /// Finds the version in what `ptxas --version` and its siblings print. They all have a line like
+    /// `Cuda compilation tools, release 13.0, V13.0.88` (observed with ptxas 13.0.88 and cuobjdump 13.5.37).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.lines().find_map(|line| {
+            let (_, rest) = line.split_once("release ")?;
+            let (release, build) = rest.split_once(", V")?;
+            let (major, minor) = release.split_once('.')?;
+            let end = build.find(|c: char| c != '.' && !c.is_ascii_digit());
+            let build = end.and_then(|end| build.get(..end)).unwrap_or(build);
+            Some(Self {
+                major: major.parse().ok()?,
+                minor: minor.parse().ok()?,
+                build: (!build.is_empty()).then(|| build.to_owned())?,
+            })
+        })
+    }
+}
+
+impl fmt::Display for ToolVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.build)
+    }
+}
+
+/// Runs `TOOL --version`, without a shell, and reads the version. The tool is stopped when it takes longer than 20 s.
+///
+/// # Errors
+/// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolVersionUnknown`].
+pub fn tool_version(tool: &Path) -> Result<ToolVersion, ToolkitError> {
+    let mut command = Command::new(tool);
+    command.arg("--version");
+    let ended = run(command, TIME_LIMIT).map_err(|source| ToolkitError::ToolNotStarted {
+        tool: tool.to_path_buf(),
+        source,
+    })?;
+    let Some((status, output)) = ended else {
+        return Err(ToolkitError::ToolTimedOut {
+            tool: tool.to_path_buf(),
+            limit: TIME_LIMIT,
+        });
+    };
+    let version = status.success().then(|| ToolVersion::parse(&output));
+    version.flatten().ok_or(ToolkitError::ToolVersionUnknown {
+        tool: tool.to_path_buf(),
+        status: status.to_string(),
+        output,
+    })
+}
+
+/// Runs a command with no input; its exit status and what it printed, or None when it was stopped at the limit.
+fn run(mut command: Command, limit: Duration) -> io::Result<Option<(ExitStatus, String)>> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let streams = [
+        child.stdout.take().map(collect),
+        child.stderr.take().map(collect),
+    ];
+    let Some(status) = wait(&mut child, limit)? else {
+        return Ok(None);
+    };
+    let mut output = String::new();
+    for stream in streams.into_iter().flatten() {
+        let bytes = stream.recv_timeout(OUTPUT_LIMIT).unwrap_or_default();
+        output.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    Ok(Some((status, output)))
+}
+
+/// Waits until the child ends; stops it at the limit.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(Some(status)),
+            Ok(None) if start.elapsed() < limit => thread::sleep(Duration::from_millis(1)),
+            Ok(None) => {
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            Err(error) => {
+                // The error that counts is the first one.
+                let _ = child.kill();
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Reads a stream beside the program, so that a full pipe never holds it up.
+fn collect(stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What arrived before an error still says something.
+        let _ = stream.take(OUTPUT_SIZE).read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_the_line_of_the_release() {
+        let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\n\
+                    Copyright (c) 2005-2025 NVIDIA Corporation\n\
+                    Built on Wed_Aug_20_01:55:12_PM_PDT_2025\n\
+                    Cuda compilation tools, release 13.0, V13.0.88\n\
+                    Build cuda_13.0.r13.0/compiler.36424714_0\n";
+        let version = ToolVersion::parse(text).expect("a version");
+        assert_eq!(version.release(), (13, 0));
+        assert_eq!(version.to_string(), "13.0.88");
+    }
+
+    #[test]
+    fn anything_else_is_no_version() {
+        for text in [
+            "",
+            "release",
+            "release 13.0",
+            "release 13, V13.0.88",
+            "release 13.x, V13.0.88",
+            "release 13.0, Vx",
+            "release 99999999999.0, V1",
+        ] {
+            assert_eq!(ToolVersion::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_stopped() {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        let ended = run(command, Duration::from_millis(20)).expect("sleep runs");
+        assert_eq!(ended, None);
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_cut_off() {
+        let ended = run(Command::new("yes"), TIME_LIMIT).expect("yes runs");
+        let (status, output) = ended.expect("it ends when nobody reads");
+        assert!(!status.success());
+        assert_eq!(output.len() as u64, OUTPUT_SIZE);
+    }
+
+    #[test]
+    fn a_program_of_another_kind_is_refused_with_what_it_said() {
+        let message = tool_version(Path::new("/bin/sh"))
+            .expect_err("no CUDA version")
+            .to_string();
+        assert!(
+            message
+                .starts_with("/bin/sh did not say a version of CUDA when asked with --version ("),
+            "{message}"
+        );
+        let message = tool_version(Path::new("/bin/true"))
+            .expect_err("no CUDA version")
+            .to_string();
+        assert!(message.contains("true"), "{message}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let message = tool_version(Path::new("/nowhere/ptxas"))
+            .expect_err("no program")
+            .to_string();
+        assert!(
+            message.starts_with("cannot run /nowhere/ptxas to ask for its version: "),
+            "{message}"
+        );
+    }
+}

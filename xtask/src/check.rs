@@ -1,0 +1,181 @@
+//! `cargo xtask test`: everything that has to hold before a change goes in. The continuous integration runs the same.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Args, ValueEnum};
+
+use crate::command::{Failure, run as run_command, shown, succeeds};
+use crate::env::Workspace;
+use crate::setup::{self, Purpose};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Do not look for missing packages and wheels first.
+    #[arg(long)]
+    no_setup: bool,
+    /// Which parts to run; all of them when none is named.
+    #[arg(value_enum)]
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Formatting.
+    Fmt,
+    /// clippy, with warnings denied.
+    Clippy,
+    /// Documentation, with warnings denied.
+    Doc,
+    /// Rust tests.
+    Rust,
+    /// lit tests of the two command-line tools.
+    Lit,
+}
+
+impl Options {
+    fn wants(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+}
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    if !options.no_setup {
+        setup::run(workspace, Purpose::Test)?;
+    }
+    for part in Part::value_variants() {
+        if options.wants(*part) {
+            for mut command in commands(*part, workspace)? {
+                step(&mut command)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The commands of one part, in order.
+fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> {
+    let cargo = |subcommand: &str, arguments: &[&str]| {
+        let mut command = workspace.cargo(subcommand);
+        command.args(arguments);
+        command
+    };
+    Ok(match part {
+        Part::Fmt => vec![cargo("fmt", &["--all", "--check"])],
+        Part::Clippy => vec![cargo(
+            "clippy",
+            &[
+                "--workspace",
+                "--all-targets",
+                "--locked",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        )],
+        Part::Doc => {
+            let mut doc = cargo("doc", &["--workspace", "--no-deps", "--locked"]);
+            doc.env("RUSTDOCFLAGS", "-D warnings");
+            vec![doc]
+        }
+        Part::Rust => vec![cargo("test", &["--workspace", "--locked"])],
+        Part::Lit => vec![cargo("build", &["--bins", "--locked"]), lit(workspace)?],
+    })
+}
+
+fn lit(workspace: &Workspace) -> Result<Command, Failure> {
+    let tests = workspace.root.join("tests/lit");
+    if !tests.join("lit.cfg.py").is_file() {
+        return Err(Failure::new(format!(
+            "there are no lit tests: {} is missing",
+            tests.join("lit.cfg.py").display()
+        )));
+    }
+    let program = lit_program(&workspace.llvm)?;
+    let mut command = workspace.command(program);
+    command
+        .args(["-sv", "tests/lit"])
+        .env("GPULOWER_BIN_DIR", workspace.binaries()?);
+    Ok(command)
+}
+
+/// LLVM's test runner: Debian's `llvm-22-tools` has it beside the tools, other installations have it in PATH.
+fn lit_program(llvm: &Path) -> Result<PathBuf, Failure> {
+    let mut candidates = vec![llvm.join("bin/lit"), llvm.join("bin/llvm-lit")];
+    candidates.retain(|path| path.is_file());
+    candidates.push("lit".into());
+    candidates
+        .into_iter()
+        .find(|program| succeeds(Command::new(program).arg("--version")))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "lit is neither {0}/bin/lit nor {0}/bin/llvm-lit nor in PATH; it is in Debian's llvm-22-tools, \
+                 and on PyPI as `lit`",
+                llvm.display()
+            ))
+        })
+}
+
+fn step(command: &mut Command) -> Result<(), Failure> {
+    let mut text = shown(command);
+    // A person does not type the path of the cargo that runs this program.
+    if let Some((first, rest)) = text.split_once(' ')
+        && first.ends_with("/cargo")
+    {
+        text = format!("cargo {rest}");
+    }
+    println!("\n== {text}");
+    run_command(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(parts: &[Part]) -> Options {
+        Options {
+            no_setup: true,
+            parts: parts.to_vec(),
+        }
+    }
+
+    fn workspace(root: &Path) -> Workspace {
+        Workspace {
+            root: root.into(),
+            llvm: "/nowhere".into(),
+        }
+    }
+
+    #[test]
+    fn without_names_every_part_runs() {
+        for part in Part::value_variants() {
+            assert!(options(&[]).wants(*part));
+        }
+        assert!(options(&[Part::Doc]).wants(Part::Doc));
+        assert!(!options(&[Part::Doc]).wants(Part::Lit));
+    }
+
+    #[test]
+    fn warnings_are_denied_and_the_lock_file_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let clippy = commands(Part::Clippy, &workspace(folder.path())).unwrap();
+        assert!(
+            shown(&clippy[0]).ends_with("clippy --workspace --all-targets --locked -- -D warnings")
+        );
+        let doc = commands(Part::Doc, &workspace(folder.path())).unwrap();
+        assert!(
+            doc[0].get_envs().any(
+                |(name, value)| name == "RUSTDOCFLAGS" && value == Some("-D warnings".as_ref())
+            )
+        );
+    }
+
+    #[test]
+    fn missing_lit_tests_are_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = commands(Part::Lit, &workspace(folder.path()))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("there are no lit tests"), "{message}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The development commands of gpulower: `cargo xtask setup`, `cargo xtask demo`, `cargo xtask test`.
+//!
+//! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
+//! before LLVM is there, so it depends on nothing of gpulower's.
+
+mod apt;
+mod check;
+mod command;
+mod demo;
+mod env;
+mod setup;
+mod wheels;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::command::Failure;
+use crate::env::Workspace;
+
+/// Development commands of gpulower.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Subcommands,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subcommands {
+    /// Install what building and testing need; does nothing when all of it is there.
+    Setup,
+    /// Build, compile the kernels under examples/ for one NVIDIA and one AMD chip, and print what came out.
+    Demo(demo::Options),
+    /// Formatting, clippy, documentation, Rust tests, lit tests; stops at the first failure.
+    Test(check::Options),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nxtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Subcommands) -> Result<(), Failure> {
+    let workspace = Workspace::locate()?;
+    match command {
+        Subcommands::Setup => setup::run(&workspace, setup::Purpose::Test).map(drop),
+        Subcommands::Demo(options) => demo::run(&workspace, options),
+        Subcommands::Test(options) => check::run(&workspace, options),
+    }
+}

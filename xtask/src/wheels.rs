@@ -1,0 +1,403 @@
+//! NVIDIA's tools without a CUDA installation: wheels from PyPI, unpacked into one tree that works as a toolkit.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use zip::ZipArchive;
+
+use crate::command::{Context, Failure, capture, succeeds};
+
+/// One pinned wheel.
+#[derive(Debug)]
+pub struct Wheel {
+    pub name: &'static str,
+    pub version: &'static str,
+    /// SHA-256 of the x86-64 Linux wheel on PyPI; pip refuses any other file.
+    pub sha256: &'static str,
+    /// What gpulower or its tests take from it.
+    pub brings: &'static str,
+}
+
+/// CUDA 13.0 is the last release that the serializers were tested against in every detail, so all that takes part in
+/// making a cubin is of 13.0. cuobjdump and nvdisasm only read cubins; as wheels they exist from 13.2 on, and 13.5.37
+/// is the version that the descriptions of the formats were checked with.
+pub const WHEELS: &[Wheel] = &[
+    Wheel {
+        name: "nvidia-cuda-nvcc",
+        version: "13.0.88",
+        sha256: "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+        brings: "ptxas, nvlink, fatbinary",
+    },
+    Wheel {
+        name: "nvidia-nvvm",
+        version: "13.0.88",
+        sha256: "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
+        brings: "libdevice.10.bc",
+    },
+    Wheel {
+        name: "nvidia-nvjitlink",
+        version: "13.0.88",
+        sha256: "13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b",
+        brings: "libnvJitLink",
+    },
+    Wheel {
+        name: "nvidia-nvfatbin",
+        version: "13.0.85",
+        sha256: "5e05287b34c02cb6a7c6d9bbb0bbe6da34665fad49878f30e3a722b4747eb676",
+        brings: "libnvfatbin",
+    },
+    Wheel {
+        name: "nvidia-nvptxcompiler",
+        version: "13.0.88",
+        sha256: "7579fc2d9928030ee45626694a9062e02a691594c481bf2bbd46cdd090b33fa3",
+        brings: "libnvptxcompiler_static.a",
+    },
+    Wheel {
+        name: "nvidia-cuda-cuobjdump",
+        version: "13.5.37",
+        sha256: "38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58",
+        brings: "cuobjdump",
+    },
+    Wheel {
+        name: "nvidia-cuda-nvdisasm",
+        version: "13.5.37",
+        sha256: "d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca",
+        brings: "nvdisasm",
+    },
+    Wheel {
+        name: "nvidia-cuda-runtime",
+        version: "13.0.96",
+        sha256: "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
+        brings: "libcudart, cuda.h",
+    },
+    Wheel {
+        name: "nvidia-cuda-crt",
+        version: "13.0.88",
+        sha256: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+        brings: "headers that nvcc and clang include",
+    },
+];
+
+/// The folder inside each wheel whose content makes up the toolkit.
+const TREE: &str = "nvidia/cu13";
+
+/// The file in the toolkit that says what it was made from.
+const STAMP: &str = ".pins";
+
+/// Raised when the same wheels have to be laid out in another way.
+const LAYOUT: u32 = 1;
+
+/// How the names of folders begin in which a tree is being made.
+const WORK_PREFIX: &str = "unpacking-";
+
+/// True when the tree was made from exactly these wheels.
+pub fn is_current(cuda: &Path) -> bool {
+    fs::read_to_string(cuda.join(STAMP)).is_ok_and(|text| text == stamp())
+}
+
+fn stamp() -> String {
+    format!("layout {LAYOUT}\n{}", requirements())
+}
+
+/// The pins in the form in which pip checks the hashes itself.
+fn requirements() -> String {
+    let mut text = String::new();
+    for wheel in WHEELS {
+        let Wheel {
+            name,
+            version,
+            sha256,
+            ..
+        } = wheel;
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{name}=={version} --hash=sha256:{sha256}");
+    }
+    text
+}
+
+/// A python with pip; None when there is none.
+pub fn python_with_pip() -> Option<&'static str> {
+    // A python of the user's own that comes first in PATH may have no pip where the system's has.
+    let candidates = ["python3", "/usr/bin/python3", "python"];
+    candidates
+        .into_iter()
+        .find(|python| succeeds(Command::new(python).args(["-m", "pip", "--version"])))
+}
+
+/// Downloads the wheels and puts the tree at `cuda`, in one step: a run that is interrupted leaves the old state.
+pub fn install(cuda: &Path) -> Result<(), Failure> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Err(Failure::new(
+            "the wheels are pinned for x86-64 Linux alone; elsewhere, install CUDA 13.0 and set CUDA_HOME",
+        ));
+    }
+    let python = python_with_pip().ok_or_else(|| {
+        Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip)")
+    })?;
+    let parent = cuda.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).context(|| format!("create {}", parent.display()))?;
+    remove_leftovers(parent)?;
+    // Beside the final place, because a rename does not cross file systems.
+    let work = tempfile::Builder::new()
+        .prefix(WORK_PREFIX)
+        .tempdir_in(parent)
+        .context(|| format!("create a folder in {}", parent.display()))?;
+
+    println!(
+        "setup: downloading NVIDIA's wheels of CUDA 13.0 (170 MB) for {}",
+        WHEELS
+            .iter()
+            .map(|w| w.brings)
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    let wheels = download(python, work.path())?;
+    let tree = work.path().join("cuda");
+    for wheel in &wheels {
+        unpack(wheel, &tree)?;
+    }
+    complete(&tree)?;
+    fs::write(tree.join(STAMP), stamp()).context(|| format!("write {STAMP}"))?;
+
+    if cuda.exists() {
+        let old = work.path().join("old");
+        fs::rename(cuda, &old).context(|| format!("move {} aside", cuda.display()))?;
+    }
+    fs::rename(&tree, cuda).context(|| format!("put the tree at {}", cuda.display()))
+}
+
+/// Removes what a run left that was killed; the caller holds the lock, so no other run is using it.
+fn remove_leftovers(parent: &Path) -> Result<(), Failure> {
+    for entry in fs::read_dir(parent).context(|| format!("read {}", parent.display()))? {
+        let path = entry
+            .context(|| format!("read {}", parent.display()))?
+            .path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(WORK_PREFIX) {
+            fs::remove_dir_all(&path).context(|| format!("remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn download(python: &str, work: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let list = work.join("requirements.txt");
+    fs::write(&list, requirements()).context(|| format!("write {}", list.display()))?;
+    let folder = work.join("wheels");
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "download", "--quiet", "--no-input"])
+        .args(["--disable-pip-version-check", "--no-deps"])
+        .args(["--only-binary", ":all:", "--require-hashes"])
+        .arg("--dest")
+        .arg(&folder)
+        .arg("--requirement")
+        .arg(&list)
+        // Nothing is installed into an environment, so the wish to have one does not apply.
+        .env("PIP_REQUIRE_VIRTUALENV", "false");
+    let output = capture(&mut pip)?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::new(format!(
+            "pip could not download them:\n{}",
+            errors.trim()
+        )));
+    }
+    let mut wheels = Vec::new();
+    for entry in fs::read_dir(&folder).context(|| format!("read {}", folder.display()))? {
+        wheels.push(
+            entry
+                .context(|| format!("read {}", folder.display()))?
+                .path(),
+        );
+    }
+    wheels.sort();
+    if wheels.len() != WHEELS.len() {
+        return Err(Failure::new(format!(
+            "pip downloaded {} wheels instead of {}",
+            wheels.len(),
+            WHEELS.len()
+        )));
+    }
+    Ok(wheels)
+}
+
+/// Unpacks the part of the wheel that belongs to the toolkit, and the licence beside it.
+fn unpack(wheel: &Path, tree: &Path) -> Result<(), Failure> {
+    let reading = || format!("unpack {}", wheel.display());
+    let file = File::open(wheel).context(reading)?;
+    let mut archive = ZipArchive::new(io::BufReader::new(file)).context(reading)?;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).context(reading)?;
+        // None for a name that leads out of the folder.
+        let Some(name) = entry.enclosed_name().filter(|_| entry.is_file()) else {
+            continue;
+        };
+        let Some(target) = destination(&name).map(|relative| tree.join(relative)) else {
+            continue;
+        };
+        let writing = || format!("write {}", target.display());
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).context(writing)?;
+        }
+        let mut out = File::create(&target).context(writing)?;
+        io::copy(&mut entry, &mut out).context(writing)?;
+        // The wheels grant execution to the owner alone; a tree in a shared folder serves everybody.
+        let executable = entry.unix_mode().is_some_and(|mode| mode & 0o100 != 0);
+        let mode = if executable { 0o755 } else { 0o644 };
+        out.set_permissions(fs::Permissions::from_mode(mode))
+            .context(writing)?;
+    }
+    Ok(())
+}
+
+/// Where a file of a wheel goes below the toolkit; None for the wheel's own bookkeeping.
+fn destination(name: &Path) -> Option<PathBuf> {
+    if let Ok(relative) = name.strip_prefix(TREE) {
+        return Some(relative.to_path_buf());
+    }
+    let mut components = name.components();
+    let package = components.next()?.as_os_str().to_str()?;
+    let package = package.strip_suffix(".dist-info")?;
+    (components.next()?.as_os_str() == "licenses").then(|| {
+        Path::new("licenses")
+            .join(package)
+            .join(components.as_path())
+    })
+}
+
+/// Adds what a toolkit has and the wheels lack: nvcc and clang look into `lib64`, and for `-lcudart`.
+fn complete(tree: &Path) -> Result<(), Failure> {
+    let links = [
+        ("lib64", "lib"),
+        ("lib/libcudart.so", "libcudart.so.13"),
+        ("lib/libnvJitLink.so", "libnvJitLink.so.13"),
+        ("lib/libnvfatbin.so", "libnvfatbin.so.13"),
+    ];
+    for (link, target) in links {
+        let link = tree.join(link);
+        let there = link
+            .parent()
+            .is_some_and(|folder| folder.join(target).exists());
+        if !there {
+            return Err(Failure::new(format!(
+                "the wheels were expected to bring {target} for {}",
+                link.display()
+            )));
+        }
+        if !link.exists() {
+            symlink(target, &link).context(|| format!("create {}", link.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::Write;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    #[test]
+    fn every_pin_is_complete_and_stands_once() {
+        let names: BTreeSet<_> = WHEELS.iter().map(|wheel| wheel.name).collect();
+        let hashes: BTreeSet<_> = WHEELS.iter().map(|wheel| wheel.sha256).collect();
+        assert_eq!(names.len(), WHEELS.len());
+        assert_eq!(hashes.len(), WHEELS.len());
+        for wheel in WHEELS {
+            assert!(wheel.name.starts_with("nvidia-"), "{wheel:?}");
+            assert!(wheel.version.starts_with("13."), "{wheel:?}");
+            assert!(!wheel.brings.is_empty(), "{wheel:?}");
+            assert_eq!(wheel.sha256.len(), 64, "{wheel:?}");
+            let lower_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+            assert!(wheel.sha256.chars().all(lower_hex), "{wheel:?}");
+        }
+    }
+
+    #[test]
+    fn what_makes_cubins_is_all_of_one_release() {
+        let readers = ["nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"];
+        for wheel in WHEELS.iter().filter(|wheel| !readers.contains(&wheel.name)) {
+            assert!(wheel.version.starts_with("13.0."), "{wheel:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_tree_of_these_pins_is_current() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_current(folder.path()));
+        fs::write(folder.path().join(STAMP), stamp()).unwrap();
+        assert!(is_current(folder.path()));
+        let older = stamp().replace("13.0.96", "13.0.48");
+        fs::write(folder.path().join(STAMP), older).unwrap();
+        assert!(!is_current(folder.path()));
+    }
+
+    #[test]
+    fn unpacking_keeps_the_tree_the_licence_and_the_right_to_execute() {
+        let folder = tempfile::tempdir().unwrap();
+        let wheel = folder.path().join("a.whl");
+        let mut archive = ZipWriter::new(File::create(&wheel).unwrap());
+        let entries = [
+            ("nvidia/cu13/bin/ptxas", 0o744),
+            ("nvidia/cu13/lib/libcudart.so.13", 0o644),
+            ("a-1.dist-info/licenses/License.txt", 0o644),
+            ("a-1.dist-info/RECORD", 0o644),
+            ("../outside", 0o644),
+        ];
+        for (name, mode) in entries {
+            let options = SimpleFileOptions::default().unix_permissions(mode);
+            archive.start_file(name, options).unwrap();
+            archive.write_all(name.as_bytes()).unwrap();
+        }
+        archive.finish().unwrap();
+
+        let tree = folder.path().join("tree");
+        unpack(&wheel, &tree).unwrap();
+        let mode = |name| fs::metadata(tree.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode("bin/ptxas"), 0o755);
+        assert_eq!(mode("lib/libcudart.so.13"), 0o644);
+        assert_eq!(mode("licenses/a-1/License.txt"), 0o644);
+        let mut top: Vec<_> = fs::read_dir(&tree)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        top.sort();
+        assert_eq!(top, ["bin", "lib", "licenses"]);
+        assert!(!folder.path().join("outside").exists());
+    }
+
+    #[test]
+    fn only_leftovers_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["unpacking-a1/wheels", "cuda"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        remove_leftovers(folder.path()).unwrap();
+        assert!(!folder.path().join("unpacking-a1").exists());
+        assert!(folder.path().join("cuda").exists());
+    }
+
+    #[test]
+    fn the_links_of_a_toolkit_are_added_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path();
+        let message = complete(tree).unwrap_err().to_string();
+        assert!(message.contains("expected to bring lib"), "{message}");
+        fs::create_dir(tree.join("lib")).unwrap();
+        for name in ["libcudart.so.13", "libnvJitLink.so.13", "libnvfatbin.so.13"] {
+            fs::write(tree.join("lib").join(name), name).unwrap();
+        }
+        complete(tree).unwrap();
+        complete(tree).unwrap();
+        let text = fs::read_to_string(tree.join("lib64/libcudart.so")).unwrap();
+        assert_eq!(text, "libcudart.so.13");
+    }
+}
