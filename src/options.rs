@@ -65,8 +65,7 @@ impl FpContract {
 }
 
 /// Who turns PTX into a cubin.
-//TMP
-#[derive(Clone,Copy,Debug,PartialEq,Eq,Hash)] pub enum PtxCompiler{NvPtxCompiler,Ptxas,NvJitLink}
+pub use crate::serialize::nvidia::PtxCompiler;
 
 /// A bitcode library to link: only what is needed of it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -296,12 +295,8 @@ impl Options {
             }
             "ptx" => self.ptx = Some(value.parse()?),
             "ptx-compiler" => {
-                self.ptx_compiler = Some(match value {
-                    "nvptxcompiler" => PtxCompiler::NvPtxCompiler,
-                    "ptxas" => PtxCompiler::Ptxas,
-                    "nvjitlink" => PtxCompiler::NvJitLink,
-                    _ => return Err(unreadable("ptx-compiler", value)),
-                });
+                self.ptx_compiler =
+                    Some(PtxCompiler::from_name(value).ok_or_else(|| unreadable("ptx-compiler", value))?);
             }
             "ptxas-options" => {
                 self.ptxas_options
@@ -371,12 +366,7 @@ impl Options {
         }
         pairs.extend(self.ptx.map(|ptx| ("ptx", ptx.to_string())));
         if let Some(compiler) = self.ptx_compiler {
-            let text = match compiler {
-                PtxCompiler::NvPtxCompiler => "nvptxcompiler",
-                PtxCompiler::Ptxas => "ptxas",
-                PtxCompiler::NvJitLink => "nvjitlink",
-            };
-            pairs.push(("ptx-compiler", text.to_owned()));
+            pairs.push(("ptx-compiler", compiler.name().to_owned()));
         }
         if !self.ptxas_options.is_empty() {
             pairs.push(("ptxas-options", self.ptxas_options.join(" ")));

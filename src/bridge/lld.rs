@@ -58,12 +58,10 @@ pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
     let mut owned = vec![c"ld.lld".to_owned()];
     for argument in args {
         let argument = argument.as_ref();
-        owned.push(
-            CString::new(argument.as_bytes()).map_err(|_| LldError {
-                text: format!("the argument {argument:?} contains a NUL byte"),
-                can_run_again: true,
-            })?,
-        );
+        owned.push(CString::new(argument.as_bytes()).map_err(|_| LldError {
+            text: format!("the argument {argument:?} contains a NUL byte"),
+            can_run_again: true,
+        })?);
     }
     let argv: Vec<*const c_char> = owned.iter().map(|argument| argument.as_ptr()).collect();
     tracing::trace!(?owned, "lld");
@@ -90,7 +88,10 @@ pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
     if status & 0xff == 0 && can_run_again {
         Ok(text)
     } else {
-        Err(LldError { text, can_run_again })
+        Err(LldError {
+            text,
+            can_run_again,
+        })
     }
 }
 

@@ -331,3 +331,41 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
+
+/// Parses a module, text or bytecode; locations carry `name`.
+pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Option<Module<'c>> {
+    // The parser wants a terminated buffer.
+    let mut source = bytes.to_vec();
+    source.push(0);
+    let string = |bytes: &[u8]| mlir_sys::MlirStringRef {
+        data: bytes.as_ptr().cast(),
+        length: bytes.len(),
+    };
+    // SAFETY: both strings outlive the call; `length` excludes the terminator that follows.
+    let operation = unsafe {
+        melior::ir::operation::Operation::from_option_raw(mlir_sys::mlirOperationCreateParse(
+            context.to_raw(),
+            string(&source[..bytes.len()]),
+            string(name.as_bytes()),
+        ))
+    }?;
+    Module::from_operation(operation)
+}
+
+impl<'c> OwnedModule<'c> {
+    /// Clones a whole module.
+    pub fn clone_whole(module: &Module<'c>) -> Self {
+        // SAFETY: cloning a module's operation gives an owned module operation.
+        unsafe {
+            let clone = mlir_sys::mlirOperationClone(module.as_operation().to_raw());
+            Self(Module::from_raw(mlir_sys::mlirModuleFromOperation(clone)))
+        }
+    }
+}
+
+impl<'c> OwnedModule<'c> {
+    /// Takes a module over.
+    pub fn adopt(module: Module<'c>) -> Self {
+        Self(module)
+    }
+}

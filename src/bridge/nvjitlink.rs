@@ -146,8 +146,7 @@ pub fn result_name(code: i32) -> &'static str {
 pub struct NvJitLink {
     create: unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int,
     destroy: OnHandlePointer,
-    add_data:
-        unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
+    add_data: unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
     complete: OnHandle,
     cubin_size: GetSize,
     cubin: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
@@ -361,95 +360,15 @@ fn c_string(text: &str) -> Result<CString, NvJitLinkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serialize::nvidia_testing::{part, store_kernel};
-
-    fn library() -> NvJitLink {
-        NvJitLink::open(&part("lib/libnvJitLink.so.13")).unwrap()
-    }
-
-    fn options(more: &[&str]) -> Vec<String> {
-        ["-arch=sm_90"].iter().chain(more).map(ToString::to_string).collect()
-    }
-
-    fn failed(error: NvJitLinkError) -> (i32, String) {
-        match error {
-            NvJitLinkError::Failed { code, log, .. } => (code, log),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn links_two_modules_on_four_threads() {
-        let library = library();
-        assert!(library.version().is_some_and(|version| version >= (12, 4)));
-        let one = store_kernel("7.8", "sm_90");
-        let two = one.replace("store(", "second(");
-        let inputs = [&one, &two].map(|text| Input {
-            kind: InputKind::Ptx,
-            bytes: text.as_bytes(),
-            name: "kernels.ptx",
-        });
-        let first = library.link(&inputs, &options(&["-verbose"])).unwrap();
-        assert!(first.info_log.contains("second"), "{}", first.info_log);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let again = library.link(&inputs, &options(&["-verbose"])).unwrap();
-                    assert_eq!(again.cubin, first.cubin);
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn errors_carry_log_and_code() {
-        let library = library();
-        let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");
-        let input = Input {
-            kind: InputKind::Ptx,
-            bytes: bad.as_bytes(),
-            name: "bad.ptx",
-        };
-        let (code, log) = failed(library.link(&[input], &options(&[])).unwrap_err());
-        assert_eq!(code, 4);
-        assert!(log.contains("line 9"), "{log}");
-        // A handle whose creation failed still gives its log.
-        let (code, log) = failed(library.link(&[input], &options(&["-bogus"])).unwrap_err());
-        assert_eq!((code, result_name(code)), (1, "UNRECOGNIZED_OPTION"));
-        assert!(log.contains("bogus"), "{log}");
-        let (code, _) = failed(library.link(&[input], &["-arch=sm_70".to_owned()]).unwrap_err());
-        assert_eq!(code, 17);
-        let error = library.link(&[input], &["a\0b".to_owned()]).unwrap_err();
-        assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte");
-    }
-
-    #[test]
-    fn an_executable_cubin_is_refused_before_its_kernels_are_lost() {
-        let library = library();
-        let text = store_kernel("7.8", "sm_90");
-        let ptx = Input {
-            kind: InputKind::Ptx,
-            bytes: text.as_bytes(),
-            name: "a.ptx",
-        };
-        let linked = library.link(&[ptx], &options(&[])).unwrap();
-        let cubin = Input {
-            kind: InputKind::Cubin,
-            bytes: &linked.cubin,
-            name: "a.cubin",
-        };
-        let error = library.link(&[ptx, cubin], &options(&[])).unwrap_err();
-        let message = error.to_string();
-        assert!(
-            message.contains("\"a.cubin\" is an executable cubin (ELF type 2)")
-                && message.contains("ptxas -c"),
-            "{message}"
-        );
-    }
 
     #[test]
     fn another_library_is_refused() {
         let error = NvJitLink::open(Path::new("libm.so.6")).unwrap_err();
-        assert!(error.to_string().contains("has no function nvJitLinkCreate"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("has no function nvJitLinkCreate"),
+            "{error}"
+        );
     }
 }

@@ -161,12 +161,11 @@ impl NvPtxCompiler {
     pub fn open(path: &Path) -> Result<Self, NvPtxCompilerError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
-        let library = unsafe { vendor_library::open(path) }.map_err(|reason| {
-            NvPtxCompilerError::Load {
+        let library =
+            unsafe { vendor_library::open(path) }.map_err(|reason| NvPtxCompilerError::Load {
                 path: path.to_owned(),
                 reason,
-            }
-        })?;
+            })?;
         let missing = |symbol| NvPtxCompilerError::MissingSymbol {
             path: path.to_owned(),
             symbol,

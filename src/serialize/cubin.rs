@@ -81,7 +81,11 @@ impl CubinInfo {
     /// The chip's name: `sm_90a`.
     #[must_use]
     pub fn chip(&self) -> String {
-        format!("sm_{}{}", self.arch, if self.arch_specific { "a" } else { "" })
+        format!(
+            "sm_{}{}",
+            self.arch,
+            if self.arch_specific { "a" } else { "" }
+        )
     }
 
     /// Adds to the kernels what only the compiler's log knows: spills, and barriers if they are not in the
@@ -111,7 +115,11 @@ pub fn read(bytes: &[u8]) -> Result<CubinInfo, CubinError> {
         });
     }
     let version_2 = header.os_abi == OS_ABI_V2;
-    let arch = if version_2 { header.flags >> 8 } else { header.flags } & 0xff;
+    let arch = if version_2 {
+        header.flags >> 8
+    } else {
+        header.flags
+    } & 0xff;
     // 12.x marks `a` in the flags, 13.0 only in `.nv.compat`.
     let flag = if version_2 { 0x8 } else { 0x800 };
     let file = File::new(&elf)?;
@@ -163,7 +171,10 @@ impl<'elf, 'data> File<'elf, 'data> {
         }
         let symbols = elf.symbols(SHT_SYMTAB)?;
         let mut others = Vec::with_capacity(symbols.len());
-        let table = elf.sections().iter().find(|section| section.kind == SHT_SYMTAB);
+        let table = elf
+            .sections()
+            .iter()
+            .find(|section| section.kind == SHT_SYMTAB);
         if let Some(table) = table {
             // The null symbol is left out of `symbols`, too.
             let (entries, _) = elf.contents(table)?.as_chunks::<24>();
@@ -203,7 +214,9 @@ impl<'elf, 'data> File<'elf, 'data> {
     fn constant_banks(&self, suffix: &str) -> Vec<ConstantBank> {
         (0..18)
             .filter_map(|bank| {
-                let section = self.sections.get(format!(".nv.constant{bank}{suffix}").as_str())?;
+                let section = self
+                    .sections
+                    .get(format!(".nv.constant{bank}{suffix}").as_str())?;
                 Some(ConstantBank {
                     bank,
                     bytes: section.size,

@@ -286,7 +286,11 @@ fn describe_cubin(bytes: &[u8], arch: Arch) -> Result<Described, FatbinWriteErro
         // The driver needs the compatibility attributes before it unpacks the cubin. They follow an empty
         // options string.
         let elf = Elf::parse(bytes).map_err(elf_error)?;
-        if let Some(section) = elf.sections().iter().find(|section| section.name == ".nv.compat") {
+        if let Some(section) = elf
+            .sections()
+            .iter()
+            .find(|section| section.name == ".nv.compat")
+        {
             let contents = elf.contents(section).map_err(elf_error)?;
             let mut data = vec![0];
             data.extend(contents);

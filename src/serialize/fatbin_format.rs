@@ -133,7 +133,9 @@ mod tests {
             assert_eq!(Arch::parse(name).unwrap().to_string(), name);
         }
         assert_eq!(Arch::parse("compute_90a"), Arch::parse("90a"));
-        for name in ["", "sm_", "sm_a", "sm_9", "sm_90b", "gfx942", "sm_90af", "sm_+9", "sm_1000"] {
+        for name in [
+            "", "sm_", "sm_a", "sm_9", "sm_90b", "gfx942", "sm_90af", "sm_+9", "sm_1000",
+        ] {
             assert_eq!(Arch::parse(name), None, "{name}");
         }
     }

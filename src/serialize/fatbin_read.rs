@@ -5,8 +5,8 @@ use std::io::Read;
 
 use super::fatbin_format::{
     Arch, Compression, ENTRY_HEADER_SIZE, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LZ4,
-    FLAG_MERCURY, FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR, KIND_PTX,
-    MAGIC, Suffix, VERSION,
+    FLAG_MERCURY, FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR,
+    KIND_PTX, MAGIC, Suffix, VERSION,
 };
 
 /// Largest image that is decompressed, in bytes: far above any cubin, far below what exhausts memory.
@@ -138,7 +138,9 @@ impl<'data> Entry<'data> {
 
     fn decompress_lz4(&self) -> Result<Vec<u8>, FatbinError> {
         // One byte of an LZ4 block stands for 255 bytes at most, which bounds what is allocated.
-        let most = (self.stored.len() as u64).saturating_mul(255).min(MAX_DECOMPRESSED);
+        let most = (self.stored.len() as u64)
+            .saturating_mul(255)
+            .min(MAX_DECOMPRESSED);
         let size = usize::try_from(self.uncompressed_size)
             .ok()
             .filter(|_| self.uncompressed_size <= most)
@@ -222,7 +224,9 @@ pub fn read_first(bytes: &[u8]) -> Result<Fatbin<'_>, FatbinError> {
         return Err(damaged(
             "the header",
             4,
-            format!("version {version} with a header of {header_size} bytes is not known (1 and 16 are)"),
+            format!(
+                "version {version} with a header of {header_size} bytes is not known (1 and 16 are)"
+            ),
         ));
     }
     let size = file.u64(8)?;
@@ -255,7 +259,12 @@ fn damaged(what: &'static str, offset: u64, problem: String) -> FatbinError {
 struct Bytes<'data>(&'data [u8]);
 
 impl<'data> Bytes<'data> {
-    fn slice(&self, what: &'static str, offset: u64, size: u64) -> Result<&'data [u8], FatbinError> {
+    fn slice(
+        &self,
+        what: &'static str,
+        offset: u64,
+        size: u64,
+    ) -> Result<&'data [u8], FatbinError> {
         let range = || {
             let start = usize::try_from(offset).ok()?;
             let end = usize::try_from(offset.checked_add(size)?).ok()?;
@@ -333,20 +342,21 @@ impl<'data> Bytes<'data> {
             KIND_LTO_IR => ImageKind::LtoIr,
             other => ImageKind::Other(other),
         };
-        let extension = Extension {
-            header,
-            start,
-        };
+        let extension = Extension { header, start };
         let identifier = extension.identifier(self.u32(start + 0x20)?, self.u32(start + 0x24)?)?;
         let record = extension.record(self.u32(start + 0x14)?)?;
         let (options, compatibility) = match (kind, record) {
             (ImageKind::Elf, Some((at, length))) => {
                 // An empty options string comes first.
-                (None, Some(extension.slice("an entry's attributes", at.saturating_add(1), length)?))
+                (
+                    None,
+                    Some(extension.slice("an entry's attributes", at.saturating_add(1), length)?),
+                )
             }
-            (_, Some((at, length))) => {
-                (Some(extension.text("an entry's options", at, length)?), None)
-            }
+            (_, Some((at, length))) => (
+                Some(extension.text("an entry's options", at, length)?),
+                None,
+            ),
             (_, None) => (None, None),
         };
         let suffix = match (flags & FLAG_ARCH_SPECIFIC != 0, flags & FLAG_FAMILY != 0) {
@@ -385,13 +395,17 @@ impl<'data> Extension<'data> {
     fn slice(&self, what: &'static str, at: u32, length: u32) -> Result<&'data [u8], FatbinError> {
         let range = || {
             let start = usize::try_from(at).ok()?;
-            self.header.get(start..start.checked_add(usize::try_from(length).ok()?)?)
+            self.header
+                .get(start..start.checked_add(usize::try_from(length).ok()?)?)
         };
         range().ok_or_else(|| {
             damaged(
                 what,
                 self.start + u64::from(at),
-                format!("{length} bytes reach out of the entry's header of {}", self.header.len()),
+                format!(
+                    "{length} bytes reach out of the entry's header of {}",
+                    self.header.len()
+                ),
             )
         })
     }

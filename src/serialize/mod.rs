@@ -17,8 +17,12 @@ pub mod hsaco;
 pub mod hsaco_attributes;
 pub mod hsaco_flags;
 mod hsaco_metadata;
-//NVIDIA
+pub mod nvidia;
+mod nvidia_error;
+pub mod nvidia_options;
 pub mod nvptxcompiler;
+mod nvidia_attempt;
+mod nvptxcompiler_digest;
 pub mod ptx;
 pub mod ptx_log;
 pub mod ptxas;

@@ -7,21 +7,23 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
 pub use super::nvidia_error::{Decision, Outcome, PtxCompiler, SerializeError};
+pub use super::nvidia_options::PtxOptions;
 
 use super::cubin::{self, CubinError, CubinInfo};
-use super::nvidia_options::{PtxOptions, nvjitlink_options, ptxas_options};
-use super::ptxas::PtxasError;
+use super::nvidia_attempt::{self as attempt, Attempt};
 use super::{nvptxcompiler, ptx, ptx_log, ptxas};
-use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError};
-use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError};
+use crate::bridge::nvjitlink::NvJitLink;
+use crate::bridge::nvptxcompiler::NvPtxCompiler;
 
 /// Time within which `ptxas --version` has to answer.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
+
+const NOT_IN_TOOLKIT: &str = "the toolkit has none";
 
 /// Where NVIDIA's compilers are, as far as they exist.
 #[derive(Debug, Clone, Default)]
@@ -74,18 +76,6 @@ pub struct PtxToCubin {
     nvjitlink: OnceLock<Result<(NvJitLink, String), String>>,
 }
 
-/// What one compiler said.
-enum Attempt {
-    Done { bytes: Vec<u8>, log: String },
-    /// Could not be started after all.
-    Unavailable(String),
-    UnknownArch(String),
-    UnknownPtxVersion { reason: String, newest: Option<String> },
-    Impossible(String),
-    Refused(String),
-    Timeout,
-}
-
 impl PtxToCubin {
     /// Prepares compilation with `parts`. Nothing is loaded yet.
     #[must_use]
@@ -128,14 +118,17 @@ impl PtxToCubin {
         limit: Duration,
     ) -> Result<Cubin, SerializeError> {
         options.check()?;
-        let chip_owned = || chip.to_owned();
         let mut decisions = Vec::new();
         let mut unknown_arch = false;
         let mut impossible = false;
         let mut newest_ptx = None;
         let mut unknown_ptx = false;
         let only = choice.as_slice();
-        for &compiler in if only.is_empty() { &PtxCompiler::ALL } else { only } {
+        for &compiler in if only.is_empty() {
+            &PtxCompiler::ALL
+        } else {
+            only
+        } {
             let version = match self.version(compiler) {
                 Ok(version) => version.to_owned(),
                 Err(reason) => {
@@ -158,13 +151,14 @@ impl PtxToCubin {
             match self.attempt(compiler, ptx, chip, options, limit) {
                 Attempt::Done { bytes, log } => {
                     decide(Outcome::Used);
-                    return Ok(Cubin {
+                    let cubin = Cubin {
                         bytes,
                         log: ptx_log::without_times(&log),
                         compiler,
                         version,
                         decisions,
-                    });
+                    };
+                    return check_register_limit(cubin, chip, options.max_registers);
                 }
                 Attempt::Unavailable(reason) => decide(Outcome::Unavailable(reason)),
                 Attempt::UnknownArch(reason) => {
@@ -183,7 +177,7 @@ impl PtxToCubin {
                 Attempt::Refused(log) => {
                     decide(Outcome::Failed);
                     return Err(SerializeError::Compile {
-                        chip: chip_owned(),
+                        chip: chip.to_owned(),
                         compiler,
                         version,
                         log: ptx_log::without_times(&log),
@@ -193,7 +187,7 @@ impl PtxToCubin {
                 Attempt::Timeout => {
                     decide(Outcome::Failed);
                     return Err(SerializeError::Timeout {
-                        chip: chip_owned(),
+                        chip: chip.to_owned(),
                         compiler,
                         version,
                         limit,
@@ -219,4 +213,116 @@ impl PtxToCubin {
             SerializeError::NoCompiler { chip, decisions }
         })
     }
+
+    fn attempt(
+        &self,
+        compiler: PtxCompiler,
+        ptx: &str,
+        chip: &str,
+        options: &PtxOptions,
+        limit: Duration,
+    ) -> Attempt {
+        let unavailable = |reason: &str| Attempt::Unavailable(reason.to_owned());
+        match compiler {
+            PtxCompiler::NvPtxCompiler => match self.nvptxcompiler() {
+                Ok((library, _)) => attempt::nvptxcompiler(library, ptx, chip, options, limit),
+                Err(reason) => unavailable(reason),
+            },
+            PtxCompiler::Ptxas => match &self.parts.ptxas {
+                Some(program) => attempt::ptxas(program, ptx, chip, options, limit),
+                None => unavailable(NOT_IN_TOOLKIT),
+            },
+            PtxCompiler::NvJitLink => match self.nvjitlink() {
+                Ok((library, _)) => attempt::nvjitlink(library, ptx, chip, options),
+                Err(reason) => unavailable(reason),
+            },
+        }
+    }
+
+    fn nvptxcompiler(&self) -> Result<&(NvPtxCompiler, String), &str> {
+        self.nvptxcompiler
+            .get_or_init(|| {
+                let Some(archive) = &self.parts.nvptxcompiler_archive else {
+                    return Err(NOT_IN_TOOLKIT.to_owned());
+                };
+                let Some(cache) = &self.parts.cache_dir else {
+                    return Err(
+                        "there is no cache directory to keep its shared object in".to_owned()
+                    );
+                };
+                let library =
+                    nvptxcompiler::load(archive, cache).map_err(|error| error.to_string())?;
+                let (major, minor) = library.version().map_err(|error| error.to_string())?;
+                Ok((library, format!("{major}.{minor}")))
+            })
+            .as_ref()
+            .map_err(String::as_str)
+    }
+
+    fn ptxas_version(&self) -> Result<&str, &str> {
+        self.ptxas_version
+            .get_or_init(|| match &self.parts.ptxas {
+                Some(program) => {
+                    ptxas::version(program, VERSION_LIMIT).map_err(|error| error.to_string())
+                }
+                None => Err(NOT_IN_TOOLKIT.to_owned()),
+            })
+            .as_deref()
+            .map_err(String::as_str)
+    }
+
+    fn nvjitlink(&self) -> Result<&(NvJitLink, String), &str> {
+        self.nvjitlink
+            .get_or_init(|| {
+                let Some(path) = &self.parts.nvjitlink else {
+                    return Err(NOT_IN_TOOLKIT.to_owned());
+                };
+                let library = NvJitLink::open(path).map_err(|error| error.to_string())?;
+                // 12.0 has no function that tells.
+                let version = library.version().map_or_else(
+                    || "12.0".to_owned(),
+                    |(major, minor)| format!("{major}.{minor}"),
+                );
+                Ok((library, version))
+            })
+            .as_ref()
+            .map_err(String::as_str)
+    }
+}
+
+/// Refuses a cubin in which the limit on registers did not act.
+fn check_register_limit(
+    cubin: Cubin,
+    chip: &str,
+    limit: Option<u32>,
+) -> Result<Cubin, SerializeError> {
+    let Some(limit) = limit else {
+        return Ok(cubin);
+    };
+    let info = match cubin::read(&cubin.bytes) {
+        Ok(info) => info,
+        Err(source) => {
+            return Err(SerializeError::Unreadable {
+                chip: chip.to_owned(),
+                compiler: cubin.compiler,
+                version: cubin.version,
+                source: Box::new(source),
+                decisions: cubin.decisions,
+            });
+        }
+    };
+    for kernel in info.kernels {
+        if let Some(registers) = kernel.registers.filter(|&registers| registers > limit) {
+            return Err(SerializeError::RegisterLimit {
+                chip: chip.to_owned(),
+                compiler: cubin.compiler,
+                version: cubin.version,
+                kernel: kernel.name,
+                registers,
+                limit,
+                decisions: cubin.decisions,
+            });
+        }
+    }
+    Ok(cubin)
 }

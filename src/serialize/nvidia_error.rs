@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::cubin::CubinError;
+
 /// One of NVIDIA's three compilers from PTX to a cubin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -36,7 +38,9 @@ impl PtxCompiler {
     /// The compiler with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|compiler| compiler.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|compiler| compiler.name() == name)
     }
 }
 
@@ -141,6 +145,44 @@ pub enum SerializeError {
         /// What was tried.
         decisions: Vec<Decision>,
     },
+    /// A kernel uses more registers than were allowed. ptxas silently ignores `--maxrregcount` for a kernel
+    /// that states `.maxntid` or `.reqntid`, and raises limits that are too low for the hardware (observed
+    /// with 13.0.88).
+    #[error(
+        "{compiler} {version} gave kernel {kernel:?} {registers} registers on {chip}, above the limit of {limit}: \
+         the limit does not act on kernels that state their block size (.maxntid, .reqntid), nor below the chip's \
+         minimum. State .maxnreg in the kernel (the LLVM function attribute nvvm.maxnreg), or raise the limit"
+    )]
+    RegisterLimit {
+        /// The chip.
+        chip: String,
+        /// The compiler.
+        compiler: PtxCompiler,
+        /// Its version.
+        version: String,
+        /// The kernel.
+        kernel: String,
+        /// Registers per thread that it uses.
+        registers: u32,
+        /// Registers per thread that were allowed.
+        limit: u32,
+        /// What was tried.
+        decisions: Vec<Decision>,
+    },
+    /// A compiler wrote a cubin that cannot be read.
+    #[error("{compiler} {version} wrote a cubin for {chip} that cannot be read: {source}")]
+    Unreadable {
+        /// The chip.
+        chip: String,
+        /// The compiler.
+        compiler: PtxCompiler,
+        /// Its version.
+        version: String,
+        /// What is wrong with it.
+        source: Box<CubinError>,
+        /// What was tried.
+        decisions: Vec<Decision>,
+    },
     /// A compiler refused the PTX.
     #[error("{compiler} {version} could not compile the PTX for {chip}: {}", log.trim_end())]
     Compile {
@@ -156,7 +198,9 @@ pub enum SerializeError {
         decisions: Vec<Decision>,
     },
     /// A compiler did not finish in time.
-    #[error("{compiler} {version} did not compile the PTX for {chip} within {limit:?}; raise the time limit")]
+    #[error(
+        "{compiler} {version} did not compile the PTX for {chip} within {limit:?}; raise the time limit"
+    )]
     Timeout {
         /// The chip.
         chip: String,
@@ -181,6 +225,8 @@ impl SerializeError {
             | Self::UnsupportedArch { decisions, .. }
             | Self::UnsupportedPtxVersion { decisions, .. }
             | Self::UnsupportedOptions { decisions, .. }
+            | Self::RegisterLimit { decisions, .. }
+            | Self::Unreadable { decisions, .. }
             | Self::Compile { decisions, .. }
             | Self::Timeout { decisions, .. } => decisions,
         }

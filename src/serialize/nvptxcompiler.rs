@@ -5,11 +5,12 @@
 //! kept in a cache directory under a name made of the archive's hash and the version of the recipe.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, BufRead};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::nvptxcompiler_digest as digest;
 use crate::bridge::lld::{self, LldError};
 use crate::bridge::nvptxcompiler::{
     NvPtxCompiler, NvPtxCompilerError, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS,
@@ -114,17 +115,17 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, Conversion
             source,
         }
     };
-    let key = digest(archive).map_err(io("reading", archive))?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(cache)
         .map_err(io("creating", cache))?;
     check_private(cache)?;
+    let key = digest::of_archive(archive, cache).map_err(io("reading", archive))?;
 
     let path = cache.join(format!("nvptxcompiler-{key}-r{RECIPE_VERSION}.so"));
     let digest_path = path.with_extension("blake3");
-    if is_intact(&path, &digest_path) {
+    if digest::is_intact(&path, &digest_path) {
         check_private(&path)?;
         tracing::debug!(path = %path.display(), "nvPTXCompiler from the cache");
         return Ok(path);
@@ -137,10 +138,12 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, Conversion
         .map_err(io("creating a directory in", cache))?;
     let made = work.path().join("library.so");
     convert(archive, work.path(), &made)?;
+    // Whatever the umask is, other users may not write to what code is loaded from.
+    fs::set_permissions(&made, Permissions::from_mode(0o700)).map_err(io("protecting", &made))?;
     // Only what loads and has the interface is kept. The loader knows the file again after the rename.
     NvPtxCompiler::open(&made)?;
     let made_digest = work.path().join("digest");
-    digest(&made)
+    digest::of_file(&made)
         .and_then(|digest| fs::write(&made_digest, digest))
         .map_err(io("writing", &made_digest))?;
     File::open(&made)
@@ -152,34 +155,6 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, Conversion
     check_private(&path)?;
     tracing::debug!(path = %path.display(), "nvPTXCompiler converted");
     Ok(path)
-}
-
-/// Whether the file has the content that was written. A cache that lost bytes is a miss, not an error: the
-/// dynamic loader would end the process on a truncated file.
-fn is_intact(path: &Path, digest_path: &Path) -> bool {
-    match (digest(path), fs::read_to_string(digest_path)) {
-        (Ok(actual), Ok(expected)) => actual == expected,
-        _ => false,
-    }
-}
-
-/// BLAKE3 of a file's content, in hexadecimal.
-fn digest(path: &Path) -> io::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
-    let mut reader = io::BufReader::with_capacity(1 << 20, file);
-    loop {
-        let bytes = reader.fill_buf()?;
-        if bytes.is_empty() {
-            return Ok(hasher.finalize().to_hex().to_string());
-        }
-        let length = bytes.len();
-        hasher.update(bytes);
-        reader.consume(length);
-    }
 }
 
 /// Refuses what another user could have written.
@@ -226,7 +201,8 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), Conver
     let mut arguments: Vec<OsString> = ["--threads=1", "-shared", "--gc-sections", "--strip-all"]
         .map(OsString::from)
         .to_vec();
-    arguments.extend(["-z", "defs", "-z", "relro", "-z", "now", "--build-id=none"].map(OsString::from));
+    arguments
+        .extend(["-z", "defs", "-z", "relro", "-z", "now", "--build-id=none"].map(OsString::from));
     for symbol in REQUIRED_SYMBOLS.iter().chain(&OPTIONAL_SYMBOLS) {
         arguments.push(format!("--undefined={symbol}").into());
     }
@@ -313,115 +289,4 @@ fn static_support_library() -> Option<PathBuf> {
     }
     found.sort();
     found.pop()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::serialize::nvidia_testing::{part, store_kernel};
-    use std::os::unix::fs::PermissionsExt;
-    use std::time::Instant;
-
-    const ARCHIVE: &str = "lib/libnvptxcompiler_static.a";
-
-    fn options(chip: &str) -> Vec<String> {
-        vec![format!("--gpu-name={chip}"), "-v".to_owned()]
-    }
-
-    #[test]
-    fn one_conversion_serves_many_threads() {
-        let cache = tempfile::tempdir().unwrap();
-        let cache = cache.path().join("made/on/first/use");
-        let compiler = load(&part(ARCHIVE), &cache).unwrap();
-        assert_eq!(fs::metadata(&cache).unwrap().mode() & 0o777, 0o700);
-        let entries = || {
-            let mut names: Vec<_> = fs::read_dir(&cache)
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name())
-                .collect();
-            names.sort();
-            names
-        };
-        let first = entries();
-        assert_eq!(first.len(), 2, "the library and its digest, nothing left behind: {first:?}");
-        let again = shared_object(&part(ARCHIVE), &cache).unwrap();
-        assert_eq!(entries(), first);
-        assert_eq!(again.extension(), Some(OsStr::new("so")));
-
-        let (major, minor) = compiler.version().unwrap();
-        assert!(major >= 12, "{major}.{minor}");
-        assert!(compiler.supported_ptx_versions().is_none_or(|list| list.contains(&(8, 0))));
-        let ptx = store_kernel("7.8", "sm_90");
-        let one = compiler.compile(&ptx, &options("sm_90"), None).unwrap();
-        assert!(one.log.contains("Used 8 registers"), "{}", one.log);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..5 {
-                        let again = compiler.compile(&ptx, &options("sm_90"), None).unwrap();
-                        assert_eq!(again.cubin, one.cubin);
-                    }
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn errors_carry_log_and_code() {
-        let cache = tempfile::tempdir().unwrap();
-        let compiler = load(&part(ARCHIVE), cache.path()).unwrap();
-        let failed = |ptx: &str, chip: &str| match compiler.compile(ptx, &options(chip), None) {
-            Err(NvPtxCompilerError::Failed { code, log, .. }) => (code, log),
-            other => panic!("{other:?}"),
-        };
-        let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");
-        let (code, log) = failed(&bad, "sm_90");
-        assert_eq!(code, 3);
-        assert!(log.contains("line 9") && log.contains("mow"), "{log}");
-        assert_eq!(failed(&store_kernel("9.9", "sm_90"), "sm_90").0, 7);
-        assert_eq!(failed("", "sm_90").0, 2);
-        let error = compiler.compile("a\0b", &[], None).unwrap_err();
-        assert_eq!(error.to_string(), "the PTX contains a NUL byte at offset 1");
-        // A deadline in the past cancels.
-        let error = compiler
-            .compile(&store_kernel("7.8", "sm_90"), &options("sm_90"), Some(Instant::now()))
-            .unwrap_err();
-        assert!(error.to_string().contains("(CANCELLED)"), "{error}");
-    }
-
-    #[test]
-    fn a_damaged_cache_entry_is_made_anew() {
-        let cache = tempfile::tempdir().unwrap();
-        let path = shared_object(&part(ARCHIVE), cache.path()).unwrap();
-        let good = fs::read(&path).unwrap();
-        // A new file, as the old one is loaded in this process.
-        let damaged = cache.path().join("damaged");
-        fs::write(&damaged, &good[..good.len() / 3]).unwrap();
-        fs::rename(&damaged, &path).unwrap();
-        assert_eq!(shared_object(&part(ARCHIVE), cache.path()).unwrap(), path);
-        assert!(fs::read(&path).unwrap() == good, "same input, same bytes");
-    }
-
-    #[test]
-    fn a_cache_open_to_others_is_refused() {
-        let cache = tempfile::tempdir().unwrap();
-        fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = load(&part(ARCHIVE), cache.path()).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("mode 0777 lets other users write"), "{text}");
-        assert!(text.contains("0700"), "{text}");
-    }
-
-    #[test]
-    fn what_is_no_archive_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let archive = directory.path().join("libnvptxcompiler_static.a");
-        fs::write(&archive, "!<arch>\n").unwrap();
-        let error = load(&archive, &directory.path().join("cache")).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("could not be converted") && text.contains("lld failed"), "{text}");
-        assert_eq!(fs::read_dir(directory.path().join("cache")).unwrap().count(), 0);
-        let error = load(Path::new("/nowhere/x.a"), directory.path()).unwrap_err();
-        assert!(error.to_string().starts_with("reading /nowhere/x.a: "), "{error}");
-    }
 }

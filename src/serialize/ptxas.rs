@@ -245,10 +245,9 @@ impl Guard {
                     }
                 }
                 // Linux before 5.3 has no process descriptors.
-                None => std::thread::sleep(
-                    left.unwrap_or(Duration::MAX)
-                        .min(Duration::from_millis(2)),
-                ),
+                None => {
+                    std::thread::sleep(left.unwrap_or(Duration::MAX).min(Duration::from_millis(2)))
+                }
             }
         }
     }
@@ -299,7 +298,10 @@ mod tests {
         let version = version(&part("bin/ptxas"), LONG).unwrap();
         assert_eq!(version.split('.').count(), 3, "{version}");
         let error = super::version(Path::new("/bin/true"), LONG).unwrap_err();
-        assert!(error.to_string().contains("is it NVIDIA's ptxas?"), "{error}");
+        assert!(
+            error.to_string().contains("is it NVIDIA's ptxas?"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -307,7 +309,12 @@ mod tests {
         let before = children();
         let mut command = Command::new("/bin/sleep");
         command.arg("1000");
-        let error = run(command, Path::new("/bin/sleep"), b"", Duration::from_millis(50));
+        let error = run(
+            command,
+            Path::new("/bin/sleep"),
+            b"",
+            Duration::from_millis(50),
+        );
         assert!(matches!(error, Err(PtxasError::Timeout { .. })));
         assert!(
             children().iter().filter(|name| *name == "sleep").count()
@@ -349,6 +356,9 @@ mod tests {
         let text = start(&program);
         assert!(text.contains("make it executable"), "{text}");
         let text = start(Path::new("/bin/true"));
-        assert!(text.contains("wrote 0 bytes that are no ELF file"), "{text}");
+        assert!(
+            text.contains("wrote 0 bytes that are no ELF file"),
+            "{text}"
+        );
     }
 }

@@ -33,6 +33,15 @@ pub enum ToolkitError {
         tried: Vec<Tried>,
     },
 
+    /// The part is there and cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
     /// The program could not be started.
     #[error("cannot run {} to ask for its version: {source}", tool.display())]
     ToolNotStarted {

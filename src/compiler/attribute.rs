@@ -1,0 +1,219 @@
+//! Target attributes: from `#nvvm.target` and `#rocdl.target` to targets and options, and back.
+//!
+//! Options beyond what upstream's attributes have travel in the `flags` dictionary, under the names of
+//! [`crate::options::DESCRIPTIONS`].
+
+use std::path::PathBuf;
+
+use melior::{
+    Context,
+    ir::{
+        Attribute,
+        attribute::{ArrayAttribute, DictionaryAttribute, StringAttribute},
+    },
+};
+
+use crate::{
+    bridge::mlir::{TargetAttribute, TargetDialect, capture_diagnostics, read_blob},
+    error::Cause,
+    options::{Library, OptionError, Options},
+    target::{AmdTarget, NvidiaTarget, Target},
+};
+
+use super::InputError;
+
+/// What a target attribute asks for, on top of the compiler's own options.
+pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options), Cause> {
+    let Some(parameters) = TargetAttribute::read(attribute) else {
+        return Err(InputError::UnknownTargetAttribute {
+            attribute: attribute.to_string(),
+        }
+        .into());
+    };
+    let mut options = base.clone();
+    if options.optimization.is_none() {
+        options.set("O", &parameters.optimization.to_string())?;
+    }
+    let target = match parameters.dialect {
+        TargetDialect::Nvvm => {
+            let chip = NvidiaTarget::from_llvm(&parameters.chip, &parameters.features)?;
+            Target::Nvidia(chip)
+        }
+        TargetDialect::Rocdl => {
+            let chip = AmdTarget::from_llvm(&parameters.chip, &parameters.features)?;
+            if let Some(feature) = chip.other.first() {
+                return Err(OptionError::NotHonoured {
+                    name: "features",
+                    target: chip.target.to_string(),
+                    reason: format!("the feature '{feature}' is none of a target ID (xnack, sramecc) or the wave size"),
+                }
+                .into());
+            }
+            if options.wave_size.is_none() {
+                options.wave_size = chip.wave_size;
+            }
+            // Upstream's default of 600 for every chip is more than older ROCm loads: it counts only when it is
+            // another version, and generic targets have 6 anyway.
+            if options.code_object_version.is_none()
+                && let Some(abi) = parameters.abi.as_deref()
+                && abi != "600"
+            {
+                options.set("code-object-version", abi)?;
+            }
+            Target::Amd(chip.target)
+        }
+    };
+    if parameters.triple != target.triple() {
+        return Err(OptionError::NotHonoured {
+            name: "triple",
+            target: target.to_string(),
+            reason: format!(
+                "it would be '{}'; gpulower compiles for {}",
+                parameters.triple,
+                target.triple()
+            ),
+        }
+        .into());
+    }
+    if let Some(flags) = parameters
+        .flags
+        .and_then(|flags| DictionaryAttribute::try_from(flags).ok())
+    {
+        for (name, value) in (0..flags.len()).filter_map(|index| flags.element(index).ok()) {
+            let name = name.as_string_ref();
+            set_flag(&mut options, &target, name.as_str().unwrap_or_default(), value)?;
+        }
+    }
+    if let Some(link) = parameters.link {
+        options.libraries.extend(libraries(link)?);
+    }
+    Ok((target, options))
+}
+
+/// One entry of the `flags` dictionary, in upstream's spelling or ours.
+fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute<'_>) -> Result<(), Cause> {
+    let text = match StringAttribute::try_from(value) {
+        Ok(text) => text.value().to_owned(),
+        Err(_) => {
+            let text = value.to_string();
+            if text == "unit" { String::new() } else { text }
+        }
+    };
+    let text = text.split(" : ").next().unwrap_or_default();
+    let amd = matches!(target, Target::Amd(_));
+    match name {
+        "ptxas-cmd-options" => options.set("ptxas-options", text)?,
+        "wave64" if amd => options.wave_size = Some(64),
+        "no_wave64" if amd => options.wave_size = Some(32),
+        "unsafe_sqrt" if amd => options.prec_sqrt = Some(false),
+        // Upstream has two more flags for parts of `fast`; LLVM can be told all or nothing per module.
+        "unsafe_math" | "finite_only" if amd => options.fast = true,
+        _ => options.set(name, text)?,
+    }
+    Ok(())
+}
+
+/// Libraries of a `link` array: paths, or bytes in memory.
+fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
+    let array = ArrayAttribute::try_from(link).map_err(|_| InputError::UnknownTargetAttribute {
+        attribute: link.to_string(),
+    })?;
+    let mut libraries = Vec::new();
+    for index in 0..array.len() {
+        let Ok(entry) = array.element(index) else { continue };
+        if let Ok(path) = StringAttribute::try_from(entry) {
+            libraries.push(Library::File(PathBuf::from(path.value())));
+        } else if let Some(bytes) = read_blob(entry) {
+            libraries.push(Library::Memory {
+                name: format!("library {index} of the target's link attribute"),
+                bytes: bytes.into(),
+            });
+        } else {
+            return Err(InputError::UnknownTargetAttribute {
+                attribute: link.to_string(),
+            }
+            .into());
+        }
+    }
+    Ok(libraries)
+}
+
+/// The target attribute for a target and options, as MLIR text.
+///
+/// Everything that differs from the defaults is written, so that [`read`] gives the same back.
+pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
+    let resolved = options.resolve(target, None)?;
+    let level = resolved.optimization.number();
+    let flags: Vec<String> = options
+        .to_pairs()
+        .into_iter()
+        .filter(|(name, _)| !matches!(*name, "O" | "ptx" | "wave-size" | "code-object-version"))
+        .map(|(name, value)| match (name, value.as_str()) {
+            ("fast" | "ftz", "true") => name.to_owned(),
+            _ => format!("{} = {}", quoted(name), quoted(&value)),
+        })
+        .collect();
+    let mut parameters = vec![format!("O = {level}")];
+    parameters.push(format!("chip = {}", quoted(target.chip())));
+    match target {
+        Target::Nvidia(chip) => {
+            let ptx = options.ptx.or(chip.explicit_ptx());
+            if let Some(ptx) = ptx {
+                parameters.push(format!("features = {}", quoted(&ptx.llvm_feature())));
+            }
+        }
+        Target::Amd(chip) => {
+            let version = chip.resolve_code_object_version(options.code_object_version)?;
+            let features = chip.llvm_features(options.wave_size)?;
+            parameters.push(format!("features = {}", quoted(&features)));
+            parameters.push(format!("abi = {}", quoted(&version.module_flag().to_string())));
+        }
+    }
+    if !flags.is_empty() {
+        parameters.push(format!("flags = {{{}}}", flags.join(", ")));
+    }
+    let links: Vec<String> = options
+        .libraries
+        .iter()
+        .filter_map(|library| match library {
+            Library::File(path) => Some(quoted(&path.display().to_string())),
+            Library::Memory { .. } => None,
+        })
+        .collect();
+    if !links.is_empty() {
+        parameters.push(format!("link = [{}]", links.join(", ")));
+    }
+    let dialect = match target {
+        Target::Nvidia(_) => "nvvm",
+        Target::Amd(_) => "rocdl",
+    };
+    Ok(format!("#{dialect}.target<{}>", parameters.join(", ")))
+}
+
+/// The target attribute for a target and options.
+pub fn make<'c>(context: &'c Context, target: &Target, options: &Options) -> Result<Attribute<'c>, Cause> {
+    let text = text(target, options)?;
+    let (attribute, diagnostics) = capture_diagnostics(context, || Attribute::parse(context, &text));
+    attribute.ok_or_else(|| {
+        let reason: Vec<String> = diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();
+        Cause::Internal(format!("MLIR does not read the target attribute {text}: {}", reason.join("; ")))
+    })
+}
+
+/// A string in MLIR's syntax.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => {
+                quoted.push('\\');
+                quoted.push(char::from(byte));
+            }
+            0x20..=0x7e => quoted.push(char::from(byte)),
+            _ => quoted.push_str(&format!("\\{byte:02X}")),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

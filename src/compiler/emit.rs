@@ -1,0 +1,205 @@
+//! What a compilation is asked to produce, and whether a target has it.
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    device::DeviceOutput,
+    report::Format,
+    target::{Target, Vendor},
+};
+
+/// What to produce: a format, or "the" format of the target's vendor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Emit {
+    /// MLIR in the dialect of the target.
+    Mlir,
+    /// Textual LLVM IR, linked and optimised.
+    Llvm,
+    /// LLVM bitcode, linked and optimised.
+    Bitcode,
+    /// PTX (NVIDIA).
+    Ptx,
+    /// Assembly: PTX, or AMDGPU assembly.
+    Asm,
+    /// A relocatable object: AMDGPU ELF, or a relocatable cubin.
+    Object,
+    /// A cubin (NVIDIA).
+    Cubin,
+    /// An hsaco (AMD).
+    Hsaco,
+    /// A loadable binary: a cubin or an hsaco.
+    Binary,
+    /// NVIDIA: a fat binary with the cubin and its PTX. AMD: the hsaco, as upstream MLIR does.
+    Fatbin,
+}
+
+/// Names on the command line, in the order of the documentation.
+const NAMES: &[(&str, Emit)] = &[
+    ("ptx", Emit::Ptx),
+    ("cubin", Emit::Cubin),
+    ("hsaco", Emit::Hsaco),
+    ("asm", Emit::Asm),
+    ("llvm", Emit::Llvm),
+    ("bitcode", Emit::Bitcode),
+    ("object", Emit::Object),
+    ("mlir", Emit::Mlir),
+    ("binary", Emit::Binary),
+    ("fatbin", Emit::Fatbin),
+];
+
+/// An output format that does not exist, or not for this target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// No format has this name.
+    #[error("unknown output format '{name}': expected one of {}", names())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The target does not have the format.
+    #[error("{emit} does not exist for {target}: {advice}")]
+    NotForTarget {
+        /// The format.
+        emit: &'static str,
+        /// The target.
+        target: String,
+        /// What to ask for instead.
+        advice: &'static str,
+    },
+    /// The input is past the stage that the format belongs to.
+    #[error("{emit} cannot be made from {input}: {advice}")]
+    NotFromInput {
+        /// The format.
+        emit: &'static str,
+        /// What the input is.
+        input: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+}
+
+fn names() -> String {
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+impl Emit {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        NAMES
+            .iter()
+            .find(|(_, emit)| *emit == self)
+            .map_or("binary", |(name, _)| name)
+    }
+
+    /// The format for one target, or why there is none.
+    pub fn format(self, target: &Target) -> Result<Format, EmitError> {
+        let refuse = |advice| {
+            Err(EmitError::NotForTarget {
+                emit: self.name(),
+                target: target.to_string(),
+                advice,
+            })
+        };
+        let is_virtual = target.as_nvidia().is_some_and(|chip| chip.is_virtual());
+        let virtual_advice = "a compute_* target is PTX alone; ask for ptx, or for the sm_* chip of the same number";
+        match (self, target.vendor()) {
+            (Self::Mlir, _) => Ok(Format::Mlir),
+            (Self::Llvm, _) => Ok(Format::Llvm),
+            (Self::Bitcode, _) => Ok(Format::Bitcode),
+            (Self::Ptx | Self::Asm, Vendor::Nvidia) => Ok(Format::Ptx),
+            (Self::Ptx, Vendor::Amd) => refuse("PTX is NVIDIA's; ask for asm, object or hsaco"),
+            (Self::Asm, Vendor::Amd) => Ok(Format::Asm),
+            (Self::Object | Self::Cubin | Self::Binary, Vendor::Nvidia) if is_virtual => refuse(virtual_advice),
+            (Self::Object, _) => Ok(Format::Object),
+            (Self::Cubin | Self::Binary, Vendor::Nvidia) => Ok(Format::Cubin),
+            (Self::Cubin, Vendor::Amd) => refuse("a cubin is NVIDIA's; ask for hsaco, or for binary"),
+            (Self::Hsaco, Vendor::Nvidia) => refuse("an hsaco is AMD's; ask for cubin, or for binary"),
+            (Self::Fatbin, Vendor::Nvidia) => Ok(Format::Fatbin),
+            (Self::Hsaco | Self::Binary | Self::Fatbin, Vendor::Amd) => Ok(Format::Hsaco),
+        }
+    }
+}
+
+impl fmt::Display for Emit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Emit {
+    type Err = EmitError;
+
+    fn from_str(name: &str) -> Result<Self, EmitError> {
+        NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, emit)| *emit)
+            .ok_or_else(|| EmitError::Unknown { name: name.to_owned() })
+    }
+}
+
+impl Format {
+    /// What the device stage has to make for it; `None` for MLIR, which does not get there.
+    pub(super) const fn device_output(self, vendor: Vendor) -> Option<DeviceOutput> {
+        match self {
+            Self::Mlir => None,
+            Self::Llvm => Some(DeviceOutput::Llvm),
+            Self::Bitcode => Some(DeviceOutput::Bitcode),
+            Self::Ptx | Self::Asm | Self::Cubin | Self::Fatbin => Some(DeviceOutput::Assembly),
+            Self::Hsaco => Some(DeviceOutput::Object),
+            Self::Object => Some(match vendor {
+                Vendor::Nvidia => DeviceOutput::Assembly,
+                Vendor::Amd => DeviceOutput::Object,
+            }),
+        }
+    }
+
+    /// Whether one of NVIDIA's compilers takes part.
+    pub(super) const fn needs_ptx_compiler(self, target: &Target) -> bool {
+        let Target::Nvidia(chip) = target else { return false };
+        matches!(self, Self::Cubin | Self::Object) || (matches!(self, Self::Fatbin) && !chip.is_virtual())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(name: &str) -> Target {
+        name.parse().expect("a target")
+    }
+
+    #[test]
+    fn names_round_trip_and_wrong_ones_are_listed() {
+        for (name, emit) in NAMES {
+            assert_eq!(name.parse(), Ok(*emit));
+            assert_eq!(emit.name(), *name);
+        }
+        let error = "elf".parse::<Emit>().expect_err("refused").to_string();
+        assert_eq!(
+            error,
+            "unknown output format 'elf': expected one of ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary, fatbin"
+        );
+    }
+
+    #[test]
+    fn a_format_of_the_other_vendor_is_refused_with_advice() {
+        for (emit, chip, advice) in [
+            (Emit::Ptx, "gfx942", "ask for asm"),
+            (Emit::Cubin, "gfx942", "ask for hsaco"),
+            (Emit::Hsaco, "sm_90", "ask for cubin"),
+            (Emit::Cubin, "compute_90", "ask for ptx"),
+        ] {
+            let error = emit.format(&target(chip)).expect_err("refused").to_string();
+            assert!(
+                error.starts_with(&format!("{emit} does not exist for {chip}: ")) && error.contains(advice),
+                "{error}"
+            );
+        }
+        assert_eq!(Emit::Binary.format(&target("gfx942")), Ok(Format::Hsaco));
+        assert_eq!(Emit::Asm.format(&target("sm_90")), Ok(Format::Ptx));
+    }
+}

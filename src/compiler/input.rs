@@ -1,0 +1,198 @@
+//! What the input is, and reading it.
+
+use std::path::PathBuf;
+
+use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_all_passes};
+
+use crate::{
+    bridge::{
+        mlir::{MlirDiagnostic, capture_diagnostics, parse_module},
+        opt_main::register_dialects,
+    },
+    device::lower::DIALECTS,
+};
+
+/// Why an input cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is nothing in it.
+    #[error("the input is empty")]
+    Empty,
+    /// The text is not UTF-8 and the bytes are no format that is known.
+    #[error(
+        "the input is neither text nor MLIR bytecode nor LLVM bitcode; expected .mlir, .mlirbc, .ll, .bc or .ptx"
+    )]
+    UnknownFormat,
+    /// MLIR refused it.
+    #[error("{}", first_message(.0))]
+    Mlir(Vec<MlirDiagnostic>),
+    /// There is nothing to compile.
+    #[error(
+        "the input holds no gpu.module and no gpu.launch; put kernels into a gpu.module, or give device LLVM IR or PTX"
+    )]
+    NoModule,
+    /// Nothing says what to compile for.
+    #[error(
+        "no target: the module has no target attribute and none was given (--target sm_90, gpulower-attach-targets{{targets=sm_90}}, or a targets argument)"
+    )]
+    NoTarget {
+        /// Where the module is, in MLIR's syntax.
+        location: Option<String>,
+    },
+    /// A target attribute of neither `#nvvm.target` nor `#rocdl.target`.
+    #[error("cannot compile for the target {attribute}: expected #nvvm.target<...> or #rocdl.target<...>")]
+    UnknownTargetAttribute {
+        /// The attribute as MLIR prints it.
+        attribute: String,
+    },
+    /// PTX for another vendor's target.
+    #[error("PTX cannot be compiled for {target}: it is NVIDIA's; name an sm_* target")]
+    PtxForAmd {
+        /// The target.
+        target: String,
+    },
+}
+
+impl InputError {
+    /// Where the problem is, in MLIR's syntax.
+    pub fn location(&self) -> Option<&str> {
+        match self {
+            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
+            Self::NoTarget { location } => location.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
+    diagnostics
+        .first()
+        .map_or_else(|| "MLIR refused the input".to_owned(), |first| first.message.clone())
+}
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// MLIR, text or bytecode.
+    Mlir,
+    /// LLVM IR, text or bitcode.
+    Llvm,
+    /// PTX.
+    Ptx,
+}
+
+impl InputKind {
+    /// Tells the kind from the file's name and its bytes; the bytes win where they are unmistakable.
+    pub fn of(name: &str, bytes: &[u8]) -> Result<Self, InputError> {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Err(InputError::Empty);
+        }
+        // MLIR: mlir/docs/BytecodeFormat.md. LLVM: "BC" 0xC0DE, and the wrapper's 0x0B17C0DE (LLVM's BitCodeFormat).
+        if bytes.starts_with(b"ML\xefR") {
+            return Ok(Self::Mlir);
+        }
+        if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(&[0xde, 0xc0, 0x17, 0x0b]) {
+            return Ok(Self::Llvm);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| InputError::UnknownFormat)?;
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        Ok(match extension {
+            "mlir" | "mlirbc" => Self::Mlir,
+            "ll" | "bc" => Self::Llvm,
+            "ptx" => Self::Ptx,
+            _ if text.lines().any(|line| line.trim_start().starts_with(".version ")) => Self::Ptx,
+            _ if text.lines().any(|line| {
+                ["define ", "target triple", "target datalayout", "source_filename"]
+                    .iter()
+                    .any(|start| line.starts_with(start))
+            }) =>
+            {
+                Self::Llvm
+            }
+            _ => Self::Mlir,
+        })
+    }
+
+    /// The kind in messages.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Mlir => "MLIR",
+            Self::Llvm => "LLVM IR",
+            Self::Ptx => "PTX",
+        }
+    }
+}
+
+/// A context with everything that lowering needs.
+pub fn context() -> Context {
+    register_all_passes();
+    let registry = DialectRegistry::new();
+    register_dialects(&registry);
+    let context = Context::new_with_registry(&registry, true);
+    load_dialects(&context);
+    context
+}
+
+/// Makes an embedder's context fit: dialects, translations and passes that lowering needs.
+pub fn prepare(context: &Context) {
+    register_all_passes();
+    let registry = DialectRegistry::new();
+    register_dialects(&registry);
+    context.append_dialect_registry(&registry);
+    load_dialects(context);
+}
+
+fn load_dialects(context: &Context) {
+    for dialect in DIALECTS {
+        context.get_or_load_dialect(dialect);
+    }
+}
+
+/// Parses MLIR, text or bytecode.
+pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, InputError> {
+    let (module, diagnostics) = capture_diagnostics(context, || parse_module(context, name, bytes));
+    module.ok_or_else(|| {
+        InputError::Mlir(
+            diagnostics
+                .into_iter()
+                .filter(|diagnostic| diagnostic.is_error)
+                .collect(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_from_bytes_then_names() {
+        for (name, bytes, kind) in [
+            ("k.mlir", &b"gpu.module @m {}"[..], InputKind::Mlir),
+            ("-", b"ML\xefR\x0d", InputKind::Mlir),
+            ("-", b"BC\xc0\xde\x35", InputKind::Llvm),
+            ("-", b"; a comment\ndefine void @f() {", InputKind::Llvm),
+            ("-", b"//\n.version 8.0\n.target sm_90", InputKind::Ptx),
+            ("-", b"module {}", InputKind::Mlir),
+            ("k.ptx", b"// nothing yet", InputKind::Ptx),
+        ] {
+            assert_eq!(InputKind::of(name, bytes).expect("known"), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_empty_or_binary_input_is_refused() {
+        let message = |bytes: &[u8]| InputKind::of("x", bytes).expect_err("refused").to_string();
+        assert_eq!(message(b" \n"), "the input is empty");
+        assert!(message(b"\x7fELF\xff\xfe").starts_with("the input is neither text nor MLIR bytecode"));
+    }
+}

@@ -1,0 +1,479 @@
+//! One compilation: the plan (modules × targets), the threads that carry it out, and the results in order.
+
+pub mod attribute;
+mod emit;
+mod input;
+mod job;
+mod pool;
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock},
+    thread::available_parallelism,
+};
+
+use inkwell::module::Module as LlvmModule;
+use melior::{
+    Context,
+    ir::{
+        Module,
+        attribute::{ArrayAttribute, StringAttribute},
+        operation::{OperationLike, OperationRef},
+    },
+};
+
+pub use self::{
+    emit::{Emit, EmitError},
+    input::{InputError, InputKind, context, parse, prepare},
+};
+pub(crate) use self::job::{Request, Source};
+
+use crate::{
+    bridge::mlir::{OwnedModule, context_of, is_threaded, location_text, operations, operations_below, symbol_attribute_name},
+    device::{
+        LoadedLibrary, VendorLibrary,
+        lower::{self, name_of},
+    },
+    error::{Error, Failure},
+    options::{Library, Options},
+    report::{Artifact, Compilation},
+    serialize::nvidia::{NvidiaParts, PtxToCubin},
+    stage::{Stage, StageListener},
+    target::Target,
+    toolkit::{PartKind, Search, Toolkit, ToolkitError},
+};
+
+/// Compiles `gpu` modules. Built once, used from any thread; two compilers share nothing.
+///
+/// ```no_run
+/// use gpulower::{Compiler, Emit, Target};
+///
+/// let compiler = Compiler::builder().build();
+/// let source = std::fs::read("kernels.mlir")?;
+/// let targets = Target::parse_list("sm_90,gfx942")?;
+/// for artifact in compiler.compile_source("kernels.mlir", &source, &targets, Emit::Binary)?.artifacts {
+///     println!("{} for {}: {} bytes", artifact.module, artifact.target, artifact.bytes.len());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Compiler {
+    options: Options,
+    toolkit: Toolkit,
+    listeners: Vec<Arc<dyn StageListener>>,
+    threads: usize,
+    ptx_to_cubin: PtxToCubin,
+    vendor_libraries: [OnceLock<LoadedLibrary>; 3],
+    /// Reading a library twice at once would be waste, not harm: the lock makes the second reader wait.
+    loading: Mutex<()>,
+}
+
+impl fmt::Debug for Compiler {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Compiler")
+            .field("options", &self.options)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Gathers what a [`Compiler`] is built with.
+pub struct CompilerBuilder {
+    options: Options,
+    toolkit: Toolkit,
+    listeners: Vec<Arc<dyn StageListener>>,
+    threads: Option<usize>,
+    cache: Option<PathBuf>,
+}
+
+impl Default for CompilerBuilder {
+    /// The default options, and the toolkits in the system's usual places.
+    fn default() -> Self {
+        Self {
+            options: Options::default(),
+            toolkit: Toolkit::discover(&Search::default()),
+            listeners: Vec::new(),
+            threads: None,
+            cache: None,
+        }
+    }
+}
+
+impl fmt::Debug for CompilerBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("CompilerBuilder")
+            .field("options", &self.options)
+            .field("threads", &self.threads)
+            .field("cache", &self.cache)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CompilerBuilder {
+    /// Options for every compilation; a module's target attribute adds to them.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The toolkits to use. Default: those in the system's usual places; the environment is not read.
+    #[must_use]
+    pub fn toolkit(mut self, toolkit: Toolkit) -> Self {
+        self.toolkit = toolkit;
+        self
+    }
+
+    /// Adds a listener. Listeners are called in the order in which they were added.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn StageListener>) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// How many threads to use at most. Default: one for each processor.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// A directory for what is made once for each toolkit: the shared object of nvPTXCompiler. Without one,
+    /// nvPTXCompiler is not used.
+    #[must_use]
+    pub fn cache_directory(mut self, directory: PathBuf) -> Self {
+        self.cache = Some(directory);
+        self
+    }
+
+    /// Builds the compiler. Nothing is loaded or run yet.
+    #[must_use]
+    pub fn build(self) -> Compiler {
+        let part = |kind| self.toolkit.find(kind).map(PathBuf::from);
+        let parts = NvidiaParts {
+            nvptxcompiler_archive: part(PartKind::NvPtxCompiler),
+            ptxas: part(PartKind::Ptxas),
+            nvjitlink: part(PartKind::NvJitLink),
+            cache_dir: self.cache,
+        };
+        Compiler {
+            options: self.options,
+            listeners: self.listeners,
+            threads: self
+                .threads
+                .unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
+            ptx_to_cubin: PtxToCubin::new(parts),
+            vendor_libraries: Default::default(),
+            loading: Mutex::new(()),
+            toolkit: self.toolkit,
+        }
+    }
+}
+
+impl Compiler {
+    /// Starts to build a compiler.
+    #[must_use]
+    pub fn builder() -> CompilerBuilder {
+        CompilerBuilder::default()
+    }
+
+    /// The options of every compilation.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The toolkits in use.
+    pub fn toolkit(&self) -> &Toolkit {
+        &self.toolkit
+    }
+
+    /// NVIDIA's compilers, as far as they are there.
+    pub fn ptx_to_cubin(&self) -> &PtxToCubin {
+        &self.ptx_to_cubin
+    }
+
+    /// Compiles an input in memory: MLIR (text or bytecode), device LLVM IR (text or bitcode), or PTX. `name` is for
+    /// messages, and its extension helps to tell text formats apart.
+    ///
+    /// With no targets, MLIR is compiled for the targets its modules name.
+    pub fn compile_source(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        targets: &[Target],
+        emit: Emit,
+    ) -> Result<Compilation, Failure> {
+        let input = |error| Error::new(Stage::Input, error);
+        match InputKind::of(name, bytes).map_err(input)? {
+            InputKind::Mlir => {
+                let context = context();
+                let module = parse(&context, name, bytes).map_err(input)?;
+                self.compile(&module, targets, emit)
+            }
+            InputKind::Llvm => self.compile_source_for(Source::Llvm(bytes.into()), name, targets, emit),
+            InputKind::Ptx => {
+                let text = std::str::from_utf8(bytes).map_err(|_| input(InputError::UnknownFormat))?;
+                self.compile_source_for(Source::Ptx(text.into()), name, targets, emit)
+            }
+        }
+    }
+
+    /// Compiles every `gpu.module` of a module, nested ones included, for each target; `gpu.launch` regions are
+    /// outlined first. The module is not changed, but its context gets the dialects and passes that lowering needs.
+    ///
+    /// With no targets, each module is compiled for the targets in its target attributes.
+    pub fn compile(&self, module: &Module<'_>, targets: &[Target], emit: Emit) -> Result<Compilation, Failure> {
+        let context = context_of(module.context());
+        prepare(context);
+        let outlined = outline(context, module)?;
+        let modules = gpu_modules(outlined.as_ref().map_or(module, OwnedModule::module));
+        if modules.is_empty() {
+            return Err(Error::new(Stage::Plan, InputError::NoModule).into());
+        }
+        let mut requests = Vec::new();
+        let mut errors = Vec::new();
+        for operation in modules {
+            match self.requests(operation, targets) {
+                Ok(planned) => requests.extend(planned),
+                Err(error) => errors.push(error),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(Failure { errors });
+        }
+        collect(self.run(context, requests, emit))
+    }
+
+    /// Compiles a device module of LLVM IR for one target. The module is not changed.
+    pub fn compile_llvm(
+        &self,
+        name: &str,
+        module: &LlvmModule<'_>,
+        target: &Target,
+        emit: Emit,
+    ) -> Result<Artifact, Failure> {
+        let bitcode = module.write_bitcode_to_memory().as_slice().into();
+        let mut compilation =
+            self.compile_source_for(Source::Llvm(bitcode), name, std::slice::from_ref(target), emit)?;
+        compilation
+            .artifacts
+            .pop()
+            .ok_or_else(|| Error::new(Stage::Plan, InputError::NoModule).into())
+    }
+
+    fn compile_source_for(
+        &self,
+        source: Source<'static>,
+        name: &str,
+        targets: &[Target],
+        emit: Emit,
+    ) -> Result<Compilation, Failure> {
+        if targets.is_empty() {
+            return Err(Error::new(Stage::Plan, InputError::NoTarget { location: None })
+                .in_module(name)
+                .into());
+        }
+        let stem = name.rsplit('/').next().unwrap_or(name);
+        let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
+        let requests = targets
+            .iter()
+            .map(|target| Request {
+                name: stem.unwrap_or("kernels").to_owned(),
+                source: source.share(),
+                target: *target,
+                options: self.options.clone(),
+            })
+            .collect();
+        collect(self.run_threaded(requests, emit))
+    }
+
+    /// What a `gpu.module` is to be compiled for: the given targets, or those it names.
+    pub(crate) fn requests<'c>(
+        &self,
+        operation: OperationRef<'c, '_>,
+        targets: &[Target],
+    ) -> Result<Vec<Request<'c>>, Error> {
+        let name = symbol_name(operation);
+        let at = |error: Error| error.in_module(&name);
+        let mut planned: Vec<(Target, Options)> = Vec::new();
+        if targets.is_empty() {
+            for attribute in target_attributes(operation) {
+                let (target, options) = attribute::read(attribute, &self.options)
+                    .map_err(|cause| at(Error::new(Stage::Plan, cause)))?;
+                if !planned.contains(&(target, options.clone())) {
+                    planned.push((target, options));
+                }
+            }
+        } else {
+            planned.extend(targets.iter().map(|target| (*target, self.options.clone())));
+        }
+        if planned.is_empty() {
+            let location = Some(location_text(operation.location()));
+            return Err(at(Error::new(Stage::Plan, InputError::NoTarget { location })));
+        }
+        Ok(planned
+            .into_iter()
+            .map(|(target, options)| Request {
+                name: name.clone(),
+                source: Source::Mlir(OwnedModule::clone_of(operation)),
+                target,
+                options,
+            })
+            .collect())
+    }
+
+    /// Carries out requests whose operations live in `context`; results are in the order of the requests.
+    pub(crate) fn run(
+        &self,
+        context: &Context,
+        requests: Vec<Request<'_>>,
+        emit: Emit,
+    ) -> Vec<Result<Artifact, Error>> {
+        if is_threaded(context) {
+            return self.run_threaded(requests, emit);
+        }
+        // The embedder has switched the context's threads off: its operations stay on this one.
+        requests.into_iter().map(|request| job::run(self, request, emit)).collect()
+    }
+
+    fn run_threaded(&self, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Result<Artifact, Error>> {
+        let subjects: Vec<(String, Target)> = requests
+            .iter()
+            .map(|request| (request.name.clone(), request.target))
+            .collect();
+        let results = pool::run(self.threads, requests, |request| job::run(self, request, emit));
+        results
+            .into_iter()
+            .zip(subjects)
+            .map(|(result, (name, target))| {
+                result.unwrap_or_else(|panic| {
+                    Err(Error::new(Stage::Plan, crate::error::Cause::Internal(panic))
+                        .in_module(&name)
+                        .for_target(&target))
+                })
+            })
+            .collect()
+    }
+
+    /// A vendor's device library, read once.
+    fn vendor_library(&self, which: VendorLibrary) -> Result<LoadedLibrary, ToolkitError> {
+        let (slot, kind) = match which {
+            VendorLibrary::Libdevice => (0, PartKind::Libdevice),
+            VendorLibrary::Ocml => (1, PartKind::Ocml),
+            VendorLibrary::Ockl => (2, PartKind::Ockl),
+        };
+        let _guard = self.loading.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(library) = self.vendor_libraries[slot].get() {
+            return Ok(library.clone());
+        }
+        let path = self.toolkit.require(kind)?;
+        let bytes = std::fs::read(path).map_err(|source| ToolkitError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let library = LoadedLibrary {
+            name: path.display().to_string(),
+            bytes: bytes.into(),
+        };
+        Ok(self.vendor_libraries[slot].get_or_init(|| library).clone())
+    }
+}
+
+/// Reads the user's libraries.
+fn load_libraries(libraries: &[Library]) -> Result<Vec<LoadedLibrary>, Error> {
+    libraries
+        .iter()
+        .map(|library| {
+            let bytes: Arc<[u8]> = match library {
+                Library::File(path) => std::fs::read(path)
+                    .map_err(|source| {
+                        Error::new(
+                            Stage::Link,
+                            InputError::Read {
+                                path: path.clone(),
+                                source,
+                            },
+                        )
+                    })?
+                    .into(),
+                Library::Memory { bytes, .. } => Arc::clone(bytes),
+            };
+            Ok(LoadedLibrary {
+                name: library.name(),
+                bytes,
+            })
+        })
+        .collect()
+}
+
+fn collect(results: Vec<Result<Artifact, Error>>) -> Result<Compilation, Failure> {
+    let mut artifacts = Vec::new();
+    let mut errors = Vec::new();
+    for result in results {
+        match result {
+            Ok(artifact) => artifacts.push(artifact),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() {
+        Ok(Compilation { artifacts })
+    } else {
+        Err(Failure { errors })
+    }
+}
+
+/// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
+fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
+    if !operations(module)
+        .iter()
+        .any(|operation| name_of(operation) == "gpu.launch")
+    {
+        return Ok(None);
+    }
+    let mut copy = OwnedModule::clone_whole(module);
+    lower::run(
+        context,
+        copy.module_mut(),
+        "builtin.module(gpu-launch-sink-index-computations,gpu-kernel-outlining)",
+    )
+    .map_err(|error| Error::new(Stage::Plan, error))?;
+    Ok(Some(copy))
+}
+
+/// Every `gpu.module` of a module, nested ones included, in order.
+pub(crate) fn gpu_modules<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
+    gpu_modules_below(module.as_operation())
+}
+
+/// Every `gpu.module` inside an operation, or the operation itself, in order.
+pub(crate) fn gpu_modules_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    operations_below(root)
+        .into_iter()
+        .filter(|operation| name_of(operation) == "gpu.module")
+        .collect()
+}
+
+/// The symbol's name of an operation, or a stand-in.
+pub(crate) fn symbol_name(operation: OperationRef<'_, '_>) -> String {
+    operation
+        .attribute(symbol_attribute_name())
+        .ok()
+        .and_then(|attribute| StringAttribute::try_from(attribute).ok())
+        .map_or_else(|| "kernels".to_owned(), |name| name.value().to_owned())
+}
+
+/// The target attributes of a `gpu.module`.
+pub(crate) fn target_attributes<'c>(operation: OperationRef<'c, '_>) -> Vec<melior::ir::Attribute<'c>> {
+    let Some(targets) = operation
+        .attribute("targets")
+        .ok()
+        .and_then(|attribute| ArrayAttribute::try_from(attribute).ok())
+    else {
+        return Vec::new();
+    };
+    (0..targets.len())
+        .filter_map(|index| targets.element(index).ok())
+        .collect()
+}

@@ -1,0 +1,154 @@
+//! What a compilation returns when it succeeds: artifacts, and how they came about.
+
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+
+use crate::{
+    serialize::resource::KernelResources,
+    stage::{Stage, StageTime},
+    target::Target,
+};
+
+/// What the bytes of an artifact are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Format {
+    /// MLIR in the dialect of the target.
+    Mlir,
+    /// Textual LLVM IR, linked and optimised.
+    Llvm,
+    /// LLVM bitcode, linked and optimised.
+    Bitcode,
+    /// PTX.
+    Ptx,
+    /// AMDGPU assembly.
+    Asm,
+    /// A relocatable object: ELF for AMD, a relocatable cubin for NVIDIA.
+    Object,
+    /// An NVIDIA cubin.
+    Cubin,
+    /// An AMD code object, linked.
+    Hsaco,
+    /// An NVIDIA fat binary.
+    Fatbin,
+}
+
+impl Format {
+    /// The usual extension of a file, without the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Mlir => "mlir",
+            Self::Llvm => "ll",
+            Self::Bitcode => "bc",
+            Self::Ptx => "ptx",
+            Self::Asm => "s",
+            Self::Object => "o",
+            Self::Cubin => "cubin",
+            Self::Hsaco => "hsaco",
+            Self::Fatbin => "fatbin",
+        }
+    }
+}
+
+/// A choice that was made, and why: which serializer ran, which were passed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// The stage.
+    pub stage: Stage,
+    /// What was considered.
+    pub choice: String,
+    /// What became of it.
+    pub outcome: String,
+}
+
+/// Something that deserves attention and did not stop the compilation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The stage that found it.
+    pub stage: Stage,
+    /// The module.
+    pub module: Option<String>,
+    /// The target.
+    #[serde(serialize_with = "as_text")]
+    pub target: Option<Target>,
+    /// The location in MLIR's syntax.
+    pub location: Option<String>,
+    /// What it is.
+    pub message: String,
+}
+
+/// The result for one module and one target.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Artifact {
+    /// The symbol of the `gpu.module`, or the name of the input.
+    pub module: String,
+    /// The target.
+    pub target: Target,
+    /// What the bytes are.
+    pub format: Format,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Resources of each kernel; empty for formats that are not machine code.
+    pub kernels: Vec<KernelResources>,
+    /// The name and version of the tool that made the machine code, such as `ptxas 13.0.88` or `lld 22.1.8`.
+    pub tool: Option<String>,
+    /// What the vendor's tool said.
+    pub log: String,
+    /// The choices on the way.
+    pub decisions: Vec<Decision>,
+    /// Warnings for this artifact.
+    pub warnings: Vec<Warning>,
+    /// How long each stage took. Never part of `bytes`.
+    pub stages: Vec<StageTime>,
+}
+
+impl Serialize for Artifact {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Timing {
+            stage: Stage,
+            milliseconds: f64,
+        }
+        let stages: Vec<Timing> = self
+            .stages
+            .iter()
+            .map(|entry| Timing {
+                stage: entry.stage,
+                // Microseconds are all that a wall clock is good for.
+                milliseconds: (entry.time.as_secs_f64() * 1e6).round() / 1e3,
+            })
+            .collect();
+        let mut report = serializer.serialize_struct("Artifact", 10)?;
+        report.serialize_field("module", &self.module)?;
+        report.serialize_field("target", &self.target.to_string())?;
+        report.serialize_field("format", &self.format)?;
+        report.serialize_field("bytes", &self.bytes.len())?;
+        report.serialize_field("tool", &self.tool)?;
+        report.serialize_field("kernels", &self.kernels)?;
+        report.serialize_field("stages", &stages)?;
+        report.serialize_field("decisions", &self.decisions)?;
+        report.serialize_field("warnings", &self.warnings)?;
+        report.serialize_field("log", &self.log)?;
+        report.end()
+    }
+}
+
+fn as_text<S: Serializer>(target: &Option<Target>, serializer: S) -> Result<S::Ok, S::Error> {
+    target.map(|target| target.to_string()).serialize(serializer)
+}
+
+/// The result of one call: one artifact for each module and target, in the order of the input.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Compilation {
+    /// The artifacts.
+    pub artifacts: Vec<Artifact>,
+}
+
+impl Compilation {
+    /// All warnings, in the order of the artifacts.
+    pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        self.artifacts.iter().flat_map(|artifact| &artifact.warnings)
+    }
+}

@@ -1,0 +1,145 @@
+//! nvJitLink itself, and what is refused before it is called.
+
+use std::time::Duration;
+
+use super::fatbin::{self, Content, Image};
+use super::nvidia_testing::{part, store_kernel};
+use super::nvjitlink::LinkError;
+use super::{cubin, ptxas};
+use crate::bridge::nvjitlink::{Input, InputKind, Linked, NvJitLink, NvJitLinkError, result_name};
+
+fn library() -> NvJitLink {
+    NvJitLink::open(&part("lib/libnvJitLink.so.13")).unwrap()
+}
+
+fn options(more: &[&str]) -> Vec<String> {
+    ["-arch=sm_90"]
+        .iter()
+        .chain(more)
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn failed(error: NvJitLinkError) -> (i32, String) {
+    match error {
+        NvJitLinkError::Failed { code, log, .. } => (code, log),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn links_two_modules_on_four_threads() {
+    let library = library();
+    assert!(library.version().is_some_and(|version| version >= (12, 4)));
+    let one = store_kernel("7.8", "sm_90");
+    let two = one.replace("store(", "second(");
+    let inputs = [&one, &two].map(|text| Input {
+        kind: InputKind::Ptx,
+        bytes: text.as_bytes(),
+        name: "kernels.ptx",
+    });
+    let first = library.link(&inputs, &options(&["-verbose"])).unwrap();
+    assert!(first.info_log.contains("second"), "{}", first.info_log);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let again = library.link(&inputs, &options(&["-verbose"])).unwrap();
+                assert_eq!(again.cubin, first.cubin);
+            });
+        }
+    });
+}
+
+#[test]
+fn errors_carry_log_and_code() {
+    let library = library();
+    let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");
+    let input = Input {
+        kind: InputKind::Ptx,
+        bytes: bad.as_bytes(),
+        name: "bad.ptx",
+    };
+    let (code, log) = failed(library.link(&[input], &options(&[])).unwrap_err());
+    assert_eq!(code, 4);
+    assert!(log.contains("line 9"), "{log}");
+    // A handle whose creation failed still gives its log.
+    let (code, log) = failed(library.link(&[input], &options(&["-bogus"])).unwrap_err());
+    assert_eq!((code, result_name(code)), (1, "UNRECOGNIZED_OPTION"));
+    assert!(log.contains("bogus"), "{log}");
+    let (code, _) = failed(
+        library
+            .link(&[input], &["-arch=sm_70".to_owned()])
+            .unwrap_err(),
+    );
+    assert_eq!(code, 17);
+    let error = library.link(&[input], &["a\0b".to_owned()]).unwrap_err();
+    assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte");
+}
+
+#[test]
+fn an_executable_cubin_is_refused_before_its_kernels_are_lost() {
+    let library = library();
+    let text = store_kernel("7.8", "sm_90");
+    let ptx = Input {
+        kind: InputKind::Ptx,
+        bytes: text.as_bytes(),
+        name: "a.ptx",
+    };
+    let linked = library.link(&[ptx], &options(&[])).unwrap();
+    let cubin = Input {
+        kind: InputKind::Cubin,
+        bytes: &linked.cubin,
+        name: "a.cubin",
+    };
+    let error = library.link(&[ptx, cubin], &options(&[])).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("\"a.cubin\" is an executable cubin (ELF type 2)")
+            && message.contains("ptxas -c"),
+        "{message}"
+    );
+}
+
+fn fatbin_of(more: Option<&str>) -> Vec<u8> {
+    let ptx = store_kernel("7.8", "sm_90");
+    let mut options = vec!["--gpu-name=sm_90".to_owned()];
+    options.extend(more.map(ToOwned::to_owned));
+    let limit = Duration::from_secs(120);
+    let made = ptxas::assemble(&part("bin/ptxas"), &ptx, &options, limit).unwrap();
+    let image = Image {
+        compression: fatbin::ZSTD_DEFAULT,
+        ..Image::new(Content::Cubin(&made.cubin), "sm_90").unwrap()
+    };
+    fatbin::write(&[image]).unwrap()
+}
+
+fn link_fatbin(bytes: &[u8]) -> Result<Linked, LinkError> {
+    let input = Input {
+        kind: InputKind::Fatbin,
+        bytes,
+        name: "k.fatbin",
+    };
+    super::nvjitlink::link(&library(), &[input], &["-arch=sm_90".to_owned()])
+}
+
+#[test]
+fn relocatable_code_in_a_fat_binary_links() {
+    let linked = link_fatbin(&fatbin_of(Some("-c"))).unwrap();
+    let info = cubin::read(&linked.cubin).unwrap();
+    assert_eq!(info.kernels.len(), 1);
+    assert!(!info.relocatable);
+}
+
+#[test]
+fn an_executable_cubin_in_a_fat_binary_is_refused() {
+    let text = link_fatbin(&fatbin_of(None)).unwrap_err().to_string();
+    assert!(
+        text.contains("\"k.fatbin (sm_90)\" is an executable cubin"),
+        "{text}"
+    );
+    let text = link_fatbin(b"nothing").unwrap_err().to_string();
+    assert!(
+        text.starts_with("input \"k.fatbin\": not a fat binary"),
+        "{text}"
+    );
+}
