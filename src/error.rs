@@ -125,6 +125,11 @@ impl Error {
         self
     }
 
+    /// The location as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.
+    pub fn place(&self) -> Option<String> {
+        self.location.as_deref().map(plain_location)
+    }
+
     /// The message without stage, module and location.
     pub fn message(&self) -> String {
         self.cause.to_string()
@@ -160,7 +165,7 @@ impl std::error::Error for Error {
 }
 
 /// `"file.mlir":3:5` as `file.mlir:3:5`, which editors follow.
-fn plain_location(location: &str) -> String {
+pub(crate) fn plain_location(location: &str) -> String {
     location
         .strip_prefix('"')
         .and_then(|rest| rest.split_once('"'))

@@ -6,6 +6,7 @@ pub mod compiler;
 pub mod device;
 pub mod error;
 pub mod options;
+pub mod passes;
 pub mod report;
 pub mod serialize;
 pub mod stage;

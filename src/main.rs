@@ -1,1 +1,7 @@
-fn main() {}
+//! `gpulower`: compiles MLIR `gpu` modules, device LLVM IR and PTX from the command line.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

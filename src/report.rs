@@ -3,6 +3,8 @@
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
+    error::plain_location,
+    options::OptimizationLevel,
     serialize::resource::KernelResources,
     stage::{Stage, StageTime},
     target::Target,
@@ -77,6 +79,24 @@ pub struct Warning {
     pub message: String,
 }
 
+/// A kernel as the lowered MLIR declares it, in MLIR's syntax.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelSignature {
+    /// The kernel's symbol.
+    pub name: String,
+    /// Its type, such as `!llvm.func<void (ptr, i64)>`.
+    pub function_type: String,
+    /// Attributes of its arguments, an array of dictionaries, if any.
+    pub argument_attributes: Option<String>,
+}
+
+impl Warning {
+    /// The location as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.
+    pub fn place(&self) -> Option<String> {
+        self.location.as_deref().map(plain_location)
+    }
+}
+
 /// The result for one module and one target.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -91,6 +111,10 @@ pub struct Artifact {
     pub bytes: Vec<u8>,
     /// Resources of each kernel; empty for formats that are not machine code.
     pub kernels: Vec<KernelResources>,
+    /// The kernels as MLIR declares them; empty when the input was not MLIR.
+    pub signatures: Vec<KernelSignature>,
+    /// The optimisation level that was used.
+    pub optimization: OptimizationLevel,
     /// The name and version of the tool that made the machine code, such as `ptxas 13.0.88` or `lld 22.1.8`.
     pub tool: Option<String>,
     /// What the vendor's tool said.

@@ -1,6 +1,6 @@
 //! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, modules that change threads.
 
-use std::{cell::RefCell, rc::Rc, thread};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Mutex, thread};
 
 use melior::{
     Context, ContextRef,
@@ -11,7 +11,7 @@ use melior::{
     },
 };
 use mlir_sys::{
-    MlirAttribute, MlirContext, MlirLocation, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
+    MlirAttribute, MlirContext, MlirLocation, MlirModule, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
 use super::contain::Bytes;
@@ -33,6 +33,7 @@ unsafe extern "C" {
     fn gpulowerReadBlob(attribute: MlirAttribute) -> Bytes;
     fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
     fn gpulowerIsThreaded(context: MlirContext) -> bool;
+    fn gpulowerParseMlir(context: MlirContext, source: Bytes, name: Bytes) -> MlirModule;
 }
 
 /// Which dialect a target attribute belongs to.
@@ -106,9 +107,26 @@ pub fn is_threaded(context: &Context) -> bool {
 }
 
 /// A context as a plain reference.
+///
+/// melior's own conversion gives a reference to the `ContextRef` value, not to the context, so that value has to stay
+/// where it is: one is kept for each address that a context has ever had, some bytes each.
 pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
-    // SAFETY: a `ContextRef<'c>` refers to a context that is alive for `'c`.
-    unsafe { context.to_ref() }
+    struct Kept(ContextRef<'static>);
+    // SAFETY: a raw pointer to a context, which is only read here.
+    unsafe impl Send for Kept {}
+    // SAFETY: as above.
+    unsafe impl Sync for Kept {}
+    static KEPT: Mutex<BTreeMap<usize, &'static Kept>> = Mutex::new(BTreeMap::new());
+
+    // SAFETY: a `ContextRef` is the raw context (it is what `to_ref` relies on, too), alive for 'c.
+    let raw: MlirContext = unsafe { std::mem::transmute(context) };
+    let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let cell: &'static Kept = kept
+        .entry(raw.ptr as usize)
+        // SAFETY: the kept value is used again only for a context that lives at this address.
+        .or_insert_with(|| Box::leak(Box::new(Kept(unsafe { ContextRef::from_raw(raw) }))));
+    // SAFETY: the cell lives for ever, the context for 'c.
+    unsafe { cell.0.to_ref() }
 }
 
 /// The name of the attribute that holds a symbol's name.
@@ -332,24 +350,21 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
 
-/// Parses a module, text or bytecode; locations carry `name`.
+/// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one.
 pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Option<Module<'c>> {
     // The parser wants a terminated buffer.
     let mut source = bytes.to_vec();
     source.push(0);
-    let string = |bytes: &[u8]| mlir_sys::MlirStringRef {
-        data: bytes.as_ptr().cast(),
-        length: bytes.len(),
-    };
-    // SAFETY: both strings outlive the call; `length` excludes the terminator that follows.
-    let operation = unsafe {
-        melior::ir::operation::Operation::from_option_raw(mlir_sys::mlirOperationCreateParse(
+    // SAFETY: both strings outlive the call; the length excludes the terminator that follows. The result is null or
+    // owned by the caller.
+    unsafe {
+        let module = gpulowerParseMlir(
             context.to_raw(),
-            string(&source[..bytes.len()]),
-            string(name.as_bytes()),
-        ))
-    }?;
-    Module::from_operation(operation)
+            Bytes::new(&source[..bytes.len()]),
+            Bytes::new(name.as_bytes()),
+        );
+        (!module.ptr.is_null()).then(|| Module::from_raw(module))
+    }
 }
 
 impl<'c> OwnedModule<'c> {
@@ -368,4 +383,56 @@ impl<'c> OwnedModule<'c> {
     pub fn adopt(module: Module<'c>) -> Self {
         Self(module)
     }
+}
+
+impl<'c> OwnedModule<'c> {
+    /// Takes the first operation out of the module.
+    pub fn take_first(self) -> Option<melior::ir::operation::Operation<'c>> {
+        use melior::ir::BlockLike;
+        let first = self.0.body().first_operation()?.to_raw();
+        // SAFETY: removed from its block, the operation is owned by the value made here.
+        unsafe {
+            mlir_sys::mlirOperationRemoveFromParent(first);
+            Some(melior::ir::operation::Operation::from_raw(first))
+        }
+    }
+}
+
+/// A shared view of an operation that the caller may change.
+pub fn as_ref<'c: 'a, 'a>(operation: &melior::ir::operation::OperationRefMut<'c, 'a>) -> OperationRef<'c, 'a> {
+    // SAFETY: the same operation, alive for the same time.
+    unsafe { OperationRef::from_raw(operation.to_raw()) }
+}
+
+/// Inserts an operation in front of another.
+pub fn insert_before<'c, 'a>(
+    place: OperationRef<'c, 'a>,
+    operation: melior::ir::operation::Operation<'c>,
+) -> OperationRef<'c, 'a> {
+    let raw = operation.into_raw();
+    // SAFETY: `place` is in a block, which takes the operation over.
+    unsafe {
+        mlir_sys::mlirBlockInsertOwnedOperationBefore(
+            mlir_sys::mlirOperationGetBlock(place.to_raw()),
+            place.to_raw(),
+            raw,
+        );
+        OperationRef::from_raw(raw)
+    }
+}
+
+/// Removes an operation for good. The caller holds no other reference to it or into it.
+pub fn remove(operation: OperationRef<'_, '_>) {
+    // SAFETY: taken by value; see the contract.
+    unsafe {
+        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
+        mlir_sys::mlirOperationDestroy(operation.to_raw());
+    }
+}
+
+/// Removes an attribute, if it is there, of an operation that the caller may change.
+pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
+    // SAFETY: the operation is alive.
+    let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
+    let _ = melior::ir::operation::OperationMutLike::remove_attribute(&mut operation, name);
 }

@@ -10,17 +10,17 @@ use melior::{
     },
 };
 
-use super::{Compiler, Emit, EmitError, InputError, InputKind, load_libraries, parse};
+use super::{Compiler, Emit, EmitError, InputError, InputKind, load_libraries, parse, symbol_name};
 use crate::{
     bridge::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule},
-        mlir::{MlirDiagnostic, OwnedModule, context_of},
+        mlir::{MlirDiagnostic, OwnedModule, context_of, operations},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
     options::{DebugLevel, Options, Resolved, ResolvedVendor},
-    report::{Artifact, Decision, Format, Warning},
+    report::{Artifact, Decision, Format, KernelSignature, Warning},
     serialize::{
         amd, cubin,
         fatbin::{self, Content, Image},
@@ -400,8 +400,36 @@ impl<'a, 'c> Job<'a, 'c> {
         }
     }
 
+    /// The kernels of a lowered module.
+    fn signatures(&self) -> Vec<KernelSignature> {
+        let Source::Mlir(module) = &self.source else {
+            return Vec::new();
+        };
+        operations(module.module())
+            .into_iter()
+            .filter(|operation| {
+                lower::name_of(operation) == "llvm.func"
+                    && ["gpu.kernel", "nvvm.kernel", "rocdl.kernel"]
+                        .iter()
+                        .any(|name| operation.has_attribute(name))
+            })
+            .filter_map(|operation| {
+                Some(KernelSignature {
+                    name: symbol_name(operation),
+                    function_type: operation.attribute("function_type").ok()?.to_string(),
+                    argument_attributes: operation
+                        .attribute("arg_attrs")
+                        .ok()
+                        .map(|attributes| attributes.to_string()),
+                })
+            })
+            .collect()
+    }
+
     fn artifact(self, bytes: Vec<u8>, kernels: Vec<KernelResources>, tool: Option<String>, log: String) -> Artifact {
         Artifact {
+            signatures: self.signatures(),
+            optimization: self.resolved.optimization,
             module: self.name,
             target: self.target,
             format: self.format,

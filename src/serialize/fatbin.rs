@@ -1,6 +1,6 @@
 //! Writes and reads NVIDIA's fat binary: a container of cubins and PTX for several architectures.
 //!
-//! The driver takes the best cubin for its device, or else compiles the PTX. [`write`] gives the bytes that
+//! The driver takes the best cubin for its device, or else compiles the PTX. [`write()`] gives the bytes that
 //! `fatbinary` gives for the same images; [`read`] takes the container apart again.
 
 pub use super::fatbin_format::{Arch, Compression, ImageKind, Suffix, ZSTD_DEFAULT};

@@ -20,6 +20,7 @@ mod hsaco_metadata;
 pub mod nvidia;
 mod nvidia_error;
 pub mod nvidia_options;
+pub mod nvjitlink;
 pub mod nvptxcompiler;
 mod nvidia_attempt;
 mod nvptxcompiler_digest;
@@ -40,3 +41,9 @@ mod elf_tests;
 mod hsaco_tests;
 #[cfg(test)]
 mod nvidia_testing;
+#[cfg(test)]
+mod nvidia_tests;
+#[cfg(test)]
+mod nvjitlink_tests;
+#[cfg(test)]
+mod nvptxcompiler_tests;

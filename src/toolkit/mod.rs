@@ -15,6 +15,7 @@
 //! # Ok::<(), gpulower::toolkit::ToolkitError>(())
 //! ```
 
+mod cache;
 mod cuda;
 mod error;
 mod part;
@@ -25,6 +26,7 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
+pub use cache::cache_directory;
 pub use error::ToolkitError;
 pub use part::{Part, PartKind, Tried, Vendor, WhyNot};
 pub use search::{Origin, Search};

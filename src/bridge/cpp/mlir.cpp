@@ -9,6 +9,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 
@@ -75,6 +76,15 @@ void gpulowerEmitDiagnostic(MlirLocation location, int severity,
     emitWarning(unwrap(location)) << text;
   else
     emitRemark(unwrap(location)) << text;
+}
+
+/// Parses text or bytecode. Operations that are not in a `module` are put into one, as MLIR's own tools do.
+MlirModule gpulowerParseMlir(MlirContext context, GpulowerText source,
+                               GpulowerText name) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      StringRef(source.data, source.length),
+      ParserConfig(unwrap(context)), StringRef(name.data, name.length));
+  return wrap(module.release());
 }
 
 bool gpulowerIsThreaded(MlirContext context) {

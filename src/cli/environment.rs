@@ -1,0 +1,99 @@
+//! The environment: the only place where variables are read.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use gpulower::{Search, Toolkit};
+
+use super::message::Problem;
+
+/// Where the vendors' tools are, for every command that uses them.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Toolkits")]
+pub struct Arguments {
+    /// Use this CUDA toolkit and no other [default: CUDA_HOME, CUDA_PATH, CUDA_ROOT, Python wheels, the usual places]
+    #[arg(long, value_name = "DIR")]
+    cuda: Option<PathBuf>,
+    /// Use this ROCm and no other [default: HIP_DEVICE_LIB_PATH, ROCM_PATH, ROCM_ROOT, ROCM_HOME, the usual places]
+    #[arg(long, value_name = "DIR")]
+    rocm: Option<PathBuf>,
+    /// Keep what is made once for each toolkit here [default: gpulower in XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Looks for the toolkits. One that was named has to exist.
+    pub fn toolkit(&self) -> Result<Toolkit, Problem> {
+        let mut search = Search::from_variables(|name| env::var_os(name));
+        if let Some(root) = &self.cuda {
+            is_directory("--cuda", root)?;
+            search = search.with_cuda(root);
+        }
+        if let Some(root) = &self.rocm {
+            is_directory("--rocm", root)?;
+            search = search.with_rocm(root);
+        }
+        Ok(Toolkit::discover(&search))
+    }
+
+    /// The directory for what is kept between runs, if there is a place for one.
+    pub fn cache_directory(&self) -> Option<PathBuf> {
+        self.cache_dir
+            .clone()
+            .or_else(|| cache_directory(variable("XDG_CACHE_HOME"), variable("HOME")))
+    }
+}
+
+fn is_directory(option: &str, path: &Path) -> Result<(), Problem> {
+    let wrong = |what: String| {
+        Err(Problem::plan(format!(
+            "{option} {}: {what}; name the root of a toolkit, or leave the option out to have the usual places searched",
+            path.display()
+        )))
+    };
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => wrong("not a directory".to_owned()),
+        Err(error) => wrong(error.to_string()),
+    }
+}
+
+/// The value of a variable; an empty one counts as unset.
+pub fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// `gpulower` in the user's cache directory. Relative values are ignored, as the XDG Base Directory Specification says.
+fn cache_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(xdg)
+        .or_else(|| Some(absolute(home)?.join(".cache")))
+        .map(|cache| cache.join("gpulower"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_follows_xdg_then_home() {
+        let cache = |xdg: Option<&str>, home: Option<&str>| cache_directory(xdg.map(Into::into), home.map(Into::into));
+        assert_eq!(cache(Some("/x"), Some("/h")), Some("/x/gpulower".into()));
+        assert_eq!(cache(None, Some("/h")), Some("/h/.cache/gpulower".into()));
+        assert_eq!(cache(Some("x"), Some("/h")), Some("/h/.cache/gpulower".into()));
+        assert_eq!(cache(None, None), None);
+    }
+
+    #[test]
+    fn a_toolkit_that_does_not_exist_is_named() {
+        let message = is_directory("--cuda", Path::new("/nonexistent")).expect_err("refused").message;
+        assert!(message.starts_with("--cuda /nonexistent: No such file or directory"), "{message}");
+        let message = is_directory("--rocm", Path::new("/dev/null")).expect_err("refused").message;
+        assert!(message.starts_with("--rocm /dev/null: not a directory; name the root"), "{message}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Errors and warnings as people and machines read them.
+
+use std::io::{self, Write};
+
+use gpulower::{Error, Warning, stage::Stage};
+use serde::Serialize;
+
+/// Something that failed: the library's errors, and the command line's own in the same form.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Problem {
+    pub stage: Stage,
+    pub module: Option<String>,
+    pub target: Option<String>,
+    pub kernels: Vec<String>,
+    /// In MLIR's syntax, such as `"kernel.mlir":3:5`, or the input's name.
+    pub location: Option<String>,
+    pub message: String,
+    /// Place, stage, module, target and message, as the terminal shows them.
+    #[serde(skip)]
+    text: String,
+    /// Where an editor has to go.
+    #[serde(skip)]
+    place: Option<String>,
+}
+
+impl Problem {
+    fn own(stage: Stage, message: String) -> Self {
+        Self {
+            stage,
+            module: None,
+            target: None,
+            kernels: Vec::new(),
+            location: None,
+            text: format!("{stage}: {message}"),
+            place: None,
+            message,
+        }
+    }
+
+    /// What was asked for cannot be planned.
+    pub fn plan(message: String) -> Self {
+        Self::own(Stage::Plan, message)
+    }
+
+    /// The input cannot be read.
+    pub fn input(message: String) -> Self {
+        Self::own(Stage::Input, message)
+    }
+
+    /// A result cannot be written.
+    pub fn output(message: String) -> Self {
+        Self::own(Stage::Output, message)
+    }
+
+    /// An error of the library about the input with this name.
+    pub fn of(error: &Error, input: &str) -> Self {
+        let mut text = error.to_string();
+        let mut place = error.place();
+        if let Some(rest) = place
+            .as_ref()
+            .and_then(|place| text.strip_prefix(place.as_str())?.strip_prefix(": "))
+        {
+            text = rest.to_owned();
+        }
+        if place.is_none() && error.stage == Stage::Input {
+            place = Some(input.to_owned());
+        }
+        Self {
+            stage: error.stage,
+            module: error.module.clone(),
+            target: error.target.map(|target| target.to_string()),
+            kernels: error.kernels.clone(),
+            location: error.location.clone().or_else(|| place.clone()),
+            message: error.message(),
+            text,
+            place,
+        }
+    }
+}
+
+/// Says that something failed.
+pub fn error(problem: &Problem) {
+    line(&with_place(problem.place.as_deref(), "error", &problem.text));
+}
+
+/// Passes on a warning of the library.
+pub fn warning(warning: &Warning) {
+    let mut text = warning.stage.to_string();
+    if let Some(module) = &warning.module {
+        text.push_str(&format!(", module {module}"));
+    }
+    if let Some(target) = &warning.target {
+        text.push_str(&format!(", target {target}"));
+    }
+    text.push_str(": ");
+    text.push_str(&warning.message);
+    line(&with_place(warning.place().as_deref(), "warning", &text));
+}
+
+/// A warning of the command line's own.
+pub fn warn(text: &str) {
+    line(&format!("warning: {text}"));
+}
+
+fn with_place(place: Option<&str>, kind: &str, text: &str) -> String {
+    match place {
+        Some(place) => format!("{place}: {kind}: {text}"),
+        None => format!("{kind}: {text}"),
+    }
+}
+
+/// Writes a line to the standard error output. When even that is closed there is nobody left to tell.
+pub fn line(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_comes_first() {
+        assert_eq!(with_place(Some("a.mlir:3:5"), "error", "lower: no"), "a.mlir:3:5: error: lower: no");
+        assert_eq!(with_place(None, "warning", "lower: no"), "warning: lower: no");
+    }
+
+    #[test]
+    fn the_command_lines_own_problems_name_their_stage() {
+        let problem = Problem::input("cannot read x".to_owned());
+        assert_eq!(problem.text, "input: cannot read x");
+        assert_eq!(
+            serde_json::to_value(&problem).expect("JSON"),
+            serde_json::json!({"stage": "input", "module": null, "target": null, "kernels": [], "location": null,
+                               "message": "cannot read x"})
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! `gpulower-lower`: `gpu.module`s into the dialects of their targets.
+
+use melior::{
+    Context,
+    ir::{
+        Attribute, BlockLike,
+        attribute::{ArrayAttribute, DenseI64ArrayAttribute, StringAttribute},
+        operation::{OperationLike, OperationRef, OperationRefMut},
+    },
+};
+
+use super::{option, read_options, report};
+use crate::{
+    bridge::{
+        mlir::{
+            OwnedModule, Severity, as_ref, context_of, emit, insert_before, parse_location, remove, remove_attribute,
+            set_attribute, symbol_attribute_name,
+        },
+        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+    },
+    compiler::{InputError, attribute, gpu_modules_below, symbol_name, target_attributes},
+    device::lower,
+    error::Error,
+    options::Options,
+    stage::Stage,
+    target::Target,
+};
+
+/// Names the module that a variant stands for, on every `gpu.module` but the first that one module was lowered to.
+pub(super) const VARIANT_OF: &str = "gpulower.variant_of";
+/// Positions of a variant's targets among all targets of the module it stands for.
+pub(super) const POSITIONS: &str = "gpulower.target_positions";
+
+/// The pass.
+pub(super) struct Lower;
+
+impl NamedPass for Lower {
+    const ARGUMENT: &'static str = "gpulower-lower";
+    const DESCRIPTION: &'static str = "Lower gpu.modules to the dialects of their targets, once for each target that differs";
+    const OPTIONS: &'static [PassOption] = &[
+        option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
+        option("bare-pointers", "Pass memrefs of static shape as bare pointers: true|false"),
+        option("debug", "Debug info: none|line-tables|full (default none)"),
+    ];
+    type Options = Options;
+
+    fn parse(values: &OptionValues) -> Result<Options, String> {
+        let mut options = Options::default();
+        read_options(&mut options, values, &["index-bitwidth", "bare-pointers", "debug"])?;
+        Ok(options)
+    }
+
+    fn can_schedule_on(operation_name: &str) -> bool {
+        operation_name != "gpu.module"
+    }
+
+    fn run(options: &Options, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        let root = as_ref(&operation);
+        let mut failed = false;
+        for module in gpu_modules_below(root) {
+            failed |= lower_module(module, options).is_err();
+        }
+        if failed { Err(DiagnosticEmitted) } else { Ok(()) }
+    }
+}
+
+/// A module lowered for targets for which lowering makes no difference.
+struct Variant<'c> {
+    module: OwnedModule<'c>,
+    text: String,
+    targets: Vec<Attribute<'c>>,
+    positions: Vec<i64>,
+}
+
+/// Lowers one `gpu.module` for each of its targets, and puts the results in its place: one module where all targets
+/// agree, otherwise one for each group of targets that do.
+fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), DiagnosticEmitted> {
+    let name = symbol_name(module);
+    let fail = |error: Error| report(&error.in_module(&name), module.location());
+    let attributes = target_attributes(module);
+    if attributes.is_empty() {
+        return Err(fail(Error::new(Stage::Plan, InputError::NoTarget { location: None })));
+    }
+    let context = context_of(module.context());
+    let mut variants: Vec<Variant<'_>> = Vec::new();
+    for (position, attribute) in (0..).zip(attributes) {
+        let (target, options) =
+            attribute::read(attribute, base).map_err(|cause| fail(Error::new(Stage::Plan, cause)))?;
+        let lowered = lower_for(context, module, &target, &options).map_err(|error| fail(error.for_target(&target)))?;
+        let text = lowered.module().as_operation().to_string();
+        match variants.iter_mut().find(|variant| variant.text == text) {
+            Some(variant) => {
+                variant.targets.push(attribute);
+                variant.positions.push(position);
+            }
+            None => variants.push(Variant {
+                module: lowered,
+                text,
+                targets: vec![attribute],
+                positions: vec![position],
+            }),
+        }
+    }
+    let several = variants.len() > 1;
+    for (index, variant) in variants.into_iter().enumerate() {
+        let Some(lowered) = variant.module.take_first() else { continue };
+        let placed = insert_before(module, lowered);
+        set_attribute(placed, "targets", ArrayAttribute::new(context, &variant.targets).into());
+        if several {
+            set_attribute(placed, POSITIONS, DenseI64ArrayAttribute::new(context, &variant.positions).into());
+        }
+        if index > 0 {
+            set_attribute(placed, VARIANT_OF, StringAttribute::new(context, &name).into());
+            let own = format!("{name}_variant_{index}");
+            set_attribute(placed, symbol_attribute_name(), StringAttribute::new(context, &own).into());
+        }
+    }
+    remove(module);
+    Ok(())
+}
+
+/// A lowered copy of a `gpu.module`, without target attributes.
+fn lower_for<'c>(
+    context: &'c Context,
+    module: OperationRef<'c, '_>,
+    target: &Target,
+    options: &Options,
+) -> Result<OwnedModule<'c>, Error> {
+    let resolved = options
+        .resolve(target, None)
+        .map_err(|error| Error::new(Stage::Plan, error))?;
+    let mut copy = OwnedModule::clone_of(module);
+    if let Some(inner) = copy.module().body().first_operation() {
+        remove_attribute(inner, "targets");
+    }
+    let warnings =
+        lower::lower(copy.module_mut(), &resolved).map_err(|error| Error::new(Stage::Lower, error))?;
+    for warning in warnings {
+        emit(parse_location(context, &warning.location), Severity::Warning, &warning.message);
+    }
+    Ok(copy)
+}

@@ -1,0 +1,331 @@
+//! `gpulower-serialize`: `gpu.module`s to `gpu.binary`s, in place of upstream's `gpu-module-to-binary`.
+
+use std::{collections::BTreeMap, path::Path};
+
+use melior::{
+    Context,
+    ir::{
+        Attribute, Identifier,
+        attribute::{ArrayAttribute, DenseI64ArrayAttribute, StringAttribute},
+        operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut},
+    },
+};
+
+use super::{environment, kernel_table::kernel_table, lower::{POSITIONS, VARIANT_OF}, option, read_libraries, read_options, report};
+use crate::{
+    bridge::{
+        mlir::{ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, remove, symbol_attribute_name},
+        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+    },
+    compiler::{Compiler, Emit, gpu_modules_below, symbol_name, target_attributes},
+    device::lower::name_of,
+    options::Options,
+    report::Artifact,
+    toolkit::Toolkit,
+};
+
+/// The pass.
+pub(super) struct Serialize;
+
+/// What to serialize to, and with what.
+#[derive(Debug)]
+pub(super) struct Serialization {
+    format: ObjectFormat,
+    options: Options,
+    /// ELF section for the embedded bytes.
+    section: Option<String>,
+    toolkit: Option<String>,
+    cuda: Option<String>,
+    rocm: Option<String>,
+    threads: Option<usize>,
+    /// Whether what the vendor's tool says is to be shown.
+    verbose: bool,
+}
+
+pub(super) const OPTIONS: &[PassOption] = &[
+    PassOption {
+        name: "format",
+        help: "offloading|llvm, assembly|isa, binary|bin, or fatbinary|fatbin",
+        default: "fatbin",
+    },
+    option("toolkit", "Root of the CUDA or ROCm toolkit to use, for either vendor (default: searched for)"),
+    option("cuda", "Root of the CUDA toolkit to use"),
+    option("rocm", "Root of the ROCm toolkit to use"),
+    option("l", "Bitcode libraries to link, comma-separated paths"),
+    option("opts", "Options for the PTX compiler (NVIDIA)"),
+    option("section", "ELF section in which the binary is embedded"),
+    option("ptx-compiler", "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)"),
+    option("spill-warning", "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)"),
+    option("time-limit", "Longest run of a vendor tool, in seconds (default: none)"),
+    option("threads", "Threads to use at most (default: one for each processor)"),
+];
+
+impl Serialization {
+    pub(super) fn read(values: &OptionValues) -> Result<Self, String> {
+        let format = match values.get("format") {
+            "offloading" | "llvm" => ObjectFormat::Offload,
+            "assembly" | "isa" => ObjectFormat::Assembly,
+            "binary" | "bin" => ObjectFormat::Binary,
+            "fatbinary" | "fatbin" => ObjectFormat::Fatbin,
+            other => {
+                return Err(format!(
+                    "option 'format' cannot be '{other}': expected offloading|llvm, assembly|isa, binary|bin or fatbinary|fatbin"
+                ));
+            }
+        };
+        let mut options = Options::default();
+        read_options(&mut options, values, &["ptx-compiler", "spill-warning", "time-limit"])?;
+        options.libraries.extend(read_libraries(values));
+        let words = values.get("opts");
+        if !words.is_empty() {
+            options.set("ptxas-options", words).map_err(|error| error.to_string())?;
+        }
+        let threads = match values.get("threads") {
+            "" => None,
+            text => Some(
+                text.parse()
+                    .ok()
+                    .filter(|threads| *threads > 0)
+                    .ok_or_else(|| format!("option 'threads' cannot be '{text}': expected a number above 0"))?,
+            ),
+        };
+        let path = |name| Some(values.get(name).to_owned()).filter(|path| !path.is_empty());
+        Ok(Self {
+            verbose: words.split_whitespace().any(|word| matches!(word, "-v" | "--verbose")),
+            format,
+            options,
+            section: path("section"),
+            toolkit: path("toolkit"),
+            cuda: path("cuda"),
+            rocm: path("rocm"),
+            threads,
+        })
+    }
+
+    /// Drops what the targets' attributes carry already.
+    pub(super) fn leave_to_targets(&mut self) {
+        self.options.libraries.clear();
+        self.options.ptx_compiler = None;
+    }
+
+    fn compiler(&self) -> Compiler {
+        let environment = environment();
+        let mut search = environment.search.clone();
+        if let Some(root) = self.cuda.as_ref().or(self.toolkit.as_ref()) {
+            search = search.with_cuda(Path::new(root));
+        }
+        if let Some(root) = self.rocm.as_ref().or(self.toolkit.as_ref()) {
+            search = search.with_rocm(Path::new(root));
+        }
+        let mut builder = Compiler::builder()
+            .options(self.options.clone())
+            .toolkit(Toolkit::discover(&search));
+        if let Some(directory) = &environment.cache_directory {
+            builder = builder.cache_directory(directory.clone());
+        }
+        if let Some(threads) = self.threads {
+            builder = builder.threads(threads);
+        }
+        builder.build()
+    }
+
+    const fn emit(&self) -> Emit {
+        match self.format {
+            ObjectFormat::Offload => Emit::Bitcode,
+            ObjectFormat::Assembly => Emit::Asm,
+            ObjectFormat::Binary => Emit::Binary,
+            ObjectFormat::Fatbin => Emit::Fatbin,
+        }
+    }
+
+    /// Serializes every `gpu.module` inside `root`, for all targets at once, and puts `gpu.binary`s in their places.
+    pub(super) fn apply(&self, root: OperationRef<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        if name_of(&root) == "gpu.module" {
+            let message = "gpulower-serialize cannot replace the operation it runs on: run it on the module around the gpu.module";
+            emit(root.location(), Severity::Error, message);
+            return Err(DiagnosticEmitted);
+        }
+        let context = context_of(root.context());
+        let compiler = self.compiler();
+        let modules = gpu_modules_below(root);
+        let mut requests = Vec::new();
+        let mut counts = Vec::new();
+        let mut failed = false;
+        for module in &modules {
+            match compiler.requests(*module, &[]) {
+                Ok(planned) => {
+                    counts.push(planned.len());
+                    requests.extend(planned);
+                }
+                Err(error) => {
+                    report(&error, module.location());
+                    failed = true;
+                }
+            }
+        }
+        if failed {
+            return Err(DiagnosticEmitted);
+        }
+        let mut results = compiler.run(context, requests, self.emit()).into_iter();
+        let mut binaries: BTreeMap<String, Binary<'_, '_>> = BTreeMap::new();
+        for (module, count) in modules.iter().zip(counts) {
+            let attributes = target_attributes(*module);
+            let binary = binaries.entry(binary_key(*module)).or_insert_with(|| Binary {
+                place: *module,
+                objects: Vec::new(),
+            });
+            let positions = positions(*module);
+            for (index, result) in results.by_ref().take(count).enumerate() {
+                match result {
+                    Ok(artifact) => {
+                        self.show(&artifact, *module);
+                        let position = positions.get(index).copied().unwrap_or(index);
+                        let object = self.object(context, attributes.get(index).copied(), &artifact);
+                        binary.objects.push((position, object));
+                    }
+                    Err(error) => {
+                        report(&error, module.location());
+                        failed = true;
+                    }
+                }
+            }
+        }
+        if failed {
+            return Err(DiagnosticEmitted);
+        }
+        for (_, mut binary) in binaries {
+            binary.objects.sort_by_key(|(position, _)| *position);
+            let objects: Vec<Attribute<'_>> = binary.objects.into_iter().map(|(_, object)| object).collect();
+            place_binary(context, binary.place, &objects)?;
+        }
+        for module in modules {
+            remove(module);
+        }
+        Ok(())
+    }
+
+    fn object<'c>(&self, context: &'c Context, target: Option<Attribute<'c>>, artifact: &Artifact) -> Attribute<'c> {
+        let mut properties = Vec::new();
+        if self.format == ObjectFormat::Assembly {
+            let level = artifact.optimization.number();
+            properties.push(format!("O = {level} : i32"));
+        }
+        if let Some(section) = &self.section {
+            properties.push(format!("section = {}", crate::compiler::attribute::quoted(section)));
+        }
+        let properties = (!properties.is_empty())
+            .then(|| Attribute::parse(context, &format!("{{{}}}", properties.join(", "))))
+            .flatten();
+        // `requests` skips no attribute unless it repeats an earlier one, and then it has no artifact either.
+        let target = target.unwrap_or_else(|| Attribute::unit(context));
+        gpu_object(
+            context,
+            target,
+            self.format,
+            &artifact.bytes,
+            properties,
+            kernel_table(context, artifact),
+        )
+    }
+
+    /// Passes on warnings, and what the vendor's tool said when asked for.
+    fn show(&self, artifact: &Artifact, module: OperationRef<'_, '_>) {
+        for warning in &artifact.warnings {
+            let text = format!("target {}: {}", artifact.target, warning.message);
+            emit(module.location(), Severity::Warning, &text);
+        }
+        if self.verbose && !artifact.log.is_empty() {
+            emit(module.location(), Severity::Remark, artifact.log.trim_end());
+        }
+    }
+}
+
+/// A `gpu.binary` in the making.
+struct Binary<'c, 'a> {
+    place: OperationRef<'c, 'a>,
+    objects: Vec<(usize, Attribute<'c>)>,
+}
+
+/// Modules with the same key end in one binary: variants of one module, inside the same parent.
+fn binary_key(module: OperationRef<'_, '_>) -> String {
+    let original = module
+        .attribute(VARIANT_OF)
+        .ok()
+        .and_then(|attribute| StringAttribute::try_from(attribute).ok())
+        .map_or_else(|| symbol_name(module), |name| name.value().to_owned());
+    let mut path = Vec::new();
+    let mut parent = module.parent_operation();
+    while let Some(operation) = parent {
+        path.push(format!("{:p}", operation.to_raw().ptr));
+        parent = operation.parent_operation();
+    }
+    format!("{}/{original}", path.concat())
+}
+
+/// Where the targets of a variant stand among all targets of its module.
+fn positions(module: OperationRef<'_, '_>) -> Vec<usize> {
+    let Some(positions) = module
+        .attribute(POSITIONS)
+        .ok()
+        .and_then(|attribute| DenseI64ArrayAttribute::try_from(attribute).ok())
+    else {
+        return Vec::new();
+    };
+    (0..positions.len())
+        .filter_map(|index| positions.element(index).ok())
+        .filter_map(|position| usize::try_from(position).ok())
+        .collect()
+}
+
+fn place_binary<'c>(
+    context: &'c Context,
+    module: OperationRef<'c, '_>,
+    objects: &[Attribute<'c>],
+) -> Result<(), DiagnosticEmitted> {
+    let mut attributes = vec![
+        (
+            Identifier::new(context, symbol_attribute_name()),
+            StringAttribute::new(context, &symbol_name(module)).into(),
+        ),
+        (
+            Identifier::new(context, "objects"),
+            ArrayAttribute::new(context, objects).into(),
+        ),
+    ];
+    if let Ok(handler) = module.attribute("offloadingHandler") {
+        attributes.push((Identifier::new(context, "offloadingHandler"), handler));
+    }
+    match OperationBuilder::new("gpu.binary", module.location())
+        .add_attributes(&attributes)
+        .build()
+    {
+        Ok(binary) => {
+            insert_before(module, binary);
+            Ok(())
+        }
+        Err(error) => {
+            let text = format!("internal error: the gpu.binary cannot be built: {error}");
+            emit(module.location(), Severity::Error, &text);
+            Err(DiagnosticEmitted)
+        }
+    }
+}
+
+impl NamedPass for Serialize {
+    const ARGUMENT: &'static str = "gpulower-serialize";
+    const DESCRIPTION: &'static str = "Serialize gpu.modules to gpu.binaries; takes the options of gpu-module-to-binary";
+    const OPTIONS: &'static [PassOption] = OPTIONS;
+    type Options = Serialization;
+
+    fn parse(values: &OptionValues) -> Result<Serialization, String> {
+        Serialization::read(values)
+    }
+
+    fn can_schedule_on(_operation_name: &str) -> bool {
+        true
+    }
+
+    fn run(options: &Serialization, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        options.apply(as_ref(&operation))
+    }
+}
