@@ -14,7 +14,7 @@ use super::message::Problem;
 /// Where the vendors' tools are, for every command that uses them.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Toolkits")]
-pub struct Arguments {
+pub struct Toolkits {
     /// Use this CUDA toolkit and no other [default: CUDA_HOME, CUDA_PATH, CUDA_ROOT, Python wheels, the usual places]
     #[arg(long, value_name = "DIR")]
     cuda: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub struct Arguments {
     cache_dir: Option<PathBuf>,
 }
 
-impl Arguments {
+impl Toolkits {
     /// Looks for the toolkits. One that was named has to exist.
     pub fn toolkit(&self) -> Result<Toolkit, Problem> {
         let mut search = Search::from_variables(|name| env::var_os(name));

@@ -103,7 +103,7 @@ pub fn stem(module: &str, target: &Target) -> String {
     let safe = |text: &str| -> String {
         let character = |character: char| match character {
             ':' => '@',
-            '_' | '-' | '.' | '+' | '$' => character,
+            '_' | '-' | '.' | '+' => character,
             _ if character.is_alphanumeric() => character,
             _ => '_',
         };

@@ -292,9 +292,12 @@ fn place_binary<'c>(
             ArrayAttribute::new(context, objects).into(),
         ),
     ];
-    if let Ok(handler) = module.attribute("offloadingHandler") {
-        attributes.push((Identifier::new(context, "offloadingHandler"), handler));
-    }
+    // The operation's printer takes the attribute for granted, as its C++ builder does.
+    let handler = module
+        .attribute("offloadingHandler")
+        .ok()
+        .or_else(|| Attribute::parse(context, "#gpu.select_object"));
+    attributes.extend(handler.map(|handler| (Identifier::new(context, "offloadingHandler"), handler)));
     match OperationBuilder::new("gpu.binary", module.location())
         .add_attributes(&attributes)
         .build()

@@ -1,0 +1,196 @@
+//! `gpulower compile`.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+use gpulower::{Compiler, Emit, Library, Options, Target};
+
+use super::{
+    Failed,
+    environment,
+    flags::Flags,
+    message::{self, Problem},
+    output::{self, Destination},
+    progress::Progress,
+    report::{Report, ReportFormat},
+    reproduce::Reproduction,
+    stage_files::StageFiles,
+};
+
+/// Compile kernels: MLIR gpu modules, device LLVM IR or PTX.
+///
+/// Each gpu.module makes one artifact for each target. Without -o the artifacts are written to the current directory as
+/// MODULE.TARGET.EXTENSION. Files appear when they are complete, all of them or none.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to compile: .mlir, .mlirbc, .ll, .bc or .ptx; - for the standard input
+    input: PathBuf,
+    /// What to compile for, such as sm_90, sm_90a, compute_90, gfx942, gfx90a:xnack-; `gpulower targets` lists them
+    /// [default: the target attributes of the modules]
+    #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
+    targets: Vec<String>,
+    /// What to make: ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary (cubin or hsaco) or fatbin (cubin and PTX)
+    #[arg(short, long, value_name = "FORMAT", default_value = "binary")]
+    emit: Emit,
+    /// Where to write it: a file, a directory (if it exists or ends with /), or - for the standard output
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Link what is needed of a library of bitcode or LLVM IR; may be repeated
+    #[arg(short, long = "link", value_name = "FILE")]
+    libraries: Vec<PathBuf>,
+    /// Compile with at most this many threads [default: one for each processor]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print a report on the standard output
+    #[arg(long, value_name = "FORMAT")]
+    report: Option<ReportFormat>,
+    /// Write the report to a file instead
+    #[arg(long, value_name = "FILE", requires = "report")]
+    report_file: Option<PathBuf>,
+    /// Write what each stage made to this directory, as MODULE.TARGET.0-lowered.mlir, 1-initial.ll, 2-linked.ll,
+    /// 3-optimized.ll, 4-isa.ptx (or .s), with the command that repeats the next stage in the first line
+    #[arg(long, value_name = "DIR")]
+    dump_dir: Option<PathBuf>,
+    /// Go on with the files of this directory in the place of what the stages made. They have the names that --dump-dir
+    /// gives; leave only those there that were edited
+    #[arg(long, value_name = "DIR")]
+    override_dir: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    toolkits: environment::Toolkits,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpulower compile kernels.mlir --target sm_90 --emit cubin -o kernels.cubin
+  gpulower compile kernels.mlir --target sm_80,sm_90a,gfx942 -o out/ --report=table
+  mlir-opt ... | gpulower compile - --target sm_90 --emit ptx -o -";
+
+/// Compiles, writes and reports.
+pub fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let destination = Destination::of(arguments.output.as_deref());
+    let report = arguments.report(&destination)?;
+    match arguments.compile(&destination, report) {
+        Err(Failed::Problems(problems)) => {
+            if let Some(report) = report {
+                report.problems(&problems)?;
+            }
+            Err(Failed::Problems(problems))
+        }
+        other => other,
+    }
+}
+
+impl Arguments {
+    fn report(&self, destination: &Destination) -> Result<Option<Report<'_>>, Failed> {
+        let Some(format) = self.report else { return Ok(None) };
+        let file = self.report_file.as_deref();
+        if *destination == Destination::Stdout && file.is_none() {
+            return Err(Failed::Usage(
+                "the artifact and the report cannot both go to the standard output; name a file with --report-file"
+                    .to_owned(),
+            ));
+        }
+        Ok(Some(Report { format, file }))
+    }
+
+    fn compile(&self, destination: &Destination, report: Option<Report<'_>>) -> Result<(), Failed> {
+        let targets = self.targets()?;
+        destination.check_targets(&targets)?;
+        let bytes = self.read()?;
+        let options = self.options();
+        let toolkit = self.toolkits.toolkit()?;
+        let files = self.stage_files(&options, &toolkit)?;
+
+        let progress = Progress::start(&self.input);
+        let mut builder = Compiler::builder()
+            .options(options)
+            .toolkit(toolkit)
+            .listener(progress.listener());
+        if let Some(files) = &files {
+            builder = builder.listener(Arc::clone(files) as _);
+        }
+        if let Some(threads) = self.threads {
+            builder = builder.threads(threads.into());
+        }
+        if let Some(directory) = self.toolkits.cache_directory() {
+            builder = builder.cache_directory(directory);
+        }
+        let name = self.input.to_string_lossy();
+        let result = builder.build().compile_source(&name, &bytes, &targets, self.emit);
+        progress.end();
+
+        if let Some(files) = &files {
+            files.warn_about_unused();
+        }
+        let artifacts = match result {
+            Ok(compilation) => {
+                compilation.warnings().for_each(message::warning);
+                compilation.artifacts
+            }
+            Err(failure) => {
+                let problems = failure.errors.iter().map(|error| Problem::of(error, &name));
+                return Err(Failed::Problems(problems.collect()));
+            }
+        };
+        let paths = destination.paths(&artifacts)?;
+        if let Some(files) = &files {
+            files.write_artifacts(&artifacts)?;
+        }
+        output::write(&artifacts, &paths, &self.input)?;
+        match report {
+            Some(report) => report.artifacts(&artifacts, &paths),
+            None => Ok(()),
+        }
+    }
+
+    fn targets(&self) -> Result<Vec<Target>, Problem> {
+        if self.targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))
+    }
+
+    fn read(&self) -> Result<Vec<u8>, Problem> {
+        let result = if self.input == Path::new("-") {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        } else {
+            fs::read(&self.input)
+        };
+        result.map_err(|error| {
+            let what = if self.input.is_dir() {
+                "it is a directory; name a file in it".to_owned()
+            } else {
+                error.to_string()
+            };
+            Problem::input(format!("cannot read {}: {what}", self.input.display()))
+        })
+    }
+
+    fn options(&self) -> Options {
+        let mut options = self.flags.0.clone();
+        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        options
+    }
+
+    fn stage_files(
+        &self,
+        options: &Options,
+        toolkit: &gpulower::Toolkit,
+    ) -> Result<Option<Arc<StageFiles>>, Problem> {
+        if self.dump_dir.is_none() && self.override_dir.is_none() {
+            return Ok(None);
+        }
+        let reproduction = Reproduction::new(options.clone(), toolkit);
+        let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
+        Ok(Some(Arc::new(files)))
+    }
+}
