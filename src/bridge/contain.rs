@@ -10,8 +10,16 @@ pub enum LlvmError {
     #[error("{0}")]
     Refused(String),
     /// LLVM met a fatal error, which was contained; the context involved has been abandoned.
-    #[error("LLVM fatal error: {0}")]
+    #[error("LLVM fatal error: {text}{advice}", text = .0, advice = advice(.0))]
     Fatal(String),
+}
+
+fn advice(fatal: &str) -> &'static str {
+    if fatal.contains("Cannot select") {
+        "; the target has no instruction for it: compile for a chip that has, or replace the operation"
+    } else {
+        ""
+    }
 }
 
 /// `GpulowerOutcome` of `cpp/contain.h`.

@@ -1,8 +1,9 @@
 //! lld's ELF linker, called inside this process.
 //!
 //! lld keeps one global context, and swaps the process's signal handlers while it runs, so links
-//! are serialized by a lock. lld also resets every LLVM command line option (`cl::opt`) of the
-//! process when it starts: nothing in this crate keeps a setting there.
+//! are serialized by a lock. lld also resets every LLVM command line option (`cl::opt`) that is
+//! registered when it starts: the shim hides them from it, so that those of the program around this
+//! library keep their values.
 
 use std::ffi::{CString, OsStr, c_char, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;

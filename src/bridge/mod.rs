@@ -6,6 +6,7 @@
     reason = "this is the room for it; every block says why it is sound"
 )]
 
+pub mod assemble;
 mod contain;
 pub mod lld;
 pub mod llvm;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gpulower::{
     Checkpoint, Library, Options, Subject, Target, Toolkit,
-    options::{DebugLevel, FpContract, Resolved, ResolvedVendor},
+    options::{DebugLevel, FpContract, Resolved},
     toolkit::PartKind,
 };
 
@@ -39,12 +39,9 @@ impl Reproduction {
             _ => ";",
         };
         // Options in a target attribute that no chip can honour are an error of their own, elsewhere.
-        let Ok(mut resolved) = self.options.resolve(subject.target, None) else {
+        let Ok(resolved) = self.options.resolve(subject.target, None) else {
             return String::new();
         };
-        if let (ResolvedVendor::Nvidia { ptx, .. }, Some(raised)) = (&mut resolved.vendor, subject.ptx) {
-            *ptx = raised;
-        }
         let command = match (checkpoint, subject.target) {
             (Checkpoint::Lowered, target) => Some(translate(name, target)),
             (Checkpoint::Initial, _) => Some(self.link(name, text)),
@@ -140,6 +137,18 @@ fn generate(name: &str, target: &Target, resolved: &Resolved) -> String {
     )
 }
 
+/// The text of a stage before PTX with the command for the PTX ISA that was written in the end: the compiler raises it
+/// when an instruction needs that, after the earlier stages were shown.
+pub fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
+    const FEATURE: &str = "-mattr=+ptx";
+    let version = ptx.lines().find_map(|line| line.strip_prefix(".version "))?.trim().replace('.', "");
+    let (header, rest) = text.split_once('\n')?;
+    let (before, after) = header.split_once(FEATURE)?;
+    let after = after.trim_start_matches(|character: char| character.is_ascii_digit());
+    let corrected = format!("{before}{FEATURE}{version}{after}\n{rest}");
+    (corrected != text).then_some(corrected)
+}
+
 fn machine(target: &Target, resolved: &Resolved) -> String {
     format!("-mcpu={} -mattr={}", target.chip(), resolved.llvm_features())
 }
@@ -192,6 +201,18 @@ mod tests {
     #[test]
     fn ptx_that_a_driver_compiles_has_no_next_stage() {
         assert_eq!(header("compute_80", Checkpoint::Isa, &[]), "");
+    }
+
+    #[test]
+    fn a_raised_ptx_isa_reaches_the_commands() {
+        let text = "; llc-22 -O3 -mcpu=sm_90 -mattr=+ptx78 F\ndefine\n";
+        let ptx = "//\n.version 8.6\n";
+        assert_eq!(
+            with_ptx_of(text, ptx).as_deref(),
+            Some("; llc-22 -O3 -mcpu=sm_90 -mattr=+ptx86 F\ndefine\n")
+        );
+        assert_eq!(with_ptx_of(text, "//\n.version 7.8\n"), None);
+        assert_eq!(with_ptx_of("define\n", ptx), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use inkwell::module::Module;
 use super::{
     message::{self, Problem},
     output::{stem, write_file},
-    reproduce::Reproduction,
+    reproduce::{Reproduction, with_ptx_of},
 };
 
 /// Writes what each stage made, and takes what was edited.
@@ -76,6 +76,19 @@ impl StageFiles {
             write_file(&directory.join(name), &bytes).map_err(|problem| problem.message)?;
         }
         Ok(edited)
+    }
+
+    /// Names the PTX ISA that was written in the end in the files of earlier stages.
+    fn correct_ptx(&self, subject: Subject<'_>, ptx: &str) -> Result<(), String> {
+        let Some(directory) = &self.dump else { return Ok(()) };
+        for checkpoint in [Checkpoint::Linked, Checkpoint::Optimized] {
+            let path = directory.join(file_name(subject, checkpoint));
+            // An edited file may be bitcode, which has no first line.
+            if let Some(text) = fs::read_to_string(&path).ok().and_then(|text| with_ptx_of(&text, ptx)) {
+                write_file(&path, text.as_bytes()).map_err(|problem| problem.message)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the results beside the stages.
@@ -183,6 +196,7 @@ impl StageListener for StageFiles {
     }
 
     fn isa(&self, subject: Subject<'_>, text: &str) -> Result<Option<String>, String> {
+        self.correct_ptx(subject, text)?;
         self.stage(subject, Checkpoint::Isa, || text.to_owned())?
             .map(|bytes| utf8(subject, Checkpoint::Isa, bytes))
             .transpose()

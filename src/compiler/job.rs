@@ -6,16 +6,17 @@ use melior::{
     Context,
     ir::{
         BlockLike, Module,
+        attribute::ArrayAttribute,
         operation::{OperationLike, OperationPrintingFlags, OperationRefMut},
     },
 };
 
-use super::{Compiler, Emit, EmitError, InputError, InputKind, load_libraries, parse, symbol_name};
+use super::{Compiler, Emit, EmitError, InputError, InputKind, attribute, load_libraries, parse, symbol_name};
 use crate::{
     bridge::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule},
-        mlir::{MlirDiagnostic, OwnedModule, context_of, operations},
+        mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
@@ -169,6 +170,14 @@ impl<'a, 'c> Job<'a, 'c> {
             return Ok(());
         };
         let resolved = &self.resolved;
+        // With its target attached, MLIR's verifier refuses operations that the chip does not have.
+        let shown = module.module();
+        let context: &Context = context_of(shown.context());
+        let attribute = attribute::make(context, &self.target, &self.options)
+            .map_err(|cause| Error::new(Stage::Plan, cause))?;
+        if let Some(inner) = shown.body().first_operation() {
+            set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
+        }
         let warnings = self
             .clock
             .time(Stage::Lower, || lower::lower(module.module_mut(), resolved))
@@ -192,7 +201,6 @@ impl<'a, 'c> Job<'a, 'c> {
                 .lowered(subject, &|| module_text(shown))
                 .map_err(refused)?
             {
-                let context: &Context = context_of(shown.context());
                 let replacement =
                     parse(context, &self.name, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
                 *module = OwnedModule::adopt(replacement);

@@ -90,6 +90,7 @@ pub const DIALECTS: &[&str] = &[
 /// A module that is in the target's dialect already is left as it is.
 pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDiagnostic>, LowerError> {
     let context = context_of(module.context());
+    verify(context, module)?;
     refuse_foreign(module, &resolved.target)?;
     let mut warnings = Vec::new();
     if !unlowered(module, &resolved.target).is_empty() {
@@ -117,6 +118,14 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         warnings.extend(run(context, module, &debug_pipeline(resolved))?);
     }
     Ok(warnings)
+}
+
+/// MLIR's own checks, which see what the target's chip does not have once a target attribute is attached.
+fn verify(context: &Context, module: &Module<'_>) -> Result<(), LowerError> {
+    match capture_diagnostics(context, || module.as_operation().verify()) {
+        (true, _) => Ok(()),
+        (false, diagnostics) => Err(LowerError::Refused(diagnostics)),
+    }
 }
 
 /// Runs a textual pass pipeline on `module`; returns its warnings.

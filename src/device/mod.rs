@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    bridge::LlvmError,
+    bridge::{LlvmError, assemble},
     bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
     options::{DebugLevel, FpContract, Resolved},
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
@@ -263,13 +263,30 @@ pub fn compile<'c>(
                     if job.listeners.iter().any(|listener| listener.wants_isa()) {
                         // Code generation uses the module up: the listener's assembly comes from a copy.
                         let copy = context.parse(&module.to_bitcode(), job.name)?;
-                        job.show_isa(copy.emit(&machine, EmitKind::Assembly)?)?;
+                        let text = copy.emit(&machine, EmitKind::Assembly)?;
+                        let shown = job.show_isa(text.clone())?;
+                        if shown != text {
+                            return assemble(job, &shown);
+                        }
                     }
                     Ok(module.emit(&machine, EmitKind::Object)?)
                 }
             }
         })
         .map_err(at(Stage::CodeGen))
+}
+
+/// An object from assembly that a listener replaced.
+fn assemble(job: &DeviceJob<'_>, text: &[u8]) -> Result<Vec<u8>, DeviceError> {
+    let resolved = job.resolved;
+    let object = assemble::assemble(
+        resolved.target.triple(),
+        &llvm_chip(&resolved.target),
+        &resolved.llvm_features(),
+        &format!("{}.s", job.name),
+        &String::from_utf8_lossy(text),
+    )?;
+    Ok(object)
 }
 
 fn machine(resolved: &Resolved) -> Result<TargetMachine, LlvmError> {
