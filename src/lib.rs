@@ -1,4 +1,69 @@
-//! gpulower
+//! Lowers MLIR modules with `gpu` dialect kernels to machine code for NVIDIA and AMD GPUs, in process.
+//!
+//! In: a [`melior`](mod@melior) module with `gpu.module`s, or MLIR, device LLVM IR or PTX in memory. Out: PTX, a cubin, a fat binary,
+//! AMDGPU assembly, an object or an hsaco, or MLIR and LLVM IR from the stages between, with the resources that each
+//! kernel uses. Device libraries (libdevice, ocml, ockl, the user's own) are linked on the way; a symbol that none of them
+//! defines is an error in every format.
+//!
+//! ```no_run
+//! use gpulower::{Compiler, Emit, Search, Target, Toolkit};
+//!
+//! // The library reads no environment: a program that wants CUDA_HOME and its like to count hands them in.
+//! let search = Search::from_variables(|name| std::env::var_os(name));
+//! let compiler = Compiler::builder().toolkit(Toolkit::discover(&search)).build();
+//!
+//! let targets = Target::parse_list("sm_90,gfx942")?;
+//! let source = std::fs::read("kernels.mlir")?;
+//! for artifact in compiler.compile_source("kernels.mlir", &source, &targets, Emit::Binary)?.artifacts {
+//!     let name = format!("{}.{}.{}", artifact.module, artifact.target, artifact.format.extension());
+//!     std::fs::write(name, &artifact.bytes)?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to start
+//!
+//! | to | see |
+//! |---|---|
+//! | compile a file, or bytes | [`Compiler::compile_source`] |
+//! | compile a module of your own context | [`Compiler::compile`], and [`compiler::prepare`] for the context's dialects |
+//! | compile an LLVM module | [`Compiler::compile_llvm`] |
+//! | name a chip | [`Target`], `"gfx90a:xnack+".parse()` |
+//! | set an option | [`Options`], by field or by name with [`Options::set`] |
+//! | say where CUDA and ROCm are | [`Search`], [`Toolkit`] |
+//! | read registers, shared memory, spills, code size | [`Artifact::kernels`], [`serialize::resource::KernelResources`] |
+//! | learn which tool was used, and why not another | [`Artifact::decisions`] |
+//! | look at, or replace, what a stage made | [`StageListener`] |
+//! | use the MLIR passes in a pass manager | [`passes::register`] |
+//! | read a cubin, fat binary or hsaco | [`serialize::cubin`], [`serialize::fatbin_read`], [`serialize::hsaco`] |
+//! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
+//!
+//! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that
+//! do the first, second and ninth of these; `docs/` describes passes, options, targets and errors.
+//!
+//! # Layers
+//!
+//! A module uses those below it, never one above.
+//!
+//! | layer | modules |
+//! |---|---|
+//! | adaptors | [`passes`]: MLIR passes that call the compiler |
+//! | one compilation | [`compiler`]: modules × targets, threads, results in order |
+//! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code and containers |
+//! | values | [`target`], [`toolkit`], [`options`], [`stage`], [`report`], [`error`] |
+//! | foreign code | [`bridge`]: all `unsafe` code and all C++, behind safe functions |
+//!
+//! # What it leaves alone
+//!
+//! The library does not print, exit, abort or read environment variables, and starts no process but NVIDIA's `ptxas`,
+//! where that is the PTX compiler in use. It logs through [`tracing`](https://docs.rs/tracing). A [`Compiler`] is `Send`
+//! and `Sync`, and two of them share nothing; MLIR's and LLVM's registries are, as ever, one for each process.
+//!
+//! # Building
+//!
+//! Building needs LLVM, MLIR and lld 22, which are linked statically; `MLIR_SYS_220_PREFIX`, `LLVM_SYS_221_PREFIX` and
+//! `TABLEGEN_220_PREFIX` name their prefix. Nothing of NVIDIA's or AMD's is linked. [`melior`](mod@melior) and [`inkwell`](mod@inkwell) are
+//! re-exported, since a program that shares contexts and modules with this library needs the same versions of them.
 #![deny(unsafe_code)]
 
 pub mod bridge;
@@ -12,6 +77,9 @@ pub mod serialize;
 pub mod stage;
 pub mod target;
 pub mod toolkit;
+
+pub use inkwell;
+pub use melior;
 
 pub use crate::{
     compiler::{Compiler, CompilerBuilder, Emit},

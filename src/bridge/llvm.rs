@@ -157,7 +157,13 @@ impl DeviceContext {
                 &mut raw,
             )
         };
-        self.finish(outcome)?;
+        self.finish(outcome).map_err(|error| match error {
+            LlvmError::Refused(text) if bytes.starts_with(b"BC") => LlvmError::Refused(format!(
+                "{text}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
+                 textual IR"
+            )),
+            error => error,
+        })?;
         // SAFETY: success means a module of this context, owned by the caller.
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }

@@ -16,6 +16,7 @@ pub mod nvjitlink;
 pub mod nvptxcompiler;
 pub mod opt_main;
 pub mod pass;
+pub mod passes;
 mod vendor_library;
 
 pub use contain::LlvmError;

@@ -15,7 +15,7 @@ use super::{
     environment,
     flags::Flags,
     message::{self, Problem},
-    output::{self, Destination},
+    output::Destination,
     progress::Progress,
     report::{Report, ReportFormat},
     reproduce::Reproduction,
@@ -144,7 +144,7 @@ impl Arguments {
         if let Some(files) = &files {
             files.write_artifacts(&artifacts)?;
         }
-        output::write(&artifacts, &paths, &self.input)?;
+        destination.write(&artifacts, &paths, &self.input)?;
         match report {
             Some(report) => report.artifacts(&artifacts, &paths),
             None => Ok(()),

@@ -6,6 +6,7 @@ use clap::Args;
 use gpulower::{
     Compiler,
     serialize::nvidia::{PtxCompiler, PtxToCubin},
+    target::{CudaRelease, NvidiaTarget},
     toolkit::{Part, PartKind, tool_version},
 };
 use serde::Serialize;
@@ -41,6 +42,10 @@ struct Report {
 struct CompilerReport {
     name: &'static str,
     version: Option<String>,
+    /// The newest PTX ISA that it reads.
+    newest_ptx: Option<String>,
+    /// The chips that it makes cubins for.
+    chips: Vec<String>,
     problem: Option<String>,
 }
 
@@ -91,8 +96,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 fn compiler_report(compilers: &PtxToCubin, which: PtxCompiler) -> CompilerReport {
     let version = compilers.version(which);
+    let release = version.ok().and_then(|version| version.parse::<CudaRelease>().ok());
+    let has = |chip: &NvidiaTarget| release.is_some_and(|release| chip.supported_by_cuda(release));
     CompilerReport {
         name: which.name(),
+        newest_ptx: release.and_then(CudaRelease::newest_ptx).map(|ptx| ptx.to_string()),
+        chips: NvidiaTarget::all().filter(has).map(|chip| chip.to_string()).collect(),
         version: version.ok().map(str::to_owned),
         problem: version.err().map(str::to_owned),
     }
@@ -157,12 +166,12 @@ impl Report {
         let cubin: Vec<String> = self
             .ptx_compilers
             .iter()
-            .filter_map(|compiler| Some(format!("{} {}", compiler.name, compiler.version.as_ref()?)))
+            .filter_map(CompilerReport::text)
             .collect();
         let cubin = if cubin.is_empty() {
             "no: no PTX compiler can be used".to_owned()
         } else {
-            format!("yes, with {}", cubin.join(", then "))
+            format!("yes, with the first that can of\n{}", cubin.concat())
         };
         let math = |library: &str| {
             if found(library) {
@@ -182,7 +191,22 @@ impl Report {
                     .unwrap_or_else(|| "none: neither XDG_CACHE_HOME nor HOME is set".to_owned()),
             ),
         ];
-        rows.iter().map(|(name, value)| format!("  {name:<13} {value}\n")).collect()
+        rows.iter()
+            .map(|(name, value)| format!("  {name:<13} {}\n", value.trim_end()))
+            .collect()
+    }
+}
+
+impl CompilerReport {
+    /// A line about a compiler that can be used.
+    fn text(&self) -> Option<String> {
+        let version = self.version.as_ref()?;
+        let mut text = format!("                {} {version}", self.name);
+        if let (Some(ptx), Some(first), Some(last)) = (&self.newest_ptx, self.chips.first(), self.chips.last()) {
+            text.push_str(&format!(": PTX up to {ptx}, {first} to {last}"));
+        }
+        text.push('\n');
+        Some(text)
     }
 }
 

@@ -71,7 +71,7 @@ impl FromArgMatches for Flags {
             for value in matches.get_many::<String>(option.name).into_iter().flatten() {
                 options
                     .set(option.name, value)
-                    .map_err(|error| Error::raw(ErrorKind::InvalidValue, format!("{error}\n")))?;
+                    .map_err(|error| Error::raw(ErrorKind::InvalidValue, error.to_string()))?;
             }
         }
         if matches.get_flag("g") {
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_refused_in_the_librarys_words() {
         let message = parse(&["--wave-size", "48"]).expect_err("refused");
-        assert_eq!(message, "error: option 'wave-size' cannot be '48': expected 32|64\n");
+        assert_eq!(message, "error: option 'wave-size' cannot be '48': expected 32|64");
         assert!(parse(&["-g", "--debug=none"]).is_err_and(|message| message.contains("cannot be used with")));
         assert!(parse(&["--fats"]).is_err_and(|message| message.contains("--fast")));
     }

@@ -65,6 +65,12 @@ impl Problem {
         if place.is_none() && error.stage == Stage::Input {
             place = Some(input.to_owned());
         }
+        if let (Some(found), "-") = (&mut place, input) {
+            // MLIR's locations have the name that was given for the input.
+            if found == "-" || found.starts_with("-:") {
+                found.replace_range(..1, "<stdin>");
+            }
+        }
         Self {
             stage: error.stage,
             module: error.module.clone(),

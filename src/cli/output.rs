@@ -122,9 +122,28 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
+impl Destination {
+    /// Writes every artifact to its path.
+    pub fn write(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
+        let Self::Directory(directory) = self else {
+            return write(artifacts, paths, input);
+        };
+        let existed = directory.as_os_str().is_empty() || directory.is_dir();
+        if !existed {
+            fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
+        }
+        let result = write(artifacts, paths, input);
+        if result.is_err() && !existed {
+            // It is empty again.
+            let _ = fs::remove_dir(directory);
+        }
+        result
+    }
+}
+
 /// Writes every artifact to its path. All of them are complete in temporary files beside their places before the first
 /// one takes its name; when one cannot be written none is.
-pub fn write(artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
+fn write(artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
     let mut files = Vec::new();
     for (artifact, path) in artifacts.iter().zip(paths) {
         let Some(path) = path else { continue };
@@ -180,7 +199,6 @@ impl<'a> PendingFile<'a> {
             _ => Path::new("."),
         };
         let write = || -> io::Result<NamedTempFile> {
-            fs::create_dir_all(directory)?;
             // What the process's umask leaves of 0666, as for any other file; the default is for its owner alone.
             let mut file = Builder::new()
                 .prefix(".gpulower-")
@@ -211,7 +229,10 @@ impl<'a> PendingFile<'a> {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Problem {
-    Problem::output(format!("cannot write {}: {error}", path.display()))
+    let reason = error.to_string();
+    // The temporary file's name, which tempfile adds, would only confuse.
+    let reason = reason.split(" at path ").next().unwrap_or_default();
+    Problem::output(format!("cannot write {}: {reason}", path.display()))
 }
 
 #[cfg(test)]
@@ -260,12 +281,12 @@ mod tests {
     #[test]
     fn a_file_takes_its_name_when_it_is_complete() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("new/a.bin");
+        let path = directory.path().join("a.bin");
         let pending = PendingFile::prepare(&path, b"abc").expect("written");
         assert!(!path.exists());
         pending.finish().expect("renamed");
         assert_eq!(fs::read(&path).expect("the file"), b"abc");
-        let entries = fs::read_dir(directory.path().join("new")).expect("the directory");
+        let entries = fs::read_dir(directory.path()).expect("the directory");
         assert_eq!(entries.count(), 1, "no temporary file is left");
     }
 

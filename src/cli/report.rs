@@ -93,7 +93,7 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
     if rows.len() > 1 {
         text.push_str(&aligned(rows, 2));
         text.push_str(
-            "(bytes; registers of AMD: v vector, a accumulation, s scalar, and their spills are registers)\n\n",
+            "Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are\nregisters.\n\n",
         );
     }
     for (artifact, path) in artifacts.iter().zip(paths) {

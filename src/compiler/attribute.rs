@@ -10,17 +10,38 @@ use melior::{
     ir::{
         Attribute,
         attribute::{ArrayAttribute, DictionaryAttribute, StringAttribute},
+        operation::{OperationLike, OperationRef},
     },
 };
 
 use crate::{
     bridge::mlir::{TargetAttribute, TargetDialect, capture_diagnostics, read_blob},
     error::Cause,
-    options::{Library, OptionError, Options},
-    target::{AmdTarget, NvidiaTarget, Target},
+    options::{DebugLevel, Library, OptionError, Options},
+    target::{AmdTarget, NvidiaKind, NvidiaTarget, Target},
 };
 
 use super::InputError;
+
+/// Flag of an `#nvvm.target` whose chip is a virtual architecture: LLVM and MLIR have no name for compute_90.
+const VIRTUAL: &str = "virtual";
+
+/// Attribute of a `gpu.module` that was lowered with debug info: its level, for the stages that follow.
+pub const DEBUG: &str = "gpulower.debug";
+
+/// The options with the debug level that a module was lowered with, unless they ask for one themselves.
+pub fn with_debug_of<'c>(module: OperationRef<'c, '_>, options: &Options) -> Result<Options, OptionError> {
+    let mut options = options.clone();
+    if options.debug == DebugLevel::None
+        && let Some(level) = module
+            .attribute(DEBUG)
+            .ok()
+            .and_then(|attribute| StringAttribute::try_from(attribute).ok())
+    {
+        options.set("debug", level.value())?;
+    }
+    Ok(options)
+}
 
 /// What a target attribute asks for, on top of the compiler's own options.
 pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options), Cause> {
@@ -34,10 +55,14 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
     if options.optimization.is_none() {
         options.set("O", &parameters.optimization.to_string())?;
     }
+    let flags = parameters
+        .flags
+        .and_then(|flags| DictionaryAttribute::try_from(flags).ok());
     let target = match parameters.dialect {
         TargetDialect::Nvvm => {
             let chip = NvidiaTarget::from_llvm(&parameters.chip, &parameters.features)?;
-            Target::Nvidia(chip)
+            let is_virtual = flags.as_ref().is_some_and(|flags| flags.element_by_name(VIRTUAL).is_some());
+            Target::Nvidia(if is_virtual { chip.with_kind(NvidiaKind::Virtual) } else { chip })
         }
         TargetDialect::Rocdl => {
             let chip = AmdTarget::from_llvm(&parameters.chip, &parameters.features)?;
@@ -75,10 +100,7 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
         }
         .into());
     }
-    if let Some(flags) = parameters
-        .flags
-        .and_then(|flags| DictionaryAttribute::try_from(flags).ok())
-    {
+    if let Some(flags) = flags {
         for (name, value) in (0..flags.len()).filter_map(|index| flags.element(index).ok()) {
             let name = name.as_string_ref();
             set_flag(&mut options, &target, name.as_str().unwrap_or_default(), value)?;
@@ -102,6 +124,7 @@ fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute
     let text = text.split(" : ").next().unwrap_or_default();
     let amd = matches!(target, Target::Amd(_));
     match name {
+        VIRTUAL if !amd => {}
         "ptxas-cmd-options" => options.set("ptxas-options", text)?,
         "wave64" if amd => options.wave_size = Some(64),
         "no_wave64" if amd => options.wave_size = Some(32),
@@ -144,15 +167,23 @@ fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
 pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
     let resolved = options.resolve(target, None)?;
     let level = resolved.optimization.number();
-    let flags: Vec<String> = options
+    let mut flags: Vec<String> = options
         .to_pairs()
         .into_iter()
-        .filter(|(name, _)| !matches!(*name, "O" | "ptx" | "wave-size" | "code-object-version"))
+        .filter(|(name, value)| match *name {
+            "O" | "ptx" | "wave-size" => false,
+            // `abi` has it, but version 6 there cannot be told from upstream's default.
+            "code-object-version" => value == "6",
+            _ => true,
+        })
         .map(|(name, value)| match (name, value.as_str()) {
             ("fast" | "ftz", "true") => name.to_owned(),
             _ => format!("{} = {}", quoted(name), quoted(&value)),
         })
         .collect();
+    if target.as_nvidia().is_some_and(NvidiaTarget::is_virtual) {
+        flags.push(VIRTUAL.to_owned());
+    }
     let mut parameters = vec![format!("O = {level}")];
     parameters.push(format!("chip = {}", quoted(target.chip())));
     match target {

@@ -174,6 +174,31 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
 mod tests {
     use super::*;
 
+    /// Loading a dialect while another thread works in the context is a data race: everything has to be loaded before.
+    #[test]
+    fn lowering_loads_no_further_dialect() {
+        let context = context();
+        let loaded = context.loaded_dialect_count();
+        let kernel = "gpu.module @m { gpu.func @k(%p: memref<?xf32>) kernel {
+              %i = gpu.global_id x
+              %v = memref.load %p[%i] : memref<?xf32>
+              %e = math.exp %v : f32
+              memref.store %e, %p[%i] : memref<?xf32>
+              gpu.return } }";
+        for target in ["sm_90", "gfx942", "gfx1100"] {
+            for debug in ["none", "line-tables"] {
+                let mut options = crate::options::Options::default();
+                options.set("debug", debug).expect("a valid option");
+                let resolved = options
+                    .resolve(&target.parse().expect("a target"), None)
+                    .expect("resolves");
+                let mut module = parse(&context, "k.mlir", kernel.as_bytes()).expect("parses");
+                crate::device::lower::lower(&mut module, &resolved).expect("lowers");
+            }
+        }
+        assert_eq!(context.loaded_dialect_count(), loaded);
+    }
+
     #[test]
     fn kinds_are_told_from_bytes_then_names() {
         for (name, bytes, kind) in [

@@ -78,6 +78,8 @@ pub(crate) struct Request<'c> {
     pub target: Target,
     /// How.
     pub options: Options,
+    /// Which of the module's target attributes asked for it, counted from 0; 0 where none did.
+    pub position: usize,
 }
 
 /// Carries out one request.
@@ -112,6 +114,7 @@ impl<'a, 'c> Job<'a, 'c> {
             source,
             target,
             options,
+            position: _,
         } = request;
         let format = emit.format(&target).map_err(|error| Error::new(Stage::Plan, error))?;
         check_source(&source, &target, emit, format)?;

@@ -284,6 +284,7 @@ impl Compiler {
                 source: source.share(),
                 target: *target,
                 options: self.options.clone(),
+                position: 0,
             })
             .collect();
         collect(self.run_threaded(requests, emit))
@@ -296,18 +297,25 @@ impl Compiler {
         targets: &[Target],
     ) -> Result<Vec<Request<'c>>, Error> {
         let name = symbol_name(operation);
-        let at = |error: Error| error.in_module(&name);
-        let mut planned: Vec<(Target, Options)> = Vec::new();
+        let at = |mut error: Error| {
+            error
+                .location
+                .get_or_insert_with(|| location_text(operation.location()));
+            error.in_module(&name)
+        };
+        let mut planned: Vec<(usize, Target, Options)> = Vec::new();
         if targets.is_empty() {
-            for attribute in target_attributes(operation) {
-                let (target, options) = attribute::read(attribute, &self.options)
-                    .map_err(|cause| at(Error::new(Stage::Plan, cause)))?;
-                if !planned.contains(&(target, options.clone())) {
-                    planned.push((target, options));
+            let base = attribute::with_debug_of(operation, &self.options)
+                .map_err(|error| at(Error::new(Stage::Plan, error)))?;
+            for (position, attribute) in target_attributes(operation).into_iter().enumerate() {
+                let (target, options) =
+                    attribute::read(attribute, &base).map_err(|cause| at(Error::new(Stage::Plan, cause)))?;
+                if !planned.iter().any(|(_, other, its)| *other == target && *its == options) {
+                    planned.push((position, target, options));
                 }
             }
         } else {
-            planned.extend(targets.iter().map(|target| (*target, self.options.clone())));
+            planned.extend(targets.iter().map(|target| (0, *target, self.options.clone())));
         }
         if planned.is_empty() {
             let location = Some(location_text(operation.location()));
@@ -315,11 +323,12 @@ impl Compiler {
         }
         Ok(planned
             .into_iter()
-            .map(|(target, options)| Request {
+            .map(|(position, target, options)| Request {
                 name: name.clone(),
                 source: Source::Mlir(OwnedModule::clone_of(operation)),
                 target,
                 options,
+                position,
             })
             .collect())
     }

@@ -85,6 +85,10 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
         for library in job.libraries {
             link_one(module, library)?;
         }
+        if target.vendor() == Vendor::Amd && module.undefined_symbols().iter().any(|symbol| symbol.name.starts_with("__oclc_")) {
+            // A library of the user's may consult them, as AMD's own do.
+            control::define_constants(module, job.resolved);
+        }
         for which in needed_vendor_libraries(&unprovided_symbols(module, target), target) {
             match (job.vendor_library)(which) {
                 Ok(library) => {

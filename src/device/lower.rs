@@ -3,7 +3,7 @@
 use melior::{
     Context,
     ir::{
-        AttributeLike, BlockLike, Module, RegionLike,
+        AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
         attribute::StringAttribute,
         operation::{OperationBuilder, OperationLike},
     },
@@ -13,8 +13,11 @@ use melior::{
 
 use super::{math, validate};
 use crate::{
-    bridge::mlir::{MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute},
-    options::{DebugLevel, Resolved},
+    bridge::{
+        mlir::{MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute},
+        passes::register_patterns,
+    },
+    options::{DebugLevel, Resolved, ResolvedVendor},
     target::{AmdTarget, Target},
 };
 
@@ -82,7 +85,7 @@ fn lowered_hint(names: &[String]) -> &'static str {
 /// Dialects that lowering starts from or passes through; they have to be loaded before pipelines run.
 pub const DIALECTS: &[&str] = &[
     "affine", "amdgpu", "arith", "builtin", "cf", "complex", "dlti", "func", "gpu", "index", "llvm", "math", "memref",
-    "nvgpu", "nvvm", "rocdl", "scf", "ub", "vector",
+    "nvgpu", "nvvm", "rocdl", "scf", "tensor", "ub", "vector",
 ];
 
 /// Lowers the one `gpu.module` inside `module` for one target.
@@ -95,8 +98,12 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     let mut warnings = Vec::new();
     if !unlowered(module, &resolved.target).is_empty() {
         synchronize_repeated_reductions(module);
+        if operations(module).iter().any(|operation| name_of(operation).starts_with("complex.")) {
+            warnings.extend(run(context, module, COMPLEX)?);
+        }
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
-        warnings.extend(run(context, module, &pipeline(resolved))?);
+        let pipeline = pipeline(resolved, has_scaled_floats(module));
+        warnings.extend(run(context, module, &pipeline)?);
         let rest = unlowered(module, &resolved.target);
         if let Some((_, location)) = rest.first() {
             let location = location.clone();
@@ -130,6 +137,7 @@ fn verify(context: &Context, module: &Module<'_>) -> Result<(), LowerError> {
 
 /// Runs a textual pass pipeline on `module`; returns its warnings.
 pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    register_patterns();
     let manager = PassManager::new(context);
     let (parsed, _) = capture_diagnostics(context, || {
         parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
@@ -138,43 +146,98 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
     let (result, diagnostics) = capture_diagnostics(context, || manager.run(module));
     let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(|diagnostic| diagnostic.is_error);
     match result {
-        Ok(()) if errors.is_empty() => Ok(warnings),
-        _ => Err(LowerError::Refused(errors)),
+        Ok(()) => {
+            // Conversions complain about what they leave to a later one; what stays is found in the end.
+            for error in errors {
+                tracing::debug!(location = error.location, "left to a later pass: {}", error.message);
+            }
+            Ok(warnings)
+        }
+        Err(_) => Err(LowerError::Refused(errors)),
     }
 }
 
 /// The one pipeline. Why in this order:
 ///
+/// - 8-bit floats that the chip converts come before everything that would not know them;
+/// - named address spaces become numbers first: conversions that know no names would complain about each memref;
 /// - `scf` becomes `cf` before anything that expands to several blocks (`gpu.all_reduce`), and before `nvgpu`, whose
 ///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`;
 /// - `vector` before `gpu`: masked transfers create `arith` and `memref` operations that the gpu conversion then takes;
 /// - `func` before `gpu`: the gpu conversion would turn a declared device function into a C wrapper;
 /// - `affine` twice: expanding strided metadata creates it anew.
-pub fn pipeline(resolved: &Resolved) -> String {
-    let (dialect_of_chip, gpu, afterwards) = match &resolved.target {
+///
+/// The gpu conversion is told which dialects to take along. Left to itself it takes every dialect that is loaded, and
+/// with NVVM loaded it prefers LLVM's intrinsics to the vendor's library for some of `math`.
+pub fn pipeline(resolved: &Resolved, scaled_floats: bool) -> String {
+    let taken = format!("allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}", memref_options(resolved));
+    let chip = expansion_options(resolved);
+    let (first, dialect_of_chip, gpu, last) = match &resolved.target {
         Target::Nvidia(chip) => (
+            String::new(),
             "convert-nvgpu-to-nvvm".to_owned(),
-            format!("convert-gpu-to-nvvm{{has-redux={} {}}}", chip.has_redux(), memref_options(resolved)),
+            format!("convert-gpu-to-nvvm{{has-redux={} {taken}}}", chip.has_redux()),
             "convert-nvvm-to-llvm,",
         ),
         Target::Amd(chip) => {
             let chipset = chipset(chip);
             (
+                format!("convert-arith-to-amdgpu{{chipset={chipset} saturate-fp8-truncf=true}},"),
                 format!("convert-amdgpu-to-rocdl{{chipset={chipset}}}"),
-                format!("convert-gpu-to-rocdl{{chipset={chipset} runtime=HIP {}}}", memref_options(resolved)),
+                format!("convert-gpu-to-rocdl{{chipset={chipset} runtime=HIP {taken}}}"),
                 "",
             )
         }
     };
+    let scaled = if scaled_floats {
+        "arith-expand{include-f8e8m0=true include-f4e2m1=true},"
+    } else {
+        ""
+    };
     let index = format!("index-bitwidth={}", resolved.index_bitwidth);
     format!(
         "builtin.module(gpu.module(\
-         convert-vector-to-scf,lower-affine,convert-scf-to-cf,{dialect_of_chip},\
-         expand-strided-metadata,lower-affine,memref-expand,canonicalize,cse,\
-         convert-complex-to-standard,convert-vector-to-llvm,convert-to-llvm{{filter-dialects=func}},\
-         {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-index-to-llvm{{{index}}},convert-ub-to-llvm,\
-         canonicalize,cse,{afterwards}reconcile-unrealized-casts))"
+         {first}gpulower-expand-gpu{{{chip}}},{scaled}\
+         convert-vector-to-scf,lower-affine,scf-forall-to-for,convert-scf-to-cf,{dialect_of_chip},\
+         expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse,\
+         convert-vector-to-llvm,convert-to-llvm{{filter-dialects=func}},\
+         {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-vector-to-llvm,\
+         convert-index-to-llvm{{{index}}},convert-ub-to-llvm,\
+         canonicalize,cse,{last}reconcile-unrealized-casts))"
     )
+}
+
+/// What comes before [`pipeline`], and before the expansion of `math` operations: it makes such operations.
+const COMPLEX: &str = "builtin.module(gpu.module(convert-complex-to-standard))";
+
+/// What the `gpulower-expand-gpu*` passes have to know of the chip.
+fn expansion_options(resolved: &Resolved) -> String {
+    match (&resolved.target, &resolved.vendor) {
+        (Target::Nvidia(chip), _) => format!("redux={} clusters={}", chip.has_redux(), chip.has_cluster()),
+        (Target::Amd(chip), ResolvedVendor::Amd { wave_size, .. }) => {
+            format!("amd=true chipset={} subgroup-size={wave_size}", chipset(chip))
+        }
+        (Target::Amd(chip), _) => {
+            format!("amd=true chipset={} subgroup-size={}", chipset(chip), chip.default_wave_size())
+        }
+    }
+}
+
+/// Whether a module has floats of which only `arith-expand` knows what they are: scales and 4-bit elements. That pass
+/// would also take the instructions for maxima and minima apart, so it runs for these alone.
+fn has_scaled_floats(module: &Module<'_>) -> bool {
+    operations(module).into_iter().any(|operation| {
+        let name = name_of(&operation);
+        name.starts_with("arith.scaling_")
+            || matches!(name.as_str(), "arith.extf" | "arith.truncf") && {
+                let scaled = |kind: Type<'_>| {
+                    let text = kind.to_string();
+                    text.contains("f8E8M0FNU") || text.contains("f4E2M1FN")
+                };
+                operation.operands().any(|operand| scaled(operand.r#type()))
+                    || operation.results().any(|result| scaled(result.r#type()))
+            }
+    })
 }
 
 fn memref_options(resolved: &Resolved) -> String {

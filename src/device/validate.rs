@@ -28,6 +28,30 @@ pub(super) fn no_foreign_intrinsics(module: &DeviceModule<'_>, target: &Target) 
     Ok(())
 }
 
+/// Refuses kernels of the other vendor, whose calling convention LLVM meets with a fatal error.
+pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
+    // `llvm/include/llvm/IR/CallingConv.h`.
+    const PTX_KERNEL: u32 = 71;
+    const AMDGPU_KERNEL: u32 = 91;
+    let foreign = match target.vendor() {
+        Vendor::Nvidia => AMDGPU_KERNEL,
+        Vendor::Amd => PTX_KERNEL,
+    };
+    let kernel = module
+        .inkwell()
+        .get_functions()
+        .find(|function| function.get_call_conventions() == foreign);
+    match kernel {
+        Some(kernel) => Err(DeviceError::WrongTarget {
+            what: format!("the kernel {} of the other vendor", kernel.get_name().to_string_lossy()),
+            target: target.to_string(),
+            advice: ADVICE,
+            location: None,
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Refuses an operation of the other vendor's dialects in a module that has been lowered.
 pub(super) fn foreign_dialect(operation_name: &str, target: &Target) -> Option<&'static str> {
     let foreign: &[&str] = match target.vendor() {

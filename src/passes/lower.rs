@@ -106,6 +106,9 @@ fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), Diag
         let Some(lowered) = variant.module.take_first() else { continue };
         let placed = insert_before(module, lowered);
         set_attribute(placed, "targets", ArrayAttribute::new(context, &variant.targets).into());
+        if let Some((_, level)) = base.to_pairs().into_iter().find(|(name, _)| *name == "debug") {
+            set_attribute(placed, attribute::DEBUG, StringAttribute::new(context, &level).into());
+        }
         if several {
             set_attribute(placed, POSITIONS, DenseI64ArrayAttribute::new(context, &variant.positions).into());
         }

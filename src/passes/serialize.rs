@@ -14,7 +14,7 @@ use melior::{
 use super::{environment, kernel_table::kernel_table, lower::{POSITIONS, VARIANT_OF}, option, read_libraries, read_options, report};
 use crate::{
     bridge::{
-        mlir::{ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, remove, symbol_attribute_name},
+        mlir::{ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, operations_below, remove, symbol_attribute_name},
         pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
     compiler::{Compiler, Emit, gpu_modules_below, symbol_name, target_attributes},
@@ -26,6 +26,9 @@ use crate::{
 
 /// The pass.
 pub(super) struct Serialize;
+
+/// What is said about a `gpu.launch`, which has no `gpu.module` yet.
+pub(super) const NOT_OUTLINED: &str = "this gpu.launch is not compiled: run gpu-kernel-outlining first, which gives it a gpu.module";
 
 /// What to serialize to, and with what.
 #[derive(Debug)]
@@ -146,15 +149,18 @@ impl Serialization {
             return Err(DiagnosticEmitted);
         }
         let context = context_of(root.context());
+        for launch in operations_below(root).into_iter().filter(|operation| name_of(operation) == "gpu.launch") {
+            emit(launch.location(), Severity::Warning, NOT_OUTLINED);
+        }
         let compiler = self.compiler();
         let modules = gpu_modules_below(root);
         let mut requests = Vec::new();
-        let mut counts = Vec::new();
+        let mut asked = Vec::new();
         let mut failed = false;
         for module in &modules {
             match compiler.requests(*module, &[]) {
                 Ok(planned) => {
-                    counts.push(planned.len());
+                    asked.push(planned.iter().map(|request| request.position).collect::<Vec<_>>());
                     requests.extend(planned);
                 }
                 Err(error) => {
@@ -168,14 +174,15 @@ impl Serialization {
         }
         let mut results = compiler.run(context, requests, self.emit()).into_iter();
         let mut binaries: BTreeMap<String, Binary<'_, '_>> = BTreeMap::new();
-        for (module, count) in modules.iter().zip(counts) {
+        for (module, asked) in modules.iter().zip(asked) {
             let attributes = target_attributes(*module);
             let binary = binaries.entry(binary_key(*module)).or_insert_with(|| Binary {
                 place: *module,
                 objects: Vec::new(),
             });
             let positions = positions(*module);
-            for (index, result) in results.by_ref().take(count).enumerate() {
+            for index in asked {
+                let Some(result) = results.next() else { break };
                 match result {
                     Ok(artifact) => {
                         self.show(&artifact, *module);
@@ -216,7 +223,6 @@ impl Serialization {
         let properties = (!properties.is_empty())
             .then(|| Attribute::parse(context, &format!("{{{}}}", properties.join(", "))))
             .flatten();
-        // `requests` skips no attribute unless it repeats an earlier one, and then it has no artifact either.
         let target = target.unwrap_or_else(|| Attribute::unit(context));
         gpu_object(
             context,

@@ -1,14 +1,17 @@
 //! `gpulower-to-binary`: attach, lower and serialize in one pass.
 
-use melior::ir::operation::OperationRefMut;
+use melior::ir::operation::{OperationLike, OperationRefMut};
 
 use super::{
     attach_targets::{AttachTargets, Attachment},
-    serialize::{self, Serialization},
+    serialize::{self, NOT_OUTLINED, Serialization},
 };
-use crate::bridge::{
-    mlir::as_ref,
-    pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+use crate::{
+    bridge::{
+        mlir::{Severity, as_ref, emit, operations_below},
+        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+    },
+    device::lower::name_of,
 };
 
 /// The pass.
@@ -88,6 +91,10 @@ impl NamedPass for ToBinary {
 
     fn run((attachment, serialization): &Self::Options, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
         let root = as_ref(&operation);
+        if let Some(launch) = operations_below(root).into_iter().find(|operation| name_of(operation) == "gpu.launch") {
+            emit(launch.location(), Severity::Error, NOT_OUTLINED);
+            return Err(DiagnosticEmitted);
+        }
         attachment.apply(root)?;
         serialization.apply(root)
     }

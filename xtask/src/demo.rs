@@ -274,7 +274,12 @@ struct Kernel {
     vgprs: Option<u64>,
     agprs: Option<u64>,
     sgprs: Option<u64>,
-    spill_bytes: Option<u64>,
+    /// NVIDIA: bytes stored to and loaded from memory by spilling.
+    spill_store_bytes: Option<u64>,
+    spill_load_bytes: Option<u64>,
+    /// AMD: spilled registers.
+    spilled_sgprs: Option<u64>,
+    spilled_vgprs: Option<u64>,
     shared_bytes: Option<u64>,
     scratch_bytes: Option<u64>,
     code_bytes: Option<u64>,
@@ -298,6 +303,21 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Bytes for NVIDIA, registers for AMD: what each vendor's tools record.
+    fn spills(&self) -> Option<String> {
+        if let Some(bytes) = self.spill_store_bytes.max(self.spill_load_bytes) {
+            return Some(bytes.to_string());
+        }
+        let registers = self.spilled_sgprs.unwrap_or(0) + self.spilled_vgprs?;
+        Some(if registers == 0 {
+            "0".to_owned()
+        } else {
+            format!("{registers} regs")
+        })
+    }
+}
+
 fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
@@ -308,7 +328,7 @@ fn kernel_table(artifacts: &[Artifact]) -> String {
         "target",
         "format",
         "registers",
-        "spills B",
+        "spills",
         "shared B",
         "scratch B",
         "code B",
@@ -321,7 +341,7 @@ fn kernel_table(artifacts: &[Artifact]) -> String {
                 or_dash(artifact.target.as_ref()),
                 or_dash(artifact.format.as_ref()),
                 kernel.registers(),
-                or_dash(kernel.spill_bytes),
+                or_dash(kernel.spills()),
                 or_dash(kernel.shared_bytes),
                 or_dash(kernel.scratch_bytes),
                 or_dash(kernel.code_bytes),
@@ -464,16 +484,18 @@ mod tests {
         let json = r#"{"artifacts": [
             {"target": "sm_90", "module": "m", "format": "cubin", "bytes": 5000,
              "stages": [{"stage": "translate", "milliseconds": 1.25}, {"stage": "ptxas", "milliseconds": 20}],
-             "kernels": [{"name": "saxpy", "registers": 12, "sgprs": null, "spill_bytes": 0, "code_bytes": 384}]},
+             "kernels": [{"name": "saxpy", "registers": 12, "sgprs": null, "spill_store_bytes": 4,
+                          "spill_load_bytes": 8, "spilled_vgprs": null, "code_bytes": 384}]},
             {"target": "gfx942", "format": "hsaco",
-             "kernels": [{"name": "saxpy", "registers": null, "vgprs": 4, "agprs": 0, "sgprs": 10}]}]}"#;
+             "kernels": [{"name": "saxpy", "registers": null, "vgprs": 4, "agprs": 0, "sgprs": 10,
+                          "spill_store_bytes": null, "spilled_sgprs": 0, "spilled_vgprs": 3}]}]}"#;
         let report: Report = serde_json::from_str(json).unwrap();
         assert_eq!(
             kernel_table(&report.artifacts),
             "\
-kernel  target  format  registers  spills B  shared B  scratch B  code B
-saxpy   sm_90   cubin          12         0         -          -     384
-saxpy   gfx942  hsaco   v4 a0 s10         -         -          -       -
+kernel  target  format  registers  spills  shared B  scratch B  code B
+saxpy   sm_90   cubin          12       8         -          -     384
+saxpy   gfx942  hsaco   v4 a0 s10  3 regs         -          -       -
 "
         );
         assert_eq!(

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
@@ -99,7 +100,7 @@ public:
   }
 
   /// Pipelines run inside these passes, on clones, where dialects can no longer be loaded: load what any of them
-  /// may create beforehand.
+  /// may create beforehand. The list is that of `device::lower::DIALECTS`.
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<affine::AffineDialect, amdgpu::AMDGPUDialect,
                     arith::ArithDialect, cf::ControlFlowDialect,
@@ -107,8 +108,8 @@ public:
                     gpu::GPUDialect, index::IndexDialect, LLVM::LLVMDialect,
                     math::MathDialect, memref::MemRefDialect,
                     nvgpu::NVGPUDialect, NVVM::NVVMDialect,
-                    ROCDL::ROCDLDialect, scf::SCFDialect, ub::UBDialect,
-                    vector::VectorDialect>();
+                    ROCDL::ROCDLDialect, scf::SCFDialect, tensor::TensorDialect,
+                    ub::UBDialect, vector::VectorDialect>();
   }
 
   LogicalResult initializeOptions(

@@ -1,0 +1,261 @@
+// Two passes on `gpu.module`s for what MLIR's own passes cannot be made to do there: upstream has the patterns but
+// only passes for `func.func`, or nothing at all.
+
+#include "patterns.h"
+
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorDistribution.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace gpulower;
+
+namespace {
+
+/// Most work items in a workgroup, for both vendors (CUDA C++ Programming Guide, "Compute Capabilities"; LLVM's
+/// AMDGPUUsage, `.max_flat_workgroup_size`).
+constexpr unsigned largestWorkgroup = 1024;
+
+/// On AMD a failed assertion ends the program without a word: printing needs the host's help, which a kernel would
+/// then ask for at every launch.
+struct AssertToTrap final : OpRewritePattern<cf::AssertOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(cf::AssertOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Block *before = op->getBlock();
+    Block *after = rewriter.splitBlock(before, std::next(op->getIterator()));
+    Block *failed = rewriter.createBlock(after);
+    LLVM::Trap::create(rewriter, loc);
+    cf::BranchOp::create(rewriter, loc, after);
+    rewriter.setInsertionPointToEnd(before);
+    cf::CondBranchOp::create(rewriter, loc, op.getArg(), after, ValueRange{},
+                             failed, ValueRange{});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// A tensor map is passed to a kernel by address, which is what it becomes inside as well.
+void passTensorMapsByAddress(Operation *root) {
+  root->walk([](gpu::GPUFuncOp function) {
+    if (!function.isKernel())
+      return;
+    auto pointer = LLVM::LLVMPointerType::get(function.getContext());
+    SmallVector<Type> types(function.getArgumentTypes());
+    OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
+    bool changed = false;
+    for (auto [index, type] : llvm::enumerate(types)) {
+      if (!isa<nvgpu::TensorMapDescriptorType>(type))
+        continue;
+      BlockArgument argument = function.getArgument(index);
+      auto cast = UnrealizedConversionCastOp::create(builder, function.getLoc(),
+                                                     type, argument);
+      argument.setType(pointer);
+      argument.replaceAllUsesExcept(cast.getResult(0), cast);
+      type = pointer;
+      types[index] = pointer;
+      changed = true;
+    }
+    if (changed)
+      function.setType(builder.getFunctionType(types, function.getResultTypes()));
+  });
+}
+
+/// Memory for what lane 0 hands to the others: a slot for each subgroup that a workgroup can have.
+Value subgroupSlot(Location loc, OpBuilder &builder, Operation *user, Type type,
+                   const GpuChip &chip) {
+  SmallVector<int64_t> shape{largestWorkgroup / chip.subgroupSize};
+  Type element = type;
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    llvm::append_range(shape, vector.getShape());
+    element = vector.getElementType();
+  } else {
+    shape.push_back(1);
+  }
+  auto space = builder.getI64IntegerAttr(workgroupSpace);
+  Value buffer = workgroupBuffer(
+      user, builder, MemRefType::get(shape, element, AffineMap(), space),
+      IntegerAttr());
+  Value subgroup = gpu::SubgroupIdOp::create(builder, loc, builder.getIndexType(),
+                                             /*upper_bound=*/IntegerAttr());
+  SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0)),
+      strides(shape.size(), builder.getIndexAttr(1)), sizes;
+  offsets[0] = subgroup;
+  for (int64_t size : shape)
+    sizes.push_back(builder.getIndexAttr(size));
+  sizes[0] = builder.getIndexAttr(1);
+  SmallVector<int64_t> slot(ArrayRef<int64_t>(shape).drop_front());
+  auto slotType = cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(
+      slot, cast<MemRefType>(buffer.getType()), offsets, sizes, strides));
+  return memref::SubViewOp::create(builder, loc, slotType, buffer, offsets,
+                                   sizes, strides);
+}
+
+/// The lanes of a subgroup see what lane 0 has written.
+void synchronizeSubgroup(Location loc, OpBuilder &builder, const GpuChip &chip) {
+  if (chip.amd)
+    LLVM::FenceOp::create(builder, loc, LLVM::AtomicOrdering::acq_rel,
+                          "wavefront");
+  else
+    NVVM::SyncWarpOp::create(
+        builder, loc, arith::ConstantIntOp::create(builder, loc, -1, 32));
+}
+
+template <typename Derived>
+struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
+  ExpandPass() = default;
+  ExpandPass(const ExpandPass &other) : PassWrapper<Derived, OperationPass<>>(other) {}
+
+  template <typename T>
+  using Option = typename Pass::template Option<T>;
+
+  Pass::Option<bool> amd{*this, "amd", llvm::cl::desc("The chip is AMD's, not NVIDIA's"),
+                         llvm::cl::init(false)};
+  Pass::Option<std::string> chipset{*this, "chipset", llvm::cl::desc("AMD's chip, such as gfx942"),
+                                    llvm::cl::init("")};
+  Pass::Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("Lanes in a subgroup"),
+                                      llvm::cl::init(32)};
+  Pass::Option<bool> redux{*this, "redux", llvm::cl::desc("The chip has redux.sync"),
+                           llvm::cl::init(false)};
+  Pass::Option<bool> clusters{*this, "clusters",
+                              llvm::cl::desc("The chip has clusters of workgroups"),
+                              llvm::cl::init(false)};
+
+  bool canScheduleOn(RegisteredOperationName name) const override {
+    return name.getStringRef() == "gpu.module";
+  }
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<affine::AffineDialect, amdgpu::AMDGPUDialect, arith::ArithDialect,
+                    cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                    math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
+                    ROCDL::ROCDLDialect, scf::SCFDialect, ub::UBDialect,
+                    vector::VectorDialect>();
+  }
+
+  FailureOr<GpuChip> chip() {
+    GpuChip chip;
+    chip.amd = amd;
+    chip.subgroupSize = subgroupSize;
+    chip.redux = redux;
+    chip.clusters = clusters;
+    if (chip.amd) {
+      FailureOr<amdgpu::Chipset> parsed = amdgpu::Chipset::parse(chipset);
+      if (failed(parsed)) {
+        this->getOperation()->emitError() << "chipset '" << chipset << "' is none of AMD's";
+        return failure();
+      }
+      chip.chipset = *parsed;
+    }
+    if (!llvm::is_contained({32u, 64u}, chip.subgroupSize)) {
+      this->getOperation()->emitError() << "a subgroup has 32 or 64 lanes";
+      return failure();
+    }
+    return chip;
+  }
+};
+
+/// While control flow is still structured.
+struct ExpandGpu final : ExpandPass<ExpandGpu> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandGpu)
+
+  StringRef getArgument() const final { return "gpulower-expand-gpu"; }
+  StringRef getDescription() const final {
+    return "Expand what MLIR's conversions to NVVM and ROCDL do not take, while control flow is structured";
+  }
+
+  void runOnOperation() final {
+    Operation *root = getOperation();
+    MLIRContext *context = &getContext();
+    FailureOr<GpuChip> chip = this->chip();
+    if (failed(chip) || failed(refuseUnsupported(root, *chip)))
+      return signalPassFailure();
+    replaceAddressSpaces(root, *chip);
+    if (failed(placeAllocations(root, *chip)))
+      return signalPassFailure();
+    if (!chip->amd)
+      passTensorMapsByAddress(root);
+
+    RewritePatternSet patterns(context);
+    populateAtomicPatterns(patterns);
+    populateCopyPatterns(patterns);
+    vector::populateVectorMaskLoweringPatternsForSideEffectingOps(patterns);
+    vector::populateVectorMaskOpLoweringPatterns(patterns);
+    vector::populateVectorMultiReductionLoweringPatterns(
+        patterns, vector::VectorMultiReductionLowering::InnerReduction);
+    vector::populateVectorScanLoweringPatterns(patterns);
+    vector::WarpExecuteOnLane0LoweringOptions onLane0;
+    onLane0.warpAllocationFn = [&](Location loc, OpBuilder &builder,
+                                   gpu::WarpExecuteOnLane0Op op, Type type) {
+      return subgroupSlot(loc, builder, op, type, *chip);
+    };
+    onLane0.warpSyncronizationFn = [&](Location loc, OpBuilder &builder,
+                                       gpu::WarpExecuteOnLane0Op) {
+      synchronizeSubgroup(loc, builder, *chip);
+    };
+    vector::populateWarpExecuteOnLane0OpToScfForPattern(patterns, onLane0);
+    if (failed(applyPatternsGreedily(root, std::move(patterns))) ||
+        failed(expandSubgroupReductions(root, *chip)))
+      return signalPassFailure();
+
+    RewritePatternSet identity(context);
+    populateGpuSubgroupIdPatterns(identity);
+    populateSubgroupPatterns(identity, *chip);
+    if (failed(applyPatternsGreedily(root, std::move(identity))))
+      return signalPassFailure();
+  }
+};
+
+/// Once control flow is unstructured: what expands to several blocks, and what that leaves behind.
+struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandGpuBlocks)
+
+  StringRef getArgument() const final { return "gpulower-expand-gpu-blocks"; }
+  StringRef getDescription() const final {
+    return "Expand workgroup reductions, assertions and shuffles, once control flow is unstructured";
+  }
+
+  void runOnOperation() final {
+    FailureOr<GpuChip> chip = this->chip();
+    if (failed(chip))
+      return signalPassFailure();
+    RewritePatternSet patterns(&getContext());
+    populateGpuAllReducePatterns(patterns);
+    populateAtomicPatterns(patterns);
+    if (chip->amd)
+      patterns.add<AssertToTrap>(&getContext());
+    else
+      populateShufflePatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+    // Reductions bring workgroup attributions with names for their address spaces.
+    replaceAddressSpaces(getOperation(), *chip);
+  }
+};
+
+} // namespace
+
+/// Registers both passes with MLIR. Call once.
+extern "C" void gpulowerRegisterPatternPasses() {
+  PassRegistration<ExpandGpu>();
+  PassRegistration<ExpandGpuBlocks>();
+}

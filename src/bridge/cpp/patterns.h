@@ -1,0 +1,60 @@
+// Rewrites of operations that MLIR's conversions to NVVM or ROCDL do not take.
+#ifndef GPULOWER_BRIDGE_PATTERNS_H
+#define GPULOWER_BRIDGE_PATTERNS_H
+
+#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace gpulower {
+
+/// What the rewrites have to know of the chip.
+struct GpuChip {
+  /// AMD's, or NVIDIA's otherwise.
+  bool amd = false;
+  /// Lanes in a subgroup: a warp or a wave.
+  unsigned subgroupSize = 32;
+  /// Whether the chip has `redux.sync` (NVIDIA, sm_80 and later).
+  bool redux = false;
+  /// Whether the chip has clusters of workgroups (NVIDIA, sm_90 and later).
+  bool clusters = false;
+  /// AMD's chip.
+  mlir::amdgpu::Chipset chipset;
+
+  /// The number of an address space that has one name in the `gpu` dialect: NVVM's and AMDGPU's tables.
+  int64_t privateSpace() const { return amd ? 5 : 0; }
+};
+
+/// Address space of memory that a workgroup shares, for both vendors.
+constexpr int64_t workgroupSpace = 3;
+
+/// `#gpu.address_space` in memref types becomes the number that it has on the chip.
+void replaceAddressSpaces(mlir::Operation *root, const GpuChip &chip);
+
+/// Emits an error on operations that no rewrite can help.
+mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
+
+/// Allocations in workgroup memory become globals; those that cannot be are refused.
+mlir::LogicalResult placeAllocations(mlir::Operation *root, const GpuChip &chip);
+
+/// A global in workgroup memory of the `gpu.module` around `user`, and the operation that refers to it.
+mlir::Value workgroupBuffer(mlir::Operation *user, mlir::OpBuilder &builder,
+                            mlir::MemRefType type, mlir::IntegerAttr alignment);
+
+/// Atomics on floats and products, as loops of compare-and-swap.
+void populateAtomicPatterns(mlir::RewritePatternSet &patterns);
+
+/// Copies between memrefs that are not contiguous, as loops.
+void populateCopyPatterns(mlir::RewritePatternSet &patterns);
+
+/// `gpu.rotate`, `gpu.num_subgroups`, and on NVIDIA `gpu.subgroup_size`.
+void populateSubgroupPatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
+
+/// All `gpu.subgroup_reduce`: `redux.sync`, data-parallel primitives or shuffles.
+mlir::LogicalResult expandSubgroupReductions(mlir::Operation *root, const GpuChip &chip);
+
+/// NVIDIA: shuffles and broadcasts of anything but 32 and 64 bits.
+void populateShufflePatterns(mlir::RewritePatternSet &patterns);
+
+} // namespace gpulower
+
+#endif

@@ -1,0 +1,11 @@
+//! The program `gpulower` as its users see it: exit status, messages, files.
+//!
+//! CUDA is taken from `GPULOWER_CUDA`, or from `.toolkit/cuda`, which `cargo xtask setup` makes; AMD's device libraries
+//! come from Debian's package rocm-device-libs.
+
+mod compile;
+mod refusals;
+mod reports;
+mod stages;
+mod support;
+mod toolkits;
