@@ -61,7 +61,10 @@ fn scale(context: &Context) -> Result<Module<'_>, Box<dyn Error>> {
     let function = OperationBuilder::new("gpu.func", location)
         .add_attributes(&[
             name("scale"),
-            (named("function_type"), TypeAttribute::new(FunctionType::new(context, &[float, buffer], &[]).into()).into()),
+            (
+                named("function_type"),
+                TypeAttribute::new(FunctionType::new(context, &[float, buffer], &[]).into()).into(),
+            ),
             (named("gpu.kernel"), Attribute::unit(context)),
         ])
         .add_regions([region(body)])
@@ -76,7 +79,11 @@ fn scale(context: &Context) -> Result<Module<'_>, Box<dyn Error>> {
             .add_regions([region(kernels)])
             .build()?,
     );
-    if module.as_operation().verify() { Ok(module) } else { Err("the module is not valid".into()) }
+    if module.as_operation().verify() {
+        Ok(module)
+    } else {
+        Err("the module is not valid".into())
+    }
 }
 
 fn region<'c>(block: Block<'c>) -> Region<'c> {

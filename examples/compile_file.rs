@@ -37,7 +37,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     for artifact in &compilation.artifacts {
         let tool = artifact.tool.as_deref().unwrap_or("LLVM");
-        println!("{} for {}: {} bytes, made by {tool}", artifact.module, artifact.target, artifact.bytes.len());
+        println!(
+            "{} for {}: {} bytes, made by {tool}",
+            artifact.module,
+            artifact.target,
+            artifact.bytes.len()
+        );
         for kernel in &artifact.kernels {
             let registers = kernel.registers.or(kernel.vgprs).unwrap_or(0);
             println!(

@@ -9,20 +9,28 @@
 
 use std::{env, error::Error, fs, sync::Arc};
 
-use gpulower::{
-    Checkpoint, Compiler, Emit, Search, StageListener, Subject, Target, Toolkit, inkwell::module::Module,
-};
+use gpulower::{Checkpoint, Compiler, Emit, Search, StageListener, Subject, Target, Toolkit, inkwell::module::Module};
 
 struct Hook;
 
 impl StageListener for Hook {
-    fn llvm(&self, subject: Subject<'_>, checkpoint: Checkpoint, module: &Module<'_>) -> Result<Option<Vec<u8>>, String> {
+    fn llvm(
+        &self,
+        subject: Subject<'_>,
+        checkpoint: Checkpoint,
+        module: &Module<'_>,
+    ) -> Result<Option<Vec<u8>>, String> {
         let count: usize = module
             .get_functions()
             .flat_map(|function| function.get_basic_block_iter())
             .map(|block| block.get_instructions().count())
             .sum();
-        println!("{} for {}, {}: {count} instructions", subject.module, subject.target, checkpoint.name());
+        println!(
+            "{} for {}, {}: {count} instructions",
+            subject.module,
+            subject.target,
+            checkpoint.name()
+        );
         // The module may be changed in place. `Ok(Some(bytes))` would go on with other IR, `Err` would end here.
         Ok(None)
     }

@@ -1,6 +1,6 @@
 //! Lowers MLIR modules with `gpu` dialect kernels to machine code for NVIDIA and AMD GPUs, in process.
 //!
-//! In: a [`melior`](mod@melior) module with `gpu.module`s, or MLIR, device LLVM IR or PTX in memory. Out: PTX, a cubin, a fat binary,
+//! In: a [`melior`] module with `gpu.module`s, or MLIR, device LLVM IR or PTX in memory. Out: PTX, a cubin, a fat binary,
 //! AMDGPU assembly, an object or an hsaco, or MLIR and LLVM IR from the stages between, with the resources that each
 //! kernel uses. Device libraries (libdevice, ocml, ockl, the user's own) are linked on the way; a symbol that none of them
 //! defines is an error in every format.
@@ -35,7 +35,7 @@
 //! | learn which tool was used, and why not another | [`Artifact::decisions`] |
 //! | look at, or replace, what a stage made | [`StageListener`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
-//! | read a cubin, fat binary or hsaco | [`serialize::cubin`], [`serialize::fatbin_read`], [`serialize::hsaco`] |
+//! | read a cubin, fat binary or hsaco | [`serialize::cubin`], [`serialize::fatbin`], [`serialize::hsaco`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
 //!
 //! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that
@@ -62,8 +62,10 @@
 //! # Building
 //!
 //! Building needs LLVM, MLIR and lld 22, which are linked statically; `MLIR_SYS_220_PREFIX`, `LLVM_SYS_221_PREFIX` and
-//! `TABLEGEN_220_PREFIX` name their prefix. Nothing of NVIDIA's or AMD's is linked. [`melior`](mod@melior) and [`inkwell`](mod@inkwell) are
+//! `TABLEGEN_220_PREFIX` name their prefix. Nothing of NVIDIA's or AMD's is linked. [`melior`] and [`inkwell`] are
 //! re-exported, since a program that shares contexts and modules with this library needs the same versions of them.
+//!
+//! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted.
 #![deny(unsafe_code)]
 
 pub mod bridge;

@@ -1,4 +1,5 @@
-//! Passes written in C++, under their names: `gpulower-expand-gpu` and `gpulower-expand-gpu-blocks`.
+//! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks` and
+//! `gpulower-func-to-llvm`.
 
 use std::sync::Once;
 

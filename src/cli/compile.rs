@@ -11,8 +11,7 @@ use clap::Args;
 use gpulower::{Compiler, Emit, Library, Options, Target};
 
 use super::{
-    Failed,
-    environment,
+    Failed, environment,
     flags::Flags,
     message::{self, Problem},
     output::Destination,
@@ -90,7 +89,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 impl Arguments {
     fn report(&self, destination: &Destination) -> Result<Option<Report<'_>>, Failed> {
-        let Some(format) = self.report else { return Ok(None) };
+        let Some(format) = self.report else {
+            return Ok(None);
+        };
         let file = self.report_file.as_deref();
         if *destination == Destination::Stdout && file.is_none() {
             return Err(Failed::Usage(
@@ -124,7 +125,9 @@ impl Arguments {
             builder = builder.cache_directory(directory);
         }
         let name = self.input.to_string_lossy();
-        let result = builder.build().compile_source(&name, &bytes, &targets, self.emit);
+        let result = builder
+            .build()
+            .compile_source(&name, &bytes, &targets, self.emit);
         progress.end();
 
         if let Some(files) = &files {
@@ -155,7 +158,8 @@ impl Arguments {
         if self.targets.is_empty() {
             return Ok(Vec::new());
         }
-        Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))
+        Target::parse_list(&self.targets.join(","))
+            .map_err(|error| Problem::plan(error.to_string()))
     }
 
     fn read(&self) -> Result<Vec<u8>, Problem> {
@@ -190,7 +194,11 @@ impl Arguments {
             return Ok(None);
         }
         let reproduction = Reproduction::new(options.clone(), toolkit);
-        let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
+        let files = StageFiles::new(
+            self.dump_dir.clone(),
+            self.override_dir.clone(),
+            reproduction,
+        )?;
         Ok(Some(Arc::new(files)))
     }
 }

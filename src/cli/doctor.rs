@@ -84,8 +84,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         gpulower: env!("CARGO_PKG_VERSION"),
         llvm: format!("{major}.{minor}.{patch}"),
         cache: cache.map(|directory| directory.display().to_string()),
-        ptx_compilers: PtxCompiler::ALL.map(|which| compiler_report(ptx_to_cubin, which)).into(),
-        parts: compiler.toolkit().parts().map(|part| part_report(part, ptx_to_cubin)).collect(),
+        ptx_compilers: PtxCompiler::ALL
+            .map(|which| compiler_report(ptx_to_cubin, which))
+            .into(),
+        parts: compiler
+            .toolkit()
+            .parts()
+            .map(|part| part_report(part, ptx_to_cubin))
+            .collect(),
     };
     if arguments.json {
         to_stdout(json(&report)?.as_bytes())
@@ -96,19 +102,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 fn compiler_report(compilers: &PtxToCubin, which: PtxCompiler) -> CompilerReport {
     let version = compilers.version(which);
-    let release = version.ok().and_then(|version| version.parse::<CudaRelease>().ok());
+    let release = version
+        .ok()
+        .and_then(|version| version.parse::<CudaRelease>().ok());
     let has = |chip: &NvidiaTarget| release.is_some_and(|release| chip.supported_by_cuda(release));
     CompilerReport {
         name: which.name(),
-        newest_ptx: release.and_then(CudaRelease::newest_ptx).map(|ptx| ptx.to_string()),
-        chips: NvidiaTarget::all().filter(has).map(|chip| chip.to_string()).collect(),
+        newest_ptx: release
+            .and_then(CudaRelease::newest_ptx)
+            .map(|ptx| ptx.to_string()),
+        chips: NvidiaTarget::all()
+            .filter(has)
+            .map(|chip| chip.to_string())
+            .collect(),
         version: version.ok().map(str::to_owned),
         problem: version.err().map(str::to_owned),
     }
 }
 
 fn part_report(part: &Part, compilers: &PtxToCubin) -> PartReport {
-    let version = part.found.as_deref().and_then(|path| version(part.kind, path, compilers));
+    let version = part
+        .found
+        .as_deref()
+        .and_then(|path| version(part.kind, path, compilers));
     let (version, problem) = match version {
         None => (None, None),
         Some(Ok(version)) => (Some(version), None),
@@ -136,7 +152,14 @@ fn part_report(part: &Part, compilers: &PtxToCubin) -> PartReport {
 
 /// The version of a part that can say it, by starting or loading it.
 fn version(kind: PartKind, path: &Path, compilers: &PtxToCubin) -> Option<Result<String, String>> {
-    let loaded = |which| Some(compilers.version(which).map(str::to_owned).map_err(str::to_owned));
+    let loaded = |which| {
+        Some(
+            compilers
+                .version(which)
+                .map(str::to_owned)
+                .map_err(str::to_owned),
+        )
+    };
     match kind {
         PartKind::NvPtxCompiler => loaded(PtxCompiler::NvPtxCompiler),
         PartKind::NvJitLink => loaded(PtxCompiler::NvJitLink),
@@ -151,7 +174,10 @@ fn version(kind: PartKind, path: &Path, compilers: &PtxToCubin) -> Option<Result
 
 impl Report {
     fn text(&self, all: bool) -> String {
-        let mut text = format!("gpulower {}, with LLVM, MLIR and lld {} built in\n", self.gpulower, self.llvm);
+        let mut text = format!(
+            "gpulower {}, with LLVM, MLIR and lld {} built in\n",
+            self.gpulower, self.llvm
+        );
         text.push_str(&self.summary());
         for part in &self.parts {
             text.push('\n');
@@ -162,7 +188,11 @@ impl Report {
 
     /// What can be made.
     fn summary(&self) -> String {
-        let found = |name: &str| self.parts.iter().any(|part| part.name == name && part.found.is_some());
+        let found = |name: &str| {
+            self.parts
+                .iter()
+                .any(|part| part.name == name && part.found.is_some())
+        };
         let cubin: Vec<String> = self
             .ptx_compilers
             .iter()
@@ -202,7 +232,9 @@ impl CompilerReport {
     fn text(&self) -> Option<String> {
         let version = self.version.as_ref()?;
         let mut text = format!("                {} {version}", self.name);
-        if let (Some(ptx), Some(first), Some(last)) = (&self.newest_ptx, self.chips.first(), self.chips.last()) {
+        if let (Some(ptx), Some(first), Some(last)) =
+            (&self.newest_ptx, self.chips.first(), self.chips.last())
+        {
             text.push_str(&format!(": PTX up to {ptx}, {first} to {last}"));
         }
         text.push('\n');
@@ -231,7 +263,10 @@ impl PartReport {
         }
         if all || self.found.is_none() {
             for place in &self.tried {
-                text.push_str(&format!("  tried {} ({}): {}\n", place.path, place.origin, place.why_not));
+                text.push_str(&format!(
+                    "  tried {} ({}): {}\n",
+                    place.path, place.origin, place.why_not
+                ));
             }
         }
         if let Some(advice) = &self.advice {
@@ -253,9 +288,15 @@ mod tests {
         let compilers = PtxToCubin::new(Default::default());
         let part = toolkit.part(PartKind::Ocml).expect("every kind is there");
         let text = part_report(part, &compilers).text(false);
-        assert!(text.starts_with("ocml.bc is missing: math functions"), "{text}");
+        assert!(
+            text.starts_with("ocml.bc is missing: math functions"),
+            "{text}"
+        );
         assert!(text.contains("tried /nonexistent"), "{text}");
-        assert!(text.contains("to get it: install Debian's package rocm-device-libs"), "{text}");
+        assert!(
+            text.contains("to get it: install Debian's package rocm-device-libs"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,14 +7,18 @@ use serde::Serialize;
 
 /// Something that failed: the library's errors, and the command line's own in the same form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Problem {
-    pub stage: Stage,
-    pub module: Option<String>,
-    pub target: Option<String>,
-    pub kernels: Vec<String>,
+#[serde(transparent)]
+pub struct Problem(Box<Details>);
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Details {
+    stage: Stage,
+    module: Option<String>,
+    target: Option<String>,
+    kernels: Vec<String>,
     /// In MLIR's syntax, such as `"kernel.mlir":3:5`, or the input's name.
-    pub location: Option<String>,
-    pub message: String,
+    location: Option<String>,
+    message: String,
     /// Place, stage, module, target and message, as the terminal shows them.
     #[serde(skip)]
     text: String,
@@ -25,7 +29,7 @@ pub struct Problem {
 
 impl Problem {
     fn own(stage: Stage, message: String) -> Self {
-        Self {
+        Self(Box::new(Details {
             stage,
             module: None,
             target: None,
@@ -34,7 +38,7 @@ impl Problem {
             text: format!("{stage}: {message}"),
             place: None,
             message,
-        }
+        }))
     }
 
     /// What was asked for cannot be planned.
@@ -71,7 +75,7 @@ impl Problem {
                 found.replace_range(..1, "<stdin>");
             }
         }
-        Self {
+        Self(Box::new(Details {
             stage: error.stage,
             module: error.module.clone(),
             target: error.target.map(|target| target.to_string()),
@@ -80,13 +84,22 @@ impl Problem {
             message: error.message(),
             text,
             place,
-        }
+        }))
+    }
+
+    /// What is wrong, without stage and place.
+    pub fn message(&self) -> &str {
+        &self.0.message
     }
 }
 
 /// Says that something failed.
 pub fn error(problem: &Problem) {
-    line(&with_place(problem.place.as_deref(), "error", &problem.text));
+    line(&with_place(
+        problem.0.place.as_deref(),
+        "error",
+        &problem.0.text,
+    ));
 }
 
 /// Passes on a warning of the library.
@@ -126,14 +139,20 @@ mod tests {
 
     #[test]
     fn the_place_comes_first() {
-        assert_eq!(with_place(Some("a.mlir:3:5"), "error", "lower: no"), "a.mlir:3:5: error: lower: no");
-        assert_eq!(with_place(None, "warning", "lower: no"), "warning: lower: no");
+        assert_eq!(
+            with_place(Some("a.mlir:3:5"), "error", "lower: no"),
+            "a.mlir:3:5: error: lower: no"
+        );
+        assert_eq!(
+            with_place(None, "warning", "lower: no"),
+            "warning: lower: no"
+        );
     }
 
     #[test]
     fn the_command_lines_own_problems_name_their_stage() {
         let problem = Problem::input("cannot read x".to_owned());
-        assert_eq!(problem.text, "input: cannot read x");
+        assert_eq!(problem.0.text, "input: cannot read x");
         assert_eq!(
             serde_json::to_value(&problem).expect("JSON"),
             serde_json::json!({"stage": "input", "module": null, "target": null, "kernels": [], "location": null,

@@ -88,7 +88,9 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failed::Usage(text)) => {
-            message::line(&format!("error: {text}\n\nFor more information, try '--help'."));
+            message::line(&format!(
+                "error: {text}\n\nFor more information, try '--help'."
+            ));
             ExitCode::from(USAGE)
         }
     }

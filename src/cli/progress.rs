@@ -44,7 +44,8 @@ impl Progress {
             let (name, count) = (input.display().to_string(), Arc::clone(&count));
             let start = Instant::now();
             let thread = thread::spawn(move || {
-                let goes_on = |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+                let goes_on =
+                    |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
                 if !goes_on(PATIENCE) {
                     return;
                 }
@@ -82,12 +83,17 @@ impl Count {
     fn message(&self, name: &str) -> String {
         let begun = self.begun.load(Ordering::Relaxed);
         let optimized = self.optimized.load(Ordering::Relaxed);
-        format!("compiling {name}: {begun} modules begun, {optimized} optimised")
+        format!("compiling {name}: modules begun {begun}, optimised {optimized}")
     }
 }
 
 impl StageListener for Count {
-    fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, _: &Module<'_>) -> Result<Option<Vec<u8>>, String> {
+    fn llvm(
+        &self,
+        _: Subject<'_>,
+        checkpoint: Checkpoint,
+        _: &Module<'_>,
+    ) -> Result<Option<Vec<u8>>, String> {
         match checkpoint {
             Checkpoint::Initial => self.begun.fetch_add(1, Ordering::Relaxed),
             Checkpoint::Optimized => self.optimized.fetch_add(1, Ordering::Relaxed),
@@ -107,10 +113,21 @@ mod tests {
         let context = inkwell::context::Context::create();
         let module = context.create_module("m");
         let target = "sm_90".parse().expect("a target");
-        let subject = Subject { module: "m", target: &target };
-        for checkpoint in [Checkpoint::Initial, Checkpoint::Linked, Checkpoint::Optimized, Checkpoint::Initial] {
+        let subject = Subject {
+            module: "m",
+            target: &target,
+        };
+        for checkpoint in [
+            Checkpoint::Initial,
+            Checkpoint::Linked,
+            Checkpoint::Optimized,
+            Checkpoint::Initial,
+        ] {
             assert_eq!(count.llvm(subject, checkpoint, &module), Ok(None));
         }
-        assert_eq!(count.message("a.mlir"), "compiling a.mlir: 2 modules begun, 1 optimised");
+        assert_eq!(
+            count.message("a.mlir"),
+            "compiling a.mlir: modules begun 2, optimised 1"
+        );
     }
 }

@@ -33,7 +33,11 @@ pub struct Report<'a> {
 
 impl Report<'_> {
     /// Reports success.
-    pub fn artifacts(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<(), Failed> {
+    pub fn artifacts(
+        &self,
+        artifacts: &[Artifact],
+        paths: &[Option<PathBuf>],
+    ) -> Result<(), Failed> {
         let text = match self.format {
             ReportFormat::Json => artifacts_json(artifacts, paths)?,
             ReportFormat::Table => artifacts_table(artifacts, paths),
@@ -83,7 +87,15 @@ fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<S
 
 fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String {
     let mut text = String::new();
-    let head = ["kernel", "target", "registers", "spills", "shared", "scratch", "code"];
+    let head = [
+        "kernel",
+        "target",
+        "registers",
+        "spills",
+        "shared",
+        "scratch",
+        "code",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for artifact in artifacts {
         for kernel in &artifact.kernels {
@@ -103,7 +115,11 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
 }
 
 fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
-    let kinds = [("v", kernel.vgprs), ("a", kernel.agprs), ("s", kernel.sgprs)];
+    let kinds = [
+        ("v", kernel.vgprs),
+        ("a", kernel.agprs),
+        ("s", kernel.sgprs),
+    ];
     let kinds: Vec<String> = kinds
         .iter()
         .filter_map(|(kind, count)| Some(format!("{kind}{}", (*count)?)))
@@ -125,7 +141,9 @@ fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
         spills.map_or_else(|| "-".to_owned(), |count| count.to_string()),
         kernel.shared_bytes.to_string(),
         kernel.scratch_bytes.to_string(),
-        kernel.code_bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
+        kernel
+            .code_bytes
+            .map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
     ]
 }
 
@@ -152,10 +170,16 @@ fn artifact_lines(artifact: &Artifact, path: Option<&Path>) -> String {
         .map(|entry| format!("{} {}", entry.stage, milliseconds(entry.time)))
         .collect();
     let sum = artifact.stages.iter().map(|entry| entry.time).sum();
-    lines.push_str(&wrapped(&format!("ms: {}; sum {}", times.join(", "), milliseconds(sum)), 2));
+    lines.push_str(&wrapped(
+        &format!("ms: {}; sum {}", times.join(", "), milliseconds(sum)),
+        2,
+    ));
     for decision in &artifact.decisions {
         lines.push_str(&wrapped(
-            &format!("{}: {}: {}", decision.stage, decision.choice, decision.outcome),
+            &format!(
+                "{}: {}: {}",
+                decision.stage, decision.choice, decision.outcome
+            ),
             2,
         ));
     }
@@ -176,7 +200,10 @@ mod tests {
             code_bytes: Some(384),
             ..KernelResources::default()
         };
-        assert_eq!(kernel_row(&nvidia, "sm_90"), ["saxpy", "sm_90", "12", "16", "0", "0", "384"]);
+        assert_eq!(
+            kernel_row(&nvidia, "sm_90"),
+            ["saxpy", "sm_90", "12", "16", "0", "0", "384"]
+        );
         let amd = KernelResources {
             name: "saxpy".to_owned(),
             vgprs: Some(4),
@@ -187,7 +214,10 @@ mod tests {
             shared_bytes: 64,
             ..KernelResources::default()
         };
-        assert_eq!(kernel_row(&amd, "gfx942"), ["saxpy", "gfx942", "v4 a0 s10", "3", "64", "0", "-"]);
+        assert_eq!(
+            kernel_row(&amd, "gfx942"),
+            ["saxpy", "gfx942", "v4 a0 s10", "3", "64", "0", "-"]
+        );
         assert_eq!(kernel_row(&KernelResources::default(), "sm_90")[3], "-");
     }
 }

@@ -33,7 +33,13 @@ impl Reproduction {
     }
 
     /// The first line of the file `name`, which holds `text`: a comment in its language.
-    pub fn header(&self, subject: Subject<'_>, checkpoint: Checkpoint, name: &str, text: &str) -> String {
+    pub fn header(
+        &self,
+        subject: Subject<'_>,
+        checkpoint: Checkpoint,
+        name: &str,
+        text: &str,
+    ) -> String {
         let comment = match (checkpoint, subject.target) {
             (Checkpoint::Lowered, _) | (Checkpoint::Isa, Target::Nvidia(_)) => "//",
             _ => ";",
@@ -51,7 +57,9 @@ impl Reproduction {
                 machine(target, &resolved)
             )),
             (Checkpoint::Optimized, target) => Some(generate(name, target, &resolved)),
-            (_, Target::Nvidia(chip)) => (!chip.is_virtual()).then(|| self.ptxas(name, chip.chip(), &resolved)),
+            (_, Target::Nvidia(chip)) => {
+                (!chip.is_virtual()).then(|| self.ptxas(name, chip.chip(), &resolved))
+            }
             (_, target) => Some(format!(
                 "llvm-mc-22 -triple={} {} -filetype=obj {name} -o again.o && ld.lld-22 -shared --no-undefined again.o \
                  -o again.hsaco",
@@ -75,7 +83,11 @@ impl Reproduction {
                 _ => None,
             })
             .collect();
-        for (prefix, library) in [("__nv_", &self.libdevice), ("__ocml_", &self.ocml), ("__ockl_", &self.ockl)] {
+        for (prefix, library) in [
+            ("__nv_", &self.libdevice),
+            ("__ocml_", &self.ocml),
+            ("__ockl_", &self.ockl),
+        ] {
             let needed = text
                 .lines()
                 .any(|line| line.starts_with("declare ") && line.contains(&format!("@{prefix}")));
@@ -97,7 +109,10 @@ impl Reproduction {
             || "ptxas".to_owned(),
             |path| quoted(&path.display().to_string()),
         );
-        let mut command = format!("{program} -arch={chip} -O{}", resolved.optimization.number());
+        let mut command = format!(
+            "{program} -arch={chip} -O{}",
+            resolved.optimization.number()
+        );
         match resolved.debug {
             DebugLevel::None => {}
             DebugLevel::LineTables => command.push_str(" -lineinfo"),
@@ -141,7 +156,11 @@ fn generate(name: &str, target: &Target, resolved: &Resolved) -> String {
 /// when an instruction needs that, after the earlier stages were shown.
 pub fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
     const FEATURE: &str = "-mattr=+ptx";
-    let version = ptx.lines().find_map(|line| line.strip_prefix(".version "))?.trim().replace('.', "");
+    let version = ptx
+        .lines()
+        .find_map(|line| line.strip_prefix(".version "))?
+        .trim()
+        .replace('.', "");
     let (header, rest) = text.split_once('\n')?;
     let (before, after) = header.split_once(FEATURE)?;
     let after = after.trim_start_matches(|character: char| character.is_ascii_digit());
@@ -150,7 +169,11 @@ pub fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
 }
 
 fn machine(target: &Target, resolved: &Resolved) -> String {
-    format!("-mcpu={} -mattr={}", target.chip(), resolved.llvm_features())
+    format!(
+        "-mcpu={} -mattr={}",
+        target.chip(),
+        resolved.llvm_features()
+    )
 }
 
 /// A word of a shell.
@@ -179,7 +202,8 @@ mod tests {
             module: "m",
             target: &target,
         };
-        Reproduction::new(options, &Toolkit::discover(&Search::nowhere())).header(subject, checkpoint, "F", "")
+        Reproduction::new(options, &Toolkit::discover(&Search::nowhere()))
+            .header(subject, checkpoint, "F", "")
     }
 
     #[test]
@@ -189,11 +213,19 @@ mod tests {
             "; opt-22 -S -passes='default<O1>' -mcpu=sm_90 -mattr=+ptx78 F -o again.ll\n"
         );
         assert_eq!(
-            header("gfx90a:xnack+", Checkpoint::Optimized, &[("fp-contract", "fast")]),
+            header(
+                "gfx90a:xnack+",
+                Checkpoint::Optimized,
+                &[("fp-contract", "fast")]
+            ),
             "; llc-22 -O3 -mcpu=gfx90a -mattr=+xnack,+wavefrontsize64 -fp-contract=fast F -o again.s\n"
         );
         assert_eq!(
-            header("sm_90", Checkpoint::Isa, &[("debug", "line-tables"), ("ptxas-options", "-v")]),
+            header(
+                "sm_90",
+                Checkpoint::Isa,
+                &[("debug", "line-tables"), ("ptxas-options", "-v")]
+            ),
             "// ptxas -arch=sm_90 -O3 -lineinfo -v F -o again.cubin\n"
         );
     }

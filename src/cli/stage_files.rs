@@ -42,7 +42,10 @@ impl StageFiles {
     ) -> Result<Self, Problem> {
         if let Some(directory) = &dump {
             fs::create_dir_all(directory).map_err(|error| {
-                Problem::output(format!("cannot make the directory {}: {error}", directory.display()))
+                Problem::output(format!(
+                    "cannot make the directory {}: {error}",
+                    directory.display()
+                ))
             })?;
         }
         Ok(Self {
@@ -73,19 +76,26 @@ impl StageFiles {
                     [header, text].concat().into_bytes()
                 }
             };
-            write_file(&directory.join(name), &bytes).map_err(|problem| problem.message)?;
+            write_file(&directory.join(name), &bytes)
+                .map_err(|problem| problem.message().to_owned())?;
         }
         Ok(edited)
     }
 
     /// Names the PTX ISA that was written in the end in the files of earlier stages.
     fn correct_ptx(&self, subject: Subject<'_>, ptx: &str) -> Result<(), String> {
-        let Some(directory) = &self.dump else { return Ok(()) };
+        let Some(directory) = &self.dump else {
+            return Ok(());
+        };
         for checkpoint in [Checkpoint::Linked, Checkpoint::Optimized] {
             let path = directory.join(file_name(subject, checkpoint));
             // An edited file may be bitcode, which has no first line.
-            if let Some(text) = fs::read_to_string(&path).ok().and_then(|text| with_ptx_of(&text, ptx)) {
-                write_file(&path, text.as_bytes()).map_err(|problem| problem.message)?;
+            if let Some(text) = fs::read_to_string(&path)
+                .ok()
+                .and_then(|text| with_ptx_of(&text, ptx))
+            {
+                write_file(&path, text.as_bytes())
+                    .map_err(|problem| problem.message().to_owned())?;
             }
         }
         Ok(())
@@ -93,7 +103,9 @@ impl StageFiles {
 
     /// Writes the results beside the stages.
     pub fn write_artifacts(&self, artifacts: &[Artifact]) -> Result<(), Problem> {
-        let Some(directory) = &self.dump else { return Ok(()) };
+        let Some(directory) = &self.dump else {
+            return Ok(());
+        };
         artifacts.iter().try_for_each(|artifact| {
             let stem = stem(&artifact.module, &artifact.target);
             let name = format!("{stem}.5-result.{}", artifact.format.extension());
@@ -134,9 +146,12 @@ impl Overrides {
             return Ok(None);
         }
         let path = self.directory.join(name);
-        let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes =
+            fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.entry(stem.to_owned()).or_default().insert(name.to_owned());
+        used.entry(stem.to_owned())
+            .or_default()
+            .insert(name.to_owned());
         Ok(Some(bytes))
     }
 
@@ -147,16 +162,26 @@ impl Overrides {
             .present
             .iter()
             .filter(|name| !used.values().flatten().any(|used| *name == used.as_str()))
-            .map(|name| format!("{} replaced nothing: no stage of this compilation has its name", place(name.as_ref())));
-        // Names of one module and target sort in the order of the stages.
-        let overtaken = used.values().filter_map(|names| names.last().map(|last| (names, last)));
-        let overtaken = overtaken.flat_map(|(names, last)| {
-            names.iter().filter(move |name| *name != last).map(move |name| {
+            .map(|name| {
                 format!(
-                    "{} has no effect on the result: {last} replaces a later stage",
+                    "{} replaced nothing: no stage of this compilation has its name",
                     place(name.as_ref())
                 )
-            })
+            });
+        // Names of one module and target sort in the order of the stages.
+        let overtaken = used
+            .values()
+            .filter_map(|names| names.last().map(|last| (names, last)));
+        let overtaken = overtaken.flat_map(|(names, last)| {
+            names
+                .iter()
+                .filter(move |name| *name != last)
+                .map(move |name| {
+                    format!(
+                        "{} has no effect on the result: {last} replaces a later stage",
+                        place(name.as_ref())
+                    )
+                })
         });
         unmatched.chain(overtaken).collect()
     }
@@ -180,7 +205,11 @@ fn file_name(subject: Subject<'_>, checkpoint: Checkpoint) -> String {
 }
 
 impl StageListener for StageFiles {
-    fn lowered(&self, subject: Subject<'_>, text: &dyn Fn() -> String) -> Result<Option<String>, String> {
+    fn lowered(
+        &self,
+        subject: Subject<'_>,
+        text: &dyn Fn() -> String,
+    ) -> Result<Option<String>, String> {
         self.stage(subject, Checkpoint::Lowered, text)?
             .map(|bytes| utf8(subject, Checkpoint::Lowered, bytes))
             .transpose()
@@ -208,5 +237,6 @@ impl StageListener for StageFiles {
 }
 
 fn utf8(subject: Subject<'_>, checkpoint: Checkpoint, bytes: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", file_name(subject, checkpoint)))
+    String::from_utf8(bytes)
+        .map_err(|_| format!("{} is not UTF-8 text", file_name(subject, checkpoint)))
 }

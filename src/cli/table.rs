@@ -14,20 +14,27 @@ pub fn aligned(mut rows: Vec<Vec<String>>, left: usize) -> String {
     let mut widths: Vec<usize> = (0..columns).map(|column| width(&rows, column)).collect();
     let total = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
     if let Some(first) = widths.first_mut() {
-        *first = first.saturating_sub(total.saturating_sub(WIDTH)).max(8).min(*first);
+        *first = first
+            .saturating_sub(total.saturating_sub(WIDTH))
+            .max(8)
+            .min(*first);
         for cell in rows.iter_mut().filter_map(|row| row.first_mut()) {
             *cell = cut(cell, *first);
         }
     }
     let mut text = String::new();
     for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            if column < left {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            }
-        });
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, &width))| {
+                if column < left {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
@@ -83,8 +90,14 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let rows = vec![row(&["kernel", "target", "code"]), row(&["saxpy", "gfx942", "5"])];
-        assert_eq!(aligned(rows, 2), "kernel  target  code\nsaxpy   gfx942     5\n");
+        let rows = vec![
+            row(&["kernel", "target", "code"]),
+            row(&["saxpy", "gfx942", "5"]),
+        ];
+        assert_eq!(
+            aligned(rows, 2),
+            "kernel  target  code\nsaxpy   gfx942     5\n"
+        );
     }
 
     #[test]
@@ -92,14 +105,20 @@ mod tests {
         let name = format!("head{}tail", "x".repeat(100));
         let text = aligned(vec![row(&[&name, "sm_90", "123"])], 2);
         assert_eq!(text.trim_end().chars().count(), WIDTH);
-        assert!(text.starts_with("head") && text.contains("...") && text.contains("tail  sm_90  123"), "{text}");
+        assert!(
+            text.starts_with("head") && text.contains("...") && text.contains("tail  sm_90  123"),
+            "{text}"
+        );
     }
 
     #[test]
     fn words_are_wrapped_and_indented() {
         let text = wrapped(&"word ".repeat(20), 2);
         assert_eq!(text.lines().count(), 2);
-        assert!(text.lines().all(|line| line.starts_with("  word") && line.len() <= WIDTH));
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with("  word") && line.len() <= WIDTH)
+        );
         assert_eq!(wrapped("", 2), "");
     }
 }

@@ -200,7 +200,7 @@ pub fn pipeline(resolved: &Resolved, scaled_floats: bool) -> String {
          {first}gpulower-expand-gpu{{{chip}}},{scaled}\
          convert-vector-to-scf,lower-affine,scf-forall-to-for,convert-scf-to-cf,{dialect_of_chip},\
          expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse,\
-         convert-vector-to-llvm,convert-to-llvm{{filter-dialects=func}},\
+         convert-vector-to-llvm,gpulower-func-to-llvm{{{index}}},\
          {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-vector-to-llvm,\
          convert-index-to-llvm{{{index}}},convert-ub-to-llvm,\
          canonicalize,cse,{last}reconcile-unrealized-casts))"

@@ -33,7 +33,7 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
             continue;
         }
         let Ok(operand) = operation.operand(0) else { continue };
-        let shape = Shape::of(operand.r#type())?;
+        let shape = Shape::of(operand.r#type());
         let Some(text) = function(&name, &shape) else {
             continue;
         };
@@ -73,23 +73,26 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(kind: Type<'_>) -> Result<Self, String> {
+    fn of(kind: Type<'_>) -> Self {
         let whole = kind.to_string();
         match whole.strip_prefix("vector<").and_then(|rest| rest.strip_suffix('>')) {
-            None => Ok(Self {
+            None => Self {
                 element: whole.clone(),
                 truth: "i1".to_owned(),
                 whole,
                 vector: false,
-            }),
+            },
             Some(inside) => {
-                let (dimensions, element) = inside.rsplit_once('x').ok_or_else(|| format!("unexpected type {whole}"))?;
-                Ok(Self {
+                // A vector without dimensions is its element's name alone.
+                let (dimensions, element) = inside.rsplit_once('x').map_or(("", inside), |(left, element)| {
+                    (&inside[..=left.len()], element)
+                });
+                Self {
                     element: element.to_owned(),
-                    truth: format!("vector<{dimensions}xi1>"),
+                    truth: format!("vector<{dimensions}i1>"),
                     whole,
                     vector: true,
-                })
+                }
             }
         }
     }
@@ -165,6 +168,9 @@ fn function(operation: &str, shape: &Shape) -> Option<String> {
                 smallest = shape.constant(smallest),
             )
         }
+        // `maxf(minf(value, min), max)`, says MLIR's documentation, and `math-expand-ops` does just that, with the bounds
+        // mixed up: any value would become the upper one. The names of the operands, and the conversions to ROCDL and
+        // SPIR-V, mean the bounds as they are here. NaN stays NaN.
         "math.clampf" => format!(
             "func.func private @{symbol}(%x: {whole}, %low: {whole}, %high: {whole}) -> {whole} {{
                %bounded = arith.minimumf %x, %high : {whole}
@@ -179,46 +185,69 @@ fn function(operation: &str, shape: &Shape) -> Option<String> {
                return %sine, %cosine : {whole}, {whole}
              }}"
         ),
-        "math.ipowi" => {
-            // Square and multiply over every bit of the exponent, without branches so that vectors work too. A negative
-            // exponent leaves 1 for base 1, 1 or -1 for base -1, and otherwise 0 (`ipowi`'s definition).
-            let bits = shape.bits()?;
-            let constants = [("zero", "0"), ("one", "1"), ("minus_one", "-1")]
-                .map(|(name, value)| format!("%{name} = arith.constant {}\n", shape.constant(value)))
-                .concat();
-            format!(
-                "func.func private @{symbol}(%base: {whole}, %exponent: {whole}) -> {whole} {{
-                   {constants}
-                   %first = arith.constant 0 : index
-                   %step = arith.constant 1 : index
-                   %bits = arith.constant {bits} : index
-                   %power, %square, %rest = scf.for %bit = %first to %bits step %step
-                       iter_args(%result = %one, %factor = %base, %left = %exponent) -> ({whole}, {whole}, {whole}) {{
-                     %low = arith.andi %left, %one : {whole}
-                     %set = arith.cmpi ne, %low, %zero : {whole}
-                     %product = arith.muli %result, %factor : {whole}
-                     %next = arith.select %set, %product, %result : {truth_prefix}{whole}
-                     %squared = arith.muli %factor, %factor : {whole}
-                     %shifted = arith.shrui %left, %one : {whole}
-                     scf.yield %next, %squared, %shifted : {whole}, {whole}, {whole}
-                   }}
-                   %odd_bit = arith.andi %exponent, %one : {whole}
-                   %odd = arith.cmpi ne, %odd_bit, %zero : {whole}
-                   %alternating = arith.select %odd, %minus_one, %one : {truth_prefix}{whole}
-                   %is_one = arith.cmpi eq, %base, %one : {whole}
-                   %is_minus_one = arith.cmpi eq, %base, %minus_one : {whole}
-                   %inverse = arith.select %is_minus_one, %alternating, %zero : {truth_prefix}{whole}
-                   %reciprocal = arith.select %is_one, %one, %inverse : {truth_prefix}{whole}
-                   %negative = arith.cmpi slt, %exponent, %zero : {whole}
-                   %result = arith.select %negative, %reciprocal, %power : {truth_prefix}{whole}
-                   return %result : {whole}
-                 }}",
-                truth_prefix = if shape.vector { format!("{truth}, ") } else { String::new() },
-            )
-        }
+        "math.ipowi" => integer_power(shape, &symbol)?,
         _ => return None,
     };
     Some(text)
+}
+
+/// Square and multiply. A negative exponent leaves 1 for base 1, 1 or -1 for base -1, and otherwise 0: what is left of
+/// the reciprocal (`convert-math-to-funcs` has it so too, but divides by zero for base 0).
+fn integer_power(shape: &Shape, symbol: &str) -> Option<String> {
+    let bits = shape.bits()?;
+    let (whole, truth) = (&shape.whole, &shape.truth);
+    let prefix = if shape.vector { format!("{truth}, ") } else { String::new() };
+    let constants = [("zero", "0"), ("one", "1"), ("minus_one", "-1")]
+        .map(|(name, value)| format!("%{name} = arith.constant {}\n", shape.constant(value)))
+        .concat();
+    let turn = format!(
+        "%low = arith.andi %left, %one : {whole}
+         %set = arith.cmpi ne, %low, %zero : {whole}
+         %product = arith.muli %result, %factor : {whole}
+         %next = arith.select %set, %product, %result : {prefix}{whole}
+         %squared = arith.muli %factor, %factor : {whole}
+         %shifted = arith.shrui %left, %one : {whole}
+         scf.yield %next, %squared, %shifted : {whole}, {whole}, {whole}"
+    );
+    let repeated = if shape.vector {
+        // Elements end at different times: every bit of the exponent has its turn.
+        format!(
+            "%first = arith.constant 0 : index
+             %step = arith.constant 1 : index
+             %bits = arith.constant {bits} : index
+             %power, %square, %rest = scf.for %bit = %first to %bits step %step
+                 iter_args(%result = %one, %factor = %base, %left = %exponent) -> ({whole}, {whole}, {whole}) {{
+               {turn}
+             }}"
+        )
+    } else {
+        format!(
+            "%power, %square, %rest = scf.while (%r = %one, %f = %base, %l = %exponent)
+                 : ({whole}, {whole}, {whole}) -> ({whole}, {whole}, {whole}) {{
+               %more = arith.cmpi ne, %l, %zero : {whole}
+               scf.condition(%more) %r, %f, %l : {whole}, {whole}, {whole}
+             }} do {{
+             ^bb0(%result: {whole}, %factor: {whole}, %left: {whole}):
+               {turn}
+             }}"
+        )
+    };
+    Some(format!(
+        "func.func private @{symbol}(%base: {whole}, %exponent: {whole}) -> {whole} {{
+           {constants}
+           {repeated}
+           %odd_bit = arith.andi %exponent, %one : {whole}
+           %odd = arith.cmpi ne, %odd_bit, %zero : {whole}
+           %alternating = arith.select %odd, %minus_one, %one : {prefix}{whole}
+           %is_one = arith.cmpi eq, %base, %one : {whole}
+           %is_minus_one = arith.cmpi eq, %base, %minus_one : {whole}
+           %inverse = arith.select %is_minus_one, %alternating, %zero : {prefix}{whole}
+           %reciprocal = arith.select %is_one, %one, %inverse : {prefix}{whole}
+           %negative = arith.cmpi slt, %exponent, %zero : {whole}
+           %result = arith.select %negative, %reciprocal, %power : {prefix}{whole}
+           return %result : {whole}
+         }}"
+    ))
 }
 
 /// Puts a function in front of everything else in the `gpu.module` around `operation`.

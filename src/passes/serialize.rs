@@ -10,6 +10,7 @@ use melior::{
         operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut},
     },
 };
+use regex_lite::Regex;
 
 use super::{environment, kernel_table::kernel_table, lower::{POSITIONS, VARIANT_OF}, option, read_libraries, read_options, report};
 use crate::{
@@ -141,8 +142,9 @@ impl Serialization {
         }
     }
 
-    /// Serializes every `gpu.module` inside `root`, for all targets at once, and puts `gpu.binary`s in their places.
-    pub(super) fn apply(&self, root: OperationRef<'_, '_>) -> Result<(), DiagnosticEmitted> {
+    /// Serializes the `gpu.module`s inside `root` whose names match, for all targets at once, and puts `gpu.binary`s in
+    /// their places.
+    pub(super) fn apply(&self, root: OperationRef<'_, '_>, names: Option<&Regex>) -> Result<(), DiagnosticEmitted> {
         if name_of(&root) == "gpu.module" {
             let message = "gpulower-serialize cannot replace the operation it runs on: run it on the module around the gpu.module";
             emit(root.location(), Severity::Error, message);
@@ -153,7 +155,10 @@ impl Serialization {
             emit(launch.location(), Severity::Warning, NOT_OUTLINED);
         }
         let compiler = self.compiler();
-        let modules = gpu_modules_below(root);
+        let modules: Vec<OperationRef<'_, '_>> = gpu_modules_below(root)
+            .into_iter()
+            .filter(|module| names.is_none_or(|names| names.is_match(&symbol_name(*module))))
+            .collect();
         let mut requests = Vec::new();
         let mut asked = Vec::new();
         let mut failed = false;
@@ -335,6 +340,6 @@ impl NamedPass for Serialize {
     }
 
     fn run(options: &Serialization, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        options.apply(as_ref(&operation))
+        options.apply(as_ref(&operation), None)
     }
 }

@@ -96,6 +96,6 @@ impl NamedPass for ToBinary {
             return Err(DiagnosticEmitted);
         }
         attachment.apply(root)?;
-        serialization.apply(root)
+        serialization.apply(root, attachment.modules.as_ref())
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     io::Read,
     os::unix::fs::PermissionsExt,
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use super::support::{Workshop, example};
@@ -16,12 +16,36 @@ gpu.module @two { gpu.func @b() kernel { gpu.return } }
 #[test]
 fn saxpy_becomes_a_cubin_and_an_hsaco() {
     let work = Workshop::new();
-    work.run(&["compile", &example("saxpy.mlir"), "--target", "sm_90", "--emit", "cubin", "-o", "k.cubin"]).quiet();
-    work.run(&["compile", &example("saxpy.mlir"), "--target", "gfx942", "--emit", "hsaco", "-o", "k.hsaco"]).quiet();
+    work.run(&[
+        "compile",
+        &example("saxpy.mlir"),
+        "--target",
+        "sm_90",
+        "--emit",
+        "cubin",
+        "-o",
+        "k.cubin",
+    ])
+    .quiet();
+    work.run(&[
+        "compile",
+        &example("saxpy.mlir"),
+        "--target",
+        "gfx942",
+        "--emit",
+        "hsaco",
+        "-o",
+        "k.hsaco",
+    ])
+    .quiet();
     // e_machine: EM_CUDA is 190, EM_AMDGPU 224.
     assert_eq!(work.read("k.cubin")[18], 190);
     assert_eq!(work.read("k.hsaco")[18], 224);
-    assert_eq!(work.files(""), ["k.cubin", "k.hsaco"], "and nothing else is left");
+    assert_eq!(
+        work.files(""),
+        ["k.cubin", "k.hsaco"],
+        "and nothing else is left"
+    );
 }
 
 #[test]
@@ -43,7 +67,18 @@ fn every_format_is_written() {
         ("gfx942", "hsaco", b"\x7fELF"),
         ("gfx942", "fatbin", b"\x7fELF"),
     ] {
-        let run = work.run(&["compile", &example("saxpy.mlir"), "-t", target, "-e", format, "-o", "-"]).quiet();
+        let run = work
+            .run(&[
+                "compile",
+                &example("saxpy.mlir"),
+                "-t",
+                target,
+                "-e",
+                format,
+                "-o",
+                "-",
+            ])
+            .quiet();
         assert!(run.stdout.starts_with(start), "{target} {format}");
     }
 }
@@ -52,20 +87,35 @@ fn every_format_is_written() {
 fn without_a_name_the_artifacts_go_to_the_current_directory() {
     let work = Workshop::new();
     let targets = "sm_90,gfx90a:sramecc+:xnack-";
-    work.run(&["compile", &example("saxpy.mlir"), "--target", targets]).quiet();
-    assert_eq!(work.files(""), ["saxpy.gfx90a@sramecc+@xnack-.hsaco", "saxpy.sm_90.cubin"]);
+    work.run(&["compile", &example("saxpy.mlir"), "--target", targets])
+        .quiet();
+    assert_eq!(
+        work.files(""),
+        ["saxpy.gfx90a@sramecc+@xnack-.hsaco", "saxpy.sm_90.cubin"]
+    );
 }
 
 #[test]
 fn a_directory_gets_a_file_for_each_module_and_target() {
     let work = Workshop::new();
     work.write("k.mlir", TWO_MODULES);
-    work.run(&["compile", "k.mlir", "-t", "sm_80", "-t", "sm_90", "-e", "ptx", "-o", "new/out/"]).quiet();
-    let names = ["one.sm_80.ptx", "one.sm_90.ptx", "two.sm_80.ptx", "two.sm_90.ptx"];
+    work.run(&[
+        "compile", "k.mlir", "-t", "sm_80", "-t", "sm_90", "-e", "ptx", "-o", "new/out/",
+    ])
+    .quiet();
+    let names = [
+        "one.sm_80.ptx",
+        "one.sm_90.ptx",
+        "two.sm_80.ptx",
+        "two.sm_90.ptx",
+    ];
     assert_eq!(work.files("new/out"), names);
     assert!(work.text("new/out/two.sm_80.ptx").contains(".target sm_80"));
     work.write("there/x", "");
-    work.run(&["compile", "k.mlir", "-t", "sm_80", "-e", "ptx", "-o", "there"]).quiet();
+    work.run(&[
+        "compile", "k.mlir", "-t", "sm_80", "-e", "ptx", "-o", "there",
+    ])
+    .quiet();
     assert_eq!(work.files("there"), ["one.sm_80.ptx", "two.sm_80.ptx", "x"]);
 }
 
@@ -75,11 +125,17 @@ fn several_artifacts_do_not_fit_into_one_file() {
     work.write("k.mlir", TWO_MODULES);
     work.run(&["compile", "k.mlir", "-t", "sm_80,sm_90", "-o", "k.bin"])
         .failed(2)
-        .says(&["error: 2 artifacts do not fit into k.bin: for sm_80, for sm_90", "such as -o out/"]);
+        .says(&[
+            "error: 2 artifacts do not fit into k.bin: for sm_80, for sm_90",
+            "such as -o out/",
+        ]);
     // How many modules there are is known only afterwards.
     work.run(&["compile", "k.mlir", "-t", "sm_80", "-o", "k.bin"])
         .failed(2)
-        .says(&["2 artifacts do not fit into k.bin: one.sm_80.cubin, two.sm_80.cubin", "such as -o out/"]);
+        .says(&[
+            "2 artifacts do not fit into k.bin: one.sm_80.cubin, two.sm_80.cubin",
+            "such as -o out/",
+        ]);
     work.run(&["compile", "k.mlir", "-t", "sm_80", "-o", "-"])
         .failed(2)
         .says(&["do not fit into the standard output"]);
@@ -103,37 +159,102 @@ fn targets_come_from_the_module_when_none_are_given() {
 fn every_kind_of_input_is_read() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
-    work.run(&["compile", &saxpy, "-t", "sm_90", "-e", "cubin", "-o", "mlir.cubin"]).quiet();
+    work.run(&[
+        "compile",
+        &saxpy,
+        "-t",
+        "sm_90",
+        "-e",
+        "cubin",
+        "-o",
+        "mlir.cubin",
+    ])
+    .quiet();
     let expected = work.read("mlir.cubin");
     for (format, name) in [("llvm", "k.ll"), ("bitcode", "k.bc"), ("ptx", "k.ptx")] {
-        work.run(&["compile", &saxpy, "-t", "sm_90", "-e", format, "-o", name]).quiet();
-        work.run(&["compile", name, "-t", "sm_90", "-e", "cubin", "-o", "k.cubin"]).quiet();
+        work.run(&["compile", &saxpy, "-t", "sm_90", "-e", format, "-o", name])
+            .quiet();
+        work.run(&[
+            "compile", name, "-t", "sm_90", "-e", "cubin", "-o", "k.cubin",
+        ])
+        .quiet();
         let cubin = work.read("k.cubin");
         assert!(cubin.windows(5).any(|word| word == b"saxpy"), "{name}");
         // LLVM IR is optimised once more.
         assert!(format != "ptx" || cubin == expected);
         // From a pipe there is no extension to go by.
         let run = work
-            .run_with_input(&["compile", "-", "-t", "sm_90", "-e", "cubin", "-o", "-"], &work.read(name))
+            .run_with_input(
+                &["compile", "-", "-t", "sm_90", "-e", "cubin", "-o", "-"],
+                &work.read(name),
+            )
             .quiet();
         assert_eq!(run.stdout, cubin, "{name} from a pipe");
     }
     let text = std::fs::read(&saxpy).expect("the example");
-    let run = work.run_with_input(&["compile", "-", "--target=sm_90", "-o", "-"], &text).quiet();
+    let run = work
+        .run_with_input(&["compile", "-", "--target=sm_90", "-o", "-"], &text)
+        .quiet();
     assert_eq!(run.stdout, expected);
+}
+
+#[test]
+fn mlir_bytecode_is_read() {
+    let work = Workshop::new();
+    let output = Command::new("/usr/lib/llvm-22/bin/mlir-opt")
+        .args([&example("saxpy.mlir"), "--emit-bytecode", "-o"])
+        .arg(work.path("k.mlirbc"))
+        .output()
+        .expect("mlir-opt of LLVM 22 (package mlir-22-tools) is needed by this test");
+    assert!(output.status.success());
+    work.run(&[
+        "compile",
+        &example("saxpy.mlir"),
+        "-t",
+        "sm_90",
+        "-e",
+        "ptx",
+        "-o",
+        "text.ptx",
+    ])
+    .quiet();
+    work.run(&[
+        "compile",
+        "k.mlirbc",
+        "-t",
+        "sm_90",
+        "-e",
+        "ptx",
+        "-o",
+        "bytecode.ptx",
+    ])
+    .quiet();
+    assert_eq!(work.text("text.ptx"), work.text("bytecode.ptx"));
 }
 
 #[test]
 fn results_are_the_same_from_run_to_run() {
     let work = Workshop::new();
     let compile = |threads: &str, out: &str| {
-        let arguments = ["compile", &example("softmax.mlir"), "-t", "sm_80,sm_90,gfx942", "-j", threads, "-o", out];
+        let arguments = [
+            "compile",
+            &example("softmax.mlir"),
+            "-t",
+            "sm_80,sm_90,gfx942",
+            "-j",
+            threads,
+            "-o",
+            out,
+        ];
         work.run(&arguments).quiet();
     };
     compile("1", "a/");
     compile("3", "b/");
     for name in work.files("a") {
-        assert!(work.read(&format!("a/{name}")) == work.read(&format!("b/{name}")), "{name}");
+        assert!(
+            work.read(&format!("a/{name}")) == work.read(&format!("b/{name}")),
+            "{name}"
+        );
     }
 }
 
@@ -142,10 +263,33 @@ fn a_library_of_the_users_is_linked() {
     let work = Workshop::new();
     let library = example("lib/scale_and_shift.ll");
     for target in ["sm_90", "gfx942"] {
-        work.run(&["compile", &example("user_library.mlir"), "-t", target, "--link", &library]).quiet();
+        work.run(&[
+            "compile",
+            &example("user_library.mlir"),
+            "-t",
+            target,
+            "--link",
+            &library,
+        ])
+        .quiet();
     }
-    work.run(&["compile", &example("user_library.mlir"), "-t", "sm_90", "-l", &library, "-e", "ptx", "-o", "k.ptx"]).quiet();
-    assert!(!work.text("k.ptx").contains("scale_and_shift"), "inlined, and gone");
+    work.run(&[
+        "compile",
+        &example("user_library.mlir"),
+        "-t",
+        "sm_90",
+        "-l",
+        &library,
+        "-e",
+        "ptx",
+        "-o",
+        "k.ptx",
+    ])
+    .quiet();
+    assert!(
+        !work.text("k.ptx").contains("scale_and_shift"),
+        "inlined, and gone"
+    );
 }
 
 #[test]
@@ -158,7 +302,10 @@ fn flags_reach_the_code() {
         work.run(&arguments).quiet().output()
     };
     let plain = ptx(&[]);
-    assert!(plain.contains(".version 7.8") && plain.contains("rcp.rn.f32"), "{plain}");
+    assert!(
+        plain.contains(".version 7.8") && plain.contains("rcp.rn.f32"),
+        "{plain}"
+    );
     assert!(ptx(&["--ptx", "8.3"]).contains(".version 8.3"));
     assert!(ptx(&["--prec-div=false"]).contains("rcp.approx.f32"));
     assert!(ptx(&["--max-registers", "40"]).contains(".maxnreg 40"));
@@ -168,20 +315,52 @@ fn flags_reach_the_code() {
     assert_ne!(ptx(&["-O0"]), plain);
     assert_ne!(ptx(&["--fast"]), plain);
     let assembly = work
-        .run(&["compile", &example("saxpy.mlir"), "-t", "gfx1100", "--wave-size", "64", "--code-object-version", "6", "-e", "asm", "-o", "-"])
+        .run(&[
+            "compile",
+            &example("saxpy.mlir"),
+            "-t",
+            "gfx1100",
+            "--wave-size",
+            "64",
+            "--code-object-version",
+            "6",
+            "-e",
+            "asm",
+            "-o",
+            "-",
+        ])
         .quiet()
         .output();
-    assert!(assembly.contains(".amdhsa_code_object_version 6"), "{assembly}");
-    assert!(assembly.contains(".amdhsa_wavefront_size32 0"), "{assembly}");
+    assert!(
+        assembly.contains(".amdhsa_code_object_version 6"),
+        "{assembly}"
+    );
+    assert!(
+        assembly.contains(".amdhsa_wavefront_size32 0"),
+        "{assembly}"
+    );
 }
 
 #[test]
 fn the_chosen_ptx_compiler_is_used() {
     let work = Workshop::new();
     for compiler in ["nvptxcompiler", "ptxas", "nvjitlink"] {
-        let arguments = ["compile", &example("saxpy.mlir"), "-t", "sm_90", "--ptx-compiler", compiler, "-o", "k.cubin", "--report=json"];
+        let arguments = [
+            "compile",
+            &example("saxpy.mlir"),
+            "-t",
+            "sm_90",
+            "--ptx-compiler",
+            compiler,
+            "-o",
+            "k.cubin",
+            "--report=json",
+        ];
         let report = work.run(&arguments).quiet().json();
-        let tool = report["artifacts"][0]["tool"].as_str().expect("a tool").to_owned();
+        let tool = report["artifacts"][0]["tool"]
+            .as_str()
+            .expect("a tool")
+            .to_owned();
         assert!(tool.starts_with(compiler), "{tool}");
     }
 }
@@ -190,15 +369,33 @@ fn the_chosen_ptx_compiler_is_used() {
 fn an_earlier_file_is_replaced_and_the_input_is_not() {
     let work = Workshop::new();
     work.write("k.ptx", "old");
-    let compile = ["compile", &example("saxpy.mlir"), "-t", "sm_90", "-e", "ptx", "-o", "k.ptx"];
+    let compile = [
+        "compile",
+        &example("saxpy.mlir"),
+        "-t",
+        "sm_90",
+        "-e",
+        "ptx",
+        "-o",
+        "k.ptx",
+    ];
     work.run(&compile).quiet();
     let ptx = work.read("k.ptx");
     assert!(ptx.starts_with(b"//\n"));
-    let mode = std::fs::metadata(work.path("k.ptx")).expect("the file").permissions().mode();
-    assert_ne!(mode & 0o044, 0, "others may read it, as any other file: {mode:o}");
-    work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "ptx", "-o", "./k.ptx"])
-        .failed(2)
-        .says(&["k.ptx is the input; name another file with -o"]);
+    let mode = std::fs::metadata(work.path("k.ptx"))
+        .expect("the file")
+        .permissions()
+        .mode();
+    assert_ne!(
+        mode & 0o044,
+        0,
+        "others may read it, as any other file: {mode:o}"
+    );
+    work.run(&[
+        "compile", "k.ptx", "-t", "sm_90", "-e", "ptx", "-o", "./k.ptx",
+    ])
+    .failed(2)
+    .says(&["k.ptx is the input; name another file with -o"]);
     assert_eq!(work.read("k.ptx"), ptx);
 }
 
@@ -206,7 +403,16 @@ fn an_earlier_file_is_replaced_and_the_input_is_not() {
 fn a_reader_that_stops_is_no_error() {
     let work = Workshop::new();
     let mut child = work
-        .command(&["compile", &example("softmax.mlir"), "-t", "sm_90", "-e", "ptx", "-o", "-"])
+        .command(&[
+            "compile",
+            &example("softmax.mlir"),
+            "-t",
+            "sm_90",
+            "-e",
+            "ptx",
+            "-o",
+            "-",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -215,5 +421,8 @@ fn a_reader_that_stops_is_no_error() {
     let mut messages = String::new();
     let mut stderr = child.stderr.take().expect("a pipe");
     stderr.read_to_string(&mut messages).expect("text");
-    assert_eq!((child.wait().expect("it ends").code(), messages.as_str()), (Some(0), ""));
+    assert_eq!(
+        (child.wait().expect("it ends").code(), messages.as_str()),
+        (Some(0), "")
+    );
 }

@@ -6,28 +6,65 @@ use super::support::{Workshop, example};
 fn the_json_report_has_kernels_stages_and_decisions() {
     let work = Workshop::new();
     let report = work
-        .run(&["compile", &example("softmax.mlir"), "-t", "sm_90,gfx942", "-o", "out/", "--report=json"])
+        .run(&[
+            "compile",
+            &example("softmax.mlir"),
+            "-t",
+            "sm_90,gfx942",
+            "-o",
+            "out/",
+            "--report=json",
+        ])
         .quiet()
         .json();
     let artifacts = report["artifacts"].as_array().expect("artifacts");
     assert_eq!(artifacts.len(), 2);
     let [nvidia, amd] = [&artifacts[0], &artifacts[1]];
-    assert_eq!((nvidia["target"].as_str(), nvidia["format"].as_str()), (Some("sm_90"), Some("cubin")));
+    assert_eq!(
+        (nvidia["target"].as_str(), nvidia["format"].as_str()),
+        (Some("sm_90"), Some("cubin"))
+    );
     assert_eq!(nvidia["path"], "out/softmax.sm_90.cubin");
     assert_eq!(nvidia["bytes"], work.read("out/softmax.sm_90.cubin").len());
     let kernel = &nvidia["kernels"][0];
     assert_eq!(kernel["name"], "softmax");
-    assert!(kernel["registers"].as_u64() > Some(8) && kernel["code_bytes"].as_u64() > Some(256), "{kernel}");
-    assert_eq!((&kernel["shared_bytes"], &kernel["spill_store_bytes"]), (&256.into(), &0.into()));
+    assert!(
+        kernel["registers"].as_u64() > Some(8) && kernel["code_bytes"].as_u64() > Some(256),
+        "{kernel}"
+    );
+    assert_eq!(
+        (&kernel["shared_bytes"], &kernel["spill_store_bytes"]),
+        (&256.into(), &0.into())
+    );
     assert_eq!(nvidia["decisions"][0]["stage"], "ptx-to-cubin");
     assert_eq!(nvidia["decisions"][0]["outcome"], "used");
     let stages = nvidia["stages"].as_array().expect("stages");
-    let names: Vec<_> = stages.iter().filter_map(|stage| stage["stage"].as_str()).collect();
-    assert_eq!(names, ["lower", "translate", "link", "optimize", "code-gen", "ptx-to-cubin"]);
+    let names: Vec<_> = stages
+        .iter()
+        .filter_map(|stage| stage["stage"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "lower",
+            "translate",
+            "link",
+            "optimize",
+            "code-gen",
+            "ptx-to-cubin"
+        ]
+    );
     assert!(stages.iter().all(|stage| stage["milliseconds"].is_f64()));
     let kernel = &amd["kernels"][0];
-    assert!(kernel["vgprs"].is_u64() && kernel["sgprs"].is_u64() && kernel["registers"].is_null(), "{kernel}");
-    assert!(amd["tool"].as_str().is_some_and(|tool| tool.starts_with("lld 22.")));
+    assert!(
+        kernel["vgprs"].is_u64() && kernel["sgprs"].is_u64() && kernel["registers"].is_null(),
+        "{kernel}"
+    );
+    assert!(
+        amd["tool"]
+            .as_str()
+            .is_some_and(|tool| tool.starts_with("lld 22."))
+    );
 }
 
 #[test]
@@ -35,10 +72,23 @@ fn the_choice_of_a_compiler_is_logged() {
     let work = Workshop::new();
     // nvJitLink cannot make relocatable code; the other two can.
     let report = work
-        .run(&["compile", &example("transpose.mlir"), "-t", "sm_70", "-e", "cubin", "-o", "k", "--report=json"])
+        .run(&[
+            "compile",
+            &example("transpose.mlir"),
+            "-t",
+            "sm_70",
+            "-e",
+            "cubin",
+            "-o",
+            "k",
+            "--report=json",
+        ])
         .failed(1)
         .json();
-    let message = report["errors"][0]["message"].as_str().expect("a message").to_owned();
+    let message = report["errors"][0]["message"]
+        .as_str()
+        .expect("a message")
+        .to_owned();
     for compiler in ["nvptxcompiler 13.", "ptxas 13.", "nvjitlink 13."] {
         assert!(message.contains(compiler), "{message}");
     }
@@ -48,20 +98,52 @@ fn the_choice_of_a_compiler_is_logged() {
 fn the_table_fits_a_terminal() {
     let work = Workshop::new();
     let table = work
-        .run(&["compile", &example("softmax.mlir"), "-t", "sm_90,gfx942", "-o", "out/", "--report=table"])
+        .run(&[
+            "compile",
+            &example("softmax.mlir"),
+            "-t",
+            "sm_90,gfx942",
+            "-o",
+            "out/",
+            "--report=table",
+        ])
         .quiet()
         .output();
-    assert!(table.starts_with("kernel   target   registers  spills  shared  scratch  code\nsoftmax  sm_90"), "{table}");
-    for text in ["gfx942  v", "out/softmax.gfx942.hsaco", "ptx-to-cubin", "nvptxcompiler 13.", "; sum "] {
+    assert!(
+        table.starts_with(
+            "kernel   target   registers  spills  shared  scratch  code\nsoftmax  sm_90"
+        ),
+        "{table}"
+    );
+    for text in [
+        "gfx942  v",
+        "out/softmax.gfx942.hsaco",
+        "ptx-to-cubin",
+        "nvptxcompiler 13.",
+        "; sum ",
+    ] {
         assert!(table.contains(text), "no {text:?} in\n{table}");
     }
-    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
 }
 
 #[test]
 fn a_report_goes_to_a_file_beside_an_artifact_on_the_standard_output() {
     let work = Workshop::new();
-    let arguments = ["compile", &example("saxpy.mlir"), "-t", "sm_90", "-o", "-", "--report=json", "--report-file", "r.json"];
+    let arguments = [
+        "compile",
+        &example("saxpy.mlir"),
+        "-t",
+        "sm_90",
+        "-o",
+        "-",
+        "--report=json",
+        "--report-file",
+        "r.json",
+    ];
     let run = work.run(&arguments).quiet();
     assert!(run.stdout.starts_with(b"\x7fELF"));
     let report: serde_json::Value = serde_json::from_slice(&work.read("r.json")).expect("JSON");
@@ -73,15 +155,34 @@ fn a_report_goes_to_a_file_beside_an_artifact_on_the_standard_output() {
 fn failures_are_reported_too() {
     let work = Workshop::new();
     let run = work
-        .run(&["compile", &example("user_library.mlir"), "-t", "sm_90,gfx942", "-o", "out/", "--report=json"])
+        .run(&[
+            "compile",
+            &example("user_library.mlir"),
+            "-t",
+            "sm_90,gfx942",
+            "-o",
+            "out/",
+            "--report=json",
+        ])
         .failed(1)
         .says(&["error: link, module user_library"]);
     let errors = run.json()["errors"].as_array().expect("errors").clone();
     assert_eq!(errors.len(), 2);
     assert_eq!(errors[0]["stage"], "link");
-    assert_eq!((&errors[0]["module"], &errors[1]["target"]), (&"user_library".into(), &"gfx942".into()));
+    assert_eq!(
+        (&errors[0]["module"], &errors[1]["target"]),
+        (&"user_library".into(), &"gfx942".into())
+    );
     assert_eq!(errors[0]["kernels"][0], "user_library");
-    assert!(errors[0]["location"].as_str().is_some_and(|location| location.contains("user_library.mlir")));
-    assert!(errors[0]["message"].as_str().is_some_and(|text| text.contains("scale_and_shift")));
+    assert!(
+        errors[0]["location"]
+            .as_str()
+            .is_some_and(|location| location.contains("user_library.mlir"))
+    );
+    assert!(
+        errors[0]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("scale_and_shift"))
+    );
     assert!(work.files("").is_empty());
 }

@@ -25,7 +25,9 @@ pub fn cuda() -> PathBuf {
 
 /// A file under `examples/`.
 pub fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples")
+        .join(name);
     assert!(path.exists(), "{} is missing", path.display());
     path.display().to_string()
 }
@@ -64,7 +66,8 @@ impl Workshop {
     }
 
     pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}; there is {:?}", self.files("")))
+        fs::read(self.path(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}; there is {:?}", self.files("")))
     }
 
     pub fn text(&self, name: &str) -> String {
@@ -75,7 +78,13 @@ impl Workshop {
     pub fn files(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory)).expect("a directory");
         let mut names: Vec<String> = entries
-            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
             .collect();
         names.sort();
         names
@@ -85,10 +94,20 @@ impl Workshop {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gpulower"));
         command.args(arguments).current_dir(self.directory.path());
-        for name in ["CUDA_PATH", "CUDA_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "GPULOWER_LOG"] {
+        for name in [
+            "CUDA_PATH",
+            "CUDA_ROOT",
+            "VIRTUAL_ENV",
+            "CONDA_PREFIX",
+            "CUDA_HOME",
+            "GPULOWER_LOG",
+        ] {
             command.env_remove(name);
         }
-        command.env("XDG_CACHE_HOME", std::env::temp_dir().join("gpulower-test-cache"));
+        command.env(
+            "XDG_CACHE_HOME",
+            std::env::temp_dir().join("gpulower-test-cache"),
+        );
         match &self.cuda {
             Some(cuda) => command.env("CUDA_HOME", cuda),
             // A toolkit that is named is the only one that is searched.
@@ -98,7 +117,12 @@ impl Workshop {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Run {
-        Run::of(self.command(arguments).stdin(Stdio::null()).output().expect("the program runs"))
+        Run::of(
+            self.command(arguments)
+                .stdin(Stdio::null())
+                .output()
+                .expect("the program runs"),
+        )
     }
 
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Run {
@@ -113,7 +137,10 @@ impl Workshop {
         let input = input.to_vec();
         let writer = std::thread::spawn(move || stdin.write_all(&input));
         let output = child.wait_with_output().expect("the program ends");
-        writer.join().expect("no panic").expect("everything was read");
+        writer
+            .join()
+            .expect("no panic")
+            .expect("everything was read");
         Run::of(output)
     }
 }
@@ -151,7 +178,11 @@ impl Run {
     #[track_caller]
     pub fn says(self, texts: &[&str]) -> Self {
         for text in texts {
-            assert!(self.stderr.contains(text), "no {text:?} in:\n{}", self.stderr);
+            assert!(
+                self.stderr.contains(text),
+                "no {text:?} in:\n{}",
+                self.stderr
+            );
         }
         self
     }
@@ -161,6 +192,7 @@ impl Run {
     }
 
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", self.output()))
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}:\n{}", self.output()))
     }
 }

@@ -30,6 +30,10 @@ for variable in ["CUDA_PATH", "CUDA_ROOT", "ROCM_PATH", "ROCM_ROOT", "ROCM_HOME"
     config.environment.pop(variable, None)
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
 
+# `... | %text` shows the assembly inside a gpu.binary line by line; `... | %objects FOLDER` writes each object to a file.
+config.substitutions.append(("%text", "sed -e 's/\\\\0A/\\n/g' -e 's/\\\\09/ /g' -e 's/\\\\22/\"/g'"))
+config.substitutions.append(("%objects", "python3 " + os.path.join(config.test_source_root, "Inputs", "objects.py")))
+config.substitutions.append(("%binaries", binaries))
 config.substitutions.append(("%examples", os.path.join(repository, "examples")))
 config.substitutions.append(("%cuda", cuda))
 config.substitutions.append(("%llvm", llvm))

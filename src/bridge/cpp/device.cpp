@@ -51,15 +51,19 @@ void gpulowerFreeText(char *text) { std::free(text); }
 void gpulowerInitializeTargets() {
   static std::once_flag once;
   std::call_once(once, [] {
+#ifdef GPULOWER_NVIDIA
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+#endif
+#ifdef GPULOWER_AMD
     LLVMInitializeAMDGPUTargetInfo();
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmParser();
     LLVMInitializeAMDGPUAsmPrinter();
+#endif
   });
 }
 
@@ -331,7 +335,9 @@ void gpulowerSetFloatingPoint(LLVMModuleRef moduleRef,
            (squareRoot && options->approximateSquareRoot)) &&
           isF32(instruction)) {
         // NVPTX reads the flag, AMDGPU the accuracy (clang's figures for -fno-hip-fp32-correctly-rounded-divide-sqrt).
-        instruction.setHasApproxFunc(true);
+        // The flag would mean less to AMDGPU: v_rcp alone, wrong for denormal divisors.
+        if (module.getTargetTriple().isNVPTX())
+          instruction.setHasApproxFunc(true);
         instruction.setMetadata(
             LLVMContext::MD_fpmath,
             metadata.createFPMath(division ? 2.5f : 3.0f));

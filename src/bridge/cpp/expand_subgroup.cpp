@@ -259,6 +259,20 @@ struct Redux final : OpRewritePattern<gpu::SubgroupReduceOp> {
   }
 };
 
+/// Whether the kernel is known to be launched with workgroups of whole subgroups.
+bool hasFullSubgroups(Operation *op, const GpuChip &chip) {
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  std::optional<ArrayRef<int32_t>> sizes;
+  if (kernel)
+    sizes = kernel.getKnownBlockSize();
+  if (!sizes)
+    return false;
+  int64_t items = 1;
+  for (int32_t size : *sizes)
+    items *= size;
+  return items % chip.subgroupSize == 0;
+}
+
 } // namespace
 
 void populateSubgroupPatterns(RewritePatternSet &patterns, const GpuChip &chip) {
@@ -292,13 +306,14 @@ LogicalResult expandSubgroupReductions(Operation *root, const GpuChip &chip) {
           patterns, chip.subgroupSize, width, benefit);
     }
   };
-  // Data-parallel primitives move 32 bits at most, between lanes that are all active.
+  // Data-parallel primitives move 16 or 32 bits (LLVM cannot select others), and the last lane holds the result: every
+  // subgroup has to be full.
   SmallVector<Operation *> byShuffle;
   bool others = false;
   root->walk([&](gpu::SubgroupReduceOp reduce) {
     Type type = reduce.getType();
-    if (chip.amd && reduce.getUniform() && type.isIntOrFloat() &&
-        type.getIntOrFloatBitWidth() <= 32)
+    if (chip.amd && reduce.getUniform() && hasFullSubgroups(reduce, chip) && type.isIntOrFloat() &&
+        llvm::is_contained({16u, 32u}, type.getIntOrFloatBitWidth()))
       others = true;
     else
       byShuffle.push_back(reduce);

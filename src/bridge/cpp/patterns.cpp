@@ -1,13 +1,17 @@
-// Two passes on `gpu.module`s for what MLIR's own passes cannot be made to do there: upstream has the patterns but
+// Passes on `gpu.module`s for what MLIR's own passes cannot be made to do there: upstream has the patterns but
 // only passes for `func.func`, or nothing at all.
 
 #include "patterns.h"
 
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -252,10 +256,50 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
   }
 };
 
+/// Device functions of the `func` dialect. The conversions of `gpu` would make wrappers for a C caller of them, and
+/// `convert-to-llvm` knows indices of 64 bits alone.
+struct LowerDeviceFunctions final
+    : PassWrapper<LowerDeviceFunctions, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerDeviceFunctions)
+
+  LowerDeviceFunctions() = default;
+  LowerDeviceFunctions(const LowerDeviceFunctions &other) : PassWrapper(other) {}
+
+  StringRef getArgument() const final { return "gpulower-func-to-llvm"; }
+  StringRef getDescription() const final {
+    return "Lower device functions of the func dialect, and calls of them";
+  }
+  bool canScheduleOn(RegisteredOperationName name) const final {
+    return name.getStringRef() == "gpu.module";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<LLVM::LLVMDialect>();
+  }
+
+  void runOnOperation() final {
+    MLIRContext *context = &getContext();
+    LowerToLLVMOptions options(context);
+    options.overrideIndexBitwidth(indexBitwidth);
+    LLVMTypeConverter converter(context, options);
+    RewritePatternSet patterns(context);
+    populateFuncToLLVMConversionPatterns(converter, patterns);
+    ConversionTarget target(*context);
+    target.addLegalDialect<LLVM::LLVMDialect>();
+    target.addIllegalDialect<func::FuncDialect>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
+      signalPassFailure();
+  }
+
+  Option<unsigned> indexBitwidth{*this, "index-bitwidth",
+                                 llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
+};
+
 } // namespace
 
-/// Registers both passes with MLIR. Call once.
+/// Registers the passes with MLIR. Call once.
 extern "C" void gpulowerRegisterPatternPasses() {
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
+  PassRegistration<LowerDeviceFunctions>();
 }

@@ -1,0 +1,26 @@
+// Modules that hold nothing to compile.
+
+// RUN: gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=isa" --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{translate, module only_functions, target sm_80: the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`}}
+gpu.module @only_functions {
+  func.func @f() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{translate, module empty, target sm_80: the module has no kernel}}
+gpu.module @empty {
+}
+
+// -----
+
+func.func @launch(%n: index) {
+  // expected-error @+1 {{this gpu.launch is not compiled: run gpu-kernel-outlining first, which gives it a gpu.module}}
+  gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n) threads(%g, %h, %i) in (%j = %n, %k = %n, %l = %n) {
+    gpu.terminator
+  }
+  return
+}

@@ -1,0 +1,59 @@
+// Options that cannot be read, or that a target cannot honour, are refused before anything is compiled, with exit status
+// 1.
+
+// RUN: sh -c 'gpulower-opt "%s" --gpulower-attach-targets="targets=sm_80 O=4"; test $? = 1' 2>&1 | FileCheck %s --check-prefix=O
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 fast=yes" 2>&1 | FileCheck %s --check-prefix=FAST
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 ftz=yes" 2>&1 | FileCheck %s --check-prefix=FTZ
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 prec-sqrt=2" 2>&1 | FileCheck %s --check-prefix=SQRT
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 prec-div=x" 2>&1 | FileCheck %s --check-prefix=DIV
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 fp-contract=true" 2>&1 | FileCheck %s --check-prefix=CONTRACT
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 max-registers=0" 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 wave-size=48" 2>&1 | FileCheck %s --check-prefix=WAVE
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 code-object-version=3" 2>&1 | FileCheck %s --check-prefix=COV
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 debug=yes" 2>&1 | FileCheck %s --check-prefix=DEBUG
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 index-bitwidth=16" 2>&1 | FileCheck %s --check-prefix=INDEX
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 bare-pointers=no" 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 spill-warning=-1" 2>&1 | FileCheck %s --check-prefix=SPILL
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 time-limit=0" 2>&1 | FileCheck %s --check-prefix=TIME
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 module=(" 2>&1 | FileCheck %s --check-prefix=REGEX
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80,,sm_90" 2>&1 | FileCheck %s --check-prefix=COMMA
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 sparkle=1" 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not gpulower-opt %s --gpulower-to-binary="targets=sm_80 threads=0" 2>&1 | FileCheck %s --check-prefix=THREADS
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80,gfx942 wave-size=64" 2>&1 | FileCheck %s --check-prefix=NV-WAVE
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 code-object-version=5" 2>&1 | FileCheck %s --check-prefix=NV-COV
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptx=8.0" 2>&1 | FileCheck %s --check-prefix=AMD-PTX
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptx-compiler=ptxas" 2>&1 | FileCheck %s --check-prefix=AMD-COMPILER
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptxas-options=-v" 2>&1 | FileCheck %s --check-prefix=AMD-OPTIONS
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx9-4-generic code-object-version=5" 2>&1 | FileCheck %s --check-prefix=GENERIC
+// RUN: not gpulower-opt %s --gpulower-to-binary="targets=compute_90 format=bin" 2>&1 | FileCheck %s --check-prefix=VIRTUAL
+
+// O: error: option 'O' cannot be '4': expected 0|1|2|3
+// FAST: error: option 'fast' cannot be 'yes': expected true|false
+// FTZ: error: option 'ftz' cannot be 'yes': expected true|false
+// SQRT: error: option 'prec-sqrt' cannot be '2': expected true|false
+// DIV: error: option 'prec-div' cannot be 'x': expected true|false
+// CONTRACT: error: option 'fp-contract' cannot be 'true': expected off|on|fast
+// REGISTERS: error: option 'max-registers' cannot be '0': expected N
+// WAVE: error: option 'wave-size' cannot be '48': expected 32|64
+// COV: error: option 'code-object-version' cannot be '3': expected 4|5|6
+// DEBUG: error: option 'debug' cannot be 'yes': expected none|line-tables|full
+// INDEX: error: option 'index-bitwidth' cannot be '16': expected 32|64
+// BARE: error: option 'bare-pointers' cannot be 'no': expected true|false
+// SPILL: error: option 'spill-warning' cannot be '-1': expected N
+// TIME: error: option 'time-limit' cannot be '0': expected SECONDS
+// REGEX: error: option 'module' is not a regular expression:
+// COMMA: error: target 2 of the list 'sm_80,,sm_90' is empty: remove the extra comma
+// NAME: no such option sparkle
+// THREADS: error: option 'threads' cannot be '0': expected a number above 0
+// NV-WAVE: error: option 'wave-size' cannot be honoured for sm_80: NVIDIA's warps have 32 threads; leave the option out
+// NV-COV: error: option 'code-object-version' cannot be honoured for sm_80: only AMD's code objects have one; leave the option out
+// AMD-PTX: error: option 'ptx' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
+// AMD-COMPILER: error: option 'ptx-compiler' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
+// AMD-OPTIONS: error: option 'ptxas-options' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
+// GENERIC: error: {{.*}}gfx9-4-generic{{.*}}6
+// VIRTUAL: error: {{.*}}does not exist for compute_90: a compute_* target is PTX alone; ask for ptx, or for the sm_* chip of the same number
+gpu.module @m {
+  gpu.func @k() kernel {
+    gpu.return
+  }
+}
