@@ -13,7 +13,7 @@ use super::{
     mlir::{Severity, emit},
 };
 
-/// One option of a pass. Values are strings; [`NamedPass::validate`] gives them their type.
+/// One option of a pass. Values are strings; [`NamedPass::parse`] gives them their type.
 #[derive(Clone, Copy, Debug)]
 pub struct PassOption {
     /// Name in pipeline strings, in kebab case.

@@ -43,7 +43,7 @@ pub fn with_debug_of<'c>(module: OperationRef<'c, '_>, options: &Options) -> Res
     Ok(options)
 }
 
-/// What a target attribute asks for, on top of the compiler's own options.
+/// What a target attribute asks for, under the compiler's own options, which win.
 pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options), Cause> {
     let Some(parameters) = TargetAttribute::read(attribute) else {
         return Err(InputError::UnknownTargetAttribute {
@@ -51,10 +51,8 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
         }
         .into());
     };
-    let mut options = base.clone();
-    if options.optimization.is_none() {
-        options.set("O", &parameters.optimization.to_string())?;
-    }
+    let mut options = Options::default();
+    options.set("O", &parameters.optimization.to_string())?;
     let flags = parameters
         .flags
         .and_then(|flags| DictionaryAttribute::try_from(flags).ok());
@@ -74,13 +72,10 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
                 }
                 .into());
             }
-            if options.wave_size.is_none() {
-                options.wave_size = chip.wave_size;
-            }
+            options.wave_size = chip.wave_size;
             // Upstream's default of 600 for every chip is more than older ROCm loads: it counts only when it is
             // another version, and generic targets have 6 anyway.
-            if options.code_object_version.is_none()
-                && let Some(abi) = parameters.abi.as_deref()
+            if let Some(abi) = parameters.abi.as_deref()
                 && abi != "600"
             {
                 options.set("code-object-version", abi)?;
@@ -106,6 +101,11 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
             set_flag(&mut options, &target, name.as_str().unwrap_or_default(), value)?;
         }
     }
+    // What the caller asks for wins over the attribute; libraries and words for the PTX compiler add up.
+    for (name, value) in base.to_pairs() {
+        options.set(name, &value)?;
+    }
+    options.libraries.clone_from(&base.libraries);
     if let Some(link) = parameters.link {
         options.libraries.extend(libraries(link)?);
     }

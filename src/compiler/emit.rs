@@ -28,7 +28,7 @@ pub enum Emit {
     Cubin,
     /// An hsaco (AMD).
     Hsaco,
-    /// A loadable binary: a cubin or an hsaco.
+    /// What a driver loads: a cubin or an hsaco, or PTX for a `compute_*` target.
     Binary,
     /// NVIDIA: a fat binary with the cubin and its PTX. AMD: the hsaco, as upstream MLIR does.
     Fatbin,
@@ -130,7 +130,8 @@ impl Emit {
             (Self::Ptx | Self::Asm, Vendor::Nvidia) => Ok(Format::Ptx),
             (Self::Ptx, Vendor::Amd) => refuse("PTX is NVIDIA's; ask for asm, object or hsaco"),
             (Self::Asm, Vendor::Amd) => Ok(Format::Asm),
-            (Self::Object | Self::Cubin | Self::Binary, Vendor::Nvidia) if is_virtual => refuse(virtual_advice),
+            (Self::Binary, Vendor::Nvidia) if is_virtual => Ok(Format::Ptx),
+            (Self::Object | Self::Cubin, Vendor::Nvidia) if is_virtual => refuse(virtual_advice),
             (Self::Object, _) => Ok(Format::Object),
             (Self::Cubin | Self::Binary, Vendor::Nvidia) => Ok(Format::Cubin),
             (Self::Cubin, Vendor::Amd) => refuse("a cubin is NVIDIA's; ask for hsaco, or for binary"),

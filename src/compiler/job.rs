@@ -159,11 +159,9 @@ impl<'a, 'c> Job<'a, 'c> {
                     self.warn_about_spills(&kernels);
                     return Ok(self.artifact(bytes, kernels, tool, log));
                 }
-                Err(error) => self.raised_ptx(&error).ok_or(error)?,
+                Err(error) => self.raised_ptx(&error, output).ok_or(error)?,
             };
-            if let ResolvedVendor::Nvidia { ptx, .. } = &mut self.resolved.vendor {
-                *ptx = raised;
-            }
+            self.set_ptx(raised);
         }
     }
 
@@ -304,7 +302,8 @@ impl<'a, 'c> Job<'a, 'c> {
     fn cubin(&mut self, ptx: &str) -> Result<(Vec<u8>, Vec<KernelResources>, Option<String>, String), Error> {
         let options = PtxOptions {
             opt_level: self.resolved.optimization.number(),
-            max_registers: None,
+            // The kernels carry the limit themselves; given here too, it is checked on the result.
+            max_registers: self.resolved.max_registers,
             line_info: self.resolved.debug == DebugLevel::LineTables,
             device_debug: self.resolved.debug == DebugLevel::Full,
             relocatable: self.format == Format::Object,
@@ -348,8 +347,43 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok((cubin.bytes, info.kernels, Some(tool), cubin.log))
     }
 
+    fn set_ptx(&mut self, isa: PtxIsa) {
+        if let ResolvedVendor::Nvidia { ptx, .. } = &mut self.resolved.vendor {
+            *ptx = isa;
+        }
+    }
+
+    /// The oldest PTX ISA after `failed` in which LLVM can express the module, up to `newest`.
+    fn oldest_sufficient_ptx(&mut self, failed: PtxIsa, newest: PtxIsa, output: DeviceOutput) -> Option<PtxIsa> {
+        let candidates: Vec<PtxIsa> = PtxIsa::all_of_llvm()
+            .iter()
+            .copied()
+            .filter(|isa| *isa > failed && *isa <= newest)
+            .collect();
+        let suffices = |job: &mut Self, isa| {
+            job.set_ptx(isa);
+            job.device(output).is_ok()
+        };
+        // The newest first: where it fails as well, it is not for lack of a newer ISA, and one attempt has told.
+        let last = *candidates.last()?;
+        if !suffices(self, last) {
+            self.set_ptx(failed);
+            return None;
+        }
+        let (mut low, mut high) = (0, candidates.len() - 1);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if suffices(self, candidates[middle]) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Some(candidates[high])
+    }
+
     /// A newer PTX ISA to try, when an error says that an instruction needs one and the user fixed none.
-    fn raised_ptx(&mut self, error: &Error) -> Option<PtxIsa> {
+    fn raised_ptx(&mut self, error: &Error, output: DeviceOutput) -> Option<PtxIsa> {
         let ResolvedVendor::Nvidia {
             ptx,
             ptx_is_fixed: false,
@@ -362,7 +396,8 @@ impl<'a, 'c> Job<'a, 'c> {
             .map_or(PtxIsa::newest_llvm(), |tool| tool.min(PtxIsa::newest_llvm()));
         let (needed, reason) = match &error.cause {
             Cause::Device(DeviceError::Llvm(LlvmError::Fatal(text))) if text.contains("Cannot select") => {
-                (newest, text.lines().next().unwrap_or_default().to_owned())
+                let reason = text.lines().next().unwrap_or_default().to_owned();
+                (self.oldest_sufficient_ptx(ptx, newest, output)?, reason)
             }
             Cause::Serialize(SerializeError::Compile { log, .. }) => {
                 let needed = required_ptx(log)?;

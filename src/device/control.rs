@@ -26,6 +26,7 @@ const FAST_SIBLINGS: &[(&str, &str)] = &[
     ("__nv_log2f", "__nv_fast_log2f"),
     ("__nv_logf", "__nv_fast_logf"),
     ("__nv_powf", "__nv_fast_powf"),
+    ("__nv_sincosf", "__nv_fast_sincosf"),
     ("__nv_sinf", "__nv_fast_sinf"),
     ("__nv_tanf", "__nv_fast_tanf"),
 ];
@@ -81,9 +82,11 @@ pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) {
         }
     }
     if let Some(registers) = resolved.max_registers {
-        let attribute = match resolved.target {
-            Target::Nvidia(_) => "nvvm.maxnreg",
-            Target::Amd(_) => "amdgpu-num-vgpr",
+        let (attribute, registers) = match resolved.target {
+            Target::Nvidia(_) => ("nvvm.maxnreg", registers),
+            // LLVM gives as many accumulation registers on top, out of the same file.
+            Target::Amd(chip) if chip.has_unified_registers() => ("amdgpu-num-vgpr", (registers / 2).max(1)),
+            Target::Amd(_) => ("amdgpu-num-vgpr", registers),
         };
         module.set_attribute(attribute, &registers.to_string(), true);
     }

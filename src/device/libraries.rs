@@ -80,7 +80,7 @@ pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
 pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(), DeviceError> {
     let target = &job.resolved.target;
     let mut undefined = unprovided_symbols(module, target);
-    let mut missing: Option<(Vec<String>, ToolkitError)> = None;
+    let mut missing: Option<(VendorLibrary, ToolkitError)> = None;
     while !undefined.is_empty() {
         for library in job.libraries {
             link_one(module, library)?;
@@ -99,12 +99,7 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
                     link_one(module, &library)?;
                 }
                 Err(error) => {
-                    let symbols = undefined
-                        .iter()
-                        .filter(|symbol| VendorLibrary::of(&symbol.name) == Some(which))
-                        .map(|symbol| symbol.name.clone())
-                        .collect();
-                    missing.get_or_insert((symbols, error));
+                    missing.get_or_insert((which, error));
                 }
             }
         }
@@ -117,20 +112,22 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
     if undefined.is_empty() {
         return Ok(());
     }
-    if let Some((symbols, source)) = missing {
-        return Err(DeviceError::LibraryMissing { symbols, source });
+    let mut symbols: Vec<UnresolvedSymbol> = undefined
+        .into_iter()
+        .map(|symbol| UnresolvedSymbol {
+            location: (job.locate)(&symbol.name),
+            advice: advice(&symbol.name, target),
+            name: symbol.name,
+            kernels: symbol.kernels,
+        })
+        .collect();
+    match missing {
+        Some((library, source)) => {
+            symbols.retain(|symbol| VendorLibrary::of(&symbol.name) == Some(library));
+            Err(DeviceError::LibraryMissing { symbols, source })
+        }
+        None => Err(DeviceError::Unresolved(symbols)),
     }
-    Err(DeviceError::Unresolved(
-        undefined
-            .into_iter()
-            .map(|symbol| UnresolvedSymbol {
-                location: (job.locate)(&symbol.name),
-                advice: advice(&symbol.name, target),
-                name: symbol.name,
-                kernels: symbol.kernels,
-            })
-            .collect(),
-    ))
 }
 
 fn link_one(module: &DeviceModule<'_>, library: &LoadedLibrary) -> Result<(), DeviceError> {
@@ -177,6 +174,9 @@ fn advice(symbol: &str, target: &Target) -> String {
         None if symbol.starts_with("__oclc_") => {
             "a control constant of AMD's device libraries that gpulower does not know; define it in a library of yours"
                 .to_owned()
+        }
+        None if symbol.starts_with("llvm.") => {
+            "LLVM 22 has no intrinsic of this name; check the spelling, or the version of LLVM it was written for".to_owned()
         }
         None => "give the bitcode library that defines it (-l FILE, the pass option l=, or Options::libraries)".to_owned(),
     }

@@ -44,7 +44,7 @@ pub enum DeviceError {
     #[error("{}{source}", needed(.symbols))]
     LibraryMissing {
         /// The symbols that need it.
-        symbols: Vec<String>,
+        symbols: Vec<UnresolvedSymbol>,
         /// Every place looked at, and what to do.
         source: ToolkitError,
     },
@@ -81,7 +81,9 @@ impl DeviceError {
     pub fn location(&self) -> Option<&str> {
         match self {
             Self::WrongTarget { location, .. } => location.as_deref(),
-            Self::Unresolved(symbols) => symbols.iter().find_map(|symbol| symbol.location.as_deref()),
+            Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
+                symbols.iter().find_map(|symbol| symbol.location.as_deref())
+            }
             _ => None,
         }
     }
@@ -89,7 +91,9 @@ impl DeviceError {
     /// The kernels that are concerned.
     pub fn kernels(&self) -> Vec<String> {
         let mut kernels: Vec<String> = match self {
-            Self::Unresolved(symbols) => symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect(),
+            Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
+                symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect()
+            }
             _ => Vec::new(),
         };
         kernels.sort();
@@ -111,9 +115,16 @@ pub struct UnresolvedSymbol {
     pub advice: String,
 }
 
-fn needed(symbols: &[String]) -> String {
+fn needed(symbols: &[UnresolvedSymbol]) -> String {
     let verb = if symbols.len() == 1 { "needs" } else { "need" };
-    format!("{} {verb} a library that was not found: ", symbols.join(", "))
+    let names: Vec<String> = symbols
+        .iter()
+        .map(|symbol| match symbol.kernels.as_slice() {
+            [] => symbol.name.clone(),
+            kernels => format!("{} (kernel {})", symbol.name, kernels.join(", ")),
+        })
+        .collect();
+    format!("{} {verb} a library that was not found: ", names.join(", "))
 }
 
 fn unresolved(symbols: &[UnresolvedSymbol]) -> String {

@@ -22,6 +22,7 @@ use crate::{
     device::lower::name_of,
     options::Options,
     report::Artifact,
+    target::Target,
     toolkit::Toolkit,
 };
 
@@ -176,6 +177,17 @@ impl Serialization {
         }
         if failed {
             return Err(DiagnosticEmitted);
+        }
+        for module in &modules {
+            let targets: Vec<_> = requests
+                .iter()
+                .filter(|request| request.name == symbol_name(*module))
+                .map(|request| request.target)
+                .collect();
+            if let Err(error) = Target::check_one_binary(&targets) {
+                emit(module.location(), Severity::Error, &error.to_string());
+                return Err(DiagnosticEmitted);
+            }
         }
         let mut results = compiler.run(context, requests, self.emit()).into_iter();
         let mut binaries: BTreeMap<String, Binary<'_, '_>> = BTreeMap::new();

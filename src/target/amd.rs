@@ -192,6 +192,12 @@ impl AmdTarget {
         major == 9 && (minor >= 4 || matches!(stepping, 8 | 10))
     }
 
+    /// Whether vector and accumulation registers share one file, so that a wave's budget covers both: gfx90a and later
+    /// chips with MFMA (LLVM's AMDGPUUsage, "GFX90A"; observed with llc 22.1.8, where `amdgpu-num-vgpr=24` gives 48).
+    pub fn has_unified_registers(&self) -> bool {
+        self.has_mfma() && self.chip() != "gfx908"
+    }
+
     /// Matrix instructions of the WMMA kind: gfx11 and later.
     pub fn has_wmma(&self) -> bool {
         self.wmma().is_some()

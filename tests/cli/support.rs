@@ -35,7 +35,7 @@ pub fn example(name: &str) -> String {
 /// A directory in which the program is run.
 pub struct Workshop {
     directory: TempDir,
-    cuda: Option<PathBuf>,
+    cuda: PathBuf,
 }
 
 impl Workshop {
@@ -43,15 +43,7 @@ impl Workshop {
     pub fn new() -> Self {
         Self {
             directory: tempfile::tempdir().expect("a directory"),
-            cuda: Some(cuda()),
-        }
-    }
-
-    /// Without one.
-    pub fn without_cuda() -> Self {
-        Self {
-            directory: tempfile::tempdir().expect("a directory"),
-            cuda: None,
+            cuda: cuda(),
         }
     }
 
@@ -108,11 +100,7 @@ impl Workshop {
             "XDG_CACHE_HOME",
             std::env::temp_dir().join("gpulower-test-cache"),
         );
-        match &self.cuda {
-            Some(cuda) => command.env("CUDA_HOME", cuda),
-            // A toolkit that is named is the only one that is searched.
-            None => command.env("PATH", "/nonexistent"),
-        };
+        command.env("CUDA_HOME", &self.cuda);
         command
     }
 

@@ -21,7 +21,7 @@ fn the_doctor_finds_the_toolkit_and_says_what_it_enables() {
 
 #[test]
 fn the_doctor_names_every_place_and_the_way_out() {
-    let work = Workshop::without_cuda();
+    let work = Workshop::new();
     let text = work
         .run(&["doctor", "--cuda", &example("")])
         .quiet()

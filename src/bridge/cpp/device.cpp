@@ -243,7 +243,9 @@ void gpulowerUndefinedSymbols(LLVMModuleRef moduleRef, void *closure,
       report(closure, toBytes(symbol.getName()), GpulowerBytes{nullptr, 0});
   };
   for (const Function &function : module)
-    if (function.isDeclaration() && !function.isIntrinsic() &&
+    // By the ID: a name in LLVM's own namespace that LLVM does not know is no intrinsic, and nothing would define it.
+    if (function.isDeclaration() &&
+        function.getIntrinsicID() == Intrinsic::not_intrinsic &&
         !function.use_empty() && function.getName() != "__nvvm_reflect")
       reportSymbol(function);
   for (const GlobalVariable &variable : module.globals()) {
@@ -331,6 +333,13 @@ void gpulowerSetFloatingPoint(LLVMModuleRef moduleRef,
       auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction);
       bool squareRoot =
           intrinsic && intrinsic->getIntrinsicID() == Intrinsic::sqrt;
+      // A request for precision wins over `fast`.
+      if (options->fast && isF32(instruction) &&
+          ((division && !options->approximateDivision) ||
+           (squareRoot && !options->approximateSquareRoot))) {
+        instruction.setHasApproxFunc(false);
+        instruction.setHasAllowReciprocal(false);
+      }
       if (((division && options->approximateDivision) ||
            (squareRoot && options->approximateSquareRoot)) &&
           isF32(instruction)) {
@@ -341,6 +350,11 @@ void gpulowerSetFloatingPoint(LLVMModuleRef moduleRef,
         instruction.setMetadata(
             LLVMContext::MD_fpmath,
             metadata.createFPMath(division ? 2.5f : 3.0f));
+      } else if (options->fast && (division || squareRoot) &&
+                 isF32(instruction)) {
+        // A demand for correct rounding is more specific than `fast`.
+        instruction.setHasApproxFunc(false);
+        instruction.setHasAllowReciprocal(false);
       }
     }
 }

@@ -108,6 +108,12 @@ LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
         refuse(operation, "only reductions that all work items of the "
                           "workgroup reach together can be lowered; say "
                           "`uniform` if this one is");
+    } else if (auto rotate = dyn_cast<gpu::RotateOp>(operation)) {
+      if (rotate.getWidth() > chip.subgroupSize)
+        refuse(operation, llvm::formatv("its width of {0} is more than the {1} "
+                                        "lanes of a subgroup",
+                                        rotate.getWidth(), chip.subgroupSize)
+                              .str());
     } else if (isa<vector::PrintOp>(operation)) {
       refuse(operation, "a device cannot call the host's runtime; print with "
                         "gpu.printf");

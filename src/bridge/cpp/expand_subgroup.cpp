@@ -149,10 +149,6 @@ struct Rotate final : OpRewritePattern<gpu::RotateOp> {
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     int32_t width = op.getWidth();
-    if (static_cast<unsigned>(width) > subgroupSize)
-      return op.emitError()
-             << "cannot lower gpu.rotate: its width of " << width
-             << " is more than the " << subgroupSize << " lanes of a subgroup";
     Value lane = arith::IndexCastOp::create(
         rewriter, loc, rewriter.getI32Type(),
         gpu::LaneIdOp::create(rewriter, loc, rewriter.getIndexType(),

@@ -10,7 +10,7 @@ gpu.module @m {
 
 // -----
 
-// expected-error @+1 {{plan, module spirv: the target attribute}}
+// expected-error @+1 {{plan, module spirv: cannot compile for the target #spirv.target_env<#spirv.vce<v1.0, [Shader], []>, #spirv.resource_limits<>>: expected #nvvm.target<...> or #rocdl.target<...>}}
 gpu.module @spirv [#spirv.target_env<#spirv.vce<v1.0, [Shader], []>, #spirv.resource_limits<>>] {
   gpu.func @k() kernel {
     gpu.return

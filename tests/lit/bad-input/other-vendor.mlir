@@ -50,10 +50,10 @@ gpu.module @rocdl_kernel [#nvvm.target<chip = "sm_80">] {
 
 // -----
 
-// expected-error @+1 {{the intrinsic llvm.nvvm.barrier0 in a module for gfx942}}
+// expected-error @+1 {{the intrinsic llvm.nvvm.read.ptx.sreg.tid.x in a module for gfx942}}
 gpu.module @intrinsic [#rocdl.target<chip = "gfx942">] {
   llvm.func @k() attributes {gpu.kernel, rocdl.kernel} {
-    llvm.call_intrinsic "llvm.nvvm.barrier0"() : () -> ()
+    %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
     llvm.return
   }
 }

@@ -20,6 +20,7 @@
 // NVIDIA: .visible .entry k(
 // NVIDIA-NOT: {{\.extern|scale|not_needed}}
 // NVIDIA: mul.rn.f32 {{.*}}, 0f40200000;
+// AMD: .amdgcn_target
 // AMD-NOT: scale
 // AMD: v_mul_f32
 // AMD-NOT: {{scale|not_needed}}

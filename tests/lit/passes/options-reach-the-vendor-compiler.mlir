@@ -4,15 +4,14 @@
 // RUN: gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin max-registers=16 ptx-compiler=ptxas" | FileCheck %s --check-prefix=BOUND
 // RUN: gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin max-registers=16 ptx-compiler=nvptxcompiler" | FileCheck %s --check-prefix=BOUND
 // RUN: gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin O=1 ptx-compiler=ptxas ptxas-options='--def-load-cache=cg'" | %objects %t
-// RUN: nvdisasm -c %t/0 | FileCheck %s --check-prefix=LEVEL
+// RUN: nvdisasm %t/0 | FileCheck %s --check-prefix=LEVEL
 // RUN: gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin opts='-v'" 2>&1 | FileCheck %s --check-prefix=VERBOSE
 // RUN: not gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin opts=--sparkle" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin ptx-compiler=gcc" 2>&1 | FileCheck %s --check-prefix=COMPILER
 // RUN: not gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=bin ptx-compiler=ptxas cuda=%t/nowhere" 2>&1 | FileCheck %s --check-prefix=MISSING
 
 // BOUND: registers = {{[0-9]|1[0-6]}} : i64
-// LEVEL: -O 1
-// LEVEL: -def-load-cache cg
+// LEVEL: -O 1 {{.*}}-dlcm cg
 // VERBOSE: remark: ptxas info
 // VERBOSE: Compiling entry function 'k' for 'sm_80'
 // VERBOSE: Used [[#]] registers

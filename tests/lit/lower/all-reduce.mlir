@@ -1,0 +1,40 @@
+// RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s --check-prefix=GCN
+
+// A reduction over the workgroup: shuffles, a buffer, barriers. In a loop there is one barrier more, so that no thread
+// writes the buffer while another still reads the last result.
+
+gpu.module @kernels {
+  // PTX-LABEL: .entry in_a_loop(
+  // PTX: shfl.sync
+  // PTX-COUNT-3: bar{{(rier)?}}.{{(cta.)?}}sync
+  // GCN-LABEL: in_a_loop:
+  // GCN: ds_bpermute_b32
+  // GCN: s_barrier
+  gpu.func @in_a_loop(%m: memref<?xf32>, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      %a = memref.load %m[%t] : memref<?xf32>
+      %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
+      memref.store %b, %m[%i] : memref<?xf32>
+    }
+    gpu.return
+  }
+
+  // PTX-LABEL: .entry halves(
+  // PTX: shfl.sync
+  // GCN-LABEL: halves:
+  gpu.func @halves(%m: memref<?xf16>) kernel {
+    %t = gpu.thread_id x
+    %a = memref.load %m[%t] : memref<?xf16>
+    %b = gpu.all_reduce %a uniform {
+    ^bb0(%x: f16, %y: f16):
+      %z = arith.mulf %x, %y : f16
+      gpu.yield %z : f16
+    } : (f16) -> f16
+    memref.store %b, %m[%t] : memref<?xf16>
+    gpu.return
+  }
+}
