@@ -117,7 +117,8 @@ fn a_wrong_toolkit() {
         &["-t", "sm_90", "--cuda", &no_toolkit],
     )
     .says(&[
-        "error: link, module softmax, target sm_90: __nv_expf needs a library that was not found",
+        "error: link, module softmax, target sm_90: __nv_expf",
+        "needs a library that was not found",
         "nvvm/libdevice/libdevice.10.bc (given): no such",
         "nvidia-nvvm",
     ]);
@@ -126,8 +127,14 @@ fn a_wrong_toolkit() {
         "ptxas: not available",
         "emit PTX",
     ]);
-    refused(&work, &example("gelu.mlir"), &["-t", "gfx942", "--rocm", &no_toolkit]).says(&[
-        "error: link, module gelu, target gfx942: __ocml_erf_f32 needs a library that was not found",
+    refused(
+        &work,
+        &example("gelu.mlir"),
+        &["-t", "gfx942", "--rocm", &no_toolkit],
+    )
+    .says(&[
+        "error: link, module gelu, target gfx942: __ocml_erf_f32",
+        "needs a library that was not found",
         "rocm-device-libs",
     ]);
 }

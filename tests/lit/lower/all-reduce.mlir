@@ -6,11 +6,11 @@
 
 gpu.module @kernels {
   // PTX-LABEL: .entry in_a_loop(
-  // PTX: shfl.sync
-  // PTX-COUNT-3: bar{{(rier)?}}.{{(cta.)?}}sync
+  // PTX-COUNT-3: bar.sync
+  // PTX: ret;
   // GCN-LABEL: in_a_loop:
-  // GCN: ds_bpermute_b32
-  // GCN: s_barrier
+  // GCN-COUNT-3: s_barrier
+  // GCN: s_endpgm
   gpu.func @in_a_loop(%m: memref<?xf32>, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
     %t = gpu.thread_id x
     %c0 = arith.constant 0 : index

@@ -4,8 +4,8 @@
 // Memory: what is allocated in workgroup memory is shared indeed, atomics exist for every type, copies need no runtime.
 
 gpu.module @kernels {
-  // PTX: .shared .align 4 .b8 __gpulower_workgroup_0[256];
   // PTX-LABEL: .entry shared_buffer(
+  // PTX: .shared .align 4 .b8 __gpulower_workgroup_0[256];
   // PTX: st.shared.b32
   // PTX: bar{{.*}}sync
   // PTX: ld.shared.b32
@@ -29,8 +29,6 @@ gpu.module @kernels {
 
   // PTX-LABEL: .entry private_array(
   // PTX: .local .align 4 .b8 {{.*}}[32]
-  // GCN-LABEL: private_array:
-  // GCN: scratch_store
   gpu.func @private_array(%m: memref<?xf32>, %i: index, %j: index)
       private(%p: memref<8xf32, #gpu.address_space<private>>) kernel {
     %a = memref.load %m[%i] : memref<?xf32>
@@ -40,15 +38,20 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // PTX: .extern .shared
   // PTX-LABEL: .entry dynamic(
   // PTX: st.shared.b8
+  // PTX: ld.shared.b8
   // GCN-LABEL: dynamic:
   // GCN: ds_write_b8
-  gpu.func @dynamic(%v: i8) kernel {
+  // GCN: ds_read_u8
+  gpu.func @dynamic(%m: memref<?xi8>, %i: index) kernel {
     %t = gpu.thread_id x
     %s = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %v = memref.load %m[%t] : memref<?xi8>
     memref.store %v, %s[%t] : memref<?xi8, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %w = memref.load %s[%i] : memref<?xi8, #gpu.address_space<workgroup>>
+    memref.store %w, %m[%t] : memref<?xi8>
     gpu.return
   }
 
@@ -58,8 +61,8 @@ gpu.module @kernels {
   // PTX: atom{{.*}}cas.b64
   // PTX: atom{{.*}}max.s32
   // GCN-LABEL: atomics:
-  // GCN: global_atomic_cmpswap
-  // GCN: global_atomic_smax
+  // GCN: global_atomic_cmpswap v
+  // GCN: global_atomic_cmpswap_x2
   gpu.func @atomics(%f: memref<?xf32>, %d: memref<?xf64>, %i: memref<?xi32>, %v: f32, %w: f64, %n: i32) kernel {
     %t = gpu.thread_id x
     %0 = memref.atomic_rmw addf %v, %f[%t] : (f32, memref<?xf32>) -> f32

@@ -18,27 +18,30 @@
 
 //--- heap.mlir
 gpu.module @kernels {
-  gpu.func @heap() kernel {
+  gpu.func @heap(%v: f32, %i: index) kernel {
     // CHECK: heap.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloc: AMD's device code has no heap; use a workgroup or private attribution, memref.alloca, or a buffer that the host passes
     %a = memref.alloc() : memref<4xf32>
+    memref.store %v, %a[%i] : memref<4xf32>
     gpu.return
   }
 }
 
 //--- stack.mlir
 gpu.module @kernels {
-  gpu.func @stack(%n: index) kernel {
+  gpu.func @stack(%v: f32, %n: index) kernel {
     // CHECK: stack.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloca: private memory of dynamic size cannot be allocated on AMD's chips
     %a = memref.alloca(%n) : memref<?xf32>
+    memref.store %v, %a[%n] : memref<?xf32>
     gpu.return
   }
 }
 
 //--- shared.mlir
 gpu.module @kernels {
-  gpu.func @shared(%n: index) kernel {
+  gpu.func @shared(%v: f32, %n: index) kernel {
     // CHECK: shared.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloca: a workgroup buffer has to have a static shape; take memory whose size the launch decides from gpu.dynamic_shared_memory
     %a = memref.alloca(%n) : memref<?xf32, #gpu.address_space<workgroup>>
+    memref.store %v, %a[%n] : memref<?xf32, #gpu.address_space<workgroup>>
     gpu.return
   }
 }

@@ -65,8 +65,8 @@ gpu.module @kernels {
   }
 
   // Lane 0 computes, the others read what it found: each subgroup has its own slot.
-  // PTX: .shared .align 4 .b8 __gpulower_workgroup_0[128];
   // PTX-LABEL: .entry one_lane(
+  // PTX: .shared .align 4 .b8 __gpulower_workgroup_0[128];
   // PTX: st.shared.b32
   // PTX: bar.warp.sync
   // PTX: ld.shared.b32

@@ -13,8 +13,9 @@ gpu.module @kernels {
   // REDUX: redux.sync.max.s32
   // REDUX-NOT: shfl.sync
   // REDUX: ret;
+  // Five steps for each reduction; the first exchange of two of them is the same.
   // SHFL-LABEL: .entry integers(
-  // SHFL-COUNT-15: shfl.sync.bfly.b32
+  // SHFL-COUNT-14: shfl.sync.bfly.b32
   // SHFL-NOT: redux.sync
   // DPP-LABEL: integers:
   // DPP: v_add_{{(nc_)?}}u32_dpp {{.*}} row_half_mirror

@@ -42,7 +42,8 @@ gpu.module @kernels {
   }
 
   // PTX-LABEL: .entry contracts(
-  // PTX: fma.rn.f32
+  // PTX: mul.rn.f32
+  // PTX: add.rn.f32
   gpu.func @contracts(%v: memref<?xvector<4x4xf32>>, %i: index) kernel {
     %a = memref.load %v[%i] : memref<?xvector<4x4xf32>>
     %b = vector.contract {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %a, %a, %a : vector<4x4xf32>, vector<4x4xf32> into vector<4x4xf32>

@@ -13,7 +13,7 @@
 
 // LOWERED: gpu.module @m [#nvvm.target<O = 3, chip = "sm_80">, #nvvm.target<O = 3, chip = "sm_90">] attributes {gpulower.target_positions = array<i64: 0, 2>}
 // LOWERED: nvvm.read.ptx.sreg.tid.x
-// LOWERED: gpu.module @m_variant_1 [#rocdl.target<O = 3, chip = "gfx942"{{.*}}>, #rocdl.target<O = 3, chip = "gfx1100"{{.*}}>] attributes {gpulower.target_positions = array<i64: 1, 3>, gpulower.variant_of = "m"}
+// LOWERED: gpu.module @m_variant_1 [#rocdl.target<O = 3, chip = "gfx942"{{.*}}>, #rocdl.target<O = 3, chip = "gfx1100"{{.*}}>] attributes {gpulower.target_positions = array<i64: 1, 3>, gpulower.variant_of = "m"
 // LOWERED: rocdl.workitem.id.x
 // LOWERED-NOT: gpu.func
 

@@ -15,10 +15,10 @@
 // RUN: gpulower-opt %s --gpulower-to-binary="targets=gfx942 format=isa bare-pointers=true" | %text | FileCheck %s --check-prefix=BARE
 
 // EXACT: v_div_fixup_f32
-// PLAIN: .amdhsa_float_denorm_mode_32 3
 // FUSED: v_fma_f32 v{{[0-9]+}}, v{{[0-9]+}}, v{{[0-9]+}}, s{{[0-9]+$}}
 // FUSED-NEXT: v_mul_f32
 // FUSED-NEXT: v_add_f32
+// PLAIN: .amdhsa_float_denorm_mode_32 3
 // NEVER: v_add_f32_e32 v{{[0-9]+}}, s
 // NEVER-NEXT: v_mul_f32
 // NEVER-NEXT: v_add_f32

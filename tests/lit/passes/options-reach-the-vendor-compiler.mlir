@@ -16,7 +16,7 @@
 // VERBOSE: Compiling entry function 'k' for 'sm_80'
 // VERBOSE: Used [[#]] registers
 // VERBOSE: gpu.binary @m
-// UNKNOWN: error: ptx-to-cubin, module m, target sm_80: {{.*}}Unknown option 'sparkle'
+// UNKNOWN: error: ptx-to-cubin, module m, target sm_80: {{.*}}Unknown option '{{-*}}sparkle'
 // UNKNOWN-NOT: gpu.binary
 // COMPILER: error: option 'ptx-compiler' cannot be 'gcc': expected nvptxcompiler|ptxas|nvjitlink
 // MISSING: error: ptx-to-cubin, module m, target sm_80: {{.*}}ptxas

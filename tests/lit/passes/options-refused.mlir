@@ -25,7 +25,6 @@
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptx-compiler=ptxas" 2>&1 | FileCheck %s --check-prefix=AMD-COMPILER
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptxas-options=-v" 2>&1 | FileCheck %s --check-prefix=AMD-OPTIONS
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx9-4-generic code-object-version=5" 2>&1 | FileCheck %s --check-prefix=GENERIC
-// RUN: not gpulower-opt %s --gpulower-to-binary="targets=compute_90 format=bin" 2>&1 | FileCheck %s --check-prefix=VIRTUAL
 
 // O: error: option 'O' cannot be '4': expected 0|1|2|3
 // FAST: error: option 'fast' cannot be 'yes': expected true|false
@@ -51,7 +50,6 @@
 // AMD-COMPILER: error: option 'ptx-compiler' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
 // AMD-OPTIONS: error: option 'ptxas-options' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
 // GENERIC: error: {{.*}}gfx9-4-generic{{.*}}6
-// VIRTUAL: error: {{.*}}does not exist for compute_90: a compute_* target is PTX alone; ask for ptx, or for the sm_* chip of the same number
 gpu.module @m {
   gpu.func @k() kernel {
     gpu.return

@@ -14,7 +14,7 @@
 // RUN: sed '/\/\/ ERF$/d' %s | gpulower-opt --gpulower-to-binary="targets=sm_80,gfx942 format=isa toolkit=%t/empty" \
 // RUN:   | FileCheck %s --check-prefix=UNNEEDED
 
-// NOWHERE: error: link, module exponential, target sm_80: __nv_erff needs a library that was not found: the toolkit that was given, {{.*}}/nowhere, has no libdevice.10.bc; it is needed for math functions
+// NOWHERE: error: link, module exponential, target sm_80: __nv_erff (kernel k) needs a library that was not found: the toolkit that was given, {{.*}}/nowhere, has no libdevice.10.bc; it is needed for math functions
 // NOWHERE-NEXT: Tried:
 // NOWHERE-NEXT: /nowhere (given): no such directory
 // NOWHERE-NEXT: Give the root of a complete toolkit, or none to have the usual places searched. To get the part: install the wheel nvidia-nvvm
@@ -24,7 +24,7 @@
 // EMPTY-NEXT: /empty/nvvm/libdevice/libdevice.10.bc (given): no such file
 // EMPTY-NOT: gpu.binary
 
-// AMD: error: link, module exponential, target gfx942: __ocml_erf_f32 needs a library that was not found: the toolkit that was given, {{.*}}/empty, has no ocml.bc
+// AMD: error: link, module exponential, target gfx942: __ocml_erf_f32 (kernel k) needs a library that was not found: the toolkit that was given, {{.*}}/empty, has no ocml.bc
 // AMD-NEXT: Tried:
 // AMD-NEXT: /empty/amdgcn/bitcode (given): no such directory
 // AMD: rocm-device-libs
