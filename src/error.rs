@@ -32,7 +32,7 @@ pub struct Error {
     /// The location in MLIR's syntax, such as `"kernel.mlir":3:5`, where there is one.
     pub location: Option<String>,
     /// Why.
-    pub cause: Cause,
+    pub cause: Box<Cause>,
 }
 
 /// Why a stage failed: one kind for each concept.
@@ -111,7 +111,7 @@ impl Error {
             target: None,
             kernels,
             location,
-            cause,
+            cause: Box::new(cause),
         }
     }
 
@@ -149,7 +149,7 @@ impl fmt::Display for Error {
             write!(formatter, ", target {target}")?;
         }
         write!(formatter, ": {}", self.cause)?;
-        if let Cause::Lower(LowerError::Refused(diagnostics)) = &self.cause {
+        if let Cause::Lower(LowerError::Refused(diagnostics)) = self.cause.as_ref() {
             for diagnostic in diagnostics.iter().skip(1) {
                 write!(formatter, "\n  {}: {}", plain_location(&diagnostic.location), diagnostic.message)?;
             }
@@ -160,7 +160,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+        Some(self.cause.as_ref())
     }
 }
 

@@ -6,7 +6,6 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
-    bridge::llvm::Contraction,
     target::{CodeObjectVersion, PtxIsa, Target, TargetError},
 };
 
@@ -52,16 +51,6 @@ pub enum FpContract {
     On,
     /// Everywhere.
     Fast,
-}
-
-impl FpContract {
-    pub(crate) const fn to_llvm(self) -> Contraction {
-        match self {
-            Self::Off => Contraction::Off,
-            Self::On => Contraction::On,
-            Self::Fast => Contraction::Fast,
-        }
-    }
 }
 
 /// Who turns PTX into a cubin.

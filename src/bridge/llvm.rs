@@ -30,7 +30,7 @@ struct MachineOptions {
     chip: Bytes,
     features: Bytes,
     optimization: c_int,
-    contraction: c_int,
+    contract_everywhere: bool,
 }
 
 #[repr(C)]
@@ -39,6 +39,7 @@ struct FloatingPointFlags {
     never_contract: bool,
     approximate_division: bool,
     approximate_square_root: bool,
+    flush_denormals: bool,
 }
 
 unsafe extern "C" {
@@ -331,6 +332,7 @@ impl<'c> DeviceModule<'c> {
             never_contract: permissions.never_contract,
             approximate_division: permissions.approximate_division,
             approximate_square_root: permissions.approximate_square_root,
+            flush_denormals: permissions.flush_denormals,
         };
         // SAFETY: the module is alive.
         unsafe { gpulowerSetFloatingPoint(self.module.as_mut_ptr(), &flags) }
@@ -399,6 +401,8 @@ pub struct FloatingPoint {
     pub approximate_division: bool,
     /// f32 square roots need not be correctly rounded.
     pub approximate_square_root: bool,
+    /// f32 denormals become zero: which of an approximate operation's forms is meant.
+    pub flush_denormals: bool,
 }
 
 /// What [`DeviceModule::emit`] writes.
@@ -410,17 +414,6 @@ pub enum EmitKind {
     Object,
 }
 
-/// When a multiplication and an addition may become one fused operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contraction {
-    /// Never.
-    Off,
-    /// Where the IR allows it.
-    On,
-    /// Everywhere.
-    Fast,
-}
-
 /// LLVM's code generator for one chip.
 #[derive(Debug)]
 pub struct TargetMachine {
@@ -430,24 +423,20 @@ pub struct TargetMachine {
 impl TargetMachine {
     /// Makes a machine. Chip and features have to be valid: LLVM would print a warning and go on.
     ///
-    /// `optimization` is 0 to 3.
+    /// `optimization` is 0 to 3. With `contract_everywhere`, multiplications and additions are fused whatever the IR says.
     pub fn new(
         triple: &str,
         chip: &str,
         features: &str,
         optimization: u8,
-        contraction: Contraction,
+        contract_everywhere: bool,
     ) -> Result<Self, LlvmError> {
         let options = MachineOptions {
             triple: Bytes::new(triple.as_bytes()),
             chip: Bytes::new(chip.as_bytes()),
             features: Bytes::new(features.as_bytes()),
             optimization: c_int::from(optimization.min(3)),
-            contraction: match contraction {
-                Contraction::Off => 0,
-                Contraction::On => 1,
-                Contraction::Fast => 2,
-            },
+            contract_everywhere,
         };
         let mut raw = null_mut();
         // SAFETY: the strings are alive during the call.

@@ -333,7 +333,7 @@ pub fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
 /// An operation and all operations inside it, in order, outermost first.
 pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let mut raw = Vec::new();
-    let _ = root.walk(melior::ir::operation::WalkOrder::PreOrder, |operation| {
+    root.walk(melior::ir::operation::WalkOrder::PreOrder, |operation| {
         raw.push(operation.to_raw());
         melior::ir::operation::WalkResult::Advance
     });

@@ -394,7 +394,7 @@ impl<'a, 'c> Job<'a, 'c> {
         let newest = self
             .newest_tool_ptx
             .map_or(PtxIsa::newest_llvm(), |tool| tool.min(PtxIsa::newest_llvm()));
-        let (needed, reason) = match &error.cause {
+        let (needed, reason) = match error.cause.as_ref() {
             Cause::Device(DeviceError::Llvm(LlvmError::Fatal(text))) if text.contains("Cannot select") => {
                 let reason = text.lines().next().unwrap_or_default().to_owned();
                 (self.oldest_sufficient_ptx(ptx, newest, output)?, reason)

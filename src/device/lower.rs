@@ -75,8 +75,13 @@ fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
 }
 
 fn lowered_hint(names: &[String]) -> &'static str {
-    if names.iter().any(|name| name.starts_with("memref.alloc")) {
-        "; a kernel has no heap: use a workgroup or private attribution, or memref.alloca"
+    let dialect_is = |dialects: &[&str]| {
+        names
+            .iter()
+            .any(|name| dialects.contains(&name.split('.').next().unwrap_or_default()))
+    };
+    if dialect_is(&["tensor", "bufferization", "linalg", "shape"]) {
+        "; bufferize tensors and turn linalg into loops before"
     } else {
         ""
     }
@@ -104,7 +109,12 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
         let pipeline = pipeline(resolved, has_scaled_floats(module));
         warnings.extend(run(context, module, &pipeline)?);
-        let rest = unlowered(module, &resolved.target);
+        let mut rest = unlowered(module, &resolved.target);
+        // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
+        let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
+        if rest.iter().any(|(name, _)| !is_cast(name)) {
+            rest.retain(|(name, _)| !is_cast(name));
+        }
         if let Some((_, location)) = rest.first() {
             let location = location.clone();
             let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
@@ -369,4 +379,50 @@ pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<String> {
             })
         })
         .map(|operation| location_text(operation.location()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    fn resolved(target: &str, options: &[(&str, &str)]) -> Resolved {
+        let mut asked = Options::default();
+        for (name, value) in options {
+            asked.set(name, value).expect("an option");
+        }
+        asked.resolve(&target.parse().expect("a target"), None).expect("resolves")
+    }
+
+    #[test]
+    fn the_pipeline_knows_the_chip() {
+        for (target, options, part) in [
+            ("sm_75", &[][..], "gpulower-expand-gpu{redux=false clusters=false}"),
+            ("sm_80", &[], "gpulower-expand-gpu{redux=true clusters=false}"),
+            ("sm_90a", &[], "gpulower-expand-gpu{redux=true clusters=true}"),
+            ("gfx942", &[], "gpulower-expand-gpu{amd=true chipset=gfx942 subgroup-size=64}"),
+            ("gfx1100", &[], "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=32}"),
+            ("gfx1100", &[("wave-size", "64")], "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=64}"),
+            ("gfx90a:xnack+", &[], "convert-amdgpu-to-rocdl{chipset=gfx90a}"),
+            ("gfx9-4-generic", &[], "convert-gpu-to-rocdl{chipset=gfx94"),
+            ("sm_90", &[("index-bitwidth", "32")], "gpulower-func-to-llvm{index-bitwidth=32}"),
+            ("sm_90", &[("bare-pointers", "true")], "use-bare-ptr-memref-call-conv=true"),
+        ] {
+            let text = pipeline(&resolved(target, options), false);
+            assert!(text.contains(part), "{target}: {part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn tensors_are_refused_with_advice() {
+        let error = LowerError::Unsupported {
+            names: vec!["tensor.extract".to_owned()],
+            target: "sm_90".to_owned(),
+            location: "here".to_owned(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot lower tensor.extract for sm_90; bufferize tensors and turn linalg into loops before"
+        );
+    }
 }

@@ -248,6 +248,7 @@ pub fn compile<'c>(
                 never_contract: resolved.contract == FpContract::Off,
                 approximate_division: !resolved.precise_division,
                 approximate_square_root: !resolved.precise_square_root,
+                flush_denormals: resolved.flush_denormals,
             });
             let visible = libraries::visible_variables(&module);
             control::prepare(&module, resolved);
@@ -308,7 +309,7 @@ fn machine(resolved: &Resolved) -> Result<TargetMachine, LlvmError> {
         &llvm_chip(&resolved.target),
         &resolved.llvm_features(),
         resolved.optimization.number(),
-        resolved.contract.to_llvm(),
+        resolved.contract == FpContract::Fast,
     )
 }
 

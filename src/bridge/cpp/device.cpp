@@ -10,9 +10,11 @@
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
@@ -123,8 +125,8 @@ struct GpulowerMachineOptions {
   GpulowerBytes features;
   /// 0 to 3, as in -O0 to -O3.
   int optimization;
-  /// 0 off, 1 where the IR allows it, 2 everywhere.
-  int contraction;
+  /// Whether multiplications and additions are fused everywhere; otherwise where the IR allows it.
+  bool contractEverywhere;
 };
 
 GpulowerOutcome
@@ -139,9 +141,7 @@ gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
       return error;
     TargetOptions targetOptions;
     targetOptions.AllowFPOpFusion =
-        options->contraction == 2   ? FPOpFusion::Fast
-        : options->contraction == 1 ? FPOpFusion::Standard
-                                    : FPOpFusion::Strict;
+        options->contractEverywhere ? FPOpFusion::Fast : FPOpFusion::Standard;
     targetOptions.MCOptions.AsmVerbose = false;
     TargetMachine *machine = target->createTargetMachine(
         triple, toStringRef(options->chip), toStringRef(options->features),
@@ -311,47 +311,75 @@ struct GpulowerFloatingPoint {
   bool approximateDivision;
   /// Square roots of f32 need not be correctly rounded.
   bool approximateSquareRoot;
+  /// f32 denormals become zero.
+  bool flushDenormals;
 };
+
+/// Replaces `llvm.fmuladd`, which may be fused, by a multiplication and an addition, which may not.
+static void splitMultiplyAdd(IntrinsicInst &call) {
+  IRBuilder<> builder(&call);
+  builder.setFastMathFlags(call.getFastMathFlags());
+  Value *product =
+      builder.CreateFMul(call.getArgOperand(0), call.getArgOperand(1));
+  call.replaceAllUsesWith(builder.CreateFAdd(product, call.getArgOperand(2)));
+  call.eraseFromParent();
+}
+
+/// Permits an f32 division or square root to be approximate.
+static void approximate(Instruction &instruction, bool division,
+                        const GpulowerFloatingPoint &options) {
+  Module &module = *instruction.getModule();
+  if (!module.getTargetTriple().isNVPTX()) {
+    // The accuracies are clang's for -fno-hip-fp32-correctly-rounded-divide-sqrt. The flag `afn` would mean less to
+    // AMDGPU: v_rcp alone, wrong for denormal divisors.
+    MDBuilder metadata(module.getContext());
+    instruction.setMetadata(LLVMContext::MD_fpmath,
+                            metadata.createFPMath(division ? 2.5f : 3.0f));
+    return;
+  }
+  if (!division || options.fast || instruction.getType()->isVectorTy()) {
+    instruction.setHasApproxFunc(true);
+    return;
+  }
+  // `afn` selects div.approx, which gives 0 for divisors above 2^126; nvcc's -prec-div=false means div.full, 2 ulp over
+  // the full range (PTX ISA, "div").
+  IRBuilder<> builder(&instruction);
+  Value *quotient = builder.CreateIntrinsic(
+      options.flushDenormals ? Intrinsic::nvvm_div_full_ftz
+                             : Intrinsic::nvvm_div_full,
+      {instruction.getOperand(0), instruction.getOperand(1)});
+  instruction.replaceAllUsesWith(quotient);
+  instruction.eraseFromParent();
+}
 
 /// Applies floating-point permissions to every instruction of the module.
 void gpulowerSetFloatingPoint(LLVMModuleRef moduleRef,
                               const GpulowerFloatingPoint *options) {
-  Module &module = *unwrap(moduleRef);
-  MDBuilder metadata(module.getContext());
-  auto isF32 = [](const Value &value) {
-    return value.getType()->getScalarType()->isFloatTy();
-  };
-  for (Function &function : module)
-    for (Instruction &instruction : instructions(function)) {
+  for (Function &function : *unwrap(moduleRef))
+    for (Instruction &instruction :
+         make_early_inc_range(instructions(function))) {
       if (!isa<FPMathOperator>(instruction))
         continue;
       if (options->fast)
         instruction.setFast(true);
       if (options->neverContract)
         instruction.setHasAllowContract(false);
-      bool division = instruction.getOpcode() == Instruction::FDiv;
       auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction);
-      bool squareRoot =
-          intrinsic && intrinsic->getIntrinsicID() == Intrinsic::sqrt;
-      // A request for precision wins over `fast`.
-      if (options->fast && isF32(instruction) &&
-          ((division && !options->approximateDivision) ||
-           (squareRoot && !options->approximateSquareRoot))) {
-        instruction.setHasApproxFunc(false);
-        instruction.setHasAllowReciprocal(false);
+      Intrinsic::ID id =
+          intrinsic ? intrinsic->getIntrinsicID() : Intrinsic::not_intrinsic;
+      if (options->neverContract && id == Intrinsic::fmuladd) {
+        splitMultiplyAdd(*intrinsic);
+        continue;
       }
-      if (((division && options->approximateDivision) ||
-           (squareRoot && options->approximateSquareRoot)) &&
-          isF32(instruction)) {
-        // NVPTX reads the flag, AMDGPU the accuracy (clang's figures for -fno-hip-fp32-correctly-rounded-divide-sqrt).
-        // The flag would mean less to AMDGPU: v_rcp alone, wrong for denormal divisors.
-        if (module.getTargetTriple().isNVPTX())
-          instruction.setHasApproxFunc(true);
-        instruction.setMetadata(
-            LLVMContext::MD_fpmath,
-            metadata.createFPMath(division ? 2.5f : 3.0f));
-      } else if (options->fast && (division || squareRoot) &&
-                 isF32(instruction)) {
+      bool division = instruction.getOpcode() == Instruction::FDiv;
+      bool squareRoot = id == Intrinsic::sqrt;
+      if (!(division || squareRoot) ||
+          !instruction.getType()->getScalarType()->isFloatTy())
+        continue;
+      if (division ? options->approximateDivision
+                   : options->approximateSquareRoot) {
+        approximate(instruction, division, *options);
+      } else if (options->fast) {
         // A demand for correct rounding is more specific than `fast`.
         instruction.setHasApproxFunc(false);
         instruction.setHasAllowReciprocal(false);

@@ -89,14 +89,23 @@ Value onWords(OpBuilder &builder, Location loc, Value value,
                          : arith::BitcastOp::create(builder, loc, type, result);
 }
 
-/// `shfl.sync` moves 32 bits; MLIR's own conversion adds 64.
+/// Whether MLIR's conversion for AMD would cut a vector into words that it does not fill.
+bool hasHalfWord(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getElementType().isIntOrFloat() &&
+         vector.getElementTypeBitWidth() * vector.getNumElements() % 32 != 0;
+}
+
+/// NVIDIA's `shfl.sync` moves 32 bits, to which MLIR's own conversion adds 64; AMD's conversion cuts into whole words.
 struct ShuffleWords final : OpRewritePattern<gpu::ShuffleOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ShuffleWords(MLIRContext *context, bool amd)
+      : OpRewritePattern(context), amd(amd) {}
   LogicalResult matchAndRewrite(gpu::ShuffleOp op,
                                 PatternRewriter &rewriter) const override {
     Type type = op.getValue().getType();
-    if (type.isIntOrFloat() && (type.getIntOrFloatBitWidth() == 32 ||
-                                type.getIntOrFloatBitWidth() == 64))
+    if (amd ? !hasHalfWord(type)
+            : type.isIntOrFloat() && (type.getIntOrFloatBitWidth() == 32 ||
+                                      type.getIntOrFloatBitWidth() == 64))
       return failure();
     Location loc = op.getLoc();
     Value valid;
@@ -109,6 +118,26 @@ struct ShuffleWords final : OpRewritePattern<gpu::ShuffleOp> {
     if (!result || !valid)
       return rewriter.notifyMatchFailure(op, "no words");
     rewriter.replaceOp(op, {result, valid});
+    return success();
+  }
+  bool amd;
+};
+
+/// The same for AMD's broadcasts.
+struct BroadcastWords final : OpRewritePattern<gpu::SubgroupBroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(gpu::SubgroupBroadcastOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!hasHalfWord(op.getType()))
+      return failure();
+    Location loc = op.getLoc();
+    Value result = onWords(rewriter, loc, op.getSrc(), [&](Value word) -> Value {
+      return gpu::SubgroupBroadcastOp::create(rewriter, loc, word.getType(), word,
+                                              op.getLane(), op.getBroadcastType());
+    });
+    if (!result)
+      return rewriter.notifyMatchFailure(op, "no words");
+    rewriter.replaceOp(op, result);
     return success();
   }
 };
@@ -277,8 +306,12 @@ void populateSubgroupPatterns(RewritePatternSet &patterns, const GpuChip &chip) 
     patterns.add<SubgroupSize>(patterns.getContext(), chip.subgroupSize);
 }
 
-void populateShufflePatterns(RewritePatternSet &patterns) {
-  patterns.add<ShuffleWords, Broadcast>(patterns.getContext());
+void populateShufflePatterns(RewritePatternSet &patterns, const GpuChip &chip) {
+  patterns.add<ShuffleWords>(patterns.getContext(), chip.amd);
+  if (chip.amd)
+    patterns.add<BroadcastWords>(patterns.getContext());
+  else
+    patterns.add<Broadcast>(patterns.getContext());
 }
 
 LogicalResult expandSubgroupReductions(Operation *root, const GpuChip &chip) {

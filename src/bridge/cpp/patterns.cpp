@@ -245,10 +245,9 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     RewritePatternSet patterns(&getContext());
     populateGpuAllReducePatterns(patterns);
     populateAtomicPatterns(patterns);
+    populateShufflePatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    else
-      populateShufflePatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // Reductions bring workgroup attributions with names for their address spaces.

@@ -52,8 +52,8 @@ void populateSubgroupPatterns(mlir::RewritePatternSet &patterns, const GpuChip &
 /// All `gpu.subgroup_reduce`: `redux.sync`, data-parallel primitives or shuffles.
 mlir::LogicalResult expandSubgroupReductions(mlir::Operation *root, const GpuChip &chip);
 
-/// NVIDIA: shuffles and broadcasts of anything but 32 and 64 bits.
-void populateShufflePatterns(mlir::RewritePatternSet &patterns);
+/// Shuffles and broadcasts of values that are no whole words, and on NVIDIA of anything but 32 and 64 bits.
+void populateShufflePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
 } // namespace gpulower
 

@@ -4,12 +4,12 @@
 // What lanes of a subgroup hand to each other, and how they are counted.
 
 gpu.module @kernels {
-  // A half travels in a word, four floats in four words.
+  // A half travels in a word, four floats in four words, three halves in three.
   // PTX-LABEL: .entry shuffles(
-  // PTX-COUNT-5: shfl.sync.bfly.b32
+  // PTX-COUNT-8: shfl.sync.bfly.b32
   // GCN-LABEL: shuffles:
   // GCN: ds_bpermute_b32
-  gpu.func @shuffles(%h: memref<?xf16>, %v: memref<?xvector<4xf32>>) kernel {
+  gpu.func @shuffles(%h: memref<?xf16>, %v: memref<?xvector<4xf32>>, %w: memref<?xvector<3xf16>>) kernel {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
     %width = arith.constant 32 : i32
@@ -19,6 +19,9 @@ gpu.module @kernels {
     %c = memref.load %v[%t] : memref<?xvector<4xf32>>
     %d, %valid2 = gpu.shuffle xor %c, %one, %width : vector<4xf32>
     memref.store %d, %v[%t] : memref<?xvector<4xf32>>
+    %e = memref.load %w[%t] : memref<?xvector<3xf16>>
+    %f, %valid3 = gpu.shuffle xor %e, %one, %width : vector<3xf16>
+    memref.store %f, %w[%t] : memref<?xvector<3xf16>>
     gpu.return
   }
 
