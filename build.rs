@@ -36,10 +36,7 @@ fn main() {
         .debug(false)
         .compile("gpulower_bridge");
 
-    println!(
-        "cargo:rustc-link-search=native={}",
-        llvm_config(&prefix, "--libdir")
-    );
+    println!("cargo:rustc-link-search=native={}", llvm_config(&prefix, "--libdir"));
     // lld's code generator for link-time optimisation refers to LLVMDTLTO, which llvm-config does not list for it.
     for library in ["lldELF", "lldCommon", "LLVMDTLTO"] {
         println!("cargo:rustc-link-lib=static={library}");

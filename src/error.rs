@@ -151,7 +151,12 @@ impl fmt::Display for Error {
         write!(formatter, ": {}", self.cause)?;
         if let Cause::Lower(LowerError::Refused(diagnostics)) = self.cause.as_ref() {
             for diagnostic in diagnostics.iter().skip(1) {
-                write!(formatter, "\n  {}: {}", plain_location(&diagnostic.location), diagnostic.message)?;
+                write!(
+                    formatter,
+                    "\n  {}: {}",
+                    plain_location(&diagnostic.location),
+                    diagnostic.message
+                )?;
             }
         }
         Ok(())
@@ -224,6 +229,9 @@ mod tests {
     fn only_plain_locations_are_made_plain() {
         assert_eq!(plain_location("\"a b.mlir\":3:5"), "a b.mlir:3:5");
         assert_eq!(plain_location("unknown"), "unknown");
-        assert_eq!(plain_location("callsite(\"a\":1:2 at \"b\":3:4)"), "callsite(\"a\":1:2 at \"b\":3:4)");
+        assert_eq!(
+            plain_location("callsite(\"a\":1:2 at \"b\":3:4)"),
+            "callsite(\"a\":1:2 at \"b\":3:4)"
+        );
     }
 }

@@ -5,9 +5,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use crate::{
-    target::{CodeObjectVersion, PtxIsa, Target, TargetError},
-};
+use crate::target::{CodeObjectVersion, PtxIsa, Target, TargetError};
 
 /// How much LLVM and the vendor's compiler optimise: `-O0` to `-O3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,27 +204,67 @@ pub struct OptionDescription {
 
 /// Every option that has a textual form, in the order of the documentation.
 pub const DESCRIPTIONS: &[OptionDescription] = &[
-    describe("O", "Optimisation level of LLVM and the vendor's compiler (default 3)", "0|1|2|3"),
+    describe(
+        "O",
+        "Optimisation level of LLVM and the vendor's compiler (default 3)",
+        "0|1|2|3",
+    ),
     describe("fast", "Permit everything that loses precision for speed", "true|false"),
     describe("ftz", "Flush f32 denormals to zero (also: daz)", "true|false"),
-    describe("prec-sqrt", "Correctly rounded f32 square roots (default true)", "true|false"),
-    describe("prec-div", "Correctly rounded f32 divisions (default true)", "true|false"),
-    describe("fp-contract", "Fused multiply-add: never, where the IR allows it, everywhere (default on)", "off|on|fast"),
+    describe(
+        "prec-sqrt",
+        "Correctly rounded f32 square roots (default true)",
+        "true|false",
+    ),
+    describe(
+        "prec-div",
+        "Correctly rounded f32 divisions (default true)",
+        "true|false",
+    ),
+    describe(
+        "fp-contract",
+        "Fused multiply-add: never, where the IR allows it, everywhere (default on)",
+        "off|on|fast",
+    ),
     describe("max-registers", "Upper bound of registers (AMD: VGPRs) per thread", "N"),
     describe("wave-size", "Lanes in a wave (AMD; default: the chip's own)", "32|64"),
-    describe("code-object-version", "Code object version (AMD; default 5, generic targets 6)", "4|5|6"),
+    describe(
+        "code-object-version",
+        "Code object version (AMD; default 5, generic targets 6)",
+        "4|5|6",
+    ),
     describe("debug", "Debug info (default none)", "none|line-tables|full"),
-    describe("ptx", "PTX ISA (NVIDIA; default: the chip's minimum, raised when an instruction needs more)", "X.Y"),
+    describe(
+        "ptx",
+        "PTX ISA (NVIDIA; default: the chip's minimum, raised when an instruction needs more)",
+        "X.Y",
+    ),
     describe(
         "ptx-compiler",
         "Who turns PTX into a cubin (NVIDIA; default: the first that can)",
         "nvptxcompiler|ptxas|nvjitlink",
     ),
-    describe("ptxas-options", "Further options for the PTX compiler (NVIDIA)", "WORDS"),
+    describe(
+        "ptxas-options",
+        "Further options for the PTX compiler (NVIDIA)",
+        "WORDS",
+    ),
     describe("index-bitwidth", "Bits of index on the device (default 64)", "32|64"),
-    describe("bare-pointers", "Pass memrefs of static shape to kernels as bare pointers", "true|false"),
-    describe("spill-warning", "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)", "N"),
-    describe("time-limit", "Longest run of a vendor tool, in seconds (default: none)", "SECONDS"),
+    describe(
+        "bare-pointers",
+        "Pass memrefs of static shape to kernels as bare pointers",
+        "true|false",
+    ),
+    describe(
+        "spill-warning",
+        "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
+        "N",
+    ),
+    describe(
+        "time-limit",
+        "Longest run of a vendor tool, in seconds (default: none)",
+        "SECONDS",
+    ),
 ];
 
 const fn describe(name: &'static str, help: &'static str, values: &'static str) -> OptionDescription {
@@ -268,11 +306,7 @@ impl Options {
                 _ => return Err(unreadable("wave-size", value)),
             },
             "code-object-version" => {
-                self.code_object_version = Some(
-                    value
-                        .parse()
-                        .map_err(|_| unreadable("code-object-version", value))?,
-                );
+                self.code_object_version = Some(value.parse().map_err(|_| unreadable("code-object-version", value))?);
             }
             "debug" => {
                 self.debug = match value {
@@ -288,8 +322,7 @@ impl Options {
                     Some(PtxCompiler::from_name(value).ok_or_else(|| unreadable("ptx-compiler", value))?);
             }
             "ptxas-options" => {
-                self.ptxas_options
-                    .extend(value.split_whitespace().map(str::to_owned));
+                self.ptxas_options.extend(value.split_whitespace().map(str::to_owned));
             }
             "index-bitwidth" => match value {
                 "32" => self.index_bitwidth = 32,
@@ -391,9 +424,14 @@ impl Options {
                     return refuse("wave-size", "NVIDIA's warps have 32 threads; leave the option out");
                 }
                 if self.code_object_version.is_some() {
-                    return refuse("code-object-version", "only AMD's code objects have one; leave the option out");
+                    return refuse(
+                        "code-object-version",
+                        "only AMD's code objects have one; leave the option out",
+                    );
                 }
-                if self.debug == DebugLevel::Full && self.optimization.is_some_and(|level| level > OptimizationLevel::O0) {
+                if self.debug == DebugLevel::Full
+                    && self.optimization.is_some_and(|level| level > OptimizationLevel::O0)
+                {
                     return refuse(
                         "debug",
                         "NVIDIA's compiler takes full debug info at -O0 alone; use O=0, or debug=line-tables",
@@ -588,7 +626,10 @@ mod tests {
             message(options.set("max-register", "3")),
             "unknown option 'max-register' (did you mean max-registers?)"
         );
-        assert_eq!(message(options.set("O", "4")), "option 'O' cannot be '4': expected 0|1|2|3");
+        assert_eq!(
+            message(options.set("O", "4")),
+            "option 'O' cannot be '4': expected 0|1|2|3"
+        );
         assert_eq!(
             message(options.set("debug", "yes")),
             "option 'debug' cannot be 'yes': expected none|line-tables|full"
@@ -613,7 +654,8 @@ mod tests {
                 .expect_err("refused")
                 .to_string();
             assert!(
-                error.starts_with(&format!("option '{name}' cannot be honoured for {chip}: ")) && error.contains(reason),
+                error.starts_with(&format!("option '{name}' cannot be honoured for {chip}: "))
+                    && error.contains(reason),
                 "{error}"
             );
         }

@@ -17,13 +17,7 @@ unsafe extern "C" {
 }
 
 /// Assembles `text` for a chip with LLVM's feature string; `name` is for messages, which give line and column.
-pub fn assemble(
-    triple: &str,
-    chip: &str,
-    features: &str,
-    name: &str,
-    text: &str,
-) -> Result<Vec<u8>, LlvmError> {
+pub fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
     extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
         // SAFETY: the closure is the vector below; the bytes live during the call.
         unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
@@ -54,31 +48,17 @@ mod tests {
 
     #[test]
     fn text_becomes_an_object() {
-        let object =
-            assemble(TRIPLE, "gfx942", "", "k.s", "\t.text\nk:\n\ts_endpgm\n").expect("assembled");
+        let object = assemble(TRIPLE, "gfx942", "", "k.s", "\t.text\nk:\n\ts_endpgm\n").expect("assembled");
         assert!(object.starts_with(b"\x7fELF"));
         // s_endpgm of AMD's "MI300 Instruction Set Architecture": SOPP opcode 1.
-        assert!(
-            object
-                .windows(4)
-                .any(|word| word == [0x00, 0x00, 0x81, 0xbf])
-        );
+        assert!(object.windows(4).any(|word| word == [0x00, 0x00, 0x81, 0xbf]));
     }
 
     #[test]
     fn wrong_text_is_refused_with_its_place() {
-        let error = assemble(
-            TRIPLE,
-            "gfx942",
-            "",
-            "k.s",
-            "\ts_endpgm\n\tnot_an_instruction\n",
-        )
-        .expect_err("refused");
+        let error = assemble(TRIPLE, "gfx942", "", "k.s", "\ts_endpgm\n\tnot_an_instruction\n").expect_err("refused");
         assert!(
-            error
-                .to_string()
-                .starts_with("k.s:2:2: error: invalid instruction"),
+            error.to_string().starts_with("k.s:2:2: error: invalid instruction"),
             "{error}"
         );
     }

@@ -75,24 +75,14 @@ pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
         // `collect` is called at most once, with the context given here, before the call returns; the
         // lock keeps a second thread out of lld; no Rust frame lies between the shim and lld, so that
         // lld's jump out of a fatal error skips no Rust destructor.
-        unsafe {
-            gpulowerLldLinkElf(
-                argv.as_ptr(),
-                argv.len(),
-                collect,
-                (&raw mut text).cast::<c_void>(),
-            )
-        }
+        unsafe { gpulowerLldLinkElf(argv.as_ptr(), argv.len(), collect, (&raw mut text).cast::<c_void>()) }
     };
     let text = String::from_utf8_lossy(&text).into_owned();
     let can_run_again = status & 0x100 == 0;
     if status & 0xff == 0 && can_run_again {
         Ok(text)
     } else {
-        Err(LldError {
-            text,
-            can_run_again,
-        })
+        Err(LldError { text, can_run_again })
     }
 }
 

@@ -13,9 +13,7 @@ use std::{
 use inkwell::{context::Context, module::Module};
 use llvm_sys::{
     LLVMDiagnosticSeverity,
-    core::{
-        LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
-    },
+    core::{LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity},
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
     target_machine::{LLVMDisposeTargetMachine, LLVMTargetMachineRef},
 };
@@ -44,12 +42,7 @@ struct FloatingPointFlags {
 
 unsafe extern "C" {
     fn gpulowerTranslate(operation: MlirOperation, context: LLVMContextRef, result: *mut LLVMModuleRef) -> Outcome;
-    fn gpulowerParseModule(
-        context: LLVMContextRef,
-        bytes: Bytes,
-        name: Bytes,
-        result: *mut LLVMModuleRef,
-    ) -> Outcome;
+    fn gpulowerParseModule(context: LLVMContextRef, bytes: Bytes, name: Bytes, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
     fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
     fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
@@ -137,7 +130,10 @@ impl DeviceContext {
 
     /// Translates an operation of the LLVM dialect (with NVVM, ROCDL) to LLVM IR. This mutates the operation, so one
     /// operation must not be translated by two threads at once.
-    pub fn translate<'c: 'a, 'a>(&self, operation: &mut impl OperationLike<'c, 'a>) -> Result<DeviceModule<'_>, LlvmError> {
+    pub fn translate<'c: 'a, 'a>(
+        &self,
+        operation: &mut impl OperationLike<'c, 'a>,
+    ) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: operation and context are alive, and the operation is borrowed exclusively.
         let outcome = unsafe { gpulowerTranslate(operation.to_raw(), self.context.raw(), &mut raw) };
@@ -276,11 +272,7 @@ impl<'c> DeviceModule<'c> {
     pub fn link_library(&self, bytes: &[u8], name: &str) -> Result<(), LlvmError> {
         // SAFETY: the library is read within the call; what was linked has been materialised.
         self.context.finish(unsafe {
-            gpulowerLinkLibrary(
-                self.module.as_mut_ptr(),
-                Bytes::new(bytes),
-                Bytes::new(name.as_bytes()),
-            )
+            gpulowerLinkLibrary(self.module.as_mut_ptr(), Bytes::new(bytes), Bytes::new(name.as_bytes()))
         })
     }
 
@@ -361,11 +353,7 @@ impl<'c> DeviceModule<'c> {
     pub fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
         // SAFETY: module and machine are alive.
         self.context.finish(unsafe {
-            gpulowerRunPasses(
-                self.module.as_mut_ptr(),
-                machine.raw,
-                Bytes::new(pipeline.as_bytes()),
-            )
+            gpulowerRunPasses(self.module.as_mut_ptr(), machine.raw, Bytes::new(pipeline.as_bytes()))
         })
     }
 

@@ -11,7 +11,8 @@ use melior::{
     },
 };
 use mlir_sys::{
-    MlirAttribute, MlirContext, MlirLocation, MlirModule, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
+    MlirAttribute, MlirContext, MlirLocation, MlirModule, mlirGPUObjectAttrGetWithKernels,
+    mlirSymbolTableGetSymbolAttributeName,
 };
 
 use super::contain::Bytes;

@@ -1,10 +1,7 @@
 //! The only `unsafe` code and the only C++: LLVM, MLIR, lld and NVIDIA's libraries behind safe functions.
 //!
 //! Mechanics alone; what is done with them is decided above.
-#![allow(
-    unsafe_code,
-    reason = "this is the room for it; every block says why it is sound"
-)]
+#![allow(unsafe_code, reason = "this is the room for it; every block says why it is sound")]
 
 pub mod assemble;
 mod contain;

@@ -197,19 +197,16 @@ impl NvJitLink {
     pub fn open(path: &Path) -> Result<Self, NvJitLinkError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
-        let library =
-            unsafe { vendor_library::open(path) }.map_err(|reason| NvJitLinkError::Load {
-                path: path.to_owned(),
-                reason,
-            })?;
+        let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvJitLinkError::Load {
+            path: path.to_owned(),
+            reason,
+        })?;
         macro_rules! required {
             ($function:literal) => {
                 // SAFETY: the type of the field is the declaration in nvJitLink.h.
-                unsafe { find(&library, $function) }.ok_or_else(|| {
-                    NvJitLinkError::MissingSymbol {
-                        path: path.to_owned(),
-                        function: $function,
-                    }
+                unsafe { find(&library, $function) }.ok_or_else(|| NvJitLinkError::MissingSymbol {
+                    path: path.to_owned(),
+                    function: $function,
                 })?
             };
         }
@@ -256,8 +253,7 @@ impl NvJitLink {
             .map(|option| c_string(option))
             .collect::<Result<Vec<_>, _>>()?;
         let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let count = u32::try_from(arguments.len())
-            .map_err(|_| NvJitLinkError::TooManyOptions(arguments.len()))?;
+        let count = u32::try_from(arguments.len()).map_err(|_| NvJitLinkError::TooManyOptions(arguments.len()))?;
 
         // What is handed over lives until the handle is destroyed: the header does not say what is copied.
         let mut contents = Vec::with_capacity(inputs.len());
@@ -352,9 +348,7 @@ fn refuse_executable(input: &Input<'_>) -> Result<(), NvJitLinkError> {
 }
 
 fn c_string(text: &str) -> Result<CString, NvJitLinkError> {
-    CString::new(text).map_err(|_| NvJitLinkError::Nul {
-        what: text.to_owned(),
-    })
+    CString::new(text).map_err(|_| NvJitLinkError::Nul { what: text.to_owned() })
 }
 
 #[cfg(test)]
@@ -364,11 +358,6 @@ mod tests {
     #[test]
     fn another_library_is_refused() {
         let error = NvJitLink::open(Path::new("libm.so.6")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("has no function nvJitLinkCreate"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("has no function nvJitLinkCreate"), "{error}");
     }
 }

@@ -161,11 +161,10 @@ impl NvPtxCompiler {
     pub fn open(path: &Path) -> Result<Self, NvPtxCompilerError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
-        let library =
-            unsafe { vendor_library::open(path) }.map_err(|reason| NvPtxCompilerError::Load {
-                path: path.to_owned(),
-                reason,
-            })?;
+        let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvPtxCompilerError::Load {
+            path: path.to_owned(),
+            reason,
+        })?;
         let missing = |symbol| NvPtxCompilerError::MissingSymbol {
             path: path.to_owned(),
             symbol,
@@ -262,8 +261,8 @@ impl NvPtxCompiler {
             .map(|option| c_string(&format!("the option {option:?}"), option))
             .collect::<Result<Vec<_>, _>>()?;
         let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let count = c_int::try_from(arguments.len())
-            .map_err(|_| NvPtxCompilerError::TooManyOptions(arguments.len()))?;
+        let count =
+            c_int::try_from(arguments.len()).map_err(|_| NvPtxCompilerError::TooManyOptions(arguments.len()))?;
 
         let mut job = Job {
             library: self,
@@ -271,8 +270,7 @@ impl NvPtxCompiler {
         };
         // SAFETY: the handle is valid for one write; the text has the given length and a NUL after it,
         // and outlives the job.
-        let code =
-            unsafe { (self.create)(&raw mut job.handle, ptx.as_bytes().len(), ptx.as_ptr()) };
+        let code = unsafe { (self.create)(&raw mut job.handle, ptx.as_bytes().len(), ptx.as_ptr()) };
         if code != SUCCESS {
             // A handle is not defined after a failed create.
             job.handle = ptr::null_mut();
@@ -330,19 +328,11 @@ fn c_string(what: &str, text: &str) -> Result<CString, NvPtxCompilerError> {
     })
 }
 
-fn check(
-    call: &'static str,
-    code: c_int,
-    log: impl FnOnce() -> String,
-) -> Result<(), NvPtxCompilerError> {
+fn check(call: &'static str, code: c_int, log: impl FnOnce() -> String) -> Result<(), NvPtxCompilerError> {
     if code == SUCCESS {
         return Ok(());
     }
-    Err(NvPtxCompilerError::Failed {
-        call,
-        code,
-        log: log(),
-    })
+    Err(NvPtxCompilerError::Failed { call, code, log: log() })
 }
 
 #[cfg(test)]

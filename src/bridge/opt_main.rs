@@ -17,10 +17,7 @@ pub fn opt_main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         .into_iter()
         .filter_map(|argument| CString::new(argument.into_vec()).ok())
         .collect();
-    let mut pointers: Vec<*mut c_char> = arguments
-        .iter()
-        .map(|argument| argument.as_ptr().cast_mut())
-        .collect();
+    let mut pointers: Vec<*mut c_char> = arguments.iter().map(|argument| argument.as_ptr().cast_mut()).collect();
     let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);
     pointers.push(std::ptr::null_mut());
     // SAFETY: a NULL-terminated array of NUL-terminated strings that outlive the call; the driver does not write them.

@@ -179,4 +179,3 @@ extern "C" fn can_schedule_on<P: NamedPass>(_pass: *const c_void, operation_name
     // SAFETY: the string lives during the call.
     catch_unwind(|| P::can_schedule_on(&unsafe { operation_name.to_text() })).unwrap_or(false)
 }
-

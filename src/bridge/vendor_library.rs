@@ -22,8 +22,7 @@ pub(super) unsafe fn open(path: &Path) -> Result<Library, String> {
     // SAFETY: the caller vouches for the constructors.
     unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         // The `Display` of libloading names the call only; the loader's text is in its source.
-        std::error::Error::source(&error)
-            .map_or_else(|| error.to_string(), |source| source.to_string())
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| source.to_string())
     })
 }
 
@@ -31,10 +30,7 @@ pub(super) unsafe fn open(path: &Path) -> Result<Library, String> {
 ///
 /// `copy` receives room for one byte more than the size that was asked for. Failures give an empty text:
 /// the texts are logs, which must not hide the result that they belong to.
-pub(super) fn sized_text(
-    size: impl FnOnce(*mut usize) -> c_int,
-    copy: impl FnOnce(*mut c_char) -> c_int,
-) -> String {
+pub(super) fn sized_text(size: impl FnOnce(*mut usize) -> c_int, copy: impl FnOnce(*mut c_char) -> c_int) -> String {
     let mut length = 0usize;
     if size(&raw mut length) != 0 || length == 0 || length > LONGEST_TEXT {
         return String::new();

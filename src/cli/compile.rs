@@ -125,9 +125,7 @@ impl Arguments {
             builder = builder.cache_directory(directory);
         }
         let name = self.input.to_string_lossy();
-        let result = builder
-            .build()
-            .compile_source(&name, &bytes, &targets, self.emit);
+        let result = builder.build().compile_source(&name, &bytes, &targets, self.emit);
         progress.end();
 
         if let Some(files) = &files {
@@ -158,8 +156,7 @@ impl Arguments {
         if self.targets.is_empty() {
             return Ok(Vec::new());
         }
-        Target::parse_list(&self.targets.join(","))
-            .map_err(|error| Problem::plan(error.to_string()))
+        Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))
     }
 
     fn read(&self) -> Result<Vec<u8>, Problem> {
@@ -185,20 +182,12 @@ impl Arguments {
         options
     }
 
-    fn stage_files(
-        &self,
-        options: &Options,
-        toolkit: &gpulower::Toolkit,
-    ) -> Result<Option<Arc<StageFiles>>, Problem> {
+    fn stage_files(&self, options: &Options, toolkit: &gpulower::Toolkit) -> Result<Option<Arc<StageFiles>>, Problem> {
         if self.dump_dir.is_none() && self.override_dir.is_none() {
             return Ok(None);
         }
         let reproduction = Reproduction::new(options.clone(), toolkit);
-        let files = StageFiles::new(
-            self.dump_dir.clone(),
-            self.override_dir.clone(),
-            reproduction,
-        )?;
+        let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
         Ok(Some(Arc::new(files)))
     }
 }

@@ -102,19 +102,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 fn compiler_report(compilers: &PtxToCubin, which: PtxCompiler) -> CompilerReport {
     let version = compilers.version(which);
-    let release = version
-        .ok()
-        .and_then(|version| version.parse::<CudaRelease>().ok());
+    let release = version.ok().and_then(|version| version.parse::<CudaRelease>().ok());
     let has = |chip: &NvidiaTarget| release.is_some_and(|release| chip.supported_by_cuda(release));
     CompilerReport {
         name: which.name(),
-        newest_ptx: release
-            .and_then(CudaRelease::newest_ptx)
-            .map(|ptx| ptx.to_string()),
-        chips: NvidiaTarget::all()
-            .filter(has)
-            .map(|chip| chip.to_string())
-            .collect(),
+        newest_ptx: release.and_then(CudaRelease::newest_ptx).map(|ptx| ptx.to_string()),
+        chips: NvidiaTarget::all().filter(has).map(|chip| chip.to_string()).collect(),
         version: version.ok().map(str::to_owned),
         problem: version.err().map(str::to_owned),
     }
@@ -152,14 +145,7 @@ fn part_report(part: &Part, compilers: &PtxToCubin) -> PartReport {
 
 /// The version of a part that can say it, by starting or loading it.
 fn version(kind: PartKind, path: &Path, compilers: &PtxToCubin) -> Option<Result<String, String>> {
-    let loaded = |which| {
-        Some(
-            compilers
-                .version(which)
-                .map(str::to_owned)
-                .map_err(str::to_owned),
-        )
-    };
+    let loaded = |which| Some(compilers.version(which).map(str::to_owned).map_err(str::to_owned));
     match kind {
         PartKind::NvPtxCompiler => loaded(PtxCompiler::NvPtxCompiler),
         PartKind::NvJitLink => loaded(PtxCompiler::NvJitLink),
@@ -188,16 +174,8 @@ impl Report {
 
     /// What can be made.
     fn summary(&self) -> String {
-        let found = |name: &str| {
-            self.parts
-                .iter()
-                .any(|part| part.name == name && part.found.is_some())
-        };
-        let cubin: Vec<String> = self
-            .ptx_compilers
-            .iter()
-            .filter_map(CompilerReport::text)
-            .collect();
+        let found = |name: &str| self.parts.iter().any(|part| part.name == name && part.found.is_some());
+        let cubin: Vec<String> = self.ptx_compilers.iter().filter_map(CompilerReport::text).collect();
         let cubin = if cubin.is_empty() {
             "no: no PTX compiler can be used".to_owned()
         } else {
@@ -232,9 +210,7 @@ impl CompilerReport {
     fn text(&self) -> Option<String> {
         let version = self.version.as_ref()?;
         let mut text = format!("                {} {version}", self.name);
-        if let (Some(ptx), Some(first), Some(last)) =
-            (&self.newest_ptx, self.chips.first(), self.chips.last())
-        {
+        if let (Some(ptx), Some(first), Some(last)) = (&self.newest_ptx, self.chips.first(), self.chips.last()) {
             text.push_str(&format!(": PTX up to {ptx}, {first} to {last}"));
         }
         text.push('\n');
@@ -288,10 +264,7 @@ mod tests {
         let compilers = PtxToCubin::new(Default::default());
         let part = toolkit.part(PartKind::Ocml).expect("every kind is there");
         let text = part_report(part, &compilers).text(false);
-        assert!(
-            text.starts_with("ocml.bc is missing: math functions"),
-            "{text}"
-        );
+        assert!(text.starts_with("ocml.bc is missing: math functions"), "{text}");
         assert!(text.contains("tried /nonexistent"), "{text}");
         assert!(
             text.contains("to get it: install Debian's package rocm-device-libs"),

@@ -70,8 +70,7 @@ pub fn variable(name: &str) -> Option<OsString> {
 
 /// `gpulower` in the user's cache directory. Relative values are ignored, as the XDG Base Directory Specification says.
 fn cache_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    let absolute =
-        |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(xdg)
         .or_else(|| Some(absolute(home)?.join(".cache")))
         .map(|cache| cache.join("gpulower"))
@@ -83,22 +82,16 @@ mod tests {
 
     #[test]
     fn the_cache_follows_xdg_then_home() {
-        let cache = |xdg: Option<&str>, home: Option<&str>| {
-            cache_directory(xdg.map(Into::into), home.map(Into::into))
-        };
+        let cache = |xdg: Option<&str>, home: Option<&str>| cache_directory(xdg.map(Into::into), home.map(Into::into));
         assert_eq!(cache(Some("/x"), Some("/h")), Some("/x/gpulower".into()));
         assert_eq!(cache(None, Some("/h")), Some("/h/.cache/gpulower".into()));
-        assert_eq!(
-            cache(Some("x"), Some("/h")),
-            Some("/h/.cache/gpulower".into())
-        );
+        assert_eq!(cache(Some("x"), Some("/h")), Some("/h/.cache/gpulower".into()));
         assert_eq!(cache(None, None), None);
     }
 
     #[test]
     fn a_toolkit_that_does_not_exist_is_named() {
-        let refusal =
-            |option, path: &str| is_directory(option, Path::new(path)).expect_err("refused");
+        let refusal = |option, path: &str| is_directory(option, Path::new(path)).expect_err("refused");
         let message = refusal("--cuda", "/nonexistent").message().to_owned();
         assert!(
             message.starts_with("--cuda /nonexistent: No such file or directory"),

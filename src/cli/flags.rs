@@ -50,9 +50,7 @@ fn flag(option: &OptionDescription) -> Arg {
         _ => arg.overrides_with(option.name),
     };
     if option.values == SWITCH {
-        arg.num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("true")
+        arg.num_args(0..=1).require_equals(true).default_missing_value("true")
     } else {
         arg
     }
@@ -68,11 +66,7 @@ impl FromArgMatches for Flags {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         let Self(options) = self;
         for option in DESCRIPTIONS {
-            for value in matches
-                .get_many::<String>(option.name)
-                .into_iter()
-                .flatten()
-            {
+            for value in matches.get_many::<String>(option.name).into_iter().flatten() {
                 options
                     .set(option.name, value)
                     .map_err(|error| Error::raw(ErrorKind::InvalidValue, error.to_string()))?;
@@ -128,10 +122,7 @@ mod tests {
     fn switches_stand_alone_or_take_a_value() {
         let parse = |arguments: &[&str]| parse(arguments).expect("read");
         assert!(parse(&["--fast"]).fast);
-        assert!(
-            !parse(&["--fast", "--fast=false"]).fast,
-            "the last one counts"
-        );
+        assert!(!parse(&["--fast", "--fast=false"]).fast, "the last one counts");
         assert_eq!(parse(&["--daz"]).ftz, Some(true));
         assert_eq!(parse(&["--prec-sqrt=false"]).prec_sqrt, Some(false));
     }
@@ -146,12 +137,7 @@ mod tests {
         assert_eq!(level(&["-O1", "-O3"]), Some(3));
         assert_eq!(parse(&["-g"]).debug, DebugLevel::Full);
         assert_eq!(
-            parse(&[
-                "--ptxas-options",
-                "-v --warn-on-spills",
-                "--ptxas-options=-lineinfo"
-            ])
-            .ptxas_options,
+            parse(&["--ptxas-options", "-v --warn-on-spills", "--ptxas-options=-lineinfo"]).ptxas_options,
             ["-v", "--warn-on-spills", "-lineinfo"]
         );
     }
@@ -159,14 +145,8 @@ mod tests {
     #[test]
     fn a_wrong_value_is_refused_in_the_librarys_words() {
         let message = parse(&["--wave-size", "48"]).expect_err("refused");
-        assert_eq!(
-            message,
-            "error: option 'wave-size' cannot be '48': expected 32|64"
-        );
-        assert!(
-            parse(&["-g", "--debug=none"])
-                .is_err_and(|message| message.contains("cannot be used with"))
-        );
+        assert_eq!(message, "error: option 'wave-size' cannot be '48': expected 32|64");
+        assert!(parse(&["-g", "--debug=none"]).is_err_and(|message| message.contains("cannot be used with")));
         assert!(parse(&["--fats"]).is_err_and(|message| message.contains("--fast")));
     }
 }

@@ -95,11 +95,7 @@ impl Problem {
 
 /// Says that something failed.
 pub fn error(problem: &Problem) {
-    line(&with_place(
-        problem.0.place.as_deref(),
-        "error",
-        &problem.0.text,
-    ));
+    line(&with_place(problem.0.place.as_deref(), "error", &problem.0.text));
 }
 
 /// Passes on a warning of the library.
@@ -143,10 +139,7 @@ mod tests {
             with_place(Some("a.mlir:3:5"), "error", "lower: no"),
             "a.mlir:3:5: error: lower: no"
         );
-        assert_eq!(
-            with_place(None, "warning", "lower: no"),
-            "warning: lower: no"
-        );
+        assert_eq!(with_place(None, "warning", "lower: no"), "warning: lower: no");
     }
 
     #[test]

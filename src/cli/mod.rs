@@ -88,9 +88,7 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failed::Usage(text)) => {
-            message::line(&format!(
-                "error: {text}\n\nFor more information, try '--help'."
-            ));
+            message::line(&format!("error: {text}\n\nFor more information, try '--help'."));
             ExitCode::from(USAGE)
         }
     }

@@ -50,10 +50,7 @@ impl Destination {
 
     /// Refuses, before anything is compiled, several targets for one file: each module makes an artifact for each.
     pub fn check_targets(&self, targets: &[Target]) -> Result<(), Failed> {
-        let names: Vec<String> = targets
-            .iter()
-            .map(|target| format!("for {target}"))
-            .collect();
+        let names: Vec<String> = targets.iter().map(|target| format!("for {target}")).collect();
         self.check_count(&names)
     }
 
@@ -91,8 +88,7 @@ fn file_names(artifacts: &[Artifact]) -> Vec<String> {
     for artifact in artifacts {
         let stem = stem(&artifact.module, &artifact.target);
         let extension = artifact.format.extension();
-        let numbers =
-            std::iter::once(String::new()).chain((2..).map(|number: usize| format!(".{number}")));
+        let numbers = std::iter::once(String::new()).chain((2..).map(|number: usize| format!(".{number}")));
         let free = numbers
             .map(|number| format!("{stem}{number}.{extension}"))
             .find(|name| !names.contains(name));
@@ -128,12 +124,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 impl Destination {
     /// Writes every artifact to its path.
-    pub fn write(
-        &self,
-        artifacts: &[Artifact],
-        paths: &[Option<PathBuf>],
-        input: &Path,
-    ) -> Result<(), Failed> {
+    pub fn write(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
         let Self::Directory(directory) = self else {
             return write(artifacts, paths, input);
         };
@@ -274,18 +265,14 @@ mod tests {
     #[test]
     fn names_are_safe_for_files() {
         assert_eq!(stem("saxpy", &target("sm_90a")), "saxpy.sm_90a");
-        assert_eq!(
-            stem("m", &target("gfx90a:sramecc+:xnack-")),
-            "m.gfx90a@sramecc+@xnack-"
-        );
+        assert_eq!(stem("m", &target("gfx90a:sramecc+:xnack-")), "m.gfx90a@sramecc+@xnack-");
         assert_eq!(stem("../../etc/x y", &target("sm_90")), "_.._etc_x_y.sm_90");
     }
 
     #[test]
     fn several_artifacts_need_a_directory() {
         let targets = [target("sm_90"), target("gfx942")];
-        let Err(Failed::Usage(text)) = Destination::File("a.bin".into()).check_targets(&targets)
-        else {
+        let Err(Failed::Usage(text)) = Destination::File("a.bin".into()).check_targets(&targets) else {
             panic!("refused");
         };
         assert_eq!(
@@ -293,16 +280,8 @@ mod tests {
             "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, or compile \
              for one target and one module at a time."
         );
-        assert!(
-            Destination::File("a.bin".into())
-                .check_targets(&targets[..1])
-                .is_ok()
-        );
-        assert!(
-            Destination::Directory("".into())
-                .check_targets(&targets)
-                .is_ok()
-        );
+        assert!(Destination::File("a.bin".into()).check_targets(&targets[..1]).is_ok());
+        assert!(Destination::Directory("".into()).check_targets(&targets).is_ok());
     }
 
     #[test]
@@ -335,9 +314,6 @@ mod tests {
     fn a_place_that_cannot_be_written_is_named() {
         let refusal = write_file(Path::new("/dev/null/a"), b"").expect_err("refused");
         let message = refusal.message();
-        assert!(
-            message.starts_with("cannot write /dev/null/a: "),
-            "{message}"
-        );
+        assert!(message.starts_with("cannot write /dev/null/a: "), "{message}");
     }
 }

@@ -44,8 +44,7 @@ impl Progress {
             let (name, count) = (input.display().to_string(), Arc::clone(&count));
             let start = Instant::now();
             let thread = thread::spawn(move || {
-                let goes_on =
-                    |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+                let goes_on = |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
                 if !goes_on(PATIENCE) {
                     return;
                 }
@@ -88,12 +87,7 @@ impl Count {
 }
 
 impl StageListener for Count {
-    fn llvm(
-        &self,
-        _: Subject<'_>,
-        checkpoint: Checkpoint,
-        _: &Module<'_>,
-    ) -> Result<Option<Vec<u8>>, String> {
+    fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, _: &Module<'_>) -> Result<Option<Vec<u8>>, String> {
         match checkpoint {
             Checkpoint::Initial => self.begun.fetch_add(1, Ordering::Relaxed),
             Checkpoint::Optimized => self.optimized.fetch_add(1, Ordering::Relaxed),

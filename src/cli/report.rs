@@ -33,11 +33,7 @@ pub struct Report<'a> {
 
 impl Report<'_> {
     /// Reports success.
-    pub fn artifacts(
-        &self,
-        artifacts: &[Artifact],
-        paths: &[Option<PathBuf>],
-    ) -> Result<(), Failed> {
+    pub fn artifacts(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<(), Failed> {
         let text = match self.format {
             ReportFormat::Json => artifacts_json(artifacts, paths)?,
             ReportFormat::Table => artifacts_table(artifacts, paths),
@@ -87,15 +83,7 @@ fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<S
 
 fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String {
     let mut text = String::new();
-    let head = [
-        "kernel",
-        "target",
-        "registers",
-        "spills",
-        "shared",
-        "scratch",
-        "code",
-    ];
+    let head = ["kernel", "target", "registers", "spills", "shared", "scratch", "code"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for artifact in artifacts {
         for kernel in &artifact.kernels {
@@ -104,9 +92,7 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
     }
     if rows.len() > 1 {
         text.push_str(&aligned(rows, 2));
-        text.push_str(
-            "Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are\nregisters.\n\n",
-        );
+        text.push_str("Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are\nregisters.\n\n");
     }
     for (artifact, path) in artifacts.iter().zip(paths) {
         text.push_str(&artifact_lines(artifact, path.as_deref()));
@@ -115,11 +101,7 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
 }
 
 fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
-    let kinds = [
-        ("v", kernel.vgprs),
-        ("a", kernel.agprs),
-        ("s", kernel.sgprs),
-    ];
+    let kinds = [("v", kernel.vgprs), ("a", kernel.agprs), ("s", kernel.sgprs)];
     let kinds: Vec<String> = kinds
         .iter()
         .filter_map(|(kind, count)| Some(format!("{kind}{}", (*count)?)))
@@ -176,10 +158,7 @@ fn artifact_lines(artifact: &Artifact, path: Option<&Path>) -> String {
     ));
     for decision in &artifact.decisions {
         lines.push_str(&wrapped(
-            &format!(
-                "{}: {}: {}",
-                decision.stage, decision.choice, decision.outcome
-            ),
+            &format!("{}: {}: {}", decision.stage, decision.choice, decision.outcome),
             2,
         ));
     }

@@ -33,13 +33,7 @@ impl Reproduction {
     }
 
     /// The first line of the file `name`, which holds `text`: a comment in its language.
-    pub fn header(
-        &self,
-        subject: Subject<'_>,
-        checkpoint: Checkpoint,
-        name: &str,
-        text: &str,
-    ) -> String {
+    pub fn header(&self, subject: Subject<'_>, checkpoint: Checkpoint, name: &str, text: &str) -> String {
         let comment = match (checkpoint, subject.target) {
             (Checkpoint::Lowered, _) | (Checkpoint::Isa, Target::Nvidia(_)) => "//",
             _ => ";",
@@ -57,9 +51,7 @@ impl Reproduction {
                 machine(target, &resolved)
             )),
             (Checkpoint::Optimized, target) => Some(generate(name, target, &resolved)),
-            (_, Target::Nvidia(chip)) => {
-                (!chip.is_virtual()).then(|| self.ptxas(name, chip.chip(), &resolved))
-            }
+            (_, Target::Nvidia(chip)) => (!chip.is_virtual()).then(|| self.ptxas(name, chip.chip(), &resolved)),
             (_, target) => Some(format!(
                 "llvm-mc-22 -triple={} {} -filetype=obj {name} -o again.o && ld.lld-22 -shared --no-undefined again.o \
                  -o again.hsaco",
@@ -105,14 +97,11 @@ impl Reproduction {
     }
 
     fn ptxas(&self, name: &str, chip: &str, resolved: &Resolved) -> String {
-        let program = self.ptxas.as_ref().map_or_else(
-            || "ptxas".to_owned(),
-            |path| quoted(&path.display().to_string()),
-        );
-        let mut command = format!(
-            "{program} -arch={chip} -O{}",
-            resolved.optimization.number()
-        );
+        let program = self
+            .ptxas
+            .as_ref()
+            .map_or_else(|| "ptxas".to_owned(), |path| quoted(&path.display().to_string()));
+        let mut command = format!("{program} -arch={chip} -O{}", resolved.optimization.number());
         match resolved.debug {
             DebugLevel::None => {}
             DebugLevel::LineTables => command.push_str(" -lineinfo"),
@@ -169,11 +158,7 @@ pub fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
 }
 
 fn machine(target: &Target, resolved: &Resolved) -> String {
-    format!(
-        "-mcpu={} -mattr={}",
-        target.chip(),
-        resolved.llvm_features()
-    )
+    format!("-mcpu={} -mattr={}", target.chip(), resolved.llvm_features())
 }
 
 /// A word of a shell.
@@ -202,8 +187,7 @@ mod tests {
             module: "m",
             target: &target,
         };
-        Reproduction::new(options, &Toolkit::discover(&Search::nowhere()))
-            .header(subject, checkpoint, "F", "")
+        Reproduction::new(options, &Toolkit::discover(&Search::nowhere())).header(subject, checkpoint, "F", "")
     }
 
     #[test]
@@ -213,11 +197,7 @@ mod tests {
             "; opt-22 -S -passes='default<O1>' -mcpu=sm_90 -mattr=+ptx78 F -o again.ll\n"
         );
         assert_eq!(
-            header(
-                "gfx90a:xnack+",
-                Checkpoint::Optimized,
-                &[("fp-contract", "fast")]
-            ),
+            header("gfx90a:xnack+", Checkpoint::Optimized, &[("fp-contract", "fast")]),
             "; llc-22 -O3 -mcpu=gfx90a -mattr=+xnack,+wavefrontsize64 -fp-contract=fast F -o again.s\n"
         );
         assert_eq!(

@@ -35,17 +35,10 @@ struct Overrides {
 
 impl StageFiles {
     /// Makes the directory to write to, and looks what is there to take.
-    pub fn new(
-        dump: Option<PathBuf>,
-        overrides: Option<PathBuf>,
-        reproduction: Reproduction,
-    ) -> Result<Self, Problem> {
+    pub fn new(dump: Option<PathBuf>, overrides: Option<PathBuf>, reproduction: Reproduction) -> Result<Self, Problem> {
         if let Some(directory) = &dump {
             fs::create_dir_all(directory).map_err(|error| {
-                Problem::output(format!(
-                    "cannot make the directory {}: {error}",
-                    directory.display()
-                ))
+                Problem::output(format!("cannot make the directory {}: {error}", directory.display()))
             })?;
         }
         Ok(Self {
@@ -76,8 +69,7 @@ impl StageFiles {
                     [header, text].concat().into_bytes()
                 }
             };
-            write_file(&directory.join(name), &bytes)
-                .map_err(|problem| problem.message().to_owned())?;
+            write_file(&directory.join(name), &bytes).map_err(|problem| problem.message().to_owned())?;
         }
         Ok(edited)
     }
@@ -90,12 +82,8 @@ impl StageFiles {
         for checkpoint in [Checkpoint::Linked, Checkpoint::Optimized] {
             let path = directory.join(file_name(subject, checkpoint));
             // An edited file may be bitcode, which has no first line.
-            if let Some(text) = fs::read_to_string(&path)
-                .ok()
-                .and_then(|text| with_ptx_of(&text, ptx))
-            {
-                write_file(&path, text.as_bytes())
-                    .map_err(|problem| problem.message().to_owned())?;
+            if let Some(text) = fs::read_to_string(&path).ok().and_then(|text| with_ptx_of(&text, ptx)) {
+                write_file(&path, text.as_bytes()).map_err(|problem| problem.message().to_owned())?;
             }
         }
         Ok(())
@@ -146,12 +134,9 @@ impl Overrides {
             return Ok(None);
         }
         let path = self.directory.join(name);
-        let bytes =
-            fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.entry(stem.to_owned())
-            .or_default()
-            .insert(name.to_owned());
+        used.entry(stem.to_owned()).or_default().insert(name.to_owned());
         Ok(Some(bytes))
     }
 
@@ -169,19 +154,14 @@ impl Overrides {
                 )
             });
         // Names of one module and target sort in the order of the stages.
-        let overtaken = used
-            .values()
-            .filter_map(|names| names.last().map(|last| (names, last)));
+        let overtaken = used.values().filter_map(|names| names.last().map(|last| (names, last)));
         let overtaken = overtaken.flat_map(|(names, last)| {
-            names
-                .iter()
-                .filter(move |name| *name != last)
-                .map(move |name| {
-                    format!(
-                        "{} has no effect on the result: {last} replaces a later stage",
-                        place(name.as_ref())
-                    )
-                })
+            names.iter().filter(move |name| *name != last).map(move |name| {
+                format!(
+                    "{} has no effect on the result: {last} replaces a later stage",
+                    place(name.as_ref())
+                )
+            })
         });
         unmatched.chain(overtaken).collect()
     }
@@ -205,11 +185,7 @@ fn file_name(subject: Subject<'_>, checkpoint: Checkpoint) -> String {
 }
 
 impl StageListener for StageFiles {
-    fn lowered(
-        &self,
-        subject: Subject<'_>,
-        text: &dyn Fn() -> String,
-    ) -> Result<Option<String>, String> {
+    fn lowered(&self, subject: Subject<'_>, text: &dyn Fn() -> String) -> Result<Option<String>, String> {
         self.stage(subject, Checkpoint::Lowered, text)?
             .map(|bytes| utf8(subject, Checkpoint::Lowered, bytes))
             .transpose()
@@ -237,6 +213,5 @@ impl StageListener for StageFiles {
 }
 
 fn utf8(subject: Subject<'_>, checkpoint: Checkpoint, bytes: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(bytes)
-        .map_err(|_| format!("{} is not UTF-8 text", file_name(subject, checkpoint)))
+    String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", file_name(subject, checkpoint)))
 }

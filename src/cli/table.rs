@@ -14,27 +14,20 @@ pub fn aligned(mut rows: Vec<Vec<String>>, left: usize) -> String {
     let mut widths: Vec<usize> = (0..columns).map(|column| width(&rows, column)).collect();
     let total = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
     if let Some(first) = widths.first_mut() {
-        *first = first
-            .saturating_sub(total.saturating_sub(WIDTH))
-            .max(8)
-            .min(*first);
+        *first = first.saturating_sub(total.saturating_sub(WIDTH)).max(8).min(*first);
         for cell in rows.iter_mut().filter_map(|row| row.first_mut()) {
             *cell = cut(cell, *first);
         }
     }
     let mut text = String::new();
     for row in &rows {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(column, (cell, &width))| {
-                if column < left {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                }
-            });
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if column < left {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            }
+        });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
@@ -90,14 +83,8 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let rows = vec![
-            row(&["kernel", "target", "code"]),
-            row(&["saxpy", "gfx942", "5"]),
-        ];
-        assert_eq!(
-            aligned(rows, 2),
-            "kernel  target  code\nsaxpy   gfx942     5\n"
-        );
+        let rows = vec![row(&["kernel", "target", "code"]), row(&["saxpy", "gfx942", "5"])];
+        assert_eq!(aligned(rows, 2), "kernel  target  code\nsaxpy   gfx942     5\n");
     }
 
     #[test]

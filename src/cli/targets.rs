@@ -87,8 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         }
         return to_stdout(json(&Document { targets: rows })?.as_bytes());
     }
-    let (nvidia, amd): (Vec<Row>, Vec<Row>) =
-        rows.into_iter().partition(|row| row.vendor == "nvidia");
+    let (nvidia, amd): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.vendor == "nvidia");
     let mut text = String::new();
     if !nvidia.is_empty() {
         text.push_str(&nvidia_table(nvidia, tools.is_empty()));
@@ -125,9 +124,7 @@ fn nvidia_row(chip: &NvidiaTarget, tools: &[(String, CudaRelease)]) -> Row {
         (chip.has_wgmma(), "wgmma"),
         (chip.has_tcgen05(), "tcgen05"),
     ];
-    let tool = tools
-        .iter()
-        .find(|(_, release)| chip.supported_by_cuda(*release));
+    let tool = tools.iter().find(|(_, release)| chip.supported_by_cuda(*release));
     let refusal = tools
         .first()
         .and_then(|(_, release)| chip.check_cuda(*release).err())
@@ -171,11 +168,7 @@ fn names(features: &[(bool, &'static str)]) -> Vec<&'static str> {
 }
 
 fn nvidia_table(rows: Vec<Row>, no_tool: bool) -> String {
-    let mut cells = vec![
-        ["NVIDIA", "PTX", "cubin by", "features"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let mut cells = vec![["NVIDIA", "PTX", "cubin by", "features"].map(str::to_owned).to_vec()];
     cells.extend(rows.into_iter().map(|row| {
         vec![
             row.target,
@@ -195,18 +188,9 @@ fn nvidia_table(rows: Vec<Row>, no_tool: bool) -> String {
 }
 
 fn amd_table(rows: Vec<Row>, ocml: bool) -> String {
-    let mut cells = vec![
-        ["AMD", "waves", "settings", "features"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let mut cells = vec![["AMD", "waves", "settings", "features"].map(str::to_owned).to_vec()];
     cells.extend(rows.into_iter().map(|row| {
-        let waves: Vec<String> = row
-            .wave_sizes
-            .unwrap_or_default()
-            .iter()
-            .map(u32::to_string)
-            .collect();
+        let waves: Vec<String> = row.wave_sizes.unwrap_or_default().iter().map(u32::to_string).collect();
         vec![
             row.target,
             waves.join(" "),
@@ -239,14 +223,8 @@ mod tests {
             ("ptxas 13.0".to_owned(), CudaRelease::new(13, 0)),
             ("nvjitlink 12.4".to_owned(), CudaRelease::new(12, 4)),
         ];
-        assert_eq!(
-            nvidia("sm_90a", &tools).finished_by.as_deref(),
-            Some("ptxas 13.0")
-        );
-        assert_eq!(
-            nvidia("sm_70", &tools).finished_by.as_deref(),
-            Some("nvjitlink 12.4")
-        );
+        assert_eq!(nvidia("sm_90a", &tools).finished_by.as_deref(), Some("ptxas 13.0"));
+        assert_eq!(nvidia("sm_70", &tools).finished_by.as_deref(), Some("nvjitlink 12.4"));
         let dropped = nvidia("sm_70", &tools[..1]);
         assert_eq!(dropped.finished_by, None);
         assert!(
@@ -255,10 +233,7 @@ mod tests {
                 .is_some_and(|reason| reason.contains("no longer compiles for sm_70"))
         );
         let nothing = nvidia("sm_90", &[]);
-        assert_eq!(
-            nothing.missing.as_deref(),
-            Some("no CUDA toolkit was found")
-        );
+        assert_eq!(nothing.missing.as_deref(), Some("no CUDA toolkit was found"));
     }
 
     #[test]
@@ -274,9 +249,7 @@ mod tests {
     #[test]
     fn every_line_fits_a_terminal() {
         let tools = [("nvptxcompiler 13.0".to_owned(), CudaRelease::new(13, 0))];
-        let nvidia = NvidiaTarget::all()
-            .map(|chip| nvidia_row(&chip, &tools))
-            .collect();
+        let nvidia = NvidiaTarget::all().map(|chip| nvidia_row(&chip, &tools)).collect();
         let amd = AmdTarget::all().map(|chip| amd_row(&chip)).collect();
         let text = nvidia_table(nvidia, false) + &amd_table(amd, true);
         let longest = text.lines().map(|line| line.chars().count()).max();

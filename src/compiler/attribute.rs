@@ -59,8 +59,14 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
     let target = match parameters.dialect {
         TargetDialect::Nvvm => {
             let chip = NvidiaTarget::from_llvm(&parameters.chip, &parameters.features)?;
-            let is_virtual = flags.as_ref().is_some_and(|flags| flags.element_by_name(VIRTUAL).is_some());
-            Target::Nvidia(if is_virtual { chip.with_kind(NvidiaKind::Virtual) } else { chip })
+            let is_virtual = flags
+                .as_ref()
+                .is_some_and(|flags| flags.element_by_name(VIRTUAL).is_some());
+            Target::Nvidia(if is_virtual {
+                chip.with_kind(NvidiaKind::Virtual)
+            } else {
+                chip
+            })
         }
         TargetDialect::Rocdl => {
             let chip = AmdTarget::from_llvm(&parameters.chip, &parameters.features)?;
@@ -227,7 +233,10 @@ pub fn make<'c>(context: &'c Context, target: &Target, options: &Options) -> Res
     let (attribute, diagnostics) = capture_diagnostics(context, || Attribute::parse(context, &text));
     attribute.ok_or_else(|| {
         let reason: Vec<String> = diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();
-        Cause::Internal(format!("MLIR does not read the target attribute {text}: {}", reason.join("; ")))
+        Cause::Internal(format!(
+            "MLIR does not read the target attribute {text}: {}",
+            reason.join("; ")
+        ))
     })
 }
 

@@ -69,7 +69,9 @@ pub enum EmitError {
         advice: &'static str,
     },
     /// The crate was built without the back end that the target needs.
-    #[error("cannot compile for {target}: gpulower was built without the feature '{feature}'; build it with that feature")]
+    #[error(
+        "cannot compile for {target}: gpulower was built without the feature '{feature}'; build it with that feature"
+    )]
     BackEndLeftOut {
         /// The target.
         target: String,

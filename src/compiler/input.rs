@@ -28,9 +28,7 @@ pub enum InputError {
     #[error("the input is empty")]
     Empty,
     /// The text is not UTF-8 and the bytes are no format that is known.
-    #[error(
-        "the input is neither text nor MLIR bytecode nor LLVM bitcode; expected .mlir, .mlirbc, .ll, .bc or .ptx"
-    )]
+    #[error("the input is neither text nor MLIR bytecode nor LLVM bitcode; expected .mlir, .mlirbc, .ll, .bc or .ptx")]
     UnknownFormat,
     /// MLIR refused it.
     #[error("{}", first_message(.0))]

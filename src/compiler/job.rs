@@ -174,8 +174,8 @@ impl<'a, 'c> Job<'a, 'c> {
         // With its target attached, MLIR's verifier refuses operations that the chip does not have.
         let shown = module.module();
         let context: &Context = context_of(shown.context());
-        let attribute = attribute::make(context, &self.target, &self.options)
-            .map_err(|cause| Error::new(Stage::Plan, cause))?;
+        let attribute =
+            attribute::make(context, &self.target, &self.options).map_err(|cause| Error::new(Stage::Plan, cause))?;
         if let Some(inner) = shown.body().first_operation() {
             set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
         }
@@ -198,10 +198,7 @@ impl<'a, 'c> Job<'a, 'c> {
                 )
             };
             let shown = module.module();
-            if let Some(text) = listener
-                .lowered(subject, &|| module_text(shown))
-                .map_err(refused)?
-            {
+            if let Some(text) = listener.lowered(subject, &|| module_text(shown)).map_err(refused)? {
                 let replacement =
                     parse(context, &self.name, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
                 *module = OwnedModule::adopt(replacement);
@@ -288,7 +285,12 @@ impl<'a, 'c> Job<'a, 'c> {
                     .time(Stage::LinkObject, || amd::link_object(name, &code))
                     .map_err(|error| Error::new(Stage::LinkObject, error))?;
                 let kernels = hsaco_kernels(&linked.bytes)?;
-                Ok((linked.bytes, kernels, Some(llvm_tool("lld")), linked.warnings.join("\n")))
+                Ok((
+                    linked.bytes,
+                    kernels,
+                    Some(llvm_tool("lld")),
+                    linked.warnings.join("\n"),
+                ))
             }
             (Format::Object, Target::Amd(_)) => {
                 let kernels = hsaco_kernels(&code)?;
@@ -313,9 +315,9 @@ impl<'a, 'c> Job<'a, 'c> {
         let chip = self.target.chip();
         let choice = self.options.ptx_compiler;
         let compiler = &self.compiler.ptx_to_cubin;
-        let outcome = self
-            .clock
-            .time(Stage::PtxToCubin, || compiler.compile(ptx, chip, &options, choice, limit));
+        let outcome = self.clock.time(Stage::PtxToCubin, || {
+            compiler.compile(ptx, chip, &options, choice, limit)
+        });
         let cubin = outcome.map_err(|error| Error::new(Stage::PtxToCubin, error))?;
         self.decisions.extend(cubin.decisions.iter().map(|decision| Decision {
             stage: Stage::PtxToCubin,
@@ -429,7 +431,10 @@ impl<'a, 'c> Job<'a, 'c> {
     fn warn_about_spills(&mut self, kernels: &[KernelResources]) {
         let threshold = self.options.spill_warning;
         for kernel in kernels {
-            let bytes = kernel.spill_store_bytes.unwrap_or(0).max(kernel.spill_load_bytes.unwrap_or(0));
+            let bytes = kernel
+                .spill_store_bytes
+                .unwrap_or(0)
+                .max(kernel.spill_load_bytes.unwrap_or(0));
             let registers = kernel.spilled_sgprs.unwrap_or(0) + kernel.spilled_vgprs.unwrap_or(0);
             let what = match self.target.vendor() {
                 Vendor::Nvidia if bytes > threshold => format!("{bytes} bytes"),
@@ -560,7 +565,11 @@ fn has_kernel(module: &DeviceModule<'_>) -> bool {
 /// The PTX ISA that a PTX compiler asks for, as in "Feature 'x' requires PTX ISA .version 8.0 or later".
 fn required_ptx(log: &str) -> Option<PtxIsa> {
     let (_, rest) = log.split_once("requires PTX ISA .version ")?;
-    rest.split_whitespace().next()?.trim_end_matches(['.', ',']).parse().ok()
+    rest.split_whitespace()
+        .next()?
+        .trim_end_matches(['.', ','])
+        .parse()
+        .ok()
 }
 
 fn text(code: Vec<u8>) -> Result<String, Error> {
@@ -599,4 +608,3 @@ fn module_text(module: &Module<'_>) -> String {
         .to_string_with_flags(OperationPrintingFlags::new())
         .unwrap_or_default()
 }
-

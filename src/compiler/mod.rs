@@ -23,14 +23,16 @@ use melior::{
     },
 };
 
+pub(crate) use self::job::{Request, Source};
 pub use self::{
     emit::{Emit, EmitError},
     input::{InputError, InputKind, context, parse, prepare},
 };
-pub(crate) use self::job::{Request, Source};
 
 use crate::{
-    bridge::mlir::{OwnedModule, context_of, is_threaded, location_text, operations, operations_below, symbol_attribute_name},
+    bridge::mlir::{
+        OwnedModule, context_of, is_threaded, location_text, operations, operations_below, symbol_attribute_name,
+    },
     device::{
         LoadedLibrary, VendorLibrary,
         lower::{self, name_of},
@@ -310,7 +312,10 @@ impl Compiler {
             for (position, attribute) in target_attributes(operation).into_iter().enumerate() {
                 let (target, options) =
                     attribute::read(attribute, &base).map_err(|cause| at(Error::new(Stage::Plan, cause)))?;
-                if !planned.iter().any(|(_, other, its)| *other == target && *its == options) {
+                if !planned
+                    .iter()
+                    .any(|(_, other, its)| *other == target && *its == options)
+                {
                     planned.push((position, target, options));
                 }
             }
@@ -344,7 +349,10 @@ impl Compiler {
             return self.run_threaded(requests, emit);
         }
         // The embedder has switched the context's threads off: its operations stay on this one.
-        requests.into_iter().map(|request| job::run(self, request, emit)).collect()
+        requests
+            .into_iter()
+            .map(|request| job::run(self, request, emit))
+            .collect()
     }
 
     fn run_threaded(&self, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Result<Artifact, Error>> {

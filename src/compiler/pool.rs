@@ -14,7 +14,11 @@ const STACK_BYTES: usize = 64 << 20;
 
 /// Runs `work` on every job, on at most `threads` threads; results keep the order of the jobs. A panic of one job is that
 /// job's error.
-pub(super) fn run<J: Send, R: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<Result<R, String>> {
+pub(super) fn run<J: Send, R: Send>(
+    threads: usize,
+    jobs: Vec<J>,
+    work: impl Fn(J) -> R + Sync,
+) -> Vec<Result<R, String>> {
     let slots: Vec<Mutex<Slot<J, R>>> = jobs
         .into_iter()
         .map(|job| {

@@ -131,8 +131,7 @@ pub(super) fn define_constants(module: &DeviceModule<'_>, resolved: &Resolved) {
         }
         let kind = if is_word { word } else { byte };
         let initializer = kind.const_int(value.into(), false);
-        let global =
-            existing.unwrap_or_else(|| llvm.add_global(kind, Some(AddressSpace::from(AMDGPU_CONSTANT)), name));
+        let global = existing.unwrap_or_else(|| llvm.add_global(kind, Some(AddressSpace::from(AMDGPU_CONSTANT)), name));
         global.set_initializer(&initializer);
         global.set_constant(true);
         global.set_linkage(Linkage::LinkOnceODR);

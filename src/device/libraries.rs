@@ -85,7 +85,12 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
         for library in job.libraries {
             link_one(module, library)?;
         }
-        if target.vendor() == Vendor::Amd && module.undefined_symbols().iter().any(|symbol| symbol.name.starts_with("__oclc_")) {
+        if target.vendor() == Vendor::Amd
+            && module
+                .undefined_symbols()
+                .iter()
+                .any(|symbol| symbol.name.starts_with("__oclc_"))
+        {
             // A library of the user's may consult them, as AMD's own do.
             control::define_constants(module, job.resolved);
         }
@@ -131,13 +136,15 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
 }
 
 fn link_one(module: &DeviceModule<'_>, library: &LoadedLibrary) -> Result<(), DeviceError> {
-    module.link_library(&library.bytes, &library.name).map_err(|error| match error {
-        LlvmError::Refused(reason) => DeviceError::Library {
-            name: library.name.clone(),
-            reason,
-        },
-        fatal => fatal.into(),
-    })
+    module
+        .link_library(&library.bytes, &library.name)
+        .map_err(|error| match error {
+            LlvmError::Refused(reason) => DeviceError::Library {
+                name: library.name.clone(),
+                reason,
+            },
+            fatal => fatal.into(),
+        })
 }
 
 /// Undefined symbols that the target's runtime does not provide.
@@ -176,8 +183,11 @@ fn advice(symbol: &str, target: &Target) -> String {
                 .to_owned()
         }
         None if symbol.starts_with("llvm.") => {
-            "LLVM 22 has no intrinsic of this name; check the spelling, or the version of LLVM it was written for".to_owned()
+            "LLVM 22 has no intrinsic of this name; check the spelling, or the version of LLVM it was written for"
+                .to_owned()
         }
-        None => "give the bitcode library that defines it (-l FILE, the pass option l=, or Options::libraries)".to_owned(),
+        None => {
+            "give the bitcode library that defines it (-l FILE, the pass option l=, or Options::libraries)".to_owned()
+        }
     }
 }

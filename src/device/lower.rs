@@ -103,7 +103,10 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     let mut warnings = Vec::new();
     if !unlowered(module, &resolved.target).is_empty() {
         synchronize_repeated_reductions(module);
-        if operations(module).iter().any(|operation| name_of(operation).starts_with("complex.")) {
+        if operations(module)
+            .iter()
+            .any(|operation| name_of(operation).starts_with("complex."))
+        {
             warnings.extend(run(context, module, COMPLEX)?);
         }
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
@@ -180,7 +183,10 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
 /// The gpu conversion is told which dialects to take along. Left to itself it takes every dialect that is loaded, and
 /// with NVVM loaded it prefers LLVM's intrinsics to the vendor's library for some of `math`.
 pub fn pipeline(resolved: &Resolved, scaled_floats: bool) -> String {
-    let taken = format!("allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}", memref_options(resolved));
+    let taken = format!(
+        "allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}",
+        memref_options(resolved)
+    );
     let chip = expansion_options(resolved);
     let (first, dialect_of_chip, gpu, last) = match &resolved.target {
         Target::Nvidia(chip) => (
@@ -228,7 +234,11 @@ fn expansion_options(resolved: &Resolved) -> String {
             format!("amd=true chipset={} subgroup-size={wave_size}", chipset(chip))
         }
         (Target::Amd(chip), _) => {
-            format!("amd=true chipset={} subgroup-size={}", chipset(chip), chip.default_wave_size())
+            format!(
+                "amd=true chipset={} subgroup-size={}",
+                chipset(chip),
+                chip.default_wave_size()
+            )
         }
     }
 }
@@ -312,7 +322,10 @@ fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError
 /// one thread's next write may overtake another's read. A barrier in front of every reduction that may run again
 /// closes the gap.
 fn synchronize_repeated_reductions(module: &Module<'_>) {
-    for reduction in operations(module).into_iter().filter(|operation| name_of(operation) == "gpu.all_reduce") {
+    for reduction in operations(module)
+        .into_iter()
+        .filter(|operation| name_of(operation) == "gpu.all_reduce")
+    {
         let mut repeated = false;
         let mut parent = reduction.parent_operation();
         while let Some(operation) = parent {
@@ -325,9 +338,11 @@ fn synchronize_repeated_reductions(module: &Module<'_>) {
             }
             if name == "gpu.func" || name == "func.func" {
                 // Unstructured control flow may loop.
-                repeated |= operation
-                    .regions()
-                    .any(|region| region.first_block().is_some_and(|block| block.next_in_region().is_some()));
+                repeated |= operation.regions().any(|region| {
+                    region
+                        .first_block()
+                        .is_some_and(|block| block.next_in_region().is_some())
+                });
                 break;
             }
             parent = operation.parent_operation();
@@ -391,7 +406,9 @@ mod tests {
         for (name, value) in options {
             asked.set(name, value).expect("an option");
         }
-        asked.resolve(&target.parse().expect("a target"), None).expect("resolves")
+        asked
+            .resolve(&target.parse().expect("a target"), None)
+            .expect("resolves")
     }
 
     #[test]
@@ -400,13 +417,33 @@ mod tests {
             ("sm_75", &[][..], "gpulower-expand-gpu{redux=false clusters=false}"),
             ("sm_80", &[], "gpulower-expand-gpu{redux=true clusters=false}"),
             ("sm_90a", &[], "gpulower-expand-gpu{redux=true clusters=true}"),
-            ("gfx942", &[], "gpulower-expand-gpu{amd=true chipset=gfx942 subgroup-size=64}"),
-            ("gfx1100", &[], "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=32}"),
-            ("gfx1100", &[("wave-size", "64")], "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=64}"),
+            (
+                "gfx942",
+                &[],
+                "gpulower-expand-gpu{amd=true chipset=gfx942 subgroup-size=64}",
+            ),
+            (
+                "gfx1100",
+                &[],
+                "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=32}",
+            ),
+            (
+                "gfx1100",
+                &[("wave-size", "64")],
+                "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=64}",
+            ),
             ("gfx90a:xnack+", &[], "convert-amdgpu-to-rocdl{chipset=gfx90a}"),
             ("gfx9-4-generic", &[], "convert-gpu-to-rocdl{chipset=gfx94"),
-            ("sm_90", &[("index-bitwidth", "32")], "gpulower-func-to-llvm{index-bitwidth=32}"),
-            ("sm_90", &[("bare-pointers", "true")], "use-bare-ptr-memref-call-conv=true"),
+            (
+                "sm_90",
+                &[("index-bitwidth", "32")],
+                "gpulower-func-to-llvm{index-bitwidth=32}",
+            ),
+            (
+                "sm_90",
+                &[("bare-pointers", "true")],
+                "use-bare-ptr-memref-call-conv=true",
+            ),
         ] {
             let text = pipeline(&resolved(target, options), false);
             assert!(text.contains(part), "{target}: {part} is not in\n{text}");

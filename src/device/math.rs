@@ -41,10 +41,7 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
         if written.insert(symbol.clone()) {
             define(context, operation, &text)?;
         }
-        let results: Vec<Type<'_>> = operation
-            .results()
-            .map(|result| result.r#type())
-            .collect();
+        let results: Vec<Type<'_>> = operation.results().map(|result| result.r#type()).collect();
         let operands: Vec<_> = operation.operands().collect();
         let call = OperationBuilder::new("func.call", operation.location())
             .add_operands(&operands)
@@ -84,9 +81,9 @@ impl Shape {
             },
             Some(inside) => {
                 // A vector without dimensions is its element's name alone.
-                let (dimensions, element) = inside.rsplit_once('x').map_or(("", inside), |(left, element)| {
-                    (&inside[..=left.len()], element)
-                });
+                let (dimensions, element) = inside
+                    .rsplit_once('x')
+                    .map_or(("", inside), |(left, element)| (&inside[..=left.len()], element));
                 Self {
                     element: element.to_owned(),
                     truth: format!("vector<{dimensions}i1>"),
@@ -196,7 +193,11 @@ fn function(operation: &str, shape: &Shape) -> Option<String> {
 fn integer_power(shape: &Shape, symbol: &str) -> Option<String> {
     let bits = shape.bits()?;
     let (whole, truth) = (&shape.whole, &shape.truth);
-    let prefix = if shape.vector { format!("{truth}, ") } else { String::new() };
+    let prefix = if shape.vector {
+        format!("{truth}, ")
+    } else {
+        String::new()
+    };
     let constants = [("zero", "0"), ("one", "1"), ("minus_one", "-1")]
         .map(|(name, value)| format!("%{name} = arith.constant {}\n", shape.constant(value)))
         .concat();
@@ -255,14 +256,17 @@ fn define(context: &Context, operation: OperationRef<'_, '_>, text: &str) -> Res
     let mut parent = operation.parent_operation();
     while let Some(candidate) = parent {
         if name_of(&candidate) == "gpu.module" {
-            let source = Module::parse(context, text)
-                .ok_or_else(|| format!("a built-in function does not parse:\n{text}"))?;
+            let source =
+                Module::parse(context, text).ok_or_else(|| format!("a built-in function does not parse:\n{text}"))?;
             let block = candidate
                 .region(0)
                 .ok()
                 .and_then(|region| region.first_block())
                 .ok_or("gpu.module without a body")?;
-            let function = source.body().first_operation().ok_or("no function in a built-in text")?;
+            let function = source
+                .body()
+                .first_operation()
+                .ok_or("no function in a built-in text")?;
             crate::bridge::mlir::move_to_front(function, block);
             return Ok(());
         }

@@ -15,8 +15,8 @@ use std::{
 };
 
 use crate::{
-    bridge::{LlvmError, assemble},
     bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
+    bridge::{LlvmError, assemble},
     options::{DebugLevel, FpContract, Resolved},
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     target::Target,
@@ -359,9 +359,8 @@ impl DeviceJob<'_> {
         if self.listeners.is_empty() {
             return Ok(bytes);
         }
-        let mut text = String::from_utf8(bytes).map_err(|error| {
-            LlvmError::Refused(format!("LLVM emitted assembly that is not UTF-8: {error}"))
-        })?;
+        let mut text = String::from_utf8(bytes)
+            .map_err(|error| LlvmError::Refused(format!("LLVM emitted assembly that is not UTF-8: {error}")))?;
         for listener in self.listeners {
             if let Some(replacement) = listener
                 .isa(self.subject(), &text)

@@ -122,25 +122,43 @@ impl NamedPass for AttachTargets {
     const DESCRIPTION: &'static str = "Attach target attributes to gpu.modules by the names of chips";
     const OPTIONS: &'static [PassOption] = &[
         option("targets", "Chips, such as sm_80,sm_90a,gfx942:xnack- (required)"),
-        option("module", "Regular expression: only modules whose whole name matches (default: all)"),
+        option(
+            "module",
+            "Regular expression: only modules whose whole name matches (default: all)",
+        ),
         option("l", "Bitcode libraries to link, comma-separated paths"),
         option("O", "Optimisation level 0 to 3 (default 3)"),
         option("fast", "Permit everything that loses precision for speed: true|false"),
         option("ftz", "Flush f32 denormals to zero: true|false"),
         option("daz", "The same as ftz"),
-        option("prec-sqrt", "Correctly rounded f32 square roots: true|false (default true)"),
+        option(
+            "prec-sqrt",
+            "Correctly rounded f32 square roots: true|false (default true)",
+        ),
         option("prec-div", "Correctly rounded f32 divisions: true|false (default true)"),
         option("fp-contract", "Fused multiply-add: off|on|fast (default on)"),
         option("max-registers", "Upper bound of registers (AMD: VGPRs) per thread"),
         option("wave-size", "Lanes in a wave, 32|64 (AMD; default: the chip's own)"),
         option("code-object-version", "4|5|6 (AMD; default 5, generic targets 6)"),
         option("debug", "Debug info: none|line-tables|full (default none)"),
-        option("ptx", "PTX ISA, such as 8.3 (NVIDIA; default: the chip's minimum, raised as needed)"),
-        option("ptx-compiler", "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)"),
+        option(
+            "ptx",
+            "PTX ISA, such as 8.3 (NVIDIA; default: the chip's minimum, raised as needed)",
+        ),
+        option(
+            "ptx-compiler",
+            "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)",
+        ),
         option("ptxas-options", "Further options for the PTX compiler (NVIDIA)"),
         option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
-        option("bare-pointers", "Pass memrefs of static shape as bare pointers: true|false"),
-        option("spill-warning", "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)"),
+        option(
+            "bare-pointers",
+            "Pass memrefs of static shape as bare pointers: true|false",
+        ),
+        option(
+            "spill-warning",
+            "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
+        ),
         option("time-limit", "Longest run of a vendor tool, in seconds (default: none)"),
     ];
     type Options = Attachment;

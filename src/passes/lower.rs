@@ -36,10 +36,14 @@ pub(super) struct Lower;
 
 impl NamedPass for Lower {
     const ARGUMENT: &'static str = "gpulower-lower";
-    const DESCRIPTION: &'static str = "Lower gpu.modules to the dialects of their targets, once for each target that differs";
+    const DESCRIPTION: &'static str =
+        "Lower gpu.modules to the dialects of their targets, once for each target that differs";
     const OPTIONS: &'static [PassOption] = &[
         option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
-        option("bare-pointers", "Pass memrefs of static shape as bare pointers: true|false"),
+        option(
+            "bare-pointers",
+            "Pass memrefs of static shape as bare pointers: true|false",
+        ),
         option("debug", "Debug info: none|line-tables|full (default none)"),
     ];
     type Options = Options;
@@ -103,19 +107,29 @@ fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), Diag
     }
     let several = variants.len() > 1;
     for (index, variant) in variants.into_iter().enumerate() {
-        let Some(lowered) = variant.module.take_first() else { continue };
+        let Some(lowered) = variant.module.take_first() else {
+            continue;
+        };
         let placed = insert_before(module, lowered);
         set_attribute(placed, "targets", ArrayAttribute::new(context, &variant.targets).into());
         if let Some((_, level)) = base.to_pairs().into_iter().find(|(name, _)| *name == "debug") {
             set_attribute(placed, attribute::DEBUG, StringAttribute::new(context, &level).into());
         }
         if several {
-            set_attribute(placed, POSITIONS, DenseI64ArrayAttribute::new(context, &variant.positions).into());
+            set_attribute(
+                placed,
+                POSITIONS,
+                DenseI64ArrayAttribute::new(context, &variant.positions).into(),
+            );
         }
         if index > 0 {
             set_attribute(placed, VARIANT_OF, StringAttribute::new(context, &name).into());
             let own = format!("{name}_variant_{index}");
-            set_attribute(placed, symbol_attribute_name(), StringAttribute::new(context, &own).into());
+            set_attribute(
+                placed,
+                symbol_attribute_name(),
+                StringAttribute::new(context, &own).into(),
+            );
         }
     }
     remove(module);
@@ -136,10 +150,13 @@ fn lower_for<'c>(
     if let Some(inner) = copy.module().body().first_operation() {
         remove_attribute(inner, "targets");
     }
-    let warnings =
-        lower::lower(copy.module_mut(), &resolved).map_err(|error| Error::new(Stage::Lower, error))?;
+    let warnings = lower::lower(copy.module_mut(), &resolved).map_err(|error| Error::new(Stage::Lower, error))?;
     for warning in warnings {
-        emit(parse_location(context, &warning.location), Severity::Warning, &warning.message);
+        emit(
+            parse_location(context, &warning.location),
+            Severity::Warning,
+            &warning.message,
+        );
     }
     Ok(copy)
 }

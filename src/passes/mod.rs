@@ -8,8 +8,8 @@
 //! | `gpulower-to-binary` | all three |
 
 mod attach_targets;
-mod lower;
 mod kernel_table;
+mod lower;
 mod serialize;
 mod to_binary;
 
@@ -100,7 +100,11 @@ fn report(error: &Error, fallback: Location<'_>) -> DiagnosticEmitted {
     let message = error
         .location
         .as_ref()
-        .and_then(|_| message.find(&format!("{}, ", error.stage)).map(|start| &message[start..]))
+        .and_then(|_| {
+            message
+                .find(&format!("{}, ", error.stage))
+                .map(|start| &message[start..])
+        })
         .unwrap_or(&message);
     emit(location, Severity::Error, message);
     DiagnosticEmitted

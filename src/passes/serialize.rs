@@ -12,10 +12,18 @@ use melior::{
 };
 use regex_lite::Regex;
 
-use super::{environment, kernel_table::kernel_table, lower::{POSITIONS, VARIANT_OF}, option, read_libraries, read_options, report};
+use super::{
+    environment,
+    kernel_table::kernel_table,
+    lower::{POSITIONS, VARIANT_OF},
+    option, read_libraries, read_options, report,
+};
 use crate::{
     bridge::{
-        mlir::{ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, operations_below, remove, symbol_attribute_name},
+        mlir::{
+            ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, operations_below, remove,
+            symbol_attribute_name,
+        },
         pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
     compiler::{Compiler, Emit, gpu_modules_below, symbol_name, target_attributes},
@@ -30,7 +38,8 @@ use crate::{
 pub(super) struct Serialize;
 
 /// What is said about a `gpu.launch`, which has no `gpu.module` yet.
-pub(super) const NOT_OUTLINED: &str = "this gpu.launch is not compiled: run gpu-kernel-outlining first, which gives it a gpu.module";
+pub(super) const NOT_OUTLINED: &str =
+    "this gpu.launch is not compiled: run gpu-kernel-outlining first, which gives it a gpu.module";
 
 /// What to serialize to, and with what.
 #[derive(Debug)]
@@ -53,14 +62,23 @@ pub(super) const OPTIONS: &[PassOption] = &[
         help: "offloading|llvm, assembly|isa, binary|bin, or fatbinary|fatbin",
         default: "fatbin",
     },
-    option("toolkit", "Root of the CUDA or ROCm toolkit to use, for either vendor (default: searched for)"),
+    option(
+        "toolkit",
+        "Root of the CUDA or ROCm toolkit to use, for either vendor (default: searched for)",
+    ),
     option("cuda", "Root of the CUDA toolkit to use"),
     option("rocm", "Root of the ROCm toolkit to use"),
     option("l", "Bitcode libraries to link, comma-separated paths"),
     option("opts", "Options for the PTX compiler (NVIDIA)"),
     option("section", "ELF section in which the binary is embedded"),
-    option("ptx-compiler", "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)"),
-    option("spill-warning", "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)"),
+    option(
+        "ptx-compiler",
+        "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)",
+    ),
+    option(
+        "spill-warning",
+        "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
+    ),
     option("time-limit", "Longest run of a vendor tool, in seconds (default: none)"),
     option("threads", "Threads to use at most (default: one for each processor)"),
 ];
@@ -152,7 +170,10 @@ impl Serialization {
             return Err(DiagnosticEmitted);
         }
         let context = context_of(root.context());
-        for launch in operations_below(root).into_iter().filter(|operation| name_of(operation) == "gpu.launch") {
+        for launch in operations_below(root)
+            .into_iter()
+            .filter(|operation| name_of(operation) == "gpu.launch")
+        {
             emit(launch.location(), Severity::Warning, NOT_OUTLINED);
         }
         let compiler = self.compiler();
@@ -339,7 +360,8 @@ fn place_binary<'c>(
 
 impl NamedPass for Serialize {
     const ARGUMENT: &'static str = "gpulower-serialize";
-    const DESCRIPTION: &'static str = "Serialize gpu.modules to gpu.binaries; takes the options of gpu-module-to-binary";
+    const DESCRIPTION: &'static str =
+        "Serialize gpu.modules to gpu.binaries; takes the options of gpu-module-to-binary";
     const OPTIONS: &'static [PassOption] = OPTIONS;
     type Options = Serialization;
 

@@ -89,9 +89,15 @@ impl NamedPass for ToBinary {
         true
     }
 
-    fn run((attachment, serialization): &Self::Options, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
+    fn run(
+        (attachment, serialization): &Self::Options,
+        operation: OperationRefMut<'_, '_>,
+    ) -> Result<(), DiagnosticEmitted> {
         let root = as_ref(&operation);
-        if let Some(launch) = operations_below(root).into_iter().find(|operation| name_of(operation) == "gpu.launch") {
+        if let Some(launch) = operations_below(root)
+            .into_iter()
+            .find(|operation| name_of(operation) == "gpu.launch")
+        {
             emit(launch.location(), Severity::Error, NOT_OUTLINED);
             return Err(DiagnosticEmitted);
         }

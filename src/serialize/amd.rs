@@ -16,12 +16,7 @@ use crate::bridge::{lld, memfd};
 /// The options with which clang 22 links for `amdgcn-amd-amdhsa` (seen with `clang -###`), but for
 /// `-plugin-opt=mcpu=`, which concerns bitcode inputs only. One thread, as [`lld::link`] asks for; all
 /// errors, not the first twenty.
-const OPTIONS: [&str; 4] = [
-    "--no-undefined",
-    "-shared",
-    "--threads=1",
-    "--error-limit=0",
-];
+const OPTIONS: [&str; 4] = ["--no-undefined", "-shared", "--threads=1", "--error-limit=0"];
 
 /// One input of a link.
 #[derive(Debug, Clone, Copy)]
@@ -149,8 +144,7 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, AmdLinkEr
     let io = |what| move |source| AmdLinkError::Io { what, source };
     let mut files: Vec<File> = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let file = memfd::with_bytes("gpulower-object", input.bytes)
-            .map_err(io("make a file in memory"))?;
+        let file = memfd::with_bytes("gpulower-object", input.bytes).map_err(io("make a file in memory"))?;
         files.push(file);
     }
     let paths: Vec<String> = files
@@ -173,11 +167,7 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, AmdLinkEr
     match result {
         Ok(text) => {
             let warnings = messages(&rename(&text, &names));
-            tracing::debug!(
-                inputs = inputs.len(),
-                bytes = bytes.len(),
-                "linked AMDGPU objects"
-            );
+            tracing::debug!(inputs = inputs.len(), bytes = bytes.len(), "linked AMDGPU objects");
             Ok(LinkedHsaco { bytes, warnings })
         }
         Err(error) => {
@@ -250,8 +240,7 @@ impl<'data> SymbolTable<'data> {
                 self.used.entry(symbol.name).or_default().insert(input.name);
             }
         }
-        self.sections
-            .extend(elf.sections().iter().map(|section| section.name));
+        self.sections.extend(elf.sections().iter().map(|section| section.name));
         Ok(())
     }
 
@@ -260,9 +249,7 @@ impl<'data> SymbolTable<'data> {
     /// Source: `addReservedSymbols` in `lld/ELF/Writer.cpp`, and the bounds of sections whose name is a C
     /// identifier. In doubt a name is left to lld, whose own check follows.
     fn is_made_by_linker(&self, name: &str) -> bool {
-        let bounds = name
-            .strip_prefix("__start_")
-            .or_else(|| name.strip_prefix("__stop_"));
+        let bounds = name.strip_prefix("__start_").or_else(|| name.strip_prefix("__stop_"));
         bounds.is_some_and(|section| self.sections.contains(section))
             || matches!(
                 name,
@@ -393,8 +380,7 @@ mod tests {
 
     #[test]
     fn other_errors_beside_undefined_symbols_are_not_hidden() {
-        let undefined =
-            "ld.lld: error: undefined hidden symbol: f\n>>> referenced by a.o:(.text+0x4)\n";
+        let undefined = "ld.lld: error: undefined hidden symbol: f\n>>> referenced by a.o:(.text+0x4)\n";
         let symbols = undefined_symbols(undefined).unwrap();
         assert_eq!(symbols[0].name, "f");
         assert_eq!(symbols[0].referenced_by, ["a.o:(.text+0x4)"]);

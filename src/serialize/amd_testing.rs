@@ -71,8 +71,8 @@ define void @missing_b() { ret void }
 
 /// A program of LLVM 22: from `$GPULOWER_LLVM_BIN`, or else where the distribution's package puts it.
 pub(super) fn tool(name: &str) -> PathBuf {
-    let directory = std::env::var_os("GPULOWER_LLVM_BIN")
-        .map_or_else(|| PathBuf::from("/usr/lib/llvm-22/bin"), PathBuf::from);
+    let directory =
+        std::env::var_os("GPULOWER_LLVM_BIN").map_or_else(|| PathBuf::from("/usr/lib/llvm-22/bin"), PathBuf::from);
     let path = directory.join(name);
     assert!(
         path.exists(),

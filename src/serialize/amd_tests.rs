@@ -37,10 +37,7 @@ fn the_result_is_what_ld_lld_and_clang_write() {
             let (input, out_name) = (input.to_str().unwrap(), out.to_str().unwrap());
             let target = "--target=amdgcn-amd-amdhsa";
             run("clang", &[target, &cpu, input, "-o", out_name], b"");
-            assert!(
-                linked.bytes == std::fs::read(&out).unwrap(),
-                "{chip} V{version}"
-            );
+            assert!(linked.bytes == std::fs::read(&out).unwrap(), "{chip} V{version}");
 
             let read = Hsaco::read(&linked.bytes).unwrap();
             assert!(read.linked);
@@ -64,10 +61,7 @@ fn several_objects_are_linked_and_their_kernels_joined() {
     let spawned = spawned_lld(directory.path(), &[&users, &definitions, &kernels]);
     assert!(linked.bytes == spawned);
     let read = Hsaco::read(&linked.bytes).unwrap();
-    let names: Vec<&str> = read
-        .resources()
-        .map(|kernel| kernel.name.as_str())
-        .collect();
+    let names: Vec<&str> = read.resources().map(|kernel| kernel.name.as_str()).collect();
     assert_eq!(names, ["one", "two", "saxpy", "scratch", "spill"]);
 
     let archive = archive(directory.path(), &definitions, "");
@@ -158,10 +152,7 @@ fn lld_errors_carry_the_names_of_the_inputs() {
     let one = object(KERNELS, "gfx90a", "+xnack", 5);
     let other = object(DEFINITIONS, "gfx90a", "-xnack", 5);
     let error = link_objects(&[named("one.o", &one), named("other.o", &other)]).unwrap_err();
-    assert!(
-        error.to_string().contains("incompatible xnack: other.o"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("incompatible xnack: other.o"), "{error}");
 
     let twice = link_objects(&[named("first.o", &one), named("second.o", &one)]).unwrap_err();
     let text = twice.to_string();
@@ -205,11 +196,7 @@ fn inputs_that_are_no_objects_are_refused_by_name() {
     );
     let error = text("host.o", &host);
     assert!(error.contains("ELF for machine 62"), "{error}");
-    let bitcode = run(
-        "llvm-as",
-        &["-o", "-", "-"],
-        b"define void @f() { ret void }",
-    );
+    let bitcode = run("llvm-as", &["-o", "-", "-"], b"define void @f() { ret void }");
     let error = text("k.bc", &bitcode);
     assert!(error.contains("it is LLVM bitcode"), "{error}");
     let directory = tempfile::tempdir().unwrap();
@@ -237,10 +224,7 @@ fn a_fatal_error_in_lld_is_an_error_and_the_next_link_works() {
         let error = link_objects(&inputs).unwrap_err();
         assert!(matches!(error, AmdLinkError::Lld { .. }), "{error:?}");
         let text = error.to_string();
-        assert!(
-            text.contains("section header table goes past the end"),
-            "{text}"
-        );
+        assert!(text.contains("section header table goes past the end"), "{text}");
         assert!(text.contains("damaged.a(member.o)"), "{text}");
         // A section that reaches far behind the end of the file is for lld to find.
         let mut broken = good.clone();
@@ -276,9 +260,5 @@ fn threads_get_the_same_bytes() {
 fn the_tools_are_those_of_llvm_22() {
     let version = run("ld.lld", &["--version"], b"");
     let version = String::from_utf8(version).unwrap();
-    assert!(
-        version.contains("LLD 22."),
-        "{}: {version}",
-        tool("ld.lld").display()
-    );
+    assert!(version.contains("LLD 22."), "{}: {version}", tool("ld.lld").display());
 }

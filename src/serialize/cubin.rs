@@ -81,11 +81,7 @@ impl CubinInfo {
     /// The chip's name: `sm_90a`.
     #[must_use]
     pub fn chip(&self) -> String {
-        format!(
-            "sm_{}{}",
-            self.arch,
-            if self.arch_specific { "a" } else { "" }
-        )
+        format!("sm_{}{}", self.arch, if self.arch_specific { "a" } else { "" })
     }
 
     /// Adds to the kernels what only the compiler's log knows: spills, and barriers if they are not in the
@@ -115,11 +111,7 @@ pub fn read(bytes: &[u8]) -> Result<CubinInfo, CubinError> {
         });
     }
     let version_2 = header.os_abi == OS_ABI_V2;
-    let arch = if version_2 {
-        header.flags >> 8
-    } else {
-        header.flags
-    } & 0xff;
+    let arch = if version_2 { header.flags >> 8 } else { header.flags } & 0xff;
     // 12.x marks `a` in the flags, 13.0 only in `.nv.compat`.
     let flag = if version_2 { 0x8 } else { 0x800 };
     let file = File::new(&elf)?;
@@ -131,9 +123,7 @@ pub fn read(bytes: &[u8]) -> Result<CubinInfo, CubinError> {
         abi_version: header.abi_version,
         relocatable: header.kind == super::elf::ET_REL,
         mercury: is_mercury(header.os_abi, header.flags),
-        global_bytes: file
-            .size(".nv.global")
-            .saturating_add(file.size(".nv.global.init")),
+        global_bytes: file.size(".nv.global").saturating_add(file.size(".nv.global.init")),
         constant_banks: file.constant_banks(""),
         kernels,
         device_functions,
@@ -171,10 +161,7 @@ impl<'elf, 'data> File<'elf, 'data> {
         }
         let symbols = elf.symbols(SHT_SYMTAB)?;
         let mut others = Vec::with_capacity(symbols.len());
-        let table = elf
-            .sections()
-            .iter()
-            .find(|section| section.kind == SHT_SYMTAB);
+        let table = elf.sections().iter().find(|section| section.kind == SHT_SYMTAB);
         if let Some(table) = table {
             // The null symbol is left out of `symbols`, too.
             let (entries, _) = elf.contents(table)?.as_chunks::<24>();
@@ -194,9 +181,7 @@ impl<'elf, 'data> File<'elf, 'data> {
 
     fn attributes(&self, name: &str) -> Result<Vec<Attribute<'data>>, ElfError> {
         match self.sections.get(name) {
-            Some(section) => {
-                attributes::read(section.name, self.elf.contents(section)?, section.offset)
-            }
+            Some(section) => attributes::read(section.name, self.elf.contents(section)?, section.offset),
             None => Ok(Vec::new()),
         }
     }
@@ -214,9 +199,7 @@ impl<'elf, 'data> File<'elf, 'data> {
     fn constant_banks(&self, suffix: &str) -> Vec<ConstantBank> {
         (0..18)
             .filter_map(|bank| {
-                let section = self
-                    .sections
-                    .get(format!(".nv.constant{bank}{suffix}").as_str())?;
+                let section = self.sections.get(format!(".nv.constant{bank}{suffix}").as_str())?;
                 Some(ConstantBank {
                     bank,
                     bytes: section.size,
@@ -255,11 +238,7 @@ impl<'elf, 'data> File<'elf, 'data> {
         Ok(info)
     }
 
-    fn functions(
-        &self,
-        arch: u32,
-        file_size: usize,
-    ) -> Result<(Vec<KernelResources>, Vec<DeviceFunction>), ElfError> {
+    fn functions(&self, arch: u32, file_size: usize) -> Result<(Vec<KernelResources>, Vec<DeviceFunction>), ElfError> {
         let mut info = self.module_info()?;
         let mut kernels = Vec::new();
         let mut functions = Vec::new();
@@ -282,10 +261,7 @@ impl<'elf, 'data> File<'elf, 'data> {
             // describe a large result.
             let damaged = |problem| ElfError::Damaged {
                 what: "the symbol table".to_owned(),
-                offset: self
-                    .sections
-                    .get(".symtab")
-                    .map_or(0, |section| section.offset),
+                offset: self.sections.get(".symtab").map_or(0, |section| section.offset),
                 problem,
             };
             if !names.insert(symbol.name) {
@@ -303,21 +279,17 @@ impl<'elf, 'data> File<'elf, 'data> {
             // What a kernel calls is within its stack, except through recursion, which counts as nothing
             // (observed with ptxas 13.0.88).
             let prefix = format!("${}$", kernel.name);
-            if functions.iter().any(|function| {
-                function.frame_bytes > stack.into() && function.name.starts_with(&prefix)
-            }) {
+            if functions
+                .iter()
+                .any(|function| function.frame_bytes > stack.into() && function.name.starts_with(&prefix))
+            {
                 kernel.dynamic_stack = Some(true);
             }
         }
         Ok((kernels, functions))
     }
 
-    fn kernel(
-        &self,
-        name: &str,
-        recorded: &PerSymbol,
-        arch: u32,
-    ) -> Result<KernelResources, ElfError> {
+    fn kernel(&self, name: &str, recorded: &PerSymbol, arch: u32) -> Result<KernelResources, ElfError> {
         let mut kernel = KernelResources {
             name: name.to_owned(),
             registers: recorded.registers,

@@ -38,11 +38,7 @@ impl Attribute<'_> {
     /// The `index`-th 32-bit word of the value.
     pub(super) fn word(&self, index: usize) -> Result<u32, ElfError> {
         let at = index.saturating_mul(4);
-        match self
-            .value
-            .get(at..)
-            .and_then(|rest| rest.first_chunk::<4>())
-        {
+        match self.value.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             Some(&bytes) => Ok(u32::from_le_bytes(bytes)),
             None => Err(self.too_short(at + 4)),
         }
@@ -50,11 +46,7 @@ impl Attribute<'_> {
 
     /// A 16-bit number at byte `at` of the value.
     pub(super) fn half(&self, at: usize) -> Result<u16, ElfError> {
-        match self
-            .value
-            .get(at..)
-            .and_then(|rest| rest.first_chunk::<2>())
-        {
+        match self.value.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
             Some(&bytes) => Ok(u16::from_le_bytes(bytes)),
             None => Err(self.too_short(at + 2)),
         }
@@ -74,10 +66,7 @@ impl Attribute<'_> {
         ElfError::Damaged {
             what: format!("attribute {:#04x} of section `{}`", self.kind, self.section),
             offset: self.offset,
-            problem: format!(
-                "{} bytes where at least {needed} are needed",
-                self.value.len()
-            ),
+            problem: format!("{} bytes where at least {needed} are needed", self.value.len()),
         }
     }
 }
@@ -144,10 +133,7 @@ mod tests {
         assert_eq!(read.len(), 4);
         assert_eq!(read[1].byte().unwrap(), 3);
         assert_eq!(read[2].half(0).unwrap(), 0x1234);
-        assert_eq!(
-            (read[3].word(0).unwrap(), read[3].word(1).unwrap()),
-            (7, 31)
-        );
+        assert_eq!((read[3].word(0).unwrap(), read[3].word(1).unwrap()), (7, 31));
         let error = read[3].word(2).unwrap_err().to_string();
         assert!(
             error.contains("attribute 0x2f") && error.contains("offset 0x110"),
@@ -165,13 +151,8 @@ mod tests {
             error.contains("unknown record format 9") && error.contains("offset 0x44"),
             "{error}"
         );
-        let error = read(".nv.info", &[4, 2, 9, 0, 1], 0x40)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("a value of 9 bytes reaches behind"),
-            "{error}"
-        );
+        let error = read(".nv.info", &[4, 2, 9, 0, 1], 0x40).unwrap_err().to_string();
+        assert!(error.contains("a value of 9 bytes reaches behind"), "{error}");
         let error = read(".nv.info", &[4, 2], 0x40).unwrap_err().to_string();
         assert!(error.contains("2 bytes are left"), "{error}");
     }

@@ -35,29 +35,18 @@ fn usage(cubin: &Path) -> BTreeMap<String, BTreeMap<String, u64>> {
 }
 
 fn check_against_cuobjdump(cubin: &[u8], read: &CubinInfo) {
-    let file = tempfile::Builder::new()
-        .suffix(".cubin")
-        .tempfile()
-        .unwrap();
+    let file = tempfile::Builder::new().suffix(".cubin").tempfile().unwrap();
     std::fs::write(file.path(), cubin).unwrap();
     let expected = usage(file.path());
     assert_eq!(expected.len(), read.kernels.len(), "{expected:?}");
     for kernel in &read.kernels {
         let expected = &expected[&kernel.name];
         let shared = kernel.shared_bytes + kernel.reserved_shared_bytes;
-        assert_eq!(
-            Some(expected["REG"]),
-            kernel.registers.map(u64::from),
-            "{kernel:?}"
-        );
+        assert_eq!(Some(expected["REG"]), kernel.registers.map(u64::from), "{kernel:?}");
         assert_eq!(expected["STACK"], kernel.scratch_bytes, "{kernel:?}");
         assert_eq!(expected["SHARED"], shared, "{kernel:?}");
         for bank in &kernel.constant_banks {
-            assert_eq!(
-                expected[&format!("CONSTANT[{}]", bank.bank)],
-                bank.bytes,
-                "{kernel:?}"
-            );
+            assert_eq!(expected[&format!("CONSTANT[{}]", bank.bank)], bank.bytes, "{kernel:?}");
         }
         assert!(!kernel.constant_banks.is_empty());
     }
@@ -94,13 +83,7 @@ fn every_kernel_matches_cuobjdump_and_the_log() {
             assert!(kernel.code_bytes.unwrap() > 0);
             assert_eq!(kernel.dynamic_stack, None);
         }
-        let named = |name: &str| {
-            cubin
-                .kernels
-                .iter()
-                .find(|kernel| kernel.name == name)
-                .unwrap()
-        };
+        let named = |name: &str| cubin.kernels.iter().find(|kernel| kernel.name == name).unwrap();
         let plain = named("plain");
         assert_eq!(plain.max_threads_per_block, Some(256));
         let parameters: Vec<_> = plain
@@ -130,19 +113,13 @@ fn every_kernel_matches_cuobjdump_and_the_log() {
 #[test]
 fn clusters_large_parameters_and_relocatable_code() {
     let text = store_kernel("8.1", "sm_90")
-        .replace(
-            "(.param .u64 p)",
-            "(.param .u64 p, .param .align 4 .b8 large[8000])",
-        )
+        .replace("(.param .u64 p)", "(.param .u64 p, .param .align 4 .b8 large[8000])")
         .replacen(" {\n", "\n.reqnctapercluster 2, 1, 1\n{\n", 1);
     let cubin = read(&assemble(&text, "sm_90", &["-c"]).cubin).unwrap();
     assert!(cubin.relocatable);
     let kernel = &cubin.kernels[0];
     assert_eq!(kernel.cluster, Some([2, 1, 1]));
-    assert_eq!(
-        (kernel.parameters[1].offset, kernel.parameters[1].size),
-        (8, 8000)
-    );
+    assert_eq!((kernel.parameters[1].offset, kernel.parameters[1].size), (8, 8000));
     assert_eq!(kernel.parameter_bytes, Some(8008));
 }
 
@@ -191,10 +168,7 @@ fn damaged_files_give_errors_that_name_the_place() {
 fn other_files_are_refused() {
     let own = std::fs::read("/proc/self/exe").unwrap();
     let text = read(&own).unwrap_err().to_string();
-    assert!(
-        text.starts_with("not a cubin: an ELF file for machine"),
-        "{text}"
-    );
+    assert!(text.starts_with("not a cubin: an ELF file for machine"), "{text}");
     let text = read(b".version 7.8").unwrap_err().to_string();
     assert!(text.starts_with("not an ELF file"), "{text}");
 }

@@ -44,9 +44,7 @@ pub enum ElfError {
         start: String,
     },
     /// The file is ELF, but not 64-bit little-endian.
-    #[error(
-        "ELF class {class}, data encoding {encoding}: only 64-bit little-endian files (2, 1) are read"
-    )]
+    #[error("ELF class {class}, data encoding {encoding}: only 64-bit little-endian files (2, 1) are read")]
     NotElf64LittleEndian {
         /// `e_ident[EI_CLASS]`.
         class: u8,
@@ -250,9 +248,7 @@ impl<'data> Elf<'data> {
         };
         if table.entry_size != SYMBOL_SIZE {
             let size = table.entry_size;
-            return Err(damaged(format!(
-                "entries of {size} bytes instead of {SYMBOL_SIZE}"
-            )));
+            return Err(damaged(format!("entries of {size} bytes instead of {SYMBOL_SIZE}")));
         }
         let strings = usize::try_from(table.link)
             .ok()
@@ -269,9 +265,7 @@ impl<'data> Elf<'data> {
         let (entries, rest) = contents.as_chunks::<{ SYMBOL_SIZE as usize }>();
         if !rest.is_empty() {
             let size = table.size;
-            return Err(damaged(format!(
-                "{size} bytes are not a whole number of symbols"
-            )));
+            return Err(damaged(format!("{size} bytes are not a whole number of symbols")));
         }
         entries
             .iter()
@@ -337,9 +331,7 @@ fn read_notes<'data>(
     let file = File(region);
     // Offsets in an error are those in the whole file, while `File` counts from the region's start.
     let in_file = |error| match error {
-        ElfError::Truncated {
-            what, offset, size, ..
-        } => ElfError::Damaged {
+        ElfError::Truncated { what, offset, size, .. } => ElfError::Damaged {
             what,
             offset: start.saturating_add(offset),
             problem: format!(

@@ -28,9 +28,10 @@ impl<'data> Strings<'data> {
             .and_then(|index| self.contents.get(index..))
             .ok_or_else(|| damaged("it starts behind the end of the table"))?;
         let rest = rest.get(..=MAX_NAME_BYTES).unwrap_or(rest);
-        let end = rest.iter().position(|&byte| byte == 0).ok_or_else(|| {
-            damaged("no terminating NUL, or longer than the 65536 bytes that are read")
-        })?;
+        let end = rest
+            .iter()
+            .position(|&byte| byte == 0)
+            .ok_or_else(|| damaged("no terminating NUL, or longer than the 65536 bytes that are read"))?;
         let name = rest.get(..end).unwrap_or_default();
         std::str::from_utf8(name).map_err(|_| damaged("not UTF-8"))
     }
@@ -41,12 +42,7 @@ impl<'data> Strings<'data> {
 pub(super) struct File<'data>(pub(super) &'data [u8]);
 
 impl<'data> File<'data> {
-    pub(super) fn slice(
-        &self,
-        what: &str,
-        offset: u64,
-        size: u64,
-    ) -> Result<&'data [u8], ElfError> {
+    pub(super) fn slice(&self, what: &str, offset: u64, size: u64) -> Result<&'data [u8], ElfError> {
         let range = || {
             let start = usize::try_from(offset).ok()?;
             let end = usize::try_from(offset.checked_add(size)?).ok()?;
@@ -84,14 +80,7 @@ impl<'data> File<'data> {
 
     /// The table of `count` records of `size` bytes at `offset`, whose record size the header gives as
     /// `stated`.
-    fn table(
-        &self,
-        what: &str,
-        offset: u64,
-        count: u64,
-        stated: u16,
-        size: u64,
-    ) -> Result<&'data [u8], ElfError> {
+    fn table(&self, what: &str, offset: u64, count: u64, stated: u16, size: u64) -> Result<&'data [u8], ElfError> {
         if count == 0 {
             return Ok(&[]);
         }

@@ -23,20 +23,14 @@ fn section_header(file: &[u8], name: &str) -> usize {
 
 #[test]
 fn sections_and_symbols_are_those_of_llvm_readelf() {
-    for file in [
-        object(KERNELS, "gfx942", "", 5),
-        hsaco(KERNELS, "gfx942", "", 5),
-    ] {
+    for file in [object(KERNELS, "gfx942", "", 5), hsaco(KERNELS, "gfx942", "", 5)] {
         let elf = Elf::parse(&file).unwrap();
         let text = readelf(&file, &["-S", "-W"]);
         for section in elf.sections() {
             assert!(text.contains(section.name), "{section:?}\n{text}");
             elf.contents(section).unwrap();
         }
-        assert!(text.contains(&format!(
-            "There are {} section headers",
-            elf.sections().len()
-        )));
+        assert!(text.contains(&format!("There are {} section headers", elf.sections().len())));
         let text = readelf(&file, &["--symbols", "-W"]);
         let symbols = elf.symbols(SHT_SYMTAB).unwrap();
         let count = symbols.len() + 1;
@@ -112,10 +106,7 @@ fn truncation_names_the_offset() {
     let text = section_header(&file, ".text");
     let far = patch(&file, text + 24, &u64::MAX.to_le_bytes());
     let elf = Elf::parse(&far).unwrap();
-    let section = elf
-        .sections()
-        .iter()
-        .find(|section| section.name == ".text");
+    let section = elf.sections().iter().find(|section| section.name == ".text");
     let error = elf.contents(section.unwrap()).unwrap_err().to_string();
     assert!(
         error.contains("section `.text` needs") && error.contains("at offset 0xffffffffffffffff"),
@@ -137,10 +128,7 @@ fn damaged_tables_are_named() {
         "{entries}"
     );
     let link = error(&patch(&file, symbols + 40, &999u32.to_le_bytes()));
-    assert!(
-        link.contains("its string table, section 999, does not exist"),
-        "{link}"
-    );
+    assert!(link.contains("its string table, section 999, does not exist"), "{link}");
     let size = error(&patch(&file, symbols + 32, &25u64.to_le_bytes()));
     assert!(size.contains("25 bytes are not a whole number"), "{size}");
     let table = u64::from_le_bytes(file[symbols + 24..symbols + 32].try_into().unwrap());
@@ -159,9 +147,7 @@ fn damaged_tables_are_named() {
 
     let stated = Elf::parse(&patch(&file, 58, &[40, 0])).unwrap_err();
     assert!(
-        stated
-            .to_string()
-            .contains("the section header table at offset"),
+        stated.to_string().contains("the section header table at offset"),
         "{stated}"
     );
 }

@@ -9,9 +9,8 @@ pub use super::fatbin_read::{Entry, Fatbin, FatbinError, read, read_first};
 use super::cubin::{self, CubinError};
 use super::elf::{Elf, ElfError};
 use super::fatbin_format::{
-    ENTRY_HEADER_SIZE, ENTRY_VERSION, FLAG_64_BIT, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY,
-    FLAG_LINUX, FLAG_LZ4, FLAG_MERCURY, FLAG_ZSTD, HEADER_SIZE, KIND_ELF, KIND_PTX, MAGIC, VERSION,
-    padded,
+    ENTRY_HEADER_SIZE, ENTRY_VERSION, FLAG_64_BIT, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LINUX, FLAG_LZ4,
+    FLAG_MERCURY, FLAG_ZSTD, HEADER_SIZE, KIND_ELF, KIND_PTX, MAGIC, VERSION, padded,
 };
 use super::ptx;
 
@@ -26,9 +25,7 @@ pub enum FatbinWriteError {
         name: String,
     },
     /// The image was made for another architecture than the entry is for, and would not load.
-    #[error(
-        "a {what} for {found} cannot be stored as {stated}: a driver would choose it for the wrong device"
-    )]
+    #[error("a {what} for {found} cannot be stored as {stated}: a driver would choose it for the wrong device")]
     ArchMismatch {
         /// "cubin" or "PTX module".
         what: &'static str,
@@ -111,9 +108,7 @@ impl<'a> Image<'a> {
     /// [`FatbinWriteError::UnknownArch`].
     pub fn new(content: Content<'a>, arch: &str) -> Result<Self, FatbinWriteError> {
         let name = arch;
-        let arch = Arch::parse(name).ok_or_else(|| FatbinWriteError::UnknownArch {
-            name: name.to_owned(),
-        })?;
+        let arch = Arch::parse(name).ok_or_else(|| FatbinWriteError::UnknownArch { name: name.to_owned() })?;
         Ok(Self {
             content,
             arch,
@@ -286,11 +281,7 @@ fn describe_cubin(bytes: &[u8], arch: Arch) -> Result<Described, FatbinWriteErro
         // The driver needs the compatibility attributes before it unpacks the cubin. They follow an empty
         // options string.
         let elf = Elf::parse(bytes).map_err(elf_error)?;
-        if let Some(section) = elf
-            .sections()
-            .iter()
-            .find(|section| section.name == ".nv.compat")
-        {
+        if let Some(section) = elf.sections().iter().find(|section| section.name == ".nv.compat") {
             let contents = elf.contents(section).map_err(elf_error)?;
             let mut data = vec![0];
             data.extend(contents);
@@ -312,11 +303,9 @@ fn compress(payload: Vec<u8>, image: &Image<'_>) -> Result<(Vec<u8>, u64), Fatbi
         Compression::None => Ok((payload, 0)),
         Compression::Lz4 => Ok((lz4_flex::block::compress(&payload), FLAG_LZ4)),
         Compression::Zstd { level } => {
-            let compressed = zstd::bulk::compress(&payload, level).map_err(|source| {
-                FatbinWriteError::Compress {
-                    arch: image.arch,
-                    source,
-                }
+            let compressed = zstd::bulk::compress(&payload, level).map_err(|source| FatbinWriteError::Compress {
+                arch: image.arch,
+                source,
             })?;
             Ok((compressed, FLAG_ZSTD))
         }

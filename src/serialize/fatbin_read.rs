@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::fatbin_format::{
-    Arch, Compression, ENTRY_HEADER_SIZE, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LZ4,
-    FLAG_MERCURY, FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR,
-    KIND_PTX, MAGIC, Suffix, VERSION,
+    Arch, Compression, ENTRY_HEADER_SIZE, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LZ4, FLAG_MERCURY,
+    FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR, KIND_PTX, MAGIC, Suffix, VERSION,
 };
 
 /// Largest image that is decompressed, in bytes: far above any cubin, far below what exhausts memory.
@@ -138,9 +137,7 @@ impl<'data> Entry<'data> {
 
     fn decompress_lz4(&self) -> Result<Vec<u8>, FatbinError> {
         // One byte of an LZ4 block stands for 255 bytes at most, which bounds what is allocated.
-        let most = (self.stored.len() as u64)
-            .saturating_mul(255)
-            .min(MAX_DECOMPRESSED);
+        let most = (self.stored.len() as u64).saturating_mul(255).min(MAX_DECOMPRESSED);
         let size = usize::try_from(self.uncompressed_size)
             .ok()
             .filter(|_| self.uncompressed_size <= most)
@@ -151,8 +148,8 @@ impl<'data> Entry<'data> {
                     self.uncompressed_size
                 ))
             })?;
-        let bytes = lz4_flex::block::decompress(self.stored, size)
-            .map_err(|error| self.damaged(format!("LZ4: {error}")))?;
+        let bytes =
+            lz4_flex::block::decompress(self.stored, size).map_err(|error| self.damaged(format!("LZ4: {error}")))?;
         self.check_size(bytes)
     }
 
@@ -224,9 +221,7 @@ pub fn read_first(bytes: &[u8]) -> Result<Fatbin<'_>, FatbinError> {
         return Err(damaged(
             "the header",
             4,
-            format!(
-                "version {version} with a header of {header_size} bytes is not known (1 and 16 are)"
-            ),
+            format!("version {version} with a header of {header_size} bytes is not known (1 and 16 are)"),
         ));
     }
     let size = file.u64(8)?;
@@ -248,23 +243,14 @@ pub fn read_first(bytes: &[u8]) -> Result<Fatbin<'_>, FatbinError> {
 }
 
 fn damaged(what: &'static str, offset: u64, problem: String) -> FatbinError {
-    FatbinError::Damaged {
-        what,
-        offset,
-        problem,
-    }
+    FatbinError::Damaged { what, offset, problem }
 }
 
 /// Checked reads at offsets of a file.
 struct Bytes<'data>(&'data [u8]);
 
 impl<'data> Bytes<'data> {
-    fn slice(
-        &self,
-        what: &'static str,
-        offset: u64,
-        size: u64,
-    ) -> Result<&'data [u8], FatbinError> {
+    fn slice(&self, what: &'static str, offset: u64, size: u64) -> Result<&'data [u8], FatbinError> {
         let range = || {
             let start = usize::try_from(offset).ok()?;
             let end = usize::try_from(offset.checked_add(size)?).ok()?;
@@ -353,10 +339,7 @@ impl<'data> Bytes<'data> {
                     Some(extension.slice("an entry's attributes", at.saturating_add(1), length)?),
                 )
             }
-            (_, Some((at, length))) => (
-                Some(extension.text("an entry's options", at, length)?),
-                None,
-            ),
+            (_, Some((at, length))) => (Some(extension.text("an entry's options", at, length)?), None),
             (_, None) => (None, None),
         };
         let suffix = match (flags & FLAG_ARCH_SPECIFIC != 0, flags & FLAG_FAMILY != 0) {

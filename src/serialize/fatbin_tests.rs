@@ -5,8 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::fatbin::{
-    Compression, Content, FatbinError, Image, ImageKind, Suffix, ZSTD_DEFAULT, read, read_first,
-    write,
+    Compression, Content, FatbinError, Image, ImageKind, Suffix, ZSTD_DEFAULT, read, read_first, write,
 };
 use super::nvidia_testing::{part, rich_module, run, store_kernel};
 use super::ptxas;
@@ -26,10 +25,7 @@ fn fatbinary(directory: &Path, more: &[&str], images: &[(&str, &str, &[u8])]) ->
     for (index, (kind, sm, bytes)) in images.iter().enumerate() {
         let path = directory.join(format!("image{index}"));
         std::fs::write(&path, bytes).unwrap();
-        arguments.push(format!(
-            "--image3=kind={kind},sm={sm},file={}",
-            path.display()
-        ));
+        arguments.push(format!("--image3=kind={kind},sm={sm},file={}", path.display()));
     }
     let arguments: Vec<&std::ffi::OsStr> = arguments.iter().map(AsRef::as_ref).collect();
     run("fatbinary", &arguments);
@@ -86,8 +82,7 @@ fn same_bytes_as_fatbinary() {
                     compression,
                     ..Image::new(content, chip).unwrap()
                 };
-                let ours =
-                    write(&[image(Content::Cubin(&cubin)), image(Content::Ptx(&text))]).unwrap();
+                let ours = write(&[image(Content::Cubin(&cubin)), image(Content::Ptx(&text))]).unwrap();
                 assert!(ours == expected, "{chip} {flags:?} {more:?}");
             }
         }
@@ -122,10 +117,7 @@ fn cuobjdump_extracts_the_same_bytes() {
         assert!(*elf.payload().unwrap() == *binary);
         assert_eq!(*text.payload().unwrap(), *ptx.as_bytes());
         assert_eq!((elf.kind, text.kind), (ImageKind::Elf, ImageKind::Ptx));
-        assert_eq!(
-            (text.version, text.arch.suffix),
-            ((8, 0), Suffix::ArchSpecific)
-        );
+        assert_eq!((text.version, text.arch.suffix), ((8, 0), Suffix::ArchSpecific));
         assert!(!elf.is_mercury() && !elf.is_debug() && !elf.is_obfuscated());
     }
 }
@@ -164,10 +156,7 @@ fn details_come_back() {
     assert!(elf.is_mercury() && elf.is_debug());
     assert_eq!(elf.compatibility.unwrap().len(), 36);
     assert_eq!((elf.identifier, elf.options), (Some("a.mlir"), None));
-    assert_eq!(
-        (text.identifier, text.options),
-        (Some("a.mlir"), Some("-O2"))
-    );
+    assert_eq!((text.identifier, text.options), (Some("a.mlir"), Some("-O2")));
     assert_eq!(text.arch.to_string(), "sm_100a");
     // Containers may follow each other.
     let two = [bytes.clone(), bytes.clone()].concat();
@@ -175,10 +164,7 @@ fn details_come_back() {
     assert_eq!(first.size, bytes.len());
     assert_eq!(read_first(&two[first.size..]).unwrap().entries.len(), 2);
     let error = read(&two).unwrap_err().to_string();
-    assert!(
-        error.contains(&format!("offset {:#x}", bytes.len())),
-        "{error}"
-    );
+    assert!(error.contains(&format!("offset {:#x}", bytes.len())), "{error}");
 }
 
 #[test]
@@ -197,31 +183,19 @@ fn wrong_images_are_refused() {
         "{text}"
     );
     let text = refused(Content::Cubin(&binary), "sm_80");
-    assert!(
-        text.contains("cubin for sm_90 cannot be stored as sm_80"),
-        "{text}"
-    );
+    assert!(text.contains("cubin for sm_90 cannot be stored as sm_80"), "{text}");
     let accelerated = cubin(&store_kernel("8.0", "sm_90a"), "sm_90a");
     let text = refused(Content::Cubin(&accelerated), "sm_90");
-    assert!(
-        text.contains("cubin for sm_90a cannot be stored as sm_90"),
-        "{text}"
-    );
+    assert!(text.contains("cubin for sm_90a cannot be stored as sm_90"), "{text}");
     let text = refused(Content::Cubin(b"nothing"), "sm_90");
-    assert!(
-        text.contains("the cubin for sm_90: not an ELF file"),
-        "{text}"
-    );
+    assert!(text.contains("the cubin for sm_90: not an ELF file"), "{text}");
     let text = refused(Content::Ptx("hello"), "sm_90");
     assert!(text.contains("does not begin with .version"), "{text}");
     let with_nul = ptx.replace("ret", "r\0t");
     let text = refused(Content::Ptx(&with_nul), "sm_90");
     assert_eq!(text, "the PTX for sm_90 contains a NUL byte");
     let text = refused(Content::Ptx(&ptx), "gfx942");
-    assert!(
-        text.contains("`gfx942` is no NVIDIA architecture"),
-        "{text}"
-    );
+    assert!(text.contains("`gfx942` is no NVIDIA architecture"), "{text}");
 }
 
 #[test]
@@ -270,10 +244,7 @@ fn sizes_that_cannot_be_true_allocate_nothing() {
         let mut bytes = write(&[image]).unwrap();
         for size in [u64::MAX, 1 << 29, 1] {
             bytes[16 + 0x38..16 + 0x40].copy_from_slice(&size.to_le_bytes());
-            let error = read(&bytes).unwrap().entries[0]
-                .payload()
-                .unwrap_err()
-                .to_string();
+            let error = read(&bytes).unwrap().entries[0].payload().unwrap_err().to_string();
             assert!(
                 error.starts_with("damaged fat binary: a compressed image at offset 0x"),
                 "{error}"

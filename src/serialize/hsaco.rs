@@ -46,9 +46,7 @@ pub enum HsacoError {
         abi_version: u8,
     },
     /// There is no metadata note.
-    #[error(
-        "the code object has no metadata note (owner AMDGPU, type 32): its kernels cannot be told"
-    )]
+    #[error("the code object has no metadata note (owner AMDGPU, type 32): its kernels cannot be told")]
     NoMetadata,
     /// The metadata note is not valid msgpack.
     #[error("damaged metadata note: at offset {offset:#x} of the file, {problem}")]
@@ -128,8 +126,8 @@ impl<'data> Hsaco<'data> {
             });
         }
         let abi_version = header.abi_version;
-        let version = CodeObjectVersion::from_abi_version(abi_version)
-            .ok_or(HsacoError::UnsupportedVersion { abi_version })?;
+        let version =
+            CodeObjectVersion::from_abi_version(abi_version).ok_or(HsacoError::UnsupportedVersion { abi_version })?;
         let linked = header.kind == ET_DYN;
         let global = elf.symbols(if linked { SHT_DYNSYM } else { SHT_SYMTAB })?;
 
@@ -140,9 +138,7 @@ impl<'data> Hsaco<'data> {
             target_id: None,
             metadata_version: None,
             kernels: Vec::new(),
-            descriptors: sorted(&global, |symbol| {
-                !symbol.is_undefined() && symbol.name.ends_with(".kd")
-            }),
+            descriptors: sorted(&global, |symbol| !symbol.is_undefined() && symbol.name.ends_with(".kd")),
             undefined: sorted(&global, |symbol| symbol.is_undefined() && !symbol.is_weak()),
         };
         hsaco.read_metadata(&elf)?;
@@ -167,11 +163,7 @@ impl<'data> Hsaco<'data> {
             self.target_id = self.target_id.take().or(metadata.target);
             self.metadata_version = self.metadata_version.or(metadata.version);
         }
-        if found {
-            Ok(())
-        } else {
-            Err(HsacoError::NoMetadata)
-        }
+        if found { Ok(()) } else { Err(HsacoError::NoMetadata) }
     }
 
     /// Fills in the code sizes, which only the symbol table has.
@@ -188,10 +180,7 @@ impl<'data> Hsaco<'data> {
     }
 }
 
-fn sorted<'data>(
-    symbols: &[Symbol<'data>],
-    keep: impl Fn(&Symbol<'data>) -> bool,
-) -> Vec<&'data str> {
+fn sorted<'data>(symbols: &[Symbol<'data>], keep: impl Fn(&Symbol<'data>) -> bool) -> Vec<&'data str> {
     let names: BTreeSet<&str> = symbols
         .iter()
         .filter(|symbol| !symbol.is_local() && keep(symbol))

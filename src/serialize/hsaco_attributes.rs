@@ -53,10 +53,7 @@ fn attributes(kernel: &HsacoKernel) -> KernelAttributes {
     [
         ("agpr_count", number(usage.agprs)),
         ("group_segment_fixed_size", size(usage.shared_bytes)),
-        (
-            "max_flat_workgroup_size",
-            number(usage.max_threads_per_block),
-        ),
+        ("max_flat_workgroup_size", number(usage.max_threads_per_block)),
         ("private_segment_fixed_size", size(usage.scratch_bytes)),
         ("reqd_workgroup_size", shape(usage.required_block)),
         ("sgpr_count", number(usage.sgprs)),
@@ -136,10 +133,7 @@ module attributes {gpu.container_module} {
         let programs = rocm.path().join("llvm/bin");
         std::fs::create_dir_all(&programs).unwrap();
         std::os::unix::fs::symlink(tool("ld.lld"), programs.join("ld.lld")).unwrap();
-        let pass = format!(
-            "--gpu-module-to-binary=format=fatbin toolkit={}",
-            rocm.path().display()
-        );
+        let pass = format!("--gpu-module-to-binary=format=fatbin toolkit={}", rocm.path().display());
         for chip in ["gfx90a", "gfx942", "gfx1100"] {
             let module = MODULE.replace("CHIP", chip);
             let text = run("mlir-opt", &[&pass], module.as_bytes());
@@ -149,9 +143,7 @@ module attributes {gpu.container_module} {
             assert_eq!(names, ["fixed", "plain"]);
             for (name, attributes) in &kernels {
                 let printed = print(attributes);
-                let (_, expected) = text
-                    .split_once(&format!("#gpu.kernel_metadata<\"{name}\""))
-                    .unwrap();
+                let (_, expected) = text.split_once(&format!("#gpu.kernel_metadata<\"{name}\"")).unwrap();
                 let expected = &expected[expected.find("metadata = ").unwrap()..];
                 assert!(
                     expected.starts_with(&printed),
@@ -170,10 +162,7 @@ module attributes {gpu.container_module} {
         assert_eq!(name, "scratch");
         let get = |wanted: &str| &attributes.iter().find(|(key, _)| key == wanted).unwrap().1;
         assert_eq!(get("agpr_count"), &MetadataValue::Int(4_294_967_295));
-        assert_eq!(
-            get("workgroup_size_hint"),
-            &MetadataValue::IntArray(vec![32, 4, 1])
-        );
+        assert_eq!(get("workgroup_size_hint"), &MetadataValue::IntArray(vec![32, 4, 1]));
         assert!(kernel_metadata(b"text").is_err());
     }
 }

@@ -36,10 +36,9 @@ pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Metadata, HsacoError> 
                 DecodeError::DepthLimitExceeded => {
                     format!("values are nested deeper than {MAX_DEPTH} levels")
                 }
-                DecodeError::InvalidMarkerRead(_) | DecodeError::InvalidDataRead(_) => format!(
-                    "a value reaches behind the end of the note ({} bytes)",
-                    bytes.len()
-                ),
+                DecodeError::InvalidMarkerRead(_) | DecodeError::InvalidDataRead(_) => {
+                    format!("a value reaches behind the end of the note ({} bytes)", bytes.len())
+                }
             },
         }
     })?;
@@ -56,16 +55,8 @@ pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Metadata, HsacoError> 
         }
     };
     let mut kernels = Vec::new();
-    for (index, value) in root
-        .list("amdhsa.kernels")?
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
-        kernels.push(kernel(&Map::new(
-            format!("amdhsa.kernels[{index}]"),
-            value,
-        )?)?);
+    for (index, value) in root.list("amdhsa.kernels")?.unwrap_or_default().iter().enumerate() {
+        kernels.push(kernel(&Map::new(format!("amdhsa.kernels[{index}]"), value)?)?);
     }
     Ok(Metadata {
         version,
@@ -183,9 +174,7 @@ impl<'value, 'data> Map<'value, 'data> {
     }
 
     fn number<T: TryFrom<u64>>(&self, key: &str) -> Result<Option<T>, HsacoError> {
-        self.get(key)
-            .map(|value| integer(&self.key(key), value))
-            .transpose()
+        self.get(key).map(|value| integer(&self.key(key), value)).transpose()
     }
 
     fn text(&self, key: &str) -> Result<Option<String>, HsacoError> {
@@ -193,11 +182,7 @@ impl<'value, 'data> Map<'value, 'data> {
             None => Ok(None),
             Some(ValueRef::String(text)) => match text.as_str() {
                 Some(text) => Ok(Some(text.to_owned())),
-                None => Err(wrong(
-                    &self.key(key),
-                    "a string",
-                    "bytes that are not UTF-8",
-                )),
+                None => Err(wrong(&self.key(key), "a string", "bytes that are not UTF-8")),
             },
             Some(other) => Err(wrong(&self.key(key), "a string", kind(other))),
         }
@@ -228,11 +213,7 @@ impl<'value, 'data> Map<'value, 'data> {
             None => Ok(None),
             Some([x, y, z]) => {
                 let path = self.key(key);
-                Ok(Some([
-                    integer(&path, x)?,
-                    integer(&path, y)?,
-                    integer(&path, z)?,
-                ]))
+                Ok(Some([integer(&path, x)?, integer(&path, y)?, integer(&path, z)?]))
             }
             Some(other) => {
                 let found = format!("a list of {}", other.len());

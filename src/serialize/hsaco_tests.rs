@@ -55,12 +55,8 @@ fn resources_are_those_of_llvm_readelf() {
                 (".vgpr_spill_count", |k| k.spilled_vgprs.map(u64::from)),
                 (".group_segment_fixed_size", |k| Some(k.shared_bytes)),
                 (".private_segment_fixed_size", |k| Some(k.scratch_bytes)),
-                (".kernarg_segment_size", |k| {
-                    k.parameter_bytes.map(u64::from)
-                }),
-                (".max_flat_workgroup_size", |k| {
-                    k.max_threads_per_block.map(u64::from)
-                }),
+                (".kernarg_segment_size", |k| k.parameter_bytes.map(u64::from)),
+                (".max_flat_workgroup_size", |k| k.max_threads_per_block.map(u64::from)),
                 (".wavefront_size", |k| k.wavefront_size.map(u64::from)),
                 (".kernarg_segment_align", |_| Some(8)),
             ];
@@ -216,17 +212,11 @@ fn damaged_metadata_names_offset_or_key() {
     let contents = [0xdb, 0xff, 0xff, 0xff, 0xff];
     let (file, offset) = with_metadata(&contents);
     let error = Hsaco::read(&file).unwrap_err().to_string();
-    let expected = format!(
-        "at offset {:#x} of the file, a value reaches behind",
-        offset + 5
-    );
+    let expected = format!("at offset {:#x} of the file, a value reaches behind", offset + 5);
     assert!(error.contains(&expected), "{error}");
 
     let error = metadata_error(&[0x01]);
-    assert!(
-        error.ends_with("`(root)`: expected a map, found an integer"),
-        "{error}"
-    );
+    assert!(error.ends_with("`(root)`: expected a map, found an integer"), "{error}");
 
     // {"amdhsa.kernels": [{}]}
     let mut contents = vec![0x81, 0xae];
@@ -235,10 +225,7 @@ fn damaged_metadata_names_offset_or_key() {
     contents.extend_from_slice(&[0x91, 0x80]);
     let error = metadata_error(&contents);
     let kernels = contents;
-    assert!(
-        error.ends_with("`amdhsa.kernels[0].symbol`: missing"),
-        "{error}"
-    );
+    assert!(error.ends_with("`amdhsa.kernels[0].symbol`: missing"), "{error}");
     // {"amdhsa.version": [1, -1]}
     let mut contents = vec![0x81, 0xae];
     contents.extend_from_slice(b"amdhsa.version");
@@ -260,10 +247,7 @@ fn damaged_metadata_names_offset_or_key() {
 
 #[test]
 fn no_truncation_and_no_flipped_byte_panics() {
-    let sources = [
-        hsaco(KERNELS, "gfx942", "", 5),
-        object(KERNELS, "gfx942", "", 5),
-    ];
+    let sources = [hsaco(KERNELS, "gfx942", "", 5), object(KERNELS, "gfx942", "", 5)];
     for file in &sources {
         for length in 0..file.len() {
             // A table at the end of the file is cut: nothing shorter can be whole.

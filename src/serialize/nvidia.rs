@@ -124,11 +124,7 @@ impl PtxToCubin {
         let mut newest_ptx = None;
         let mut unknown_ptx = false;
         let only = choice.as_slice();
-        for &compiler in if only.is_empty() {
-            &PtxCompiler::ALL
-        } else {
-            only
-        } {
+        for &compiler in if only.is_empty() { &PtxCompiler::ALL } else { only } {
             let version = match self.version(compiler) {
                 Ok(version) => version.to_owned(),
                 Err(reason) => {
@@ -214,14 +210,7 @@ impl PtxToCubin {
         })
     }
 
-    fn attempt(
-        &self,
-        compiler: PtxCompiler,
-        ptx: &str,
-        chip: &str,
-        options: &PtxOptions,
-        limit: Duration,
-    ) -> Attempt {
+    fn attempt(&self, compiler: PtxCompiler, ptx: &str, chip: &str, options: &PtxOptions, limit: Duration) -> Attempt {
         let unavailable = |reason: &str| Attempt::Unavailable(reason.to_owned());
         match compiler {
             PtxCompiler::NvPtxCompiler => match self.nvptxcompiler() {
@@ -246,12 +235,9 @@ impl PtxToCubin {
                     return Err(NOT_IN_TOOLKIT.to_owned());
                 };
                 let Some(cache) = &self.parts.cache_dir else {
-                    return Err(
-                        "there is no cache directory to keep its shared object in".to_owned()
-                    );
+                    return Err("there is no cache directory to keep its shared object in".to_owned());
                 };
-                let library =
-                    nvptxcompiler::load(archive, cache).map_err(|error| error.to_string())?;
+                let library = nvptxcompiler::load(archive, cache).map_err(|error| error.to_string())?;
                 let (major, minor) = library.version().map_err(|error| error.to_string())?;
                 Ok((library, format!("{major}.{minor}")))
             })
@@ -262,9 +248,7 @@ impl PtxToCubin {
     fn ptxas_version(&self) -> Result<&str, &str> {
         self.ptxas_version
             .get_or_init(|| match &self.parts.ptxas {
-                Some(program) => {
-                    ptxas::version(program, VERSION_LIMIT).map_err(|error| error.to_string())
-                }
+                Some(program) => ptxas::version(program, VERSION_LIMIT).map_err(|error| error.to_string()),
                 None => Err(NOT_IN_TOOLKIT.to_owned()),
             })
             .as_deref()
@@ -279,10 +263,9 @@ impl PtxToCubin {
                 };
                 let library = NvJitLink::open(path).map_err(|error| error.to_string())?;
                 // 12.0 has no function that tells.
-                let version = library.version().map_or_else(
-                    || "12.0".to_owned(),
-                    |(major, minor)| format!("{major}.{minor}"),
-                );
+                let version = library
+                    .version()
+                    .map_or_else(|| "12.0".to_owned(), |(major, minor)| format!("{major}.{minor}"));
                 Ok((library, version))
             })
             .as_ref()
@@ -291,11 +274,7 @@ impl PtxToCubin {
 }
 
 /// Refuses a cubin in which the limit on registers did not act.
-fn check_register_limit(
-    cubin: Cubin,
-    chip: &str,
-    limit: Option<u32>,
-) -> Result<Cubin, SerializeError> {
+fn check_register_limit(cubin: Cubin, chip: &str, limit: Option<u32>) -> Result<Cubin, SerializeError> {
     let Some(limit) = limit else {
         return Ok(cubin);
     };

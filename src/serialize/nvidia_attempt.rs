@@ -49,9 +49,7 @@ pub(super) fn nvptxcompiler(
             bytes: compiled.cubin,
             log: compiled.log,
         },
-        Err(NvPtxCompilerError::Failed {
-            code: CANCELLED, ..
-        }) => Attempt::Timeout,
+        Err(NvPtxCompilerError::Failed { code: CANCELLED, .. }) => Attempt::Timeout,
         Err(NvPtxCompilerError::Failed { code, log, call }) if log.is_empty() => {
             // An empty module is refused at creation, which leaves no log.
             Attempt::Refused(NvPtxCompilerError::Failed { call, code, log }.to_string())
@@ -61,13 +59,7 @@ pub(super) fn nvptxcompiler(
     }
 }
 
-pub(super) fn ptxas(
-    program: &Path,
-    ptx: &str,
-    chip: &str,
-    options: &PtxOptions,
-    limit: Duration,
-) -> Attempt {
+pub(super) fn ptxas(program: &Path, ptx: &str, chip: &str, options: &PtxOptions, limit: Duration) -> Attempt {
     match ptxas::assemble(program, ptx, &ptxas_options(chip, options), limit) {
         Ok(assembled) => Attempt::Done {
             bytes: assembled.cubin,
@@ -81,12 +73,7 @@ pub(super) fn ptxas(
     }
 }
 
-pub(super) fn nvjitlink(
-    library: &NvJitLink,
-    ptx: &str,
-    chip: &str,
-    options: &PtxOptions,
-) -> Attempt {
+pub(super) fn nvjitlink(library: &NvJitLink, ptx: &str, chip: &str, options: &PtxOptions) -> Attempt {
     if options.relocatable {
         return Attempt::Impossible("it links, and cannot give relocatable code".to_owned());
     }
@@ -143,16 +130,11 @@ mod tests {
     #[test]
     fn texts_are_told_apart() {
         assert_eq!(
-            judge(
-                "ptxas fatal   : Value 'sm_70' is not defined for option 'gpu-name'\n".to_owned()
-            ),
+            judge("ptxas fatal   : Value 'sm_70' is not defined for option 'gpu-name'\n".to_owned()),
             Attempt::UnknownArch("it does not know sm_70".to_owned())
         );
         assert_eq!(
-            judge(
-                "ptxas a.ptx, line 1; fatal   : Unsupported .version 9.9; current version is '9.0'"
-                    .to_owned()
-            ),
+            judge("ptxas a.ptx, line 1; fatal   : Unsupported .version 9.9; current version is '9.0'".to_owned()),
             Attempt::UnknownPtxVersion {
                 reason: "it reads PTX up to 9.0".to_owned(),
                 newest: Some((9, 0))

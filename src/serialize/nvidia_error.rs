@@ -38,9 +38,7 @@ impl PtxCompiler {
     /// The compiler with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|compiler| compiler.name() == name)
+        Self::ALL.into_iter().find(|compiler| compiler.name() == name)
     }
 }
 
@@ -198,9 +196,7 @@ pub enum SerializeError {
         decisions: Vec<Decision>,
     },
     /// A compiler did not finish in time.
-    #[error(
-        "{compiler} {version} did not compile the PTX for {chip} within {limit:?}; raise the time limit"
-    )]
+    #[error("{compiler} {version} did not compile the PTX for {chip} within {limit:?}; raise the time limit")]
     Timeout {
         /// The chip.
         chip: String,

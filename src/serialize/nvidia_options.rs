@@ -55,10 +55,7 @@ impl PtxOptions {
             );
         }
         if self.max_registers == Some(0) {
-            return refuse(
-                "--maxrregcount=0".to_owned(),
-                "leave the limit out for no limit",
-            );
+            return refuse("--maxrregcount=0".to_owned(), "leave the limit out for no limit");
         }
         for option in &self.extra {
             if let Some(reason) = reserved(option) {
@@ -128,12 +125,7 @@ pub(super) fn nvjitlink_options(chip: &str, options: &PtxOptions) -> Vec<String>
     if options.device_debug {
         words.push("-g".to_owned());
     }
-    words.extend(
-        options
-            .extra
-            .iter()
-            .map(|option| format!("-Xptxas={option}")),
-    );
+    words.extend(options.extra.iter().map(|option| format!("-Xptxas={option}")));
     words
 }
 
@@ -151,10 +143,7 @@ mod tests {
             opt_level: 4,
             ..PtxOptions::default()
         });
-        assert!(
-            text.contains("-O4") && text.contains("levels are 0 to 3"),
-            "{text}"
-        );
+        assert!(text.contains("-O4") && text.contains("levels are 0 to 3"), "{text}");
         let text = refused(PtxOptions {
             device_debug: true,
             ..PtxOptions::default()
@@ -180,11 +169,7 @@ mod tests {
             });
             assert!(text.contains(reason), "{text}");
         }
-        let extra = vec![
-            "--fmad=false".to_owned(),
-            "--maxntid".to_owned(),
-            "128".to_owned(),
-        ];
+        let extra = vec!["--fmad=false".to_owned(), "--maxntid".to_owned(), "128".to_owned()];
         assert!(
             PtxOptions {
                 extra,

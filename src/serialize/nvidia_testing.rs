@@ -84,16 +84,10 @@ pub(crate) fn rich_module(version: &str, target: &str) -> String {
          ld.param.u64 %rd1, [p];\n",
     );
     for index in 0..60 {
-        text.push_str(&format!(
-            "  ld.volatile.global.u32 %r{index}, [%rd1+{}];\n",
-            index * 4
-        ));
+        text.push_str(&format!("  ld.volatile.global.u32 %r{index}, [%rd1+{}];\n", index * 4));
     }
     for index in (0..60).rev() {
-        text.push_str(&format!(
-            "  st.volatile.global.u32 [%rd1+{}], %r{index};\n",
-            index * 8
-        ));
+        text.push_str(&format!("  st.volatile.global.u32 [%rd1+{}], %r{index};\n", index * 8));
     }
     text.push_str("  ret;\n}\n");
     text

@@ -55,17 +55,11 @@ fn options_act() {
         let compilers = PtxToCubin::new(parts);
         let ptx = rich_module("7.8", "sm_80").replace(".maxntid 256, 1, 1\n.maxnreg 24\n", "");
         for compiler in PtxCompiler::ALL {
-            let compile = |options: PtxOptions| {
-                compilers.compile(&ptx, "sm_80", &options, Some(compiler), LONG)
-            };
+            let compile = |options: PtxOptions| compilers.compile(&ptx, "sm_80", &options, Some(compiler), LONG);
             let free = compile(PtxOptions::default()).unwrap();
             let registers = |cubin: &super::nvidia::Cubin| {
                 let info = cubin.info().unwrap();
-                let kernel = info
-                    .kernels
-                    .iter()
-                    .find(|kernel| kernel.name == "spilling")
-                    .unwrap();
+                let kernel = info.kernels.iter().find(|kernel| kernel.name == "spilling").unwrap();
                 kernel.registers.unwrap()
             };
             assert!(registers(&free) > 24);
@@ -129,9 +123,7 @@ fn a_register_limit_that_does_not_act_is_an_error() {
             );
         }
         let stated = rich_module("7.8", "sm_80");
-        compilers
-            .compile(&stated, "sm_80", &limited, None, LONG)
-            .unwrap();
+        compilers.compile(&stated, "sm_80", &limited, None, LONG).unwrap();
     });
 }
 
@@ -149,14 +141,9 @@ fn what_is_missing_is_passed_over_and_told() {
         let [first, second, third] = cubin.decisions.as_slice() else {
             panic!("{:?}", cubin.decisions);
         };
-        assert_eq!(
-            first.to_string(),
-            "nvptxcompiler: not available: the toolkit has none"
-        );
+        assert_eq!(first.to_string(), "nvptxcompiler: not available: the toolkit has none");
         assert!(
-            second
-                .to_string()
-                .contains("/nowhere/ptxas could not be started"),
+            second.to_string().contains("/nowhere/ptxas could not be started"),
             "{second}"
         );
         assert_eq!(third.outcome, Outcome::Used);
@@ -167,10 +154,7 @@ fn what_is_missing_is_passed_over_and_told() {
             .unwrap_err();
         assert_eq!(error.decisions().len(), 3);
         let text = error.to_string();
-        assert!(
-            text.contains("no PTX compiler could be used for sm_90"),
-            "{text}"
-        );
+        assert!(text.contains("no PTX compiler could be used for sm_90"), "{text}");
         assert!(
             text.contains("nvidia-cuda-nvcc") && text.contains("or emit PTX"),
             "{text}"
@@ -189,35 +173,20 @@ fn dropped_chips_and_new_ptx_are_told_with_advice() {
                 .unwrap_err()
         };
         let error = compile("6.0", "sm_70");
-        assert!(
-            matches!(error, SerializeError::UnsupportedArch { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, SerializeError::UnsupportedArch { .. }), "{error:?}");
         assert_eq!(error.decisions().len(), 3, "all were asked: {error}");
         let text = error.to_string();
-        assert!(
-            text.contains("no PTX compiler at hand knows sm_70"),
-            "{text}"
-        );
-        assert!(
-            text.contains("use a CUDA 12 toolkit, or emit PTX"),
-            "{text}"
-        );
+        assert!(text.contains("no PTX compiler at hand knows sm_70"), "{text}");
+        assert!(text.contains("use a CUDA 12 toolkit, or emit PTX"), "{text}");
 
         let error = compile("9.9", "sm_90");
         let SerializeError::UnsupportedPtxVersion { found, newest, .. } = &error else {
             panic!("{error:?}");
         };
         assert_eq!(found, "9.9");
-        assert!(
-            newest.as_deref().is_some_and(|newest| newest != "9.9"),
-            "{error}"
-        );
+        assert!(newest.as_deref().is_some_and(|newest| newest != "9.9"), "{error}");
         assert_eq!(error.decisions().len(), 3, "{error}");
-        assert!(
-            error.to_string().contains("lower the PTX version"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("lower the PTX version"), "{error}");
     });
 }
 
@@ -252,19 +221,10 @@ fn the_time_limit_holds() {
         let ptx = store_kernel("7.8", "sm_90");
         for compiler in [PtxCompiler::NvPtxCompiler, PtxCompiler::Ptxas] {
             let error = compilers
-                .compile(
-                    &ptx,
-                    "sm_90",
-                    &PtxOptions::default(),
-                    Some(compiler),
-                    Duration::ZERO,
-                )
+                .compile(&ptx, "sm_90", &PtxOptions::default(), Some(compiler), Duration::ZERO)
                 .unwrap_err();
             assert!(matches!(error, SerializeError::Timeout { .. }), "{error:?}");
-            assert!(
-                error.to_string().contains("raise the time limit"),
-                "{error}"
-            );
+            assert!(error.to_string().contains("raise the time limit"), "{error}");
         }
     });
 }
@@ -283,10 +243,7 @@ fn threads_share_one_value() {
         for compiler in PtxCompiler::ALL {
             let results: Vec<_> = std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| compile(compiler))).collect();
-                threads
-                    .into_iter()
-                    .map(|thread| thread.join().unwrap())
-                    .collect()
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
             assert!(results.iter().all(|result| *result == results[0]));
         }

@@ -39,11 +39,7 @@ pub enum LinkError {
 /// # Errors
 ///
 /// [`LinkError`].
-pub fn link(
-    library: &NvJitLink,
-    inputs: &[Input<'_>],
-    options: &[String],
-) -> Result<Linked, LinkError> {
+pub fn link(library: &NvJitLink, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, LinkError> {
     for input in inputs {
         if input.kind == InputKind::Fatbin {
             check_fatbin(input)?;
@@ -54,10 +50,7 @@ pub fn link(
 
 fn check_fatbin(input: &Input<'_>) -> Result<(), LinkError> {
     let name = || input.name.to_owned();
-    let unreadable = |source| LinkError::Fatbin {
-        name: name(),
-        source,
-    };
+    let unreadable = |source| LinkError::Fatbin { name: name(), source };
     for entry in fatbin::read(input.bytes).map_err(unreadable)?.entries {
         if entry.kind != ImageKind::Elf {
             continue;

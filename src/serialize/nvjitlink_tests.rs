@@ -13,11 +13,7 @@ fn library() -> NvJitLink {
 }
 
 fn options(more: &[&str]) -> Vec<String> {
-    ["-arch=sm_90"]
-        .iter()
-        .chain(more)
-        .map(ToString::to_string)
-        .collect()
+    ["-arch=sm_90"].iter().chain(more).map(ToString::to_string).collect()
 }
 
 fn failed(error: NvJitLinkError) -> (i32, String) {
@@ -66,11 +62,7 @@ fn errors_carry_log_and_code() {
     let (code, log) = failed(library.link(&[input], &options(&["-bogus"])).unwrap_err());
     assert_eq!((code, result_name(code)), (1, "UNRECOGNIZED_OPTION"));
     assert!(log.contains("bogus"), "{log}");
-    let (code, _) = failed(
-        library
-            .link(&[input], &["-arch=sm_70".to_owned()])
-            .unwrap_err(),
-    );
+    let (code, _) = failed(library.link(&[input], &["-arch=sm_70".to_owned()]).unwrap_err());
     assert_eq!(code, 17);
     let error = library.link(&[input], &["a\0b".to_owned()]).unwrap_err();
     assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte");
@@ -94,8 +86,7 @@ fn an_executable_cubin_is_refused_before_its_kernels_are_lost() {
     let error = library.link(&[ptx, cubin], &options(&[])).unwrap_err();
     let message = error.to_string();
     assert!(
-        message.contains("\"a.cubin\" is an executable cubin (ELF type 2)")
-            && message.contains("ptxas -c"),
+        message.contains("\"a.cubin\" is an executable cubin (ELF type 2)") && message.contains("ptxas -c"),
         "{message}"
     );
 }
@@ -133,13 +124,7 @@ fn relocatable_code_in_a_fat_binary_links() {
 #[test]
 fn an_executable_cubin_in_a_fat_binary_is_refused() {
     let text = link_fatbin(&fatbin_of(None)).unwrap_err().to_string();
-    assert!(
-        text.contains("\"k.fatbin (sm_90)\" is an executable cubin"),
-        "{text}"
-    );
+    assert!(text.contains("\"k.fatbin (sm_90)\" is an executable cubin"), "{text}");
     let text = link_fatbin(b"nothing").unwrap_err().to_string();
-    assert!(
-        text.starts_with("input \"k.fatbin\": not a fat binary"),
-        "{text}"
-    );
+    assert!(text.starts_with("input \"k.fatbin\": not a fat binary"), "{text}");
 }

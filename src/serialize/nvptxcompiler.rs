@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::nvptxcompiler_digest as digest;
 use crate::bridge::lld::{self, LldError};
-use crate::bridge::nvptxcompiler::{
-    NvPtxCompiler, NvPtxCompilerError, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS,
-};
+use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
 
 /// To be raised with every change to the scripts or to the link line below.
 const RECIPE_VERSION: u32 = 1;
@@ -109,11 +107,7 @@ pub fn load(archive: &Path, cache: &Path) -> Result<NvPtxCompiler, ConversionErr
 pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, ConversionError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
-        move |source| ConversionError::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| ConversionError::Io { action, path, source }
     };
     DirBuilder::new()
         .recursive(true)
@@ -168,10 +162,7 @@ fn check_private(path: &Path) -> Result<(), ConversionError> {
     let reason = if metadata.uid() != user {
         format!("it belongs to user {}, not to {user}", metadata.uid())
     } else if metadata.mode() & 0o022 != 0 {
-        format!(
-            "its mode {:04o} lets other users write to it",
-            metadata.mode() & 0o7777
-        )
+        format!("its mode {:04o} lets other users write to it", metadata.mode() & 0o7777)
     } else {
         return Ok(());
     };
@@ -201,8 +192,7 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), Conver
     let mut arguments: Vec<OsString> = ["--threads=1", "-shared", "--gc-sections", "--strip-all"]
         .map(OsString::from)
         .to_vec();
-    arguments
-        .extend(["-z", "defs", "-z", "relro", "-z", "now", "--build-id=none"].map(OsString::from));
+    arguments.extend(["-z", "defs", "-z", "relro", "-z", "now", "--build-id=none"].map(OsString::from));
     for symbol in REQUIRED_SYMBOLS.iter().chain(&OPTIONAL_SYMBOLS) {
         arguments.push(format!("--undefined={symbol}").into());
     }

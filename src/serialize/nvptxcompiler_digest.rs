@@ -43,10 +43,7 @@ pub(super) fn is_intact(path: &Path, digest_path: &Path) -> bool {
 pub(super) fn of_archive(archive: &Path, cache: &Path) -> io::Result<String> {
     let before = identity(&fs::metadata(archive)?);
     let name = blake3::hash(fs::canonicalize(archive)?.as_os_str().as_bytes()).to_hex();
-    let note = cache.join(format!(
-        "nvptxcompiler-{}.key",
-        name.get(..16).unwrap_or(&name)
-    ));
+    let note = cache.join(format!("nvptxcompiler-{}.key", name.get(..16).unwrap_or(&name)));
     if let Ok(text) = fs::read_to_string(&note)
         && let Some((identity, digest)) = text.split_once('\n')
         && identity == before

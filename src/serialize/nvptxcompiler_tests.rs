@@ -32,9 +32,7 @@ fn one_conversion_serves_many_threads() {
     };
     let first = entries();
     assert!(
-        first
-            .iter()
-            .all(|name| !name.to_string_lossy().starts_with('.')),
+        first.iter().all(|name| !name.to_string_lossy().starts_with('.')),
         "nothing is left behind: {first:?}"
     );
     let again = shared_object(&part(ARCHIVE), &cache).unwrap();
@@ -82,11 +80,7 @@ fn errors_carry_log_and_code() {
     assert_eq!(error.to_string(), "the PTX contains a NUL byte at offset 1");
     // A deadline in the past cancels.
     let error = compiler
-        .compile(
-            &store_kernel("7.8", "sm_90"),
-            &options("sm_90"),
-            Some(Instant::now()),
-        )
+        .compile(&store_kernel("7.8", "sm_90"), &options("sm_90"), Some(Instant::now()))
         .unwrap_err();
     assert!(error.to_string().contains("(CANCELLED)"), "{error}");
 }
@@ -125,15 +119,7 @@ fn what_is_no_archive_is_refused() {
         text.contains("could not be converted") && text.contains("lld failed"),
         "{text}"
     );
-    assert_eq!(
-        fs::read_dir(directory.path().join("cache"))
-            .unwrap()
-            .count(),
-        0
-    );
+    assert_eq!(fs::read_dir(directory.path().join("cache")).unwrap().count(), 0);
     let error = load(Path::new("/nowhere/x.a"), directory.path()).unwrap_err();
-    assert!(
-        error.to_string().starts_with("reading /nowhere/x.a: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("reading /nowhere/x.a: "), "{error}");
 }

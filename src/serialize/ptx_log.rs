@@ -98,9 +98,7 @@ pub fn parse(log: &str) -> PtxLog {
                     described = Some(entry(&mut parsed, rest.trim().trim_matches('\''), false));
                     compiled = compiled.or(described);
                 } else if message.starts_with("Used ") {
-                    if let Some(function) =
-                        compiled.and_then(|index| parsed.functions.get_mut(index))
-                    {
+                    if let Some(function) = compiled.and_then(|index| parsed.functions.get_mut(index)) {
                         read_amounts(function, message);
                     }
                 } else if message.starts_with("Compile time") {
@@ -145,9 +143,7 @@ fn tagged(line: &str) -> Option<(Severity, &str)> {
 }
 
 fn is_advice(message: &str) -> bool {
-    message.contains("Potential Performance Loss")
-        || message.starts_with("Advisory")
-        || message.contains("(advisory)")
+    message.contains("Potential Performance Loss") || message.starts_with("Advisory") || message.contains("(advisory)")
 }
 
 /// Reads `'k' for 'sm_90'`.
@@ -163,10 +159,7 @@ fn begin(parsed: &mut PtxLog, rest: &str, kernel: bool) -> Option<usize> {
 }
 
 fn entry(parsed: &mut PtxLog, name: &str, kernel: bool) -> usize {
-    let found = parsed
-        .functions
-        .iter()
-        .position(|function| function.name == name);
+    let found = parsed.functions.iter().position(|function| function.name == name);
     let index = found.unwrap_or_else(|| {
         parsed.functions.push(FunctionUsage {
             name: name.to_owned(),
@@ -183,10 +176,7 @@ fn entry(parsed: &mut PtxLog, name: &str, kernel: bool) -> usize {
 /// Reads a list of amounts separated by commas.
 fn read_amounts(function: &mut FunctionUsage, text: &str) {
     for part in text.split(',') {
-        let part = part
-            .trim()
-            .trim_start_matches("Used ")
-            .trim_start_matches("used ");
+        let part = part.trim().trim_start_matches("Used ").trim_start_matches("used ");
         let Some((number, unit)) = part.split_once(' ') else {
             continue;
         };
@@ -233,12 +223,7 @@ mod tests {
         let parsed = parse(&log);
         assert_eq!(parsed.functions.len(), 4, "{log}");
         assert!(parsed.functions.iter().all(|function| function.kernel));
-        assert!(
-            parsed
-                .functions
-                .iter()
-                .all(|function| function.registers.is_some())
-        );
+        assert!(parsed.functions.iter().all(|function| function.registers.is_some()));
         let spilling = parsed.function("spilling").unwrap();
         assert!(spilling.registers.unwrap() <= 24, "{log}");
         assert!(
@@ -248,10 +233,7 @@ mod tests {
         assert_eq!(parsed.function("plain").unwrap().spill_stores, Some(0));
         assert_eq!(parsed.function("shared_memory").unwrap().shared, Some(2176));
         assert_eq!(parsed.function("shared_memory").unwrap().barriers, Some(1));
-        assert_eq!(
-            parsed.function("local_memory").unwrap().stack_frame,
-            Some(256)
-        );
+        assert_eq!(parsed.function("local_memory").unwrap().stack_frame, Some(256));
         assert_eq!(spilling.chip.as_deref(), Some("sm_90"));
         assert!(log.contains("Compile time"));
         assert!(!without_times(&log).contains("Compile time"));

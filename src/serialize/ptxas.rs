@@ -79,9 +79,7 @@ pub enum PtxasError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "; install a CUDA toolkit or name its directory",
-        io::ErrorKind::PermissionDenied => {
-            "; make it executable (wheels unpacked with an archive tool lose that bit)"
-        }
+        io::ErrorKind::PermissionDenied => "; make it executable (wheels unpacked with an archive tool lose that bit)",
         _ => "",
     }
 }
@@ -101,12 +99,7 @@ pub struct Assembled {
 /// # Errors
 ///
 /// [`PtxasError`].
-pub fn assemble(
-    program: &Path,
-    ptx: &str,
-    options: &[String],
-    limit: Duration,
-) -> Result<Assembled, PtxasError> {
+pub fn assemble(program: &Path, ptx: &str, options: &[String], limit: Duration) -> Result<Assembled, PtxasError> {
     let mut command = Command::new(program);
     command
         .args(options)
@@ -162,15 +155,9 @@ struct Output {
 }
 
 /// Runs `command` with `input` as standard input, for `limit` at most.
-fn run(
-    mut command: Command,
-    program: &Path,
-    input: &[u8],
-    limit: Duration,
-) -> Result<Output, PtxasError> {
+fn run(mut command: Command, program: &Path, input: &[u8], limit: Duration) -> Result<Output, PtxasError> {
     let io = |action| move |source| PtxasError::Io { action, source };
-    let standard_input =
-        memfd::with_bytes("ptx", input).map_err(io("putting the PTX into memory"))?;
+    let standard_input = memfd::with_bytes("ptx", input).map_err(io("putting the PTX into memory"))?;
     let mut written = memfd::create("cubin").map_err(io("creating a file in memory"))?;
     let mut log = memfd::create("log").map_err(io("creating a file in memory"))?;
     let duplicate = |file: &File| {
@@ -187,10 +174,7 @@ fn run(
         path: program.to_owned(),
         source,
     })?;
-    let Some(status) = Guard(child)
-        .wait(limit)
-        .map_err(io("waiting for ptxas to end"))?
-    else {
+    let Some(status) = Guard(child).wait(limit).map_err(io("waiting for ptxas to end"))? else {
         return Err(PtxasError::Timeout {
             path: program.to_owned(),
             limit,
@@ -223,8 +207,7 @@ impl Guard {
         // A limit beyond what the clock can express is none.
         let deadline = Instant::now().checked_add(limit);
         let process = rustix::process::Pid::from_child(&self.0);
-        let handle =
-            rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
+        let handle = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(Some(status));
@@ -245,9 +228,7 @@ impl Guard {
                     }
                 }
                 // Linux before 5.3 has no process descriptors.
-                None => {
-                    std::thread::sleep(left.unwrap_or(Duration::MAX).min(Duration::from_millis(2)))
-                }
+                None => std::thread::sleep(left.unwrap_or(Duration::MAX).min(Duration::from_millis(2))),
             }
         }
     }
@@ -298,10 +279,7 @@ mod tests {
         let version = version(&part("bin/ptxas"), LONG).unwrap();
         assert_eq!(version.split('.').count(), 3, "{version}");
         let error = super::version(Path::new("/bin/true"), LONG).unwrap_err();
-        assert!(
-            error.to_string().contains("is it NVIDIA's ptxas?"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("is it NVIDIA's ptxas?"), "{error}");
     }
 
     #[test]
@@ -309,12 +287,7 @@ mod tests {
         let before = children();
         let mut command = Command::new("/bin/sleep");
         command.arg("1000");
-        let error = run(
-            command,
-            Path::new("/bin/sleep"),
-            b"",
-            Duration::from_millis(50),
-        );
+        let error = run(command, Path::new("/bin/sleep"), b"", Duration::from_millis(50));
         assert!(matches!(error, Err(PtxasError::Timeout { .. })));
         assert!(
             children().iter().filter(|name| *name == "sleep").count()
@@ -356,9 +329,6 @@ mod tests {
         let text = start(&program);
         assert!(text.contains("make it executable"), "{text}");
         let text = start(Path::new("/bin/true"));
-        assert!(
-            text.contains("wrote 0 bytes that are no ELF file"),
-            "{text}"
-        );
+        assert!(text.contains("wrote 0 bytes that are no ELF file"), "{text}");
     }
 }

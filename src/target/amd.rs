@@ -143,11 +143,7 @@ impl AmdTarget {
         if self.chip() == "gfx9-4-generic" {
             return 9402;
         }
-        let IsaVersion {
-            major,
-            minor,
-            stepping,
-        } = self.isa_version();
+        let IsaVersion { major, minor, stepping } = self.isa_version();
         major * 1000 + minor * 100 + stepping
     }
 
@@ -172,11 +168,7 @@ impl AmdTarget {
             Some(asked) if asked >= minimum => Ok(asked),
             Some(asked) => {
                 let chip = self.chip().to_owned();
-                Err(TargetError::CodeObjectTooOld {
-                    chip,
-                    asked,
-                    minimum,
-                })
+                Err(TargetError::CodeObjectTooOld { chip, asked, minimum })
             }
         }
     }
@@ -184,11 +176,7 @@ impl AmdTarget {
     /// Matrix instructions of the MFMA kind: gfx908, gfx90a, gfx942, gfx950, gfx9-4-generic.
     /// Observed with llc 22.1.8.
     pub fn has_mfma(&self) -> bool {
-        let IsaVersion {
-            major,
-            minor,
-            stepping,
-        } = self.isa_version();
+        let IsaVersion { major, minor, stepping } = self.isa_version();
         major == 9 && (minor >= 4 || matches!(stepping, 8 | 10))
     }
 
@@ -216,8 +204,7 @@ impl AmdTarget {
     /// Whether code for this target runs on `device`, a chip with its settings: the same chip
     /// or its generic target, and each feature that is set here set alike there.
     pub fn runs_on(&self, device: &Self) -> bool {
-        let chip = self.chip == device.chip
-            || (self.is_generic() && self.chip.family == device.chip.family);
+        let chip = self.chip == device.chip || (self.is_generic() && self.chip.family == device.chip.family);
         let agrees = |ours: Option<bool>, theirs: Option<bool>| ours.is_none() || ours == theirs;
         chip && agrees(self.sramecc, device.sramecc) && agrees(self.xnack, device.xnack)
     }
@@ -244,11 +231,7 @@ impl AmdTarget {
     pub fn from_llvm(chip: &str, features: &str) -> Result<AmdLlvmTarget, TargetError> {
         let mut target: Self = chip.parse()?;
         let (mut wave_size, mut other) = (None, Vec::new());
-        for feature in features
-            .split(',')
-            .map(str::trim)
-            .filter(|feature| !feature.is_empty())
-        {
+        for feature in features.split(',').map(str::trim).filter(|feature| !feature.is_empty()) {
             let signed = feature
                 .strip_prefix('+')
                 .map(|name| (name, true))
@@ -261,12 +244,8 @@ impl AmdTarget {
                     });
                 }
                 Some((name @ ("sramecc" | "xnack"), on)) => target.set(name, on, features)?,
-                Some(("wavefrontsize32", true)) => {
-                    wave_size = target.one_wave_size(wave_size, 32)?
-                }
-                Some(("wavefrontsize64", true)) => {
-                    wave_size = target.one_wave_size(wave_size, 64)?
-                }
+                Some(("wavefrontsize32", true)) => wave_size = target.one_wave_size(wave_size, 32)?,
+                Some(("wavefrontsize64", true)) => wave_size = target.one_wave_size(wave_size, 64)?,
                 // Only said beside the size that is wanted.
                 Some(("wavefrontsize32" | "wavefrontsize64", false)) => {}
                 Some(_) => other.push(feature.to_owned()),

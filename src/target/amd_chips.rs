@@ -42,11 +42,7 @@ const fn chip(
     family: &'static str,
 ) -> Chip {
     Chip {
-        isa: IsaVersion {
-            major,
-            minor,
-            stepping,
-        },
+        isa: IsaVersion { major, minor, stepping },
         name,
         features,
         family,
@@ -166,9 +162,7 @@ impl Chip {
 /// Why a name that LLVM knows, or knew, is not in the table.
 pub(super) fn excluded(name: &str) -> Option<&'static str> {
     if OLD_CHIPS.contains(&name) {
-        Some(
-            "ROCm no longer supports chips before gfx900, and neither do we; name gfx900 or a newer chip",
-        )
+        Some("ROCm no longer supports chips before gfx900, and neither do we; name gfx900 or a newer chip")
     } else if NO_CHIPS.contains(&name) {
         Some("it stands for no chip; name one, or a family such as gfx9-4-generic or gfx11-generic")
     } else if matches!(name, "gfx940" | "gfx941") {
@@ -186,11 +180,7 @@ mod tests {
     fn rows_are_in_order_and_spelled_after_their_version() {
         assert!(CHIPS.is_sorted());
         for chip in CHIPS.iter().filter(|chip| !chip.is_generic()) {
-            let IsaVersion {
-                major,
-                minor,
-                stepping,
-            } = chip.isa;
+            let IsaVersion { major, minor, stepping } = chip.isa;
             assert_eq!(chip.name, format!("gfx{major}{minor}{stepping:x}"));
         }
     }
@@ -198,11 +188,7 @@ mod tests {
     #[test]
     fn families_are_generic_chips() {
         for chip in CHIPS.iter().filter(|chip| !chip.family.is_empty()) {
-            assert!(
-                Chip::find(chip.family).is_ok_and(Chip::is_generic),
-                "{}",
-                chip.name
-            );
+            assert!(Chip::find(chip.family).is_ok_and(Chip::is_generic), "{}", chip.name);
         }
     }
 }

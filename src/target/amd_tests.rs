@@ -3,8 +3,7 @@
 use super::*;
 
 fn target(text: &str) -> AmdTarget {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn message(text: &str) -> String {
@@ -17,36 +16,21 @@ fn names_round_trip() {
     for chip in AmdTarget::all() {
         for sramecc in settings {
             for xnack in settings {
-                let has = |name, setting: Option<bool>| {
-                    setting.is_none() || chip.supported_features().contains(&name)
-                };
+                let has = |name, setting: Option<bool>| setting.is_none() || chip.supported_features().contains(&name);
                 if has("sramecc", sramecc) && has("xnack", xnack) {
-                    let value = AmdTarget {
-                        sramecc,
-                        xnack,
-                        ..chip
-                    };
+                    let value = AmdTarget { sramecc, xnack, ..chip };
                     assert_eq!(target(&value.to_string()), value);
                 }
             }
         }
     }
-    assert_eq!(
-        target("gfx90a:xnack-:sramecc+").to_string(),
-        "gfx90a:sramecc+:xnack-"
-    );
-    assert_eq!(
-        target("gfx9-4-generic:xnack+").to_string(),
-        "gfx9-4-generic:xnack+"
-    );
+    assert_eq!(target("gfx90a:xnack-:sramecc+").to_string(), "gfx90a:sramecc+:xnack-");
+    assert_eq!(target("gfx9-4-generic:xnack+").to_string(), "gfx9-4-generic:xnack+");
 }
 
 #[test]
 fn unknown_and_excluded_chips_are_refused_with_advice() {
-    assert_eq!(
-        message("gfx943"),
-        "unknown chip 'gfx943': did you mean gfx942?"
-    );
+    assert_eq!(message("gfx943"), "unknown chip 'gfx943': did you mean gfx942?");
     assert_eq!(
         message("gfx9_4-generic2"),
         "unknown chip 'gfx9_4-generic2': did you mean gfx9-4-generic?"
@@ -106,10 +90,7 @@ fn wrong_features_are_refused() {
         message("gfx90a+ptx83"),
         "'gfx90a+ptx83' is not a target: AMD features follow a colon, as in gfx90a:xnack+"
     );
-    assert_eq!(
-        message(""),
-        "empty target name: write a chip such as sm_90 or gfx942"
-    );
+    assert_eq!(message(""), "empty target name: write a chip such as sm_90 or gfx942");
 }
 
 /// Weakness W5 of upstream's ROCDL target: minor and stepping swapped, gfx90a as 10000.
@@ -156,9 +137,7 @@ fn isa_number_of_the_device_libraries() {
         ("gfx1250", 12500),
         ("gfx1251", 12501),
     ];
-    let found: Vec<(&str, u32)> = AmdTarget::all()
-        .map(|t| (t.chip(), t.oclc_isa_version()))
-        .collect();
+    let found: Vec<(&str, u32)> = AmdTarget::all().map(|t| (t.chip(), t.oclc_isa_version())).collect();
     assert_eq!(found, expected);
 }
 
@@ -176,16 +155,8 @@ fn feature_strings() {
 
 #[test]
 fn impossible_wave_sizes_are_refused() {
-    let refusal = |text: &str, wave| {
-        target(text)
-            .llvm_features(Some(wave))
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(
-        refusal("gfx942", 32),
-        "gfx942 cannot run waves of 32 lanes: it has 64"
-    );
+    let refusal = |text: &str, wave| target(text).llvm_features(Some(wave)).unwrap_err().to_string();
+    assert_eq!(refusal("gfx942", 32), "gfx942 cannot run waves of 32 lanes: it has 64");
     assert_eq!(
         refusal("gfx1250", 64),
         "gfx1250 cannot run waves of 64 lanes: it has 32"
@@ -202,19 +173,13 @@ fn code_object_versions() {
     let gfx942 = target("gfx942");
     assert_eq!(gfx942.resolve_code_object_version(None), Ok(V5));
     for version in [V4, V5, V6] {
-        assert_eq!(
-            gfx942.resolve_code_object_version(Some(version)),
-            Ok(version)
-        );
+        assert_eq!(gfx942.resolve_code_object_version(Some(version)), Ok(version));
     }
     let generic = target("gfx9-4-generic");
     assert_eq!(generic.resolve_code_object_version(None), Ok(V6));
     assert_eq!(generic.resolve_code_object_version(Some(V6)), Ok(V6));
     assert_eq!(
-        generic
-            .resolve_code_object_version(Some(V5))
-            .unwrap_err()
-            .to_string(),
+        generic.resolve_code_object_version(Some(V5)).unwrap_err().to_string(),
         "gfx9-4-generic is a generic target, which exists in code object version 6 and newer, not in version 5: \
          ask for 6 or leave the version out, or name a chip of the family"
     );
@@ -228,25 +193,17 @@ fn code_runs_on_its_chip_and_settings() {
     assert!(!runs("gfx90a:xnack+", "gfx90a:sramecc+:xnack-"));
     assert!(!runs("gfx90a", "gfx942"));
     assert!(runs("gfx9-4-generic", "gfx942:xnack-") && runs("gfx9-4-generic", "gfx950"));
-    assert!(
-        !runs("gfx9-4-generic", "gfx90a")
-            && !runs("gfx9-generic", "gfx908")
-            && !runs("gfx942", "gfx9-4-generic")
-    );
+    assert!(!runs("gfx9-4-generic", "gfx90a") && !runs("gfx9-generic", "gfx908") && !runs("gfx942", "gfx9-4-generic"));
 }
 
 #[test]
 fn attributes_are_read() {
-    let read =
-        AmdTarget::from_llvm("gfx90a", "-xnack,+wavefrontsize64, +cumode ,+sramecc").unwrap();
+    let read = AmdTarget::from_llvm("gfx90a", "-xnack,+wavefrontsize64, +cumode ,+sramecc").unwrap();
     assert_eq!(read.target, target("gfx90a:sramecc+:xnack-"));
     assert_eq!(read.wave_size, Some(64));
     assert_eq!(read.other, ["+cumode"]);
     let wave = |chip, features| AmdTarget::from_llvm(chip, features).map(|read| read.wave_size);
-    assert_eq!(
-        wave("gfx1100", "-wavefrontsize32,+wavefrontsize64"),
-        Ok(Some(64))
-    );
+    assert_eq!(wave("gfx1100", "-wavefrontsize32,+wavefrontsize64"), Ok(Some(64)));
     assert_eq!(wave("gfx1100", ""), Ok(None));
     let refusal = |chip, features| wave(chip, features).unwrap_err().to_string();
     assert_eq!(

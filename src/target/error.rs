@@ -74,9 +74,7 @@ pub enum TargetError {
     },
 
     /// A PTX ISA version later than all that LLVM writes.
-    #[error(
-        "LLVM 22 does not know PTX {asked}: the newest it writes is {newest}; ask for {newest} or older"
-    )]
+    #[error("LLVM 22 does not know PTX {asked}: the newest it writes is {newest}; ask for {newest} or older")]
     PtxNewerThanLlvm {
         /// The version asked for.
         asked: PtxIsa,
@@ -123,9 +121,7 @@ pub enum TargetError {
     },
 
     /// The target's name says one PTX ISA version, an option another.
-    #[error(
-        "target {target} names PTX {named}, but PTX {asked} was asked for: leave one of the two out"
-    )]
+    #[error("target {target} names PTX {named}, but PTX {asked} was asked for: leave one of the two out")]
     ConflictingPtx {
         /// The target as written.
         target: String,
@@ -172,9 +168,7 @@ pub enum TargetError {
     },
 
     /// Text after a colon that is not `name+` or `name-`.
-    #[error(
-        "'{feature}' in '{target}' is not a target ID feature: write its name followed by + or -, such as xnack-"
-    )]
+    #[error("'{feature}' in '{target}' is not a target ID feature: write its name followed by + or -, such as xnack-")]
     MalformedFeature {
         /// The target as written.
         target: String,
@@ -183,10 +177,7 @@ pub enum TargetError {
     },
 
     /// A target ID feature that the chip does not have.
-    #[error(
-        "{chip} has no target ID feature '{feature}': {}",
-        has_features(supported)
-    )]
+    #[error("{chip} has no target ID feature '{feature}': {}", has_features(supported))]
     UnsupportedFeature {
         /// The chip's name.
         chip: String,
@@ -230,10 +221,7 @@ pub enum TargetError {
     },
 
     /// A wave size that the chip cannot run.
-    #[error(
-        "{chip} cannot run waves of {asked} lanes: it has {}",
-        either(supported)
-    )]
+    #[error("{chip} cannot run waves of {asked} lanes: it has {}", either(supported))]
     UnsupportedWaveSize {
         /// The chip's name.
         chip: String,
@@ -269,11 +257,7 @@ const SHOWN: usize = 64;
 
 /// `text` in a form that is safe in a message of one line.
 pub(super) fn shown(text: &str) -> String {
-    let mut out: String = text
-        .chars()
-        .take(SHOWN)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut out: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN).is_some() {
         out.push_str("...");
     }

@@ -22,8 +22,7 @@ struct Output {
 
 /// Runs a tool of LLVM on `input`.
 fn llvm(tool: &str, args: &[&str], input: &str) -> Output {
-    let bin =
-        std::env::var_os("GPULOWER_LLVM_BIN").unwrap_or_else(|| "/usr/lib/llvm-22/bin".into());
+    let bin = std::env::var_os("GPULOWER_LLVM_BIN").unwrap_or_else(|| "/usr/lib/llvm-22/bin".into());
     let path = PathBuf::from(bin).join(tool);
     let mut child = Command::new(&path)
         .args(args)
@@ -33,18 +32,9 @@ fn llvm(tool: &str, args: &[&str], input: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| {
-            panic!(
-                "{}: {error}; install LLVM 22 or set GPULOWER_LLVM_BIN",
-                path.display()
-            )
-        });
+        .unwrap_or_else(|error| panic!("{}: {error}; install LLVM 22 or set GPULOWER_LLVM_BIN", path.display()));
     // A tool that dies early closes the pipe; its status tells.
-    let _ = child
-        .stdin
-        .take()
-        .expect("piped")
-        .write_all(input.as_bytes());
+    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("the tool's output");
     Output {
         ok: output.status.success(),
@@ -66,14 +56,7 @@ fn llc_help(arch: &str, marker: &str) -> BTreeSet<String> {
 fn llc(chip: &str, triple: &str, features: &str, more: &[&str], input: &str) -> Output {
     let (triple, chip) = (format!("-mtriple={triple}"), format!("-mcpu={chip}"));
     let features = format!("-mattr={features}");
-    let mut args = vec![
-        triple.as_str(),
-        chip.as_str(),
-        features.as_str(),
-        "-o",
-        "-",
-        "-",
-    ];
+    let mut args = vec![triple.as_str(), chip.as_str(), features.as_str(), "-o", "-", "-"];
     args.extend(more);
     llvm("llc", &args, input)
 }
@@ -102,10 +85,7 @@ fn ptx_versions_are_llvms() {
 fn amd_chips_are_llvms_but_for_the_excluded() {
     let llvms = llc_help("amdgcn", "Select the");
     let ours = strings(AmdTarget::all().map(|target| target.chip()));
-    assert_eq!(
-        ours.difference(&llvms).collect::<Vec<_>>(),
-        Vec::<&String>::new()
-    );
+    assert_eq!(ours.difference(&llvms).collect::<Vec<_>>(), Vec::<&String>::new());
     let missing: Vec<&String> = llvms
         .difference(&ours)
         .filter(|name| excluded(name).is_none())
@@ -121,36 +101,21 @@ fn minimum_ptx_is_llvms() {
         let (chip, minimum) = (target.chip(), target.min_ptx());
         let header = |output: &Output| {
             let mut lines = output.stdout.lines().filter(|line| line.starts_with('.'));
-            (
-                lines.next().map(str::to_owned),
-                lines.next().map(str::to_owned),
-            )
+            (lines.next().map(str::to_owned), lines.next().map(str::to_owned))
         };
-        let expected = (
-            Some(format!(".version {minimum}")),
-            Some(format!(".target {chip}")),
-        );
+        let expected = (Some(format!(".version {minimum}")), Some(format!(".target {chip}")));
         let triple = Target::Nvidia(target).triple();
         for features in [String::new(), minimum.llvm_feature()] {
             let output = llc(chip, triple, &features, &[], NVIDIA_KERNEL);
-            assert_eq!(
-                header(&output),
-                expected,
-                "{chip} {features}: {}",
-                output.stderr
-            );
+            assert_eq!(header(&output), expected, "{chip} {features}: {}", output.stderr);
         }
-        if let Some(older) = PtxIsa::all_of_llvm()
-            .iter()
-            .rev()
-            .find(|ptx| **ptx < minimum)
-        {
+        if let Some(older) = PtxIsa::all_of_llvm().iter().rev().find(|ptx| **ptx < minimum) {
             let output = llc(chip, triple, &older.llvm_feature(), &[], NVIDIA_KERNEL);
             assert!(!output.ok, "{chip} accepts PTX {older}");
             assert!(
-                output.stderr.contains(&format!(
-                    "PTX version {older} does not support target '{chip}'"
-                )),
+                output
+                    .stderr
+                    .contains(&format!("PTX version {older} does not support target '{chip}'")),
                 "{}",
                 output.stderr
             );
@@ -172,17 +137,8 @@ fn isa_versions_are_llvms() {
             .filter_map(|line| line.trim().strip_prefix(".long"))
             .filter_map(|number| number.trim().parse().ok())
             .collect();
-        let IsaVersion {
-            major,
-            minor,
-            stepping,
-        } = target.isa_version();
-        assert_eq!(
-            found,
-            [major, minor, stepping],
-            "{target}: {}",
-            output.stderr
-        );
+        let IsaVersion { major, minor, stepping } = target.isa_version();
+        assert_eq!(found, [major, minor, stepping], "{target}: {}", output.stderr);
     }
 }
 
@@ -218,46 +174,30 @@ fn target_id_features_are_clangs() {
 #[test]
 fn features_reach_the_metadata() {
     for chip in AmdTarget::all() {
-        let settings = chip
-            .supported_features()
-            .iter()
-            .map(|name| format!(":{name}-"));
+        let settings = chip.supported_features().iter().map(|name| format!(":{name}-"));
         let full: AmdTarget = format!("{chip}{}", settings.collect::<String>())
             .parse()
             .expect("a target ID");
         for target in [chip, full] {
             for size in [32, 64] {
                 let features = target.llvm_features(Some(size));
-                assert_eq!(
-                    features.is_ok(),
-                    target.wave_sizes().contains(&size),
-                    "{target}"
-                );
+                assert_eq!(features.is_ok(), target.wave_sizes().contains(&size), "{target}");
                 let string = features.unwrap_or_else(|_| format!("+wavefrontsize{size}"));
                 let output = amd(target, &string, AMD_KERNEL);
                 if target.wave_sizes().contains(&size) {
                     let wave = format!(".wavefront_size: {size}\n");
-                    assert!(
-                        output.stdout.contains(&wave),
-                        "{target} {size}: {}",
-                        output.stderr
-                    );
+                    assert!(output.stdout.contains(&wave), "{target} {size}: {}", output.stderr);
                     let id = format!(".amdgcn_target \"amdgcn-amd-amdhsa--{target}\"");
                     assert!(output.stdout.contains(&id), "{id}: {}", output.stdout);
                 } else {
-                    assert!(
-                        !output.stdout.contains(".wavefront_size"),
-                        "{target} runs {size} lanes"
-                    );
+                    assert!(!output.stdout.contains(".wavefront_size"), "{target} runs {size} lanes");
                 }
             }
         }
         let size = chip.default_wave_size();
         let output = amd(chip, "", AMD_KERNEL);
         assert!(
-            output
-                .stdout
-                .contains(&format!(".wavefront_size: {size}\n")),
+            output.stdout.contains(&format!(".wavefront_size: {size}\n")),
             "{chip}: {}",
             output.stderr
         );

@@ -110,11 +110,7 @@ impl Target {
                     let b_sets = b.to_string().contains(feature);
                     let (open, set) = if b_sets { (a, b) } else { (b, a) };
                     let (first, second) = (open.to_string(), set.to_string());
-                    return Err(TargetError::AmbiguousTargets {
-                        first,
-                        second,
-                        feature,
-                    });
+                    return Err(TargetError::AmbiguousTargets { first, second, feature });
                 }
             }
         }
@@ -200,10 +196,11 @@ impl FromStr for Target {
         match (text.parse(), nvidia) {
             (Ok(target), _) => Ok(Self::Amd(target)),
             // Of two refusals the one with suggestions helps more.
-            (
-                Err(TargetError::UnknownChip { nearest, .. }),
-                nvidia @ TargetError::UnknownChip { .. },
-            ) if nearest.is_empty() => Err(nvidia),
+            (Err(TargetError::UnknownChip { nearest, .. }), nvidia @ TargetError::UnknownChip { .. })
+                if nearest.is_empty() =>
+            {
+                Err(nvidia)
+            }
             (Err(amd), _) => Err(amd),
         }
     }

@@ -18,10 +18,7 @@ fn all_targets_round_trip() {
         };
         assert_eq!(target.triple(), triple);
         assert_eq!(target.chip(), target.to_string());
-        assert_eq!(
-            target.as_nvidia().is_some(),
-            target.vendor() == Vendor::Nvidia
-        );
+        assert_eq!(target.as_nvidia().is_some(), target.vendor() == Vendor::Nvidia);
         assert_eq!(target.as_amd().is_some(), target.vendor() == Vendor::Amd);
     }
 }
@@ -76,29 +73,20 @@ fn a_bad_entry_is_named() {
 fn suggestions_come_from_the_right_vendor() {
     let message = |name: &str| name.parse::<Target>().unwrap_err().to_string();
     assert_eq!(message("sm90"), "unknown chip 'sm90': did you mean sm_90?");
-    assert_eq!(
-        message("GFX942"),
-        "unknown chip 'GFX942': did you mean gfx942?"
-    );
+    assert_eq!(message("GFX942"), "unknown chip 'GFX942': did you mean gfx942?");
     assert_eq!(
         message("x86-64"),
         "unknown chip 'x86-64': NVIDIA chips are written sm_90 (or compute_90 for PTX alone), \
          AMD chips gfx942; `gpulower targets` lists all"
     );
-    assert_eq!(
-        message(""),
-        "empty target name: write a chip such as sm_90 or gfx942"
-    );
+    assert_eq!(message(""), "empty target name: write a chip such as sm_90 or gfx942");
 }
 
 #[test]
 fn targets_that_no_loader_could_tell_apart() {
     let check = |list| Target::check_one_binary(&Target::parse_list(list).unwrap());
     assert_eq!(check("sm_90,gfx90a:xnack+,gfx90a:xnack-,gfx942"), Ok(()));
-    assert_eq!(
-        check("gfx90a:sramecc+:xnack+,gfx90a:sramecc+:xnack-"),
-        Ok(())
-    );
+    assert_eq!(check("gfx90a:sramecc+:xnack+,gfx90a:sramecc+:xnack-"), Ok(()));
     for list in ["gfx90a,sm_80,gfx90a:xnack+", "gfx90a:xnack+,gfx90a"] {
         assert_eq!(
             check(list).unwrap_err().to_string(),
@@ -140,12 +128,8 @@ fn nothing_panics() {
                 let text = format!("{a}{b}{c}");
                 let _ = Target::parse_list(&text).map_err(|error| error.to_string());
                 let _ = text.parse::<PtxIsa>().map_err(|error| error.to_string());
-                let _ = text
-                    .parse::<CudaRelease>()
-                    .map_err(|error| error.to_string());
-                let _ = text
-                    .parse::<CodeObjectVersion>()
-                    .map_err(|error| error.to_string());
+                let _ = text.parse::<CudaRelease>().map_err(|error| error.to_string());
+                let _ = text.parse::<CodeObjectVersion>().map_err(|error| error.to_string());
                 let _ = NvidiaTarget::from_llvm(a, &text).map_err(|error| error.to_string());
                 let _ = AmdTarget::from_llvm("gfx90a", &text).map_err(|error| error.to_string());
             }

@@ -25,10 +25,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         found.retain(|&(penalty, _)| penalty <= worst);
     }
     found.truncate(MOST);
-    found
-        .into_iter()
-        .map(|(_, candidate)| candidate.to_owned())
-        .collect()
+    found.into_iter().map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
 /// How unlikely it is that `candidate` was meant: 0 if it was written but for case and
@@ -41,11 +38,7 @@ fn penalty(wanted: &str, candidate: &str) -> Option<usize> {
         .take_while(|(a, b)| a == b)
         .count();
     // With another beginning it is another word: `h100` does not mean `sm_100`.
-    let limit = if common < 2 {
-        1
-    } else {
-        (wanted.len() / 3).clamp(2, 3)
-    };
+    let limit = if common < 2 { 1 } else { (wanted.len() / 3).clamp(2, 3) };
     let uncommon = wanted.chars().count().saturating_sub(common);
     match distance {
         0 => Some(0),

@@ -77,10 +77,7 @@ impl NvidiaTarget {
     /// that is older than the chip.
     pub fn with_ptx(self, ptx: PtxIsa) -> Result<Self, TargetError> {
         self.check_ptx(ptx)?;
-        Ok(Self {
-            ptx: Some(ptx),
-            ..self
-        })
+        Ok(Self { ptx: Some(ptx), ..self })
     }
 
     /// First PTX ISA that has the chip.
@@ -98,11 +95,7 @@ impl NvidiaTarget {
     ///
     /// A version that LLVM does not write, that is older than the chip, or newer than the
     /// tool; a chip newer than the tool; two different versions for one target.
-    pub fn resolve_ptx(
-        &self,
-        user: Option<PtxIsa>,
-        newest_tool: Option<PtxIsa>,
-    ) -> Result<PtxIsa, TargetError> {
+    pub fn resolve_ptx(&self, user: Option<PtxIsa>, newest_tool: Option<PtxIsa>) -> Result<PtxIsa, TargetError> {
         let asked = match (self.ptx, user) {
             (Some(named), Some(asked)) if named != asked => {
                 return Err(TargetError::ConflictingPtx {
@@ -124,10 +117,7 @@ impl NvidiaTarget {
                 minimum,
                 tool,
             }),
-            Some(tool) if tool < chosen => Err(TargetError::PtxNewerThanTool {
-                asked: chosen,
-                tool,
-            }),
+            Some(tool) if tool < chosen => Err(TargetError::PtxNewerThanTool { asked: chosen, tool }),
             _ => Ok(chosen),
         }
     }
@@ -198,12 +188,8 @@ impl NvidiaTarget {
         }
         match self.suffix() {
             Suffix::Plain => arch.number() >= self.number(),
-            Suffix::ArchitectureSpecific => {
-                arch.chip == self.chip || self.chip.renamed() == Some(arch.chip)
-            }
-            Suffix::FamilySpecific => {
-                family(arch.number()) == family(self.number()) && arch.number() >= self.number()
-            }
+            Suffix::ArchitectureSpecific => arch.chip == self.chip || self.chip.renamed() == Some(arch.chip),
+            Suffix::FamilySpecific => family(arch.number()) == family(self.number()) && arch.number() >= self.number(),
         }
     }
 
@@ -244,11 +230,7 @@ impl NvidiaTarget {
     /// `+ptxNN` are refused.
     pub fn from_llvm(chip: &str, features: &str) -> Result<Self, TargetError> {
         let mut target = Self::parse_chip(chip)?;
-        for feature in features
-            .split(',')
-            .map(str::trim)
-            .filter(|feature| !feature.is_empty())
-        {
+        for feature in features.split(',').map(str::trim).filter(|feature| !feature.is_empty()) {
             let ptx: PtxIsa = match feature.strip_prefix('+') {
                 Some(name) if name.starts_with("ptx") => name.parse()?,
                 _ => {
@@ -280,11 +262,7 @@ impl NvidiaTarget {
             None => (name.to_owned(), NvidiaKind::Real),
         };
         match Chip::find(&real) {
-            Some(chip) => Ok(Self {
-                chip,
-                kind,
-                ptx: None,
-            }),
+            Some(chip) => Ok(Self { chip, kind, ptx: None }),
             None => {
                 let names: Vec<String> = ["sm_", "compute_"]
                     .iter()
@@ -304,9 +282,7 @@ impl fmt::Display for NvidiaTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             NvidiaKind::Real => f.write_str(self.chip.name)?,
-            NvidiaKind::Virtual => {
-                write!(f, "compute_{}{}", self.number(), self.suffix().as_str())?
-            }
+            NvidiaKind::Virtual => write!(f, "compute_{}{}", self.number(), self.suffix().as_str())?,
         }
         match self.ptx {
             Some(ptx) => f.write_str(&ptx.llvm_feature()),
@@ -334,9 +310,7 @@ impl FromStr for NvidiaTarget {
         };
         let target = Self::parse_chip(chip)?;
         if !ptx.starts_with("ptx") {
-            return Err(malformed(
-                "after + comes a PTX ISA version, as in sm_90+ptx83",
-            ));
+            return Err(malformed("after + comes a PTX ISA version, as in sm_90+ptx83"));
         }
         target.with_ptx(ptx.parse()?)
     }

@@ -67,10 +67,7 @@ mod tests {
     #[test]
     fn capabilities_follow_the_chip() {
         let with = |has: fn(&NvidiaTarget) -> bool| -> Vec<&str> {
-            NvidiaTarget::all()
-                .filter(has)
-                .map(|target| target.chip())
-                .collect()
+            NvidiaTarget::all().filter(has).map(|target| target.chip()).collect()
         };
         let first = |has: fn(&NvidiaTarget) -> bool| with(has).first().copied();
         assert_eq!(first(NvidiaTarget::has_tensor_cores), Some("sm_70"));
@@ -85,8 +82,7 @@ mod tests {
         assert_eq!(
             with(NvidiaTarget::has_tcgen05),
             [
-                "sm_100a", "sm_100f", "sm_101a", "sm_101f", "sm_103a", "sm_103f", "sm_110a",
-                "sm_110f"
+                "sm_100a", "sm_100f", "sm_101a", "sm_101f", "sm_103a", "sm_103f", "sm_110a", "sm_110f"
             ]
         );
         assert!(

@@ -157,10 +157,7 @@ mod tests {
     fn rows_are_in_order_and_spelled_after_their_number() {
         assert!(CHIPS.is_sorted());
         for chip in &CHIPS {
-            assert_eq!(
-                chip.name,
-                format!("sm_{}{}", chip.number, chip.suffix.as_str())
-            );
+            assert_eq!(chip.name, format!("sm_{}{}", chip.number, chip.suffix.as_str()));
             assert!(chip.min_ptx.is_known_to_llvm(), "{}", chip.name);
             assert_eq!(Chip::find(chip.name), Some(chip));
         }

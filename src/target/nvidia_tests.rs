@@ -4,8 +4,7 @@ use super::*;
 use crate::target::ptx::{cuda, isa};
 
 fn target(text: &str) -> NvidiaTarget {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn message(text: &str) -> String {
@@ -35,14 +34,8 @@ fn names_round_trip() {
 
 #[test]
 fn unknown_chips_get_suggestions() {
-    assert_eq!(
-        message("sm_91"),
-        "unknown chip 'sm_91': did you mean sm_90 or sm_90a?"
-    );
-    assert_eq!(
-        message("sm90a"),
-        "unknown chip 'sm90a': did you mean sm_90a?"
-    );
+    assert_eq!(message("sm_91"), "unknown chip 'sm_91': did you mean sm_90 or sm_90a?");
+    assert_eq!(message("sm90a"), "unknown chip 'sm90a': did you mean sm_90a?");
     assert_eq!(
         message("compute_99"),
         "unknown chip 'compute_99': did you mean compute_90 or compute_90a?"
@@ -56,10 +49,7 @@ fn unknown_chips_get_suggestions() {
 
 #[test]
 fn malformed_names_are_refused() {
-    assert_eq!(
-        message(""),
-        "empty target name: write a chip such as sm_90 or gfx942"
-    );
+    assert_eq!(message(""), "empty target name: write a chip such as sm_90 or gfx942");
     assert_eq!(
         message("sm_90:xnack+"),
         "'sm_90:xnack+' is not a target: only AMD chips take features after a colon"
@@ -108,27 +98,16 @@ fn ptx_is_the_chips_minimum_unless_asked() {
     let sm_90 = target("sm_90");
     assert_eq!(sm_90.resolve_ptx(None, None), Ok(isa(7, 8)));
     assert_eq!(sm_90.resolve_ptx(None, Some(isa(9, 0))), Ok(isa(7, 8)));
-    assert_eq!(
-        sm_90.resolve_ptx(Some(isa(8, 3)), Some(isa(8, 3))),
-        Ok(isa(8, 3))
-    );
+    assert_eq!(sm_90.resolve_ptx(Some(isa(8, 3)), Some(isa(8, 3))), Ok(isa(8, 3)));
     assert_eq!(target("sm_90+ptx83").resolve_ptx(None, None), Ok(isa(8, 3)));
-    assert_eq!(
-        target("sm_90+ptx83").resolve_ptx(Some(isa(8, 3)), None),
-        Ok(isa(8, 3))
-    );
+    assert_eq!(target("sm_90+ptx83").resolve_ptx(Some(isa(8, 3)), None), Ok(isa(8, 3)));
     // A tool that is newer than LLVM is no reason to refuse.
     assert_eq!(sm_90.resolve_ptx(None, Some(isa(9, 9))), Ok(isa(7, 8)));
 }
 
 #[test]
 fn impossible_ptx_is_refused_with_advice() {
-    let refusal = |name: &str, user, tool| {
-        target(name)
-            .resolve_ptx(user, tool)
-            .unwrap_err()
-            .to_string()
-    };
+    let refusal = |name: &str, user, tool| target(name).resolve_ptx(user, tool).unwrap_err().to_string();
     assert_eq!(
         refusal("sm_90", Some(isa(6, 0)), None),
         "PTX 6.0 does not support sm_90: it needs 7.8 or newer; ask for 7.8 or leave the version out"
@@ -175,11 +154,7 @@ fn cuda_releases_of_chips() {
         ("sm_121f", cuda(12, 9), None),
     ] {
         let target = target(chip);
-        assert_eq!(
-            (target.first_cuda(), target.last_cuda()),
-            (Some(first), last),
-            "{chip}"
-        );
+        assert_eq!((target.first_cuda(), target.last_cuda()), (Some(first), last), "{chip}");
     }
     assert!(NvidiaTarget::all().all(|target| target.first_cuda().is_some()));
 }
@@ -237,7 +212,8 @@ fn dropped_and_future_chips_are_refused_with_advice() {
 /// What ptxas 13.0.88 compiled: for each `.target`, with `.version 9.0`, the accepted `-arch`.
 #[test]
 fn ptx_compiles_where_ptxas_said() {
-    const ARCHS: &str = "75 80 86 87 88 89 90 90a 100 100a 100f 103 103a 103f 110 110a 110f 120 120a 120f 121 121a 121f";
+    const ARCHS: &str =
+        "75 80 86 87 88 89 90 90a 100 100a 100f 103 103a 103f 110 110a 110f 120 120a 120f 121 121a 121f";
     let from = |first: &str| ARCHS.find(first).map_or("", |at| &ARCHS[at..]);
     for (ptx, accepted) in [
         ("50", ARCHS),
@@ -270,9 +246,7 @@ fn ptx_compiles_where_ptxas_said() {
     ] {
         let found: Vec<&str> = ARCHS
             .split(' ')
-            .filter(|arch| {
-                target(&format!("sm_{ptx}")).ptx_compiles_for(&target(&format!("sm_{arch}")))
-            })
+            .filter(|arch| target(&format!("sm_{ptx}")).ptx_compiles_for(&target(&format!("sm_{arch}"))))
             .collect();
         assert_eq!(found.join(" "), accepted, "sm_{ptx}");
     }
@@ -282,17 +256,13 @@ fn ptx_compiles_where_ptxas_said() {
 
 #[test]
 fn code_runs_where_the_manual_says() {
-    let cubin =
-        |chip: &str, major, minor| target(chip).cubin_runs_on(ComputeCapability::new(major, minor));
-    let ptx =
-        |chip: &str, major, minor| target(chip).ptx_runs_on(ComputeCapability::new(major, minor));
+    let cubin = |chip: &str, major, minor| target(chip).cubin_runs_on(ComputeCapability::new(major, minor));
+    let ptx = |chip: &str, major, minor| target(chip).ptx_runs_on(ComputeCapability::new(major, minor));
     // The same major number, an equal or larger minor one.
     assert!(cubin("sm_80", 8, 0) && cubin("sm_80", 8, 6) && cubin("sm_86", 8, 9));
     assert!(!cubin("sm_86", 8, 0) && !cubin("sm_80", 9, 0));
     // Observed on an H200.
-    assert!(
-        cubin("sm_90", 9, 0) && cubin("sm_90a", 9, 0) && ptx("sm_80", 9, 0) && ptx("sm_90a", 9, 0)
-    );
+    assert!(cubin("sm_90", 9, 0) && cubin("sm_90a", 9, 0) && ptx("sm_80", 9, 0) && ptx("sm_90a", 9, 0));
     assert!(!cubin("sm_100", 9, 0) && !ptx("sm_100", 9, 0));
     // Suffixes.
     assert!(!cubin("sm_100a", 10, 3) && !ptx("sm_90a", 10, 0));
@@ -301,12 +271,7 @@ fn code_runs_where_the_manual_says() {
     // 10.1 was renamed 11.0.
     assert!(ptx("sm_101a", 11, 0) && ptx("sm_101f", 11, 0) && !ptx("sm_110a", 10, 1));
     // Tegra.
-    assert!(
-        cubin("sm_87", 8, 7)
-            && !cubin("sm_80", 8, 7)
-            && !cubin("sm_87", 8, 9)
-            && !cubin("sm_70", 7, 2)
-    );
+    assert!(cubin("sm_87", 8, 7) && !cubin("sm_80", 8, 7) && !cubin("sm_87", 8, 9) && !cubin("sm_70", 7, 2));
     // No machine code for a virtual target; PTX all the same.
     assert!(!cubin("compute_90", 9, 0) && ptx("compute_90", 9, 0));
 }
@@ -314,15 +279,8 @@ fn code_runs_where_the_manual_says() {
 #[test]
 fn attributes_are_read() {
     assert_eq!(NvidiaTarget::from_llvm("sm_90", ""), Ok(target("sm_90")));
-    assert_eq!(
-        NvidiaTarget::from_llvm("sm_90", "+ptx80"),
-        Ok(target("sm_90+ptx80"))
-    );
-    let refusal = |features: &str| {
-        NvidiaTarget::from_llvm("sm_90", features)
-            .unwrap_err()
-            .to_string()
-    };
+    assert_eq!(NvidiaTarget::from_llvm("sm_90", "+ptx80"), Ok(target("sm_90+ptx80")));
+    let refusal = |features: &str| NvidiaTarget::from_llvm("sm_90", features).unwrap_err().to_string();
     assert_eq!(
         refusal("+ptx60"),
         "PTX 6.0 does not support sm_90: it needs 7.8 or newer; ask for 7.8 or leave the version out"

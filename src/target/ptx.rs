@@ -102,18 +102,12 @@ impl PtxIsa {
         }
         let newest = Self::newest_llvm();
         if self > newest {
-            return Err(TargetError::PtxNewerThanLlvm {
-                asked: self,
-                newest,
-            });
+            return Err(TargetError::PtxNewerThanLlvm { asked: self, newest });
         }
         let before = LLVM_PTX.iter().rev().find(|known| **known < self);
         let after = LLVM_PTX.iter().find(|known| **known > self);
         let nearest = before.into_iter().chain(after).copied().collect();
-        Err(TargetError::UnknownPtxIsa {
-            asked: self,
-            nearest,
-        })
+        Err(TargetError::UnknownPtxIsa { asked: self, nearest })
     }
 }
 
@@ -238,8 +232,8 @@ mod tests {
     #[test]
     fn refuses_what_is_no_version() {
         for text in [
-            "", "+", "8", "ptx", "ptx8", "+83", "8.", ".3", "8.3.1", "8.12", "ptx8.3", "+ptx+83",
-            "-8.3", "8.-3", "8é", "é", "999999", "٨٣", " 8.3",
+            "", "+", "8", "ptx", "ptx8", "+83", "8.", ".3", "8.3.1", "8.12", "ptx8.3", "+ptx+83", "-8.3", "8.-3", "8é",
+            "é", "999999", "٨٣", " 8.3",
         ] {
             let error = text.parse::<PtxIsa>().expect_err(text);
             assert_eq!(
@@ -301,17 +295,7 @@ mod tests {
 
     #[test]
     fn malformed_releases_are_refused() {
-        for text in [
-            "",
-            "12",
-            "12.",
-            ".9",
-            "12.x",
-            "v12.9",
-            "12.9.x",
-            "99999999.0",
-            "+1.2",
-        ] {
+        for text in ["", "12", "12.", ".9", "12.x", "v12.9", "12.9.x", "99999999.0", "+1.2"] {
             let error = text.parse::<CudaRelease>().expect_err(text);
             assert_eq!(
                 error.to_string(),

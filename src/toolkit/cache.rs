@@ -25,8 +25,14 @@ mod tests {
                     .map(|(_, value)| OsString::from(value))
             })
         };
-        assert_eq!(look(&[("XDG_CACHE_HOME", "/c"), ("HOME", "/h")]), Some("/c/gpulower".into()));
-        assert_eq!(look(&[("XDG_CACHE_HOME", "c"), ("HOME", "/h")]), Some("/h/.cache/gpulower".into()));
+        assert_eq!(
+            look(&[("XDG_CACHE_HOME", "/c"), ("HOME", "/h")]),
+            Some("/c/gpulower".into())
+        );
+        assert_eq!(
+            look(&[("XDG_CACHE_HOME", "c"), ("HOME", "/h")]),
+            Some("/h/.cache/gpulower".into())
+        );
         assert_eq!(look(&[]), None);
     }
 }

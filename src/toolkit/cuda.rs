@@ -12,19 +12,9 @@ const PROGRAM_DIRECTORIES: [&str; 1] = ["bin"];
 /// Directories of libraries below a root: NVIDIA's installer has `lib64` (a link to `targets/...`), the wheels and
 /// conda have `lib`, Debian has the multiarch directory below `/usr/lib`.
 const LIBRARY_DIRECTORIES: [&str; 4] = if cfg!(target_arch = "aarch64") {
-    [
-        "lib64",
-        "lib",
-        "targets/sbsa-linux/lib",
-        "lib/aarch64-linux-gnu",
-    ]
+    ["lib64", "lib", "targets/sbsa-linux/lib", "lib/aarch64-linux-gnu"]
 } else {
-    [
-        "lib64",
-        "lib",
-        "targets/x86_64-linux/lib",
-        "lib/x86_64-linux-gnu",
-    ]
+    ["lib64", "lib", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu"]
 };
 
 /// Directories of libdevice below a root: everywhere but in Debian's `/usr/lib/nvidia-cuda-toolkit` it is below `nvvm`.
@@ -32,19 +22,12 @@ const LIBDEVICE_DIRECTORIES: [&str; 2] = ["nvvm/libdevice", "libdevice"];
 
 /// Default prefixes below the root of the system, after NVIDIA's `/usr/local/cuda` and `/usr/local/cuda-*`.
 /// `/usr/lib/cuda` and `/usr/lib/nvidia-cuda-toolkit` are Debian's, which has the libraries below `/usr/lib` itself.
-const DEFAULT_PREFIXES: [&str; 4] = [
-    "opt/cuda",
-    "usr/lib/nvidia-cuda-toolkit",
-    "usr/lib/cuda",
-    "usr",
-];
+const DEFAULT_PREFIXES: [&str; 4] = ["opt/cuda", "usr/lib/nvidia-cuda-toolkit", "usr/lib/cuda", "usr"];
 
 /// Looks for every part of CUDA.
 pub(super) fn discover(search: &Search) -> Vec<Part> {
     let roots = roots(search);
-    let nvidia = PartKind::ALL
-        .into_iter()
-        .filter(|kind| kind.vendor() == Vendor::Nvidia);
+    let nvidia = PartKind::ALL.into_iter().filter(|kind| kind.vendor() == Vendor::Nvidia);
     nvidia
         .map(|kind| {
             let mut probe = Probe::new(kind);
@@ -104,11 +87,7 @@ fn roots(search: &Search) -> Vec<Root> {
     if let Some(system) = search.system_root() {
         roots.push(Root::new(system.join("usr/local/cuda"), Origin::Default));
         let installed = versions(&system.join("usr/local"), "cuda-");
-        roots.extend(
-            installed
-                .into_iter()
-                .map(|path| Root::new(path, Origin::Default)),
-        );
+        roots.extend(installed.into_iter().map(|path| Root::new(path, Origin::Default)));
         let others = DEFAULT_PREFIXES.iter().map(|prefix| system.join(prefix));
         roots.extend(others.map(|path| Root::new(path, Origin::Default)));
     }
@@ -160,9 +139,7 @@ fn is_wheel_folder(path: &Path) -> bool {
 fn is_release_folder(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let digits = name.and_then(|name| name.strip_prefix("cu"));
-    digits.is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The folder of the component wheel of CUDA 12 that holds a part; None where the root is no such collection.
@@ -186,15 +163,9 @@ fn component_of_wheel(root: &Root, kind: PartKind) -> Option<Root> {
 fn relative_paths(kind: PartKind) -> Vec<PathBuf> {
     let (directories, names): (&[&str], &[&str]) = match kind {
         PartKind::Libdevice => (&LIBDEVICE_DIRECTORIES, &["libdevice.10.bc"]),
-        PartKind::NvJitLink => (
-            &LIBRARY_DIRECTORIES,
-            &["libnvJitLink.so.13", "libnvJitLink.so.12"],
-        ),
+        PartKind::NvJitLink => (&LIBRARY_DIRECTORIES, &["libnvJitLink.so.13", "libnvJitLink.so.12"]),
         PartKind::NvPtxCompiler => (&LIBRARY_DIRECTORIES, &["libnvptxcompiler_static.a"]),
-        PartKind::NvFatbin => (
-            &LIBRARY_DIRECTORIES,
-            &["libnvfatbin.so.13", "libnvfatbin.so.12"],
-        ),
+        PartKind::NvFatbin => (&LIBRARY_DIRECTORIES, &["libnvfatbin.so.13", "libnvfatbin.so.12"]),
         PartKind::Cudart => (
             &LIBRARY_DIRECTORIES,
             &["libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"],
@@ -207,10 +178,6 @@ fn relative_paths(kind: PartKind) -> Vec<PathBuf> {
 fn in_each(directories: &[&str], names: &[&str]) -> Vec<PathBuf> {
     names
         .iter()
-        .flat_map(|name| {
-            directories
-                .iter()
-                .map(move |directory| Path::new(directory).join(name))
-        })
+        .flat_map(|name| directories.iter().map(move |directory| Path::new(directory).join(name)))
         .collect()
 }

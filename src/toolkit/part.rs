@@ -107,9 +107,7 @@ impl PartKind {
             Self::Cuobjdump => "listing what a cubin or fat binary holds",
             Self::Nvdisasm => "disassembling cubins",
             Self::Libdevice => "math functions (exp, erf, pow, ...) in NVIDIA kernels",
-            Self::NvJitLink => {
-                "PTX to cubin in this process, and linking several PTX or cubin inputs"
-            }
+            Self::NvJitLink => "PTX to cubin in this process, and linking several PTX or cubin inputs",
             Self::NvPtxCompiler => "PTX to cubin in this process, without a driver",
             Self::NvFatbin => "fat binaries with LTO-IR",
             Self::Cudart => "linking host programs that launch exported NVIDIA kernels",
@@ -135,9 +133,7 @@ impl PartKind {
         // Wheels: names on PyPI, CUDA 13. Packages: Debian 12; libnvJitLink and nvFatbin are in none of them, because
         // Debian 12 has CUDA 11.8.
         let (wheel, package) = match self {
-            Self::Ptxas | Self::Nvlink | Self::Fatbinary => {
-                ("nvidia-cuda-nvcc", Some("nvidia-cuda-toolkit"))
-            }
+            Self::Ptxas | Self::Nvlink | Self::Fatbinary => ("nvidia-cuda-nvcc", Some("nvidia-cuda-toolkit")),
             Self::Cuobjdump => ("nvidia-cuda-cuobjdump", Some("nvidia-cuda-toolkit")),
             Self::Nvdisasm => ("nvidia-cuda-nvdisasm", Some("nvidia-cuda-toolkit")),
             Self::Libdevice => ("nvidia-nvvm", Some("nvidia-cuda-toolkit")),
@@ -151,9 +147,7 @@ impl PartKind {
                     .to_owned();
             }
         };
-        let package = package.map_or_else(String::new, |name| {
-            format!(", or Debian's package {name} (non-free)")
-        });
+        let package = package.map_or_else(String::new, |name| format!(", or Debian's package {name} (non-free)"));
         format!(
             "install the wheel {wheel} from PyPI into an active virtual environment{package}, or the CUDA toolkit, \
              and set CUDA_HOME to it"
@@ -207,11 +201,7 @@ pub struct Tried {
 
 impl fmt::Display for Tried {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            origin,
-            why_not,
-        } = self;
+        let Self { path, origin, why_not } = self;
         write!(formatter, "{} ({origin}): {why_not}", path.display())
     }
 }

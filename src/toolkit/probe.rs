@@ -74,11 +74,7 @@ impl Probe {
     fn note(&mut self, path: PathBuf, origin: Origin, why_not: WhyNot) {
         // Two variables often have the same value; once is enough.
         if !self.part.tried.iter().any(|tried| tried.path == path) {
-            self.part.tried.push(Tried {
-                path,
-                origin,
-                why_not,
-            });
+            self.part.tried.push(Tried { path, origin, why_not });
         }
     }
 
@@ -138,10 +134,7 @@ pub(super) fn versions(folder: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect();
     // The name decides between equals, so that the order never depends on the file system.
     found.sort_by_key(|found| Reverse(found.clone()));
-    found
-        .into_iter()
-        .map(|(_, name)| folder.join(name))
-        .collect()
+    found.into_iter().map(|(_, name)| folder.join(name)).collect()
 }
 
 /// The numbers in a version: 12.10 comes after 12.9.
@@ -161,8 +154,7 @@ mod tests {
         for name in ["cuda-12.9", "cuda-12.10", "cuda-11.8", "other-99"] {
             fs::create_dir(folder.path().join(name)).expect("a directory");
         }
-        let expected =
-            ["cuda-12.10", "cuda-12.9", "cuda-11.8"].map(|name| folder.path().join(name));
+        let expected = ["cuda-12.10", "cuda-12.9", "cuda-11.8"].map(|name| folder.path().join(name));
         assert_eq!(versions(folder.path(), "cuda-"), expected);
         assert!(versions(&folder.path().join("nowhere"), "cuda-").is_empty());
     }

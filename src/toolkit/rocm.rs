@@ -30,9 +30,7 @@ pub(super) fn discover(search: &Search) -> Vec<Part> {
     let with_math = directories.iter().position(has_math_library);
     // What comes after it is not looked at; what comes before is, and shows why it was passed over.
     directories.truncate(with_math.map_or(directories.len(), |position| position + 1));
-    let amd = PartKind::ALL
-        .into_iter()
-        .filter(|kind| kind.vendor() == Vendor::Amd);
+    let amd = PartKind::ALL.into_iter().filter(|kind| kind.vendor() == Vendor::Amd);
     amd.map(|kind| {
         let mut probe = Probe::new(kind);
         for (position, root) in directories.iter().enumerate() {

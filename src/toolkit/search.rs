@@ -60,8 +60,7 @@ pub(super) const CUDA_VARIABLES: [&str; 3] = ["CUDA_HOME", "CUDA_PATH", "CUDA_RO
 
 /// The variables that name ROCm. HIP_DEVICE_LIB_PATH names the folder of the bitcode files itself and comes first, as
 /// in clang (`RocmInstallationDetector`, clang/lib/Driver/ToolChains/AMDGPU.cpp).
-pub(super) const ROCM_VARIABLES: [&str; 4] =
-    ["HIP_DEVICE_LIB_PATH", "ROCM_PATH", "ROCM_ROOT", "ROCM_HOME"];
+pub(super) const ROCM_VARIABLES: [&str; 4] = ["HIP_DEVICE_LIB_PATH", "ROCM_PATH", "ROCM_ROOT", "ROCM_HOME"];
 
 /// The variables that name a prefix with Python packages below `lib/python3.*/site-packages`.
 const PYTHON_VARIABLES: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
@@ -176,10 +175,7 @@ impl Search {
     }
 
     /// The values of those of these variables that are set, in the order of `names`.
-    pub(super) fn values<'a>(
-        &'a self,
-        names: &'a [&'static str],
-    ) -> impl Iterator<Item = (&'static str, &'a Path)> {
+    pub(super) fn values<'a>(&'a self, names: &'a [&'static str]) -> impl Iterator<Item = (&'static str, &'a Path)> {
         names.iter().filter_map(|name| {
             let (name, value) = self.variables.iter().find(|(known, _)| known == name)?;
             Some((*name, value.as_path()))

@@ -74,10 +74,7 @@ fn an_installation_of_nvidias_is_found_through_each_variable_in_order() {
     for (count, first) in [(3, &home), (2, &path), (1, &root)] {
         let lookup = variables(&all[..count]);
         let search = Search::from_variables(lookup);
-        assert_eq!(
-            found(&search, PartKind::Ptxas),
-            Some(first.path().join("bin/ptxas"))
-        );
+        assert_eq!(found(&search, PartKind::Ptxas), Some(first.path().join("bin/ptxas")));
         assert_eq!(
             found(&search, PartKind::Libdevice),
             Some(first.path().join("nvvm/libdevice/libdevice.10.bc"))
@@ -135,10 +132,7 @@ fn wheels_of_cuda_13_and_of_cuda_12_are_found() {
     ]);
     let search = Search::nowhere().add_site_packages(thirteen.path());
     let tree13 = thirteen.path().join("nvidia/cu13");
-    assert_eq!(
-        found(&search, PartKind::Ptxas),
-        Some(tree13.join("bin/ptxas"))
-    );
+    assert_eq!(found(&search, PartKind::Ptxas), Some(tree13.join("bin/ptxas")));
     assert_eq!(
         found(&search, PartKind::NvJitLink),
         Some(tree13.join("lib/libnvJitLink.so.13"))
@@ -154,10 +148,7 @@ fn wheels_of_cuda_13_and_of_cuda_12_are_found() {
     let nvidia = twelve.path().join("nvidia");
     for (kind, path) in [
         (PartKind::Ptxas, "cuda_nvcc/bin/ptxas"),
-        (
-            PartKind::Libdevice,
-            "cuda_nvcc/nvvm/libdevice/libdevice.10.bc",
-        ),
+        (PartKind::Libdevice, "cuda_nvcc/nvvm/libdevice/libdevice.10.bc"),
         (PartKind::NvJitLink, "nvjitlink/lib/libnvJitLink.so.12"),
         (PartKind::Cudart, "cuda_runtime/lib/libcudart.so.12"),
     ] {
@@ -250,12 +241,7 @@ fn programs_are_found_in_path_and_so_is_the_toolkit_around_them() {
     let toolkit = Toolkit::discover(&search);
     assert_eq!(
         toolkit.find(PartKind::Libdevice),
-        Some(
-            folder
-                .path()
-                .join("nvvm/libdevice/libdevice.10.bc")
-                .as_path()
-        )
+        Some(folder.path().join("nvvm/libdevice/libdevice.10.bc").as_path())
     );
     assert_eq!(
         toolkit.find(PartKind::Nvlink),
@@ -288,7 +274,8 @@ fn a_missing_part_lists_every_place() {
     let message = message(&search, PartKind::Libdevice);
     let root = empty.path().display();
     for line in [
-        "libdevice.10.bc was not found; it is needed for math functions (exp, erf, pow, ...) in NVIDIA kernels".to_owned(),
+        "libdevice.10.bc was not found; it is needed for math functions (exp, erf, pow, ...) in NVIDIA kernels"
+            .to_owned(),
         format!("  {root}/nvvm/libdevice/libdevice.10.bc (CUDA_PATH): no such file"),
         format!("  {root}/libdevice/libdevice.10.bc (CUDA_PATH): no such file"),
         format!("  {root}/usr/local/cuda (default): no such directory"),
@@ -301,21 +288,14 @@ fn a_missing_part_lists_every_place() {
 
 #[test]
 fn useless_files_are_passed_over_with_the_reason() {
-    let folder = tree(&[
-        "bin/ptxas",
-        "bin/nvlink/x",
-        "nvvm/libdevice/libdevice.10.bc",
-    ]);
+    let folder = tree(&["bin/ptxas", "bin/nvlink/x", "nvvm/libdevice/libdevice.10.bc"]);
     set_mode(&folder.path().join("bin/ptxas"), 0o644);
     fs::write(folder.path().join("nvvm/libdevice/libdevice.10.bc"), "").expect("a file");
     let search = Search::nowhere().add_cuda_root(folder.path());
     for (kind, reason) in [
         (PartKind::Ptxas, "bin/ptxas (configured): not executable"),
         (PartKind::Nvlink, "bin/nvlink (configured): not a file"),
-        (
-            PartKind::Libdevice,
-            "libdevice.10.bc (configured): an empty file",
-        ),
+        (PartKind::Libdevice, "libdevice.10.bc (configured): an empty file"),
     ] {
         let message = message(&search, kind);
         assert!(message.contains(reason), "{reason}\nis not in:\n{message}");
@@ -346,14 +326,8 @@ fn rocm_is_found_through_each_variable_in_order() {
     ] {
         let search = Search::from_variables(variables(&all[..count]));
         let toolkit = Toolkit::discover(&search);
-        assert_eq!(
-            toolkit.require_ocml().expect("ocml"),
-            expected.join("ocml.bc")
-        );
-        assert_eq!(
-            toolkit.require_ockl().expect("ockl"),
-            expected.join("ockl.bc")
-        );
+        assert_eq!(toolkit.require_ocml().expect("ocml"), expected.join("ocml.bc"));
+        assert_eq!(toolkit.require_ockl().expect("ockl"), expected.join("ockl.bc"));
     }
 }
 
@@ -416,10 +390,7 @@ fn a_given_rocm_is_the_only_one() {
 #[test]
 fn the_search_leaves_a_record_also_when_it_succeeds() {
     let folder = tree(&["bin/ptxas"]);
-    let lookup = [
-        ("CUDA_HOME", Path::new("/nowhere/cuda")),
-        ("CUDA_PATH", folder.path()),
-    ];
+    let lookup = [("CUDA_HOME", Path::new("/nowhere/cuda")), ("CUDA_PATH", folder.path())];
     let toolkit = Toolkit::discover(&Search::from_variables(variables(&lookup)));
     let part = toolkit.part(PartKind::Ptxas).expect("a part for each kind");
     assert_eq!(part.origin, Some(Origin::Variable("CUDA_PATH")));

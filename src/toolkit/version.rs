@@ -96,10 +96,7 @@ fn run(mut command: Command, limit: Duration) -> io::Result<Option<(ExitStatus, 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let streams = [
-        child.stdout.take().map(collect),
-        child.stderr.take().map(collect),
-    ];
+    let streams = [child.stdout.take().map(collect), child.stderr.take().map(collect)];
     let Some(status) = wait(&mut child, limit)? else {
         return Ok(None);
     };
@@ -197,8 +194,7 @@ mod tests {
             .expect_err("no CUDA version")
             .to_string();
         assert!(
-            message
-                .starts_with("/bin/sh did not say a version of CUDA when asked with --version ("),
+            message.starts_with("/bin/sh did not say a version of CUDA when asked with --version ("),
             "{message}"
         );
         let message = tool_version(Path::new("/bin/true"))

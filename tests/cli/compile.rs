@@ -41,11 +41,7 @@ fn saxpy_becomes_a_cubin_and_an_hsaco() {
     // e_machine: EM_CUDA is 190, EM_AMDGPU 224.
     assert_eq!(work.read("k.cubin")[18], 190);
     assert_eq!(work.read("k.hsaco")[18], 224);
-    assert_eq!(
-        work.files(""),
-        ["k.cubin", "k.hsaco"],
-        "and nothing else is left"
-    );
+    assert_eq!(work.files(""), ["k.cubin", "k.hsaco"], "and nothing else is left");
 }
 
 #[test]
@@ -68,16 +64,7 @@ fn every_format_is_written() {
         ("gfx942", "fatbin", b"\x7fELF"),
     ] {
         let run = work
-            .run(&[
-                "compile",
-                &example("saxpy.mlir"),
-                "-t",
-                target,
-                "-e",
-                format,
-                "-o",
-                "-",
-            ])
+            .run(&["compile", &example("saxpy.mlir"), "-t", target, "-e", format, "-o", "-"])
             .quiet();
         assert!(run.stdout.starts_with(start), "{target} {format}");
     }
@@ -103,19 +90,12 @@ fn a_directory_gets_a_file_for_each_module_and_target() {
         "compile", "k.mlir", "-t", "sm_80", "-t", "sm_90", "-e", "ptx", "-o", "new/out/",
     ])
     .quiet();
-    let names = [
-        "one.sm_80.ptx",
-        "one.sm_90.ptx",
-        "two.sm_80.ptx",
-        "two.sm_90.ptx",
-    ];
+    let names = ["one.sm_80.ptx", "one.sm_90.ptx", "two.sm_80.ptx", "two.sm_90.ptx"];
     assert_eq!(work.files("new/out"), names);
     assert!(work.text("new/out/two.sm_80.ptx").contains(".target sm_80"));
     work.write("there/x", "");
-    work.run(&[
-        "compile", "k.mlir", "-t", "sm_80", "-e", "ptx", "-o", "there",
-    ])
-    .quiet();
+    work.run(&["compile", "k.mlir", "-t", "sm_80", "-e", "ptx", "-o", "there"])
+        .quiet();
     assert_eq!(work.files("there"), ["one.sm_80.ptx", "two.sm_80.ptx", "x"]);
 }
 
@@ -159,25 +139,14 @@ fn targets_come_from_the_module_when_none_are_given() {
 fn every_kind_of_input_is_read() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
-    work.run(&[
-        "compile",
-        &saxpy,
-        "-t",
-        "sm_90",
-        "-e",
-        "cubin",
-        "-o",
-        "mlir.cubin",
-    ])
-    .quiet();
+    work.run(&["compile", &saxpy, "-t", "sm_90", "-e", "cubin", "-o", "mlir.cubin"])
+        .quiet();
     let expected = work.read("mlir.cubin");
     for (format, name) in [("llvm", "k.ll"), ("bitcode", "k.bc"), ("ptx", "k.ptx")] {
         work.run(&["compile", &saxpy, "-t", "sm_90", "-e", format, "-o", name])
             .quiet();
-        work.run(&[
-            "compile", name, "-t", "sm_90", "-e", "cubin", "-o", "k.cubin",
-        ])
-        .quiet();
+        work.run(&["compile", name, "-t", "sm_90", "-e", "cubin", "-o", "k.cubin"])
+            .quiet();
         let cubin = work.read("k.cubin");
         assert!(cubin.windows(5).any(|word| word == b"saxpy"), "{name}");
         // LLVM IR is optimised once more.
@@ -218,17 +187,8 @@ fn mlir_bytecode_is_read() {
         "text.ptx",
     ])
     .quiet();
-    work.run(&[
-        "compile",
-        "k.mlirbc",
-        "-t",
-        "sm_90",
-        "-e",
-        "ptx",
-        "-o",
-        "bytecode.ptx",
-    ])
-    .quiet();
+    work.run(&["compile", "k.mlirbc", "-t", "sm_90", "-e", "ptx", "-o", "bytecode.ptx"])
+        .quiet();
     assert_eq!(work.text("text.ptx"), work.text("bytecode.ptx"));
 }
 
@@ -286,10 +246,7 @@ fn a_library_of_the_users_is_linked() {
         "k.ptx",
     ])
     .quiet();
-    assert!(
-        !work.text("k.ptx").contains("scale_and_shift"),
-        "inlined, and gone"
-    );
+    assert!(!work.text("k.ptx").contains("scale_and_shift"), "inlined, and gone");
 }
 
 #[test]
@@ -331,14 +288,8 @@ fn flags_reach_the_code() {
         ])
         .quiet()
         .output();
-    assert!(
-        assembly.contains(".amdhsa_code_object_version 6"),
-        "{assembly}"
-    );
-    assert!(
-        assembly.contains(".amdhsa_wavefront_size32 0"),
-        "{assembly}"
-    );
+    assert!(assembly.contains(".amdhsa_code_object_version 6"), "{assembly}");
+    assert!(assembly.contains(".amdhsa_wavefront_size32 0"), "{assembly}");
 }
 
 #[test]
@@ -357,10 +308,7 @@ fn the_chosen_ptx_compiler_is_used() {
             "--report=json",
         ];
         let report = work.run(&arguments).quiet().json();
-        let tool = report["artifacts"][0]["tool"]
-            .as_str()
-            .expect("a tool")
-            .to_owned();
+        let tool = report["artifacts"][0]["tool"].as_str().expect("a tool").to_owned();
         assert!(tool.starts_with(compiler), "{tool}");
     }
 }
@@ -386,16 +334,10 @@ fn an_earlier_file_is_replaced_and_the_input_is_not() {
         .expect("the file")
         .permissions()
         .mode();
-    assert_ne!(
-        mode & 0o044,
-        0,
-        "others may read it, as any other file: {mode:o}"
-    );
-    work.run(&[
-        "compile", "k.ptx", "-t", "sm_90", "-e", "ptx", "-o", "./k.ptx",
-    ])
-    .failed(2)
-    .says(&["k.ptx is the input; name another file with -o"]);
+    assert_ne!(mode & 0o044, 0, "others may read it, as any other file: {mode:o}");
+    work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "ptx", "-o", "./k.ptx"])
+        .failed(2)
+        .says(&["k.ptx is the input; name another file with -o"]);
     assert_eq!(work.read("k.ptx"), ptx);
 }
 

@@ -21,9 +21,7 @@ const SM_90: &[&str] = &["--target", "sm_90"];
 
 /// A kernel around one operation.
 fn kernel(operation: &str) -> String {
-    format!(
-        "gpu.module @m {{\n  gpu.func @k(%p: memref<4xi32>) kernel {{\n    {operation}\n    gpu.return\n  }}\n}}\n"
-    )
+    format!("gpu.module @m {{\n  gpu.func @k(%p: memref<4xi32>) kernel {{\n    {operation}\n    gpu.return\n  }}\n}}\n")
 }
 
 #[test]
@@ -36,12 +34,9 @@ fn malformed_mlir() {
 #[test]
 fn malformed_mlir_from_a_pipe() {
     let work = Workshop::new();
-    work.run_with_input(
-        &["compile", "-", "-t", "sm_90", "-o", "k"],
-        b"gpu.module @m {",
-    )
-    .failed(1)
-    .says(&["<stdin>:1:", ": error: input: "]);
+    work.run_with_input(&["compile", "-", "-t", "sm_90", "-o", "k"], b"gpu.module @m {")
+        .failed(1)
+        .says(&["<stdin>:1:", ": error: input: "]);
     assert!(work.files("").is_empty());
 }
 
@@ -69,8 +64,7 @@ fn truncated_bitcode() {
         ]);
     }
     work.write("cut.bc", &whole[..3]);
-    refused(&work, "cut.bc", SM_90)
-        .says(&["cut.bc: error: input: the input is neither text nor MLIR bytecode"]);
+    refused(&work, "cut.bc", SM_90).says(&["cut.bc: error: input: the input is neither text nor MLIR bytecode"]);
 }
 
 #[test]
@@ -90,8 +84,7 @@ fn malformed_ptx() {
         "k.ptx",
         ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k() { what; }\n",
     );
-    refused(&work, "k.ptx", SM_90)
-        .says(&["error: ptx-to-cubin, module k, target sm_90: ", "line 4"]);
+    refused(&work, "k.ptx", SM_90).says(&["error: ptx-to-cubin, module k, target sm_90: ", "line 4"]);
 }
 
 #[test]
@@ -111,28 +104,23 @@ fn a_wrong_toolkit() {
     let work = Workshop::new();
     // A directory that is no toolkit at all.
     let no_toolkit = example("");
-    refused(
-        &work,
-        &example("softmax.mlir"),
-        &["-t", "sm_90", "--cuda", &no_toolkit],
-    )
-    .says(&[
+    refused(&work, &example("softmax.mlir"), &["-t", "sm_90", "--cuda", &no_toolkit]).says(&[
         "error: link, module softmax, target sm_90: __nv_expf",
         "needs a library that was not found",
         "nvvm/libdevice/libdevice.10.bc (given): no such",
         "nvidia-nvvm",
     ]);
-    refused(&work, &example("transpose.mlir"), &["-t", "sm_90", "--cuda", &no_toolkit]).says(&[
+    refused(
+        &work,
+        &example("transpose.mlir"),
+        &["-t", "sm_90", "--cuda", &no_toolkit],
+    )
+    .says(&[
         "error: ptx-to-cubin, module transpose, target sm_90: no PTX compiler could be used for sm_90",
         "ptxas: not available",
         "emit PTX",
     ]);
-    refused(
-        &work,
-        &example("gelu.mlir"),
-        &["-t", "gfx942", "--rocm", &no_toolkit],
-    )
-    .says(&[
+    refused(&work, &example("gelu.mlir"), &["-t", "gfx942", "--rocm", &no_toolkit]).says(&[
         "error: link, module gelu, target gfx942: __ocml_erf_f32",
         "needs a library that was not found",
         "rocm-device-libs",
@@ -143,11 +131,8 @@ fn a_wrong_toolkit() {
 fn ptx_needs_no_toolkit() {
     let work = Workshop::new();
     let kernel = example("transpose.mlir");
-    let arguments = [
-        "compile", &kernel, "-t", "sm_90", "-e", "ptx", "-o", "k.ptx",
-    ];
-    work.run(&[&arguments[..], &["--cuda", &example("")]].concat())
-        .quiet();
+    let arguments = ["compile", &kernel, "-t", "sm_90", "-e", "ptx", "-o", "k.ptx"];
+    work.run(&[&arguments[..], &["--cuda", &example("")]].concat()).quiet();
     assert!(work.text("k.ptx").contains(".visible .entry transpose"));
 }
 
@@ -161,8 +146,7 @@ fn an_empty_file_a_directory_and_no_file() {
     work.write("directory/file", "");
     refused(&work, "directory", SM_90)
         .says(&["error: input: cannot read directory: it is a directory; name a file in it"]);
-    refused(&work, "none.mlir", SM_90)
-        .says(&["error: input: cannot read none.mlir: No such file or directory"]);
+    refused(&work, "none.mlir", SM_90).says(&["error: input: cannot read none.mlir: No such file or directory"]);
 }
 
 #[test]
@@ -193,12 +177,7 @@ fn a_kernel_of_the_other_vendor() {
 fn one_target_of_two_fails_and_nothing_is_written() {
     let work = Workshop::new();
     let run = work
-        .run(&[
-            "compile",
-            &example("matmul_mfma.mlir"),
-            "-t",
-            "gfx942,sm_90",
-        ])
+        .run(&["compile", &example("matmul_mfma.mlir"), "-t", "gfx942,sm_90"])
         .failed(1)
         .says(&["target sm_90"]);
     assert!(!run.stderr.contains("target gfx942"), "{}", run.stderr);
@@ -222,7 +201,8 @@ fn unknown_options() {
         "flag.mlir",
         "gpu.module @m [#nvvm.target<flags = {wave_sise = \"3\"}>] {\n  gpu.func @k() kernel { gpu.return }\n}\n",
     );
-    refused(&work, "flag.mlir", &[]).says(&["flag.mlir:1:1: error: plan, module m: unknown option 'wave_sise' (did you mean wave-size?)"]);
+    refused(&work, "flag.mlir", &[])
+        .says(&["flag.mlir:1:1: error: plan, module m: unknown option 'wave_sise' (did you mean wave-size?)"]);
 }
 
 #[test]
@@ -240,25 +220,12 @@ fn options_that_a_target_cannot_honour() {
             "--code-object-version=5",
             "option 'code-object-version' cannot be honoured for sm_90",
         ),
-        (
-            "gfx942",
-            "--ptx=8.0",
-            "option 'ptx' cannot be honoured for gfx942",
-        ),
-        (
-            "gfx942",
-            "--wave-size=32",
-            "gfx942 cannot run waves of 32 lanes",
-        ),
+        ("gfx942", "--ptx=8.0", "option 'ptx' cannot be honoured for gfx942"),
+        ("gfx942", "--wave-size=32", "gfx942 cannot run waves of 32 lanes"),
         ("sm_90", "--ptx=6.0", "PTX 6.0 does not support sm_90"),
-        (
-            "gfx9-4-generic",
-            "--code-object-version=5",
-            "generic target",
-        ),
+        ("gfx9-4-generic", "--code-object-version=5", "generic target"),
     ] {
-        refused(&work, &saxpy, &["-t", target, flag])
-            .says(&["error: plan, module saxpy, target ", text]);
+        refused(&work, &saxpy, &["-t", target, flag]).says(&["error: plan, module saxpy, target ", text]);
     }
 }
 
@@ -266,14 +233,10 @@ fn options_that_a_target_cannot_honour() {
 fn unknown_chips() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
-    refused(&work, &saxpy, &["-t", "sm_91"])
-        .says(&["error: plan: unknown chip 'sm_91': did you mean sm_90"]);
-    refused(&work, &saxpy, &["-t", "sm_90,gfx943"]).says(&[
-        "error: plan: unknown chip 'gfx943': did you mean ",
-        "gfx942",
-    ]);
-    refused(&work, &saxpy, &["-t", "gfx942:xnak+"])
-        .says(&["error: plan: gfx942 has no target ID feature 'xnak'"]);
+    refused(&work, &saxpy, &["-t", "sm_91"]).says(&["error: plan: unknown chip 'sm_91': did you mean sm_90"]);
+    refused(&work, &saxpy, &["-t", "sm_90,gfx943"])
+        .says(&["error: plan: unknown chip 'gfx943': did you mean ", "gfx942"]);
+    refused(&work, &saxpy, &["-t", "gfx942:xnak+"]).says(&["error: plan: gfx942 has no target ID feature 'xnak'"]);
 }
 
 #[test]
@@ -306,8 +269,7 @@ fn formats_that_a_target_does_not_have() {
         ("sm_90", "hsaco", "ask for cubin"),
         ("compute_90", "cubin", "ask for ptx"),
     ] {
-        refused(&work, &saxpy, &["-t", target, "-e", format])
-            .says(&["error: plan, module saxpy, target ", advice]);
+        refused(&work, &saxpy, &["-t", target, "-e", format]).says(&["error: plan, module saxpy, target ", advice]);
     }
 }
 
@@ -330,12 +292,8 @@ fn unresolved_symbols() {
         "scale_and_shift (needed by kernel user_library)",
         "-l FILE",
     ]);
-    refused(
-        &work,
-        &example("user_library.mlir"),
-        &["-t", "sm_90", "-l", "none.bc"],
-    )
-    .says(&["error: link, module user_library, target sm_90: cannot read none.bc"]);
+    refused(&work, &example("user_library.mlir"), &["-t", "sm_90", "-l", "none.bc"])
+        .says(&["error: link, module user_library, target sm_90: cannot read none.bc"]);
 }
 
 #[test]
@@ -377,10 +335,7 @@ fn usage_errors() {
         (&[][..], "Usage: gpulower <COMMAND>"),
         (&["compil"], "unrecognized subcommand 'compil'"),
         (&["compile"], "<INPUT>"),
-        (
-            &["compile", &saxpy, "--emit", "elf"],
-            "unknown output format 'elf'",
-        ),
+        (&["compile", &saxpy, "--emit", "elf"], "unknown output format 'elf'"),
         (
             &["compile", &saxpy, "--wave-size", "33"],
             "error: option 'wave-size' cannot be '33': expected 32|64",
@@ -417,10 +372,5 @@ fn help_and_version_are_results() {
     ] {
         assert!(help.contains(flag), "no {flag} in:\n{help}");
     }
-    assert!(
-        work.run(&["--version"])
-            .quiet()
-            .output()
-            .starts_with("gpulower ")
-    );
+    assert!(work.run(&["--version"]).quiet().output().starts_with("gpulower "));
 }

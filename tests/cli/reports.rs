@@ -39,20 +39,10 @@ fn the_json_report_has_kernels_stages_and_decisions() {
     assert_eq!(nvidia["decisions"][0]["stage"], "ptx-to-cubin");
     assert_eq!(nvidia["decisions"][0]["outcome"], "used");
     let stages = nvidia["stages"].as_array().expect("stages");
-    let names: Vec<_> = stages
-        .iter()
-        .filter_map(|stage| stage["stage"].as_str())
-        .collect();
+    let names: Vec<_> = stages.iter().filter_map(|stage| stage["stage"].as_str()).collect();
     assert_eq!(
         names,
-        [
-            "lower",
-            "translate",
-            "link",
-            "optimize",
-            "code-gen",
-            "ptx-to-cubin"
-        ]
+        ["lower", "translate", "link", "optimize", "code-gen", "ptx-to-cubin"]
     );
     assert!(stages.iter().all(|stage| stage["milliseconds"].is_f64()));
     let kernel = &amd["kernels"][0];
@@ -60,11 +50,7 @@ fn the_json_report_has_kernels_stages_and_decisions() {
         kernel["vgprs"].is_u64() && kernel["sgprs"].is_u64() && kernel["registers"].is_null(),
         "{kernel}"
     );
-    assert!(
-        amd["tool"]
-            .as_str()
-            .is_some_and(|tool| tool.starts_with("lld 22."))
-    );
+    assert!(amd["tool"].as_str().is_some_and(|tool| tool.starts_with("lld 22.")));
 }
 
 #[test]
@@ -85,10 +71,7 @@ fn the_choice_of_a_compiler_is_logged() {
         ])
         .failed(1)
         .json();
-    let message = report["errors"][0]["message"]
-        .as_str()
-        .expect("a message")
-        .to_owned();
+    let message = report["errors"][0]["message"].as_str().expect("a message").to_owned();
     for compiler in ["nvptxcompiler 13.", "ptxas 13.", "nvjitlink 13."] {
         assert!(message.contains(compiler), "{message}");
     }
@@ -110,9 +93,7 @@ fn the_table_fits_a_terminal() {
         .quiet()
         .output();
     assert!(
-        table.starts_with(
-            "kernel   target   registers  spills  shared  scratch  code\nsoftmax  sm_90"
-        ),
+        table.starts_with("kernel   target   registers  spills  shared  scratch  code\nsoftmax  sm_90"),
         "{table}"
     );
     for text in [
@@ -124,10 +105,7 @@ fn the_table_fits_a_terminal() {
     ] {
         assert!(table.contains(text), "no {text:?} in\n{table}");
     }
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 80),
-        "{table}"
-    );
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
 #[test]

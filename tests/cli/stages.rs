@@ -36,12 +36,7 @@ fn dumped() -> Workshop {
 #[test]
 fn every_stage_and_the_result_are_written() {
     let work = dumped();
-    let stages = [
-        "0-lowered.mlir",
-        "1-initial.ll",
-        "2-linked.ll",
-        "3-optimized.ll",
-    ];
+    let stages = ["0-lowered.mlir", "1-initial.ll", "2-linked.ll", "3-optimized.ll"];
     for (target, ends) in [
         ("gfx942", ["4-isa.s", "5-result.hsaco"]),
         ("sm_90", ["4-isa.ptx", "5-result.cubin"]),
@@ -97,11 +92,7 @@ fn the_first_lines_are_commands_that_run() {
     );
     work.run(&arguments).quiet();
     let mut count = 0;
-    for name in work
-        .files("dump")
-        .into_iter()
-        .filter(|name| !name.contains("5-result"))
-    {
+    for name in work.files("dump").into_iter().filter(|name| !name.contains("5-result")) {
         let text = work.text(&format!("dump/{name}"));
         let line = text.lines().next().expect("a line");
         let command = line
@@ -126,13 +117,9 @@ fn the_first_lines_are_commands_that_run() {
     let ours = work.text("dump/softmax.sm_90.4-isa.ptx");
     let theirs = work.text("dump/again.ptx");
     let instructions = |text: &str| -> Vec<String> {
-        let lines = text.lines().map(|line| {
-            line.split("//")
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
-        });
+        let lines = text
+            .lines()
+            .map(|line| line.split("//").next().unwrap_or_default().trim().to_owned());
         lines.filter(|line| !line.is_empty()).collect()
     };
     assert_eq!(instructions(&ours), instructions(&theirs));
@@ -171,16 +158,9 @@ fn an_edited_stage_is_taken_back() {
         ])
         .quiet();
         // The dump shows what the compilation went on with, down to the code.
-        let isa = if target == "sm_90" {
-            "4-isa.ptx"
-        } else {
-            "4-isa.s"
-        };
+        let isa = if target == "sm_90" { "4-isa.ptx" } else { "4-isa.s" };
         let code = work.text(&format!("{again}/m.{target}.{isa}"));
-        assert!(
-            code.contains(", 43") && !code.contains(", 42"),
-            "{stage}:\n{code}"
-        );
+        assert!(code.contains(", 43") && !code.contains(", 42"), "{stage}:\n{code}");
         let extension = if target == "sm_90" { "cubin" } else { "hsaco" };
         let result = format!("m.{target}.{extension}");
         assert!(
@@ -194,20 +174,23 @@ fn an_edited_stage_is_taken_back() {
 fn edits_that_do_nothing_are_named() {
     let work = dumped();
     work.write("edit/m.sm_80.4-isa.ptx", "");
-    work.write(
-        "edit/m.sm_90.3-optimized.ll",
-        work.read("dump/m.sm_90.3-optimized.ll"),
-    );
-    work.write(
-        "edit/m.sm_90.4-isa.ptx",
-        work.read("dump/m.sm_90.4-isa.ptx"),
-    );
-    work.run(&["compile", "k.mlir", "-t", "sm_90", "-o", "k.cubin", "--override-dir", "edit"])
-        .failed(0)
-        .says(&[
-            "warning: edit/m.sm_80.4-isa.ptx replaced nothing: no stage of this compilation has its name",
-            "warning: edit/m.sm_90.3-optimized.ll has no effect on the result: m.sm_90.4-isa.ptx replaces a later stage",
-        ]);
+    work.write("edit/m.sm_90.3-optimized.ll", work.read("dump/m.sm_90.3-optimized.ll"));
+    work.write("edit/m.sm_90.4-isa.ptx", work.read("dump/m.sm_90.4-isa.ptx"));
+    work.run(&[
+        "compile",
+        "k.mlir",
+        "-t",
+        "sm_90",
+        "-o",
+        "k.cubin",
+        "--override-dir",
+        "edit",
+    ])
+    .failed(0)
+    .says(&[
+        "warning: edit/m.sm_80.4-isa.ptx replaced nothing: no stage of this compilation has its name",
+        "warning: edit/m.sm_90.3-optimized.ll has no effect on the result: m.sm_90.4-isa.ptx replaces a later stage",
+    ]);
 }
 
 #[test]

@@ -25,9 +25,7 @@ pub fn cuda() -> PathBuf {
 
 /// A file under `examples/`.
 pub fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("examples")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
     assert!(path.exists(), "{} is missing", path.display());
     path.display().to_string()
 }
@@ -58,8 +56,7 @@ impl Workshop {
     }
 
     pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name))
-            .unwrap_or_else(|error| panic!("{name}: {error}; there is {:?}", self.files("")))
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}; there is {:?}", self.files("")))
     }
 
     pub fn text(&self, name: &str) -> String {
@@ -70,13 +67,7 @@ impl Workshop {
     pub fn files(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory)).expect("a directory");
         let mut names: Vec<String> = entries
-            .map(|entry| {
-                entry
-                    .expect("an entry")
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned()
-            })
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
         names
@@ -96,10 +87,7 @@ impl Workshop {
         ] {
             command.env_remove(name);
         }
-        command.env(
-            "XDG_CACHE_HOME",
-            std::env::temp_dir().join("gpulower-test-cache"),
-        );
+        command.env("XDG_CACHE_HOME", std::env::temp_dir().join("gpulower-test-cache"));
         command.env("CUDA_HOME", &self.cuda);
         command
     }
@@ -125,10 +113,7 @@ impl Workshop {
         let input = input.to_vec();
         let writer = std::thread::spawn(move || stdin.write_all(&input));
         let output = child.wait_with_output().expect("the program ends");
-        writer
-            .join()
-            .expect("no panic")
-            .expect("everything was read");
+        writer.join().expect("no panic").expect("everything was read");
         Run::of(output)
     }
 }
@@ -166,11 +151,7 @@ impl Run {
     #[track_caller]
     pub fn says(self, texts: &[&str]) -> Self {
         for text in texts {
-            assert!(
-                self.stderr.contains(text),
-                "no {text:?} in:\n{}",
-                self.stderr
-            );
+            assert!(self.stderr.contains(text), "no {text:?} in:\n{}", self.stderr);
         }
         self
     }
@@ -180,7 +161,6 @@ impl Run {
     }
 
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error}:\n{}", self.output()))
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", self.output()))
     }
 }

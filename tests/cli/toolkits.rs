@@ -22,18 +22,14 @@ fn the_doctor_finds_the_toolkit_and_says_what_it_enables() {
 #[test]
 fn the_doctor_names_every_place_and_the_way_out() {
     let work = Workshop::new();
-    let text = work
-        .run(&["doctor", "--cuda", &example("")])
-        .quiet()
-        .output();
+    let text = work.run(&["doctor", "--cuda", &example("")]).quiet().output();
     for expected in [
         "NVIDIA cubin  no: no PTX compiler can be used",
         "ptxas is missing: PTX to cubin",
         "bin/ptxas (given): no such directory",
         "to get it: install the wheel nvidia-cuda-nvcc",
     ] {
-        let found = text.contains(expected)
-            || expected.contains("bin/ptxas") && text.contains("(given): no such");
+        let found = text.contains(expected) || expected.contains("bin/ptxas") && text.contains("(given): no such");
         assert!(found, "no {expected:?} in\n{text}");
     }
 }
@@ -51,10 +47,7 @@ fn the_doctor_speaks_json() {
             .clone()
     };
     let ptxas = part("ptxas");
-    assert_eq!(
-        ptxas["found"],
-        cuda().join("bin/ptxas").display().to_string()
-    );
+    assert_eq!(ptxas["found"], cuda().join("bin/ptxas").display().to_string());
     assert!(
         ptxas["version"]
             .as_str()
@@ -80,9 +73,7 @@ fn the_targets_are_listed_with_what_can_finish_them() {
     let work = Workshop::new();
     let text = work.run(&["targets"]).quiet().output();
     let line = |chip: &str| {
-        let line = text
-            .lines()
-            .find(|line| line.split_whitespace().next() == Some(chip));
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(chip));
         line.unwrap_or_else(|| panic!("no {chip} in\n{text}"))
     };
     assert!(line("sm_90a").contains("8.0") && line("sm_90a").contains("wgmma"));
@@ -94,28 +85,19 @@ fn the_targets_are_listed_with_what_can_finish_them() {
     );
     assert!(line("gfx942").contains("sramecc xnack") && line("gfx942").contains("mfma"));
     assert!(line("gfx1100").contains("32 64") && line("gfx1100").contains("wmma"));
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 80),
-        "{text}"
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
 fn the_targets_speak_json() {
     let work = Workshop::new();
     let list = |vendor: &str| {
-        let report = work
-            .run(&["targets", "--json", "--vendor", vendor])
-            .quiet()
-            .json();
+        let report = work.run(&["targets", "--json", "--vendor", vendor]).quiet().json();
         report["targets"].as_array().expect("targets").clone()
     };
     let nvidia = list("nvidia");
     assert!(nvidia.iter().all(|target| target["vendor"] == "nvidia"));
-    let old = nvidia
-        .iter()
-        .find(|target| target["target"] == "sm_70")
-        .expect("sm_70");
+    let old = nvidia.iter().find(|target| target["target"] == "sm_70").expect("sm_70");
     assert!(
         old["missing"]
             .as_str()

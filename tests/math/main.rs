@@ -42,8 +42,16 @@ fn operations() -> Vec<(String, Form)> {
             Some((mnemonic.to_owned(), form(class.trim(), mnemonic)))
         })
         .collect();
-    let definitions = text.lines().filter(|line| line.starts_with("def Math_") && line.contains("Op :")).count();
-    assert!(operations.len() > 40, "{} operations in {}", operations.len(), path.display());
+    let definitions = text
+        .lines()
+        .filter(|line| line.starts_with("def Math_") && line.contains("Op :"))
+        .count();
+    assert!(
+        operations.len() > 40,
+        "{} operations in {}",
+        operations.len(),
+        path.display()
+    );
     assert_eq!(operations.len(), definitions, "every definition was understood");
     operations
 }
@@ -105,12 +113,20 @@ fn kernel(mnemonic: &str, form: Form, kind: &str) -> String {
 fn modules() -> Vec<(String, Vec<String>, String)> {
     let operations = operations();
     let is_integer = |form: Form| matches!(form, Form::IntegerUnary | Form::IntegerBinary);
-    let kinds = FLOATS.iter().map(|kind| (*kind, false)).chain(INTEGERS.iter().map(|kind| (*kind, true)));
+    let kinds = FLOATS
+        .iter()
+        .map(|kind| (*kind, false))
+        .chain(INTEGERS.iter().map(|kind| (*kind, true)));
     kinds
         .map(|(kind, integer)| {
-            let chosen: Vec<&(String, Form)> =
-                operations.iter().filter(|(_, form)| is_integer(*form) == integer).collect();
-            let kernels: String = chosen.iter().map(|(mnemonic, form)| kernel(mnemonic, *form, kind)).collect();
+            let chosen: Vec<&(String, Form)> = operations
+                .iter()
+                .filter(|(_, form)| is_integer(*form) == integer)
+                .collect();
+            let kernels: String = chosen
+                .iter()
+                .map(|(mnemonic, form)| kernel(mnemonic, *form, kind))
+                .collect();
             let names = chosen.iter().map(|(mnemonic, _)| mnemonic.clone()).collect();
             (kind.to_owned(), names, format!("gpu.module @math {{\n{kernels}}}\n"))
         })
@@ -145,7 +161,10 @@ fn every_operation_links_for_nvidia() {
     for (kind, names, source) in modules() {
         let ptx = String::from_utf8(compile(&compiler, &source, "sm_90", Emit::Ptx).bytes).expect("text");
         for name in names {
-            assert!(ptx.contains(&format!(".entry {name}(")), "{name} on {kind} is not in the PTX");
+            assert!(
+                ptx.contains(&format!(".entry {name}(")),
+                "{name} on {kind} is not in the PTX"
+            );
         }
         assert!(!ptx.contains(".extern"), "{kind}: something is unresolved:\n{ptx}");
     }
@@ -192,14 +211,26 @@ fn assembly(target: &str, options: &[(&str, &str)]) -> String {
 #[test]
 fn nvidia_rounds_roots_and_quotients_correctly_unless_asked_not_to() {
     let precise = assembly("sm_90", &[]);
-    assert!(precise.contains("sqrt.rn.f32") && precise.contains("div.rn.f32"), "{precise}");
+    assert!(
+        precise.contains("sqrt.rn.f32") && precise.contains("div.rn.f32"),
+        "{precise}"
+    );
     let loose = assembly("sm_90", &[("prec-sqrt", "false"), ("prec-div", "false")]);
     assert!(loose.contains("sqrt.approx.f32"), "{loose}");
-    assert!(!loose.contains("sqrt.rn.f32") && !loose.contains("div.rn.f32"), "{loose}");
+    assert!(
+        !loose.contains("sqrt.rn.f32") && !loose.contains("div.rn.f32"),
+        "{loose}"
+    );
     let only_root = assembly("sm_90", &[("prec-sqrt", "false")]);
-    assert!(only_root.contains("sqrt.approx.f32") && only_root.contains("div.rn.f32"), "{only_root}");
+    assert!(
+        only_root.contains("sqrt.approx.f32") && only_root.contains("div.rn.f32"),
+        "{only_root}"
+    );
     let fast = assembly("sm_90", &[("fast", "true")]);
-    assert!(fast.contains("sqrt.approx.ftz.f32") && !fast.contains("div.rn"), "{fast}");
+    assert!(
+        fast.contains("sqrt.approx.ftz.f32") && !fast.contains("div.rn"),
+        "{fast}"
+    );
 }
 
 #[test]
@@ -234,5 +265,8 @@ fn a_clamp_keeps_nan_and_takes_the_bounds_in_their_order() {
     let upper = ptx.find("min.NaN.f32").expect("a minimum that keeps NaN");
     let lower = ptx.find("max.NaN.f32").expect("a maximum that keeps NaN");
     assert!(upper < lower, "{ptx}");
-    assert!(ptx[upper..lower].contains("0f40800000") && ptx[lower..].contains("0f40000000"), "{ptx}");
+    assert!(
+        ptx[upper..lower].contains("0f40800000") && ptx[lower..].contains("0f40000000"),
+        "{ptx}"
+    );
 }

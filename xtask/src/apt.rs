@@ -40,9 +40,7 @@ pub fn is_available() -> bool {
 /// Which of the packages are not installed, in the order given.
 pub fn missing<'a>(packages: &[&'a str]) -> Result<Vec<&'a str>, Failure> {
     let mut query = Command::new("dpkg-query");
-    query
-        .args(["-W", "-f", "${Package} ${Status}\\n"])
-        .args(packages);
+    query.args(["-W", "-f", "${Package} ${Status}\\n"]).args(packages);
     // The exit status is 1 as soon as one of the packages is unknown; the others are still listed.
     let output = capture(&mut query)?;
     let listing = String::from_utf8_lossy(&output.stdout);
@@ -114,10 +112,7 @@ fn without_candidate<'a>(packages: &[&'a str], policy: &str) -> Vec<&'a str> {
 }
 
 fn unavailable(packages: &[&str]) -> String {
-    let mut text = format!(
-        "the package sources of this system have no {}.",
-        packages.join(" ")
-    );
+    let mut text = format!("the package sources of this system have no {}.", packages.join(" "));
     if packages.iter().any(|name| LLVM_PACKAGES.contains(name)) {
         text.push_str(
             "\nLLVM 22 is in Debian 12 (bookworm-security) and in newer releases; for others, https://apt.llvm.org \
@@ -177,7 +172,8 @@ mod tests {
 
     #[test]
     fn packages_without_a_candidate_are_found() {
-        let policy = "mold:\n  Installed: (none)\n  Candidate: 1.10.1\nllvm-22-dev:\n  Installed: (none)\n  Candidate: (none)\n";
+        let policy =
+            "mold:\n  Installed: (none)\n  Candidate: 1.10.1\nllvm-22-dev:\n  Installed: (none)\n  Candidate: (none)\n";
         assert_eq!(
             without_candidate(&["mold", "llvm-22-dev", "clang-22"], policy),
             ["llvm-22-dev", "clang-22"]

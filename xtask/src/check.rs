@@ -64,14 +64,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         Part::Fmt => vec![cargo("fmt", &["--all", "--check"])],
         Part::Clippy => vec![cargo(
             "clippy",
-            &[
-                "--workspace",
-                "--all-targets",
-                "--locked",
-                "--",
-                "-D",
-                "warnings",
-            ],
+            &["--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
         )],
         Part::Doc => {
             let mut doc = cargo("doc", &["--workspace", "--no-deps", "--locked"]);
@@ -159,23 +152,19 @@ mod tests {
     fn warnings_are_denied_and_the_lock_file_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let clippy = commands(Part::Clippy, &workspace(folder.path())).unwrap();
-        assert!(
-            shown(&clippy[0]).ends_with("clippy --workspace --all-targets --locked -- -D warnings")
-        );
+        assert!(shown(&clippy[0]).ends_with("clippy --workspace --all-targets --locked -- -D warnings"));
         let doc = commands(Part::Doc, &workspace(folder.path())).unwrap();
         assert!(
-            doc[0].get_envs().any(
-                |(name, value)| name == "RUSTDOCFLAGS" && value == Some("-D warnings".as_ref())
-            )
+            doc[0]
+                .get_envs()
+                .any(|(name, value)| name == "RUSTDOCFLAGS" && value == Some("-D warnings".as_ref()))
         );
     }
 
     #[test]
     fn missing_lit_tests_are_a_failure() {
         let folder = tempfile::tempdir().unwrap();
-        let message = commands(Part::Lit, &workspace(folder.path()))
-            .unwrap_err()
-            .to_string();
+        let message = commands(Part::Lit, &workspace(folder.path())).unwrap_err().to_string();
         assert!(message.contains("there are no lit tests"), "{message}");
     }
 }

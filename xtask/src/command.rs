@@ -80,19 +80,14 @@ mod tests {
     #[test]
     fn a_failing_command_is_named_with_its_arguments() {
         let failure = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
-        assert_eq!(
-            failure.to_string(),
-            "`sh -c 'exit 3'` failed (exit status: 3)"
-        );
+        assert_eq!(failure.to_string(), "`sh -c 'exit 3'` failed (exit status: 3)");
     }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let failure = run(&mut Command::new("/nowhere/tool")).unwrap_err();
         assert!(
-            failure
-                .to_string()
-                .starts_with("cannot run `/nowhere/tool`: "),
+            failure.to_string().starts_with("cannot run `/nowhere/tool`: "),
             "{failure}"
         );
     }

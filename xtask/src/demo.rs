@@ -62,9 +62,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let mut fatal = false;
     for (job, failure) in &failures {
         // Without a CUDA tree there is no libdevice either, and the kernels that need it cannot be made.
-        let expected = ready.cuda.is_none()
-            && job.vendor == Vendor::Nvidia
-            && failure.to_string().contains("libdevice");
+        let expected =
+            ready.cuda.is_none() && job.vendor == Vendor::Nvidia && failure.to_string().contains("libdevice");
         fatal |= !expected;
         eprintln!("\n{} for {}: {failure}", job.name, job.target);
     }
@@ -122,10 +121,7 @@ impl Example {
         if self.targets.is_empty() || self.targets.iter().any(|target| target == wanted) {
             return Some(wanted.to_owned());
         }
-        let mut own = self
-            .targets
-            .iter()
-            .filter(|target| Vendor::of(target) == vendor);
+        let mut own = self.targets.iter().filter(|target| Vendor::of(target) == vendor);
         own.next().cloned()
     }
 }
@@ -133,12 +129,7 @@ impl Example {
 /// The values of `// NAME: a, b` in the comment lines of a file.
 fn header(text: &str, name: &str) -> Vec<String> {
     text.lines()
-        .filter_map(|line| {
-            line.strip_prefix("//")?
-                .trim()
-                .strip_prefix(name)?
-                .strip_prefix(':')
-        })
+        .filter_map(|line| line.strip_prefix("//")?.trim().strip_prefix(name)?.strip_prefix(':'))
         .flat_map(|values| values.split([',', ' ']))
         .filter(|value| !value.is_empty())
         .map(str::to_owned)
@@ -148,21 +139,13 @@ fn header(text: &str, name: &str) -> Vec<String> {
 fn examples(folder: &Path) -> Result<Vec<Example>, Failure> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).context(|| format!("read {}", folder.display()))? {
-        let path = entry
-            .context(|| format!("read {}", folder.display()))?
-            .path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "mlir")
-        {
+        let path = entry.context(|| format!("read {}", folder.display()))?.path();
+        if path.extension().is_some_and(|extension| extension == "mlir") {
             paths.push(path);
         }
     }
     if paths.is_empty() {
-        return Err(Failure::new(format!(
-            "no .mlir file in {}",
-            folder.display()
-        )));
+        return Err(Failure::new(format!("no .mlir file in {}", folder.display())));
     }
     paths.sort();
     paths.into_iter().map(Example::read).collect()
@@ -234,8 +217,8 @@ fn compile(workspace: &Workspace, program: &Path, job: &Job) -> Result<Vec<Artif
             String::from_utf8_lossy(&output.stderr).trim_end()
         )));
     }
-    let report: Report = serde_json::from_slice(&output.stdout)
-        .context(|| format!("read the report of `{}`", shown(&command)))?;
+    let report: Report =
+        serde_json::from_slice(&output.stdout).context(|| format!("read the report of `{}`", shown(&command)))?;
     Ok(report.artifacts)
 }
 
@@ -438,7 +421,8 @@ mod tests {
 
     #[test]
     fn the_header_names_targets_and_libraries() {
-        let text = "// gpulower-targets: sm_90a, gfx942\n// gpulower-link: lib/f.ll\n// gpulower-linked: no\nmodule {}\n";
+        let text =
+            "// gpulower-targets: sm_90a, gfx942\n// gpulower-link: lib/f.ll\n// gpulower-linked: no\nmodule {}\n";
         assert_eq!(header(text, "gpulower-targets"), ["sm_90a", "gfx942"]);
         assert_eq!(header(text, "gpulower-link"), ["lib/f.ll"]);
         assert!(header(text, "gpulower-other").is_empty());
@@ -446,10 +430,7 @@ mod tests {
 
     #[test]
     fn each_example_is_compiled_for_what_it_allows() {
-        let both = [
-            ("sm_90".to_owned(), "cubin"),
-            ("gfx942".to_owned(), "hsaco"),
-        ];
+        let both = [("sm_90".to_owned(), "cubin"), ("gfx942".to_owned(), "hsaco")];
         assert_eq!(planned(&[], true), both);
         assert_eq!(planned(&["sm_80", "sm_90", "gfx90a", "gfx942"], true), both);
         assert_eq!(planned(&["sm_90a"], true), [("sm_90a".to_owned(), "cubin")]);

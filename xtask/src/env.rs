@@ -9,11 +9,7 @@ use crate::command::{Context, Failure, capture};
 
 /// The variables that melior's mlir-sys, inkwell's llvm-sys and tblgen read to find LLVM 22.
 /// `.cargo/config.toml` sets the same default for a plain `cargo build`.
-pub const PREFIX_VARIABLES: [&str; 3] = [
-    "MLIR_SYS_220_PREFIX",
-    "LLVM_SYS_221_PREFIX",
-    "TABLEGEN_220_PREFIX",
-];
+pub const PREFIX_VARIABLES: [&str; 3] = ["MLIR_SYS_220_PREFIX", "LLVM_SYS_221_PREFIX", "TABLEGEN_220_PREFIX"];
 
 /// Where Debian's and Ubuntu's LLVM 22 packages install.
 pub const DEFAULT_PREFIX: &str = "/usr/lib/llvm-22";
@@ -32,14 +28,11 @@ pub struct Workspace {
 impl Workspace {
     pub fn locate() -> Result<Self, Failure> {
         // `cargo run` names the folder of this package; a binary that is started by hand remembers it from its build.
-        let manifest =
-            env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         let root = Path::new(&manifest).parent().map(Path::to_path_buf);
         let root = root.filter(|root| root.join("xtask/Cargo.toml").is_file());
         Ok(Self {
-            root: root.ok_or_else(|| {
-                Failure::new("run this as `cargo xtask` inside a checkout of gpulower")
-            })?,
+            root: root.ok_or_else(|| Failure::new("run this as `cargo xtask` inside a checkout of gpulower"))?,
             llvm: agreed_prefix(|name| env::var_os(name))?,
         })
     }
@@ -133,10 +126,7 @@ mod tests {
 
     #[test]
     fn without_variables_the_prefix_is_debians() {
-        assert_eq!(
-            agreed_prefix(|_| None).unwrap(),
-            Path::new("/usr/lib/llvm-22")
-        );
+        assert_eq!(agreed_prefix(|_| None).unwrap(), Path::new("/usr/lib/llvm-22"));
     }
 
     #[test]
@@ -147,10 +137,7 @@ mod tests {
 
     #[test]
     fn an_empty_variable_counts_as_unset() {
-        assert_eq!(
-            agreed_prefix(|_| Some("".into())).unwrap(),
-            Path::new(DEFAULT_PREFIX)
-        );
+        assert_eq!(agreed_prefix(|_| Some("".into())).unwrap(), Path::new(DEFAULT_PREFIX));
     }
 
     #[test]
@@ -162,9 +149,7 @@ mod tests {
         };
         let message = agreed_prefix(lookup).unwrap_err().to_string();
         assert!(
-            message.contains(
-                "MLIR_SYS_220_PREFIX=/a and TABLEGEN_220_PREFIX=/b name two LLVM installations"
-            ),
+            message.contains("MLIR_SYS_220_PREFIX=/a and TABLEGEN_220_PREFIX=/b name two LLVM installations"),
             "{message}"
         );
     }

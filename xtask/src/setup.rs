@@ -30,9 +30,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
     fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
     let lock = folder.join(".lock");
     let lock_file = File::create(&lock).context(|| format!("create {}", lock.display()))?;
-    lock_file
-        .lock()
-        .context(|| format!("lock {}", lock.display()))?;
+    lock_file.lock().context(|| format!("lock {}", lock.display()))?;
 
     let mut changed = packages(workspace)?;
     let llvm_version = check_llvm(workspace)?;

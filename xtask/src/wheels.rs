@@ -108,10 +108,7 @@ fn requirements() -> String {
     let mut text = String::new();
     for wheel in WHEELS {
         let Wheel {
-            name,
-            version,
-            sha256,
-            ..
+            name, version, sha256, ..
         } = wheel;
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{name}=={version} --hash=sha256:{sha256}");
@@ -135,9 +132,8 @@ pub fn install(cuda: &Path) -> Result<(), Failure> {
             "the wheels are pinned for x86-64 Linux alone; elsewhere, install CUDA 13.0 and set CUDA_HOME",
         ));
     }
-    let python = python_with_pip().ok_or_else(|| {
-        Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip)")
-    })?;
+    let python = python_with_pip()
+        .ok_or_else(|| Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip)"))?;
     let parent = cuda.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).context(|| format!("create {}", parent.display()))?;
     remove_leftovers(parent)?;
@@ -149,11 +145,7 @@ pub fn install(cuda: &Path) -> Result<(), Failure> {
 
     println!(
         "setup: downloading NVIDIA's wheels of CUDA 13.0 (170 MB) for {}",
-        WHEELS
-            .iter()
-            .map(|w| w.brings)
-            .collect::<Vec<_>>()
-            .join(", ")
+        WHEELS.iter().map(|w| w.brings).collect::<Vec<_>>().join(", ")
     );
     let wheels = download(python, work.path())?;
     let tree = work.path().join("cuda");
@@ -173,9 +165,7 @@ pub fn install(cuda: &Path) -> Result<(), Failure> {
 /// Removes what a run left that was killed; the caller holds the lock, so no other run is using it.
 fn remove_leftovers(parent: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(parent).context(|| format!("read {}", parent.display()))? {
-        let path = entry
-            .context(|| format!("read {}", parent.display()))?
-            .path();
+        let path = entry.context(|| format!("read {}", parent.display()))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(WORK_PREFIX) {
             fs::remove_dir_all(&path).context(|| format!("remove {}", path.display()))?;
@@ -201,18 +191,11 @@ fn download(python: &str, work: &Path) -> Result<Vec<PathBuf>, Failure> {
     let output = capture(&mut pip)?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::new(format!(
-            "pip could not download them:\n{}",
-            errors.trim()
-        )));
+        return Err(Failure::new(format!("pip could not download them:\n{}", errors.trim())));
     }
     let mut wheels = Vec::new();
     for entry in fs::read_dir(&folder).context(|| format!("read {}", folder.display()))? {
-        wheels.push(
-            entry
-                .context(|| format!("read {}", folder.display()))?
-                .path(),
-        );
+        wheels.push(entry.context(|| format!("read {}", folder.display()))?.path());
     }
     wheels.sort();
     if wheels.len() != WHEELS.len() {
@@ -248,8 +231,7 @@ fn unpack(wheel: &Path, tree: &Path) -> Result<(), Failure> {
         // The wheels grant execution to the owner alone; a tree in a shared folder serves everybody.
         let executable = entry.unix_mode().is_some_and(|mode| mode & 0o100 != 0);
         let mode = if executable { 0o755 } else { 0o644 };
-        out.set_permissions(fs::Permissions::from_mode(mode))
-            .context(writing)?;
+        out.set_permissions(fs::Permissions::from_mode(mode)).context(writing)?;
     }
     Ok(())
 }
@@ -262,11 +244,8 @@ fn destination(name: &Path) -> Option<PathBuf> {
     let mut components = name.components();
     let package = components.next()?.as_os_str().to_str()?;
     let package = package.strip_suffix(".dist-info")?;
-    (components.next()?.as_os_str() == "licenses").then(|| {
-        Path::new("licenses")
-            .join(package)
-            .join(components.as_path())
-    })
+    (components.next()?.as_os_str() == "licenses")
+        .then(|| Path::new("licenses").join(package).join(components.as_path()))
 }
 
 /// Adds what a toolkit has and the wheels lack: nvcc and clang look into `lib64`, and for `-lcudart`.
@@ -279,9 +258,7 @@ fn complete(tree: &Path) -> Result<(), Failure> {
     ];
     for (link, target) in links {
         let link = tree.join(link);
-        let there = link
-            .parent()
-            .is_some_and(|folder| folder.join(target).exists());
+        let there = link.parent().is_some_and(|folder| folder.join(target).exists());
         if !there {
             return Err(Failure::new(format!(
                 "the wheels were expected to bring {target} for {}",
