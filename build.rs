@@ -16,14 +16,7 @@ fn main() {
         .collect();
     sources.sort();
 
-    let mut build = cc::Build::new();
-    // The back ends that are built in: which of LLVM's targets are initialised.
-    for (feature, macro_name) in [("NVIDIA", "GPULOWER_NVIDIA"), ("AMD", "GPULOWER_AMD")] {
-        if env::var_os(format!("CARGO_FEATURE_{feature}")).is_some() {
-            build.define(macro_name, None);
-        }
-    }
-    build
+    cc::Build::new()
         .cpp(true)
         .std("c++17")
         .files(sources)

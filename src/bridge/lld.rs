@@ -1,13 +1,15 @@
 //! lld's ELF linker, called inside this process.
 //!
 //! lld keeps one global context, and swaps the process's signal handlers while it runs, so links
-//! are serialized by a lock. lld also resets every LLVM command line option (`cl::opt`) that is
+//! follow each other on one thread. lld also resets every LLVM command line option (`cl::opt`) that is
 //! registered when it starts: the shim hides them from it, so that those of the program around this
 //! library keep their values.
 
 use std::ffi::{CString, OsStr, c_char, c_uint, c_void};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 
 /// A link that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,10 +23,8 @@ pub struct LldError {
     pub can_run_again: bool,
 }
 
-/// One link at a time, as lld has one context per process.
-static LINK: Mutex<()> = Mutex::new(());
-
 unsafe extern "C" {
+    fn gpulowerInitializeTargets();
     fn gpulowerLldLinkElf(
         argv: *const *const c_char,
         argc: usize,
@@ -38,12 +38,60 @@ unsafe extern "C" fn collect(context: *mut c_void, text: *const c_char, length: 
     if length == 0 {
         return;
     }
-    // SAFETY: `link` passes a pointer to its own `Vec<u8>` as context, which nothing else touches
+    // SAFETY: `link_here` passes a pointer to its own `Vec<u8>` as context, which nothing else touches
     // during the call; the shim passes `length` readable bytes that live until this returns.
     unsafe {
         let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length);
         (*context.cast::<Vec<u8>>()).extend_from_slice(bytes);
     }
+}
+
+/// A link to be done, and where its outcome goes: lld's status and what it printed.
+struct Request {
+    arguments: Vec<CString>,
+    reply: mpsc::Sender<(u32, Vec<u8>)>,
+}
+
+/// The one thread that links, for the life of the process.
+///
+/// lld has one context per process, so links follow each other anyway. And lld keeps objects in thread-local storage;
+/// after a fatal error one of them is half made, and the destructor that runs when its thread ends would free garbage.
+/// This thread never ends.
+static LINKER: LazyLock<io::Result<Mutex<mpsc::Sender<Request>>>> = LazyLock::new(|| {
+    let (requests, inbox) = mpsc::channel::<Request>();
+    thread::Builder::new()
+        .name("gpulower-lld".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            for request in inbox {
+                // Nobody waiting any more is no reason to stop.
+                let _ = request.reply.send(link_here(&request.arguments));
+            }
+        })?;
+    Ok(Mutex::new(requests))
+});
+
+/// lld expects a stack like that of a main thread.
+const STACK_BYTES: usize = 16 << 20;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The lock protects no invariant that a panic could break.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Links on this thread.
+fn link_here(arguments: &[CString]) -> (u32, Vec<u8>) {
+    let argv: Vec<*const c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+    let mut text: Vec<u8> = Vec::new();
+    // SAFETY: `argv` holds `argv.len()` pointers to NUL-terminated strings that outlive the call; `collect` is called at
+    // most once, with the context given here, before the call returns; only the linking thread calls this, so lld is
+    // never entered twice at once; no Rust frame lies between the shim and lld, so that lld's jump out of a fatal error
+    // skips no Rust destructor.
+    let status = unsafe {
+        gpulowerInitializeTargets();
+        gpulowerLldLinkElf(argv.as_ptr(), argv.len(), collect, (&raw mut text).cast::<c_void>())
+    };
+    (status, text)
 }
 
 /// Runs `ld.lld` with `args` (without the program name) and returns what it printed, which on success
@@ -64,19 +112,23 @@ pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
             can_run_again: true,
         })?);
     }
-    let argv: Vec<*const c_char> = owned.iter().map(|argument| argument.as_ptr()).collect();
     tracing::trace!(?owned, "lld");
-
-    let mut text: Vec<u8> = Vec::new();
-    let status = {
-        // The lock protects no data of ours: a panic in an earlier holder leaves nothing broken.
-        let _one_link = LINK.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: `argv` holds `argv.len()` pointers to NUL-terminated strings that outlive the call;
-        // `collect` is called at most once, with the context given here, before the call returns; the
-        // lock keeps a second thread out of lld; no Rust frame lies between the shim and lld, so that
-        // lld's jump out of a fatal error skips no Rust destructor.
-        unsafe { gpulowerLldLinkElf(argv.as_ptr(), argv.len(), collect, (&raw mut text).cast::<c_void>()) }
+    let unavailable = |reason: &str| LldError {
+        text: format!("the thread that links cannot be used: {reason}"),
+        can_run_again: false,
     };
+    let (reply, result) = mpsc::channel();
+    let sent = match &*LINKER {
+        Ok(linker) => lock(linker).send(Request {
+            arguments: owned,
+            reply,
+        }),
+        Err(error) => return Err(unavailable(&error.to_string())),
+    };
+    let (status, text) = sent
+        .ok()
+        .and_then(|()| result.recv().ok())
+        .ok_or_else(|| unavailable("it has ended"))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let can_run_again = status & 0x100 == 0;
     if status & 0xff == 0 && can_run_again {
@@ -161,6 +213,28 @@ mod tests {
         assert!(error.text.contains("/nowhere/at/all.o"), "{error}");
         let error = link(&["a\0b"]).unwrap_err();
         assert!(error.text.contains("NUL"), "{error}");
+    }
+
+    /// lld leaves a half-made object in thread-local storage when it stops at a fatal error.
+    #[test]
+    fn a_thread_may_end_after_a_fatal_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let whole = std::fs::read(object(directory.path())).expect("an object");
+        let damaged = directory.path().join("damaged.o");
+        std::fs::write(&damaged, &whole[..whole.len() / 2]).expect("written");
+        for _ in 0..20 {
+            let damaged = damaged.clone();
+            let linked = std::thread::spawn(move || {
+                link(&[
+                    "-shared".as_ref(),
+                    "--threads=1".as_ref(),
+                    damaged.as_os_str(),
+                    "-o".as_ref(),
+                    "/dev/null".as_ref(),
+                ])
+            });
+            linked.join().expect("no panic").expect_err("damaged");
+        }
     }
 
     #[test]

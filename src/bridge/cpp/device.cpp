@@ -50,22 +50,16 @@ typedef void (*GpulowerSink)(void *closure, GpulowerBytes bytes);
 
 void gpulowerFreeText(char *text) { std::free(text); }
 
+/// Registers LLVM's targets, once. All of them: lld does so in its first link, and a registration while another thread
+/// looks a target up would be a race.
 void gpulowerInitializeTargets() {
   static std::once_flag once;
   std::call_once(once, [] {
-#ifdef GPULOWER_NVIDIA
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-#endif
-#ifdef GPULOWER_AMD
-    LLVMInitializeAMDGPUTargetInfo();
-    LLVMInitializeAMDGPUTarget();
-    LLVMInitializeAMDGPUTargetMC();
-    LLVMInitializeAMDGPUAsmParser();
-    LLVMInitializeAMDGPUAsmPrinter();
-#endif
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllAsmPrinters();
+    LLVMInitializeAllAsmParsers();
   });
 }
 

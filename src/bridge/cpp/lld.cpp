@@ -1,4 +1,4 @@
-// One ELF link with lld inside this process. The caller holds the lock: lld has one context per process.
+// One ELF link with lld inside this process. Called from one thread alone: lld has one context per process.
 
 #include "lld/Common/CommonLinkerContext.h"
 #include "lld/Common/Driver.h"

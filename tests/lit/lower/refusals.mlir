@@ -1,3 +1,4 @@
+// RUN: rm -rf %t
 // RUN: split-file %s %t
 // RUN: not gpulower compile %t/heap.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/heap.mlir
 // RUN: not gpulower compile %t/stack.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/stack.mlir
