@@ -5,7 +5,7 @@
 use melior::{
     Context,
     ir::{
-        BlockLike, Module, RegionLike, Type, ValueLike,
+        Attribute, BlockLike, Identifier, Module, RegionLike, Type, ValueLike,
         attribute::FlatSymbolRefAttribute,
         operation::{OperationBuilder, OperationLike, OperationRef},
     },
@@ -24,6 +24,10 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
     let mut written: BTreeSet<String> = BTreeSet::new();
     for operation in operations(module) {
         let name = name_of(&operation);
+        if name == "math.fma" && !amd {
+            fuse_in_hardware(context, operation)?;
+            continue;
+        }
         let wanted = match name.as_str() {
             "math.clampf" | "math.isnormal" | "math.ipowi" | "math.sincos" => true,
             "math.isinf" => amd,
@@ -47,13 +51,39 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
             .add_operands(&operands)
             .add_results(&results)
             .add_attributes(&[(
-                melior::ir::Identifier::new(context, "callee"),
+                Identifier::new(context, "callee"),
                 FlatSymbolRefAttribute::new(context, &symbol).into(),
             )])
             .build()
             .map_err(|error| error.to_string())?;
         replace_with(operation, call);
     }
+    Ok(())
+}
+
+/// Every NVIDIA chip has fused multiply-add for f32 and f64: MLIR's conversion would call libdevice for it.
+fn fuse_in_hardware<'c>(context: &'c Context, operation: OperationRef<'c, '_>) -> Result<(), String> {
+    let Ok(operand) = operation.operand(0) else {
+        return Ok(());
+    };
+    let shape = Shape::of(operand.r#type());
+    let one_dimension = !shape.vector || shape.truth.matches('x').count() == 1;
+    if !matches!(shape.element.as_str(), "f32" | "f64") || !one_dimension {
+        return Ok(());
+    }
+    let operands: Vec<_> = operation.operands().collect();
+    let mut builder = OperationBuilder::new("llvm.intr.fma", operation.location())
+        .add_operands(&operands)
+        .add_results(&[operand.r#type()]);
+    // The flags have the same names in both dialects.
+    if let Some(flags) = operation
+        .attribute("fastmath")
+        .ok()
+        .and_then(|flags| Attribute::parse(context, &flags.to_string().replace("#arith.", "#llvm.")))
+    {
+        builder = builder.add_attributes(&[(Identifier::new(context, "fastmathFlags"), flags)]);
+    }
+    replace_with(operation, builder.build().map_err(|error| error.to_string())?);
     Ok(())
 }
 

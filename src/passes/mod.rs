@@ -24,6 +24,7 @@ use crate::{
     bridge::{
         mlir::{Severity, emit, parse_location},
         pass::{self, DiagnosticEmitted, OptionValues, PassOption},
+        passes::register_patterns,
     },
     error::Error,
     options::{Library, Options},
@@ -47,6 +48,7 @@ pub fn register(environment: Environment) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = ENVIRONMENT.set(environment);
+        register_patterns();
         pass::register::<attach_targets::AttachTargets>();
         pass::register::<lower::Lower>();
         pass::register::<serialize::Serialize>();
