@@ -264,7 +264,7 @@ fn flags_reach_the_code() {
         "{plain}"
     );
     assert!(ptx(&["--ptx", "8.3"]).contains(".version 8.3"));
-    assert!(ptx(&["--prec-div=false"]).contains("rcp.approx.f32"));
+    assert!(ptx(&["--prec-div=false"]).contains("div.full.f32"));
     assert!(ptx(&["--max-registers", "40"]).contains(".maxnreg 40"));
     assert!(ptx(&["--debug", "line-tables"]).contains(".loc"));
     assert!(!plain.contains(".loc"));
