@@ -494,3 +494,56 @@ pub(crate) fn target_attributes<'c>(operation: OperationRef<'c, '_>) -> Vec<meli
         .filter_map(|index| targets.element(index).ok())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_serves_any_thread() {
+        const fn shared<T: Send + Sync>() {}
+        shared::<Compiler>();
+        shared::<Failure>();
+        shared::<Compilation>();
+    }
+
+    #[test]
+    fn an_embedder_keeps_its_context_and_module() {
+        let context = Context::new();
+        prepare(&context);
+        let source = "gpu.module @m { gpu.func @k(%p: memref<4xf32>, %v: f32) kernel {
+              %i = gpu.thread_id x
+              memref.store %v, %p[%i] : memref<4xf32>
+              gpu.return } }";
+        let module = parse(&context, "k.mlir", source.as_bytes()).expect("parses");
+        let before = module.as_operation().to_string();
+        let compiler = Compiler::builder().build();
+        let targets = Target::parse_list("sm_90").expect("a target");
+        let first = compiler.compile(&module, &targets, Emit::Ptx).expect("compiles");
+        let second = compiler.compile(&module, &targets, Emit::Ptx).expect("compiles again");
+        assert_eq!(first.artifacts[0].bytes, second.artifacts[0].bytes);
+        assert_eq!(module.as_operation().to_string(), before, "the module is not changed");
+    }
+
+    /// A fatal error of LLVM is an error of one job; the compiler works on and gives the same bytes.
+    #[test]
+    #[cfg(feature = "nvidia")]
+    fn a_fatal_error_does_not_end_the_process() {
+        let good = "define ptx_kernel void @k(ptr %p) { store i32 1, ptr %p ret void }";
+        // sm_70 has no instruction for it, in any PTX version.
+        let bad = "declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
+            define ptx_kernel void @k(ptr %p) {
+              %v = call i32 @llvm.nvvm.redux.sync.add(i32 1, i32 -1)
+              store i32 %v, ptr %p ret void }";
+        let compiler = Compiler::builder().build();
+        let targets = Target::parse_list("sm_70").expect("a target");
+        let compile = |text: &str| compiler.compile_source("k.ll", text.as_bytes(), &targets, Emit::Ptx);
+        let before = compile(good).expect("compiles");
+        for _ in 0..3 {
+            let error = compile(bad).expect_err("cannot be selected").to_string();
+            assert!(error.contains("LLVM fatal error: Cannot select"), "{error}");
+        }
+        let after = compile(good).expect("compiles");
+        assert_eq!(before.artifacts[0].bytes, after.artifacts[0].bytes);
+    }
+}
