@@ -17,7 +17,8 @@ pub struct KernelResources {
     pub registers: Option<u32>,
     /// AMD: scalar registers per wavefront.
     pub sgprs: Option<u32>,
-    /// AMD: vector registers per lane (architectural ones; accumulation registers are in `agprs`).
+    /// AMD: vector registers per lane, as the container says: on chips whose accumulation registers share the file
+    /// (gfx90a and later with MFMA) those are counted in.
     pub vgprs: Option<u32>,
     /// AMD: accumulation registers per lane. `None` on chips that have none (gfx10, gfx11, gfx12).
     pub agprs: Option<u32>,

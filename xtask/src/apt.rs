@@ -26,7 +26,6 @@ pub const SYSTEM_PACKAGES: &[&str] = &[
     "libzstd-dev",
     "libxml2-dev",
     "g++",
-    "mold",
     "python3",
     // ocml and ockl, the device libraries of AMD's side.
     "rocm-device-libs",
