@@ -1,7 +1,13 @@
 //! Compiles the C++ half of `src/bridge/` against LLVM and MLIR 22 and links lld.
 
+#[cfg(feature = "compile")]
 use std::{env, path::PathBuf, process::Command};
 
+/// Without the compiler there is nothing foreign to build.
+#[cfg(not(feature = "compile"))]
+fn main() {}
+
+#[cfg(feature = "compile")]
 fn main() {
     for variable in ["LLVM_SYS_221_PREFIX", "MLIR_SYS_220_PREFIX"] {
         println!("cargo:rerun-if-env-changed={variable}");
@@ -41,6 +47,7 @@ fn main() {
 }
 
 /// The LLVM installation that melior and inkwell are told to use: one LLVM for everything, or option registries collide.
+#[cfg(feature = "compile")]
 fn llvm_prefix() -> PathBuf {
     let mlir = env::var_os("MLIR_SYS_220_PREFIX").map(PathBuf::from);
     let llvm = env::var_os("LLVM_SYS_221_PREFIX").map(PathBuf::from);
@@ -58,6 +65,7 @@ fn llvm_prefix() -> PathBuf {
     })
 }
 
+#[cfg(feature = "compile")]
 fn llvm_config(prefix: &std::path::Path, question: &str) -> String {
     let program = prefix.join("bin/llvm-config");
     let output = Command::new(&program)

@@ -5,11 +5,11 @@ use std::fmt;
 use crate::{
     bridge::LlvmError,
     compiler::{EmitError, InputError},
+    container::fatbin::FatbinWriteError,
     device::{DeviceError, lower::LowerError},
+    image::{cubin::CubinError, hsaco::HsacoError},
     options::OptionError,
-    serialize::{
-        amd::AmdLinkError, cubin::CubinError, fatbin::FatbinWriteError, hsaco::HsacoError, nvidia::SerializeError,
-    },
+    serialize::{amd::AmdLinkError, nvidia::SerializeError},
     stage::Stage,
     target::{Target, TargetError},
     toolkit::ToolkitError,

@@ -31,11 +31,11 @@
 //! | name a chip | [`Target`], `"gfx90a:xnack+".parse()` |
 //! | set an option | [`Options`], by field or by name with [`Options::set`] |
 //! | say where CUDA and ROCm are | [`Search`], [`Toolkit`] |
-//! | read registers, shared memory, spills, code size | [`Artifact::kernels`], [`serialize::resource::KernelResources`] |
+//! | read registers, shared memory, spills, code size | [`Artifact::kernels`], [`image::resource::KernelResources`] |
 //! | learn which tool was used, and why not another | [`Artifact::decisions`] |
 //! | look at, or replace, what a stage made | [`StageListener`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
-//! | read a cubin, fat binary or hsaco | [`serialize::cubin`], [`serialize::fatbin`], [`serialize::hsaco`] |
+//! | read a cubin, fat binary or hsaco | [`image::cubin`], [`container::fatbin`], [`image::hsaco`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
 //!
 //! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that
@@ -68,27 +68,45 @@
 //! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted.
 #![deny(unsafe_code)]
 
-pub mod bridge;
-pub mod compiler;
-pub mod device;
-pub mod error;
-pub mod options;
-pub mod passes;
-pub mod report;
-pub mod serialize;
-pub mod stage;
+pub mod container;
+pub mod image;
 pub mod target;
+#[cfg(test)]
+mod testing;
+
+#[cfg(feature = "compile")]
+pub mod bridge;
+#[cfg(feature = "compile")]
+pub mod compiler;
+#[cfg(feature = "compile")]
+pub mod device;
+#[cfg(feature = "compile")]
+pub mod error;
+#[cfg(feature = "compile")]
+pub mod options;
+#[cfg(feature = "compile")]
+pub mod passes;
+#[cfg(feature = "compile")]
+pub mod report;
+#[cfg(feature = "compile")]
+pub mod serialize;
+#[cfg(feature = "compile")]
+pub mod stage;
+#[cfg(feature = "compile")]
 pub mod toolkit;
 
+#[cfg(feature = "compile")]
 pub use inkwell;
+#[cfg(feature = "compile")]
 pub use melior;
 
+pub use crate::target::Target;
+#[cfg(feature = "compile")]
 pub use crate::{
     compiler::{Compiler, CompilerBuilder, Emit},
     error::{Cause, Error, Failure},
     options::{Library, Options},
     report::{Artifact, Compilation, Decision, Format, Warning},
     stage::{Checkpoint, Stage, StageListener, Subject},
-    target::Target,
     toolkit::{Search, Toolkit},
 };

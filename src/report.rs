@@ -4,8 +4,8 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
     error::plain_location,
+    image::resource::KernelResources,
     options::OptimizationLevel,
-    serialize::resource::KernelResources,
     stage::{Stage, StageTime},
     target::Target,
 };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use gpulower::{Artifact, serialize::resource::KernelResources};
+use gpulower::{Artifact, image::resource::KernelResources};
 use serde::Serialize;
 
 use super::{

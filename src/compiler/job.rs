@@ -18,17 +18,16 @@ use crate::{
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute},
     },
+    container::fatbin::{self, Content, Image},
     device::{self, DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
+    image::{cubin, hsaco::Hsaco, resource::KernelResources},
     options::{DebugLevel, Options, Resolved, ResolvedVendor},
     report::{Artifact, Decision, Format, KernelSignature, Warning},
     serialize::{
-        amd, cubin,
-        fatbin::{self, Content, Image},
-        hsaco::Hsaco,
+        amd,
         nvidia::{Outcome, PtxCompiler, SerializeError},
         nvidia_options::PtxOptions,
-        resource::KernelResources,
     },
     stage::{Checkpoint, Stage, Subject},
     target::{CudaRelease, PtxIsa, Target, Vendor},
@@ -342,7 +341,7 @@ impl<'a, 'c> Job<'a, 'c> {
         }
         let unreadable = |error: cubin::CubinError| Error::new(Stage::PtxToCubin, error);
         let info = cubin.info().map_err(unreadable)?;
-        for warning in crate::serialize::ptx_log::parse(&cubin.log).warnings {
+        for warning in crate::image::ptx_log::parse(&cubin.log).warnings {
             self.warn(Stage::PtxToCubin, warning);
         }
         let tool = format!("{} {}", cubin.compiler.name(), cubin.version);

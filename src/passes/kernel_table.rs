@@ -5,11 +5,11 @@ use melior::{Context, ir::Attribute};
 use crate::{
     bridge::mlir::capture_diagnostics,
     compiler::attribute::quoted,
-    report::{Artifact, Format},
-    serialize::{
+    image::{
         hsaco_attributes::{MetadataValue, kernel_metadata},
         resource::KernelResources,
     },
+    report::{Artifact, Format},
 };
 
 /// The kernel table of an artifact; `None` for formats that are not machine code.

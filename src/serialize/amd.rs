@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 
 use super::amd_pipe;
-use super::elf::{ET_REL, Elf, ElfError, SHT_SYMTAB};
-use super::hsaco_flags::EM_AMDGPU;
 use crate::bridge::{lld, memfd};
+use crate::image::elf::{ET_REL, Elf, ElfError, SHT_SYMTAB};
+use crate::image::hsaco_flags::EM_AMDGPU;
 
 /// The options with which clang 22 links for `amdgcn-amd-amdhsa` (seen with `clang -###`), but for
 /// `-plugin-opt=mcpu=`, which concerns bitcode inputs only. One thread, as [`lld::link`] asks for; all

@@ -1,8 +1,8 @@
 //! Tests of the link against spawned tools.
 
 use super::amd::{AmdLinkError, NamedObject, UndefinedSymbol, link_object, link_objects};
-use super::amd_testing::{DEFINITIONS, KERNELS, UNDEFINED, object, run, spawned_lld, tool};
-use super::hsaco::Hsaco;
+use crate::image::hsaco::Hsaco;
+use crate::testing::amd::{DEFINITIONS, KERNELS, UNDEFINED, object, run, spawned_lld, tool};
 
 fn named<'a>(name: &'a str, bytes: &'a [u8]) -> NamedObject<'a> {
     NamedObject { name, bytes }

@@ -14,11 +14,12 @@ use serde::Serialize;
 pub use super::nvidia_error::{Decision, Outcome, PtxCompiler, SerializeError};
 pub use super::nvidia_options::PtxOptions;
 
-use super::cubin::{self, CubinError, CubinInfo};
 use super::nvidia_attempt::{self as attempt, Attempt};
-use super::{nvptxcompiler, ptx, ptx_log, ptxas};
+use super::{nvptxcompiler, ptxas};
 use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
+use crate::image::cubin::{self, CubinError, CubinInfo};
+use crate::image::{ptx, ptx_log};
 
 /// Time within which `ptxas --version` has to answer.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cubin::CubinError;
+use crate::image::cubin::CubinError;
 
 /// One of NVIDIA's three compilers from PTX to a cubin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

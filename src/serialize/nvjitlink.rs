@@ -1,8 +1,8 @@
 //! Links device code with nvJitLink, after looking into what the library would silently leave out.
 
-use super::elf::{ET_REL, Elf, ElfError};
-use super::fatbin::{self, FatbinError, ImageKind};
 use crate::bridge::nvjitlink::{Input, InputKind, Linked, NvJitLink, NvJitLinkError};
+use crate::container::fatbin::{self, FatbinError, ImageKind};
+use crate::image::elf::{ET_REL, Elf, ElfError};
 
 /// Why device code was not linked.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum LinkError {
         /// Name of the input.
         name: String,
         /// Architecture of the cubin.
-        arch: fatbin::Arch,
+        arch: crate::target::NvidiaArch,
         /// What is wrong with it.
         source: ElfError,
     },

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::fatbin::{self, Content, Image};
-use super::nvidia_testing::{part, store_kernel};
 use super::nvjitlink::LinkError;
-use super::{cubin, ptxas};
+use super::ptxas;
 use crate::bridge::nvjitlink::{Input, InputKind, Linked, NvJitLink, NvJitLinkError, result_name};
+use crate::container::fatbin::{self, Content, Image};
+use crate::image::cubin;
+use crate::testing::nvidia::{part, store_kernel};
 
 fn library() -> NvJitLink {
     NvJitLink::open(&part("lib/libnvJitLink.so.13")).unwrap()

@@ -6,9 +6,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Instant;
 
-use super::nvidia_testing::{part, store_kernel};
 use super::nvptxcompiler::{load, shared_object};
 use crate::bridge::nvptxcompiler::NvPtxCompilerError;
+use crate::testing::nvidia::{part, store_kernel};
 
 const ARCHIVE: &str = "lib/libnvptxcompiler_static.a";
 

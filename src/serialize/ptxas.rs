@@ -237,7 +237,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serialize::nvidia_testing::{part, store_kernel};
+    use crate::testing::nvidia::{part, store_kernel};
 
     const LONG: Duration = Duration::from_secs(120);
 

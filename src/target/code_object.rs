@@ -25,6 +25,17 @@ impl CodeObjectVersion {
     /// Every version LLVM 22 writes, oldest first.
     pub const ALL: [Self; 3] = [Self::V4, Self::V5, Self::V6];
 
+    /// The version for `e_ident[EI_ABIVERSION]` (`ELFABIVERSION_AMDGPU_HSA_*` in `llvm/BinaryFormat/ELF.h`); `None` for
+    /// versions before 4, whose flags and metadata differ, and for versions that LLVM 22 does not know.
+    pub const fn from_abi_version(abi_version: u8) -> Option<Self> {
+        match abi_version {
+            2 => Some(Self::V4),
+            3 => Some(Self::V5),
+            4 => Some(Self::V6),
+            _ => None,
+        }
+    }
+
     /// The version's number: 4, 5 or 6.
     pub const fn number(self) -> u32 {
         match self {

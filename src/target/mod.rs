@@ -8,6 +8,7 @@
 
 mod amd;
 mod amd_chips;
+mod arch;
 mod code_object;
 mod device;
 mod error;
@@ -21,6 +22,7 @@ mod ptx;
 
 pub use amd::{AmdLlvmTarget, AmdTarget, WmmaGeneration};
 pub use amd_chips::IsaVersion;
+pub use arch::NvidiaArch;
 pub use code_object::CodeObjectVersion;
 pub use device::ComputeCapability;
 pub use error::TargetError;

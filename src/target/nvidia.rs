@@ -2,8 +2,8 @@
 
 use super::error::shown;
 use super::nearest::nearest;
-use super::nvidia_chips::{CHIPS, Chip, Suffix, family, is_early_tegra};
-use super::{ComputeCapability, CudaRelease, PtxIsa, TargetError};
+use super::nvidia_chips::{CHIPS, Chip, Suffix, family};
+use super::{ComputeCapability, CudaRelease, NvidiaArch, PtxIsa, TargetError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -193,36 +193,24 @@ impl NvidiaTarget {
         }
     }
 
-    /// Whether a driver that reads the PTX ISA compiles PTX with this `.target` for a device.
-    ///
-    /// As [`Self::ptx_compiles_for`] the chip of the device with all it has.
-    pub fn ptx_runs_on(&self, device: ComputeCapability) -> bool {
-        let (number, device) = (self.number(), device.number());
-        match self.suffix() {
-            Suffix::Plain => device >= number,
-            Suffix::ArchitectureSpecific => device == number || (number == 101 && device == 110),
-            Suffix::FamilySpecific => family(device) == family(number) && device >= number,
+    /// The number and the letter.
+    pub const fn arch(&self) -> NvidiaArch {
+        NvidiaArch {
+            number: self.number(),
+            suffix: self.suffix(),
         }
     }
 
-    /// Whether machine code for this chip runs on a device.
-    ///
-    /// Plain code runs on the same major compute capability with an equal or larger minor one,
-    /// Tegra chips before Blackwell excepted, which run their own only; `a` runs on exactly
-    /// its own, `f` on later members of its family. There is no machine code for a virtual
-    /// target. Source: CUDA C++ Programming Guide, "Binary Compatibility"; that sm_80, sm_86 and
-    /// sm_100 do not load on an H200 (9.0) was observed with driver 580.159.
+    /// Whether a driver that reads the PTX ISA compiles PTX with this `.target` for a device: see
+    /// [`NvidiaArch::ptx_runs_on`].
+    pub fn ptx_runs_on(&self, device: ComputeCapability) -> bool {
+        self.arch().ptx_runs_on(device)
+    }
+
+    /// Whether machine code for this chip runs on a device: see [`NvidiaArch::cubin_runs_on`]. There is none for a
+    /// virtual target.
     pub fn cubin_runs_on(&self, device: ComputeCapability) -> bool {
-        if self.is_virtual() {
-            return false;
-        }
-        let (number, device) = (self.number(), device.number());
-        match self.suffix() {
-            Suffix::ArchitectureSpecific => device == number,
-            Suffix::FamilySpecific => family(device) == family(number) && device >= number,
-            Suffix::Plain if is_early_tegra(number) || is_early_tegra(device) => device == number,
-            Suffix::Plain => device / 10 == number / 10 && device >= number,
-        }
+        !self.is_virtual() && self.arch().cubin_runs_on(device)
     }
 
     /// The target that LLVM and MLIR attributes describe by a chip and a feature string, such

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::fatbin::{
-    Compression, Content, FatbinError, Image, ImageKind, Suffix, ZSTD_DEFAULT, read, read_first, write,
-};
-use super::nvidia_testing::{part, rich_module, run, store_kernel};
-use super::ptxas;
+use super::fatbin::{Compression, Content, FatbinError, Image, ImageKind, ZSTD_DEFAULT, read, read_first, write};
+use crate::serialize::ptxas;
+use crate::target::Suffix;
+use crate::testing::nvidia::{part, rich_module, run, store_kernel};
 
 fn cubin(ptx: &str, chip: &str) -> Vec<u8> {
     let options = [format!("--gpu-name={chip}")];
@@ -117,7 +116,7 @@ fn cuobjdump_extracts_the_same_bytes() {
         assert!(*elf.payload().unwrap() == *binary);
         assert_eq!(*text.payload().unwrap(), *ptx.as_bytes());
         assert_eq!((elf.kind, text.kind), (ImageKind::Elf, ImageKind::Ptx));
-        assert_eq!((text.version, text.arch.suffix), ((8, 0), Suffix::ArchSpecific));
+        assert_eq!((text.version, text.arch.suffix), ((8, 0), Suffix::ArchitectureSpecific));
         assert!(!elf.is_mercury() && !elf.is_debug() && !elf.is_obfuscated());
     }
 }

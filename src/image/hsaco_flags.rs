@@ -10,42 +10,6 @@ pub const EM_AMDGPU: u16 = 224;
 /// `e_ident[EI_OSABI]` of code objects for the HSA runtime (`amdhsa`).
 pub const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
-/// Version of the AMDGPU code object format, told by `e_ident[EI_ABIVERSION]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum CodeObjectVersion {
-    /// Code object V4 (ABI version 2).
-    V4,
-    /// Code object V5 (ABI version 3).
-    V5,
-    /// Code object V6 (ABI version 4), the first with generic targets.
-    V6,
-}
-
-impl CodeObjectVersion {
-    /// The version for an ABI version of the ELF header; `None` for versions before 4, whose flags and
-    /// metadata differ, and for versions that LLVM 22 does not know.
-    #[must_use]
-    pub fn from_abi_version(abi_version: u8) -> Option<Self> {
-        match abi_version {
-            2 => Some(Self::V4),
-            3 => Some(Self::V5),
-            4 => Some(Self::V6),
-            _ => None,
-        }
-    }
-
-    /// The version as a number: 4, 5 or 6.
-    #[must_use]
-    pub fn number(self) -> u8 {
-        match self {
-            Self::V4 => 4,
-            Self::V5 => 5,
-            Self::V6 => 6,
-        }
-    }
-}
-
 /// What a code object requires of a processor feature that can be on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Feature {
@@ -196,8 +160,9 @@ const PROCESSORS: &[(u8, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serialize::amd_testing::{object, readelf};
-    use crate::serialize::elf::Elf;
+    use crate::image::elf::Elf;
+    use crate::target::CodeObjectVersion;
+    use crate::testing::amd::{object, readelf};
 
     #[test]
     fn every_processor_has_the_number_that_llc_writes() {

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::fatbin_format::{
-    Arch, Compression, ENTRY_HEADER_SIZE, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LZ4, FLAG_MERCURY,
-    FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR, KIND_PTX, MAGIC, Suffix, VERSION,
+    Compression, ENTRY_HEADER_SIZE, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LZ4, FLAG_MERCURY,
+    FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR, KIND_PTX, MAGIC, VERSION,
 };
+use crate::target::{NvidiaArch, Suffix};
 
 /// Largest image that is decompressed, in bytes: far above any cubin, far below what exhausts memory.
 const MAX_DECOMPRESSED: u64 = 1 << 30;
@@ -62,7 +63,7 @@ pub struct Entry<'data> {
     /// What it is.
     pub kind: ImageKind,
     /// The architecture it is stored under.
-    pub arch: Arch,
+    pub arch: NvidiaArch,
     /// Major and minor version: the PTX ISA, or 1 and the ABI version of a cubin.
     pub version: (u16, u16),
     /// The flags as stored.
@@ -343,16 +344,20 @@ impl<'data> Bytes<'data> {
             (_, None) => (None, None),
         };
         let suffix = match (flags & FLAG_ARCH_SPECIFIC != 0, flags & FLAG_FAMILY != 0) {
-            (true, _) => Suffix::ArchSpecific,
-            (false, true) => Suffix::Family,
-            (false, false) => Suffix::None,
+            (true, _) => Suffix::ArchitectureSpecific,
+            (false, true) => Suffix::FamilySpecific,
+            (false, false) => Suffix::Plain,
         };
+        let at = start + 0x1c;
+        let number = self.u32(at)?;
+        let number = u16::try_from(number).map_err(|_| FatbinError::Damaged {
+            what: "an entry's architecture",
+            offset: at,
+            problem: format!("there is no sm_{number}"),
+        })?;
         let entry = Entry {
             kind,
-            arch: Arch {
-                number: self.u32(start + 0x1c)?,
-                suffix,
-            },
+            arch: NvidiaArch { number, suffix },
             version: (self.u16(start + 0x1a)?, self.u16(start + 0x18)?),
             flags,
             identifier,

@@ -1,7 +1,7 @@
 //! Tests of the ELF reader on real files, and on real files with something broken.
 
-use super::amd_testing::{KERNELS, hsaco, object, readelf};
 use super::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_SYMTAB};
+use crate::testing::amd::{KERNELS, hsaco, object, readelf};
 
 fn patch(file: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut file = file.to_vec();

@@ -70,7 +70,7 @@ fn attributes(kernel: &HsacoKernel) -> KernelAttributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serialize::amd_testing::{hsaco, run, tool};
+    use crate::testing::amd::{hsaco, run, tool};
 
     const MODULE: &str = r#"
 module attributes {gpu.container_module} {
@@ -156,7 +156,7 @@ module attributes {gpu.container_module} {
 
     #[test]
     fn hints_and_absent_values() {
-        let file = hsaco(super::super::amd_testing::KERNELS, "gfx1100", "", 6);
+        let file = hsaco(crate::testing::amd::KERNELS, "gfx1100", "", 6);
         let kernels = kernel_metadata(&file).unwrap();
         let (name, attributes) = &kernels[1];
         assert_eq!(name, "scratch");

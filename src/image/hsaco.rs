@@ -6,9 +6,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_SYMTAB, Symbol};
-use super::hsaco_flags::{CodeObjectVersion, ELFOSABI_AMDGPU_HSA, EM_AMDGPU, TargetFlags};
+use super::hsaco_flags::{ELFOSABI_AMDGPU_HSA, EM_AMDGPU, TargetFlags};
 use super::hsaco_metadata;
 use super::resource::KernelResources;
+use crate::target::CodeObjectVersion;
 
 /// Owner and type of the note that holds the metadata (`NT_AMDGPU_METADATA`, code object V3 and later).
 const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Kernels with parameters, shared memory, scratch, spills and a required block shape.
-pub(super) const KERNELS: &str = r#"
+pub(crate) const KERNELS: &str = r#"
 @tile = internal addrspace(3) global [256 x float] poison, align 16
 
 define amdgpu_kernel void @saxpy(ptr addrspace(1) %x, ptr addrspace(1) %y, float %a, i32 %n) #0 {
@@ -49,7 +49,7 @@ attributes #1 = { "amdgpu-num-vgpr"="24" }
 "#;
 
 /// A kernel which calls a function that is not there, and one which calls two of them.
-pub(super) const UNDEFINED: &str = r#"
+pub(crate) const UNDEFINED: &str = r#"
 define amdgpu_kernel void @one(ptr addrspace(1) %x) {
   call void @missing_a()
   ret void
@@ -64,13 +64,13 @@ declare void @missing_b()
 "#;
 
 /// Definitions for [`UNDEFINED`].
-pub(super) const DEFINITIONS: &str = r#"
+pub(crate) const DEFINITIONS: &str = r#"
 define void @missing_a() { ret void }
 define void @missing_b() { ret void }
 "#;
 
 /// A program of LLVM 22: from `$GPULOWER_LLVM_BIN`, or else where the distribution's package puts it.
-pub(super) fn tool(name: &str) -> PathBuf {
+pub(crate) fn tool(name: &str) -> PathBuf {
     let directory =
         std::env::var_os("GPULOWER_LLVM_BIN").map_or_else(|| PathBuf::from("/usr/lib/llvm-22/bin"), PathBuf::from);
     let path = directory.join(name);
@@ -84,7 +84,7 @@ pub(super) fn tool(name: &str) -> PathBuf {
 }
 
 /// Runs a program of LLVM 22 with `input` on its standard input, and returns its standard output.
-pub(super) fn run(name: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+pub(crate) fn run(name: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new(tool(name))
         .args(arguments)
         .stdin(Stdio::piped())
@@ -107,7 +107,7 @@ pub(super) fn run(name: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 /// Compiles LLVM IR to a relocatable object for `chip` with code object version `version`.
-pub(super) fn object(ir: &str, chip: &str, features: &str, version: u32) -> Vec<u8> {
+pub(crate) fn object(ir: &str, chip: &str, features: &str, version: u32) -> Vec<u8> {
     let module = format!(
         "target triple = \"amdgcn-amd-amdhsa\"\n{ir}\n!llvm.module.flags = !{{!0}}\n\
          !0 = !{{i32 1, !\"amdhsa_code_object_version\", i32 {version}00}}\n"
@@ -118,7 +118,7 @@ pub(super) fn object(ir: &str, chip: &str, features: &str, version: u32) -> Vec<
 }
 
 /// Links `objects` with a spawned `ld.lld`, as clang 22 calls it for `amdgcn-amd-amdhsa`.
-pub(super) fn spawned_lld(directory: &Path, objects: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn spawned_lld(directory: &Path, objects: &[&[u8]]) -> Vec<u8> {
     let out = directory.join("out.hsaco");
     let mut command = Command::new(tool("ld.lld"));
     command.args(["--no-undefined", "-shared"]);
@@ -133,13 +133,13 @@ pub(super) fn spawned_lld(directory: &Path, objects: &[&[u8]]) -> Vec<u8> {
 }
 
 /// One object made and linked by the tools.
-pub(super) fn hsaco(ir: &str, chip: &str, features: &str, version: u32) -> Vec<u8> {
+pub(crate) fn hsaco(ir: &str, chip: &str, features: &str, version: u32) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     spawned_lld(directory.path(), &[&object(ir, chip, features, version)])
 }
 
 /// What `llvm-readelf` prints about `file`.
-pub(super) fn readelf(file: &[u8], arguments: &[&str]) -> String {
+pub(crate) fn readelf(file: &[u8], arguments: &[&str]) -> String {
     let arguments: Vec<&str> = arguments.iter().copied().chain(["-"]).collect();
     String::from_utf8(run("llvm-readelf", &arguments, file)).unwrap()
 }

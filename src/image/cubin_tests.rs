@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::cubin::{CubinError, CubinInfo, read};
-use super::nvidia_testing::{part, recursive_module, rich_module, run, store_kernel};
-use super::{ptx_log, ptxas};
+use super::ptx_log;
+use crate::serialize::ptxas;
+use crate::testing::nvidia::{part, recursive_module, rich_module, run, store_kernel};
 
 fn assemble(ptx: &str, chip: &str, more: &[&str]) -> ptxas::Assembled {
     let mut options = vec![format!("--gpu-name={chip}"), "-v".to_owned()];

@@ -1,11 +1,11 @@
 //! Tests of the code object reader against LLVM's tools, and on damaged files.
 
-use super::amd_testing::{KERNELS, UNDEFINED, hsaco, object, readelf, run};
 use super::elf::Elf;
 use super::hsaco::{Hsaco, HsacoError, HsacoKernel};
 use super::hsaco_attributes::kernel_metadata;
-use super::hsaco_flags::CodeObjectVersion;
 use super::resource::KernelResources;
+use crate::target::CodeObjectVersion;
+use crate::testing::amd::{KERNELS, UNDEFINED, hsaco, object, readelf, run};
 
 /// Values of the kernels' `key`, in order, in the text of `llvm-readelf --notes`.
 fn noted(text: &str, key: &str) -> Vec<u64> {

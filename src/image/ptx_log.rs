@@ -206,10 +206,10 @@ fn read_amounts(function: &mut FunctionUsage, text: &str) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "compile"))]
 mod tests {
     use super::*;
-    use crate::serialize::nvidia_testing::{part, rich_module};
+    use crate::testing::nvidia::{part, rich_module};
     use std::time::Duration;
 
     #[test]

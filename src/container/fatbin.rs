@@ -3,16 +3,17 @@
 //! The driver takes the best cubin for its device, or else compiles the PTX. [`write()`] gives the bytes that
 //! `fatbinary` gives for the same images; [`read`] takes the container apart again.
 
-pub use super::fatbin_format::{Arch, Compression, ImageKind, Suffix, ZSTD_DEFAULT};
+pub use super::fatbin_format::{Compression, ImageKind, ZSTD_DEFAULT};
 pub use super::fatbin_read::{Entry, Fatbin, FatbinError, read, read_first};
 
-use super::cubin::{self, CubinError};
-use super::elf::{Elf, ElfError};
 use super::fatbin_format::{
     ENTRY_HEADER_SIZE, ENTRY_VERSION, FLAG_64_BIT, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LINUX, FLAG_LZ4,
     FLAG_MERCURY, FLAG_ZSTD, HEADER_SIZE, KIND_ELF, KIND_PTX, MAGIC, VERSION, padded,
 };
-use super::ptx;
+use crate::image::cubin::{self, CubinError};
+use crate::image::elf::{Elf, ElfError};
+use crate::image::ptx;
+use crate::target::{NvidiaArch, Suffix};
 
 /// Why images could not be put into a fat binary.
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +33,13 @@ pub enum FatbinWriteError {
         /// The architecture the image names.
         found: String,
         /// The architecture of the entry.
-        stated: Arch,
+        stated: NvidiaArch,
     },
     /// The PTX does not begin with `.version` and `.target`.
     #[error("the PTX for {arch} does not begin with .version and .target")]
     PtxHead {
         /// The architecture of the entry.
-        arch: Arch,
+        arch: NvidiaArch,
     },
     /// A NUL byte in PTX text, an identifier or an options string, which end at one.
     #[error("{what} for {arch} contains a NUL byte")]
@@ -46,13 +47,13 @@ pub enum FatbinWriteError {
         /// "the PTX", "the identifier" or "the options string".
         what: &'static str,
         /// The architecture of the entry.
-        arch: Arch,
+        arch: NvidiaArch,
     },
     /// The cubin could not be read.
     #[error("the cubin for {arch}: {source}")]
     Cubin {
         /// The architecture of the entry.
-        arch: Arch,
+        arch: NvidiaArch,
         /// What is wrong with it.
         source: CubinError,
     },
@@ -60,7 +61,7 @@ pub enum FatbinWriteError {
     #[error("compressing the image for {arch}: {source}")]
     Compress {
         /// The architecture of the entry.
-        arch: Arch,
+        arch: NvidiaArch,
         /// What zstd said.
         source: std::io::Error,
     },
@@ -68,7 +69,7 @@ pub enum FatbinWriteError {
     #[error("the image for {arch} is too large: {bytes} bytes")]
     TooLarge {
         /// The architecture of the entry.
-        arch: Arch,
+        arch: NvidiaArch,
         /// Its size.
         bytes: usize,
     },
@@ -89,7 +90,7 @@ pub struct Image<'a> {
     /// The content.
     pub content: Content<'a>,
     /// The architecture under which the driver finds it. It has to be the one the content was made for.
-    pub arch: Arch,
+    pub arch: NvidiaArch,
     /// Identifier (usually the name of the source file), which tools show.
     pub identifier: Option<&'a str>,
     /// PTX: the options for the driver's compiler, for example `-O3`. Ignored for cubins.
@@ -108,7 +109,7 @@ impl<'a> Image<'a> {
     /// [`FatbinWriteError::UnknownArch`].
     pub fn new(content: Content<'a>, arch: &str) -> Result<Self, FatbinWriteError> {
         let name = arch;
-        let arch = Arch::parse(name).ok_or_else(|| FatbinWriteError::UnknownArch { name: name.to_owned() })?;
+        let arch = NvidiaArch::parse(name).ok_or_else(|| FatbinWriteError::UnknownArch { name: name.to_owned() })?;
         Ok(Self {
             content,
             arch,
@@ -160,9 +161,9 @@ fn write_entry(image: &Image<'_>, out: &mut Vec<u8>) -> Result<(), FatbinWriteEr
     };
     let mut flags = FLAG_64_BIT | FLAG_LINUX | described.flags;
     flags |= match arch.suffix {
-        Suffix::None => 0,
-        Suffix::ArchSpecific => FLAG_ARCH_SPECIFIC,
-        Suffix::Family => FLAG_FAMILY,
+        Suffix::Plain => 0,
+        Suffix::ArchitectureSpecific => FLAG_ARCH_SPECIFIC,
+        Suffix::FamilySpecific => FLAG_FAMILY,
     };
     if image.debug {
         flags |= FLAG_DEBUG;
@@ -211,7 +212,7 @@ fn write_entry(image: &Image<'_>, out: &mut Vec<u8>) -> Result<(), FatbinWriteEr
     out.extend(record_at.to_le_bytes());
     out.extend(described.version.0.to_le_bytes());
     out.extend(described.version.1.to_le_bytes());
-    out.extend(arch.number.to_le_bytes());
+    out.extend(u32::from(arch.number).to_le_bytes());
     out.extend(identifier_at.to_le_bytes());
     out.extend(identifier_length.to_le_bytes());
     out.extend(flags.to_le_bytes());
@@ -224,7 +225,7 @@ fn write_entry(image: &Image<'_>, out: &mut Vec<u8>) -> Result<(), FatbinWriteEr
     Ok(())
 }
 
-fn length(size: usize, arch: Arch) -> Result<u32, FatbinWriteError> {
+fn length(size: usize, arch: NvidiaArch) -> Result<u32, FatbinWriteError> {
     u32::try_from(size).map_err(|_| FatbinWriteError::TooLarge { arch, bytes: size })
 }
 
@@ -243,7 +244,7 @@ fn describe_ptx(text: &str, image: &Image<'_>) -> Result<Described, FatbinWriteE
     let (Ok(major), Ok(minor)) = (u16::try_from(major), u16::try_from(minor)) else {
         return Err(FatbinWriteError::PtxHead { arch });
     };
-    if Arch::parse(&target) != Some(arch) {
+    if NvidiaArch::parse(&target) != Some(arch) {
         return Err(FatbinWriteError::ArchMismatch {
             what: "PTX module",
             found: target,
@@ -263,13 +264,13 @@ fn describe_ptx(text: &str, image: &Image<'_>) -> Result<Described, FatbinWriteE
     })
 }
 
-fn describe_cubin(bytes: &[u8], arch: Arch) -> Result<Described, FatbinWriteError> {
+fn describe_cubin(bytes: &[u8], arch: NvidiaArch) -> Result<Described, FatbinWriteError> {
     let cubin = |source| FatbinWriteError::Cubin { arch, source };
     let elf_error = |error: ElfError| cubin(CubinError::Elf(error));
     let read = cubin::read(bytes).map_err(cubin)?;
     // A cubin does not say whether it is specific to a family, only whether it is to an architecture.
-    let specific = arch.suffix == Suffix::ArchSpecific;
-    if read.arch != arch.number || (read.arch_specific && !specific) {
+    let specific = arch.suffix == Suffix::ArchitectureSpecific;
+    if read.arch != u32::from(arch.number) || (read.arch_specific && !specific) {
         return Err(FatbinWriteError::ArchMismatch {
             what: "cubin",
             found: read.chip(),
