@@ -36,14 +36,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let compilation = compiler.compile_source(&path, &fs::read(&path)?, &targets, Emit::Binary)?;
 
     for artifact in &compilation.artifacts {
-        let tool = artifact.tool.as_deref().unwrap_or("LLVM");
         println!(
-            "{} for {}: {} bytes, made by {tool}",
+            "{} for {}: {} bytes",
             artifact.module,
-            artifact.target,
+            artifact.target_names(),
             artifact.bytes.len()
         );
-        for kernel in &artifact.kernels {
+        for image in &artifact.images {
+            println!("  {}: made by {}", image.target, image.tool.as_deref().unwrap_or("LLVM"));
+        }
+        for kernel in artifact.kernels() {
             let registers = kernel.registers.or(kernel.vgprs).unwrap_or(0);
             println!(
                 "  kernel {}: {registers} registers, {} bytes of shared memory, {} bytes of scratch",

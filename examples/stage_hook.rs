@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hooked = Compiler::builder().toolkit(toolkit()).listener(Arc::new(Hook)).build();
     for compiler in [plain, hooked] {
         let compilation = compiler.compile_source(path, &fs::read(path)?, &[target], Emit::Cubin)?;
-        for kernel in compilation.artifacts.iter().flat_map(|artifact| &artifact.kernels) {
+        for kernel in compilation.artifacts.iter().flat_map(|artifact| artifact.kernels()) {
             println!("{}: {} registers", kernel.name, kernel.registers.unwrap_or(0));
         }
     }

@@ -5,13 +5,13 @@ use std::fmt;
 use crate::{
     bridge::LlvmError,
     compiler::{EmitError, InputError},
-    container::fatbin::FatbinWriteError,
+    container::{bundle::BundleWriteError, fatbin::FatbinWriteError, offload_binary::OffloadBinaryWriteError},
     device::{DeviceError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
     options::OptionError,
     serialize::{amd::AmdLinkError, nvidia::SerializeError},
     stage::Stage,
-    target::{Target, TargetError},
+    target::{PlanError, PtxPolicyError, Target, TargetError},
     toolkit::ToolkitError,
 };
 
@@ -45,6 +45,12 @@ pub enum Cause {
     /// The target does not exist, or cannot do what is asked.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// Targets and what is to be made for them do not go together.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Two parts of one container ask for different PTX.
+    #[error(transparent)]
+    PtxPolicy(#[from] PtxPolicyError),
     /// An option cannot be read or honoured.
     #[error(transparent)]
     Option(#[from] OptionError),
@@ -78,6 +84,12 @@ pub enum Cause {
     /// A fat binary could not be written.
     #[error(transparent)]
     Fatbin(#[from] FatbinWriteError),
+    /// An offload bundle could not be written.
+    #[error(transparent)]
+    Bundle(#[from] BundleWriteError),
+    /// An offload binary could not be written.
+    #[error(transparent)]
+    OffloadBinary(#[from] OffloadBinaryWriteError),
     /// A listener ended the compilation.
     #[error("a listener refused the {checkpoint} stage: {reason}")]
     Listener {

@@ -15,7 +15,7 @@
 //! let targets = Target::parse_list("sm_90,gfx942")?;
 //! let source = std::fs::read("kernels.mlir")?;
 //! for artifact in compiler.compile_source("kernels.mlir", &source, &targets, Emit::Binary)?.artifacts {
-//!     let name = format!("{}.{}.{}", artifact.module, artifact.target, artifact.format.extension());
+//!     let name = format!("{}.{}.{}", artifact.module, artifact.target_names(), artifact.format.extension());
 //!     std::fs::write(name, &artifact.bytes)?;
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -70,6 +70,7 @@
 
 pub mod container;
 pub mod image;
+pub mod inspect;
 pub mod target;
 #[cfg(test)]
 mod testing;

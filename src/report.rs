@@ -7,7 +7,7 @@ use crate::{
     image::resource::KernelResources,
     options::OptimizationLevel,
     stage::{Stage, StageTime},
-    target::Target,
+    target::{PtxPolicy, Target},
 };
 
 /// What the bytes of an artifact are.
@@ -33,9 +33,35 @@ pub enum Format {
     Hsaco,
     /// An NVIDIA fat binary.
     Fatbin,
+    /// A clang offload bundle, which HIP loads as its fat binary.
+    Bundle,
+    /// LLVM offload binaries, one for each image.
+    Offload,
 }
 
 impl Format {
+    /// Whether it holds images for several targets.
+    pub const fn is_container(self) -> bool {
+        matches!(self, Self::Fatbin | Self::Bundle | Self::Offload)
+    }
+
+    /// What people call it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Mlir => "MLIR",
+            Self::Llvm => "LLVM IR",
+            Self::Bitcode => "bitcode",
+            Self::Ptx => "PTX",
+            Self::Asm => "assembly",
+            Self::Object => "object",
+            Self::Cubin => "cubin",
+            Self::Hsaco => "hsaco",
+            Self::Fatbin => "fat binary",
+            Self::Bundle => "offload bundle",
+            Self::Offload => "offload binary",
+        }
+    }
+
     /// The usual extension of a file, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
@@ -48,6 +74,8 @@ impl Format {
             Self::Cubin => "cubin",
             Self::Hsaco => "hsaco",
             Self::Fatbin => "fatbin",
+            Self::Bundle => "hipfb",
+            Self::Offload => "offload",
         }
     }
 }
@@ -61,6 +89,17 @@ pub struct Decision {
     pub choice: String,
     /// What became of it.
     pub outcome: String,
+}
+
+impl Decision {
+    /// Something about the plan that a user may want to know.
+    pub(crate) fn of_plan(note: String) -> Self {
+        Self {
+            stage: Stage::Plan,
+            choice: "images".to_owned(),
+            outcome: note,
+        }
+    }
 }
 
 /// Something that deserves attention and did not stop the compilation.
@@ -97,34 +136,73 @@ impl Warning {
     }
 }
 
-/// The result for one module and one target.
+/// One image of an artifact: what one kind of device loads.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Image {
+    /// The target.
+    #[serde(serialize_with = "as_name")]
+    pub target: Target,
+    /// What the image is.
+    pub format: Format,
+    /// Its size in bytes, before a container compresses it.
+    pub bytes: usize,
+    /// The name and version of the tool that made the machine code, such as `ptxas 13.0.88` or `lld 22.1.8`.
+    pub tool: Option<String>,
+    /// Resources of each kernel; empty for formats that are not machine code.
+    pub kernels: Vec<KernelResources>,
+    /// What the vendor's tool said.
+    pub log: String,
+}
+
+/// One result: for one module and one target, or for one module and all targets where the format is a container.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Artifact {
     /// The symbol of the `gpu.module`, or the name of the input.
     pub module: String,
-    /// The target.
-    pub target: Target,
     /// What the bytes are.
     pub format: Format,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Resources of each kernel; empty for formats that are not machine code.
-    pub kernels: Vec<KernelResources>,
+    /// The images in it, in their order: one, unless the format is a container.
+    pub images: Vec<Image>,
+    /// Which PTX was asked for; `None` without images of NVIDIA's, and for what is no container.
+    pub include_ptx: Option<PtxPolicy>,
     /// The kernels as MLIR declares them; empty when the input was not MLIR.
     pub signatures: Vec<KernelSignature>,
     /// The optimisation level that was used.
     pub optimization: OptimizationLevel,
-    /// The name and version of the tool that made the machine code, such as `ptxas 13.0.88` or `lld 22.1.8`.
-    pub tool: Option<String>,
-    /// What the vendor's tool said.
-    pub log: String,
     /// The choices on the way.
     pub decisions: Vec<Decision>,
     /// Warnings for this artifact.
     pub warnings: Vec<Warning>,
     /// How long each stage took. Never part of `bytes`.
     pub stages: Vec<StageTime>,
+}
+
+impl Artifact {
+    /// The targets of its images, each once, in order.
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for image in &self.images {
+            if !targets.contains(&image.target) {
+                targets.push(image.target);
+            }
+        }
+        targets
+    }
+
+    /// The targets as text: `sm_80, sm_90`.
+    pub fn target_names(&self) -> String {
+        let names: Vec<String> = self.targets().iter().map(ToString::to_string).collect();
+        names.join(", ")
+    }
+
+    /// The kernels of all images.
+    pub fn kernels(&self) -> impl Iterator<Item = &KernelResources> {
+        self.images.iter().flat_map(|image| &image.kernels)
+    }
 }
 
 impl Serialize for Artifact {
@@ -143,26 +221,28 @@ impl Serialize for Artifact {
                 milliseconds: (entry.time.as_secs_f64() * 1e6).round() / 1e3,
             })
             .collect();
-        let mut report = serializer.serialize_struct("Artifact", 10)?;
+        let mut report = serializer.serialize_struct("Artifact", 7)?;
         report.serialize_field("module", &self.module)?;
-        report.serialize_field("target", &self.target.to_string())?;
         report.serialize_field("format", &self.format)?;
         report.serialize_field("bytes", &self.bytes.len())?;
-        report.serialize_field("tool", &self.tool)?;
-        report.serialize_field("kernels", &self.kernels)?;
+        report.serialize_field("images", &self.images)?;
         report.serialize_field("stages", &stages)?;
         report.serialize_field("decisions", &self.decisions)?;
         report.serialize_field("warnings", &self.warnings)?;
-        report.serialize_field("log", &self.log)?;
         report.end()
     }
+}
+
+fn as_name<S: Serializer>(target: &Target, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(target)
 }
 
 fn as_text<S: Serializer>(target: &Option<Target>, serializer: S) -> Result<S::Ok, S::Error> {
     target.map(|target| target.to_string()).serialize(serializer)
 }
 
-/// The result of one call: one artifact for each module and target, in the order of the input.
+/// The result of one call: an artifact for each module and target, or for each module where the format is a container, in
+/// the order of the input.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Compilation {

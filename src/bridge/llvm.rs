@@ -46,6 +46,7 @@ unsafe extern "C" {
     fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
     fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
     fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
+    fn gpulowerJoinModules(module: LLVMModuleRef, source: LLVMModuleRef) -> Outcome;
     fn gpulowerUndefinedSymbols(
         module: LLVMModuleRef,
         closure: *mut c_void,
@@ -274,6 +275,21 @@ impl<'c> DeviceModule<'c> {
         self.context.finish(unsafe {
             gpulowerLinkLibrary(self.module.as_mut_ptr(), Bytes::new(bytes), Bytes::new(name.as_bytes()))
         })
+    }
+
+    /// Links all of another module of the same context into this one.
+    pub fn join(&self, other: DeviceModule<'c>) -> Result<(), LlvmError> {
+        if !std::ptr::eq(self.context, other.context) {
+            return Err(LlvmError::Refused(
+                "modules of two LLVM contexts cannot be joined".to_owned(),
+            ));
+        }
+        let source = other.module.as_mut_ptr();
+        // The linker takes it over, and frees it.
+        std::mem::forget(other);
+        // SAFETY: both modules are alive and in one context; nobody else owns `source` any more.
+        self.context
+            .finish(unsafe { gpulowerJoinModules(self.module.as_mut_ptr(), source) })
     }
 
     /// Symbols that are used and not defined (intrinsics, `__nvvm_reflect` and dynamic shared memory apart).

@@ -5,10 +5,12 @@
 
 pub mod assemble;
 mod contain;
+pub mod cuda_driver;
 pub mod lld;
 pub mod llvm;
 pub mod memfd;
 pub mod mlir;
+pub mod nvfatbin;
 pub mod nvjitlink;
 pub mod nvptxcompiler;
 pub mod opt_main;

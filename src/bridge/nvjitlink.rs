@@ -58,6 +58,9 @@ pub struct Linked {
     pub cubin: Vec<u8>,
     /// The information log (resource usage with `-verbose`, warnings); often empty.
     pub info_log: String,
+    /// The error log. The library may report errors there and succeed: it does so for symbols that are defined twice,
+    /// of which it keeps one (observed with 13.0.88).
+    pub error_log: String,
 }
 
 /// Why nvJitLink could not be loaded, or did not link.
@@ -150,6 +153,8 @@ pub struct NvJitLink {
     complete: OnHandle,
     cubin_size: GetSize,
     cubin: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    ptx_size: GetSize,
+    ptx: GetText,
     error_log_size: GetSize,
     error_log: GetText,
     info_log_size: GetSize,
@@ -217,6 +222,8 @@ impl NvJitLink {
             complete: required!("Complete"),
             cubin_size: required!("GetLinkedCubinSize"),
             cubin: required!("GetLinkedCubin"),
+            ptx_size: required!("GetLinkedPtxSize"),
+            ptx: required!("GetLinkedPtx"),
             error_log_size: required!("GetErrorLogSize"),
             error_log: required!("GetErrorLog"),
             info_log_size: required!("GetInfoLogSize"),
@@ -245,6 +252,27 @@ impl NvJitLink {
     /// [`NvJitLinkError::NotRelocatable`] before anything is called; [`NvJitLinkError::Failed`] with the
     /// error log; [`NvJitLinkError::Nul`].
     pub fn link(&self, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, NvJitLinkError> {
+        self.complete(inputs, options, |job| job.linked())
+    }
+
+    /// Compiles LTO-IR `inputs` to PTX, without linking other code to it. Functions that no kernel of theirs needs are
+    /// not in it. `options` needs `-arch=sm_NN`; `-lto` and `-ptx` are added.
+    ///
+    /// # Errors
+    ///
+    /// As [`NvJitLink::link`].
+    pub fn lto_to_ptx(&self, inputs: &[Input<'_>], options: &[String]) -> Result<String, NvJitLinkError> {
+        let options = [options, &["-lto".to_owned(), "-ptx".to_owned()]].concat();
+        self.complete(inputs, &options, |job| job.linked_ptx())
+    }
+
+    /// Runs a link to its end, and takes the result from it.
+    fn complete<R>(
+        &self,
+        inputs: &[Input<'_>],
+        options: &[String],
+        take: impl FnOnce(&Job<'_>) -> Result<R, NvJitLinkError>,
+    ) -> Result<R, NvJitLinkError> {
         for input in inputs {
             refuse_executable(input)?;
         }
@@ -291,20 +319,43 @@ impl NvJitLink {
         let code = unsafe { (self.complete)(job.handle) };
         job.check("nvJitLinkComplete", code)?;
 
-        let mut size = 0usize;
-        // SAFETY: the handle is live and the pointer is valid for one write.
-        let code = unsafe { (self.cubin_size)(job.handle, &raw mut size) };
-        job.check("nvJitLinkGetLinkedCubinSize", code)?;
-        let mut cubin = vec![0u8; size];
-        // SAFETY: the buffer has the size the library asked for.
-        let code = unsafe { (self.cubin)(job.handle, cubin.as_mut_ptr().cast()) };
-        job.check("nvJitLinkGetLinkedCubin", code)?;
-        let info_log = job.text(self.info_log_size, self.info_log);
-        Ok(Linked { cubin, info_log })
+        take(&job)
     }
 }
 
 impl Job<'_> {
+    /// The cubin of a link that is complete.
+    fn linked(&self) -> Result<Linked, NvJitLinkError> {
+        let mut size = 0usize;
+        // SAFETY: the handle is live and the pointer is valid for one write.
+        let code = unsafe { (self.library.cubin_size)(self.handle, &raw mut size) };
+        self.check("nvJitLinkGetLinkedCubinSize", code)?;
+        let mut cubin = vec![0u8; size];
+        // SAFETY: the buffer has the size the library asked for.
+        let code = unsafe { (self.library.cubin)(self.handle, cubin.as_mut_ptr().cast()) };
+        self.check("nvJitLinkGetLinkedCubin", code)?;
+        Ok(Linked {
+            cubin,
+            info_log: self.text(self.library.info_log_size, self.library.info_log),
+            error_log: self.text(self.library.error_log_size, self.library.error_log),
+        })
+    }
+
+    /// The PTX of a link with `-ptx` that is complete.
+    fn linked_ptx(&self) -> Result<String, NvJitLinkError> {
+        let mut size = 0usize;
+        // SAFETY: the handle is live and the pointer is valid for one write.
+        let code = unsafe { (self.library.ptx_size)(self.handle, &raw mut size) };
+        self.check("nvJitLinkGetLinkedPtxSize", code)?;
+        let mut ptx = vec![0u8; size];
+        // SAFETY: the buffer has the size the library asked for.
+        let code = unsafe { (self.library.ptx)(self.handle, ptx.as_mut_ptr().cast()) };
+        self.check("nvJitLinkGetLinkedPtx", code)?;
+        let end = ptx.iter().position(|&byte| byte == 0).unwrap_or(size);
+        ptx.truncate(end);
+        Ok(String::from_utf8_lossy(&ptx).into_owned())
+    }
+
     /// One of the two logs; empty when the library has none to give.
     fn text(&self, get_size: GetSize, get: GetText) -> String {
         if self.handle.is_null() {

@@ -8,17 +8,23 @@ use std::{
 };
 
 use clap::Args;
-use gpulower::{Compiler, Emit, Library, Options, Target};
+use gpulower::{
+    Compiler, Emit, Failure, Library, Options, Target, Toolkit,
+    compiler::{Plan, Targets},
+};
 
 use super::{
     Failed, environment,
     flags::Flags,
     message::{self, Problem},
-    output::Destination,
+    nvcc::NvccArguments,
+    output::{ArtifactName, Destination},
+    phases,
     progress::Progress,
     report::{Report, ReportFormat},
     reproduce::Reproduction,
     stage_files::StageFiles,
+    to_stdout,
 };
 
 /// Compile kernels: MLIR gpu modules, device LLVM IR or PTX.
@@ -34,7 +40,10 @@ pub struct Arguments {
     /// [default: the target attributes of the modules]
     #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
     targets: Vec<String>,
-    /// What to make: ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary (cubin or hsaco) or fatbin (cubin and PTX)
+    #[command(flatten)]
+    nvcc: NvccArguments,
+    /// What to make: ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary (cubin or hsaco), or all targets of a
+    /// module in one: fatbin, bundle, offload
     #[arg(short, long, value_name = "FORMAT", default_value = "binary")]
     emit: Emit,
     /// Where to write it: a file, a directory (if it exists or ends with /), or - for the standard output
@@ -60,6 +69,15 @@ pub struct Arguments {
     /// gives; leave only those there that were edited
     #[arg(long, value_name = "DIR")]
     override_dir: Option<PathBuf>,
+    /// Print the phases of the compilation as a tree, and do nothing else
+    #[arg(long)]
+    print_phases: bool,
+    /// Print who would do each phase, what it reads and what it leaves, and do nothing else
+    #[arg(long)]
+    print_bindings: bool,
+    /// Print both, and do nothing else
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -70,6 +88,8 @@ const EXAMPLES: &str = "\
 Examples:
   gpulower compile kernels.mlir --target sm_90 --emit cubin -o kernels.cubin
   gpulower compile kernels.mlir --target sm_80,sm_90a,gfx942 -o out/ --report=table
+  gpulower compile kernels.mlir --target sm_80,sm_90 --emit fatbin --include-ptx=newest -o kernels.fatbin
+  gpulower compile kernels.mlir -gencode arch=compute_80,code=[sm_80,sm_86,compute_80] --emit fatbin -o kernels.fatbin
   mlir-opt ... | gpulower compile - --target sm_90 --emit ptx -o -";
 
 /// Compiles, writes and reports.
@@ -103,21 +123,13 @@ impl Arguments {
     }
 
     fn compile(&self, destination: &Destination, report: Option<Report<'_>>) -> Result<(), Failed> {
-        let targets = self.targets()?;
-        destination.check_targets(&targets)?;
-        let bytes = self.read()?;
         let options = self.options();
         let toolkit = self.toolkits.toolkit()?;
+        let targets = self.targets(destination, &options, &toolkit)?;
+        let bytes = self.read()?;
         let files = self.stage_files(&options, &toolkit)?;
 
-        let progress = Progress::start(&self.input);
-        let mut builder = Compiler::builder()
-            .options(options)
-            .toolkit(toolkit)
-            .listener(progress.listener());
-        if let Some(files) = &files {
-            builder = builder.listener(Arc::clone(files) as _);
-        }
+        let mut builder = Compiler::builder().options(options).toolkit(toolkit);
         if let Some(threads) = self.threads {
             builder = builder.threads(threads.into());
         }
@@ -125,23 +137,28 @@ impl Arguments {
             builder = builder.cache_directory(directory);
         }
         let name = self.input.to_string_lossy();
-        let result = builder.build().compile_source(&name, &bytes, &targets, self.emit);
+        if self.print_phases || self.print_bindings || self.dry_run {
+            let plan = builder
+                .build()
+                .plan_source(&name, &bytes, targets, self.emit)
+                .map_err(|failure| failed(&failure, &name))?;
+            return self.show(&plan, destination);
+        }
+        let progress = Progress::start(&self.input);
+        builder = builder.listener(progress.listener());
+        if let Some(files) = &files {
+            builder = builder.listener(Arc::clone(files) as _);
+        }
+        let result = builder.build().compile_source(&name, &bytes, targets, self.emit);
         progress.end();
 
         if let Some(files) = &files {
             files.warn_about_unused();
         }
-        let artifacts = match result {
-            Ok(compilation) => {
-                compilation.warnings().for_each(message::warning);
-                compilation.artifacts
-            }
-            Err(failure) => {
-                let problems = failure.errors.iter().map(|error| Problem::of(error, &name));
-                return Err(Failed::Problems(problems.collect()));
-            }
-        };
-        let paths = destination.paths(&artifacts)?;
+        let compilation = result.map_err(|failure| failed(&failure, &name))?;
+        compilation.warnings().for_each(message::warning);
+        let artifacts = compilation.artifacts;
+        let paths = destination.paths(&ArtifactName::all(&artifacts))?;
         if let Some(files) = &files {
             files.write_artifacts(&artifacts)?;
         }
@@ -152,11 +169,30 @@ impl Arguments {
         }
     }
 
-    fn targets(&self) -> Result<Vec<Target>, Problem> {
-        if self.targets.is_empty() {
-            return Ok(Vec::new());
+    /// Prints what was asked for of a plan.
+    fn show(&self, plan: &Plan, destination: &Destination) -> Result<(), Failed> {
+        let paths = destination.paths(&ArtifactName::all(&plan.artifacts))?;
+        let mut text = String::new();
+        if self.print_phases || self.dry_run {
+            text.push_str(&phases::phases(plan, &paths));
         }
-        Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))
+        if self.print_bindings || self.dry_run {
+            text.push_str(&phases::bindings(plan, &paths));
+        }
+        to_stdout(text.as_bytes())
+    }
+
+    fn targets(&self, destination: &Destination, options: &Options, toolkit: &Toolkit) -> Result<Targets, Failed> {
+        let listed = if self.targets.is_empty() {
+            Vec::new()
+        } else {
+            Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))?
+        };
+        if let Some(plan) = self.nvcc.plan(&listed, options, toolkit)? {
+            return Ok(Targets::Plan(plan));
+        }
+        destination.check_targets(&listed, self.emit)?;
+        Ok(Targets::from(&listed))
     }
 
     fn read(&self) -> Result<Vec<u8>, Problem> {
@@ -182,7 +218,7 @@ impl Arguments {
         options
     }
 
-    fn stage_files(&self, options: &Options, toolkit: &gpulower::Toolkit) -> Result<Option<Arc<StageFiles>>, Problem> {
+    fn stage_files(&self, options: &Options, toolkit: &Toolkit) -> Result<Option<Arc<StageFiles>>, Problem> {
         if self.dump_dir.is_none() && self.override_dir.is_none() {
             return Ok(None);
         }
@@ -190,4 +226,8 @@ impl Arguments {
         let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
         Ok(Some(Arc::new(files)))
     }
+}
+
+fn failed(failure: &Failure, input: &str) -> Failed {
+    Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, input)).collect())
 }

@@ -51,6 +51,14 @@ impl Problem {
         Self::own(Stage::Input, message)
     }
 
+    /// Something is wrong with the file of this name.
+    pub fn in_file(name: &str, message: String) -> Self {
+        let mut problem = Self::input(message);
+        problem.0.location = Some(name.to_owned());
+        problem.0.place = Some(name.to_owned());
+        problem
+    }
+
     /// A result cannot be written.
     pub fn output(message: String) -> Self {
         Self::own(Stage::Output, message)
@@ -91,6 +99,23 @@ impl Problem {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+}
+
+/// Text that may come from a file of anybody's, with the characters escaped that would control a terminal or reorder what
+/// it shows.
+pub fn printable(text: &str) -> String {
+    let hides = |character: char| {
+        character.is_control() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if hides(character) {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
 }
 
 /// Says that something failed.
@@ -140,6 +165,12 @@ mod tests {
             "a.mlir:3:5: error: lower: no"
         );
         assert_eq!(with_place(None, "warning", "lower: no"), "warning: lower: no");
+    }
+
+    #[test]
+    fn names_of_others_do_not_control_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2J\nb\u{202e}c"), "a\\u{1b}[2J\\nb\\u{202e}c");
+        assert_eq!(printable("größe <T>"), "größe <T>");
     }
 
     #[test]

@@ -3,9 +3,16 @@
 mod compile;
 mod doctor;
 mod environment;
+mod extract;
 mod flags;
+mod input;
+mod inspect;
+mod inspect_text;
 mod message;
+mod nvcc;
+mod nvcc_flags;
 mod output;
+mod phases;
 mod progress;
 mod report;
 mod reproduce;
@@ -42,6 +49,7 @@ GPULOWER_LOG=debug shows what happens inside (a filter of the tracing-subscriber
 #[derive(Debug, Subcommand)]
 enum Command {
     Compile(Box<compile::Arguments>),
+    Inspect(inspect::Arguments),
     Targets(targets::Arguments),
     Doctor(doctor::Arguments),
 }
@@ -66,7 +74,7 @@ impl From<Problem> for Failed {
 /// Runs the program.
 pub fn main() -> ExitCode {
     start_log(environment::variable("GPULOWER_LOG"));
-    let arguments = match CommandLine::try_parse() {
+    let arguments = match CommandLine::try_parse_from(nvcc_flags::rewrite(std::env::args_os().collect())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are "errors" for the standard output, with status 0.
@@ -76,6 +84,7 @@ pub fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Compile(arguments) => compile::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Targets(arguments) => targets::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gpulower::{Artifact, Target};
+use gpulower::{Artifact, Emit, Format, Target, compiler::PlannedOutput};
 use tempfile::{Builder, NamedTempFile};
 
 use super::{Failed, message::Problem, to_stdout};
@@ -48,8 +48,11 @@ impl Destination {
         }
     }
 
-    /// Refuses, before anything is compiled, several targets for one file: each module makes an artifact for each.
-    pub fn check_targets(&self, targets: &[Target]) -> Result<(), Failed> {
+    /// Refuses, before anything is compiled, several targets for one file, where each module makes an artifact for each.
+    pub fn check_targets(&self, targets: &[Target], emit: Emit) -> Result<(), Failed> {
+        if emit.is_container() {
+            return Ok(());
+        }
         let names: Vec<String> = targets.iter().map(|target| format!("for {target}")).collect();
         self.check_count(&names)
     }
@@ -68,7 +71,7 @@ impl Destination {
     }
 
     /// The path of each artifact, in order; `None` is the standard output.
-    pub fn paths(&self, artifacts: &[Artifact]) -> Result<Vec<Option<PathBuf>>, Failed> {
+    pub fn paths(&self, artifacts: &[ArtifactName]) -> Result<Vec<Option<PathBuf>>, Failed> {
         let names = file_names(artifacts);
         self.check_count(&names)?;
         Ok(names
@@ -82,11 +85,58 @@ impl Destination {
     }
 }
 
-/// `MODULE.TARGET.EXTENSION` for each artifact, with a number where two modules have one name.
-fn file_names(artifacts: &[Artifact]) -> Vec<String> {
+/// What the name of an artifact's file is made of.
+#[derive(Clone, Debug)]
+pub struct ArtifactName {
+    module: String,
+    targets: Vec<Target>,
+    format: Format,
+}
+
+impl From<&Artifact> for ArtifactName {
+    fn from(artifact: &Artifact) -> Self {
+        Self {
+            module: artifact.module.clone(),
+            targets: artifact.targets(),
+            format: artifact.format,
+        }
+    }
+}
+
+impl From<&PlannedOutput> for ArtifactName {
+    fn from(output: &PlannedOutput) -> Self {
+        Self {
+            module: output.module.clone(),
+            targets: output.targets.clone(),
+            format: output.format,
+        }
+    }
+}
+
+impl ArtifactName {
+    /// The names of artifacts.
+    pub fn all<'a, T: 'a>(artifacts: &'a [T]) -> Vec<Self>
+    where
+        Self: From<&'a T>,
+    {
+        artifacts.iter().map(Self::from).collect()
+    }
+
+    /// The file's name without its extension: `MODULE.TARGET`, or `MODULE` for a container.
+    pub fn stem(&self) -> String {
+        match self.targets.as_slice() {
+            [target] if !self.format.is_container() => stem(&self.module, target),
+            _ => safe(&self.module),
+        }
+    }
+}
+
+/// `MODULE.TARGET.EXTENSION` for each artifact, or `MODULE.EXTENSION` for a container, with a number where two modules
+/// have one name.
+fn file_names(artifacts: &[ArtifactName]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for artifact in artifacts {
-        let stem = stem(&artifact.module, &artifact.target);
+        let stem = artifact.stem();
         let extension = artifact.format.extension();
         let numbers = std::iter::once(String::new()).chain((2..).map(|number: usize| format!(".{number}")));
         let free = numbers
@@ -100,18 +150,19 @@ fn file_names(artifacts: &[Artifact]) -> Vec<String> {
 /// `MODULE.TARGET`, safe as a file name. The colons of target IDs become `@`, as in clang on systems without colons in
 /// file names.
 pub fn stem(module: &str, target: &Target) -> String {
-    let safe = |text: &str| -> String {
-        let character = |character: char| match character {
-            ':' => '@',
-            '_' | '-' | '.' | '+' => character,
-            _ if character.is_alphanumeric() => character,
-            _ => '_',
-        };
-        // A leading dot would hide the file; the length is well below what file systems take.
-        let text: String = text.chars().map(character).take(100).collect();
-        text.trim_start_matches('.').to_owned()
-    };
     format!("{}.{}", safe(module), safe(&target.to_string()))
+}
+
+fn safe(text: &str) -> String {
+    let character = |character: char| match character {
+        ':' => '@',
+        '_' | '-' | '.' | '+' => character,
+        _ if character.is_alphanumeric() => character,
+        _ => '_',
+    };
+    // A leading dot would hide the file; the length is well below what file systems take.
+    let text: String = text.chars().map(character).take(100).collect();
+    text.trim_start_matches('.').to_owned()
 }
 
 /// Whether two paths are the same existing file.
@@ -125,38 +176,54 @@ fn same_file(one: &Path, other: &Path) -> bool {
 impl Destination {
     /// Writes every artifact to its path.
     pub fn write(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
-        let Self::Directory(directory) = self else {
-            return write(artifacts, paths, input);
+        let files: Vec<(&Path, &[u8])> = artifacts
+            .iter()
+            .zip(paths)
+            .filter_map(|(artifact, path)| Some((path.as_deref()?, artifact.bytes.as_slice())))
+            .collect();
+        let directory = match self {
+            Self::Directory(directory) => Some(directory.as_path()),
+            Self::Stdout | Self::File(_) => None,
         };
-        let existed = directory.as_os_str().is_empty() || directory.is_dir();
-        if !existed {
-            fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
+        write_files(&files, directory, input)?;
+        for (artifact, path) in artifacts.iter().zip(paths) {
+            if path.is_none() {
+                to_stdout(&artifact.bytes)?;
+            }
         }
-        let result = write(artifacts, paths, input);
-        if result.is_err() && !existed {
-            // It is empty again.
-            let _ = fs::remove_dir(directory);
-        }
-        result
+        Ok(())
     }
 }
 
-/// Writes every artifact to its path. All of them are complete in temporary files beside their places before the first
-/// one takes its name; when one cannot be written none is.
-fn write(artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
-    let mut files = Vec::new();
-    for (artifact, path) in artifacts.iter().zip(paths) {
-        let Some(path) = path else { continue };
+/// Writes files, all of them or none, into a directory that is made if it is not there. None of them may be the input.
+pub fn write_files(files: &[(&Path, &[u8])], directory: Option<&Path>, input: &Path) -> Result<(), Failed> {
+    let new = directory.filter(|directory| !directory.as_os_str().is_empty() && !directory.is_dir());
+    if let Some(directory) = new {
+        fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
+    }
+    let result = write_all(files, input);
+    if let (Err(_), Some(directory)) = (&result, new) {
+        // It is empty again.
+        let _ = fs::remove_dir(directory);
+    }
+    result
+}
+
+/// All files are complete in temporary files beside their places before the first one takes its name; when one cannot be
+/// written none is.
+fn write_all(files: &[(&Path, &[u8])], input: &Path) -> Result<(), Failed> {
+    let mut pending = Vec::new();
+    for &(path, bytes) in files {
         if same_file(path, input) {
             return Err(Failed::Usage(format!(
                 "{} is the input; name another file with -o",
                 path.display()
             )));
         }
-        files.push((PendingFile::prepare(path, &artifact.bytes)?, path));
+        pending.push((PendingFile::prepare(path, bytes)?, path));
     }
     let mut written = Vec::new();
-    for (file, path) in files {
+    for (file, path) in pending {
         if let Err(problem) = file.finish() {
             for path in written {
                 // The problem that counts is the first one.
@@ -165,11 +232,6 @@ fn write(artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Res
             return Err(problem.into());
         }
         written.push(path);
-    }
-    for (artifact, path) in artifacts.iter().zip(paths) {
-        if path.is_none() {
-            to_stdout(&artifact.bytes)?;
-        }
     }
     Ok(())
 }
@@ -272,7 +334,7 @@ mod tests {
     #[test]
     fn several_artifacts_need_a_directory() {
         let targets = [target("sm_90"), target("gfx942")];
-        let Err(Failed::Usage(text)) = Destination::File("a.bin".into()).check_targets(&targets) else {
+        let Err(Failed::Usage(text)) = Destination::File("a.bin".into()).check_targets(&targets, Emit::Binary) else {
             panic!("refused");
         };
         assert_eq!(
@@ -280,8 +342,8 @@ mod tests {
             "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, or compile \
              for one target and one module at a time."
         );
-        assert!(Destination::File("a.bin".into()).check_targets(&targets[..1]).is_ok());
-        assert!(Destination::Directory("".into()).check_targets(&targets).is_ok());
+        assert!(Destination::File("a.bin".into()).check_targets(&targets[..1], Emit::Binary).is_ok());
+        assert!(Destination::Directory("".into()).check_targets(&targets, Emit::Binary).is_ok());
     }
 
     #[test]

@@ -85,9 +85,9 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
     let mut text = String::new();
     let head = ["kernel", "target", "registers", "spills", "shared", "scratch", "code"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for artifact in artifacts {
-        for kernel in &artifact.kernels {
-            rows.push(kernel_row(kernel, &artifact.target.to_string()));
+    for image in artifacts.iter().flat_map(|artifact| &artifact.images) {
+        for kernel in &image.kernels {
+            rows.push(kernel_row(kernel, &image.target.to_string()));
         }
     }
     if rows.len() > 1 {
@@ -101,6 +101,12 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
 }
 
 fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
+    let names = [kernel.name.clone(), target.to_owned()];
+    names.into_iter().chain(usage(kernel)).collect()
+}
+
+/// Registers, spills, shared memory, scratch memory and code size, as cells of a table.
+pub fn usage(kernel: &KernelResources) -> [String; 5] {
     let kinds = [("v", kernel.vgprs), ("a", kernel.agprs), ("s", kernel.sgprs)];
     let kinds: Vec<String> = kinds
         .iter()
@@ -111,14 +117,12 @@ fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
         None if kinds.is_empty() => "-".to_owned(),
         None => kinds.join(" "),
     };
-    let sum = |one: Option<u32>, other: Option<u32>| Some(one.unwrap_or(0) + other?);
+    let sum = |one: Option<u32>, other: Option<u32>| Some(one.unwrap_or(0).saturating_add(other?));
     let spills = kernel
         .spill_store_bytes
         .max(kernel.spill_load_bytes)
         .or_else(|| sum(kernel.spilled_sgprs, kernel.spilled_vgprs));
-    vec![
-        kernel.name.clone(),
-        target.to_owned(),
+    [
         registers,
         spills.map_or_else(|| "-".to_owned(), |count| count.to_string()),
         kernel.shared_bytes.to_string(),
@@ -134,11 +138,13 @@ fn artifact_lines(artifact: &Artifact, path: Option<&Path>) -> String {
     let mut text = format!(
         "{} for {}: {}, {} bytes",
         artifact.module,
-        artifact.target,
+        artifact.target_names(),
         artifact.format.extension(),
         artifact.bytes.len()
     );
-    if let Some(tool) = &artifact.tool {
+    let mut tools: Vec<&str> = artifact.images.iter().filter_map(|image| image.tool.as_deref()).collect();
+    tools.dedup();
+    for tool in tools {
         text.push_str(&format!(", {tool}"));
     }
     if let Some(path) = path {

@@ -13,7 +13,7 @@ use inkwell::module::Module;
 
 use super::{
     message::{self, Problem},
-    output::{stem, write_file},
+    output::{ArtifactName, stem, write_file},
     reproduce::{Reproduction, with_ptx_of},
 };
 
@@ -95,7 +95,7 @@ impl StageFiles {
             return Ok(());
         };
         artifacts.iter().try_for_each(|artifact| {
-            let stem = stem(&artifact.module, &artifact.target);
+            let stem = ArtifactName::from(artifact).stem();
             let name = format!("{stem}.5-result.{}", artifact.format.extension());
             write_file(&directory.join(name), &artifact.bytes)
         })

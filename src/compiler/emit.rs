@@ -30,8 +30,13 @@ pub enum Emit {
     Hsaco,
     /// What a driver loads: a cubin or an hsaco, or PTX for a `compute_*` target.
     Binary,
-    /// NVIDIA: a fat binary with the cubin and its PTX. AMD: the hsaco, as upstream MLIR does.
+    /// All targets of a module in what a driver loads. NVIDIA: one fat binary of cubins and PTX. AMD: the hsaco, as
+    /// upstream MLIR does, or an offload bundle for several targets.
     Fatbin,
+    /// All AMD targets of a module in one clang offload bundle, HIP's fat binary.
+    Bundle,
+    /// All targets of a module as LLVM offload binaries, one after the other.
+    Offload,
 }
 
 /// Names on the command line, in the order of the documentation.
@@ -46,6 +51,8 @@ const NAMES: &[(&str, Emit)] = &[
     ("mlir", Emit::Mlir),
     ("binary", Emit::Binary),
     ("fatbin", Emit::Fatbin),
+    ("bundle", Emit::Bundle),
+    ("offload", Emit::Offload),
 ];
 
 /// An output format that does not exist, or not for this target.
@@ -78,6 +85,14 @@ pub enum EmitError {
         /// The feature of the crate.
         feature: &'static str,
     },
+    /// Nothing of what was planned has the format.
+    #[error("{plan} asks for no {emit}: ask for another format, or for other images")]
+    NothingPlanned {
+        /// The format.
+        emit: &'static str,
+        /// The images that were listed.
+        plan: String,
+    },
     /// The input is past the stage that the format belongs to.
     #[error("{emit} cannot be made from {input}: {advice}")]
     NotFromInput {
@@ -104,7 +119,12 @@ impl Emit {
             .map_or("binary", |(name, _)| name)
     }
 
-    /// The format for one target, or why there is none.
+    /// Whether the images of all targets of a module come out in one artifact.
+    pub const fn is_container(self) -> bool {
+        matches!(self, Self::Fatbin | Self::Bundle | Self::Offload)
+    }
+
+    /// The format of the image for one target, or why there is none.
     pub fn format(self, target: &Target) -> Result<Format, EmitError> {
         let (built, feature) = match target.vendor() {
             Vendor::Nvidia => (cfg!(feature = "nvidia"), "nvidia"),
@@ -132,14 +152,14 @@ impl Emit {
             (Self::Ptx | Self::Asm, Vendor::Nvidia) => Ok(Format::Ptx),
             (Self::Ptx, Vendor::Amd) => refuse("PTX is NVIDIA's; ask for asm, object or hsaco"),
             (Self::Asm, Vendor::Amd) => Ok(Format::Asm),
-            (Self::Binary, Vendor::Nvidia) if is_virtual => Ok(Format::Ptx),
+            (Self::Binary | Self::Fatbin | Self::Offload, Vendor::Nvidia) if is_virtual => Ok(Format::Ptx),
             (Self::Object | Self::Cubin, Vendor::Nvidia) if is_virtual => refuse(virtual_advice),
+            (Self::Bundle, Vendor::Nvidia) => refuse("an offload bundle is HIP's; ask for fatbin, or for offload"),
             (Self::Object, _) => Ok(Format::Object),
-            (Self::Cubin | Self::Binary, Vendor::Nvidia) => Ok(Format::Cubin),
+            (Self::Cubin | Self::Binary | Self::Fatbin | Self::Offload, Vendor::Nvidia) => Ok(Format::Cubin),
             (Self::Cubin, Vendor::Amd) => refuse("a cubin is NVIDIA's; ask for hsaco, or for binary"),
             (Self::Hsaco, Vendor::Nvidia) => refuse("an hsaco is AMD's; ask for cubin, or for binary"),
-            (Self::Fatbin, Vendor::Nvidia) => Ok(Format::Fatbin),
-            (Self::Hsaco | Self::Binary | Self::Fatbin, Vendor::Amd) => Ok(Format::Hsaco),
+            (Self::Hsaco | Self::Binary | Self::Fatbin | Self::Bundle | Self::Offload, Vendor::Amd) => Ok(Format::Hsaco),
         }
     }
 }
@@ -163,25 +183,19 @@ impl FromStr for Emit {
 }
 
 impl Format {
-    /// What the device stage has to make for it; `None` for MLIR, which does not get there.
+    /// What the device stage has to make for an image; `None` for MLIR, which does not get there, and for containers.
     pub(super) const fn device_output(self, vendor: Vendor) -> Option<DeviceOutput> {
         match self {
-            Self::Mlir => None,
+            Self::Mlir | Self::Fatbin | Self::Bundle | Self::Offload => None,
             Self::Llvm => Some(DeviceOutput::Llvm),
             Self::Bitcode => Some(DeviceOutput::Bitcode),
-            Self::Ptx | Self::Asm | Self::Cubin | Self::Fatbin => Some(DeviceOutput::Assembly),
+            Self::Ptx | Self::Asm | Self::Cubin => Some(DeviceOutput::Assembly),
             Self::Hsaco => Some(DeviceOutput::Object),
             Self::Object => Some(match vendor {
                 Vendor::Nvidia => DeviceOutput::Assembly,
                 Vendor::Amd => DeviceOutput::Object,
             }),
         }
-    }
-
-    /// Whether one of NVIDIA's compilers takes part.
-    pub(super) const fn needs_ptx_compiler(self, target: &Target) -> bool {
-        let Target::Nvidia(chip) = target else { return false };
-        matches!(self, Self::Cubin | Self::Object) || (matches!(self, Self::Fatbin) && !chip.is_virtual())
     }
 }
 
@@ -202,7 +216,7 @@ mod tests {
         let error = "elf".parse::<Emit>().expect_err("refused").to_string();
         assert_eq!(
             error,
-            "unknown output format 'elf': expected one of ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary, fatbin"
+            "unknown output format 'elf': expected one of ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary, fatbin, bundle, offload"
         );
     }
 

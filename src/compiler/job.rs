@@ -1,7 +1,5 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
-use std::{sync::Arc, time::Duration};
-
 use melior::{
     Context,
     ir::{
@@ -11,114 +9,68 @@ use melior::{
     },
 };
 
-use super::{Compiler, Emit, EmitError, InputError, InputKind, attribute, load_libraries, parse, symbol_name};
+use super::{
+    Compiler, attribute, load_libraries, parse,
+    plan::{self, Step},
+    request::{Outcome, Product, Request, Source},
+    symbol_name,
+};
 use crate::{
     bridge::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute},
     },
-    container::fatbin::{self, Content, Image},
     device::{self, DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
-    image::{cubin, hsaco::Hsaco, resource::KernelResources},
-    options::{DebugLevel, Options, Resolved, ResolvedVendor},
-    report::{Artifact, Decision, Format, KernelSignature, Warning},
-    serialize::{
-        amd,
-        nvidia::{Outcome, PtxCompiler, SerializeError},
-        nvidia_options::PtxOptions,
-    },
+    options::{Options, Resolved, ResolvedVendor},
+    report::{Decision, Image, KernelSignature, Warning},
+    serialize::nvidia::{PtxCompiler, SerializeError},
     stage::{Checkpoint, Stage, Subject},
     target::{CudaRelease, PtxIsa, Target, Vendor},
 };
 
-/// Longest run of a vendor tool when no limit was asked for: long enough for anything that ends.
-const NO_TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
-
-/// What a request starts from.
-#[derive(Debug)]
-pub(crate) enum Source<'c> {
-    /// A module with one `gpu.module`.
-    Mlir(OwnedModule<'c>),
-    /// LLVM IR, text or bitcode.
-    Llvm(Arc<[u8]>),
-    /// PTX.
-    Ptx(Arc<str>),
-}
-
-impl<'c> Source<'c> {
-    /// A second handle on the same source; MLIR is cloned.
-    pub(super) fn share(&self) -> Self {
-        match self {
-            Self::Mlir(module) => Self::Mlir(OwnedModule::clone_whole(module.module())),
-            Self::Llvm(bytes) => Self::Llvm(Arc::clone(bytes)),
-            Self::Ptx(text) => Self::Ptx(Arc::clone(text)),
-        }
-    }
-
-    const fn kind(&self) -> InputKind {
-        match self {
-            Self::Mlir(_) => InputKind::Mlir,
-            Self::Llvm(_) => InputKind::Llvm,
-            Self::Ptx(_) => InputKind::Ptx,
-        }
-    }
-}
-
-/// One module to be compiled for one target.
-#[derive(Debug)]
-pub(crate) struct Request<'c> {
-    /// Name in results and messages.
-    pub name: String,
-    /// What to compile.
-    pub source: Source<'c>,
-    /// What for.
-    pub target: Target,
-    /// How.
-    pub options: Options,
-    /// Which of the module's target attributes asked for it, counted from 0; 0 where none did.
-    pub position: usize,
-}
-
 /// Carries out one request.
-pub(super) fn run(compiler: &Compiler, request: Request<'_>, emit: Emit) -> Result<Artifact, Error> {
+pub(super) fn run(compiler: &Compiler, request: Request<'_>) -> Result<Outcome, Error> {
     let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
     let name = request.name.clone();
     let target = request.target;
-    Job::new(compiler, request, emit)
+    Job::new(compiler, request)
         .and_then(Job::run)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
-struct Job<'a, 'c> {
-    compiler: &'a Compiler,
-    name: String,
+pub(super) struct Job<'a, 'c> {
+    pub(super) compiler: &'a Compiler,
+    pub(super) name: String,
     source: Source<'c>,
-    options: Options,
-    target: Target,
-    format: Format,
-    resolved: Resolved,
+    pub(super) options: Options,
+    pub(super) target: Target,
+    products: Vec<Product>,
+    pub(super) resolved: Resolved,
     libraries: Vec<LoadedLibrary>,
     newest_tool_ptx: Option<PtxIsa>,
-    clock: StageClock,
-    decisions: Vec<Decision>,
+    pub(super) clock: StageClock,
+    pub(super) decisions: Vec<Decision>,
     warnings: Vec<Warning>,
 }
 
 impl<'a, 'c> Job<'a, 'c> {
-    fn new(compiler: &'a Compiler, request: Request<'c>, emit: Emit) -> Result<Self, Error> {
+    fn new(compiler: &'a Compiler, request: Request<'c>) -> Result<Self, Error> {
         let Request {
             name,
+            module: _,
             source,
             target,
+            products,
             options,
+            include_ptx: _,
+            notes,
             position: _,
         } = request;
-        let format = emit.format(&target).map_err(|error| Error::new(Stage::Plan, error))?;
-        check_source(&source, &target, emit, format)?;
-        let newest_tool_ptx = format
-            .needs_ptx_compiler(&target)
+        let newest_tool_ptx = products
+            .iter()
+            .any(|product| product.needs_ptx_compiler())
             .then(|| newest_tool_ptx(compiler, options.ptx_compiler))
             .flatten();
         let resolved = options
@@ -131,37 +83,64 @@ impl<'a, 'c> Job<'a, 'c> {
             source,
             options,
             target,
-            format,
+            products,
             resolved,
             newest_tool_ptx,
             clock: StageClock::default(),
-            decisions: Vec::new(),
+            decisions: notes.into_iter().map(Decision::of_plan).collect(),
             warnings: Vec::new(),
         })
     }
 
-    fn run(mut self) -> Result<Artifact, Error> {
-        self.lower()?;
-        let Some(output) = self.format.device_output(self.target.vendor()) else {
-            let Source::Mlir(module) = &self.source else {
-                return Err(Error::new(
-                    Stage::Plan,
-                    Cause::Internal("MLIR asked of another input".to_owned()),
-                ));
-            };
-            let text = module_text(module.module());
-            return Ok(self.artifact(text.into_bytes(), Vec::new(), None, String::new()));
-        };
+    /// Carries out the steps of the plan. What follows lowering is repeated with a newer PTX ISA where an instruction
+    /// needs one.
+    fn run(mut self) -> Result<Outcome, Error> {
+        let steps = plan::steps(self.source.kind(), &self.target, &self.products)
+            .map_err(|error| Error::new(Stage::Plan, error))?;
+        for step in &steps {
+            if *step == Step::Lower {
+                self.lower()?;
+            }
+        }
         loop {
-            let raised = match self.device(output).and_then(|code| self.machine_code(code)) {
-                Ok((bytes, kernels, tool, log)) => {
-                    self.warn_about_spills(&kernels);
-                    return Ok(self.artifact(bytes, kernels, tool, log));
+            let raised = match self.make_images(&steps) {
+                Ok(images) => {
+                    for (image, _) in &images {
+                        self.warn_about_spills(image);
+                    }
+                    return Ok(self.outcome(images));
                 }
-                Err(error) => self.raised_ptx(&error, output).ok_or(error)?,
+                Err(error) => {
+                    let output = steps.iter().find_map(|step| match step {
+                        Step::Device(output) => Some(*output),
+                        _ => None,
+                    });
+                    let raised = output.and_then(|output| self.raised_ptx(&error, output));
+                    raised.ok_or(error)?
+                }
             };
             self.set_ptx(raised);
         }
+    }
+
+    fn make_images(&mut self, steps: &[Step]) -> Result<Vec<(Image, Vec<u8>)>, Error> {
+        let mut code = Vec::new();
+        let mut images = Vec::new();
+        for step in steps {
+            match step {
+                Step::Lower => {}
+                Step::Print => {
+                    if let Source::Mlir(module) = &self.source {
+                        code = module_text(module.module()).into_bytes();
+                    }
+                }
+                Step::Device(output) => code = self.device(*output)?,
+                Step::PtxToCubin(product) => images.push(self.cubin(product, &code)?),
+                Step::LinkObject(product) => images.push(self.hsaco(product, &code)?),
+                Step::Keep(product) => images.push(self.keep(product, code.clone())?),
+            }
+        }
+        Ok(images)
     }
 
     /// Brings MLIR into the dialect of the target.
@@ -255,99 +234,6 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(code)
     }
 
-    /// From what LLVM emitted to the format asked for.
-    #[allow(clippy::type_complexity, reason = "the parts of an artifact, used once")]
-    fn machine_code(
-        &mut self,
-        code: Vec<u8>,
-    ) -> Result<(Vec<u8>, Vec<KernelResources>, Option<String>, String), Error> {
-        match (self.format, self.target) {
-            (Format::Cubin | Format::Object, Target::Nvidia(_)) => self.cubin(&text(code)?),
-            (Format::Fatbin, Target::Nvidia(chip)) => {
-                let ptx = text(code)?;
-                let (cubin, kernels, tool, log) = if chip.is_virtual() {
-                    (None, Vec::new(), None, String::new())
-                } else {
-                    let (cubin, kernels, tool, log) = self.cubin(&ptx)?;
-                    (Some(cubin), kernels, tool, log)
-                };
-                let bytes = self
-                    .clock
-                    .time(Stage::Container, || fat_binary(chip.chip(), cubin.as_deref(), &ptx))
-                    .map_err(|error| Error::new(Stage::Container, error))?;
-                Ok((bytes, kernels, tool, log))
-            }
-            (Format::Hsaco, _) => {
-                let name = &self.name;
-                let linked = self
-                    .clock
-                    .time(Stage::LinkObject, || amd::link_object(name, &code))
-                    .map_err(|error| Error::new(Stage::LinkObject, error))?;
-                let kernels = hsaco_kernels(&linked.bytes)?;
-                Ok((
-                    linked.bytes,
-                    kernels,
-                    Some(llvm_tool("lld")),
-                    linked.warnings.join("\n"),
-                ))
-            }
-            (Format::Object, Target::Amd(_)) => {
-                let kernels = hsaco_kernels(&code)?;
-                Ok((code, kernels, Some(llvm_tool("LLVM")), String::new()))
-            }
-            _ => Ok((code, Vec::new(), None, String::new())),
-        }
-    }
-
-    #[allow(clippy::type_complexity, reason = "the parts of an artifact, used once")]
-    fn cubin(&mut self, ptx: &str) -> Result<(Vec<u8>, Vec<KernelResources>, Option<String>, String), Error> {
-        let options = PtxOptions {
-            opt_level: self.resolved.optimization.number(),
-            // The kernels carry the limit themselves; given here too, it is checked on the result.
-            max_registers: self.resolved.max_registers,
-            line_info: self.resolved.debug == DebugLevel::LineTables,
-            device_debug: self.resolved.debug == DebugLevel::Full,
-            relocatable: self.format == Format::Object,
-            extra: self.options.ptxas_options.clone(),
-        };
-        let limit = self.options.time_limit.unwrap_or(NO_TIME_LIMIT);
-        let chip = self.target.chip();
-        let choice = self.options.ptx_compiler;
-        let compiler = &self.compiler.ptx_to_cubin;
-        let outcome = self.clock.time(Stage::PtxToCubin, || {
-            compiler.compile(ptx, chip, &options, choice, limit)
-        });
-        let cubin = outcome.map_err(|error| Error::new(Stage::PtxToCubin, error))?;
-        self.decisions.extend(cubin.decisions.iter().map(|decision| Decision {
-            stage: Stage::PtxToCubin,
-            choice: match &decision.version {
-                Some(version) => format!("{} {version}", decision.compiler.name()),
-                None => decision.compiler.name().to_owned(),
-            },
-            outcome: match &decision.outcome {
-                Outcome::Used => "used".to_owned(),
-                Outcome::Failed => "failed".to_owned(),
-                Outcome::Unavailable(reason) => format!("not available: {reason}"),
-                Outcome::Unsupported(reason) => format!("not possible: {reason}"),
-            },
-        }));
-        if cubin.compiler == PtxCompiler::NvJitLink && choice.is_none() {
-            self.warn(
-                Stage::PtxToCubin,
-                "compiled by nvJitLink, which makes relocatable code and may use more registers than ptxas; \
-                 install ptxas or nvPTXCompiler"
-                    .to_owned(),
-            );
-        }
-        let unreadable = |error: cubin::CubinError| Error::new(Stage::PtxToCubin, error);
-        let info = cubin.info().map_err(unreadable)?;
-        for warning in crate::image::ptx_log::parse(&cubin.log).warnings {
-            self.warn(Stage::PtxToCubin, warning);
-        }
-        let tool = format!("{} {}", cubin.compiler.name(), cubin.version);
-        Ok((cubin.bytes, info.kernels, Some(tool), cubin.log))
-    }
-
     fn set_ptx(&mut self, isa: PtxIsa) {
         if let ResolvedVendor::Nvidia { ptx, .. } = &mut self.resolved.vendor {
             *ptx = isa;
@@ -417,30 +303,31 @@ impl<'a, 'c> Job<'a, 'c> {
         Some(needed)
     }
 
-    fn warn(&mut self, stage: Stage, message: String) {
+    pub(super) fn warn_for(&mut self, target: Target, stage: Stage, message: String) {
         self.warnings.push(Warning {
             stage,
             module: Some(self.name.clone()),
-            target: Some(self.target),
+            target: Some(target),
             location: None,
             message,
         });
     }
 
-    fn warn_about_spills(&mut self, kernels: &[KernelResources]) {
+    fn warn_about_spills(&mut self, image: &Image) {
         let threshold = self.options.spill_warning;
-        for kernel in kernels {
+        for kernel in &image.kernels {
             let bytes = kernel
                 .spill_store_bytes
                 .unwrap_or(0)
                 .max(kernel.spill_load_bytes.unwrap_or(0));
             let registers = kernel.spilled_sgprs.unwrap_or(0) + kernel.spilled_vgprs.unwrap_or(0);
-            let what = match self.target.vendor() {
+            let what = match image.target.vendor() {
                 Vendor::Nvidia if bytes > threshold => format!("{bytes} bytes"),
                 Vendor::Amd if registers > threshold => format!("{registers} registers"),
                 _ => continue,
             };
-            self.warn(
+            self.warn_for(
+                image.target,
                 Stage::CodeGen,
                 format!(
                     "kernel {} spills {what}; raise max-registers, use a smaller block, or hold fewer values at once",
@@ -476,48 +363,15 @@ impl<'a, 'c> Job<'a, 'c> {
             .collect()
     }
 
-    fn artifact(self, bytes: Vec<u8>, kernels: Vec<KernelResources>, tool: Option<String>, log: String) -> Artifact {
-        Artifact {
+    fn outcome(self, images: Vec<(Image, Vec<u8>)>) -> Outcome {
+        Outcome {
             signatures: self.signatures(),
             optimization: self.resolved.optimization,
-            module: self.name,
-            target: self.target,
-            format: self.format,
-            bytes,
-            kernels,
-            tool,
-            log,
+            images,
             decisions: self.decisions,
             warnings: self.warnings,
             stages: self.clock.into_times(),
         }
-    }
-}
-
-/// Whether the input can still become what is asked for.
-fn check_source(source: &Source<'_>, target: &Target, emit: Emit, format: Format) -> Result<(), Error> {
-    let not_from = |advice| {
-        Err(Error::new(
-            Stage::Plan,
-            EmitError::NotFromInput {
-                emit: emit.name(),
-                input: source.kind().name(),
-                advice,
-            },
-        ))
-    };
-    match (source, format) {
-        (Source::Ptx(_), _) if target.vendor() == Vendor::Amd => Err(Error::new(
-            Stage::Plan,
-            InputError::PtxForAmd {
-                target: target.to_string(),
-            },
-        )),
-        (Source::Ptx(_), Format::Mlir | Format::Llvm | Format::Bitcode) => {
-            not_from("PTX is already past it; start from MLIR or LLVM IR")
-        }
-        (Source::Llvm(_), Format::Mlir) => not_from("LLVM IR is already past it; start from MLIR"),
-        _ => Ok(()),
     }
 }
 
@@ -569,35 +423,6 @@ fn required_ptx(log: &str) -> Option<PtxIsa> {
         .trim_end_matches(['.', ','])
         .parse()
         .ok()
-}
-
-fn text(code: Vec<u8>) -> Result<String, Error> {
-    String::from_utf8(code).map_err(|_| {
-        Error::new(
-            Stage::CodeGen,
-            LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
-        )
-    })
-}
-
-fn fat_binary(chip: &str, cubin: Option<&[u8]>, ptx: &str) -> Result<Vec<u8>, fatbin::FatbinWriteError> {
-    let mut images = Vec::new();
-    if let Some(cubin) = cubin {
-        images.push(Image::new(Content::Cubin(cubin), chip)?);
-    }
-    images.push(Image::new(Content::Ptx(ptx), chip)?);
-    fatbin::write(&images)
-}
-
-fn hsaco_kernels(bytes: &[u8]) -> Result<Vec<KernelResources>, Error> {
-    let hsaco = Hsaco::read(bytes).map_err(|error| Error::new(Stage::LinkObject, error))?;
-    Ok(hsaco.resources().cloned().collect())
-}
-
-/// A part of LLVM that is linked into this library.
-fn llvm_tool(name: &str) -> String {
-    let (major, minor, patch) = inkwell::support::get_llvm_version();
-    format!("{name} {major}.{minor}.{patch}")
 }
 
 /// A module as MLIR prints it, locations included where they are known.

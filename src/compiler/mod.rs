@@ -1,10 +1,17 @@
 //! One compilation: the plan (modules × targets), the threads that carry it out, and the results in order.
 
 pub mod attribute;
+mod container;
 mod emit;
+mod identical;
 mod input;
 mod job;
+mod machine_code;
+mod phases;
+mod plan;
 mod pool;
+mod request;
+mod targets;
 
 use std::{
     fmt,
@@ -23,10 +30,15 @@ use melior::{
     },
 };
 
-pub(crate) use self::job::{Request, Source};
 pub use self::{
     emit::{Emit, EmitError},
     input::{InputError, InputKind, context, parse, prepare},
+    phases::{Phase, Plan, PlannedOutput},
+    targets::Targets,
+};
+use self::{
+    identical::first_of_each,
+    request::{Origin, Outcome, Request, Source},
 };
 
 use crate::{
@@ -55,7 +67,7 @@ use crate::{
 /// let source = std::fs::read("kernels.mlir")?;
 /// let targets = Target::parse_list("sm_90,gfx942")?;
 /// for artifact in compiler.compile_source("kernels.mlir", &source, &targets, Emit::Binary)?.artifacts {
-///     println!("{} for {}: {} bytes", artifact.module, artifact.target, artifact.bytes.len());
+///     println!("{} for {}: {} bytes", artifact.module, artifact.target_names(), artifact.bytes.len());
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -204,9 +216,10 @@ impl Compiler {
         &self,
         name: &str,
         bytes: &[u8],
-        targets: &[Target],
+        targets: impl Into<Targets>,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
+        let targets = targets.into();
         let input = |error| Error::new(Stage::Input, error);
         match InputKind::of(name, bytes).map_err(input)? {
             InputKind::Mlir => {
@@ -214,10 +227,10 @@ impl Compiler {
                 let module = parse(&context, name, bytes).map_err(input)?;
                 self.compile(&module, targets, emit)
             }
-            InputKind::Llvm => self.compile_source_for(Source::Llvm(bytes.into()), name, targets, emit),
+            InputKind::Llvm => self.compile_device_source(Source::Llvm(bytes.into()), name, &targets, emit),
             InputKind::Ptx => {
                 let text = std::str::from_utf8(bytes).map_err(|_| input(InputError::UnknownFormat))?;
-                self.compile_source_for(Source::Ptx(text.into()), name, targets, emit)
+                self.compile_device_source(Source::Ptx(text.into()), name, &targets, emit)
             }
         }
     }
@@ -226,25 +239,12 @@ impl Compiler {
     /// outlined first. The module is not changed, but its context gets the dialects and passes that lowering needs.
     ///
     /// With no targets, each module is compiled for the targets in its target attributes.
-    pub fn compile(&self, module: &Module<'_>, targets: &[Target], emit: Emit) -> Result<Compilation, Failure> {
+    pub fn compile(&self, module: &Module<'_>, targets: impl Into<Targets>, emit: Emit) -> Result<Compilation, Failure> {
+        let targets = targets.into();
         let context = context_of(module.context());
         prepare(context);
         let outlined = outline(context, module)?;
-        let modules = gpu_modules(outlined.as_ref().map_or(module, OwnedModule::module));
-        if modules.is_empty() {
-            return Err(Error::new(Stage::Plan, InputError::NoModule).into());
-        }
-        let mut requests = Vec::new();
-        let mut errors = Vec::new();
-        for operation in modules {
-            match self.requests(operation, targets) {
-                Ok(planned) => requests.extend(planned),
-                Err(error) => errors.push(error),
-            }
-        }
-        if !errors.is_empty() {
-            return Err(Failure { errors });
-        }
+        let requests = self.requests_of_all(outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
         collect(self.run(context, requests, emit))
     }
 
@@ -257,121 +257,183 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Artifact, Failure> {
         let bitcode = module.write_bitcode_to_memory().as_slice().into();
-        let mut compilation =
-            self.compile_source_for(Source::Llvm(bitcode), name, std::slice::from_ref(target), emit)?;
+        let targets = Targets::List(vec![*target]);
+        let mut compilation = self.compile_device_source(Source::Llvm(bitcode), name, &targets, emit)?;
         compilation
             .artifacts
             .pop()
             .ok_or_else(|| Error::new(Stage::Plan, InputError::NoModule).into())
     }
 
-    fn compile_source_for(
+    fn compile_device_source(
         &self,
         source: Source<'static>,
         name: &str,
-        targets: &[Target],
+        targets: &Targets,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
-        if targets.is_empty() {
-            return Err(Error::new(Stage::Plan, InputError::NoTarget { location: None })
-                .in_module(name)
-                .into());
-        }
-        let stem = name.rsplit('/').next().unwrap_or(name);
-        let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
-        let requests = targets
-            .iter()
-            .map(|target| Request {
-                name: stem.unwrap_or("kernels").to_owned(),
-                source: source.share(),
-                target: *target,
-                options: self.options.clone(),
-                position: 0,
-            })
-            .collect();
+        let requests = self.requests_of_device_source(source, name, targets, emit)?;
         collect(self.run_threaded(requests, emit))
     }
 
-    /// What a `gpu.module` is to be compiled for: the given targets, or those it names.
+    fn requests_of_device_source(
+        &self,
+        source: Source<'static>,
+        name: &str,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'static>>, Error> {
+        let stem = name.rsplit('/').next().unwrap_or(name);
+        let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
+        let generations = targets
+            .generations(source.kind(), emit, &self.options, None)
+            .map_err(|error| error.in_module(name))?;
+        Ok(generations
+            .into_iter()
+            .map(|generation| Request {
+                name: stem.unwrap_or("kernels").to_owned(),
+                module: 0,
+                source: source.share(),
+                target: generation.target,
+                products: generation.products,
+                options: generation.options,
+                include_ptx: generation.include_ptx,
+                notes: generation.notes,
+                position: 0,
+            })
+            .collect())
+    }
+
+    /// The requests for every `gpu.module` of a module.
+    fn requests_of_all<'c>(
+        &self,
+        module: &Module<'c>,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'c>>, Failure> {
+        let modules = gpu_modules(module);
+        if modules.is_empty() {
+            return Err(Error::new(Stage::Plan, InputError::NoModule).into());
+        }
+        let mut requests = Vec::new();
+        let mut errors = Vec::new();
+        for (index, operation) in modules.into_iter().enumerate() {
+            match self.requests(index, operation, targets, emit) {
+                Ok(planned) => requests.extend(planned),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() {
+            Ok(requests)
+        } else {
+            Err(Failure { errors })
+        }
+    }
+
+    /// What a `gpu.module` is to be compiled for: the given targets, or those it names. `index` is its place in the
+    /// input.
     pub(crate) fn requests<'c>(
         &self,
+        index: usize,
         operation: OperationRef<'c, '_>,
-        targets: &[Target],
+        targets: &Targets,
+        emit: Emit,
     ) -> Result<Vec<Request<'c>>, Error> {
         let name = symbol_name(operation);
-        let at = |mut error: Error| {
-            error
-                .location
-                .get_or_insert_with(|| location_text(operation.location()));
-            error.in_module(&name)
-        };
-        let mut planned: Vec<(usize, Target, Options)> = Vec::new();
-        if targets.is_empty() {
-            let base = attribute::with_debug_of(operation, &self.options)
-                .map_err(|error| at(Error::new(Stage::Plan, error)))?;
-            for (position, attribute) in target_attributes(operation).into_iter().enumerate() {
-                let (target, options) =
-                    attribute::read(attribute, &base).map_err(|cause| at(Error::new(Stage::Plan, cause)))?;
-                if !planned
-                    .iter()
-                    .any(|(_, other, its)| *other == target && *its == options)
-                {
-                    planned.push((position, target, options));
-                }
-            }
-        } else {
-            planned.extend(targets.iter().map(|target| (0, *target, self.options.clone())));
-        }
-        if planned.is_empty() {
-            let location = Some(location_text(operation.location()));
-            return Err(at(Error::new(Stage::Plan, InputError::NoTarget { location })));
-        }
-        Ok(planned
+        let generations = targets
+            .generations(InputKind::Mlir, emit, &self.options, Some(operation))
+            .map_err(|mut error| {
+                error
+                    .location
+                    .get_or_insert_with(|| location_text(operation.location()));
+                error.in_module(&name)
+            })?;
+        Ok(generations
             .into_iter()
-            .map(|(position, target, options)| Request {
+            .map(|generation| Request {
                 name: name.clone(),
+                module: index,
                 source: Source::Mlir(OwnedModule::clone_of(operation)),
-                target,
-                options,
-                position,
+                target: generation.target,
+                products: generation.products,
+                options: generation.options,
+                include_ptx: generation.include_ptx,
+                notes: generation.notes,
+                position: generation.position,
             })
             .collect())
     }
 
     /// Carries out requests whose operations live in `context`; results are in the order of the requests.
-    pub(crate) fn run(
-        &self,
-        context: &Context,
-        requests: Vec<Request<'_>>,
-        emit: Emit,
-    ) -> Vec<Result<Artifact, Error>> {
-        if is_threaded(context) {
-            return self.run_threaded(requests, emit);
-        }
-        // The embedder has switched the context's threads off: its operations stay on this one.
-        requests
-            .into_iter()
-            .map(|request| job::run(self, request, emit))
-            .collect()
+    pub(crate) fn run(&self, context: &Context, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+        // The embedder may have switched the context's threads off: its operations stay on this one then.
+        let threads = if is_threaded(context) { self.threads } else { 0 };
+        self.run_on(threads, requests, emit)
     }
 
-    fn run_threaded(&self, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Result<Artifact, Error>> {
-        let subjects: Vec<(String, Target)> = requests
-            .iter()
-            .map(|request| (request.name.clone(), request.target))
-            .collect();
-        let results = pool::run(self.threads, requests, |request| job::run(self, request, emit));
-        results
+    fn run_threaded(&self, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+        self.run_on(self.threads, requests, emit)
+    }
+
+    /// Carries out requests on `threads` threads, or on this one if there are to be none, and puts the artifacts
+    /// together.
+    fn run_on(&self, threads: usize, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+        let planned = plan::artifacts(&requests, emit);
+        let origins: Vec<Origin> = requests.iter().map(Request::origin).collect();
+        let firsts = first_of_each(&requests);
+        let jobs: Vec<(usize, Request<'_>)> = requests
             .into_iter()
-            .zip(subjects)
-            .map(|(result, (name, target))| {
-                result.unwrap_or_else(|panic| {
-                    Err(Error::new(Stage::Plan, crate::error::Cause::Internal(panic))
-                        .in_module(&name)
-                        .for_target(&target))
-                })
-            })
-            .collect()
+            .enumerate()
+            .filter(|(index, _)| firsts.get(*index) == Some(index))
+            .collect();
+        let places: Vec<usize> = jobs.iter().map(|(index, _)| *index).collect();
+        let carry_out = |(_, request): (usize, Request<'_>)| job::run(self, request);
+        let results: Vec<Result<Result<Outcome, Error>, String>> = if threads == 0 {
+            jobs.into_iter().map(|job| Ok(carry_out(job))).collect()
+        } else {
+            pool::run(threads, jobs, carry_out)
+        };
+        let mut finished = Vec::new();
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];
+        for (place, result) in places.into_iter().zip(results) {
+            let Some(origin) = origins.get(place) else { continue };
+            let result = result.unwrap_or_else(|panic| {
+                Err(Error::new(Stage::Plan, crate::error::Cause::Internal(panic))
+                    .in_module(&origin.name)
+                    .for_target(&origin.target))
+            });
+            match result {
+                Ok(outcome) => {
+                    for (twin, slot) in outcomes.iter_mut().enumerate() {
+                        if firsts.get(twin) == Some(&place)
+                            && let Some(other) = origins.get(twin)
+                        {
+                            *slot = Some(if twin == place {
+                                outcome.clone()
+                            } else {
+                                outcome.shared_with(&origin.name, &other.name)
+                            });
+                        }
+                    }
+                }
+                Err(error) => finished.push(Finished {
+                    module: origin.module,
+                    position: origin.position,
+                    result: Err(error),
+                }),
+            }
+        }
+        for artifact in &planned {
+            let Some(result) = container::assemble(artifact, &origins, &outcomes) else {
+                continue;
+            };
+            finished.push(Finished {
+                module: artifact.module,
+                position: artifact.position,
+                result,
+            });
+        }
+        finished
     }
 
     /// A vendor's device library, read once.
@@ -425,10 +487,20 @@ fn load_libraries(libraries: &[Library]) -> Result<Vec<LoadedLibrary>, Error> {
         .collect()
 }
 
-fn collect(results: Vec<Result<Artifact, Error>>) -> Result<Compilation, Failure> {
+/// One result of a compilation.
+pub(crate) struct Finished {
+    /// Which module of the input it is of.
+    pub module: usize,
+    /// The first of the module's target attributes that asked for it.
+    pub position: usize,
+    /// What came out.
+    pub result: Result<Artifact, Error>,
+}
+
+fn collect(finished: Vec<Finished>) -> Result<Compilation, Failure> {
     let mut artifacts = Vec::new();
     let mut errors = Vec::new();
-    for result in results {
+    for Finished { result, .. } in finished {
         match result {
             Ok(artifact) => artifacts.push(artifact),
             Err(error) => errors.push(error),

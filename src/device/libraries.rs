@@ -8,6 +8,7 @@ use super::{DeviceError, DeviceJob, UnresolvedSymbol, control};
 use crate::{
     bridge::LlvmError,
     bridge::llvm::{DeviceModule, UndefinedSymbol},
+    image::symbols::{DRIVER_FUNCTIONS, LinkInterface},
     target::{Target, Vendor},
     toolkit::ToolkitError,
 };
@@ -60,10 +61,6 @@ impl VendorLibrary {
     }
 }
 
-/// Functions that the CUDA driver provides to device code (CUDA C++ Programming Guide, formatted output, assertion and
-/// dynamic global memory allocation).
-const NVIDIA_RUNTIME: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
-
 /// Device variables that a host may look up: they stay visible.
 pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
     module
@@ -74,12 +71,25 @@ pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
         .collect()
 }
 
+/// Functions of the module that objects of a later link need.
+pub(super) fn offered_functions(module: &DeviceModule<'_>, others: &LinkInterface) -> Vec<String> {
+    module
+        .inkwell()
+        .get_functions()
+        .filter(|function| function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::External)
+        .filter_map(|function| function.get_name().to_str().ok().map(str::to_owned))
+        .filter(|name| others.opaque || others.needed.contains(name))
+        .collect()
+}
+
 /// Links the user's and the vendor's libraries until no more symbols can be resolved; what is left is an error.
 ///
-/// A library is opened only when a symbol may be in it, and gives only the definitions that are needed.
-pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(), DeviceError> {
+/// A library is opened only when a symbol may be in it, and gives only the definitions that are needed. What `others`
+/// define is left to the link with them.
+pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &LinkInterface) -> Result<(), DeviceError> {
     let target = &job.resolved.target;
-    let mut undefined = unprovided_symbols(module, target);
+    let unprovided_symbols = |module: &DeviceModule<'_>| unprovided_symbols(module, target, others);
+    let mut undefined = unprovided_symbols(module);
     let mut missing: Option<(VendorLibrary, ToolkitError)> = None;
     while !undefined.is_empty() {
         for library in job.libraries {
@@ -94,7 +104,7 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
             // A library of the user's may consult them, as AMD's own do.
             control::define_constants(module, job.resolved);
         }
-        for which in needed_vendor_libraries(&unprovided_symbols(module, target), target) {
+        for which in needed_vendor_libraries(&unprovided_symbols(module), target) {
             match (job.vendor_library)(which) {
                 Ok(library) => {
                     if target.vendor() == Vendor::Amd {
@@ -108,11 +118,15 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>) -> Result<(),
                 }
             }
         }
-        let rest = unprovided_symbols(module, target);
+        let rest = unprovided_symbols(module);
         if rest == undefined {
             break;
         }
         undefined = rest;
+    }
+    if others.opaque {
+        // What is not for a library of the vendor's to define may be in an object that does not tell.
+        undefined.retain(|symbol| VendorLibrary::of(&symbol.name).is_some());
     }
     if undefined.is_empty() {
         return Ok(());
@@ -147,11 +161,12 @@ fn link_one(module: &DeviceModule<'_>, library: &LoadedLibrary) -> Result<(), De
         })
 }
 
-/// Undefined symbols that the target's runtime does not provide.
-fn unprovided_symbols(module: &DeviceModule<'_>, target: &Target) -> Vec<UndefinedSymbol> {
+/// Undefined symbols that neither the target's runtime nor another object provides.
+fn unprovided_symbols(module: &DeviceModule<'_>, target: &Target, others: &LinkInterface) -> Vec<UndefinedSymbol> {
     let mut symbols = module.undefined_symbols();
+    symbols.retain(|symbol| !others.defined.contains(&symbol.name));
     if target.vendor() == Vendor::Nvidia {
-        symbols.retain(|symbol| !NVIDIA_RUNTIME.contains(&symbol.name.as_str()));
+        symbols.retain(|symbol| !DRIVER_FUNCTIONS.contains(&symbol.name.as_str()));
     }
     symbols
 }

@@ -5,7 +5,7 @@ use melior::{
     ir::{
         AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
         attribute::StringAttribute,
-        operation::{OperationBuilder, OperationLike},
+        operation::{OperationBuilder, OperationLike, OperationRef},
     },
     pass::PassManager,
     utility::parse_pass_pipeline,
@@ -14,7 +14,10 @@ use melior::{
 use super::{math, validate};
 use crate::{
     bridge::{
-        mlir::{MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute},
+        mlir::{
+            MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute,
+            symbol_attribute_name,
+        },
         passes::register_patterns,
     },
     options::{DebugLevel, Resolved, ResolvedVendor},
@@ -376,6 +379,43 @@ fn allow_full_work_groups<'c>(context: &'c Context, module: &Module<'c>) {
 /// The operation's name, dialect included.
 pub fn name_of<'c: 'a, 'a>(operation: &impl OperationLike<'c, 'a>) -> String {
     operation.name().as_string_ref().as_str().unwrap_or_default().to_owned()
+}
+
+/// The symbols that a lowered module defines for itself alone: functions and variables with `private` visibility. In LLVM
+/// IR they look like any others.
+pub fn private_definitions(module: &Module<'_>) -> Vec<String> {
+    operations(module)
+        .into_iter()
+        .filter(|operation| {
+            let has_body = |operation: &OperationRef<'_, '_>| {
+                operation.region(0).is_ok_and(|region| region.first_block().is_some())
+            };
+            let is_definition = match name_of(operation).as_str() {
+                "llvm.func" => has_body(operation),
+                "llvm.mlir.global" => has_body(operation) || operation.has_attribute("value"),
+                _ => false,
+            };
+            is_definition
+                && operation
+                    .attribute("sym_visibility")
+                    .is_ok_and(|visibility| visibility.to_string() == "\"private\"")
+        })
+        .filter_map(|operation| symbol_of(&operation))
+        .collect()
+}
+
+/// Where a lowered module defines or declares `symbol`, in MLIR's syntax.
+pub fn location_of_symbol(module: &Module<'_>, symbol: &str) -> Option<String> {
+    operations(module)
+        .into_iter()
+        .filter(|operation| matches!(name_of(operation).as_str(), "llvm.func" | "llvm.mlir.global"))
+        .find(|operation| symbol_of(operation).as_deref() == Some(symbol))
+        .map(|operation| location_text(operation.location()))
+}
+
+fn symbol_of(operation: &OperationRef<'_, '_>) -> Option<String> {
+    let name = StringAttribute::try_from(operation.attribute(symbol_attribute_name()).ok()?).ok()?;
+    Some(name.value().to_owned())
 }
 
 /// Where an operation calls or names `symbol`, in MLIR's syntax.

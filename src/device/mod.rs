@@ -3,6 +3,7 @@
 //! Knows nothing of containers, vendor tools or hosts.
 
 mod control;
+pub mod join;
 mod libraries;
 pub mod lower;
 mod math;
@@ -17,12 +18,14 @@ use std::{
 use crate::{
     bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
     bridge::{LlvmError, assemble},
+    image::symbols::LinkInterface,
     options::{DebugLevel, FpContract, Resolved},
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     target::Target,
     toolkit::ToolkitError,
 };
 
+pub use join::{JoinError, JoinInput, join};
 pub use libraries::{LoadedLibrary, VendorLibrary};
 
 /// What goes wrong between LLVM IR and machine code.
@@ -229,6 +232,19 @@ pub fn compile<'c>(
     output: DeviceOutput,
     clock: &mut StageClock,
 ) -> StageResult<Vec<u8>> {
+    compile_to_link(context, module, job, &LinkInterface::default(), output, clock)
+}
+
+/// Compiles LLVM IR that will be linked with other objects: what `others` define may stay undefined, and what they need
+/// stays visible.
+pub fn compile_to_link<'c>(
+    context: &'c DeviceContext,
+    module: DeviceModule<'c>,
+    job: &DeviceJob<'_>,
+    others: &LinkInterface,
+    output: DeviceOutput,
+    clock: &mut StageClock,
+) -> StageResult<Vec<u8>> {
     let resolved = job.resolved;
     let machine = machine(resolved).map_err(|error| (Stage::CodeGen, error.into()))?;
     let at = |stage: Stage| move |error: DeviceError| (stage, error);
@@ -250,9 +266,10 @@ pub fn compile<'c>(
                 approximate_square_root: !resolved.precise_square_root,
                 flush_denormals: resolved.flush_denormals,
             });
-            let visible = libraries::visible_variables(&module);
+            let mut visible = libraries::visible_variables(&module);
+            visible.extend(libraries::offered_functions(&module, others));
             control::prepare(&module, resolved);
-            libraries::link(&module, job)?;
+            libraries::link(&module, job, others)?;
             control::finish(&module, resolved);
             module.internalize(&visible)?;
             job.show(context, module, Checkpoint::Linked)

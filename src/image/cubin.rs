@@ -244,12 +244,23 @@ impl<'elf, 'data> File<'elf, 'data> {
         let mut functions = Vec::new();
         let mut stacks = Vec::new();
         let mut names = HashSet::new();
-        let mut name_bytes = 0usize;
+        let (mut name_bytes, mut parameters) = (0usize, 0usize);
         for (index, (symbol, &other)) in self.symbols.iter().zip(&self.others).enumerate() {
             if symbol.kind != FUNCTION || symbol.is_undefined() {
                 continue;
             }
             let recorded = info.remove(&index);
+            // Each function has a name, and each kernel sections, of its own; where they shared bytes, a small file
+            // could describe a large result.
+            let damaged = |problem| ElfError::Damaged {
+                what: "the symbol table".to_owned(),
+                offset: self.sections.get(".symtab").map_or(0, |section| section.offset),
+                problem,
+            };
+            name_bytes += symbol.name.len();
+            if name_bytes > file_size {
+                return Err(damaged("names of functions overlap".to_owned()));
+            }
             if other & ENTRY == 0 {
                 functions.extend(recorded.map(|recorded| DeviceFunction {
                     name: symbol.name.to_owned(),
@@ -257,23 +268,18 @@ impl<'elf, 'data> File<'elf, 'data> {
                 }));
                 continue;
             }
-            // Each kernel has a name and sections of its own; where they shared bytes, a small file could
-            // describe a large result.
-            let damaged = |problem| ElfError::Damaged {
-                what: "the symbol table".to_owned(),
-                offset: self.sections.get(".symtab").map_or(0, |section| section.offset),
-                problem,
-            };
             if !names.insert(symbol.name) {
                 return Err(damaged(format!("two kernels are named {:?}", symbol.name)));
             }
-            name_bytes += symbol.name.len();
-            if name_bytes > file_size {
-                return Err(damaged("kernel names overlap".to_owned()));
-            }
             let recorded = recorded.unwrap_or_default();
             stacks.push(recorded.minimal_stack);
-            kernels.push(self.kernel(symbol.name, &recorded, arch)?);
+            let kernel = self.kernel(symbol.name, &recorded, arch)?;
+            // A parameter takes 16 bytes of attributes.
+            parameters = parameters.saturating_add(kernel.parameters.len());
+            if parameters.saturating_mul(16) > file_size {
+                return Err(damaged("attributes of kernels overlap".to_owned()));
+            }
+            kernels.push(kernel);
         }
         for (kernel, &stack) in kernels.iter_mut().zip(&stacks) {
             // What a kernel calls is within its stack, except through recursion, which counts as nothing

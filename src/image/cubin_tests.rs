@@ -78,8 +78,8 @@ fn every_kernel_matches_cuobjdump_and_the_log() {
         for kernel in &cubin.kernels {
             let logged = log.function(&kernel.name).unwrap();
             assert_eq!(kernel.registers, logged.registers);
-            assert_eq!(kernel.shared_bytes, logged.shared.unwrap_or(0).into());
-            assert_eq!(kernel.scratch_bytes, logged.stack_frame.unwrap().into());
+            assert_eq!(kernel.shared_bytes, u64::from(logged.shared.unwrap_or(0)));
+            assert_eq!(kernel.scratch_bytes, u64::from(logged.stack_frame.unwrap()));
             assert_eq!(kernel.spills(), Some(kernel.name == "spilling"));
             assert!(kernel.code_bytes.unwrap() > 0);
             assert_eq!(kernel.dynamic_stack, None);

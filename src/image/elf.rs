@@ -20,7 +20,8 @@ pub const SHT_SYMTAB: u32 = 2;
 pub const SHT_DYNSYM: u32 = 11;
 
 const SHT_NOTE: u32 = 7;
-const SHT_NOBITS: u32 = 8;
+/// `sh_type` of a section that takes no space in the file.
+pub const SHT_NOBITS: u32 = 8;
 const SHN_UNDEF: u16 = 0;
 
 const HEADER_SIZE: u64 = 64;
@@ -105,6 +106,8 @@ pub struct Section<'data> {
     pub size: u64,
     /// `sh_link`: for a symbol table, the index of its string table.
     pub link: u32,
+    /// `sh_info`: for relocations, the index of the section that they change.
+    pub info: u32,
     /// `sh_addralign`.
     pub alignment: u64,
     /// `sh_entsize`.
@@ -120,6 +123,8 @@ pub struct Symbol<'data> {
     pub binding: u8,
     /// `st_info & 15`: 1 object, 2 function, 3 section, 4 file.
     pub kind: u8,
+    /// `st_other`: the visibility, and what the machine adds.
+    pub other: u8,
     /// `st_shndx`; [`Symbol::is_undefined`] reads it.
     pub section: u16,
     /// Address, or offset in the section for a relocatable object.
@@ -277,6 +282,7 @@ impl<'data> Elf<'data> {
                     name: strings.get(entry.u32(0)?)?,
                     binding: info >> 4,
                     kind: info & 15,
+                    other: entry.u8(5)?,
                     section: entry.u16(6)?,
                     value: entry.u64(8)?,
                     size: entry.u64(16)?,

@@ -132,6 +132,7 @@ impl<'data> File<'data> {
                     offset: header.u64(24)?,
                     size: header.u64(32)?,
                     link: header.u32(40)?,
+                    info: header.u32(44)?,
                     alignment: header.u64(48)?,
                     entry_size: header.u64(56)?,
                 })

@@ -11,9 +11,14 @@ pub mod hsaco;
 pub mod hsaco_attributes;
 pub mod hsaco_flags;
 mod hsaco_metadata;
+pub mod producer;
 pub mod ptx;
+pub mod ptx_entries;
 pub mod ptx_log;
+pub mod ptx_symbols;
+mod ptx_tokens;
 pub mod resource;
+pub mod symbols;
 
 #[cfg(all(test, feature = "compile"))]
 mod cubin_tests;

@@ -84,7 +84,7 @@ pub struct Parameter {
     /// Size in bytes.
     pub size: u32,
     /// Kind as the container names it (AMD `.value_kind`: `global_buffer`, `by_value`,
-    /// `hidden_block_count_x`, ...). `None` on NVIDIA.
+    /// `hidden_block_count_x`, ...; the type in PTX: `u64`, `b8[40]`). `None` in cubins.
     pub kind: Option<String>,
     /// Name in the source, if the container keeps it.
     pub name: Option<String>,

@@ -15,7 +15,8 @@ use crate::{
 /// The kernel table of an artifact; `None` for formats that are not machine code.
 pub(super) fn kernel_table<'c>(context: &'c Context, artifact: &Artifact) -> Option<Attribute<'c>> {
     let amd = match artifact.format {
-        Format::Cubin | Format::Fatbin => None,
+        // A table has one entry for a kernel: the first image's.
+        Format::Cubin | Format::Fatbin | Format::Bundle => None,
         Format::Hsaco | Format::Object => kernel_metadata(&artifact.bytes).ok(),
         _ => return None,
     };
@@ -34,8 +35,7 @@ pub(super) fn kernel_table<'c>(context: &'c Context, artifact: &Artifact) -> Opt
                             .collect()
                     }),
                 None => artifact
-                    .kernels
-                    .iter()
+                    .kernels()
                     .find(|kernel| kernel.name == signature.name)
                     .map(nvidia_metadata),
             };

@@ -26,7 +26,7 @@ use crate::{
         },
         pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
-    compiler::{Compiler, Emit, gpu_modules_below, symbol_name, target_attributes},
+    compiler::{Compiler, Emit, Finished, Targets, gpu_modules_below, symbol_name, target_attributes},
     device::lower::name_of,
     options::Options,
     report::Artifact,
@@ -76,6 +76,11 @@ pub(super) const OPTIONS: &[PassOption] = &[
         "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)",
     ),
     option(
+        "include-ptx",
+        "PTX in a fat binary (NVIDIA): none|lowest|newest|all|sm_XX[,..] (default lowest)",
+    ),
+    option("compress", "How a fat binary stores its images: none|lz4|zstd (default none)"),
+    option(
         "spill-warning",
         "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
     ),
@@ -97,7 +102,7 @@ impl Serialization {
             }
         };
         let mut options = Options::default();
-        read_options(&mut options, values, &["ptx-compiler", "spill-warning", "time-limit"])?;
+        read_options(&mut options, values, &["ptx-compiler", "include-ptx", "compress", "spill-warning", "time-limit"])?;
         options.libraries.extend(read_libraries(values));
         let words = values.get("opts");
         if !words.is_empty() {
@@ -182,14 +187,10 @@ impl Serialization {
             .filter(|module| names.is_none_or(|names| names.is_match(&symbol_name(*module))))
             .collect();
         let mut requests = Vec::new();
-        let mut asked = Vec::new();
         let mut failed = false;
-        for module in &modules {
-            match compiler.requests(*module, &[]) {
-                Ok(planned) => {
-                    asked.push(planned.iter().map(|request| request.position).collect::<Vec<_>>());
-                    requests.extend(planned);
-                }
+        for (index, module) in modules.iter().enumerate() {
+            match compiler.requests(index, *module, &Targets::Attributes, self.emit()) {
+                Ok(planned) => requests.extend(planned),
                 Err(error) => {
                     report(&error, module.location());
                     failed = true;
@@ -199,10 +200,10 @@ impl Serialization {
         if failed {
             return Err(DiagnosticEmitted);
         }
-        for module in &modules {
+        for (index, module) in modules.iter().enumerate() {
             let targets: Vec<_> = requests
                 .iter()
-                .filter(|request| request.name == symbol_name(*module))
+                .filter(|request| request.module == index)
                 .map(|request| request.target)
                 .collect();
             if let Err(error) = Target::check_one_binary(&targets) {
@@ -210,28 +211,30 @@ impl Serialization {
                 return Err(DiagnosticEmitted);
             }
         }
-        let mut results = compiler.run(context, requests, self.emit()).into_iter();
+        let finished = compiler.run(context, requests, self.emit());
         let mut binaries: BTreeMap<String, Binary<'_, '_>> = BTreeMap::new();
-        for (module, asked) in modules.iter().zip(asked) {
-            let attributes = target_attributes(*module);
-            let binary = binaries.entry(binary_key(*module)).or_insert_with(|| Binary {
-                place: *module,
-                objects: Vec::new(),
-            });
-            let positions = positions(*module);
-            for index in asked {
-                let Some(result) = results.next() else { break };
-                match result {
-                    Ok(artifact) => {
-                        self.show(&artifact, *module);
-                        let position = positions.get(index).copied().unwrap_or(index);
-                        let object = self.object(context, attributes.get(index).copied(), &artifact);
-                        binary.objects.push((position, object));
-                    }
-                    Err(error) => {
-                        report(&error, module.location());
-                        failed = true;
-                    }
+        for Finished {
+            module: index,
+            position,
+            result,
+        } in finished
+        {
+            let Some(module) = modules.get(index).copied() else { continue };
+            match result {
+                Ok(artifact) => {
+                    self.show(&artifact, module);
+                    let attribute = target_attributes(module).get(position).copied();
+                    let position = positions(module).get(position).copied().unwrap_or(position);
+                    let object = self.object(context, attribute, &artifact);
+                    let binary = binaries.entry(binary_key(module)).or_insert_with(|| Binary {
+                        place: module,
+                        objects: Vec::new(),
+                    });
+                    binary.objects.push((position, object));
+                }
+                Err(error) => {
+                    report(&error, module.location());
+                    failed = true;
                 }
             }
         }
@@ -255,6 +258,10 @@ impl Serialization {
             let level = artifact.optimization.number();
             properties.push(format!("O = {level} : i32"));
         }
+        if let Some(policy) = &artifact.include_ptx {
+            let policy = crate::compiler::attribute::quoted(&policy.to_string());
+            properties.push(format!("include_ptx = {policy}"));
+        }
         if let Some(section) = &self.section {
             properties.push(format!("section = {}", crate::compiler::attribute::quoted(section)));
         }
@@ -275,11 +282,16 @@ impl Serialization {
     /// Passes on warnings, and what the vendor's tool said when asked for.
     fn show(&self, artifact: &Artifact, module: OperationRef<'_, '_>) {
         for warning in &artifact.warnings {
-            let text = format!("target {}: {}", artifact.target, warning.message);
+            let text = match warning.target {
+                Some(target) => format!("target {target}: {}", warning.message),
+                None => warning.message.clone(),
+            };
             emit(module.location(), Severity::Warning, &text);
         }
-        if self.verbose && !artifact.log.is_empty() {
-            emit(module.location(), Severity::Remark, artifact.log.trim_end());
+        for image in &artifact.images {
+            if self.verbose && !image.log.is_empty() {
+                emit(module.location(), Severity::Remark, image.log.trim_end());
+            }
         }
     }
 }

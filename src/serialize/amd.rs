@@ -244,30 +244,6 @@ impl<'data> SymbolTable<'data> {
         Ok(())
     }
 
-    /// Whether lld itself defines a symbol of this name.
-    ///
-    /// Source: `addReservedSymbols` in `lld/ELF/Writer.cpp`, and the bounds of sections whose name is a C
-    /// identifier. In doubt a name is left to lld, whose own check follows.
-    fn is_made_by_linker(&self, name: &str) -> bool {
-        let bounds = name.strip_prefix("__start_").or_else(|| name.strip_prefix("__stop_"));
-        bounds.is_some_and(|section| self.sections.contains(section))
-            || matches!(
-                name,
-                "_DYNAMIC"
-                    | "_GLOBAL_OFFSET_TABLE_"
-                    | "__bss_start"
-                    | "__dso_handle"
-                    | "__ehdr_start"
-                    | "__executable_start"
-                    | "_edata"
-                    | "_end"
-                    | "_etext"
-                    | "edata"
-                    | "end"
-                    | "etext"
-            )
-    }
-
     fn check(&self) -> Result<(), AmdLinkError> {
         if self.has_archive {
             // Which members an archive contributes is for lld to find out.
@@ -276,7 +252,9 @@ impl<'data> SymbolTable<'data> {
         let symbols: Vec<UndefinedSymbol> = self
             .used
             .iter()
-            .filter(|(name, _)| !self.defined.contains(*name) && !self.is_made_by_linker(name))
+            .filter(|(name, _)| {
+                !self.defined.contains(*name) && !is_made_by_linker(name, |section| self.sections.contains(section))
+            })
             .map(|(name, users)| UndefinedSymbol {
                 name: (*name).to_owned(),
                 referenced_by: users.iter().map(|&user| user.to_owned()).collect(),
@@ -288,6 +266,30 @@ impl<'data> SymbolTable<'data> {
             Err(AmdLinkError::Undefined { symbols })
         }
     }
+}
+
+/// Whether lld itself defines a symbol of this name in a link of objects that have these sections.
+///
+/// Source: `addReservedSymbols` in `lld/ELF/Writer.cpp`, and the bounds of sections whose name is a C
+/// identifier. In doubt a name is left to lld, whose own check follows.
+pub(super) fn is_made_by_linker(name: &str, has_section: impl Fn(&str) -> bool) -> bool {
+    let bounds = name.strip_prefix("__start_").or_else(|| name.strip_prefix("__stop_"));
+    bounds.is_some_and(has_section)
+        || matches!(
+            name,
+            "_DYNAMIC"
+                | "_GLOBAL_OFFSET_TABLE_"
+                | "__bss_start"
+                | "__dso_handle"
+                | "__ehdr_start"
+                | "__executable_start"
+                | "_edata"
+                | "_end"
+                | "_etext"
+                | "edata"
+                | "end"
+                | "etext"
+        )
 }
 
 /// Replaces the paths of the files in memory, wherever they occur, by the names of the inputs.

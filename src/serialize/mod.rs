@@ -4,6 +4,8 @@
 
 pub mod amd;
 mod amd_pipe;
+pub mod device_link;
+pub mod nvfatbin;
 pub mod nvidia;
 mod nvidia_attempt;
 mod nvidia_error;
@@ -15,6 +17,8 @@ pub mod ptxas;
 
 #[cfg(test)]
 mod amd_tests;
+#[cfg(test)]
+mod nvfatbin_tests;
 #[cfg(test)]
 mod nvidia_tests;
 #[cfg(test)]

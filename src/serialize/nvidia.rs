@@ -5,7 +5,7 @@
 //! links that. A compiler that is missing, or does not know the chip or the PTX version, is passed over, and
 //! the next one is tried. One that refuses the PTX itself ends the search: the others would say the same.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -100,6 +100,21 @@ impl PtxToCubin {
             PtxCompiler::Ptxas => self.ptxas_version(),
             PtxCompiler::NvJitLink => self.nvjitlink().map(|(_, version)| version.as_str()),
         }
+    }
+
+    /// The compiler that will be tried first, and where it is, without loading it. `None` where there is none.
+    #[must_use]
+    pub fn first(&self, choice: Option<PtxCompiler>) -> Option<(PtxCompiler, &Path)> {
+        let candidates = choice.map_or(PtxCompiler::ALL.to_vec(), |choice| vec![choice]);
+        candidates.into_iter().find_map(|compiler| {
+            let path = match compiler {
+                // Its shared object needs a place.
+                PtxCompiler::NvPtxCompiler => self.parts.nvptxcompiler_archive.as_ref().filter(|_| self.parts.cache_dir.is_some()),
+                PtxCompiler::Ptxas => self.parts.ptxas.as_ref(),
+                PtxCompiler::NvJitLink => self.parts.nvjitlink.as_ref(),
+            };
+            Some((compiler, path?.as_path()))
+        })
     }
 
     /// Compiles `ptx` for `chip` ("sm_90a"), with `choice` alone or with the first compiler that can.
@@ -256,7 +271,8 @@ impl PtxToCubin {
             .map_err(String::as_str)
     }
 
-    fn nvjitlink(&self) -> Result<&(NvJitLink, String), &str> {
+    /// nvJitLink and its version, or why it cannot be used.
+    pub(super) fn nvjitlink(&self) -> Result<&(NvJitLink, String), &str> {
         self.nvjitlink
             .get_or_init(|| {
                 let Some(path) = &self.parts.nvjitlink else {

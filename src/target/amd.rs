@@ -204,9 +204,13 @@ impl AmdTarget {
     /// Whether code for this target runs on `device`, a chip with its settings: the same chip
     /// or its generic target, and each feature that is set here set alike there.
     pub fn runs_on(&self, device: &Self) -> bool {
-        let chip = self.chip == device.chip || (self.is_generic() && self.chip.family == device.chip.family);
         let agrees = |ours: Option<bool>, theirs: Option<bool>| ours.is_none() || ours == theirs;
-        chip && agrees(self.sramecc, device.sramecc) && agrees(self.xnack, device.xnack)
+        self.same_processor(device) && agrees(self.sramecc, device.sramecc) && agrees(self.xnack, device.xnack)
+    }
+
+    /// Whether this is the chip of `device` or its generic target, whatever the settings.
+    pub(super) fn same_processor(&self, device: &Self) -> bool {
+        self.chip == device.chip || (self.is_generic() && self.chip.family == device.chip.family)
     }
 
     /// A feature that one of two targets of the same chip sets and the other leaves open, if

@@ -11,24 +11,38 @@ mod amd_chips;
 mod arch;
 mod code_object;
 mod device;
+mod device_query;
 mod error;
 #[cfg(test)]
 mod llvm_tests;
+mod load_error;
 mod nearest;
+mod nvcc;
+mod nvcc_error;
+mod nvcc_groups;
+mod nvcc_list;
 mod nvidia;
 mod nvidia_capabilities;
 mod nvidia_chips;
+mod plan;
 mod ptx;
+mod ptx_policy;
+pub mod selection;
 
 pub use amd::{AmdLlvmTarget, AmdTarget, WmmaGeneration};
 pub use amd_chips::IsaVersion;
 pub use arch::NvidiaArch;
 pub use code_object::CodeObjectVersion;
 pub use device::ComputeCapability;
+pub use device_query::{Device, DeviceError, DeviceQuery};
 pub use error::TargetError;
+pub use nvcc::{NvccArch, NvccFlags};
+pub use nvcc_error::NvccError;
 pub use nvidia::{NvidiaKind, NvidiaTarget};
 pub use nvidia_chips::Suffix;
+pub use plan::{Generation, PlanError, PlanNote, PlannedImage, TargetPlan};
 pub use ptx::{CudaRelease, PtxIsa};
+pub use ptx_policy::{PtxPolicy, PtxPolicyError};
 
 use error::shown;
 use std::fmt;

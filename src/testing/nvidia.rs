@@ -114,3 +114,90 @@ pub(crate) fn recursive_module() -> String {
      \x20 st.global.u32 [%rd1], %r2;\n  ret;\n}\n"
         .to_owned()
 }
+
+/// A module for linking: it defines, and needs, symbols of every kind.
+pub(crate) const LINKED_KERNELS: &str = r#".version 7.8
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 r) scale(.param .b32 x);
+.extern .func (.param .b32 r) in_table(.param .b32 x);
+.extern .func (.param .b32 r) never_called(.param .b32 x);
+.extern .func (.param .b32 r) vprintf(.param .b64 format, .param .b64 arguments);
+.extern .global .align 4 .b32 counter;
+.extern .global .align 4 .b32 never_read;
+.extern .shared .align 4 .b8 dynamic[];
+.visible .global .align 8 .u64 table[2] = { in_table, 7 };
+.weak .global .align 4 .b32 weak_value = 5;
+.common .global .align 4 .b32 common_value;
+.global .align 4 .b32 private_value = 5;
+.func (.param .b32 r) private_function(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x];
+  add.s32 %r1, %r1, 3;
+  st.param.b32 [r], %r1;
+  ret;
+}
+.visible .func (.param .b32 r) offered(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x];
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), scale, (a); ld.param.b32 %r2, [b]; }
+  st.param.b32 [r], %r2;
+  ret;
+}
+.entry hidden_kernel(.param .u64 p) { ret; }
+.visible .entry user(.param .u64 p)
+{
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<6>;
+  ld.param.u64 %rd1, [p];
+  ld.global.u32 %r1, [%rd1];
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), scale, (a); ld.param.b32 %r2, [b]; }
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r2; call.uni (b), private_function, (a); ld.param.b32 %r2, [b]; }
+  { .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1;
+    call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; }
+  ld.global.u32 %r3, [counter];
+  add.s32 %r2, %r2, %r3;
+  ld.global.u32 %r3, [private_value];
+  add.s32 %r2, %r2, %r3;
+  ld.global.u32 %r3, [weak_value];
+  add.s32 %r2, %r2, %r3;
+  ld.global.u32 %r3, [common_value];
+  add.s32 %r2, %r2, %r3;
+  st.shared.u32 [dynamic], %r2;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+"#;
+
+/// Assembles PTX to a relocatable cubin.
+pub(crate) fn relocatable_cubin(ptx: &str, chip: &str) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) = (directory.path().join("k.ptx"), directory.path().join("k.cubin"));
+    std::fs::write(&input, ptx).unwrap();
+    let arch = format!("-arch={chip}");
+    run(
+        "ptxas",
+        &[
+            "-c".as_ref(),
+            arch.as_ref(),
+            input.as_ref(),
+            "-o".as_ref(),
+            output.as_ref(),
+        ],
+    );
+    std::fs::read(output).unwrap()
+}
+
+/// Compiles CUDA C++ with `nvcc`: with `-dc` to a host object that holds relocatable device code, or with `-dc -ltoir` to
+/// LTO-IR alone.
+pub(crate) fn nvcc(source: &str, options: &[&str]) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) = (directory.path().join("k.cu"), directory.path().join("k.out"));
+    std::fs::write(&input, source).unwrap();
+    let mut arguments: Vec<&std::ffi::OsStr> = options.iter().map(AsRef::as_ref).collect();
+    arguments.extend([input.as_os_str(), "-o".as_ref(), output.as_os_str()]);
+    run("nvcc", &arguments);
+    std::fs::read(output).unwrap()
+}

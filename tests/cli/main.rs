@@ -4,6 +4,8 @@
 //! come from Debian's package rocm-device-libs.
 
 mod compile;
+mod containers;
+mod plans;
 mod refusals;
 mod reports;
 mod stages;

@@ -21,12 +21,12 @@ fn the_json_report_has_kernels_stages_and_decisions() {
     assert_eq!(artifacts.len(), 2);
     let [nvidia, amd] = [&artifacts[0], &artifacts[1]];
     assert_eq!(
-        (nvidia["target"].as_str(), nvidia["format"].as_str()),
+        (nvidia["images"][0]["target"].as_str(), nvidia["format"].as_str()),
         (Some("sm_90"), Some("cubin"))
     );
     assert_eq!(nvidia["path"], "out/softmax.sm_90.cubin");
     assert_eq!(nvidia["bytes"], work.read("out/softmax.sm_90.cubin").len());
-    let kernel = &nvidia["kernels"][0];
+    let kernel = &nvidia["images"][0]["kernels"][0];
     assert_eq!(kernel["name"], "softmax");
     assert!(
         kernel["registers"].as_u64() > Some(8) && kernel["code_bytes"].as_u64() > Some(256),
@@ -45,12 +45,12 @@ fn the_json_report_has_kernels_stages_and_decisions() {
         ["lower", "translate", "link", "optimize", "code-gen", "ptx-to-cubin"]
     );
     assert!(stages.iter().all(|stage| stage["milliseconds"].is_f64()));
-    let kernel = &amd["kernels"][0];
+    let kernel = &amd["images"][0]["kernels"][0];
     assert!(
         kernel["vgprs"].is_u64() && kernel["sgprs"].is_u64() && kernel["registers"].is_null(),
         "{kernel}"
     );
-    assert!(amd["tool"].as_str().is_some_and(|tool| tool.starts_with("lld 22.")));
+    assert!(amd["images"][0]["tool"].as_str().is_some_and(|tool| tool.starts_with("lld 22.")));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_report_goes_to_a_file_beside_an_artifact_on_the_standard_output() {
     assert!(run.stdout.starts_with(b"\x7fELF"));
     let report: serde_json::Value = serde_json::from_slice(&work.read("r.json")).expect("JSON");
     assert!(report["artifacts"][0]["path"].is_null());
-    assert_eq!(report["artifacts"][0]["kernels"][0]["name"], "saxpy");
+    assert_eq!(report["artifacts"][0]["images"][0]["kernels"][0]["name"], "saxpy");
 }
 
 #[test]

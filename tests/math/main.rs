@@ -177,7 +177,7 @@ fn every_operation_links_for_amd() {
         let hsaco = compile(&compiler, &source, "gfx942", Emit::Hsaco);
         for name in names {
             assert!(
-                hsaco.kernels.iter().any(|kernel| kernel.name == name),
+                hsaco.kernels().any(|kernel| kernel.name == name),
                 "{name} on {kind} is not in the hsaco"
             );
         }

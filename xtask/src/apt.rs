@@ -14,6 +14,8 @@ pub const LLVM_PACKAGES: &[&str] = &[
     "libmlir-22-dev",
     "mlir-22-tools",
     "clang-22",
+    // clang-offload-bundler
+    "clang-tools-22",
     "lld-22",
     "liblld-22-dev",
     // llvm-config names Polly's archives among the static libraries, so the linker wants them.

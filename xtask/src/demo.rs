@@ -232,11 +232,25 @@ struct Report {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Artifact {
-    target: Option<String>,
     module: Option<String>,
     format: Option<String>,
     stages: Vec<Stage>,
+    images: Vec<Image>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Image {
+    target: Option<String>,
+    format: Option<String>,
     kernels: Vec<Kernel>,
+}
+
+impl Artifact {
+    fn targets(&self) -> Option<String> {
+        let targets: Vec<&str> = self.images.iter().filter_map(|image| image.target.as_deref()).collect();
+        (!targets.is_empty()).then(|| targets.join(","))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -317,12 +331,12 @@ fn kernel_table(artifacts: &[Artifact]) -> String {
         "code B",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for artifact in artifacts {
-        for kernel in &artifact.kernels {
+    for image in artifacts.iter().flat_map(|artifact| &artifact.images) {
+        for kernel in &image.kernels {
             rows.push(vec![
                 or_dash(kernel.name.as_ref()),
-                or_dash(artifact.target.as_ref()),
-                or_dash(artifact.format.as_ref()),
+                or_dash(image.target.as_ref()),
+                or_dash(image.format.as_ref()),
                 kernel.registers(),
                 or_dash(kernel.spills()),
                 or_dash(kernel.shared_bytes),
@@ -354,7 +368,7 @@ fn stage_table(artifacts: &[Artifact]) -> String {
         }
         let mut row = vec![
             or_dash(artifact.module.as_ref()),
-            or_dash(artifact.target.as_ref()),
+            or_dash(artifact.targets()),
             or_dash(artifact.format.as_ref()),
         ];
         let cell = |time: Option<&f64>| or_dash(time.map(|time| format!("{time:.1}")));
@@ -463,13 +477,14 @@ mod tests {
     #[test]
     fn a_report_becomes_two_tables() {
         let json = r#"{"artifacts": [
-            {"target": "sm_90", "module": "m", "format": "cubin", "bytes": 5000,
+            {"module": "m", "format": "cubin", "bytes": 5000,
              "stages": [{"stage": "translate", "milliseconds": 1.25}, {"stage": "ptxas", "milliseconds": 20}],
+             "images": [{"target": "sm_90", "format": "cubin",
              "kernels": [{"name": "saxpy", "registers": 12, "sgprs": null, "spill_store_bytes": 4,
-                          "spill_load_bytes": 8, "spilled_vgprs": null, "code_bytes": 384}]},
-            {"target": "gfx942", "format": "hsaco",
+                          "spill_load_bytes": 8, "spilled_vgprs": null, "code_bytes": 384}]}]},
+            {"format": "hsaco", "images": [{"target": "gfx942", "format": "hsaco",
              "kernels": [{"name": "saxpy", "registers": null, "vgprs": 4, "agprs": 0, "sgprs": 10,
-                          "spill_store_bytes": null, "spilled_sgprs": 0, "spilled_vgprs": 3}]}]}"#;
+                          "spill_store_bytes": null, "spilled_sgprs": 0, "spilled_vgprs": 3}]}]}]}"#;
         let report: Report = serde_json::from_str(json).unwrap();
         assert_eq!(
             kernel_table(&report.artifacts),

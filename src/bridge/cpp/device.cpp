@@ -205,6 +205,21 @@ GpulowerOutcome gpulowerLinkLibrary(LLVMModuleRef moduleRef,
   });
 }
 
+/// Links all of `sourceRef`, which is used up, into `module` of the same context.
+GpulowerOutcome gpulowerJoinModules(LLVMModuleRef moduleRef,
+                                    LLVMModuleRef sourceRef) {
+  return contain([&]() -> std::string {
+    Module &module = *unwrap(moduleRef);
+    std::unique_ptr<Module> source(unwrap(sourceRef));
+    // Both are given the target's own afterwards; until then one of them may be empty.
+    source->setTargetTriple(module.getTargetTriple());
+    source->setDataLayout(module.getDataLayout());
+    if (Linker::linkModules(module, std::move(source)))
+      return "LLVM's linker refused the module";
+    return "";
+  });
+}
+
 /// Reports every symbol that is used and not defined, with each kernel that reaches it (or a null kernel).
 void gpulowerUndefinedSymbols(LLVMModuleRef moduleRef, void *closure,
                               void (*report)(void *closure,

@@ -20,8 +20,15 @@ module attributes {gpu.container_module} {
   }
 
   // CHECK-LABEL: gpu.binary @kernel_module2
-  // CHECK-SAME: #gpu.object<#rocdl.target<chip = "gfx90a", flags = {fast}>
-  // CHECK-SAME: #gpu.object<#rocdl.target<chip = "gfx942">
+  // LLVM-SAME: #gpu.object<#rocdl.target<chip = "gfx90a", flags = {fast}>
+  // LLVM-SAME: #gpu.object<#rocdl.target<chip = "gfx942">
+  // ISA-SAME: #gpu.object<#rocdl.target<chip = "gfx90a", flags = {fast}>
+  // ISA-SAME: #gpu.object<#rocdl.target<chip = "gfx942">
+  // BIN-SAME: #gpu.object<#rocdl.target<chip = "gfx90a", flags = {fast}>
+  // BIN-SAME: #gpu.object<#rocdl.target<chip = "gfx942">
+  // Two targets are one bundle; upstream makes two objects.
+  // FATBIN-SAME: [#gpu.object<#rocdl.target<chip = "gfx90a", flags = {fast}>, {{.*}}"__CLANG_OFFLOAD_BUNDLE__{{.*}}gfx90a{{.*}}gfx942
+  // FATBIN-NOT: #gpu.object
   gpu.module @kernel_module2 [#rocdl.target<chip = "gfx90a", flags = {fast}>, #rocdl.target<chip = "gfx942">] {
     llvm.func @kernel(%arg0: i32) attributes {gpu.kernel, rocdl.kernel} {
       llvm.return

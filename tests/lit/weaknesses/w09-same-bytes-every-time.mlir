@@ -11,7 +11,7 @@
 // UPSTREAM: ISAToBinaryTimeInMs =
 
 // CHECK-COUNT-2: gpu.binary
-// CHECK-NOT: properties
+// CHECK-NOT: TimeInMs
 gpu.module @first {
   gpu.func @k(%x: f32, %i: index, %out: memref<?xf32>) kernel {
     memref.store %x, %out[%i] : memref<?xf32>

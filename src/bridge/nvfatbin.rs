@@ -1,0 +1,318 @@
+//! NVIDIA's writer of fat binaries, nvFatbin, loaded at run time.
+//!
+//! Declarations follow `nvFatbin.h` of CUDA 13.0. The library exists since CUDA 12.4 and exports plain names.
+
+use std::borrow::Cow;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::os::unix::Library;
+
+use super::vendor_library;
+
+/// `nvFatbinHandle`.
+type Handle = *mut c_void;
+type AddText = unsafe extern "C" fn(
+    Handle,
+    code: *const c_char,
+    size: usize,
+    arch: *const c_char,
+    identifier: *const c_char,
+    options: *const c_char,
+) -> c_int;
+type AddBinary = unsafe extern "C" fn(
+    Handle,
+    code: *const c_void,
+    size: usize,
+    arch: *const c_char,
+    identifier: *const c_char,
+) -> c_int;
+type AddLtoIr = unsafe extern "C" fn(
+    Handle,
+    code: *const c_void,
+    size: usize,
+    arch: *const c_char,
+    identifier: *const c_char,
+    options: *const c_char,
+) -> c_int;
+
+/// `NVFATBIN_SUCCESS`.
+const SUCCESS: c_int = 0;
+
+/// What an input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputKind {
+    /// PTX text.
+    Ptx,
+    /// A cubin.
+    Cubin,
+    /// NVVM LTO-IR.
+    LtoIr,
+}
+
+/// One input of a fat binary.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// What the bytes are. Of PTX and LTO-IR the library does not look whether they are that.
+    pub kind: InputKind,
+    /// The content. PTX needs no NUL at its end: it is added when absent.
+    pub bytes: &'a [u8],
+    /// The architecture by its number and suffix: `90a`.
+    pub arch: &'a str,
+    /// The name that tools show; empty for none.
+    pub identifier: &'a str,
+    /// Options for the compiler of the driver or of nvJitLink; nothing is done with those of a cubin.
+    pub options: &'a str,
+}
+
+/// Why nvFatbin could not be loaded, or gave no fat binary.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NvFatbinError {
+    /// The dynamic loader refused the library.
+    #[error("{} could not be loaded: {reason}", .path.display())]
+    Load {
+        /// The library.
+        path: PathBuf,
+        /// The loader's message.
+        reason: String,
+    },
+    /// The library lacks a function of the interface.
+    #[error("{} has no function nvFatbin{function}: it is not nvFatbin", .path.display())]
+    MissingSymbol {
+        /// The library.
+        path: PathBuf,
+        /// The function without its prefix.
+        function: &'static str,
+    },
+    /// A text contains a NUL byte, which the interface cannot pass.
+    #[error("{what:?} contains a NUL byte")]
+    Nul {
+        /// The text.
+        what: String,
+    },
+    /// The library returned an error.
+    #[error("{call} returned {code} ({})", result_name(*.code))]
+    Failed {
+        /// The function that failed, and on what.
+        call: String,
+        /// `nvFatbinResult`.
+        code: i32,
+    },
+}
+
+/// The name of an `nvFatbinResult`, without its prefix (`nvFatbin.h`, CUDA 13.0).
+#[must_use]
+pub fn result_name(code: i32) -> &'static str {
+    match code {
+        0 => "SUCCESS",
+        // Also what options it does not know for LTO-IR give, and inputs that are something else.
+        1 => "INTERNAL",
+        2 => "ELF_ARCH_MISMATCH",
+        3 => "ELF_SIZE_MISMATCH",
+        4 => "MISSING_PTX_VERSION",
+        5 => "NULL_POINTER",
+        6 => "COMPRESSION_FAILED",
+        7 => "COMPRESSED_SIZE_EXCEEDED",
+        8 => "UNRECOGNIZED_OPTION",
+        9 => "INVALID_ARCH",
+        10 => "INVALID_NVVM",
+        11 => "EMPTY_INPUT",
+        12 => "MISSING_PTX_ARCH",
+        13 => "PTX_ARCH_MISMATCH",
+        14 => "MISSING_FATBIN",
+        15 => "INVALID_INDEX",
+        16 => "IDENTIFIER_REUSE",
+        17 => "INTERNAL_PTX_OPTION",
+        _ => "unknown result",
+    }
+}
+
+/// The library, loaded. One value serves any number of threads: every fat binary has its own handle.
+#[derive(Debug)]
+pub struct NvFatbin {
+    create: unsafe extern "C" fn(*mut Handle, *const *const c_char, usize) -> c_int,
+    destroy: unsafe extern "C" fn(*mut Handle) -> c_int,
+    add_ptx: AddText,
+    add_cubin: AddBinary,
+    add_lto_ir: AddLtoIr,
+    size: unsafe extern "C" fn(Handle, *mut usize) -> c_int,
+    get: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int,
+}
+
+/// Destroys the handle on every path.
+struct Job<'a> {
+    library: &'a NvFatbin,
+    handle: Handle,
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: the handle came from this library's create and is destroyed once.
+            unsafe { (self.library.destroy)(&raw mut self.handle) };
+        }
+    }
+}
+
+/// Finds `nvFatbin<function>`.
+///
+/// # Safety
+///
+/// `T` must be the function pointer type that `nvFatbin.h` declares for `function`.
+unsafe fn find<T: Copy>(library: &Library, function: &str) -> Option<T> {
+    let name = format!("nvFatbin{function}\0");
+    // SAFETY: the caller vouches for the type.
+    unsafe { library.get::<T>(name.as_bytes()) }.ok().map(|symbol| *symbol)
+}
+
+impl NvFatbin {
+    /// Loads `libnvfatbin.so.13` or `.so.12` at `path`. It stays loaded for the life of the process.
+    ///
+    /// # Errors
+    ///
+    /// [`NvFatbinError::Load`] or [`NvFatbinError::MissingSymbol`].
+    pub fn open(path: &Path) -> Result<Self, NvFatbinError> {
+        // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
+        // constructors set up its own static data only (observed with 13.0.85).
+        let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvFatbinError::Load {
+            path: path.to_owned(),
+            reason,
+        })?;
+        macro_rules! required {
+            ($function:literal) => {
+                // SAFETY: the type of the field is the declaration in nvFatbin.h.
+                unsafe { find(&library, $function) }.ok_or_else(|| NvFatbinError::MissingSymbol {
+                    path: path.to_owned(),
+                    function: $function,
+                })?
+            };
+        }
+        let loaded = Self {
+            create: required!("Create"),
+            destroy: required!("Destroy"),
+            add_ptx: required!("AddPTX"),
+            add_cubin: required!("AddCubin"),
+            add_lto_ir: required!("AddLTOIR"),
+            size: required!("Size"),
+            get: required!("Get"),
+            version: required!("Version"),
+        };
+        // Unloading a library with static state gains nothing; the functions above stay valid.
+        std::mem::forget(library);
+        Ok(loaded)
+    }
+
+    /// The CUDA release the library belongs to, for example (13, 0); `None` if it cannot say.
+    #[must_use]
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
+        // SAFETY: both pointers are valid for one write.
+        (unsafe { (self.version)(&raw mut major, &raw mut minor) } == SUCCESS).then_some((major, minor))
+    }
+
+    /// Puts `inputs` into one fat binary, in this order. `options` are those of `nvFatbinCreate`, such as
+    /// `-compress=false`.
+    ///
+    /// # Errors
+    ///
+    /// [`NvFatbinError::Failed`] or [`NvFatbinError::Nul`].
+    pub fn create(&self, inputs: &[Input<'_>], options: &[&str]) -> Result<Vec<u8>, NvFatbinError> {
+        let options = options
+            .iter()
+            .map(|option| c_string(option))
+            .collect::<Result<Vec<_>, _>>()?;
+        let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        // What is handed over lives until the handle is destroyed: the header does not say what is copied.
+        let mut contents = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let bytes = if input.kind == InputKind::Ptx && input.bytes.last() != Some(&0) {
+                Cow::Owned([input.bytes, &[0]].concat())
+            } else {
+                Cow::Borrowed(input.bytes)
+            };
+            let texts = (
+                c_string(input.arch)?,
+                c_string(input.identifier)?,
+                c_string(input.options)?,
+            );
+            contents.push((input.kind, bytes, texts));
+        }
+
+        let mut job = Job {
+            library: self,
+            handle: ptr::null_mut(),
+        };
+        // SAFETY: the handle is valid for one write; the array holds as many NUL-terminated strings as is stated.
+        let code = unsafe { (self.create)(&raw mut job.handle, arguments.as_ptr(), arguments.len()) };
+        check("nvFatbinCreate", code)?;
+        for (kind, bytes, (arch, identifier, options)) in &contents {
+            let (arch_pointer, identifier, options) = (arch.as_ptr(), identifier.as_ptr(), options.as_ptr());
+            let (call, code) = match kind {
+                InputKind::Ptx => ("nvFatbinAddPTX", {
+                    let text = bytes.as_ptr().cast();
+                    // SAFETY: the handle is live; the text ends with a NUL that its size counts; all outlive the handle.
+                    unsafe { (self.add_ptx)(job.handle, text, bytes.len(), arch_pointer, identifier, options) }
+                }),
+                InputKind::Cubin => ("nvFatbinAddCubin", {
+                    let code = bytes.as_ptr().cast();
+                    // SAFETY: the handle is live; the bytes and the texts outlive it.
+                    unsafe { (self.add_cubin)(job.handle, code, bytes.len(), arch_pointer, identifier) }
+                }),
+                InputKind::LtoIr => ("nvFatbinAddLTOIR", {
+                    let code = bytes.as_ptr().cast();
+                    // SAFETY: the handle is live; the bytes and the texts outlive it.
+                    unsafe { (self.add_lto_ir)(job.handle, code, bytes.len(), arch_pointer, identifier, options) }
+                }),
+            };
+            check(&format!("{call} for {}", arch.to_string_lossy()), code)?;
+        }
+        let mut size = 0usize;
+        // SAFETY: the handle is live and the pointer is valid for one write.
+        let code = unsafe { (self.size)(job.handle, &raw mut size) };
+        check("nvFatbinSize", code)?;
+        let mut fatbin = vec![0u8; size];
+        // SAFETY: the buffer has the size the library asked for.
+        let code = unsafe { (self.get)(job.handle, fatbin.as_mut_ptr().cast()) };
+        check("nvFatbinGet", code)?;
+        Ok(fatbin)
+    }
+}
+
+fn check(call: &str, code: c_int) -> Result<(), NvFatbinError> {
+    if code == SUCCESS {
+        return Ok(());
+    }
+    Err(NvFatbinError::Failed {
+        call: call.to_owned(),
+        code,
+    })
+}
+
+fn c_string(text: &str) -> Result<CString, NvFatbinError> {
+    CString::new(text).map_err(|_| NvFatbinError::Nul { what: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_the_library_is_refused() {
+        let error = NvFatbin::open(Path::new("libm.so.6")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "libm.so.6 has no function nvFatbinCreate: it is not nvFatbin"
+        );
+        let error = NvFatbin::open(Path::new("/nowhere/libnvfatbin.so.13")).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("/nowhere/libnvfatbin.so.13 could not be loaded: "),
+            "{error}"
+        );
+    }
+}

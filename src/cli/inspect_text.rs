@@ -1,0 +1,519 @@
+//! An inspection as people read it, in 80 columns.
+
+use gpulower::inspect::{
+    Container, DebugInfo, Image, Inspection, Kernel, SectionSize,
+    device::{Answer, Module, Outcome},
+};
+
+use super::{
+    message::printable,
+    report::usage,
+    table::{aligned, wrapped},
+};
+
+/// What is shown besides images and kernels.
+#[derive(Debug)]
+pub struct Show {
+    pub parameters: bool,
+    pub sections: bool,
+}
+
+/// From how many modules on only those are listed that load no machine code.
+const MANY_MODULES: usize = 12;
+
+/// The whole text.
+pub fn text(inspection: &Inspection, show: &Show) -> String {
+    let mut text = headline(inspection);
+    let parts = [
+        images(inspection),
+        notes(inspection),
+        kernels(inspection),
+        if show.parameters {
+            parameters(inspection)
+        } else {
+            String::new()
+        },
+        if show.sections {
+            sections(inspection)
+        } else {
+            String::new()
+        },
+    ];
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        text.push('\n');
+        text.push_str(part);
+    }
+    printable_lines(&text)
+}
+
+/// Names in the file may hold anything.
+fn printable_lines(text: &str) -> String {
+    text.lines().map(|line| printable(line) + "\n").collect()
+}
+
+fn headline(inspection: &Inspection) -> String {
+    let kind = match (inspection.containers.first(), inspection.images.first()) {
+        (Some(container), _) => match &container.machine {
+            Some(machine) => format!("{} for {machine}", container.kind.name()),
+            None => container.kind.name().to_owned(),
+        },
+        (None, Some(image)) => image.kind.name().to_owned(),
+        (None, None) => "nothing".to_owned(),
+    };
+    let mut text = format!("{}: {kind}, {} bytes", inspection.file, inspection.bytes);
+    let count = inspection.images.len();
+    let images = if count == 1 { "image" } else { "images" };
+    if count == 0 {
+        text.push_str(", no image for a GPU");
+    } else if inspection.device_bytes == inspection.bytes {
+        text.push_str(&format!(", {count} {images}"));
+    } else {
+        let share = percent(inspection.device_bytes, inspection.bytes);
+        text.push_str(&format!(
+            ", of which {} ({share}) are device code: {count} {images}",
+            inspection.device_bytes
+        ));
+    }
+    wrapped(&text, 0)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1}%", part as f64 * 100.0 / whole as f64)
+}
+
+/// The table of images, under the containers that they lie in.
+fn images(inspection: &Inspection) -> String {
+    if inspection.images.is_empty() {
+        return String::new();
+    }
+    let head = [
+        "image", "kind", "target", "version", "bytes", "stored", "packed", "of file",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(inspection.images.iter().map(|image| image_row(image, inspection)));
+    let table = aligned(rows, 4);
+    let mut lines = table.lines();
+    let mut text = String::new();
+    text.extend(lines.next().map(|head| format!("{head}\n")));
+    let mut before = None;
+    for (image, line) in inspection.images.iter().zip(lines) {
+        if image.container != before {
+            before = image.container;
+            text.push_str(&container_line(inspection, image.container));
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// A line above the images of a container, where it says something that the first line does not.
+fn container_line(inspection: &Inspection, index: Option<usize>) -> String {
+    let container = index.and_then(|index| Some((index, inspection.containers.get(index)?)));
+    let Some((index, container)) = container else {
+        return String::new();
+    };
+    if container.parent.is_none() && container.compression.is_none() && inspection.containers.len() == 1 {
+        return String::new();
+    }
+    let mut text = inspection.container_name(index);
+    text.push_str(&format!(", {} bytes", container.bytes));
+    if container.bytes != inspection.bytes {
+        text.push_str(&format!(
+            " ({} of the file)",
+            percent(container.bytes, inspection.bytes)
+        ));
+    }
+    if let (Some(compression), Some(bytes)) = (container.compression, container.uncompressed_bytes) {
+        text.push_str(&format!(", {} of {bytes}", compression.name()));
+    }
+    if let Some(version) = container.version {
+        text.push_str(&format!(", version {version}"));
+    }
+    wrapped(&text, 0)
+}
+
+fn image_row(image: &Image, inspection: &Inspection) -> Vec<String> {
+    let version = match (&image.ptx_isa, image.abi_version, image.code_object_version) {
+        (Some(isa), _, _) => format!("PTX {isa}"),
+        (None, Some(abi), _) => format!("ABI {abi}"),
+        (None, None, Some(version)) => format!("COV{version}"),
+        (None, None, None) => String::new(),
+    };
+    let dash = || "-".to_owned();
+    let packed = image
+        .compression
+        .map_or_else(String::new, |compression| match image.stored_bytes {
+            Some(stored) if stored > 0 => format!("{} {:.1}x", compression.name(), image.bytes as f64 / stored as f64),
+            _ => compression.name().to_owned(),
+        });
+    vec![
+        image.number.to_string(),
+        image.kind.name().to_owned(),
+        image.target.clone().unwrap_or_else(dash),
+        version,
+        image.bytes.to_string(),
+        image.stored_bytes.map_or_else(dash, |bytes| bytes.to_string()),
+        packed,
+        image
+            .stored_bytes
+            .map_or_else(dash, |bytes| percent(bytes, inspection.bytes)),
+    ]
+}
+
+/// What is the same for many images, with their numbers, and what is unusual.
+fn notes(inspection: &Inspection) -> String {
+    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut note = |text: String, image: &Image| match groups.iter_mut().find(|(known, _)| *known == text) {
+        Some((_, numbers)) => numbers.push(image.number),
+        None => groups.push((text, vec![image.number])),
+    };
+    for image in &inspection.images {
+        if let Some(producer) = &image.producer {
+            let version = producer
+                .version
+                .as_ref()
+                .map_or_else(String::new, |version| format!(" {version}"));
+            note(format!("made by {}{version}", producer.name), image);
+        }
+        match image.debug {
+            DebugInfo::Full => note("debug information".to_owned(), image),
+            DebugInfo::Lines => note("line tables".to_owned(), image),
+            DebugInfo::None => {}
+        }
+        if image.relocatable {
+            note("has to be linked before it can be loaded".to_owned(), image);
+        }
+        if image.mercury {
+            note("Mercury code, which the driver finishes".to_owned(), image);
+        }
+        if let Some(identifier) = &image.identifier {
+            note(format!("called {identifier}"), image);
+        }
+        if let Some(options) = &image.options {
+            note(format!("options for the driver's compiler: {options}"), image);
+        }
+        if !image.undefined.is_empty() {
+            note(format!("undefined: {}", image.undefined.join(", ")), image);
+        }
+        for remark in &image.remarks {
+            note(remark.clone(), image);
+        }
+        if let Some(error) = &image.error {
+            note(error.clone(), image);
+        }
+    }
+    let mut text = String::new();
+    for (note, numbers) in groups {
+        let images = if numbers.len() == 1 { "image" } else { "images" };
+        text.push_str(&wrapped(&format!("{images} {}: {note}", ranges(&numbers)), 0));
+    }
+    for (index, container) in inspection.containers.iter().enumerate() {
+        for remark in container.remarks.iter().chain(&container.error) {
+            text.push_str(&wrapped(&format!("{}: {remark}", inspection.container_name(index)), 0));
+        }
+    }
+    text
+}
+
+/// `1-3, 5` for ascending numbers.
+fn ranges(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let shown = ranges.iter().map(|&(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn kernels(inspection: &Inspection) -> String {
+    let head = [
+        "kernel",
+        "image",
+        "registers",
+        "spills",
+        "shared",
+        "scratch",
+        "code",
+        "params",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let (mut amd, mut unknown_spills, mut ptx) = (false, false, false);
+    for image in &inspection.images {
+        for kernel in &image.kernels {
+            let (cells, parameters) = match kernel {
+                Kernel::Machine(kernel) => {
+                    amd |= kernel.vgprs.is_some();
+                    unknown_spills |= kernel.spills().is_none();
+                    let bytes = kernel
+                        .parameter_bytes
+                        .map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+                    (usage(kernel), bytes)
+                }
+                Kernel::Ptx(kernel) => {
+                    ptx = true;
+                    (["-"; 5].map(str::to_owned), kernel.parameter_bytes.to_string())
+                }
+                _ => continue,
+            };
+            let names = [printable(kernel.name()), image.number.to_string()];
+            rows.push(names.into_iter().chain(cells).chain([parameters]).collect());
+        }
+    }
+    if rows.len() == 1 {
+        return String::new();
+    }
+    let mut text = aligned(rows, 1);
+    let mut legend = "Sizes are bytes; params is the parameter block.".to_owned();
+    if unknown_spills {
+        legend.push_str(" A cubin does not record its spills: they are part of scratch.");
+    }
+    if ptx {
+        legend.push_str(" What PTX needs is known when it has been compiled.");
+    }
+    if amd {
+        legend.push_str(" AMD: v vector, a accumulation, s scalar registers; spills are registers.");
+    }
+    text.push_str(&wrapped(&legend, 0));
+    text
+}
+
+fn parameters(inspection: &Inspection) -> String {
+    let mut text = String::new();
+    for image in &inspection.images {
+        for kernel in &image.kernels {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let limits = limits(kernel);
+            let limits = if limits.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", limits.join(", "))
+            };
+            text.push_str(&wrapped(
+                &format!("{}, image {}{limits}", printable(kernel.name()), image.number),
+                0,
+            ));
+            if kernel.parameters().is_empty() {
+                text.push_str("  no parameters\n");
+                continue;
+            }
+            let head = ["  parameter", "kind", "offset", "size"];
+            let mut rows = vec![head.map(str::to_owned).to_vec()];
+            rows.extend(kernel.parameters().iter().map(|parameter| {
+                let name = parameter
+                    .name
+                    .as_deref()
+                    .map_or_else(|| parameter.ordinal.to_string(), printable);
+                vec![
+                    format!("  {name}"),
+                    parameter.kind.clone().unwrap_or_default(),
+                    parameter.offset.to_string(),
+                    parameter.size.to_string(),
+                ]
+            }));
+            text.push_str(&aligned(rows, 2));
+        }
+    }
+    text
+}
+
+/// The launch limits of a kernel, in words.
+fn limits(kernel: &Kernel) -> Vec<String> {
+    let shape = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+    let (threads, block, cluster, rank, registers) = match kernel {
+        Kernel::Machine(kernel) => (
+            kernel.max_threads_per_block,
+            kernel.required_block,
+            kernel.cluster,
+            kernel.max_cluster_rank,
+            None,
+        ),
+        Kernel::Ptx(kernel) => (
+            kernel.max_threads_per_block,
+            kernel.required_block,
+            kernel.cluster,
+            kernel.max_cluster_rank,
+            kernel.max_registers,
+        ),
+        _ => return Vec::new(),
+    };
+    let limits = [
+        block.map(|block| format!("blocks of {} threads", shape(block))),
+        threads
+            .filter(|_| block.is_none())
+            .map(|threads| format!("at most {threads} threads in a block")),
+        cluster.map(|cluster| format!("clusters of {} blocks", shape(cluster))),
+        rank.map(|rank| format!("at most {rank} blocks in a cluster")),
+        registers.map(|registers| format!("at most {registers} registers")),
+    ];
+    limits.into_iter().flatten().collect()
+}
+
+fn sections(inspection: &Inspection) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for (index, container) in inspection
+        .containers
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| !one.sections.is_empty())
+    {
+        let name = inspection.container_name(index);
+        parts.push(section_table(&name, &container.sections, container_size(container)));
+    }
+    for image in inspection.images.iter().filter(|image| !image.sections.is_empty()) {
+        parts.push(section_table(
+            &inspection.image_name(image),
+            &image.sections,
+            image.bytes,
+        ));
+    }
+    parts.join("\n")
+}
+
+fn container_size(container: &Container) -> u64 {
+    container.uncompressed_bytes.unwrap_or(container.bytes)
+}
+
+/// Sections of a file, the largest first, and what is between them.
+fn section_table(name: &str, sections: &[SectionSize], file: u64) -> String {
+    let mut sorted: Vec<&SectionSize> = sections.iter().filter(|section| section.bytes > 0).collect();
+    sorted.sort_by_key(|section| (!section.in_file, std::cmp::Reverse(section.bytes)));
+    let mut rows = vec![["section", "", "bytes", "share"].map(str::to_owned).to_vec()];
+    rows.extend(sorted.iter().map(|section| {
+        let note = match (section.device, section.in_file) {
+            (true, _) => "device code",
+            (false, false) => "in memory alone",
+            (false, true) => "",
+        };
+        let share = if section.in_file {
+            percent(section.bytes, file)
+        } else {
+            String::new()
+        };
+        vec![
+            printable(&section.name),
+            note.to_owned(),
+            section.bytes.to_string(),
+            share,
+        ]
+    }));
+    let in_file = sections.iter().filter(|section| section.in_file);
+    let rest = file.saturating_sub(in_file.fold(0u64, |sum, section| sum.saturating_add(section.bytes)));
+    let headers = "headers and padding".to_owned();
+    rows.push(vec![headers, String::new(), rest.to_string(), percent(rest, file)]);
+    wrapped(&format!("{name}, {file} bytes:"), 0) + &aligned(rows, 2)
+}
+
+/// What a device does with the file.
+pub fn answer(inspection: &Inspection, answer: &Answer) -> String {
+    let mut text = String::from("\n");
+    let driver = answer.driver_ptx_isa.as_ref();
+    let driver = driver.map_or_else(String::new, |isa| format!(" with a driver that reads PTX up to {isa}"));
+    let count = answer.modules.len();
+    let few = count <= MANY_MODULES;
+    let loads = |module: &&Module| matches!(module.outcome, Outcome::Loads { .. });
+    let loaded = answer.modules.iter().filter(loads).count();
+    let mut head = format!("On {}{driver}", answer.device);
+    match count {
+        0 => head.push_str(": there is nothing to load"),
+        1 => head.push(':'),
+        _ if few => head.push_str(&format!(", {count} modules:")),
+        _ => head.push_str(&format!(
+            ", {count} modules: {loaded} load machine code{}",
+            match count - loaded {
+                0 => "",
+                _ => "; the others:",
+            }
+        )),
+    }
+    text.push_str(&wrapped(&head, 0));
+    for module in answer.modules.iter().filter(|module| few || !loads(module)) {
+        let name = if count == 1 {
+            String::new()
+        } else {
+            format!("{}: ", module.name)
+        };
+        text.push_str(&wrapped(&format!("{name}{}", outcome(inspection, &module.outcome)), 2));
+        if let Outcome::Fails { reasons, .. } = &module.outcome {
+            for reason in reasons {
+                let image = reason
+                    .image
+                    .map_or_else(String::new, |image| format!("{}: ", short(inspection, image)));
+                text.push_str(&wrapped(&format!("{image}{}", reason.reason), 4));
+            }
+        }
+    }
+    printable_lines(&text)
+}
+
+fn outcome(inspection: &Inspection, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Loads { image } => format!("loads {}", short(inspection, *image)),
+        Outcome::CompilesPtx {
+            image,
+            ptx_isa,
+            needs_driver_of_cuda,
+        } => {
+            let driver = match needs_driver_of_cuda {
+                Some(release) => format!("of CUDA {release} or newer"),
+                None => "newer than all that are known".to_owned(),
+            };
+            format!(
+                "the driver compiles {}: PTX {ptx_isa} needs a driver {driver}",
+                short(inspection, *image)
+            )
+        }
+        Outcome::LinkFirst => "has to be linked first; what comes of that decides".to_owned(),
+        Outcome::Fails {
+            code,
+            name,
+            runtime_name,
+            ..
+        } => format!("nothing loads: {name} ({code}, {runtime_name})"),
+        _ => String::new(),
+    }
+}
+
+/// `image 2, cubin for sm_90`.
+fn short(inspection: &Inspection, number: usize) -> String {
+    let image = inspection.images.iter().find(|image| image.number == number);
+    match image {
+        Some(image) => {
+            let target = image
+                .target
+                .as_ref()
+                .map_or_else(String::new, |target| format!(" for {target}"));
+            format!("image {number}, {}{target}", image.kind.name())
+        }
+        None => format!("image {number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_drawn_together() {
+        assert_eq!(ranges(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7, 8");
+        assert_eq!(ranges(&[4]), "4");
+    }
+
+    #[test]
+    fn shares_are_of_something() {
+        assert_eq!(percent(1, 8), "12.5%");
+        assert_eq!(percent(1, 0), "-");
+    }
+}

@@ -1,0 +1,70 @@
+//! Modules that are the same but for their names: they are compiled once.
+
+use std::collections::HashMap;
+
+use melior::ir::{
+    BlockLike,
+    attribute::StringAttribute,
+    operation::{OperationLike, OperationPrintingFlags},
+};
+
+use super::request::{Product, Request, Source};
+use crate::{
+    bridge::mlir::{context_of, set_attribute, symbol_attribute_name},
+    options::DebugLevel,
+    target::Target,
+};
+
+/// For each request the first one that gives the same images: itself, where there is none before it.
+pub(super) fn first_of_each(requests: &[Request<'_>]) -> Vec<usize> {
+    if requests.len() < 2 {
+        return (0..requests.len()).collect();
+    }
+    // For each target and what is made: the requests with these options, by what they compile.
+    type Key = (Target, Vec<Product>, blake3::Hash);
+    let mut seen: HashMap<Key, Vec<usize>> = HashMap::new();
+    requests
+        .iter()
+        .enumerate()
+        .map(|(index, request)| {
+            let key = (request.target, request.products.clone(), content(request));
+            let candidates = seen.entry(key).or_default();
+            let first = candidates
+                .iter()
+                .copied()
+                .find(|candidate| requests.get(*candidate).is_some_and(|other| other.options == request.options));
+            first.unwrap_or_else(|| {
+                candidates.push(index);
+                index
+            })
+        })
+        .collect()
+}
+
+/// A hash of what is compiled, without the name of the module, and without places in the source unless debug info
+/// carries them.
+fn content(request: &Request<'_>) -> blake3::Hash {
+    match &request.source {
+        Source::Llvm(bytes) => blake3::hash(bytes),
+        Source::Ptx(text) => blake3::hash(text.as_bytes()),
+        Source::Mlir(module) => {
+            let module = module.module();
+            let context = context_of(module.context());
+            let name = symbol_attribute_name();
+            let operation = module.body().first_operation();
+            let kept = operation.and_then(|operation| operation.attribute(name).ok());
+            if let Some(operation) = operation {
+                set_attribute(operation, name, StringAttribute::new(context, "kernels").into());
+            }
+            let mut flags = OperationPrintingFlags::new();
+            if request.options.debug != DebugLevel::None {
+                flags = flags.enable_debug_info(true, false);
+            }
+            let text = module.as_operation().to_string_with_flags(flags).unwrap_or_default();
+            if let (Some(operation), Some(kept)) = (operation, kept) {
+                set_attribute(operation, name, kept);
+            }
+            blake3::hash(text.as_bytes())
+        }
+    }
+}

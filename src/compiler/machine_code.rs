@@ -1,0 +1,124 @@
+//! From what LLVM emitted to the images asked for.
+
+use std::time::Duration;
+
+use super::{job::Job, phases::llvm_part, request::Product};
+use crate::{
+    bridge::LlvmError,
+    error::Error,
+    image::{cubin, hsaco::Hsaco, ptx_log, resource::KernelResources},
+    options::DebugLevel,
+    report::{Decision, Format, Image},
+    serialize::{
+        amd,
+        nvidia::{Outcome as Attempted, PtxCompiler},
+        nvidia_options::PtxOptions,
+    },
+    stage::Stage,
+    target::Vendor,
+};
+
+/// Longest run of a vendor tool when no limit was asked for: long enough for anything that ends.
+const NO_TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+impl Job<'_, '_> {
+    /// What LLVM emitted, as it is.
+    pub(super) fn keep(&self, product: &Product, code: Vec<u8>) -> Result<(Image, Vec<u8>), Error> {
+        let is_object = product.format == Format::Object && product.target.vendor() == Vendor::Amd;
+        let image = Image {
+            target: product.target,
+            format: product.format,
+            bytes: code.len(),
+            tool: is_object.then(|| llvm_part("LLVM")),
+            kernels: if is_object { hsaco_kernels(&code)? } else { Vec::new() },
+            log: String::new(),
+        };
+        Ok((image, code))
+    }
+
+    /// An hsaco from an object.
+    pub(super) fn hsaco(&mut self, product: &Product, object: &[u8]) -> Result<(Image, Vec<u8>), Error> {
+        let name = &self.name;
+        let linked = self
+            .clock
+            .time(Stage::LinkObject, || amd::link_object(name, object))
+            .map_err(|error| Error::new(Stage::LinkObject, error))?;
+        let image = Image {
+            target: product.target,
+            format: product.format,
+            bytes: linked.bytes.len(),
+            tool: Some(llvm_part("lld")),
+            kernels: hsaco_kernels(&linked.bytes)?,
+            log: linked.warnings.join("\n"),
+        };
+        Ok((image, linked.bytes))
+    }
+
+    /// A cubin, relocatable if the product is an object.
+    pub(super) fn cubin(&mut self, product: &Product, code: &[u8]) -> Result<(Image, Vec<u8>), Error> {
+        let ptx = std::str::from_utf8(code).map_err(|_| {
+            Error::new(
+                Stage::CodeGen,
+                LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
+            )
+        })?;
+        let options = PtxOptions {
+            opt_level: self.resolved.optimization.number(),
+            // The kernels carry the limit themselves; given here too, it is checked on the result.
+            max_registers: self.resolved.max_registers,
+            line_info: self.resolved.debug == DebugLevel::LineTables,
+            device_debug: self.resolved.debug == DebugLevel::Full,
+            relocatable: product.format == Format::Object,
+            extra: self.options.ptxas_options.clone(),
+        };
+        let limit = self.options.time_limit.unwrap_or(NO_TIME_LIMIT);
+        let chip = product.target.chip();
+        let choice = self.options.ptx_compiler;
+        let compiler = &self.compiler.ptx_to_cubin;
+        let outcome = self.clock.time(Stage::PtxToCubin, || {
+            compiler.compile(ptx, chip, &options, choice, limit)
+        });
+        let cubin = outcome.map_err(|error| Error::new(Stage::PtxToCubin, error))?;
+        self.decisions.extend(cubin.decisions.iter().map(|decision| Decision {
+            stage: Stage::PtxToCubin,
+            choice: match &decision.version {
+                Some(version) => format!("{} {version}", decision.compiler.name()),
+                None => decision.compiler.name().to_owned(),
+            },
+            outcome: match &decision.outcome {
+                Attempted::Used => "used".to_owned(),
+                Attempted::Failed => "failed".to_owned(),
+                Attempted::Unavailable(reason) => format!("not available: {reason}"),
+                Attempted::Unsupported(reason) => format!("not possible: {reason}"),
+            },
+        }));
+        if cubin.compiler == PtxCompiler::NvJitLink && choice.is_none() {
+            self.warn_for(
+                product.target,
+                Stage::PtxToCubin,
+                "compiled by nvJitLink, which makes relocatable code and may use more registers than ptxas; \
+                 install ptxas or nvPTXCompiler"
+                    .to_owned(),
+            );
+        }
+        let unreadable = |error: cubin::CubinError| Error::new(Stage::PtxToCubin, error);
+        let info = cubin.info().map_err(unreadable)?;
+        for warning in ptx_log::parse(&cubin.log).warnings {
+            self.warn_for(product.target, Stage::PtxToCubin, warning);
+        }
+        let image = Image {
+            target: product.target,
+            format: product.format,
+            bytes: cubin.bytes.len(),
+            tool: Some(format!("{} {}", cubin.compiler.name(), cubin.version)),
+            kernels: info.kernels,
+            log: cubin.log,
+        };
+        Ok((image, cubin.bytes))
+    }
+}
+
+fn hsaco_kernels(bytes: &[u8]) -> Result<Vec<KernelResources>, Error> {
+    let hsaco = Hsaco::read(bytes).map_err(|error| Error::new(Stage::LinkObject, error))?;
+    Ok(hsaco.resources().cloned().collect())
+}

@@ -1,0 +1,180 @@
+//! What a compilation will do, before it does it.
+//!
+//! [`steps`] and [`artifacts`] decide; the jobs carry out what they say, and [`Plan`] shows it.
+
+use super::{
+    EmitError, InputError,
+    emit::Emit,
+    input::InputKind,
+    request::{Product, Request},
+};
+use crate::{
+    device::DeviceOutput,
+    error::{Cause, Error},
+    report::Format,
+    stage::Stage,
+    target::{Target, Vendor},
+};
+
+/// A part of a request, carried out in order. What one leaves is what the next one takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// MLIR into the dialect of the target.
+    Lower,
+    /// That MLIR as text.
+    Print,
+    /// LLVM IR: made, linked, optimised and emitted.
+    Device(DeviceOutput),
+    /// A cubin, relocatable for an object, from PTX.
+    PtxToCubin(Product),
+    /// An hsaco from an object.
+    LinkObject(Product),
+    /// What is there is the product.
+    Keep(Product),
+}
+
+/// The steps of a request.
+pub(super) fn steps(input: InputKind, target: &Target, products: &[Product]) -> Result<Vec<Step>, Cause> {
+    let mut steps = Vec::new();
+    if input == InputKind::Mlir {
+        steps.push(Step::Lower);
+    }
+    let vendor = target.vendor();
+    let mut output = None;
+    for product in products {
+        let needed = product.format.device_output(vendor);
+        match output {
+            None => {
+                steps.push(needed.map_or(Step::Print, Step::Device));
+                output = Some(needed);
+            }
+            Some(before) if before == needed => {}
+            Some(_) => {
+                let text = format!("{:?} and {:?} of one run of code generation", products[0], product);
+                return Err(Cause::Internal(text));
+            }
+        }
+        steps.push(match (product.format, vendor) {
+            (Format::Cubin | Format::Object, Vendor::Nvidia) => Step::PtxToCubin(*product),
+            (Format::Hsaco, _) => Step::LinkObject(*product),
+            _ => Step::Keep(*product),
+        });
+    }
+    Ok(steps)
+}
+
+impl Step {
+    /// The stages of the step in order, with what each leaves.
+    pub(super) fn phases(self, input: InputKind, vendor: Vendor) -> Vec<(Stage, &'static str)> {
+        match self {
+            Self::Lower => vec![(Stage::Lower, "MLIR")],
+            Self::Print | Self::Keep(_) => Vec::new(),
+            Self::Device(_) if input == InputKind::Ptx => Vec::new(),
+            Self::Device(output) => {
+                let first = if input == InputKind::Mlir { Stage::Translate } else { Stage::Input };
+                vec![
+                    (first, "LLVM IR"),
+                    (Stage::Link, "LLVM IR"),
+                    (Stage::Optimize, "LLVM IR"),
+                    (
+                        Stage::CodeGen,
+                        match output {
+                            DeviceOutput::Llvm => "LLVM IR",
+                            DeviceOutput::Bitcode => "bitcode",
+                            DeviceOutput::Assembly if vendor == Vendor::Nvidia => "PTX",
+                            DeviceOutput::Assembly => "assembly",
+                            DeviceOutput::Object => "object",
+                        },
+                    ),
+                ]
+            }
+            Self::PtxToCubin(product) if product.format == Format::Object => vec![(Stage::PtxToCubin, "relocatable cubin")],
+            Self::PtxToCubin(_) => vec![(Stage::PtxToCubin, "cubin")],
+            Self::LinkObject(_) => vec![(Stage::LinkObject, "hsaco")],
+        }
+    }
+}
+
+/// An artifact that is to come out.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedArtifact {
+    /// Which module of the input it is of.
+    pub module: usize,
+    /// The first position among the module's target attributes that asked for a part of it.
+    pub position: usize,
+    /// What it is.
+    pub format: Format,
+    /// Its images, as places of requests and of their products.
+    pub images: Vec<(usize, usize)>,
+}
+
+impl PlannedArtifact {
+    /// Whether the first product of a request is in it: what the request reports is reported with that.
+    pub(super) fn is_first_of(&self, request: usize) -> bool {
+        self.images.contains(&(request, 0))
+    }
+}
+
+/// The artifacts that come from requests, in the order of the requests.
+pub(super) fn artifacts(requests: &[Request<'_>], emit: Emit) -> Vec<PlannedArtifact> {
+    let mut planned: Vec<PlannedArtifact> = Vec::new();
+    for (index, request) in requests.iter().enumerate() {
+        for (place, product) in request.products.iter().enumerate() {
+            let format = match (emit, product.target.vendor()) {
+                (Emit::Fatbin, Vendor::Nvidia) => Format::Fatbin,
+                (Emit::Fatbin | Emit::Bundle, _) => Format::Bundle,
+                (Emit::Offload, _) => Format::Offload,
+                _ => product.format,
+            };
+            let open = planned
+                .iter_mut()
+                .find(|artifact| format.is_container() && artifact.module == request.module && artifact.format == format);
+            match open {
+                Some(artifact) => {
+                    artifact.position = artifact.position.min(request.position);
+                    artifact.images.push((index, place));
+                }
+                None => planned.push(PlannedArtifact {
+                    module: request.module,
+                    position: request.position,
+                    format,
+                    images: vec![(index, place)],
+                }),
+            }
+        }
+    }
+    for artifact in &mut planned {
+        // One AMD target needs no container: this is upstream's fat binary for AMD.
+        if emit == Emit::Fatbin && artifact.format == Format::Bundle && artifact.images.len() == 1 {
+            artifact.format = Format::Hsaco;
+        }
+    }
+    planned
+}
+
+/// Whether the input can still become what is asked for.
+pub(super) fn check_source(input: InputKind, target: &Target, emit: Emit, format: Format) -> Result<(), Error> {
+    let not_from = |advice| {
+        Err(Error::new(
+            Stage::Plan,
+            EmitError::NotFromInput {
+                emit: emit.name(),
+                input: input.name(),
+                advice,
+            },
+        ))
+    };
+    match (input, format) {
+        (InputKind::Ptx, _) if target.vendor() == Vendor::Amd => Err(Error::new(
+            Stage::Plan,
+            InputError::PtxForAmd {
+                target: target.to_string(),
+            },
+        )),
+        (InputKind::Ptx, Format::Mlir | Format::Llvm | Format::Bitcode) => {
+            not_from("PTX is already past it; start from MLIR or LLVM IR")
+        }
+        (InputKind::Llvm, Format::Mlir) => not_from("LLVM IR is already past it; start from MLIR"),
+        _ => Ok(()),
+    }
+}

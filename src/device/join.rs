@@ -1,0 +1,344 @@
+//! Several device modules into one, before optimisation: their calls of each other can then be inlined.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use inkwell::module::Linkage;
+use inkwell::values::{BasicValue, FunctionValue, GlobalValue};
+
+use crate::{
+    bridge::LlvmError,
+    bridge::llvm::{DeviceContext, DeviceModule},
+    image::symbols::SymbolKind,
+};
+
+/// Calling conventions of kernels (`llvm/include/llvm/IR/CallingConv.h`): `PTX_Kernel`, `AMDGPU_KERNEL`.
+const KERNEL_CONVENTIONS: [u32; 2] = [71, 91];
+
+/// Between a variable's type and its address space, where that is not 0.
+const IN_SPACE: &str = " in ";
+
+/// One module of a join.
+pub struct JoinInput<'c, 'a> {
+    /// Name for messages: the symbol of the `gpu.module`, or of a file.
+    pub name: &'a str,
+    /// The module. All have to be of one context.
+    pub module: DeviceModule<'c>,
+    /// Definitions that are private to it ([`super::lower::private_definitions`]): others may have the same names.
+    pub private: Vec<String>,
+    /// Where a symbol is defined or declared, in MLIR's syntax, if that is known.
+    pub locate: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl fmt::Debug for JoinInput<'_, '_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("JoinInput")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place at which a symbol is defined or declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolPlace {
+    /// The module.
+    pub module: String,
+    /// Where MLIR says it is.
+    pub location: Option<String>,
+}
+
+impl fmt::Display for SymbolPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "module {}", self.module)?;
+        match &self.location {
+            Some(location) => write!(formatter, " at {}", crate::error::plain_location(location)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A symbol that two modules or more define.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinDuplicate {
+    /// Its name.
+    pub name: String,
+    /// What the first definition is.
+    pub kind: SymbolKind,
+    /// The definitions, in the order of the modules.
+    pub places: Vec<SymbolPlace>,
+}
+
+/// A symbol that one module uses as something else than what another defines: LLVM would link them, and miscompile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinMismatch {
+    /// Its name.
+    pub name: String,
+    /// Where it is declared.
+    pub declared: SymbolPlace,
+    /// As what, in LLVM's syntax.
+    pub declared_as: String,
+    /// Where it is defined.
+    pub defined: SymbolPlace,
+    /// As what, in LLVM's syntax.
+    pub defined_as: String,
+}
+
+/// Why modules were not joined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// There was nothing to join.
+    #[error("nothing to join: there is no module")]
+    NoModule,
+    /// Symbols that are defined more than once.
+    #[error("{}", duplicates(.0))]
+    Duplicates(Vec<JoinDuplicate>),
+    /// Declarations that do not fit the definitions.
+    #[error("{}", mismatches(.0))]
+    Mismatches(Vec<JoinMismatch>),
+    /// LLVM's linker refused.
+    #[error("module {module} cannot be joined with the others: {source}")]
+    Llvm {
+        /// The module.
+        module: String,
+        /// LLVM's reason.
+        #[source]
+        source: LlvmError,
+    },
+}
+
+impl JoinError {
+    /// The first location, in MLIR's syntax, where there is one.
+    pub fn location(&self) -> Option<&str> {
+        let place = match self {
+            // The first definition is as good as any other: the second one is where the conflict arises.
+            Self::Duplicates(symbols) => symbols.first().and_then(|symbol| symbol.places.get(1)),
+            Self::Mismatches(symbols) => symbols.first().map(|symbol| &symbol.declared),
+            Self::NoModule | Self::Llvm { .. } => None,
+        };
+        place?.location.as_deref()
+    }
+}
+
+fn duplicates(symbols: &[JoinDuplicate]) -> String {
+    let mut text = match symbols.len() {
+        1 => "a symbol is defined more than once:".to_owned(),
+        count => format!("{count} symbols are defined more than once:"),
+    };
+    for symbol in symbols {
+        let places: Vec<String> = symbol.places.iter().map(ToString::to_string).collect();
+        let _ = write!(
+            text,
+            "\n  {} {} in {}",
+            symbol.kind.name(),
+            symbol.name,
+            places.join(" and in ")
+        );
+    }
+    text.push_str("\nKeep one definition and declare it elsewhere, rename one, or make those private that only their own module uses.");
+    text
+}
+
+fn mismatches(symbols: &[JoinMismatch]) -> String {
+    let mut text = match symbols.len() {
+        1 => "a symbol is declared otherwise than it is defined:".to_owned(),
+        count => format!("{count} symbols are declared otherwise than they are defined:"),
+    };
+    for symbol in symbols {
+        let _ = write!(
+            text,
+            "\n  {}: {} in {}, {} in {}",
+            symbol.name, symbol.declared_as, symbol.declared, symbol.defined_as, symbol.defined
+        );
+    }
+    text.push_str("\nMake the declarations equal to the definitions.");
+    text
+}
+
+/// A symbol as a module has it.
+struct Seen {
+    place: SymbolPlace,
+    kind: SymbolKind,
+    /// What a user of the symbol has to agree on with its definition.
+    shape: String,
+}
+
+/// What modules define and declare under one name.
+#[derive(Default)]
+struct Symbol {
+    definitions: Vec<(Seen, bool)>,
+    declarations: Vec<Seen>,
+}
+
+/// Joins modules into the first of them. Kernels and other definitions stay visible; [`super::compile`] makes internal
+/// what only the joined module needs.
+///
+/// # Errors
+///
+/// [`JoinError`]. All duplicates are listed, then all mismatches, before anything is linked.
+pub fn join<'c>(_context: &'c DeviceContext, inputs: Vec<JoinInput<'c, '_>>) -> Result<DeviceModule<'c>, JoinError> {
+    let mut symbols: BTreeMap<String, Symbol> = BTreeMap::new();
+    for input in &inputs {
+        make_private(input);
+        collect(input, &mut symbols);
+    }
+    check(&symbols)?;
+    let mut inputs = inputs.into_iter();
+    let joined = inputs.next().ok_or(JoinError::NoModule)?.module;
+    for input in inputs {
+        let name = input.name;
+        joined.join(input.module).map_err(|source| JoinError::Llvm {
+            module: name.to_owned(),
+            source,
+        })?;
+    }
+    Ok(joined)
+}
+
+fn make_private(input: &JoinInput<'_, '_>) {
+    let module = input.module.inkwell();
+    for name in &input.private {
+        if let Some(function) = module.get_function(name)
+            && !is_kernel(function)
+            && function.count_basic_blocks() > 0
+        {
+            function.set_linkage(Linkage::Internal);
+        }
+        if let Some(global) = module.get_global(name)
+            && !global.is_declaration()
+        {
+            global.set_linkage(Linkage::Internal);
+        }
+    }
+}
+
+fn is_kernel(function: FunctionValue<'_>) -> bool {
+    KERNEL_CONVENTIONS.contains(&function.get_call_conventions())
+}
+
+fn collect(input: &JoinInput<'_, '_>, symbols: &mut BTreeMap<String, Symbol>) {
+    let module = input.module.inkwell();
+    let place = |name: &str| SymbolPlace {
+        module: input.name.to_owned(),
+        location: (input.locate)(name),
+    };
+    let mut add = |value: GlobalValue<'_>, kind: SymbolKind, shape: String| {
+        let linkage = value.get_linkage();
+        let Ok(name) = value.get_name().to_str() else { return };
+        if matches!(linkage, Linkage::Internal | Linkage::Private) || name.is_empty() || name.starts_with("llvm.") {
+            return;
+        }
+        let seen = Seen {
+            place: place(name),
+            kind,
+            shape,
+        };
+        let symbol = symbols.entry(name.to_owned()).or_default();
+        if !value.is_declaration() {
+            symbol.definitions.push((seen, is_mergeable(linkage)));
+        } else if is_used(value) {
+            symbol.declarations.push(seen);
+        }
+    };
+    for function in module.get_functions() {
+        let kind = if is_kernel(function) {
+            SymbolKind::Kernel
+        } else {
+            SymbolKind::Function
+        };
+        let mut shape = function.get_type().print_to_string().to_string();
+        match function.get_call_conventions() {
+            0 => {}
+            _ if kind == SymbolKind::Kernel => shape.push_str(" as a kernel"),
+            convention => {
+                let _ = write!(shape, " with calling convention {convention}");
+            }
+        }
+        add(function.as_global_value(), kind, shape);
+    }
+    for global in module.get_globals() {
+        let mut shape = global.get_value_type().print_to_string().to_string();
+        // "ptr addrspace(1)", or "ptr" alone.
+        let pointer = global.as_pointer_value().get_type().print_to_string().to_string();
+        if let Some(space) = pointer.strip_prefix("ptr ") {
+            shape.push_str(IN_SPACE);
+            shape.push_str(space);
+        }
+        add(global, SymbolKind::Variable, shape);
+    }
+}
+
+fn is_used(value: GlobalValue<'_>) -> bool {
+    value.as_pointer_value().get_first_use().is_some()
+}
+
+/// Whether LLVM's linker keeps one of several definitions with this linkage.
+const fn is_mergeable(linkage: Linkage) -> bool {
+    matches!(
+        linkage,
+        Linkage::AvailableExternally
+            | Linkage::Common
+            | Linkage::LinkOnceAny
+            | Linkage::LinkOnceODR
+            | Linkage::WeakAny
+            | Linkage::WeakODR
+    )
+}
+
+fn check(symbols: &BTreeMap<String, Symbol>) -> Result<(), JoinError> {
+    let duplicates: Vec<JoinDuplicate> = symbols
+        .iter()
+        .filter_map(|(name, symbol)| {
+            let strong: Vec<&Seen> = symbol
+                .definitions
+                .iter()
+                .filter_map(|(seen, mergeable)| (!mergeable).then_some(seen))
+                .collect();
+            let [first, _, ..] = strong.as_slice() else { return None };
+            Some(JoinDuplicate {
+                name: name.clone(),
+                kind: first.kind,
+                places: strong.iter().map(|seen| seen.place.clone()).collect(),
+            })
+        })
+        .collect();
+    if !duplicates.is_empty() {
+        return Err(JoinError::Duplicates(duplicates));
+    }
+    let mismatches: Vec<JoinMismatch> = symbols
+        .iter()
+        .filter_map(|(name, symbol)| Some((name, symbol, symbol.definitions.first()?)))
+        .flat_map(|(name, symbol, (defined, _))| {
+            symbol
+                .declarations
+                .iter()
+                .filter(|declared| !fits(declared, defined))
+                .map(|declared| JoinMismatch {
+                    name: name.clone(),
+                    declared: declared.place.clone(),
+                    declared_as: declared.shape.clone(),
+                    defined: defined.place.clone(),
+                    defined_as: defined.shape.clone(),
+                })
+        })
+        .collect();
+    if mismatches.is_empty() {
+        Ok(())
+    } else {
+        Err(JoinError::Mismatches(mismatches))
+    }
+}
+
+fn fits(declared: &Seen, defined: &Seen) -> bool {
+    // An array of unknown length, as C declares it.
+    let space = |seen: &Seen| seen.shape.split_once(IN_SPACE).map(|(_, space)| space.to_owned());
+    let unsized_array = declared.kind == SymbolKind::Variable
+        && declared.shape.starts_with("[0 x ")
+        && space(declared) == space(defined);
+    declared.shape == defined.shape || unsized_array
+}
+
+#[cfg(test)]
+#[path = "join_tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! Words, strings and punctuation of PTX text, without its comments.
+
+use std::fmt;
+
+/// One token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token<'text> {
+    /// A directive (`.entry`), a name, an instruction (`ld.param.u64`) or a number.
+    Word(&'text [u8]),
+    /// A string, without its quotes.
+    Text(&'text [u8]),
+    /// Any other byte.
+    Punctuation(u8),
+}
+
+impl fmt::Display for Token<'_> {
+    /// Short and without control characters, for messages.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = match self {
+            Self::Word(bytes) | Self::Text(bytes) => bytes,
+            Self::Punctuation(byte) => std::slice::from_ref(byte),
+        };
+        let shown = bytes.get(..40).unwrap_or(bytes);
+        write!(formatter, "'{}'", shown.escape_ascii())?;
+        formatter.write_str(if shown.len() < bytes.len() { "..." } else { "" })
+    }
+}
+
+/// The tokens of a text, one after the other.
+pub(super) struct Tokens<'text> {
+    text: &'text [u8],
+    /// Where the token that was read last starts.
+    start: usize,
+    position: usize,
+}
+
+impl<'text> Tokens<'text> {
+    pub(super) fn new(text: &'text [u8]) -> Self {
+        Self {
+            text,
+            start: 0,
+            position: 0,
+        }
+    }
+
+    /// Where the token that was read last starts, in bytes from the start of the text.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The next token; `None` at the end of the text, or at the NUL which ends it in a container.
+    pub(super) fn next(&mut self) -> Result<Option<Token<'text>>, &'static str> {
+        self.skip_blank()?;
+        self.start = self.position;
+        let rest = self.rest();
+        let (token, size) = match rest.first() {
+            None | Some(0) => return Ok(None),
+            Some(b'"') => {
+                let text = rest.get(1..).unwrap_or_default();
+                // PTX has no escapes in strings.
+                let end = find(text, |byte| byte == b'"').ok_or("a string has no end")?;
+                (Token::Text(text.get(..end).unwrap_or_default()), end + 2)
+            }
+            Some(&byte) if is_word(byte) => {
+                let end = find(rest, |byte| !is_word(byte)).unwrap_or(rest.len());
+                (Token::Word(rest.get(..end).unwrap_or_default()), end)
+            }
+            Some(&byte) => (Token::Punctuation(byte), 1),
+        };
+        self.position += size;
+        Ok(Some(token))
+    }
+
+    fn rest(&self) -> &'text [u8] {
+        self.text.get(self.position..).unwrap_or_default()
+    }
+
+    fn skip_blank(&mut self) -> Result<(), &'static str> {
+        loop {
+            let rest = self.rest();
+            self.start = self.position;
+            self.position += match rest {
+                [b'/', b'/', ..] => find(rest, |byte| byte == b'\n').unwrap_or(rest.len()),
+                [b'/', b'*', comment @ ..] => {
+                    let end = comment.windows(2).position(|pair| pair == b"*/");
+                    end.ok_or("a comment has no end")? + 4
+                }
+                [first, ..] if first.is_ascii_whitespace() => {
+                    find(rest, |byte| !byte.is_ascii_whitespace()).unwrap_or(rest.len())
+                }
+                _ => return Ok(()),
+            };
+        }
+    }
+}
+
+fn find(text: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    text.iter().position(|&byte| wanted(byte))
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%' | b'.')
+}

@@ -1,0 +1,81 @@
+//! What is in a file: every image for a GPU, in whatever containers it lies, and every kernel of each.
+//!
+//! [`inspect()`] takes cubins, PTX, fat binaries, AMDGPU code objects, offload bundles, offload binaries, LLVM bitcode,
+//! host objects, executables, shared libraries and archives, nested as they come. [`Inspection::images`] lists the
+//! images; [`Inspection::containers`] says where each lies. A part that is damaged carries its error and does not hide
+//! the rest.
+//!
+//! The bytes are trusted in nothing: the depth of nesting, the number of parts, and the bytes that are read and
+//! decompressed are limited in proportion to the file.
+
+mod describe;
+pub mod device;
+mod elf_image;
+mod extract;
+mod form;
+mod host;
+mod limits;
+mod model;
+mod unpack;
+mod walk;
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod nvidia_tests;
+#[cfg(test)]
+mod tests;
+
+pub use extract::file_names;
+pub use form::Form;
+pub use model::{Compression, Container, ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize};
+
+/// Why nothing can be said about a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The file is empty.
+    #[error("the file is empty")]
+    Empty,
+    /// The file is of no kind that is read.
+    #[error(
+        "it is none of the files that are read: it starts with [{start}]. Read are cubin, PTX, fat binary, AMDGPU code \
+         object, offload bundle, offload binary, LLVM bitcode, and 64-bit little-endian ELF files and ar archives which \
+         hold any of them"
+    )]
+    Unrecognized {
+        /// The first bytes of the file, in hexadecimal.
+        start: String,
+    },
+    /// The file is of a kind that is known and not read.
+    #[error("it is {what}: {advice}")]
+    NotRead {
+        /// The kind, with its article.
+        what: &'static str,
+        /// What to do instead.
+        advice: &'static str,
+    },
+}
+
+/// Finds and describes every image in `bytes`.
+///
+/// `name` is what the file is called in the result. A file of a kind that may hold images and holds none gives a result
+/// without images.
+///
+/// # Errors
+///
+/// [`InspectError`] if the file is of no kind that is read. What is damaged further inside stands in the result, in
+/// [`Image::error`] and [`Container::error`].
+pub fn inspect(name: &str, bytes: &[u8]) -> Result<Inspection, InspectError> {
+    inspect_with(name, bytes, &mut |_, _| {})
+}
+
+/// As [`inspect()`], and hands every image that can be read to `see` with its bytes, decompressed, in the order of the
+/// file. An image that cannot be read is not handed over.
+///
+/// # Errors
+///
+/// As [`inspect()`].
+pub fn inspect_with(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, InspectError> {
+    walk::file(name, bytes, see)
+}

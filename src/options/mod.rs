@@ -1,0 +1,211 @@
+//! What a user may ask of a compilation, and what a target makes of it.
+//!
+//! The same names serve everywhere: fields here, `--kebab-case` flags of `gpulower compile`, options of the
+//! `gpulower-*` passes, and entries of a target attribute's `flags` dictionary.
+
+mod resolve;
+mod text;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use crate::target::{CodeObjectVersion, PtxIsa, PtxPolicy, PtxPolicyError, TargetError};
+
+pub use crate::container::fatbin::Compression;
+
+pub use self::{
+    resolve::{Resolved, ResolvedVendor},
+    text::{DESCRIPTIONS, OptionDescription},
+};
+
+/// How much LLVM and the vendor's compiler optimise: `-O0` to `-O3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum OptimizationLevel {
+    /// None.
+    O0,
+    /// Little.
+    O1,
+    /// Most of it.
+    O2,
+    /// All of it.
+    O3,
+}
+
+impl OptimizationLevel {
+    /// 0 to 3.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// How much the output lets a debugger or profiler see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DebugLevel {
+    /// Nothing.
+    #[default]
+    None,
+    /// Source lines, at any optimisation level: `.loc` directives for NVIDIA, a line table for AMD.
+    LineTables,
+    /// Everything. NVIDIA's compiler accepts that at `-O0` alone, which is then the default.
+    Full,
+}
+
+/// When a multiplication and an addition may become one fused operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FpContract {
+    /// Never, whatever the IR says.
+    Off,
+    /// Where the IR carries the `contract` flag.
+    On,
+    /// Everywhere.
+    Fast,
+}
+
+/// Who turns PTX into a cubin.
+pub use crate::serialize::nvidia::PtxCompiler;
+
+/// A bitcode library to link: only what is needed of it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Library {
+    /// A file of bitcode or textual LLVM IR.
+    File(PathBuf),
+    /// Bitcode or textual LLVM IR in memory, with a name for messages.
+    Memory {
+        /// Name for messages.
+        name: String,
+        /// The library.
+        bytes: Arc<[u8]>,
+    },
+}
+
+impl Library {
+    /// The name for messages: the path, or the given name.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Memory { name, .. } => name.clone(),
+        }
+    }
+}
+
+/// What is asked of a compilation. [`Options::default`] asks for `-O3` and code that computes what the IR says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Optimisation level; `None` means 3, or 0 where full debug info asks for it.
+    pub optimization: Option<OptimizationLevel>,
+    /// Permits everything that loses precision for speed: all fast-math flags, flushed denormals, approximate division
+    /// and square root, contraction. A more specific option wins over it.
+    pub fast: bool,
+    /// Flushes f32 denormals to zero (`ftz`, also called `daz`). `None` follows `fast`.
+    pub ftz: Option<bool>,
+    /// Correctly rounded f32 square roots. `None` means yes, unless `fast`.
+    pub prec_sqrt: Option<bool>,
+    /// Correctly rounded f32 divisions. `None` means yes, unless `fast`.
+    pub prec_div: Option<bool>,
+    /// Fused multiply-add. `None` means on, or fast with `fast`.
+    pub fp_contract: Option<FpContract>,
+    /// Upper bound of registers a thread may use (NVIDIA: registers, AMD: VGPRs).
+    pub max_registers: Option<u32>,
+    /// Lanes in a wave, 32 or 64 (AMD). `None` means the chip's own.
+    pub wave_size: Option<u32>,
+    /// Code object version (AMD). `None` means 5, or 6 for generic targets.
+    pub code_object_version: Option<CodeObjectVersion>,
+    /// Debug info.
+    pub debug: DebugLevel,
+    /// PTX ISA (NVIDIA). `None` means the chip's minimum, raised when an instruction needs more.
+    pub ptx: Option<PtxIsa>,
+    /// Who turns PTX into a cubin (NVIDIA). `None` means the first that can.
+    pub ptx_compiler: Option<PtxCompiler>,
+    /// Further options for NVIDIA's PTX compiler, one per word.
+    pub ptxas_options: Vec<String>,
+    /// Which PTX a container holds beside the machine code (NVIDIA). `None` is [`PtxPolicy::default`].
+    pub include_ptx: Option<PtxPolicy>,
+    /// How a container stores its images. `None` means as they are, which every driver reads.
+    pub compression: Option<Compression>,
+    /// Libraries to link before the vendor's.
+    pub libraries: Vec<Library>,
+    /// Bits of `index` on the device, 32 or 64.
+    pub index_bitwidth: u32,
+    /// Passes memrefs of static shape to kernels as bare pointers.
+    pub bare_pointers: bool,
+    /// A warning is given for each kernel that spills more bytes (NVIDIA) or registers (AMD) than this.
+    pub spill_warning: u32,
+    /// Longest run of a vendor tool. `None` means no limit.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            optimization: None,
+            fast: false,
+            ftz: None,
+            prec_sqrt: None,
+            prec_div: None,
+            fp_contract: None,
+            max_registers: None,
+            wave_size: None,
+            code_object_version: None,
+            debug: DebugLevel::None,
+            ptx: None,
+            ptx_compiler: None,
+            ptxas_options: Vec::new(),
+            include_ptx: None,
+            compression: None,
+            libraries: Vec::new(),
+            index_bitwidth: 64,
+            bare_pointers: false,
+            spill_warning: 0,
+            time_limit: None,
+        }
+    }
+}
+
+/// An option that cannot be read, or that a target cannot honour.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// No option has this name.
+    #[error("unknown option '{name}'{}", did_you_mean(.nearest))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Similar names.
+        nearest: Vec<String>,
+    },
+    /// The value is none that the option takes.
+    #[error("option '{name}' cannot be '{value}': expected {expected}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// The value.
+        value: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// The target cannot do what the option asks.
+    #[error("option '{name}' cannot be honoured for {target}: {reason}")]
+    NotHonoured {
+        /// The option.
+        name: &'static str,
+        /// The target.
+        target: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The value is no PTX policy.
+    #[error(transparent)]
+    PtxPolicy(#[from] PtxPolicyError),
+    /// The value does not fit the target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+fn did_you_mean(names: &[String]) -> String {
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" (did you mean {}?)", names.join(", "))
+    }
+}

@@ -1,0 +1,208 @@
+//! What the options mean for one target.
+
+use super::{DebugLevel, FpContract, OptimizationLevel, OptionError, Options};
+use crate::target::{CodeObjectVersion, PtxIsa, Target};
+
+impl Options {
+    /// What the options mean for one target, or which of them it cannot honour. `newest_tool_ptx` is the newest PTX
+    /// ISA that the serializer at hand reads; `None` when none takes part.
+    pub fn resolve(&self, target: &Target, newest_tool_ptx: Option<PtxIsa>) -> Result<Resolved, OptionError> {
+        let refuse = |name, reason: &str| {
+            Err(OptionError::NotHonoured {
+                name,
+                target: target.to_string(),
+                reason: reason.to_owned(),
+            })
+        };
+        let vendor = match target {
+            Target::Nvidia(chip) => {
+                if self.wave_size.is_some() {
+                    return refuse("wave-size", "NVIDIA's warps have 32 threads; leave the option out");
+                }
+                if self.code_object_version.is_some() {
+                    return refuse(
+                        "code-object-version",
+                        "only AMD's code objects have one; leave the option out",
+                    );
+                }
+                if self.debug == DebugLevel::Full
+                    && self.optimization.is_some_and(|level| level > OptimizationLevel::O0)
+                {
+                    return refuse(
+                        "debug",
+                        "NVIDIA's compiler takes full debug info at -O0 alone; use O=0, or debug=line-tables",
+                    );
+                }
+                if self.ptxas_options.iter().any(|word| word.contains('\0')) {
+                    return refuse("ptxas-options", "a word contains a NUL character");
+                }
+                ResolvedVendor::Nvidia {
+                    ptx: chip.resolve_ptx(self.ptx, newest_tool_ptx)?,
+                    ptx_is_fixed: self.ptx.is_some() || chip.explicit_ptx().is_some(),
+                }
+            }
+            Target::Amd(chip) => {
+                let nvidia_only = "only NVIDIA's targets have it; leave the option out";
+                if self.ptx.is_some() {
+                    return refuse("ptx", nvidia_only);
+                }
+                if self.ptx_compiler.is_some() {
+                    return refuse("ptx-compiler", nvidia_only);
+                }
+                if !self.ptxas_options.is_empty() {
+                    return refuse("ptxas-options", nvidia_only);
+                }
+                ResolvedVendor::Amd {
+                    wave_size: chip.resolve_wave_size(self.wave_size)?,
+                    features: chip.llvm_features(self.wave_size)?,
+                    code_object_version: chip.resolve_code_object_version(self.code_object_version)?,
+                }
+            }
+        };
+        let unoptimised = matches!(target, Target::Nvidia(_)) && self.debug == DebugLevel::Full;
+        let default_level = if unoptimised {
+            OptimizationLevel::O0
+        } else {
+            OptimizationLevel::O3
+        };
+        let default_contract = if self.fast { FpContract::Fast } else { FpContract::On };
+        Ok(Resolved {
+            target: *target,
+            optimization: self.optimization.unwrap_or(default_level),
+            fast: self.fast,
+            flush_denormals: self.ftz.unwrap_or(self.fast),
+            precise_square_root: self.prec_sqrt.unwrap_or(!self.fast),
+            precise_division: self.prec_div.unwrap_or(!self.fast),
+            contract: self.fp_contract.unwrap_or(default_contract),
+            max_registers: self.max_registers,
+            debug: self.debug,
+            index_bitwidth: self.index_bitwidth,
+            bare_pointers: self.bare_pointers,
+            vendor,
+        })
+    }
+}
+
+/// What [`Options`] mean for one target: nothing is left open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// The target.
+    pub target: Target,
+    /// Optimisation level.
+    pub optimization: OptimizationLevel,
+    /// All fast-math flags.
+    pub fast: bool,
+    /// f32 denormals become zero.
+    pub flush_denormals: bool,
+    /// f32 square roots are correctly rounded.
+    pub precise_square_root: bool,
+    /// f32 divisions are correctly rounded.
+    pub precise_division: bool,
+    /// Fused multiply-add.
+    pub contract: FpContract,
+    /// Upper bound of registers.
+    pub max_registers: Option<u32>,
+    /// Debug info.
+    pub debug: DebugLevel,
+    /// Bits of `index`.
+    pub index_bitwidth: u32,
+    /// Memrefs of static shape are bare pointers in kernels.
+    pub bare_pointers: bool,
+    /// What only one vendor has.
+    pub vendor: ResolvedVendor,
+}
+
+/// The part of [`Resolved`] that only one vendor has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResolvedVendor {
+    /// NVIDIA
+    Nvidia {
+        /// The PTX ISA to write.
+        ptx: PtxIsa,
+        /// Whether the user chose it; otherwise it may be raised when an instruction needs it.
+        ptx_is_fixed: bool,
+    },
+    /// AMD
+    Amd {
+        /// Lanes in a wave.
+        wave_size: u32,
+        /// LLVM's feature string.
+        features: String,
+        /// Code object version.
+        code_object_version: CodeObjectVersion,
+    },
+}
+
+impl Resolved {
+    /// LLVM's feature string.
+    pub fn llvm_features(&self) -> String {
+        match &self.vendor {
+            ResolvedVendor::Nvidia { ptx, .. } => ptx.llvm_feature(),
+            ResolvedVendor::Amd { features, .. } => features.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(pairs: &[(&str, &str)]) -> Options {
+        let mut options = Options::default();
+        for (name, value) in pairs {
+            options.set(name, value).expect("a valid option");
+        }
+        options
+    }
+
+    fn target(name: &str) -> Target {
+        name.parse().expect("a valid target")
+    }
+
+    #[test]
+    fn a_target_refuses_what_it_cannot_honour() {
+        for (name, value, chip, reason) in [
+            ("wave-size", "64", "sm_90", "warps have 32 threads"),
+            ("code-object-version", "5", "sm_90", "only AMD's code objects"),
+            ("ptx", "8.0", "gfx942", "only NVIDIA's targets"),
+            ("ptx-compiler", "ptxas", "gfx942", "only NVIDIA's targets"),
+            ("ptxas-options", "-v", "gfx942", "only NVIDIA's targets"),
+        ] {
+            let error = options(&[(name, value)])
+                .resolve(&target(chip), None)
+                .expect_err("refused")
+                .to_string();
+            assert!(
+                error.starts_with(&format!("option '{name}' cannot be honoured for {chip}: "))
+                    && error.contains(reason),
+                "{error}"
+            );
+        }
+        let error = options(&[("wave-size", "32")])
+            .resolve(&target("gfx942"), None)
+            .expect_err("refused");
+        assert!(error.to_string().contains("gfx942"), "{error}");
+    }
+
+    #[test]
+    fn full_debug_info_means_o0_for_nvidia_alone() {
+        let debug = options(&[("debug", "full")]);
+        let level = |chip| debug.resolve(&target(chip), None).expect("resolves").optimization;
+        assert_eq!(level("sm_90"), OptimizationLevel::O0);
+        assert_eq!(level("gfx942"), OptimizationLevel::O3);
+        let error = options(&[("debug", "full"), ("O", "2")])
+            .resolve(&target("sm_90"), None)
+            .expect_err("refused");
+        assert!(error.to_string().contains("at -O0 alone"), "{error}");
+    }
+
+    #[test]
+    fn a_specific_option_wins_over_fast() {
+        let resolved = options(&[("fast", "true"), ("prec-sqrt", "true"), ("fp-contract", "on")])
+            .resolve(&target("sm_90"), None)
+            .expect("resolves");
+        assert!(resolved.flush_denormals && !resolved.precise_division);
+        assert!(resolved.precise_square_root);
+        assert_eq!(resolved.contract, FpContract::On);
+    }
+}

@@ -1,0 +1,384 @@
+//! What may be linked, told by its bytes, and taken out of containers.
+
+use std::borrow::Cow;
+
+use super::error::{DeviceLinkError, InputProblem};
+use crate::container::archive;
+use crate::container::fatbin::{self, Entry, Fatbin, ImageKind};
+use crate::image::cubin;
+use crate::image::elf::{ET_REL, Elf};
+use crate::image::hsaco_flags::EM_AMDGPU;
+use crate::image::ptx;
+use crate::target::{NvidiaTarget, Suffix, Target};
+
+/// `EM_CUDA` (`llvm/BinaryFormat/ELF.h`).
+const EM_CUDA: u16 = 190;
+/// First bytes of LTO-IR as `nvcc -ltoir` and NVRTC write it (observed with 13.0.88).
+const LTO_IR_MAGIC: [u8; 4] = [0xed, 0x43, 0x4e, 0x7f];
+/// First bytes of a fat binary.
+const FATBIN_MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
+/// Section of a host object in which `nvcc -dc` puts relocatable device code (observed with 13.0.88).
+const RELOCATABLE_FATBIN_SECTION: &str = "__nv_relfatbin";
+/// Section of a host object with device code that is linked already.
+const FATBIN_SECTION: &str = ".nv_fatbin";
+
+const RELOCATABLE_CUBIN: &str = "`ptxas -c`, `nvcc -dc`, or `gpulower compile --emit object`";
+
+/// What an input of a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkInputKind {
+    /// PTX text.
+    Ptx,
+    /// A cubin, which has to be relocatable.
+    Cubin,
+    /// NVVM LTO-IR, of `nvcc -dc` with `code=lto_90` or of NVRTC.
+    LtoIr,
+    /// A fat binary, of which the image for the target takes part.
+    Fatbin,
+    /// A relocatable AMDGPU object.
+    AmdObject,
+    /// A host object of `nvcc -dc`, which holds a fat binary.
+    HostObject,
+    /// An archive of such files. Those members take part that define what is needed.
+    Archive,
+}
+
+/// One input of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkInput<'a> {
+    /// Name for messages: a path, or what the code was made from.
+    pub name: &'a str,
+    /// What the bytes are.
+    pub kind: LinkInputKind,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> LinkInput<'a> {
+    /// An input whose kind the bytes tell.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceLinkError::Input`] if they tell nothing that can be linked.
+    pub fn detect(name: &'a str, bytes: &'a [u8]) -> Result<Self, DeviceLinkError> {
+        let kind = kind_of(bytes).map_err(|problem| DeviceLinkError::input(name, problem))?;
+        Ok(Self { name, kind, bytes })
+    }
+}
+
+fn kind_of(bytes: &[u8]) -> Result<LinkInputKind, InputProblem> {
+    let not_linkable = |reason| Err(InputProblem::NotLinkable(reason));
+    if bytes.starts_with(b"\x7fELF") {
+        return match Elf::parse(bytes)?.header().machine {
+            EM_CUDA => Ok(LinkInputKind::Cubin),
+            EM_AMDGPU => Ok(LinkInputKind::AmdObject),
+            _ => Ok(LinkInputKind::HostObject),
+        };
+    }
+    if bytes.starts_with(&LTO_IR_MAGIC) {
+        return Ok(LinkInputKind::LtoIr);
+    }
+    if bytes.starts_with(&FATBIN_MAGIC) {
+        return Ok(LinkInputKind::Fatbin);
+    }
+    if bytes.starts_with(archive::MAGIC) || bytes.starts_with(archive::THIN_MAGIC) {
+        return Ok(LinkInputKind::Archive);
+    }
+    if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(&[0xde, 0xc0, 0x17, 0x0b]) {
+        return not_linkable(
+            "it is LLVM bitcode, which is linked before code is generated: give it as a library to `compile`",
+        );
+    }
+    if bytes.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") || bytes.starts_with(b"CCOB") {
+        return not_linkable("it is an offload bundle: extract the object for the target, and link that");
+    }
+    if bytes.starts_with(&[0x10, 0xff, 0x10, 0xad]) {
+        return not_linkable("it is an offload binary: extract the image for the target, and link that");
+    }
+    if std::str::from_utf8(bytes).is_ok_and(|text| ptx::header(text).version.is_some()) {
+        return Ok(LinkInputKind::Ptx);
+    }
+    let start: Vec<String> = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    Err(InputProblem::Unknown(start.join(" ")))
+}
+
+/// What a linker is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnitKind {
+    Ptx,
+    Cubin,
+    /// LTO-IR by itself, or scrambled in a fat binary of this one image, which has the key.
+    LtoIr {
+        in_fatbin: bool,
+    },
+    AmdObject,
+}
+
+/// One object, out of its container.
+#[derive(Debug)]
+pub(super) struct Unit<'a> {
+    /// Name for messages.
+    pub name: String,
+    pub kind: UnitKind,
+    pub bytes: Cow<'a, [u8]>,
+    /// Whether it takes part only if something needs it: a member of an archive.
+    pub optional: bool,
+}
+
+/// Takes the inputs out of their containers, and refuses what does not fit the target.
+pub(super) fn unpack<'a>(inputs: &[LinkInput<'a>], target: &Target) -> Result<Vec<Unit<'a>>, DeviceLinkError> {
+    let mut unpacking = Unpacking {
+        target,
+        units: Vec::new(),
+    };
+    for input in inputs {
+        if input.kind == LinkInputKind::Archive {
+            unpacking.archive(input)?;
+        } else {
+            unpacking.file(input.name.to_owned(), input.kind, input.bytes, false)?;
+        }
+    }
+    Ok(unpacking.units)
+}
+
+struct Unpacking<'a, 't> {
+    target: &'t Target,
+    units: Vec<Unit<'a>>,
+}
+
+impl<'a> Unpacking<'a, '_> {
+    fn archive(&mut self, input: &LinkInput<'a>) -> Result<(), DeviceLinkError> {
+        let (members, error) = archive::read(input.bytes);
+        if let Some(error) = error {
+            return Err(DeviceLinkError::input(input.name, error));
+        }
+        for member in members {
+            let name = format!("{}({})", input.name, member.name);
+            match kind_of(member.contents) {
+                Ok(LinkInputKind::Archive) => {
+                    let reason = "it is an archive inside of an archive: unpack it";
+                    return Err(DeviceLinkError::input(&name, InputProblem::NotLinkable(reason)));
+                }
+                Ok(kind) => self.file(name, kind, member.contents, true)?,
+                Err(problem) => return Err(DeviceLinkError::input(&name, problem)),
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        name: String,
+        kind: LinkInputKind,
+        bytes: &'a [u8],
+        optional: bool,
+    ) -> Result<(), DeviceLinkError> {
+        let lto_ir = UnitKind::LtoIr { in_fatbin: false };
+        let (unit, what, is_amd) = match kind {
+            LinkInputKind::Ptx => (Some(UnitKind::Ptx), "PTX", false),
+            LinkInputKind::Cubin => (Some(UnitKind::Cubin), "a cubin", false),
+            LinkInputKind::LtoIr => (Some(lto_ir), "NVIDIA's LTO-IR", false),
+            LinkInputKind::Fatbin => (None, "a fat binary of NVIDIA's", false),
+            LinkInputKind::HostObject | LinkInputKind::Archive => (None, "a host object", false),
+            LinkInputKind::AmdObject => (Some(UnitKind::AmdObject), "an AMDGPU object", true),
+        };
+        let wrong_vendor = |vendor| {
+            let target = self.target.to_string();
+            DeviceLinkError::input(&name, InputProblem::WrongVendor { what, target, vendor })
+        };
+        match (unit, *self.target) {
+            (_, Target::Nvidia(_)) if is_amd => Err(wrong_vendor("NVIDIA")),
+            (_, Target::Amd(_)) if !is_amd => Err(wrong_vendor("AMD")),
+            (Some(kind), _) => self.image(name, kind, Cow::Borrowed(bytes), optional),
+            (None, Target::Nvidia(target)) if kind == LinkInputKind::Fatbin => {
+                self.fatbin(&name, bytes, target, optional)
+            }
+            (None, Target::Nvidia(target)) => {
+                let fatbins = embedded(bytes).map_err(|problem| DeviceLinkError::input(&name, problem))?;
+                self.fatbin(&name, fatbins, target, optional)
+            }
+            (None, Target::Amd(_)) => Err(wrong_vendor("AMD")),
+        }
+    }
+
+    fn image(
+        &mut self,
+        name: String,
+        kind: UnitKind,
+        bytes: Cow<'a, [u8]>,
+        optional: bool,
+    ) -> Result<(), DeviceLinkError> {
+        check(kind, &bytes, self.target).map_err(|problem| DeviceLinkError::input(&name, problem))?;
+        self.units.push(Unit {
+            name,
+            kind,
+            bytes,
+            optional,
+        });
+        Ok(())
+    }
+
+    /// Adds the images for the target of one fat binary, or of several that follow each other.
+    fn fatbin(
+        &mut self,
+        name: &str,
+        mut bytes: &'a [u8],
+        target: NvidiaTarget,
+        optional: bool,
+    ) -> Result<(), DeviceLinkError> {
+        let refuse = |problem: InputProblem| DeviceLinkError::input(name, problem);
+        while !bytes.is_empty() {
+            let Fatbin { entries, size } = fatbin::read_first(bytes).map_err(|error| refuse(error.into()))?;
+            let Some(entry) = best(&entries, target) else {
+                return Err(refuse(InputProblem::NothingForTarget {
+                    target: target.to_string(),
+                    held: entries.iter().map(shown).collect::<Vec<_>>().join(", "),
+                }));
+            };
+            let name = format!("{name}({})", shown(entry));
+            let (kind, image) = match entry.kind {
+                ImageKind::Ptx => (UnitKind::Ptx, entry.payload()),
+                ImageKind::Elf => (UnitKind::Cubin, entry.payload()),
+                _ => (UnitKind::LtoIr { in_fatbin: true }, Ok(alone(entry, bytes).into())),
+            };
+            let image = image.map_err(|error| DeviceLinkError::input(&name, error))?;
+            self.image(name, kind, image, optional)?;
+            bytes = bytes.get(size..).unwrap_or_default();
+            // Containers in a section are aligned to 8.
+            let padding = bytes.iter().take_while(|&&byte| byte == 0).count();
+            bytes = bytes.get(padding..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+/// A fat binary of one image of `container`.
+fn alone(entry: &Entry<'_>, container: &[u8]) -> Vec<u8> {
+    let end = entry.payload_offset.saturating_add(entry.stored.len() as u64);
+    let range = || Some(usize::try_from(entry.offset).ok()?..usize::try_from(end).ok()?);
+    let image = range().and_then(|range| container.get(range)).unwrap_or_default();
+    // Magic number, version and size of the header, as in the container, and the size of what follows.
+    let header = container.get(..8).unwrap_or_default();
+    [header, &(image.len() as u64).to_le_bytes(), image].concat()
+}
+
+fn shown(entry: &Entry<'_>) -> String {
+    let kind = match entry.kind {
+        ImageKind::Ptx => "PTX",
+        ImageKind::Elf => "cubin",
+        _ => "LTO-IR",
+    };
+    format!("{kind} {}", entry.arch)
+}
+
+/// The image that is linked: machine code of exactly the target, else LTO-IR, else machine code that the target runs, else
+/// the newest PTX that compiles for it.
+fn best<'e, 'd>(entries: &'e [Entry<'d>], target: NvidiaTarget) -> Option<&'e Entry<'d>> {
+    let rank = |entry: &Entry<'_>| -> Option<(u8, u16, Suffix)> {
+        let arch = entry.arch;
+        let fits = match entry.kind {
+            ImageKind::Elf => {
+                cubin_fits(arch.number.into(), arch.suffix == Suffix::ArchitectureSpecific, &target).is_ok()
+            }
+            _ => arch
+                .to_string()
+                .parse::<NvidiaTarget>()
+                .is_ok_and(|its| its.ptx_compiles_for(&target)),
+        };
+        let class = match entry.kind {
+            ImageKind::Elf if arch.number == target.number() => 3,
+            ImageKind::LtoIr => 2,
+            ImageKind::Elf => 1,
+            _ => 0,
+        };
+        fits.then_some((class, arch.number, arch.suffix))
+    };
+    entries
+        .iter()
+        .filter_map(|entry| Some((rank(entry)?, entry)))
+        .max_by_key(|(rank, _)| *rank)
+        .map(|(_, entry)| entry)
+}
+
+/// The relocatable device code in a host object of `nvcc -dc`.
+fn embedded(bytes: &[u8]) -> Result<&[u8], InputProblem> {
+    let elf = Elf::parse(bytes)?;
+    let find = |name: &str| elf.sections().iter().find(|section| section.name == name);
+    match (find(RELOCATABLE_FATBIN_SECTION), find(FATBIN_SECTION)) {
+        (Some(section), _) => Ok(elf.contents(section)?),
+        (None, Some(_)) => Err(InputProblem::NotRelocatable {
+            what: "the device code in the host object",
+            advice: "`nvcc -dc`",
+        }),
+        (None, None) => Err(InputProblem::NotLinkable(
+            "it is a host object without NVIDIA device code",
+        )),
+    }
+}
+
+/// Refuses code that is linked already, or for another chip.
+fn check(kind: UnitKind, bytes: &[u8], target: &Target) -> Result<(), InputProblem> {
+    match (kind, target) {
+        (UnitKind::Cubin, Target::Nvidia(target)) => {
+            let elf = Elf::parse(bytes)?;
+            // nvJitLink 13.0.88 accepts it and leaves its kernels out.
+            if elf.header().kind != ET_REL {
+                return Err(InputProblem::NotRelocatable {
+                    what: "the cubin",
+                    advice: RELOCATABLE_CUBIN,
+                });
+            }
+            let info = cubin::read(bytes)?;
+            cubin_fits(info.arch, info.arch_specific, target).map_err(|advice| InputProblem::WrongTarget {
+                found: info.chip(),
+                target: target.to_string(),
+                advice,
+            })
+        }
+        (UnitKind::Ptx, Target::Nvidia(target)) => {
+            let text = std::str::from_utf8(bytes).map_err(|_| InputProblem::NotLinkable("it is PTX, but not UTF-8"))?;
+            let found = ptx::header(text)
+                .target
+                .and_then(|name| name.parse::<NvidiaTarget>().ok());
+            match found {
+                // A chip that the tables do not have is for the compiler to judge.
+                Some(found) if !found.ptx_compiles_for(target) => Err(InputProblem::WrongTarget {
+                    found: found.to_string(),
+                    target: target.to_string(),
+                    advice: "write PTX for an older plain target, or for exactly this one".to_owned(),
+                }),
+                _ => Ok(()),
+            }
+        }
+        (UnitKind::AmdObject, Target::Amd(_)) => {
+            if Elf::parse(bytes)?.header().kind != ET_REL {
+                return Err(InputProblem::NotRelocatable {
+                    what: "the code object",
+                    advice: "`clang -c`, `llc -filetype=obj`, or `gpulower compile --emit object`",
+                });
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether relocatable machine code takes part in a link for `target`; if not, what to do.
+///
+/// Observed with nvJitLink 13.0.88: it takes code of the same major compute capability and an equal or smaller minor one.
+/// It takes architecture-specific code for a plain target, too, whose image would then not run where its name says.
+fn cubin_fits(number: u32, arch_specific: bool, target: &NvidiaTarget) -> Result<(), String> {
+    let ours = u32::from(target.number());
+    if arch_specific && (number != ours || target.suffix() != Suffix::ArchitectureSpecific) {
+        return Err(format!("link for sm_{number}a, or compile it without the suffix"));
+    }
+    if number / 10 != ours / 10 || number > ours {
+        return Err(format!("compile it for {}", target.chip()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "input_tests.rs"]
+mod tests;

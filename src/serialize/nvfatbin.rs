@@ -1,0 +1,221 @@
+//! Fat binaries with LTO-IR, of which nvFatbin writes the entries for LTO-IR.
+//!
+//! LTO-IR is NVIDIA's, and how a fat binary scrambles it is not described. nvFatbin makes an entry of each; the container
+//! and its other entries are written by [`fatbin`], as they are without LTO-IR.
+
+use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError};
+use crate::container::fatbin::{self, Compression, Fatbin, FatbinError, FatbinWriteError, Image, ImageKind};
+use crate::target::{NvidiaArch, Suffix};
+use crate::toolkit::{PartKind, Toolkit, ToolkitError};
+
+/// First four bytes of LTO-IR (observed with nvcc 13.0.88).
+const MAGIC: [u8; 4] = [0xed, 0x43, 0x4e, 0x7f];
+/// From this level on, zstd is nvFatbin's "size", which takes level 19; below, its default, which takes 5.
+const SMALL_LEVEL: i32 = 10;
+
+/// Why a fat binary with LTO-IR could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NvFatbinWriteError {
+    /// nvFatbin is not there; says where it was looked for, and how to get it.
+    #[error(transparent)]
+    Toolkit(#[from] ToolkitError),
+    /// nvFatbin cannot be loaded, or refused.
+    #[error("the LTO-IR cannot be put into a fat binary: {0}")]
+    NvFatbin(#[from] NvFatbinError),
+    /// One of the other images could not be written.
+    #[error(transparent)]
+    Image(#[from] FatbinWriteError),
+    /// What was given as LTO-IR is something else.
+    #[error("what is given as LTO-IR for {arch} starts with [{start}] instead of [ed 43 4e 7f]")]
+    NotLtoIr {
+        /// The architecture of the entry.
+        arch: NvidiaArch,
+        /// Its first bytes, in hexadecimal.
+        start: String,
+    },
+    /// The LTO-IR was made for another architecture. nvFatbin would take it.
+    #[error("LTO-IR for {found} cannot be stored as {stated}: make it with -arch={stated}, or store it as {found}")]
+    ArchMismatch {
+        /// The architecture that it names.
+        found: NvidiaArch,
+        /// The architecture of the entry.
+        stated: NvidiaArch,
+    },
+    /// nvFatbin gave something else than one entry with LTO-IR.
+    #[error("nvFatbin gave a fat binary that is not as expected: {problem}")]
+    Unexpected {
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl From<FatbinError> for NvFatbinWriteError {
+    fn from(error: FatbinError) -> Self {
+        Self::Unexpected {
+            problem: error.to_string(),
+        }
+    }
+}
+
+/// LTO-IR to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct LtoIr<'a> {
+    /// What `nvcc -dlto` or NVRTC gave.
+    pub bytes: &'a [u8],
+    /// The architecture under which it is found. It has to be the one the LTO-IR was made for.
+    pub arch: NvidiaArch,
+    /// Identifier (usually the name of the source file), which tools show.
+    pub identifier: Option<&'a str>,
+    /// Options for the link, such as `-ftz=1`. Nobody checks them before.
+    pub options: &'a str,
+    /// Whether it carries debug information.
+    pub debug: bool,
+    /// How it is stored. nvFatbin chooses the level of zstd: 5, or 19 where 10 or more is asked for. Compressed LTO-IR
+    /// is scrambled as well.
+    pub compression: Compression,
+}
+
+/// One entry of a fat binary.
+#[derive(Debug, Clone, Copy)]
+pub enum LtoEntry<'a> {
+    /// A cubin or PTX.
+    Image(Image<'a>),
+    /// LTO-IR.
+    LtoIr(LtoIr<'a>),
+}
+
+/// Loads the nvFatbin of a toolkit.
+///
+/// # Errors
+///
+/// [`NvFatbinWriteError::Toolkit`] if it is not there, with the places that were tried and how to get it;
+/// [`NvFatbinWriteError::NvFatbin`] if it cannot be loaded.
+pub fn load(toolkit: &Toolkit) -> Result<NvFatbin, NvFatbinWriteError> {
+    let path = toolkit.require(PartKind::NvFatbin)?;
+    Ok(NvFatbin::open(path)?)
+}
+
+/// Writes a fat binary that holds `entries` in that order.
+///
+/// # Errors
+///
+/// [`NvFatbinWriteError`].
+pub fn write_with_lto(library: &NvFatbin, entries: &[LtoEntry<'_>]) -> Result<Vec<u8>, NvFatbinWriteError> {
+    let mut bytes = fatbin::write(&[])?;
+    let header = bytes.len();
+    for entry in entries {
+        let one = match entry {
+            LtoEntry::Image(image) => fatbin::write(&[*image])?,
+            LtoEntry::LtoIr(lto) => write_lto(library, lto)?,
+        };
+        bytes.extend(one.get(header..).unwrap_or_default());
+    }
+    // The header ends with the size of what follows it.
+    let size = (bytes.len() - header) as u64;
+    if let Some(field) = bytes.get_mut(header - 8..header) {
+        field.copy_from_slice(&size.to_le_bytes());
+    }
+    Ok(bytes)
+}
+
+/// A fat binary with the LTO-IR alone.
+fn write_lto(library: &NvFatbin, lto: &LtoIr<'_>) -> Result<Vec<u8>, NvFatbinWriteError> {
+    check_lto(lto)?;
+    let mut options = vec!["-64", "-host=linux"];
+    if lto.debug {
+        options.push("-g");
+    }
+    match lto.compression {
+        Compression::None => options.push("-compress=false"),
+        // LZ4 is what releases before 13 do; zstd what 13 does.
+        Compression::Lz4 if library.version() >= Some((13, 0)) => options.push("-compress-mode=speed"),
+        Compression::Zstd { level } if level >= SMALL_LEVEL => options.push("-compress-mode=size"),
+        Compression::Lz4 | Compression::Zstd { .. } => {}
+    }
+    let input = Input {
+        kind: InputKind::LtoIr,
+        bytes: lto.bytes,
+        arch: &format!("{}{}", lto.arch.number, lto.arch.suffix.as_str()),
+        identifier: lto.identifier.unwrap_or(""),
+        options: lto.options,
+    };
+    let bytes = library.create(&[input], &options)?;
+    check_written(&fatbin::read(&bytes)?, lto, library)?;
+    Ok(bytes)
+}
+
+/// Whether nvFatbin did what it was asked to do: releases differ in what they know.
+fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Result<(), NvFatbinWriteError> {
+    let unexpected = |problem: String| Err(NvFatbinWriteError::Unexpected { problem });
+    let [entry] = fatbin.entries.as_slice() else {
+        return unexpected(format!("{} entries for one input", fatbin.entries.len()));
+    };
+    if entry.kind != ImageKind::LtoIr || entry.arch != lto.arch {
+        return unexpected(format!("an entry of kind {:?} for {}", entry.kind, entry.arch));
+    }
+    if std::mem::discriminant(&entry.compression) != std::mem::discriminant(&lto.compression) {
+        let release = library.version().map_or_else(
+            || "this release".to_owned(),
+            |(major, minor)| format!("release {major}.{minor}"),
+        );
+        return unexpected(format!(
+            "{release} stores LTO-IR with the compression {:?} when asked for {:?}",
+            entry.compression, lto.compression
+        ));
+    }
+    Ok(())
+}
+
+/// nvFatbin takes anything for LTO-IR: what is not, or is for another architecture, would be found by a user's link.
+fn check_lto(lto: &LtoIr<'_>) -> Result<(), NvFatbinWriteError> {
+    let magic = lto.bytes.get(..4).unwrap_or(lto.bytes);
+    if magic != MAGIC {
+        let start: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
+        return Err(NvFatbinWriteError::NotLtoIr {
+            arch: lto.arch,
+            start: start.join(" "),
+        });
+    }
+    match arch_of(lto.bytes) {
+        // LTO-IR does not say whether it is specific to a family, only whether it is to an architecture.
+        Some((number, specific))
+            if number != lto.arch.number || specific != (lto.arch.suffix == Suffix::ArchitectureSpecific) =>
+        {
+            let suffix = if specific {
+                Suffix::ArchitectureSpecific
+            } else {
+                Suffix::Plain
+            };
+            Err(NvFatbinWriteError::ArchMismatch {
+                found: NvidiaArch { number, suffix },
+                stated: lto.arch,
+            })
+        }
+        Some(_) => Ok(()),
+        None => {
+            tracing::debug!(stated = %lto.arch, "LTO-IR that does not say its architecture");
+            Ok(())
+        }
+    }
+}
+
+/// The architecture that LTO-IR names, and whether it is specific to it.
+///
+/// Observed with nvcc 13.0.88: from offset 0x18 to the offset that is at 0x10 there are pairs of a tag and a value (u16
+/// each) which a pair of zeros ends. Tag 1 is ten times the number of the architecture, tag 0x20 the variant, 1 for `a`.
+fn arch_of(bytes: &[u8]) -> Option<(u16, bool)> {
+    const FIRST: usize = 0x18;
+    let end: [u8; 4] = bytes.get(0x10..0x14)?.try_into().ok()?;
+    let fields = bytes.get(FIRST..usize::try_from(u32::from_le_bytes(end)).ok()?)?;
+    let (pairs, _) = fields.as_chunks::<4>();
+    let field = |wanted: u16| {
+        pairs
+            .iter()
+            .map(|&[a, b, c, d]| (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])))
+            .take_while(|&(tag, _)| tag != 0)
+            .find(|&(tag, _)| tag == wanted)
+            .map(|(_, value)| value)
+    };
+    Some((field(1)? / 10, field(0x20) == Some(1)))
+}
