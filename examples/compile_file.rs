@@ -43,7 +43,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             artifact.bytes.len()
         );
         for image in &artifact.images {
-            println!("  {}: made by {}", image.target, image.tool.as_deref().unwrap_or("LLVM"));
+            println!(
+                "  {}: made by {}",
+                image.target,
+                image.tool.as_deref().unwrap_or("LLVM")
+            );
         }
         for kernel in artifact.kernels() {
             let registers = kernel.registers.or(kernel.vgprs).unwrap_or(0);

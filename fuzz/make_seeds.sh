@@ -14,7 +14,7 @@ cd "$work"
 
 seed() { # seed TARGET FILE [NAME]
     mkdir -p "$here/corpus/$1"
-    cp "$2" "$here/corpus/$1/${3:-$(basename "$2")}"
+    install -m 644 "$2" "$here/corpus/$1/${3:-$(basename "$2")}"
 }
 damaged() { # damaged TARGET FILE: the first half, and one with a size or count at its start that is far too large
     local name=$(basename "$2")

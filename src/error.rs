@@ -5,11 +5,11 @@ use std::fmt;
 use crate::{
     bridge::LlvmError,
     compiler::{EmitError, InputError},
-    container::{bundle::BundleWriteError, fatbin::FatbinWriteError, offload_binary::OffloadBinaryWriteError},
-    device::{DeviceError, lower::LowerError},
+    device::{DeviceError, JoinError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
     options::OptionError,
-    serialize::{amd::AmdLinkError, nvidia::SerializeError},
+    pack::PackError,
+    serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
     target::{PlanError, PtxPolicyError, Target, TargetError},
     toolkit::ToolkitError,
@@ -78,18 +78,18 @@ pub enum Cause {
     /// An AMD object could not be linked.
     #[error(transparent)]
     AmdLink(#[from] AmdLinkError),
+    /// Modules could not be joined.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The compiled code could not be linked with other objects.
+    #[error(transparent)]
+    DeviceLink(#[from] DeviceLinkError),
     /// An hsaco cannot be read.
     #[error("the hsaco cannot be read: {0}")]
     Hsaco(#[from] HsacoError),
-    /// A fat binary could not be written.
+    /// Images could not be put into a container.
     #[error(transparent)]
-    Fatbin(#[from] FatbinWriteError),
-    /// An offload bundle could not be written.
-    #[error(transparent)]
-    Bundle(#[from] BundleWriteError),
-    /// An offload binary could not be written.
-    #[error(transparent)]
-    OffloadBinary(#[from] OffloadBinaryWriteError),
+    Pack(#[from] PackError),
     /// A listener ended the compilation.
     #[error("a listener refused the {checkpoint} stage: {reason}")]
     Listener {
@@ -110,6 +110,7 @@ impl Error {
         let location = match &cause {
             Cause::Lower(error) => error.location().map(str::to_owned),
             Cause::Device(error) => error.location().map(str::to_owned),
+            Cause::Join(error) => error.location().map(str::to_owned),
             Cause::Input(error) => error.location().map(str::to_owned),
             _ => None,
         };

@@ -71,6 +71,7 @@
 pub mod container;
 pub mod image;
 pub mod inspect;
+pub mod pack;
 pub mod target;
 #[cfg(test)]
 mod testing;

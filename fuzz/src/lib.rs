@@ -8,7 +8,10 @@ use std::alloc::System;
 use cap::Cap;
 use gpulower::{
     container::{archive, bundle, fatbin, offload_binary},
-    image::{cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, producer, ptx, ptx_entries, ptx_log, ptx_symbols, symbols::LinkSymbols},
+    image::{
+        cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, producer, ptx, ptx_entries, ptx_log, ptx_symbols,
+        symbols::LinkSymbols,
+    },
     inspect,
     target::{
         ComputeCapability, CudaRelease, Device, NvccArch, NvccFlags, NvidiaArch, PtxIsa, PtxPolicy, Target, TargetPlan,
@@ -32,10 +35,11 @@ pub fn elf(bytes: &[u8]) {
         let _ = elf.symbols(kind);
     }
     let _ = elf.notes();
-    for symbols in [LinkSymbols::of_cubin(&elf), LinkSymbols::of_amd_object(&elf)] {
-        if let Ok(symbols) = symbols {
-            let _ = symbols.kernels().count();
-        }
+    for symbols in [LinkSymbols::of_cubin(&elf), LinkSymbols::of_amd_object(&elf)]
+        .iter()
+        .flatten()
+    {
+        let _ = symbols.kernels().count();
     }
     let _ = producer::of_cubin(&elf);
     let _ = producer::of_comment(&elf);
@@ -146,12 +150,21 @@ pub fn specs(bytes: &[u8]) {
     let policy = text.parse::<PtxPolicy>().ok();
     if let Some(policy) = &policy {
         assert_eq!(policy.to_string().parse().as_ref(), Ok(policy), "{text}");
-        assert_eq!(PtxPolicy::from_identifier(&policy.to_identifier()).as_ref(), Ok(&Some(policy.clone())));
+        assert_eq!(
+            PtxPolicy::from_identifier(&policy.to_identifier()).as_ref(),
+            Ok(&Some(policy.clone()))
+        );
     }
     if let Ok(targets) = Target::parse_list(&text) {
         let printed: Vec<String> = targets.iter().map(Target::to_string).collect();
         assert_eq!(Target::parse_list(&printed.join(",")).as_ref(), Ok(&targets), "{text}");
-        for policy in [None, Some(PtxPolicy::None), Some(PtxPolicy::Newest), Some(PtxPolicy::All), policy] {
+        for policy in [
+            None,
+            Some(PtxPolicy::None),
+            Some(PtxPolicy::Newest),
+            Some(PtxPolicy::All),
+            policy,
+        ] {
             check_plan(TargetPlan::from_targets(&targets, policy.as_ref()).ok(), &text);
         }
     }
@@ -186,10 +199,12 @@ fn check_plan(plan: Option<TargetPlan>, text: &str) {
 mod tests {
     use std::{fs, path::Path};
 
+    type Target = (&'static str, fn(&[u8]));
+
     /// The seeds, without a fuzzer: what was found once stays found.
     #[test]
     fn seeds_are_read_without_a_crash() {
-        let targets: [(&str, fn(&[u8])); 11] = [
+        let targets: [Target; 11] = [
             ("archive", super::archive),
             ("bundle", super::bundle),
             ("cubin", super::cubin),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gpulower::{
+    bridge::cuda_driver::{CudaDriver, CudaDriverError},
     inspect::{Inspection, device, inspect, inspect_with},
     target::{CudaRelease, Device, DeviceQuery, PtxIsa},
 };
@@ -184,19 +185,36 @@ impl Arguments {
         };
         let mut answers = Vec::new();
         for query in &self.device {
-            let (device, here) = match query {
-                DeviceQuery::Named(device) => (*device, None),
+            let devices = match query {
+                DeviceQuery::Named(device) => vec![(*device, None)],
                 DeviceQuery::Native => native()?,
             };
-            answers.push(device::answer(inspection, device, driver.or(here)));
+            let answer = |(device, here)| device::answer(inspection, device, driver.or(here));
+            answers.extend(devices.into_iter().map(answer));
         }
         Ok(answers)
     }
 }
 
-/// The first NVIDIA GPU of this machine, and the newest PTX ISA that its driver reads.
-fn native() -> Result<(Device, Option<PtxIsa>), Failed> {
-    Err(Problem::plan("no driver".to_owned()).into())
+/// The NVIDIA GPUs of this machine, each kind once, and the newest PTX ISA that the driver reads.
+fn native() -> Result<Vec<(Device, Option<PtxIsa>)>, Failed> {
+    let devices = || -> Result<_, CudaDriverError> {
+        let driver = CudaDriver::load()?;
+        let (major, minor) = driver.cuda_version()?;
+        let release = u16::try_from(major).ok().zip(u16::try_from(minor).ok());
+        let newest = release.and_then(|(major, minor)| CudaRelease::new(major, minor).newest_ptx());
+        let mut capabilities = driver.compute_capabilities()?;
+        capabilities.sort();
+        capabilities.dedup();
+        Ok(capabilities
+            .into_iter()
+            .map(|device| (Device::Nvidia(device), newest))
+            .collect())
+    };
+    devices().map_err(|error| {
+        let advice = "name a device, such as sm_90 or gfx942 (AMD's have to be named)";
+        Problem::plan(format!("--device native: {error}; {advice}")).into()
+    })
 }
 
 /// The name of extracted files begins with the input's.

@@ -1,7 +1,7 @@
 //! An inspection as people read it, in 80 columns.
 
 use gpulower::inspect::{
-    Container, DebugInfo, Image, Inspection, Kernel, SectionSize,
+    Container, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize,
     device::{Answer, Module, Outcome},
 };
 
@@ -194,7 +194,12 @@ fn notes(inspection: &Inspection) -> String {
             note(format!("called {identifier}"), image);
         }
         if let Some(options) = &image.options {
-            note(format!("options for the driver's compiler: {options}"), image);
+            let whose = if image.kind == ImageKind::Ptx {
+                "options for the driver's compiler"
+            } else {
+                "options"
+            };
+            note(format!("{whose}: {options}"), image);
         }
         if !image.undefined.is_empty() {
             note(format!("undefined: {}", image.undefined.join(", ")), image);
@@ -424,22 +429,26 @@ pub fn answer(inspection: &Inspection, answer: &Answer) -> String {
     let count = answer.modules.len();
     let few = count <= MANY_MODULES;
     let loads = |module: &&Module| matches!(module.outcome, Outcome::Loads { .. });
+    let is_empty = |module: &&Module| module.outcome == Outcome::Empty;
     let loaded = answer.modules.iter().filter(loads).count();
+    let empty = answer.modules.iter().filter(is_empty).count();
     let mut head = format!("On {}{driver}", answer.device);
     match count {
         0 => head.push_str(": there is nothing to load"),
         1 => head.push(':'),
         _ if few => head.push_str(&format!(", {count} modules:")),
-        _ => head.push_str(&format!(
-            ", {count} modules: {loaded} load machine code{}",
-            match count - loaded {
-                0 => "",
-                _ => "; the others:",
+        _ => {
+            head.push_str(&format!(", {count} modules: {loaded} load machine code"));
+            if empty > 0 {
+                head.push_str(&format!(", {empty} are empty"));
             }
-        )),
+            if loaded + empty < count {
+                head.push_str("; the others:");
+            }
+        }
     }
     text.push_str(&wrapped(&head, 0));
-    for module in answer.modules.iter().filter(|module| few || !loads(module)) {
+    for module in answer.modules.iter().filter(|module| few || !(loads(module) || is_empty(module))) {
         let name = if count == 1 {
             String::new()
         } else {
@@ -475,6 +484,7 @@ fn outcome(inspection: &Inspection, outcome: &Outcome) -> String {
                 short(inspection, *image)
             )
         }
+        Outcome::Empty => "has neither kernels nor variables, and is not loaded".to_owned(),
         Outcome::LinkFirst => "has to be linked first; what comes of that decides".to_owned(),
         Outcome::Fails {
             code,

@@ -59,6 +59,11 @@ impl Problem {
         problem
     }
 
+    /// Objects cannot be linked.
+    pub fn link(message: String) -> Self {
+        Self::own(Stage::Link, message)
+    }
+
     /// A result cannot be written.
     pub fn output(message: String) -> Self {
         Self::own(Stage::Output, message)
@@ -105,7 +110,8 @@ impl Problem {
 /// it shows.
 pub fn printable(text: &str) -> String {
     let hides = |character: char| {
-        character.is_control() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {

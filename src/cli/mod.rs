@@ -8,10 +8,12 @@ mod flags;
 mod input;
 mod inspect;
 mod inspect_text;
+mod link;
 mod message;
 mod nvcc;
 mod nvcc_flags;
 mod output;
+mod pack;
 mod phases;
 mod progress;
 mod report;
@@ -49,6 +51,8 @@ GPULOWER_LOG=debug shows what happens inside (a filter of the tracing-subscriber
 #[derive(Debug, Subcommand)]
 enum Command {
     Compile(Box<compile::Arguments>),
+    Link(link::Arguments),
+    Pack(pack::Arguments),
     Inspect(inspect::Arguments),
     Targets(targets::Arguments),
     Doctor(doctor::Arguments),
@@ -84,6 +88,8 @@ pub fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Compile(arguments) => compile::run(&arguments),
+        Command::Link(arguments) => link::run(&arguments),
+        Command::Pack(arguments) => pack::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Targets(arguments) => targets::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

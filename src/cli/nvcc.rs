@@ -17,13 +17,28 @@ const NEWEST: CudaRelease = CudaRelease::new(13, 0);
 #[derive(Args, Clone, Debug)]
 pub struct NvccArguments {
     /// As nvcc: arch=compute_80,code=[sm_80,compute_80]; may be repeated
-    #[arg(long, alias = "generate-code", value_name = "ARCH,CODE", help_heading = "NVIDIA targets in nvcc's spelling")]
+    #[arg(
+        long,
+        alias = "generate-code",
+        value_name = "ARCH,CODE",
+        help_heading = "NVIDIA targets in nvcc's spelling"
+    )]
     gencode: Vec<String>,
     /// As nvcc: sm_90, compute_90, all, all-major or native
-    #[arg(long, alias = "gpu-architecture", value_name = "ARCH", help_heading = "NVIDIA targets in nvcc's spelling")]
+    #[arg(
+        long,
+        alias = "gpu-architecture",
+        value_name = "ARCH",
+        help_heading = "NVIDIA targets in nvcc's spelling"
+    )]
     arch: Vec<String>,
     /// As nvcc: what to make of --arch=compute_90, such as sm_90,compute_90
-    #[arg(long, alias = "gpu-code", value_name = "CODE[,CODE..]", help_heading = "NVIDIA targets in nvcc's spelling")]
+    #[arg(
+        long,
+        alias = "gpu-code",
+        value_name = "CODE[,CODE..]",
+        help_heading = "NVIDIA targets in nvcc's spelling"
+    )]
     code: Vec<String>,
 }
 

@@ -166,7 +166,7 @@ fn safe(text: &str) -> String {
 }
 
 /// Whether two paths are the same existing file.
-fn same_file(one: &Path, other: &Path) -> bool {
+pub fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
@@ -342,8 +342,16 @@ mod tests {
             "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, or compile \
              for one target and one module at a time."
         );
-        assert!(Destination::File("a.bin".into()).check_targets(&targets[..1], Emit::Binary).is_ok());
-        assert!(Destination::Directory("".into()).check_targets(&targets, Emit::Binary).is_ok());
+        assert!(
+            Destination::File("a.bin".into())
+                .check_targets(&targets[..1], Emit::Binary)
+                .is_ok()
+        );
+        assert!(
+            Destination::Directory("".into())
+                .check_targets(&targets, Emit::Binary)
+                .is_ok()
+        );
     }
 
     #[test]

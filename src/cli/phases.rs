@@ -21,7 +21,11 @@ pub fn bindings(plan: &Plan, paths: &[Option<PathBuf>]) -> String {
     for (phase, number) in plan.phases.iter().zip(&tree.numbers) {
         let Some(number) = number else { continue };
         let targets: Vec<String> = phase.targets.iter().map(ToString::to_string).collect();
-        let about = if targets.is_empty() { "host".to_owned() } else { targets.join(", ") };
+        let about = if targets.is_empty() {
+            "host".to_owned()
+        } else {
+            targets.join(", ")
+        };
         let mut inputs: Vec<String> = phase.inputs.iter().map(|input| result(*input)).collect();
         inputs.extend(phase.reads.iter().map(|file| format!("{file:?}")));
         let line = format!(
@@ -34,7 +38,11 @@ pub fn bindings(plan: &Plan, paths: &[Option<PathBuf>]) -> String {
         lines.push((*number, line));
     }
     for ((artifact, path), number) in plan.artifacts.iter().zip(paths).zip(&tree.outputs) {
-        let line = format!("# {number}: output, inputs: [{}], output: {}\n", result(artifact.phase), shown(path.as_ref()));
+        let line = format!(
+            "# {number}: output, inputs: [{}], output: {}\n",
+            result(artifact.phase),
+            shown(path.as_ref())
+        );
         lines.push((*number, line));
     }
     lines.sort();
@@ -125,5 +133,8 @@ fn subject(phase: &Phase) -> String {
 }
 
 fn shown(path: Option<&PathBuf>) -> String {
-    path.map_or_else(|| "the standard output".to_owned(), |path| format!("{:?}", path.display().to_string()))
+    path.map_or_else(
+        || "the standard output".to_owned(),
+        |path| format!("{:?}", path.display().to_string()),
+    )
 }

@@ -142,7 +142,11 @@ fn artifact_lines(artifact: &Artifact, path: Option<&Path>) -> String {
         artifact.format.extension(),
         artifact.bytes.len()
     );
-    let mut tools: Vec<&str> = artifact.images.iter().filter_map(|image| image.tool.as_deref()).collect();
+    let mut tools: Vec<&str> = artifact
+        .images
+        .iter()
+        .filter_map(|image| image.tool.as_deref())
+        .collect();
     tools.dedup();
     for tool in tools {
         text.push_str(&format!(", {tool}"));

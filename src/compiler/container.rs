@@ -5,21 +5,16 @@ use super::{
     request::{Origin, Outcome},
 };
 use crate::{
-    container::{
-        bundle::{self, BundleImage, BundleOptions},
-        fatbin::{self, Compression, Content, FatbinWriteError},
-        offload_binary::{self, ImageKind, KindNumbering, OffloadKind},
-    },
+    container::fatbin::Compression,
     device::StageClock,
-    error::{Cause, Error},
-    options::{DebugLevel, OptionError},
+    error::Error,
+    inspect::ImageKind,
+    options::DebugLevel,
+    pack::{Member, Pack, PackError, PackFormat},
     report::{Artifact, Format, Image},
     stage::Stage,
     target::{Target, Vendor},
 };
-
-/// The string of an offload image that says which PTX its artifact was to hold.
-const INCLUDE_PTX: &str = "include-ptx";
 
 /// Puts an artifact together from what requests made. `None` where one of them failed.
 pub(super) fn assemble(
@@ -51,14 +46,18 @@ pub(super) fn assemble(
     for entry in firsts.iter().flat_map(|outcome| &outcome.stages) {
         clock.add(entry.stage, entry.time);
     }
-    let bytes = if planned.format.is_container() {
-        let written = clock.time(Stage::Container, || write(planned.format, &images));
-        match written {
+    let container = match planned.format {
+        Format::Fatbin => Some(PackFormat::Fatbin),
+        Format::Bundle => Some(PackFormat::Bundle),
+        Format::Offload => Some(PackFormat::Offload),
+        _ => None,
+    };
+    let bytes = match container {
+        None => first.to_vec(),
+        Some(format) => match clock.time(Stage::Container, || write(format, &images)) {
             Ok(bytes) => bytes,
-            Err(error) => return Some(Err(error.in_module(&origin.name))),
-        }
-    } else {
-        first.to_vec()
+            Err(error) => return Some(Err(Error::new(Stage::Container, error).in_module(&origin.name))),
+        },
     };
     Some(Ok(Artifact {
         module: origin.name.clone(),
@@ -79,94 +78,31 @@ pub(super) fn assemble(
 
 type Part<'a> = (&'a Origin, &'a Image, &'a [u8]);
 
-fn write(format: Format, parts: &[Part<'_>]) -> Result<Vec<u8>, Error> {
-    let failed = |cause: Cause| Error::new(Stage::Container, cause);
-    match format {
-        Format::Fatbin => fat_binary(parts).map_err(|error| failed(error.into())),
-        Format::Bundle => offload_bundle(parts).map_err(failed),
-        _ => offload_binaries(parts).map_err(failed),
-    }
-}
-
-fn fat_binary(parts: &[Part<'_>]) -> Result<Vec<u8>, FatbinWriteError> {
-    let identifiers: Vec<String> = parts
-        .iter()
-        .map(|(origin, ..)| origin.include_ptx.to_identifier())
-        .collect();
-    let mut entries = Vec::new();
-    for ((origin, image, bytes), identifier) in parts.iter().zip(&identifiers) {
-        let content = match image.format {
-            // What is no text has no head either, which the writer says.
-            Format::Ptx => Content::Ptx(std::str::from_utf8(bytes).unwrap_or_default()),
-            _ => Content::Cubin(bytes),
-        };
-        let mut entry = fatbin::Image::new(content, image.target.chip())?;
-        entry.identifier = Some(identifier);
-        entry.debug = origin.options.debug == DebugLevel::Full;
-        entry.compression = origin.options.compression.unwrap_or_default();
-        entries.push(entry);
-    }
-    fatbin::write(&entries)
-}
-
-fn offload_bundle(parts: &[Part<'_>]) -> Result<Vec<u8>, Cause> {
-    let mut images = vec![BundleImage::host()];
-    let mut options = BundleOptions::default();
+/// The images of a module in a container.
+fn write(format: PackFormat, parts: &[Part<'_>]) -> Result<Vec<u8>, PackError> {
+    let mut pack = Pack::default();
+    let mut compression = Compression::None;
     for (origin, image, bytes) in parts {
-        if let Target::Amd(target) = &image.target {
-            images.push(BundleImage::hip(target, bytes));
+        pack.push(Member {
+            input: format!("module {}", origin.name),
+            kind: match image.format {
+                Format::Ptx => ImageKind::Ptx,
+                Format::Cubin => ImageKind::Cubin,
+                _ => ImageKind::Hsaco,
+            },
+            target: match image.target {
+                Target::Nvidia(target) => target.chip().to_owned(),
+                Target::Amd(target) => target.to_string(),
+            },
+            bytes: bytes.to_vec(),
+            identifier: None,
+            options: String::new(),
+            debug: origin.options.debug == DebugLevel::Full,
+        })?;
+        if image.target.vendor() == Vendor::Nvidia {
+            pack.set_include_ptx(&origin.include_ptx, &origin.name)?;
         }
-        if let Some(compression) = origin.options.compression {
-            options.compression = bundle_compression(compression, image.target)?;
-        }
+        compression = origin.options.compression.unwrap_or(compression);
     }
-    Ok(bundle::write(&images, &options)?)
-}
-
-/// Version 2 of the compressed form: every HIP runtime that reads compressed bundles reads it, and 4 GiB are enough.
-fn bundle_compression(compression: Compression, target: Target) -> Result<Option<bundle::Compression>, Cause> {
-    match compression {
-        Compression::None => Ok(None),
-        Compression::Zstd { .. } => Ok(Some(bundle::Compression {
-            version: bundle::CompressionVersion::V2,
-            ..bundle::Compression::default()
-        })),
-        Compression::Lz4 => Err(OptionError::NotHonoured {
-            name: "compress",
-            target: target.to_string(),
-            reason: "offload bundles are compressed with zstd; use compress=zstd, or none".to_owned(),
-        }
-        .into()),
-    }
-}
-
-/// The form that clang 21 and later read.
-fn offload_binaries(parts: &[Part<'_>]) -> Result<Vec<u8>, Cause> {
-    let names: Vec<(String, String)> = parts
-        .iter()
-        .map(|(origin, image, _)| (image.target.to_string(), origin.include_ptx.to_string()))
-        .collect();
-    let mut images = Vec::new();
-    for ((origin, image, bytes), (arch, policy)) in parts.iter().zip(&names) {
-        if origin.options.compression.is_some_and(|compression| compression != Compression::None) {
-            return Err(OptionError::NotHonoured {
-                name: "compress",
-                target: image.target.to_string(),
-                reason: "offload binaries that clang up to 23 reads are not compressed; leave the option out".to_owned(),
-            }
-            .into());
-        }
-        let (kind, language) = match (image.format, image.target) {
-            (Format::Ptx, _) => (ImageKind::Ptx, OffloadKind::Cuda),
-            (_, Target::Nvidia(_)) => (ImageKind::Cubin, OffloadKind::Cuda),
-            (_, Target::Amd(_)) => (ImageKind::Object, OffloadKind::Hip),
-        };
-        let triple = image.target.triple();
-        let mut entry = offload_binary::Image::new(kind, language, KindNumbering::BitMask, triple, arch, bytes)?;
-        if language == OffloadKind::Cuda {
-            entry.strings.push((INCLUDE_PTX, policy));
-        }
-        images.push(entry);
-    }
-    Ok(offload_binary::write(&images)?)
+    pack.write(format, compression)
 }

@@ -159,7 +159,9 @@ impl Emit {
             (Self::Cubin | Self::Binary | Self::Fatbin | Self::Offload, Vendor::Nvidia) => Ok(Format::Cubin),
             (Self::Cubin, Vendor::Amd) => refuse("a cubin is NVIDIA's; ask for hsaco, or for binary"),
             (Self::Hsaco, Vendor::Nvidia) => refuse("an hsaco is AMD's; ask for cubin, or for binary"),
-            (Self::Hsaco | Self::Binary | Self::Fatbin | Self::Bundle | Self::Offload, Vendor::Amd) => Ok(Format::Hsaco),
+            (Self::Hsaco | Self::Binary | Self::Fatbin | Self::Bundle | Self::Offload, Vendor::Amd) => {
+                Ok(Format::Hsaco)
+            }
         }
     }
 }

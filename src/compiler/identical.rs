@@ -29,10 +29,11 @@ pub(super) fn first_of_each(requests: &[Request<'_>]) -> Vec<usize> {
         .map(|(index, request)| {
             let key = (request.target, request.products.clone(), content(request));
             let candidates = seen.entry(key).or_default();
-            let first = candidates
-                .iter()
-                .copied()
-                .find(|candidate| requests.get(*candidate).is_some_and(|other| other.options == request.options));
+            let first = candidates.iter().copied().find(|candidate| {
+                requests
+                    .get(*candidate)
+                    .is_some_and(|other| other.options == request.options)
+            });
             first.unwrap_or_else(|| {
                 candidates.push(index);
                 index

@@ -239,7 +239,12 @@ impl Compiler {
     /// outlined first. The module is not changed, but its context gets the dialects and passes that lowering needs.
     ///
     /// With no targets, each module is compiled for the targets in its target attributes.
-    pub fn compile(&self, module: &Module<'_>, targets: impl Into<Targets>, emit: Emit) -> Result<Compilation, Failure> {
+    pub fn compile(
+        &self,
+        module: &Module<'_>,
+        targets: impl Into<Targets>,
+        emit: Emit,
+    ) -> Result<Compilation, Failure> {
         let targets = targets.into();
         let context = context_of(module.context());
         prepare(context);

@@ -176,13 +176,7 @@ impl Compiler {
     }
 
     /// Adds the phases of one request; returns those that leave its products.
-    fn add_steps(
-        &self,
-        phases: &mut Vec<Phase>,
-        input: usize,
-        request: &Request<'_>,
-        steps: &[Step],
-    ) -> Vec<usize> {
+    fn add_steps(&self, phases: &mut Vec<Phase>, input: usize, request: &Request<'_>, steps: &[Step]) -> Vec<usize> {
         let mut code = input;
         let mut made = Vec::new();
         for step in steps {

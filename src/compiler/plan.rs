@@ -71,7 +71,11 @@ impl Step {
             Self::Print | Self::Keep(_) => Vec::new(),
             Self::Device(_) if input == InputKind::Ptx => Vec::new(),
             Self::Device(output) => {
-                let first = if input == InputKind::Mlir { Stage::Translate } else { Stage::Input };
+                let first = if input == InputKind::Mlir {
+                    Stage::Translate
+                } else {
+                    Stage::Input
+                };
                 vec![
                     (first, "LLVM IR"),
                     (Stage::Link, "LLVM IR"),
@@ -88,7 +92,9 @@ impl Step {
                     ),
                 ]
             }
-            Self::PtxToCubin(product) if product.format == Format::Object => vec![(Stage::PtxToCubin, "relocatable cubin")],
+            Self::PtxToCubin(product) if product.format == Format::Object => {
+                vec![(Stage::PtxToCubin, "relocatable cubin")]
+            }
             Self::PtxToCubin(_) => vec![(Stage::PtxToCubin, "cubin")],
             Self::LinkObject(_) => vec![(Stage::LinkObject, "hsaco")],
         }
@@ -126,9 +132,9 @@ pub(super) fn artifacts(requests: &[Request<'_>], emit: Emit) -> Vec<PlannedArti
                 (Emit::Offload, _) => Format::Offload,
                 _ => product.format,
             };
-            let open = planned
-                .iter_mut()
-                .find(|artifact| format.is_container() && artifact.module == request.module && artifact.format == format);
+            let open = planned.iter_mut().find(|artifact| {
+                format.is_container() && artifact.module == request.module && artifact.format == format
+            });
             match open {
                 Some(artifact) => {
                     artifact.position = artifact.position.min(request.position);

@@ -60,6 +60,29 @@ pub enum Compression {
     },
 }
 
+impl Compression {
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Lz4 => "lz4",
+            Self::Zstd { .. } => "zstd",
+        }
+    }
+
+    /// The way with this name; zstd at the level of fatbinary.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "none" => Some(Self::None),
+            "lz4" => Some(Self::Lz4),
+            "zstd" => Some(ZSTD_DEFAULT),
+            _ => None,
+        }
+    }
+}
+
 /// zstd as fatbinary 13.0 uses it by default.
 pub const ZSTD_DEFAULT: Compression = Compression::Zstd { level: 5 };
 

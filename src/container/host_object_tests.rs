@@ -22,7 +22,8 @@ fn fat_binary() -> Vec<u8> {
 }
 
 /// A bundle with one empty host entry, as far as the writer looks into it.
-const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0\x35\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0host-";
+const BUNDLE: &[u8] =
+    b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0\x35\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0host-";
 
 fn offload_binaries() -> Vec<u8> {
     let image = |arch| {
@@ -212,7 +213,10 @@ fn a_program_finds_the_wrappers_and_cuobjdump_the_images() {
             "{options:?}"
         );
         let sections = command(directory.path(), "readelf", &["-S", "-l", "-W", "program"]);
-        assert!(!sections.contains(LLVM_OFFLOADING_SECTION), "the linker drops it: {sections}");
+        assert!(
+            !sections.contains(LLVM_OFFLOADING_SECTION),
+            "the linker drops it: {sections}"
+        );
         let stack = rows(&sections, "GNU_STACK");
         assert!(stack[0].contains(&"RW"), "{sections}");
         let listed = run("cuobjdump", &["-lelf".as_ref(), program.as_ref()]);
@@ -242,7 +246,10 @@ fn lld_merges_objects_for_aarch64() {
     check_sections(&readelf(&merged, &["-S", "-W"]));
     let elf = Elf::parse(&merged).unwrap();
     let sections = elf.sections();
-    let offloading = sections.iter().find(|section| section.kind == SHT_LLVM_OFFLOADING).unwrap();
+    let offloading = sections
+        .iter()
+        .find(|section| section.kind == SHT_LLVM_OFFLOADING)
+        .unwrap();
     let binaries = offload_binary::read(elf.contents(offloading).unwrap()).unwrap();
     assert_eq!(binaries.len(), 2);
     let symbols = elf.symbols(SHT_SYMTAB).unwrap();

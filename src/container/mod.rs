@@ -15,14 +15,16 @@ mod fatbin_read;
 pub mod host_object;
 pub mod host_sections;
 pub mod offload_binary;
+mod offload_binary_bytes;
+mod offload_binary_error;
 mod offload_binary_read;
 
-#[cfg(all(test, feature = "compile"))]
-mod fatbin_tests;
 #[cfg(test)]
 mod bundle_refusals;
 #[cfg(test)]
 mod bundle_tests;
+#[cfg(all(test, feature = "compile"))]
+mod fatbin_tests;
 #[cfg(test)]
 mod host_object_tests;
 #[cfg(test)]

@@ -11,7 +11,8 @@
 //! Source: `llvm/Object/OffloadBinary.h` and `OffloadBinary.cpp`; version 2 as in LLVM 23, version 3 as on LLVM's main
 //! branch of September 2026. All numbers are little-endian, all offsets count from the start of a binary.
 
-pub use super::offload_binary_read::{BodyCompression, Entry, OffloadBinary, OffloadBinaryError, read, read_first};
+pub use super::offload_binary_error::OffloadBinaryError;
+pub use super::offload_binary_read::{BodyCompression, Entry, OffloadBinary, read, read_first};
 
 use std::collections::BTreeMap;
 use std::fmt;

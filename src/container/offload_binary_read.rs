@@ -7,16 +7,16 @@ use super::offload_binary::{
     ALIGNMENT, ARCH, ENTRY_SIZE, HEADER_SIZE, HEADER_SIZE_V3, ImageKind, MAGIC, OffloadKindNumber, STRING_ENTRY_SIZE,
     STRING_ENTRY_SIZE_V2, TRIPLE,
 };
+use super::offload_binary_bytes::Region;
+use super::offload_binary_error::{NEWEST_VERSION, OffloadBinaryError};
 
-/// Newest version that is read.
-const NEWEST_VERSION: u32 = 3;
 /// Most bytes that all compressed binaries of a file may inflate to: far above what is shipped, far below what exhausts
 /// memory.
 const MAX_INFLATED: u64 = 1 << 30;
 /// One byte of deflate stands for at most this many ("Maximum Compression Factor" in zlib's technical details).
 const MAX_ZLIB_RATIO: u64 = 1032;
-/// Four bytes of zstd stand for a block of 128 KiB (RFC 8878, sections 3.1.1.2.2 and 3.1.1.2.4), and one more byte of
-/// a header for nothing.
+/// A zstd block of four bytes (a header of three, and one to repeat) stands for at most 128 KiB (RFC 8878, section
+/// 3.1.1.2).
 const MAX_ZSTD_RATIO: u64 = 32 * 1024;
 /// First four bytes of a zstd frame.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -29,62 +29,6 @@ const MIN_STRING_BUDGET: u64 = 64 * 1024;
 /// How often strings may share each byte of a binary, on average. Triples and chips of many entries do share theirs, but
 /// without a limit the time to read a binary would be quadratic in its size.
 const STRING_SHARING: u64 = 16;
-
-/// Why a file could not be read as offload binaries.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OffloadBinaryError {
-    /// A binary does not start with the magic number.
-    #[error("not an offload binary: at offset {offset:#x} there is [{start}] instead of [10 ff 10 ad]")]
-    NotOffloadBinary {
-        /// Where a binary should start, in bytes from the start of the file.
-        offset: u64,
-        /// The bytes there, in hexadecimal.
-        start: String,
-    },
-    /// The version is newer than this crate, or 0.
-    #[error("the offload binary at offset {offset:#x} has version {version}; versions 1 to {NEWEST_VERSION} are read")]
-    Version {
-        /// Where the binary starts, in bytes from the start of the file.
-        offset: u64,
-        /// Its version.
-        version: u32,
-    },
-    /// Something lies behind the end of the file, or of the binary.
-    #[error(
-        "truncated offload binary: {what} needs {size} bytes at offset {offset:#x}, but the {container} ends at {end:#x}"
-    )]
-    Truncated {
-        /// What was being read.
-        what: &'static str,
-        /// Where it starts, in bytes from the start of the file.
-        offset: u64,
-        /// How many bytes it has.
-        size: u64,
-        /// "file" or "binary".
-        container: &'static str,
-        /// Where that ends, in bytes from the start of the file.
-        end: u64,
-    },
-    /// Something contradicts the format.
-    #[error("damaged offload binary: {what} at offset {offset:#x}: {problem}")]
-    Damaged {
-        /// What was being read.
-        what: &'static str,
-        /// Where it starts, in bytes from the start of the file.
-        offset: u64,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// Something is wrong inside a compressed binary.
-    #[error("in the inflated content of the offload binary at offset {offset:#x}: {source}")]
-    Inflated {
-        /// Where the binary starts, in bytes from the start of the file.
-        offset: u64,
-        /// What is wrong; its offsets count from the start of the inflated binary.
-        source: Box<OffloadBinaryError>,
-    },
-}
 
 /// How the part of a binary behind its header is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -361,12 +305,9 @@ fn inflate(
     Ok((compression, bytes))
 }
 
-fn read_entries<'data>(
-    binary: &Region<'data>,
-    header: &Header,
-) -> Result<Vec<Entry<'data>>, OffloadBinaryError> {
+fn read_entries<'data>(binary: &Region<'data>, header: &Header) -> Result<Vec<Entry<'data>>, OffloadBinaryError> {
     let count = header.entries_count;
-    let size = count.checked_mul(ENTRY_SIZE as u64).unwrap_or(u64::MAX);
+    let size = count.saturating_mul(ENTRY_SIZE as u64);
     let table = binary.slice("the entries", header.entries_offset, size)?;
     let (fixed, _) = table.as_chunks::<ENTRY_SIZE>();
     let mut reader = EntryReader {
@@ -433,8 +374,12 @@ impl<'data> EntryReader<'_, 'data> {
         count: u64,
     ) -> Result<Vec<(Cow<'data, str>, Cow<'data, [u8]>)>, OffloadBinaryError> {
         let binary = self.binary;
-        let entry_size = if self.version == 1 { STRING_ENTRY_SIZE } else { STRING_ENTRY_SIZE_V2 } as u64;
-        let size = count.checked_mul(entry_size).unwrap_or(u64::MAX);
+        let entry_size = if self.version == 1 {
+            STRING_ENTRY_SIZE
+        } else {
+            STRING_ENTRY_SIZE_V2
+        } as u64;
+        let size = count.saturating_mul(entry_size);
         binary.slice("the string entries", offset, size)?;
         self.strings = self.strings.saturating_add(size);
         if self.strings > binary.bytes.len() as u64 {
@@ -446,8 +391,8 @@ impl<'data> EntryReader<'_, 'data> {
         for _ in 0..count {
             let key_offset = binary.u64(at)?;
             let key = self.terminated("a key", key_offset)?;
-            let key = std::str::from_utf8(key)
-                .map_err(|_| binary.damaged("a key", key_offset, "not UTF-8".to_owned()))?;
+            let key =
+                std::str::from_utf8(key).map_err(|_| binary.damaged("a key", key_offset, "not UTF-8".to_owned()))?;
             let value_offset = binary.u64(at + 8)?;
             let value = if self.version == 1 {
                 self.terminated("a value", value_offset)?
@@ -503,77 +448,5 @@ impl<'data> EntryReader<'_, 'data> {
             return Err(self.binary.damaged(what, offset, problem));
         }
         Ok(())
-    }
-}
-
-/// A file or one binary of it, with checked reads at offsets from its start.
-struct Region<'data> {
-    bytes: &'data [u8],
-    /// Where it starts in the file, to which errors refer.
-    start: u64,
-    container: &'static str,
-}
-
-impl<'data> Region<'data> {
-    fn end(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    fn damaged(&self, what: &'static str, offset: u64, problem: String) -> OffloadBinaryError {
-        OffloadBinaryError::Damaged {
-            what,
-            offset: self.start.saturating_add(offset),
-            problem,
-        }
-    }
-
-    fn slice(&self, what: &'static str, offset: u64, size: u64) -> Result<&'data [u8], OffloadBinaryError> {
-        let range = || {
-            let start = usize::try_from(offset).ok()?;
-            let end = usize::try_from(offset.checked_add(size)?).ok()?;
-            self.bytes.get(start..end)
-        };
-        range().ok_or(OffloadBinaryError::Truncated {
-            what,
-            offset: self.start.saturating_add(offset),
-            size,
-            container: self.container,
-            end: self.start + self.end(),
-        })
-    }
-
-    /// What follows `offset`; nothing if that lies behind the end.
-    fn rest(&self, offset: u64) -> &'data [u8] {
-        usize::try_from(offset)
-            .ok()
-            .and_then(|start| self.bytes.get(start..))
-            .unwrap_or_default()
-    }
-
-    fn array<const N: usize>(&self, offset: u64) -> Result<[u8; N], OffloadBinaryError> {
-        let bytes = self.slice("a field", offset, N as u64)?;
-        // `slice` returned N bytes, so that the default is never taken.
-        Ok(bytes.try_into().unwrap_or([0; N]))
-    }
-
-    fn u16(&self, offset: u64) -> Result<u16, OffloadBinaryError> {
-        self.array(offset).map(u16::from_le_bytes)
-    }
-
-    fn u32(&self, offset: u64) -> Result<u32, OffloadBinaryError> {
-        self.array(offset).map(u32::from_le_bytes)
-    }
-
-    fn u64(&self, offset: u64) -> Result<u64, OffloadBinaryError> {
-        self.array(offset).map(u64::from_le_bytes)
-    }
-
-    /// Between two binaries there is nothing but zeros.
-    fn check_padding(&self, from: u64, to: u64) -> Result<(), OffloadBinaryError> {
-        let padding = self.slice("the padding", from, to.saturating_sub(from))?;
-        if padding.iter().all(|&byte| byte == 0) {
-            return Ok(());
-        }
-        Err(self.damaged("the padding behind a binary", from, "it is not zero".to_owned()))
     }
 }

@@ -106,8 +106,16 @@ fn what_llvm_packs_is_read_and_written_again() {
             b"a cubin",
             "arch=sm_90a,triple=nvptx64-nvidia-cuda,kind=cuda,feature=+ptx80",
         ),
-        ("b.s", b".version 8.0", "arch=sm_80,triple=nvptx64-nvidia-cuda,kind=cuda"),
-        ("c.bc", b"BC", "arch=gfx90a:sramecc+:xnack-,triple=amdgcn-amd-amdhsa,kind=hip"),
+        (
+            "b.s",
+            b".version 8.0",
+            "arch=sm_80,triple=nvptx64-nvidia-cuda,kind=cuda",
+        ),
+        (
+            "c.bc",
+            b"BC",
+            "arch=gfx90a:sramecc+:xnack-,triple=amdgcn-amd-amdhsa,kind=hip",
+        ),
     ];
     let bytes = packed(&images);
     let binaries = read(&bytes).unwrap();
@@ -263,7 +271,11 @@ fn by_hand(version: u32, images: &[Image<'_>]) -> Vec<u8> {
     let table_at = header_size + 40 * images.len() + 24 * strings;
     let mut table = vec![0u8];
     let mut offsets = Vec::new();
-    for text in images.iter().flat_map(|image| &image.strings).flat_map(|(key, value)| [key, value]) {
+    for text in images
+        .iter()
+        .flat_map(|image| &image.strings)
+        .flat_map(|(key, value)| [key, value])
+    {
         offsets.push((table_at + table.len()) as u64);
         table.extend(text.as_bytes());
         table.push(0);
@@ -593,7 +605,10 @@ fn shared_strings_are_bounded() {
     // Values that share long text.
     let value = "v".repeat(60_000);
     let keys: Vec<String> = (0..40).map(|index| format!("key{index}")).collect();
-    let strings = keys.iter().map(|key| (key.as_str(), value.as_str())).chain([("arch", ""), ("triple", "")]);
+    let strings = keys
+        .iter()
+        .map(|key| (key.as_str(), value.as_str()))
+        .chain([("arch", ""), ("triple", "")]);
     let image = Image {
         strings: strings.collect(),
         ..cuda(ImageKind::Cubin, "", b"")

@@ -64,6 +64,9 @@ pub enum Outcome {
     },
     /// All images are inputs of a link: what comes of that decides.
     LinkFirst,
+    /// There is neither kernel nor variable in it, and no runtime asks for it. nvcc puts such a fat binary into every
+    /// program that it links.
+    Empty,
     /// The loader reports an error.
     Fails {
         /// Its number.
@@ -209,6 +212,9 @@ impl Group<'_> {
         if !self.images.is_empty() && self.images.iter().all(|image| is_link_input(image)) {
             return Outcome::LinkFirst;
         }
+        if !self.images.is_empty() && self.contained && self.images.iter().all(|image| is_empty(image)) {
+            return Outcome::Empty;
+        }
         let (mut loadable, mut numbers, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
         for image in &self.images {
             match seen_by_loader(image) {
@@ -287,6 +293,15 @@ fn failure_of(failure: LoadFailure, reasons: Vec<Reason>) -> Outcome {
 /// Whether a link comes before any loader.
 fn is_link_input(image: &Image) -> bool {
     image.relocatable || matches!(image.kind, ImageKind::LtoIr | ImageKind::Bitcode | ImageKind::Text)
+}
+
+/// Whether a cubin defines nothing that a program could ask for.
+fn is_empty(image: &Image) -> bool {
+    let holds_variables = |name: &str| name.starts_with(".nv.global") || name == ".nv.constant3";
+    image.kind == ImageKind::Cubin
+        && image.error.is_none()
+        && image.kernels.is_empty()
+        && !image.sections.iter().any(|section| holds_variables(&section.name))
 }
 
 /// An image as a loader sees it, or why no loader does.

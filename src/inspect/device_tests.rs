@@ -1,4 +1,4 @@
-use super::super::model::DebugInfo;
+use super::super::model::{DebugInfo, Kernel, SectionSize};
 use super::*;
 
 fn device(name: &str) -> Device {
@@ -10,6 +10,7 @@ fn image(kind: ImageKind, target: &str) -> Image {
         target: Some(target.to_owned()),
         ptx_isa: (kind == ImageKind::Ptx).then(|| "7.0".to_owned()),
         debug: DebugInfo::None,
+        kernels: vec![Kernel::Machine(Box::default())],
         ..Image::new(kind, 100)
     }
 }
@@ -165,4 +166,20 @@ fn what_no_loader_takes_says_so() {
     ];
     let (_, reasons) = failure(&file(&[(ContainerKind::Bundle, None)], images), "gfx90a");
     assert!(reasons.starts_with("1 it is SPIR-V"), "{reasons}");
+}
+
+#[test]
+fn a_cubin_without_kernels_and_variables_is_not_loaded() {
+    let mut cubin = image(ImageKind::Cubin, "sm_75");
+    cubin.kernels.clear();
+    let images = |cubin: &Image| vec![(Some(0), cubin.clone())];
+    let fatbin = [(ContainerKind::FatBinary, None)];
+    assert_eq!(outcome(&file(&fatbin, images(&cubin)), "sm_90"), Outcome::Empty);
+    cubin.sections.push(SectionSize {
+        name: ".nv.global".to_owned(),
+        bytes: 4,
+        in_file: false,
+        device: false,
+    });
+    assert_eq!(failure(&file(&fatbin, images(&cubin)), "sm_90").0, 209);
 }

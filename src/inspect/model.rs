@@ -298,13 +298,13 @@ impl ImageKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubin => "cubin",
-            Self::Ptx => "ptx",
-            Self::LtoIr => "lto-ir",
+            Self::Ptx => "PTX",
+            Self::LtoIr => "LTO-IR",
             Self::Hsaco => "hsaco",
             Self::AmdObject => "object",
             Self::Bitcode => "bitcode",
             Self::Text => "text",
-            Self::SpirV => "spir-v",
+            Self::SpirV => "SPIR-V",
             Self::Unknown => "unknown",
         }
     }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::{Compression, DebugLevel, FpContract, OptimizationLevel, OptionError, Options, PtxCompiler};
-use crate::container::fatbin::ZSTD_DEFAULT;
 
 /// Name, one line of help, and the values of one option.
 #[derive(Clone, Copy, Debug)]
@@ -152,12 +151,7 @@ impl Options {
                 self.include_ptx = Some(value.parse()?);
             }
             "compress" => {
-                self.compression = Some(match value {
-                    "none" => Compression::None,
-                    "lz4" => Compression::Lz4,
-                    "zstd" => ZSTD_DEFAULT,
-                    _ => return Err(unreadable("compress", value)),
-                });
+                self.compression = Some(Compression::from_name(value).ok_or_else(|| unreadable("compress", value))?);
             }
             "index-bitwidth" => match value {
                 "32" => self.index_bitwidth = 32,
@@ -232,12 +226,7 @@ impl Options {
             pairs.push(("include-ptx", policy.to_string()));
         }
         if let Some(compression) = self.compression {
-            let text = match compression {
-                Compression::None => "none",
-                Compression::Lz4 => "lz4",
-                Compression::Zstd { .. } => "zstd",
-            };
-            pairs.push(("compress", text.to_owned()));
+            pairs.push(("compress", compression.name().to_owned()));
         }
         if self.index_bitwidth != default.index_bitwidth {
             pairs.push(("index-bitwidth", self.index_bitwidth.to_string()));

@@ -79,7 +79,10 @@ pub(super) const OPTIONS: &[PassOption] = &[
         "include-ptx",
         "PTX in a fat binary (NVIDIA): none|lowest|newest|all|sm_XX[,..] (default lowest)",
     ),
-    option("compress", "How a fat binary stores its images: none|lz4|zstd (default none)"),
+    option(
+        "compress",
+        "How a fat binary stores its images: none|lz4|zstd (default none)",
+    ),
     option(
         "spill-warning",
         "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
@@ -102,7 +105,11 @@ impl Serialization {
             }
         };
         let mut options = Options::default();
-        read_options(&mut options, values, &["ptx-compiler", "include-ptx", "compress", "spill-warning", "time-limit"])?;
+        read_options(
+            &mut options,
+            values,
+            &["ptx-compiler", "include-ptx", "compress", "spill-warning", "time-limit"],
+        )?;
         options.libraries.extend(read_libraries(values));
         let words = values.get("opts");
         if !words.is_empty() {
@@ -219,7 +226,9 @@ impl Serialization {
             result,
         } in finished
         {
-            let Some(module) = modules.get(index).copied() else { continue };
+            let Some(module) = modules.get(index).copied() else {
+                continue;
+            };
             match result {
                 Ok(artifact) => {
                     self.show(&artifact, module);

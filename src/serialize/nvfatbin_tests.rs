@@ -1,7 +1,6 @@
 //! nvFatbin with LTO-IR of nvcc, against `fatbinary`, `cuobjdump` and nvJitLink.
 
 use std::path::Path;
-use std::process::Command;
 
 use super::nvfatbin::{LtoEntry, LtoIr, load, write_with_lto};
 use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError, result_name};
@@ -9,7 +8,7 @@ use crate::bridge::nvjitlink::{self, NvJitLink};
 use crate::container::fatbin::{self, Compression, Content, Image, ImageKind, ZSTD_DEFAULT};
 use crate::image::cubin;
 use crate::target::NvidiaArch;
-use crate::testing::nvidia::{part, relocatable_cubin, run, store_kernel, toolkit};
+use crate::testing::nvidia::{nvcc, part, relocatable_cubin, run, store_kernel, toolkit};
 use crate::toolkit::{Search, Toolkit};
 
 const SOURCE: &str = "extern \"C\" __device__ int thrice(int a) { return 3 * a; }\n\
@@ -17,14 +16,8 @@ const SOURCE: &str = "extern \"C\" __device__ int thrice(int a) { return 3 * a; 
 
 /// LTO-IR of [`SOURCE`] for `90`, `90a`.
 fn lto_ir(number: &str) -> Vec<u8> {
-    let directory = tempfile::tempdir().unwrap();
-    let (source, output) = (directory.path().join("k.cu"), directory.path().join("k.ltoir"));
-    std::fs::write(&source, SOURCE).unwrap();
     let generate = format!("-gencode=arch=compute_{number},code=lto_{number}");
-    let mut arguments: Vec<&std::ffi::OsStr> = vec!["-ltoir".as_ref(), generate.as_ref()];
-    arguments.extend([source.as_os_str(), "-o".as_ref(), output.as_os_str()]);
-    run("nvcc", &arguments);
-    std::fs::read(output).unwrap()
+    nvcc(SOURCE, &["-dc", "-ltoir", &generate])
 }
 
 fn arch(name: &str) -> NvidiaArch {
@@ -71,7 +64,7 @@ fn same_bytes_as_fatbinary() {
         let lto = lto_ir(number);
         let isa = if number == "100f" { "8.8" } else { "8.0" };
         let cubin = relocatable_cubin(&store_kernel(isa, &chip), &chip);
-        let files: [(&str, &str, &[u8]); 2] = [("lto", number, &lto), ("elf", number, &cubin)];
+        let files: [(&str, &str, &[u8]); 2] = [("nvvm", number, &lto), ("elf", number, &cubin)];
         for (flags, compression) in [
             (&["--compress=false"][..], Compression::None),
             (&["--compress-all"], ZSTD_DEFAULT),
@@ -133,7 +126,9 @@ fn nvjitlink_and_cuobjdump_read_it() {
             bytes: &bytes,
             name: "k.fatbin",
         };
-        let linked = jit.link(&[input], &["-arch=sm_90".to_owned(), "-lto".to_owned()]).unwrap();
+        let linked = jit
+            .link(&[input], &["-arch=sm_90".to_owned(), "-lto".to_owned()])
+            .unwrap();
         let names: Vec<_> = cubin::read(&linked.cubin).unwrap().kernels;
         assert_eq!(names.len(), 1, "{names:?}");
         assert_eq!(names[0].name, "k");
@@ -142,7 +137,10 @@ fn nvjitlink_and_cuobjdump_read_it() {
         let path = directory.path().join("k.fatbin");
         std::fs::write(&path, &bytes).unwrap();
         let listed = run("cuobjdump", &["-all".as_ref(), path.as_ref()]);
-        assert!(listed.contains("nvvm code") && listed.contains("nvvmOptions = -ftz=1"), "{listed}");
+        assert!(
+            listed.contains("nvvm code") && listed.contains("nvvmOptions = -ftz=1"),
+            "{listed}"
+        );
         let listed = run("cuobjdump", &["-lptx".as_ref(), path.as_ref()]);
         assert!(listed.contains("sm_80.ptx"), "{listed}");
     }
@@ -205,7 +203,11 @@ fn the_library_itself_makes_all_kinds() {
 #[test]
 fn what_nvfatbin_would_take_and_should_not_is_refused() {
     let library = library();
-    let refused = |lto: LtoIr<'_>| write_with_lto(&library, &[LtoEntry::LtoIr(lto)]).unwrap_err().to_string();
+    let refused = |lto: LtoIr<'_>| {
+        write_with_lto(&library, &[LtoEntry::LtoIr(lto)])
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(
         refused(plain(b"\x7fELF", "sm_90")),
         "what is given as LTO-IR for sm_90 starts with [7f 45 4c 46] instead of [ed 43 4e 7f]"
@@ -231,7 +233,9 @@ fn what_nvfatbin_would_take_and_should_not_is_refused() {
         "the LTO-IR cannot be put into a fat binary: \"a\\0b\" contains a NUL byte"
     );
     let image = Image::new(Content::Ptx("hello"), "sm_90").unwrap();
-    let text = write_with_lto(&library, &[LtoEntry::Image(image)]).unwrap_err().to_string();
+    let text = write_with_lto(&library, &[LtoEntry::Image(image)])
+        .unwrap_err()
+        .to_string();
     assert_eq!(text, "the PTX for sm_90 does not begin with .version and .target");
 }
 
@@ -240,7 +244,10 @@ fn a_toolkit_without_nvfatbin_says_how_to_get_it() {
     let empty = tempfile::tempdir().unwrap();
     let toolkit = Toolkit::discover(&Search::nowhere().with_cuda(empty.path()));
     let text = load(&toolkit).unwrap_err().to_string();
-    assert!(text.contains("has no libnvfatbin.so; it is needed for fat binaries with LTO-IR"), "{text}");
+    assert!(
+        text.contains("has no libnvfatbin.so; it is needed for fat binaries with LTO-IR"),
+        "{text}"
+    );
     assert!(text.contains("libnvfatbin.so.13"), "{text}");
     assert!(text.contains("install the wheel nvidia-nvfatbin"), "{text}");
 }
@@ -248,15 +255,7 @@ fn a_toolkit_without_nvfatbin_says_how_to_get_it() {
 #[test]
 fn nvcc_gives_the_same_entry() {
     // nvcc stores LTO-IR with options of its own, and nothing to compare but what is read.
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("k.cu"), SOURCE).unwrap();
-    let output = Command::new(part("bin/nvcc"))
-        .args(["-fatbin", "-dc", "-gencode=arch=compute_90a,code=lto_90a", "k.cu", "-o", "k.fatbin"])
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let bytes = std::fs::read(directory.path().join("k.fatbin")).unwrap();
+    let bytes = nvcc(SOURCE, &["-dc", "-fatbin", "-gencode=arch=compute_90a,code=lto_90a"]);
     let read = fatbin::read(&bytes).unwrap();
     let entry = &read.entries[0];
     assert_eq!((entry.kind, entry.arch), (ImageKind::LtoIr, arch("sm_90a")));
@@ -267,5 +266,8 @@ fn nvcc_gives_the_same_entry() {
     };
     let ours = write_with_lto(&library(), &[LtoEntry::LtoIr(ours)]).unwrap();
     let ours = fatbin::read(&ours).unwrap();
-    assert_eq!((ours.entries[0].flags, ours.entries[0].version), (entry.flags, entry.version));
+    assert_eq!(
+        (ours.entries[0].flags, ours.entries[0].version),
+        (entry.flags, entry.version)
+    );
 }

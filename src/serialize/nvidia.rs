@@ -109,7 +109,11 @@ impl PtxToCubin {
         candidates.into_iter().find_map(|compiler| {
             let path = match compiler {
                 // Its shared object needs a place.
-                PtxCompiler::NvPtxCompiler => self.parts.nvptxcompiler_archive.as_ref().filter(|_| self.parts.cache_dir.is_some()),
+                PtxCompiler::NvPtxCompiler => self
+                    .parts
+                    .nvptxcompiler_archive
+                    .as_ref()
+                    .filter(|_| self.parts.cache_dir.is_some()),
                 PtxCompiler::Ptxas => self.parts.ptxas.as_ref(),
                 PtxCompiler::NvJitLink => self.parts.nvjitlink.as_ref(),
             };

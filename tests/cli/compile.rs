@@ -308,7 +308,10 @@ fn the_chosen_ptx_compiler_is_used() {
             "--report=json",
         ];
         let report = work.run(&arguments).quiet().json();
-        let tool = report["artifacts"][0]["images"][0]["tool"].as_str().expect("a tool").to_owned();
+        let tool = report["artifacts"][0]["images"][0]["tool"]
+            .as_str()
+            .expect("a tool")
+            .to_owned();
         assert!(tool.starts_with(compiler), "{tool}");
     }
 }

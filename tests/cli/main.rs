@@ -5,6 +5,7 @@
 
 mod compile;
 mod containers;
+mod inspect;
 mod plans;
 mod refusals;
 mod reports;

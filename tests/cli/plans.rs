@@ -7,7 +7,17 @@ fn the_phases_are_a_tree() {
     let work = Workshop::new();
     work.write("k.mlir", std::fs::read(example("saxpy.mlir")).expect("the example"));
     let text = work
-        .run(&["compile", "k.mlir", "--target", "sm_80,sm_90,gfx942", "--emit", "fatbin", "-o", "out/", "--print-phases"])
+        .run(&[
+            "compile",
+            "k.mlir",
+            "--target",
+            "sm_80,sm_90,gfx942",
+            "--emit",
+            "fatbin",
+            "-o",
+            "out/",
+            "--print-phases",
+        ])
         .quiet()
         .output();
     let expected = "\
@@ -49,7 +59,12 @@ fn the_bindings_name_tools_and_files() {
         ])
         .quiet()
         .output();
-    for part in ["\"sm_90\" - \"MLIR 22.", "bin/ptxas)\", ptx-to-cubin", "\"lib.ll\"", "output: \"k.cubin\""] {
+    for part in [
+        "\"sm_90\" - \"MLIR 22.",
+        "bin/ptxas)\", ptx-to-cubin",
+        "\"lib.ll\"",
+        "output: \"k.cubin\"",
+    ] {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
     assert_eq!(work.files(""), ["lib.ll"]);
@@ -66,10 +81,23 @@ fn a_dry_run_refuses_what_the_run_would_refuse() {
         .failed(1)
         .says(&["wave-size"]);
     let text = work
-        .run(&["compile", &saxpy, "--target", "sm_90,gfx942", "--emit", "offload", "-o", "k.offload", "--dry-run"])
+        .run(&[
+            "compile",
+            &saxpy,
+            "--target",
+            "sm_90,gfx942",
+            "--emit",
+            "offload",
+            "-o",
+            "k.offload",
+            "--dry-run",
+        ])
         .quiet()
         .output();
-    assert!(text.contains("offload binary") && text.contains("\"k.offload\""), "{text}");
+    assert!(
+        text.contains("offload binary") && text.contains("\"k.offload\""),
+        "{text}"
+    );
     assert!(work.files("").is_empty());
 }
 
@@ -77,7 +105,10 @@ fn a_dry_run_refuses_what_the_run_would_refuse() {
 #[test]
 fn what_was_planned_is_what_runs() {
     let work = Workshop::new();
-    work.write("k.ll", "define ptx_kernel void @k(ptr %p) { store i32 1, ptr %p ret void }");
+    work.write(
+        "k.ll",
+        "define ptx_kernel void @k(ptr %p) { store i32 1, ptr %p ret void }",
+    );
     work.write(
         "k.ptx",
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) { ret; }\n",

@@ -50,7 +50,11 @@ fn the_json_report_has_kernels_stages_and_decisions() {
         kernel["vgprs"].is_u64() && kernel["sgprs"].is_u64() && kernel["registers"].is_null(),
         "{kernel}"
     );
-    assert!(amd["images"][0]["tool"].as_str().is_some_and(|tool| tool.starts_with("lld 22.")));
+    assert!(
+        amd["images"][0]["tool"]
+            .as_str()
+            .is_some_and(|tool| tool.starts_with("lld 22."))
+    );
 }
 
 #[test]

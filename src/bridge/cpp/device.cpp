@@ -60,6 +60,7 @@ void gpulowerInitializeTargets() {
     LLVMInitializeAllTargetMCs();
     LLVMInitializeAllAsmPrinters();
     LLVMInitializeAllAsmParsers();
+    LLVMInitializeAllDisassemblers();
   });
 }
 

@@ -1,0 +1,174 @@
+//! `gpulower link`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gpulower::{
+    Compiler, Target,
+    serialize::{
+        device_link::{self, LinkInput, LinkOptions, LinkedImage, LtoOptions},
+        nvidia_options::PtxOptions,
+    },
+};
+
+use super::{
+    Failed, environment,
+    input::read,
+    message::{self, Problem},
+    output::{same_file, write_file},
+    report::usage,
+    table::aligned,
+    to_stdout,
+};
+
+/// Link relocatable device code into one image: a cubin for NVIDIA, an hsaco for AMD.
+///
+/// Inputs are PTX, relocatable cubins, LTO-IR, fat binaries and `nvcc -dc` objects, or AMDGPU objects, and archives of
+/// these, of which only what is needed takes part. Symbols that are defined twice or not at all are refused by name.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to link; - for the standard input
+    #[arg(required = true, value_name = "FILE")]
+    inputs: Vec<PathBuf>,
+    /// What to link for, such as sm_90a or gfx90a:xnack-
+    #[arg(short, long, value_name = "TARGET")]
+    target: String,
+    /// Where to write the image: a file, or - for the standard output
+    #[arg(short, long, value_name = "PATH")]
+    output: PathBuf,
+    /// Print what took part, what each kernel needs, and what the linker said
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    code: CodeOptions,
+    #[command(flatten)]
+    toolkits: environment::Toolkits,
+}
+
+/// Options for what is still compiled in a link: PTX and LTO-IR.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "NVIDIA: for PTX and LTO-IR")]
+struct CodeOptions {
+    /// Optimise this much
+    #[arg(short = 'O', value_name = "0|1|2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
+    optimization: u8,
+    /// Use at most this many registers in a thread
+    #[arg(long, value_name = "N")]
+    max_registers: Option<u32>,
+    /// Keep line numbers
+    #[arg(long)]
+    line_info: bool,
+    /// Further options for ptxas, in its words; may be repeated
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    ptxas_options: Vec<String>,
+    /// LTO-IR: f32 denormals become zero
+    #[arg(long, value_name = "BOOL")]
+    ftz: Option<bool>,
+    /// LTO-IR: f32 division is correctly rounded
+    #[arg(long, value_name = "BOOL")]
+    prec_div: Option<bool>,
+    /// LTO-IR: f32 square roots are correctly rounded
+    #[arg(long, value_name = "BOOL")]
+    prec_sqrt: Option<bool>,
+    /// LTO-IR: multiplications and additions are fused
+    #[arg(long, value_name = "BOOL")]
+    fma: Option<bool>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpulower link kernels.cubin functions.ptx --target sm_90 -o linked.cubin
+  gpulower link kernels.ptx functions.ltoir libdevice_parts.a --target sm_90 -o linked.cubin -v
+  gpulower link kernels.o functions.o --target gfx942 -o linked.hsaco";
+
+/// Links and writes.
+pub fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let target: Target = arguments
+        .target
+        .parse()
+        .map_err(|error: gpulower::target::TargetError| Problem::plan(error.to_string()))?;
+    let is_stdout = arguments.output == Path::new("-");
+    let mut files = Vec::with_capacity(arguments.inputs.len());
+    for path in &arguments.inputs {
+        if !is_stdout && same_file(path, &arguments.output) {
+            return Err(Failed::Usage(format!(
+                "{} is an input; name another file with -o",
+                path.display()
+            )));
+        }
+        files.push((path.display().to_string(), read(path)?));
+    }
+    let linked = arguments.link(&files, &target)?;
+    for warning in linked.warnings.iter().cloned().chain(spills(&linked)) {
+        message::warn(&warning);
+    }
+    if arguments.verbose {
+        message::line(&description(&linked));
+    }
+    if is_stdout {
+        to_stdout(&linked.bytes)
+    } else {
+        Ok(write_file(&arguments.output, &linked.bytes)?)
+    }
+}
+
+impl Arguments {
+    fn link(&self, files: &[(String, Vec<u8>)], target: &Target) -> Result<LinkedImage, Failed> {
+        let failed = |error: device_link::DeviceLinkError| Problem::link(error.to_string());
+        let inputs = files
+            .iter()
+            .map(|(name, bytes)| LinkInput::detect(name, bytes))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        let compiler = Compiler::builder().toolkit(self.toolkits.toolkit()?).build();
+        let linked = device_link::link(&inputs, target, &self.code.options(), compiler.ptx_to_cubin());
+        Ok(linked.map_err(failed)?)
+    }
+}
+
+impl CodeOptions {
+    fn options(&self) -> LinkOptions {
+        LinkOptions {
+            ptx: PtxOptions {
+                opt_level: self.optimization,
+                max_registers: self.max_registers,
+                line_info: self.line_info,
+                extra: self
+                    .ptxas_options
+                    .iter()
+                    .flat_map(|words| words.split_whitespace().map(str::to_owned))
+                    .collect(),
+                ..PtxOptions::default()
+            },
+            lto: LtoOptions {
+                flush_denormals: self.ftz,
+                precise_division: self.prec_div,
+                precise_square_root: self.prec_sqrt,
+                contract: self.fma,
+            },
+        }
+    }
+}
+
+/// A warning for each kernel that spills.
+fn spills(linked: &LinkedImage) -> impl Iterator<Item = String> + '_ {
+    linked
+        .kernels
+        .iter()
+        .filter(|kernel| kernel.spills() == Some(true))
+        .map(|kernel| format!("link: kernel {} spills registers; -v shows how much", kernel.name))
+}
+
+/// What took part, what the kernels need, and the linker's log.
+fn description(linked: &LinkedImage) -> String {
+    let mut text = format!("{} linked {}\n", linked.tool, linked.inputs.join(", "));
+    let head = ["kernel", "registers", "spills", "shared", "scratch", "code"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for kernel in &linked.kernels {
+        rows.push(std::iter::once(kernel.name.clone()).chain(usage(kernel)).collect());
+    }
+    text.push_str(&aligned(rows, 1));
+    text.push_str(&linked.log);
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,88 @@
+//! `gpulower pack`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gpulower::{
+    container::fatbin::Compression,
+    pack::{Pack, PackFormat},
+};
+
+use super::{
+    Failed, input,
+    message::Problem,
+    output::{Destination, write_file},
+    to_stdout,
+};
+
+/// Put images from files into one container.
+///
+/// Takes cubins, PTX, hsaco files, AMDGPU objects and bitcode, and containers or host files that hold them, whose images
+/// are taken out. The same image twice is stored once; two different ones for the same target are an error.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Files; TARGET=FILE where an image does not say what it is for
+    #[arg(required = true, value_name = "FILE")]
+    inputs: Vec<String>,
+    /// Where to write it; - for the standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// What to make
+    #[arg(short, long, value_name = "FORMAT")]
+    emit: Container,
+    /// How to store the images: none, lz4 (fatbin) or zstd (fatbin, bundle)
+    #[arg(long, value_name = "WAY", default_value = "none", value_parser = compression)]
+    compress: Compression,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpulower pack saxpy.sm_80.cubin saxpy.sm_90.cubin saxpy.ptx --emit fatbin -o saxpy.fatbin
+  gpulower pack sm_100f=saxpy.cubin --emit fatbin -o saxpy.fatbin
+  gpulower pack *.hsaco --emit bundle -o saxpy.hipfb";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Container {
+    /// NVIDIA's fat binary
+    Fatbin,
+    /// A clang offload bundle, HIP's fat binary
+    Bundle,
+    /// LLVM offload binaries, one for each image
+    Offload,
+}
+
+fn compression(name: &str) -> Result<Compression, String> {
+    Compression::from_name(name).ok_or_else(|| "expected none, lz4 or zstd".to_owned())
+}
+
+/// Reads, packs and writes.
+pub fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let mut pack = Pack::default();
+    for input in &arguments.inputs {
+        // A file may have the sign in its name.
+        let (target, path) = match input.split_once('=') {
+            Some((target, path)) if !PathBuf::from(input).exists() => (Some(target), path),
+            _ => (None, input.as_str()),
+        };
+        let bytes = input::read(path.as_ref())?;
+        pack.add(path, &bytes, target)
+            .map_err(|error| Problem::input(error.to_string()))?;
+    }
+    let format = match arguments.emit {
+        Container::Fatbin => PackFormat::Fatbin,
+        Container::Bundle => PackFormat::Bundle,
+        Container::Offload => PackFormat::Offload,
+    };
+    let bytes = pack
+        .write(format, arguments.compress)
+        .map_err(|error| Problem::output(error.to_string()))?;
+    match Destination::of(Some(&arguments.output)) {
+        Destination::Stdout => to_stdout(&bytes),
+        Destination::File(path) => Ok(write_file(&path, &bytes)?),
+        Destination::Directory(path) => Err(Failed::Usage(format!(
+            "{} is a directory: name a file with -o",
+            path.display()
+        ))),
+    }
+}

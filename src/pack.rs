@@ -1,0 +1,445 @@
+//! Images from files, put into one container: what `fatbinary`, `clang-offload-bundler` and `llvm-offload-binary` do.
+//!
+//! ```no_run
+//! use gpulower::{container::fatbin::Compression, pack::{Pack, PackFormat}};
+//!
+//! let mut pack = Pack::default();
+//! for name in ["saxpy.sm_80.cubin", "saxpy.sm_90.fatbin"] {
+//!     pack.add(name, &std::fs::read(name)?, None)?;
+//! }
+//! std::fs::write("saxpy.fatbin", pack.write(PackFormat::Fatbin, Compression::None)?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::{
+    container::{
+        bundle::{self, BundleImage, BundleOptions, BundleWriteError},
+        fatbin::{self, Compression, Content, FatbinWriteError},
+        offload_binary::{self, KindNumbering, OffloadBinaryWriteError, OffloadKind},
+    },
+    inspect::{DebugInfo, ImageKind, InspectError, inspect_with},
+    target::{AmdTarget, NvidiaArch, PtxPolicy, PtxPolicyError},
+};
+
+/// The key under which an offload image says which PTX its artifact was to hold.
+pub const INCLUDE_PTX: &str = "include-ptx";
+
+/// What to put images into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackFormat {
+    /// NVIDIA's fat binary.
+    Fatbin,
+    /// Clang's offload bundle for HIP.
+    Bundle,
+    /// LLVM offload binaries, one after the other, as clang 21 and later number languages.
+    Offload,
+}
+
+/// Why images could not be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// A file is of no kind that is read.
+    #[error("{input}: {source}")]
+    Input {
+        /// The file.
+        input: String,
+        /// Why.
+        source: InspectError,
+    },
+    /// Part of a file is damaged.
+    #[error("{input}: {place}: {problem}")]
+    Damaged {
+        /// The file.
+        input: String,
+        /// Which part.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file holds no image.
+    #[error("{input} holds no image")]
+    NoImage {
+        /// The file.
+        input: String,
+    },
+    /// No input at all.
+    #[error("there is nothing to put together: name at least one file")]
+    Empty,
+    /// An image does not say what it is for.
+    #[error("{input} does not say which chip its {kind} is for: write TARGET={input}, such as sm_90={input}")]
+    NoTarget {
+        /// The file.
+        input: String,
+        /// What the image is.
+        kind: &'static str,
+    },
+    /// A target was stated that cannot be.
+    #[error("{target}={input}: {reason}")]
+    Target {
+        /// The target.
+        target: String,
+        /// The file.
+        input: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The container has no place for an image of the kind.
+    #[error("{input} has {kind} for {target}, which {format} does not hold: {advice}")]
+    WrongKind {
+        /// The file.
+        input: String,
+        /// What the image is.
+        kind: &'static str,
+        /// What it is for.
+        target: String,
+        /// The container.
+        format: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Two different images of one kind and target.
+    #[error(
+        "{first} and {second} both have {kind} for {target}, and they differ: a device would load one of them only"
+    )]
+    Twice {
+        /// One file.
+        first: String,
+        /// The other.
+        second: String,
+        /// What the images are.
+        kind: &'static str,
+        /// What they are for.
+        target: String,
+    },
+    /// Two inputs ask for different PTX.
+    #[error(transparent)]
+    Policy(#[from] PtxPolicyError),
+    /// The fat binary could not be written.
+    #[error(transparent)]
+    Fatbin(#[from] FatbinWriteError),
+    /// The bundle could not be written.
+    #[error(transparent)]
+    Bundle(#[from] BundleWriteError),
+    /// The offload binaries could not be written.
+    #[error(transparent)]
+    Offload(#[from] OffloadBinaryWriteError),
+    /// The way to compress is none of the container's.
+    #[error("{format} cannot be compressed with {compression}: {advice}")]
+    Compression {
+        /// The container.
+        format: &'static str,
+        /// The way.
+        compression: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+}
+
+/// An image to be put into a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The file it came from.
+    pub input: String,
+    /// What it is.
+    pub kind: ImageKind,
+    /// What it is for: `sm_90a`, `gfx90a:xnack-`.
+    pub target: String,
+    /// The image.
+    pub bytes: Vec<u8>,
+    /// The identifier it had in a fat binary.
+    pub identifier: Option<String>,
+    /// PTX: options for the driver's compiler.
+    pub options: String,
+    /// Whether it carries debug information.
+    pub debug: bool,
+}
+
+/// Images that go into one container, in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub struct Pack {
+    members: Vec<Member>,
+    /// Which PTX was asked for, and the input that says so.
+    policy: Option<(PtxPolicy, String)>,
+}
+
+impl Pack {
+    /// Adds a file: an image, or a container whose images are taken out. `target` says what an image is for that does not
+    /// say so itself, or says less (a cubin does not say that it is of a family).
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read in every part, or holds nothing; an image without a target; an image that differs from
+    /// another for the same target; a PTX policy that contradicts that of another file.
+    pub fn add(&mut self, input: &str, bytes: &[u8], target: Option<&str>) -> Result<(), PackError> {
+        let mut members = Vec::new();
+        let mut see = |image: &crate::inspect::Image, bytes: &[u8]| {
+            members.push(Member {
+                input: input.to_owned(),
+                kind: image.kind,
+                target: image.target.clone().unwrap_or_default(),
+                bytes: bytes.to_vec(),
+                identifier: image.identifier.clone(),
+                options: image.options.clone().unwrap_or_default(),
+                debug: image.debug == DebugInfo::Full,
+            });
+        };
+        let inspection = inspect_with(input, bytes, &mut see).map_err(|source| PackError::Input {
+            input: input.to_owned(),
+            source,
+        })?;
+        if let Some((place, problem)) = inspection.problems().next() {
+            return Err(PackError::Damaged {
+                input: input.to_owned(),
+                place,
+                problem: problem.to_owned(),
+            });
+        }
+        if members.is_empty() {
+            return Err(PackError::NoImage {
+                input: input.to_owned(),
+            });
+        }
+        if let Some(target) = target {
+            state_target(&mut members, input, target)?;
+        }
+        self.add_policies(input, bytes, &members)?;
+        for member in members {
+            self.push(member)?;
+        }
+        Ok(())
+    }
+
+    /// The images so far.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Which PTX the inputs were asked to hold, if any of them says so.
+    pub fn include_ptx(&self) -> Option<&PtxPolicy> {
+        self.policy.as_ref().map(|(policy, _)| policy)
+    }
+
+    /// Adds one image.
+    ///
+    /// # Errors
+    ///
+    /// [`PackError::NoTarget`]; [`PackError::Twice`].
+    pub fn push(&mut self, member: Member) -> Result<(), PackError> {
+        if member.target.is_empty() {
+            return Err(PackError::NoTarget {
+                input: member.input,
+                kind: member.kind.name(),
+            });
+        }
+        let same = self
+            .members
+            .iter()
+            .find(|other| other.kind == member.kind && other.target == member.target);
+        match same {
+            Some(other) if other.bytes == member.bytes => Ok(()),
+            Some(other) => Err(PackError::Twice {
+                first: other.input.clone(),
+                second: member.input,
+                kind: member.kind.name(),
+                target: member.target,
+            }),
+            None => {
+                self.members.push(member);
+                Ok(())
+            }
+        }
+    }
+
+    fn add_policies(&mut self, input: &str, bytes: &[u8], members: &[Member]) -> Result<(), PackError> {
+        let mut policies = Vec::new();
+        for identifier in members.iter().filter_map(|member| member.identifier.as_deref()) {
+            policies.extend(PtxPolicy::from_identifier(identifier)?);
+        }
+        // Strings beside the images of an offload binary; what else the file may be has none.
+        for binary in offload_binary::read(bytes).unwrap_or_default() {
+            for entry in &binary.entries {
+                if let Some(policy) = entry.string(INCLUDE_PTX) {
+                    policies.push(policy.parse()?);
+                }
+            }
+        }
+        policies
+            .iter()
+            .try_for_each(|policy| self.set_include_ptx(policy, input))
+    }
+
+    /// Notes which PTX `input` was asked to hold.
+    ///
+    /// # Errors
+    ///
+    /// [`PackError::Policy`] if another input was asked to hold other PTX.
+    pub fn set_include_ptx(&mut self, policy: &PtxPolicy, input: &str) -> Result<(), PackError> {
+        self.policy = Some(match self.policy.take() {
+            None => (policy.clone(), input.to_owned()),
+            Some((before, from)) => (PtxPolicy::join((&before, &from), (policy, input))?, from),
+        });
+        Ok(())
+    }
+
+    /// Writes the container.
+    ///
+    /// # Errors
+    ///
+    /// No image; an image that the container does not hold; a way to compress that it does not have.
+    pub fn write(&self, format: PackFormat, compression: Compression) -> Result<Vec<u8>, PackError> {
+        if self.members.is_empty() {
+            return Err(PackError::Empty);
+        }
+        match format {
+            PackFormat::Fatbin => self.fat_binary(compression),
+            PackFormat::Bundle => self.bundle(compression),
+            PackFormat::Offload => self.offload(compression),
+        }
+    }
+
+    fn fat_binary(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
+        let policy = self.include_ptx().map(PtxPolicy::to_identifier);
+        let mut images = Vec::new();
+        for member in &self.members {
+            let content = match member.kind {
+                ImageKind::Cubin => Content::Cubin(&member.bytes),
+                // What is no text has no head either, which the writer says.
+                ImageKind::Ptx => Content::Ptx(std::str::from_utf8(&member.bytes).unwrap_or_default()),
+                ImageKind::LtoIr => {
+                    return Err(member.wrong_kind("a fat binary written here", "LTO-IR needs NVIDIA's nvFatbin"));
+                }
+                _ => return Err(member.wrong_kind("a fat binary", "put AMD's code into a bundle")),
+            };
+            let mut image = fatbin::Image::new(content, &member.target)?;
+            image.identifier = policy.as_deref().or(member.identifier.as_deref());
+            image.options = &member.options;
+            image.debug = member.debug;
+            image.compression = compression;
+            images.push(image);
+        }
+        Ok(fatbin::write(&images)?)
+    }
+
+    fn bundle(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
+        let mut options = BundleOptions::default();
+        options.compression = bundle_compression(compression)?;
+        let mut images = vec![BundleImage::host()];
+        for member in &self.members {
+            let target: AmdTarget = match member.kind {
+                ImageKind::Hsaco | ImageKind::AmdObject => member.amd_target()?,
+                _ => return Err(member.wrong_kind("a bundle for HIP", "put NVIDIA's code into a fat binary")),
+            };
+            images.push(BundleImage::hip(&target, &member.bytes));
+        }
+        Ok(bundle::write(&images, &options)?)
+    }
+
+    fn offload(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
+        if compression != Compression::None {
+            return Err(PackError::Compression {
+                format: "an offload binary",
+                compression: compression.name(),
+                advice: "clang up to 23 would not read it; leave it as it is",
+            });
+        }
+        let policy = self.include_ptx().map(ToString::to_string);
+        let mut images = Vec::new();
+        for member in &self.members {
+            let (language, triple) = if NvidiaArch::parse(&member.target).is_some() {
+                (OffloadKind::Cuda, "nvptx64-nvidia-cuda")
+            } else {
+                (OffloadKind::Hip, "amdgcn-amd-amdhsa")
+            };
+            let kind = match member.kind {
+                ImageKind::Cubin => offload_binary::ImageKind::Cubin,
+                ImageKind::Ptx => offload_binary::ImageKind::Ptx,
+                ImageKind::Hsaco | ImageKind::AmdObject => offload_binary::ImageKind::Object,
+                ImageKind::Bitcode => offload_binary::ImageKind::Bitcode,
+                _ => return Err(member.wrong_kind("an offload binary", "it takes machine code, PTX and bitcode")),
+            };
+            let mut image = offload_binary::Image::new(
+                kind,
+                language,
+                KindNumbering::BitMask,
+                triple,
+                &member.target,
+                &member.bytes,
+            )?;
+            if let (Some(policy), OffloadKind::Cuda) = (&policy, language) {
+                image.strings.push((INCLUDE_PTX, policy));
+            }
+            images.push(image);
+        }
+        Ok(offload_binary::write(&images)?)
+    }
+}
+
+impl Member {
+    fn wrong_kind(&self, format: &'static str, advice: &'static str) -> PackError {
+        PackError::WrongKind {
+            input: self.input.clone(),
+            kind: self.kind.name(),
+            target: self.target.clone(),
+            format,
+            advice,
+        }
+    }
+
+    fn amd_target(&self) -> Result<AmdTarget, PackError> {
+        self.target
+            .parse()
+            .map_err(|error: crate::target::TargetError| PackError::Target {
+                target: self.target.clone(),
+                input: self.input.clone(),
+                reason: error.to_string(),
+            })
+    }
+}
+
+/// Puts a stated target in the place of what images say, which has to be the same or less.
+fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(), PackError> {
+    let refused = |reason: String| PackError::Target {
+        target: target.to_owned(),
+        input: input.to_owned(),
+        reason,
+    };
+    let [member] = members else {
+        return Err(refused(format!(
+            "it holds {} images, which have targets of their own; leave the target out",
+            members.len()
+        )));
+    };
+    let agrees = match (NvidiaArch::parse(target), NvidiaArch::parse(&member.target)) {
+        // A cubin says its number, and whether it is for that chip alone.
+        (Some(stated), Some(own)) => stated == own || (member.kind == ImageKind::Cubin && stated.number == own.number),
+        (Some(_), None) => member.target.is_empty(),
+        (None, _) if target.parse::<AmdTarget>().is_err() => {
+            return Err(refused(
+                "it is no target: expected a chip such as sm_90, sm_90a or gfx942".to_owned(),
+            ));
+        }
+        (None, _) => member.target.is_empty() || member.target == target,
+    };
+    if !agrees {
+        return Err(refused(format!("the image is for {}", member.target)));
+    }
+    target.clone_into(&mut member.target);
+    Ok(())
+}
+
+/// How a bundle is compressed for `compression`: version 2 of the form, which every HIP runtime reads that reads any.
+fn bundle_compression(compression: Compression) -> Result<Option<bundle::Compression>, PackError> {
+    match compression {
+        Compression::None => Ok(None),
+        Compression::Zstd { .. } => Ok(Some(bundle::Compression {
+            version: bundle::CompressionVersion::V2,
+            ..bundle::Compression::default()
+        })),
+        Compression::Lz4 => Err(PackError::Compression {
+            format: "an offload bundle",
+            compression: compression.name(),
+            advice: "it is compressed with zstd, or not at all",
+        }),
+    }
+}
