@@ -36,6 +36,7 @@
 //! | look at, or replace, what a stage made | [`StageListener`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
 //! | read a cubin, fat binary or hsaco | [`image::cubin`], [`container::fatbin`], [`image::hsaco`] |
+//! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
 //!
 //! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that

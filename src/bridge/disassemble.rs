@@ -1,6 +1,6 @@
 //! LLVM's disassembler.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
 
 use llvm_sys::disassembler::{
@@ -10,6 +10,8 @@ use llvm_sys::disassembler::{
 
 use super::contain::LlvmError;
 
+/// Longest instruction, in bytes: more than any of AMD's or NVIDIA's has.
+const LONGEST_CODE: usize = 64;
 /// Longest instruction as text, in bytes; LLVM cuts what is longer.
 const LONGEST_TEXT: usize = 512;
 
@@ -65,7 +67,7 @@ impl Disassembler {
     /// The first instruction of `code`: how many bytes it has, and its text. `None` for bytes that are no instruction.
     pub fn instruction(&mut self, code: &[u8]) -> Option<(usize, String)> {
         let mut text: [c_char; LONGEST_TEXT] = [0; LONGEST_TEXT];
-        let mut bytes = code.to_vec();
+        let mut bytes = code.get(..LONGEST_CODE).unwrap_or(code).to_vec();
         // SAFETY: the disassembler is alive and borrowed exclusively; it reads `bytes.len()` bytes and writes at most
         // `LONGEST_TEXT` characters with a NUL.
         let size = unsafe {

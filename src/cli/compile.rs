@@ -1,11 +1,6 @@
 //! `gpulower compile`.
 
-use std::{
-    fs,
-    io::{self, Read},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use gpulower::{
@@ -16,6 +11,7 @@ use gpulower::{
 use super::{
     Failed, environment,
     flags::Flags,
+    input,
     message::{self, Problem},
     nvcc::NvccArguments,
     output::{ArtifactName, Destination},
@@ -126,7 +122,7 @@ impl Arguments {
         let options = self.options();
         let toolkit = self.toolkits.toolkit()?;
         let targets = self.targets(destination, &options, &toolkit)?;
-        let bytes = self.read()?;
+        let bytes = input::read(&self.input)?;
         let files = self.stage_files(&options, &toolkit)?;
 
         let mut builder = Compiler::builder().options(options).toolkit(toolkit);
@@ -193,23 +189,6 @@ impl Arguments {
         }
         destination.check_targets(&listed, self.emit)?;
         Ok(Targets::from(&listed))
-    }
-
-    fn read(&self) -> Result<Vec<u8>, Problem> {
-        let result = if self.input == Path::new("-") {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-        } else {
-            fs::read(&self.input)
-        };
-        result.map_err(|error| {
-            let what = if self.input.is_dir() {
-                "it is a directory; name a file in it".to_owned()
-            } else {
-                error.to_string()
-            };
-            Problem::input(format!("cannot read {}: {what}", self.input.display()))
-        })
     }
 
     fn options(&self) -> Options {

@@ -1,7 +1,7 @@
 //! An inspection as people read it, in 80 columns.
 
 use gpulower::inspect::{
-    Container, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize,
+    Container, ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize,
     device::{Answer, Module, Outcome},
 };
 
@@ -172,6 +172,13 @@ fn notes(inspection: &Inspection) -> String {
         None => groups.push((text, vec![image.number])),
     };
     for image in &inspection.images {
+        // In a bundle the label is the target, written longer.
+        let container = image.container.and_then(|index| inspection.containers.get(index));
+        let in_bundle =
+            container.is_some_and(|one| matches!(one.kind, ContainerKind::Bundle | ContainerKind::TextBundle));
+        if let (false, Some(label)) = (in_bundle, &image.label) {
+            note(format!("in {label}"), image);
+        }
         if let Some(producer) = &image.producer {
             let version = producer
                 .version
@@ -448,7 +455,11 @@ pub fn answer(inspection: &Inspection, answer: &Answer) -> String {
         }
     }
     text.push_str(&wrapped(&head, 0));
-    for module in answer.modules.iter().filter(|module| few || !(loads(module) || is_empty(module))) {
+    for module in answer
+        .modules
+        .iter()
+        .filter(|module| few || !(loads(module) || is_empty(module)))
+    {
         let name = if count == 1 {
             String::new()
         } else {

@@ -164,7 +164,7 @@ fn what_other_objects_define_stays_open_and_what_they_need_stays_visible() {
     let mut others = LinkInterface {
         defined: set(&["scale"]),
         needed: set(&["offered"]),
-        opaque: false,
+        ..LinkInterface::default()
     };
     let error = compile(&context, module(), &others, DeviceOutput::Assembly).expect_err("refused");
     assert!(

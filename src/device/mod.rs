@@ -7,6 +7,7 @@ pub mod join;
 mod libraries;
 pub mod lower;
 mod math;
+mod reserve;
 mod validate;
 
 use std::{
@@ -21,7 +22,7 @@ use crate::{
     image::symbols::LinkInterface,
     options::{DebugLevel, FpContract, Resolved},
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
-    target::Target,
+    target::{Target, Vendor},
     toolkit::ToolkitError,
 };
 
@@ -279,6 +280,9 @@ pub fn compile_to_link<'c>(
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
             module.run_passes(&machine, pipeline(resolved))?;
+            if resolved.target.vendor() == Vendor::Amd {
+                reserve::reserve(context, &module, others.registers)?;
+            }
             job.show(context, module, Checkpoint::Optimized)
         })
         .map_err(at(Stage::Optimize))?;

@@ -211,6 +211,29 @@ impl<'data> LinkSymbols<'data> {
     }
 }
 
+/// Registers that AMDGPU functions use, of each kind: one more than the highest number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FunctionRegisters {
+    /// Vector registers.
+    pub vector: u32,
+    /// Accumulation registers (chips with MFMA).
+    pub accumulation: u32,
+    /// Scalar registers.
+    pub scalar: u32,
+}
+
+impl FunctionRegisters {
+    /// The larger number of each kind.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            vector: self.vector.max(other.vector),
+            accumulation: self.accumulation.max(other.accumulation),
+            scalar: self.scalar.max(other.scalar),
+        }
+    }
+}
+
 /// What objects of a link offer to code that is yet to be compiled, and want of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkInterface {
@@ -218,6 +241,8 @@ pub struct LinkInterface {
     pub defined: BTreeSet<String>,
     /// Symbols that they need, whether or not others of them define these.
     pub needed: BTreeSet<String>,
+    /// AMD: the most registers that a function of theirs uses. A kernel which calls one has to be given as many.
+    pub registers: FunctionRegisters,
     /// Whether there is something among them that does not tell what it defines and needs (LTO-IR): it may be anything.
     pub opaque: bool,
 }

@@ -111,7 +111,8 @@ fn the_device_question() {
     assert!(text.ends_with("On 8.6:\n  loads image 1, cubin for sm_80\n"), "{text}");
     let text = fits(&ask(&["--device", "9.0,12.0"]).quiet());
     assert!(text.contains("On 9.0:\n  loads image 2, cubin for sm_90\n"), "{text}");
-    let compiled = "On 12.0:\n  the driver compiles image 3, PTX for sm_80: PTX 7.0 needs a driver of CUDA 11.0 or\n";
+    let compiled =
+        "On 12.0:\n  the driver compiles image 3, PTX for sm_80: PTX 7.0 needs a driver of CUDA\n  11.0 or newer\n";
     assert!(text.contains(compiled), "{text}");
 
     let run = ask(&["--device", "sm_75"])
@@ -386,7 +387,7 @@ fn host_files_explain_their_size() {
     );
     for expected in [
         "libk.so: shared library for x86-64, ",
-        "are device\ncode: 3 images",
+        "are\ndevice code: 3 images",
         " in .nv_fatbin, ",
         ".nv_fatbin",
         "device code",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::amd_registers;
 use super::error::{DeviceLinkError, InputProblem};
 use super::input::Unit;
 use super::resolve::{self, Object};
@@ -53,6 +54,7 @@ pub(super) fn link(
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     let tool = format!("lld {major}.{minor}.{patch}");
     resolve::refuse_lost_kernels(&taken, &kept, &tool)?;
+    amd_registers::check(&taken, &kernels, target)?;
     Ok(LinkedImage {
         kernels,
         inputs: taken.iter().map(|object| object.unit.name.clone()).collect(),

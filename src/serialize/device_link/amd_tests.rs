@@ -111,3 +111,50 @@ fn options_for_code_generation_are_refused() {
         "{error}"
     );
 }
+
+/// A kernel which calls a function of another object.
+const CALLS: &str = "declare i32 @callee(ptr addrspace(1), i32)\n\
+    define amdgpu_kernel void @k(ptr addrspace(1) %x) {\n  %v = load i32, ptr addrspace(1) %x\n\
+      %r = call i32 @callee(ptr addrspace(1) %x, i32 %v)\n  store i32 %r, ptr addrspace(1) %x\n  ret void\n}\n";
+
+#[test]
+fn a_kernel_with_too_few_registers_is_refused() {
+    let kernel = object(CALLS, "gfx942", "", 5);
+    let modest = "define i32 @callee(ptr addrspace(1) %x, i32 %v) { %r = add i32 %v, 1 ret i32 %r }\n";
+    let modest = object(modest, "gfx942", "", 5);
+    assert!(link_for("gfx942", &[("k.o", &kernel), ("modest.o", &modest)]).is_ok());
+    let hungry = "define i32 @callee(ptr addrspace(1) %x, i32 %v) {\n\
+        call void asm sideeffect \"\", \"~{v63},~{a7},~{s50}\"()\n  ret i32 %v\n}\n";
+    let hungry = object(hungry, "gfx942", "", 5);
+    let text = refused("gfx942", &[("k.o", &kernel), ("hungry.o", &hungry)]);
+    assert!(
+        text.starts_with(
+            "kernels have fewer registers than functions need that they call:\n  \
+             kernel k of k.o has 44 vector registers, function callee of hungry.o uses 64\n  \
+             kernel k of k.o has 0 accumulation registers, function callee of hungry.o uses 8\n"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("or compile the kernels with gpulower and these objects."),
+        "{text}"
+    );
+    // Through a second object.
+    let between = "declare i32 @deep(ptr addrspace(1), i32)\ndefine i32 @callee(ptr addrspace(1) %x, i32 %v) {\n\
+        %r = call i32 @deep(ptr addrspace(1) %x, i32 %v)\n  ret i32 %r\n}\n";
+    let between = object(between, "gfx942", "", 5);
+    let deep = object(
+        "define i32 @deep(ptr addrspace(1) %x, i32 %v) {\n  call void asm sideeffect \"\", \"~{v99}\"()\n  ret i32 %v\n}\n",
+        "gfx942",
+        "",
+        5,
+    );
+    let text = refused(
+        "gfx942",
+        &[("k.o", &kernel), ("between.o", &between), ("deep.o", &deep)],
+    );
+    assert!(
+        text.contains("has 44 vector registers, function callee of between.o uses 100"),
+        "{text}"
+    );
+}

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use crate::bridge::LlvmError;
 use crate::container::archive::ArchiveError;
 use crate::container::fatbin::FatbinError;
 use crate::image::cubin::CubinError;
@@ -157,6 +158,15 @@ pub enum DeviceLinkError {
     /// Options for the code of NVIDIA inputs in a link for AMD.
     #[error("options for code generation have no effect on AMDGPU objects, whose code is final: leave them out")]
     NoEffect,
+    /// LLVM could not disassemble AMD code, to see which registers it uses.
+    #[error("{name}: {source}")]
+    Disassemble {
+        /// Name of the input.
+        name: String,
+        /// LLVM's reason.
+        #[source]
+        source: LlvmError,
+    },
     /// The linker refused.
     #[error("{tool} could not link {}: {log}", inputs.join(", "))]
     Tool {

@@ -22,6 +22,7 @@
 //! ```
 
 mod amd;
+mod amd_registers;
 mod error;
 mod input;
 mod nvidia;
@@ -145,6 +146,10 @@ pub fn interface(inputs: &[LinkInput<'_>], target: &Target) -> Result<LinkInterf
             .defined
             .extend(symbols.defined.keys().map(ToString::to_string));
         interface.needed.extend(symbols.needed.keys().map(ToString::to_string));
+        if let Target::Amd(target) = target {
+            let registers = amd_registers::of_functions(&unit, *target)?;
+            interface.registers = interface.registers.max(registers);
+        }
     }
     Ok(interface)
 }
