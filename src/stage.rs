@@ -30,6 +30,8 @@ pub enum Stage {
     PtxToCubin,
     /// From an AMDGPU object to an hsaco.
     LinkObject,
+    /// Several objects into one cubin or hsaco.
+    DeviceLink,
     /// Several images into one container.
     Container,
     /// Writing the result.
@@ -49,6 +51,7 @@ impl Stage {
             Self::CodeGen => "code-gen",
             Self::PtxToCubin => "ptx-to-cubin",
             Self::LinkObject => "link-object",
+            Self::DeviceLink => "device-link",
             Self::Container => "container",
             Self::Output => "output",
         }

@@ -6,6 +6,7 @@ use clap::Args;
 use gpulower::{
     Compiler, Emit, Failure, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
+    options::DeviceLink,
 };
 
 use super::{
@@ -48,6 +49,13 @@ pub struct Arguments {
     /// Link what is needed of a library of bitcode or LLVM IR; may be repeated
     #[arg(short, long = "link", value_name = "FILE")]
     libraries: Vec<PathBuf>,
+    /// Join the modules of the input into one image for each target, so that kernels can call what another module defines
+    #[arg(long)]
+    device_link: bool,
+    /// Link compiled code into that image: PTX, a relocatable cubin, LTO-IR, an AMDGPU object, an archive; may be
+    /// repeated
+    #[arg(long = "link-object", value_name = "FILE")]
+    link_objects: Vec<PathBuf>,
     /// Compile with at most this many threads [default: one for each processor]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -136,7 +144,7 @@ impl Arguments {
         if self.print_phases || self.print_bindings || self.dry_run {
             let plan = builder
                 .build()
-                .plan_source(&name, &bytes, targets, self.emit)
+                .plan_sources(&[(&*name, &bytes)], targets, self.emit)
                 .map_err(|failure| failed(&failure, &name))?;
             return self.show(&plan, destination);
         }
@@ -194,6 +202,11 @@ impl Arguments {
     fn options(&self) -> Options {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        if self.device_link || !self.link_objects.is_empty() {
+            options.device_link = Some(DeviceLink {
+                objects: self.link_objects.iter().cloned().map(Library::File).collect(),
+            });
+        }
         options
     }
 

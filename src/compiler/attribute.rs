@@ -111,6 +111,7 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
     for (name, value) in base.to_pairs() {
         options.set(name, &value)?;
     }
+    options.device_link.clone_from(&base.device_link);
     options.libraries.clone_from(&base.libraries);
     if let Some(link) = parameters.link {
         options.libraries.extend(libraries(link)?);

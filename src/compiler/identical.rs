@@ -45,7 +45,15 @@ pub(super) fn first_of_each(requests: &[Request<'_>]) -> Vec<usize> {
 /// A hash of what is compiled, without the name of the module, and without places in the source unless debug info
 /// carries them.
 fn content(request: &Request<'_>) -> blake3::Hash {
-    match &request.source {
+    let mut hasher = blake3::Hasher::new();
+    for part in &request.parts {
+        hasher.update(content_of(&part.source, request.options.debug).as_bytes());
+    }
+    hasher.finalize()
+}
+
+fn content_of(source: &Source<'_>, debug: DebugLevel) -> blake3::Hash {
+    match source {
         Source::Llvm(bytes) => blake3::hash(bytes),
         Source::Ptx(text) => blake3::hash(text.as_bytes()),
         Source::Mlir(module) => {
@@ -58,7 +66,7 @@ fn content(request: &Request<'_>) -> blake3::Hash {
                 set_attribute(operation, name, StringAttribute::new(context, "kernels").into());
             }
             let mut flags = OperationPrintingFlags::new();
-            if request.options.debug != DebugLevel::None {
+            if debug != DebugLevel::None {
                 flags = flags.enable_debug_info(true, false);
             }
             let text = module.as_operation().to_string_with_flags(flags).unwrap_or_default();

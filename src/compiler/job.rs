@@ -1,5 +1,7 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
+use std::sync::Arc;
+
 use melior::{
     Context,
     ir::{
@@ -12,7 +14,7 @@ use melior::{
 use super::{
     Compiler, attribute, load_libraries, parse,
     plan::{self, Step},
-    request::{Outcome, Product, Request, Source},
+    request::{Outcome, Part, Request, Source},
     symbol_name,
 };
 use crate::{
@@ -21,12 +23,16 @@ use crate::{
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute},
     },
-    device::{self, DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, lower},
+    device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
+    image::symbols::LinkInterface,
     options::{Options, Resolved, ResolvedVendor},
     report::{Decision, Image, KernelSignature, Warning},
-    serialize::nvidia::{PtxCompiler, SerializeError},
-    stage::{Checkpoint, Stage, Subject},
+    serialize::{
+        device_link::{self, LinkInput},
+        nvidia::{PtxCompiler, SerializeError},
+    },
+    stage::{Checkpoint, Stage, StageListener, Subject},
     target::{CudaRelease, PtxIsa, Target, Vendor},
 };
 
@@ -43,10 +49,13 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>) -> Result<Outcome, 
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
     pub(super) name: String,
-    source: Source<'c>,
+    parts: Vec<Part<'c>>,
+    steps: Vec<Step>,
     pub(super) options: Options,
     pub(super) target: Target,
-    products: Vec<Product>,
+    pub(super) objects: Vec<LoadedLibrary>,
+    /// What the objects define and need.
+    interface: LinkInterface,
     pub(super) resolved: Resolved,
     libraries: Vec<LoadedLibrary>,
     newest_tool_ptx: Option<PtxIsa>,
@@ -57,10 +66,11 @@ pub(super) struct Job<'a, 'c> {
 
 impl<'a, 'c> Job<'a, 'c> {
     fn new(compiler: &'a Compiler, request: Request<'c>) -> Result<Self, Error> {
+        let steps = plan::steps(&request).map_err(|error| Error::new(Stage::Plan, error))?;
         let Request {
             name,
             module: _,
-            source,
+            parts,
             target,
             products,
             options,
@@ -76,14 +86,23 @@ impl<'a, 'c> Job<'a, 'c> {
         let resolved = options
             .resolve(&target, newest_tool_ptx)
             .map_err(|error| Error::new(Stage::Plan, error))?;
+        let objects = match &options.device_link {
+            Some(link) => load_libraries(&link.objects, Stage::DeviceLink)?,
+            None => Vec::new(),
+        };
+        // What a virtual architecture is compiled for in the end tells which images of the objects take part.
+        let linked_for = products.first().map_or(target, |product| product.target);
+        let interface = interface(&objects, &linked_for)?;
         Ok(Self {
-            libraries: load_libraries(&options.libraries)?,
+            libraries: load_libraries(&options.libraries, Stage::Link)?,
             compiler,
             name,
-            source,
+            parts,
+            steps,
             options,
             target,
-            products,
+            objects,
+            interface,
             resolved,
             newest_tool_ptx,
             clock: StageClock::default(),
@@ -95,13 +114,14 @@ impl<'a, 'c> Job<'a, 'c> {
     /// Carries out the steps of the plan. What follows lowering is repeated with a newer PTX ISA where an instruction
     /// needs one.
     fn run(mut self) -> Result<Outcome, Error> {
-        let steps = plan::steps(self.source.kind(), &self.target, &self.products)
-            .map_err(|error| Error::new(Stage::Plan, error))?;
-        for step in &steps {
-            if *step == Step::Lower {
-                self.lower()?;
-            }
+        let steps = std::mem::take(&mut self.steps);
+        if steps.contains(&Step::Lower) {
+            self.lower()?;
         }
+        let output = steps.iter().find_map(|step| match step {
+            Step::Device(output) => Some(*output),
+            _ => None,
+        });
         loop {
             let raised = match self.make_images(&steps) {
                 Ok(images) => {
@@ -110,14 +130,9 @@ impl<'a, 'c> Job<'a, 'c> {
                     }
                     return Ok(self.outcome(images));
                 }
-                Err(error) => {
-                    let output = steps.iter().find_map(|step| match step {
-                        Step::Device(output) => Some(*output),
-                        _ => None,
-                    });
-                    let raised = output.and_then(|output| self.raised_ptx(&error, output));
-                    raised.ok_or(error)?
-                }
+                Err(error) => output
+                    .and_then(|output| self.raised_ptx(&error, output))
+                    .ok_or(error)?,
             };
             self.set_ptx(raised);
         }
@@ -129,90 +144,96 @@ impl<'a, 'c> Job<'a, 'c> {
         for step in steps {
             match step {
                 Step::Lower => {}
-                Step::Print => {
-                    if let Source::Mlir(module) = &self.source {
-                        code = module_text(module.module()).into_bytes();
-                    }
-                }
+                Step::Print => code = self.text().into_bytes(),
                 Step::Device(output) => code = self.device(*output)?,
                 Step::PtxToCubin(product) => images.push(self.cubin(product, &code)?),
                 Step::LinkObject(product) => images.push(self.hsaco(product, &code)?),
+                Step::DeviceLink(product) => images.push(self.device_link(product, &code)?),
                 Step::Keep(product) => images.push(self.keep(product, code.clone())?),
             }
         }
         Ok(images)
     }
 
+    /// The lowered modules, one after the other.
+    fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match &part.source {
+            Source::Mlir(module) => Some(module_text(module.module())),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// Brings MLIR into the dialect of the target.
     fn lower(&mut self) -> Result<(), Error> {
-        let Source::Mlir(module) = &mut self.source else {
-            return Ok(());
-        };
-        let resolved = &self.resolved;
-        // With its target attached, MLIR's verifier refuses operations that the chip does not have.
-        let shown = module.module();
-        let context: &Context = context_of(shown.context());
-        let attribute =
-            attribute::make(context, &self.target, &self.options).map_err(|cause| Error::new(Stage::Plan, cause))?;
-        if let Some(inner) = shown.body().first_operation() {
-            set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
-        }
-        let warnings = self
-            .clock
-            .time(Stage::Lower, || lower::lower(module.module_mut(), resolved))
-            .map_err(|error| Error::new(Stage::Lower, error))?;
-        for listener in &self.compiler.listeners {
-            let subject = Subject {
-                module: &self.name,
-                target: &self.target,
+        for part in &mut self.parts {
+            let Source::Mlir(module) = &mut part.source else {
+                continue;
             };
-            let refused = |reason| {
-                Error::new(
-                    Stage::Lower,
-                    Cause::Listener {
-                        checkpoint: Checkpoint::Lowered.name(),
-                        reason,
-                    },
-                )
-            };
-            let shown = module.module();
-            if let Some(text) = listener.lowered(subject, &|| module_text(shown)).map_err(refused)? {
-                let replacement =
-                    parse(context, &self.name, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
-                *module = OwnedModule::adopt(replacement);
-            }
+            let lowered = lower_part(
+                module,
+                &part.name,
+                &self.target,
+                &self.options,
+                &self.resolved,
+                &self.compiler.listeners,
+                &mut self.clock,
+            );
+            let warnings = lowered.map_err(|error| error.in_module(&part.name))?;
+            self.warnings.extend(warnings.into_iter().map(|diagnostic| Warning {
+                stage: Stage::Lower,
+                module: Some(part.name.clone()),
+                target: Some(self.target),
+                location: Some(diagnostic.location),
+                message: diagnostic.message,
+            }));
         }
-        self.warnings.extend(warnings.into_iter().map(|diagnostic| Warning {
-            stage: Stage::Lower,
-            module: Some(self.name.clone()),
-            target: Some(self.target),
-            location: Some(diagnostic.location),
-            message: diagnostic.message,
-        }));
         Ok(())
     }
 
     /// Runs the device stage in an LLVM context of its own; PTX input passes through.
     fn device(&mut self, output: DeviceOutput) -> Result<Vec<u8>, Error> {
+        if let [
+            Part {
+                source: Source::Ptx(text),
+                ..
+            },
+        ] = self.parts.as_slice()
+        {
+            return Ok(text.as_bytes().to_vec());
+        }
         let context = DeviceContext::new();
         let clock = &mut self.clock;
-        let (module, lowered): (DeviceModule<'_>, Option<&Module<'_>>) = match &mut self.source {
-            Source::Ptx(text) => return Ok(text.as_bytes().to_vec()),
-            Source::Llvm(bytes) => {
-                let module = clock
-                    .time(Stage::Input, || context.parse(bytes, &self.name))
-                    .map_err(|error| Error::new(Stage::Input, error))?;
-                (module, None)
-            }
-            Source::Mlir(source) => {
-                let module = clock.time(Stage::Translate, || translate(&context, source))?;
-                (module, Some(source.module()))
-            }
-        };
+        let mut modules = Vec::new();
+        for part in &mut self.parts {
+            let module = match &mut part.source {
+                // Joined with others, PTX is an object.
+                Source::Ptx(_) => continue,
+                Source::Llvm(bytes) => clock
+                    .time(Stage::Input, || context.parse(bytes, &part.name))
+                    .map_err(|error| Error::new(Stage::Input, error)),
+                Source::Mlir(source) => clock.time(Stage::Translate, || translate(&context, source)),
+            };
+            modules.push(module.map_err(|error| error.in_module(&part.name))?);
+        }
+        let lowered: Vec<(&str, Option<&Module<'_>>)> = self
+            .parts
+            .iter()
+            .filter_map(|part| match &part.source {
+                Source::Ptx(_) => None,
+                Source::Llvm(_) => Some((part.name.as_str(), None)),
+                Source::Mlir(source) => Some((part.name.as_str(), Some(source.module()))),
+            })
+            .collect();
+        let module = clock.time(Stage::Link, || join(&context, modules, &lowered))?;
         if !has_kernel(&module) {
             return Err(Error::new(Stage::Translate, DeviceError::NoKernel));
         }
-        let locate = |symbol: &str| lowered.and_then(|module| lower::location_of_use(module, symbol));
+        let locate = |symbol: &str| {
+            lowered
+                .iter()
+                .find_map(|(_, module)| lower::location_of_use((*module)?, symbol))
+        };
         let job = DeviceJob {
             name: &self.name,
             resolved: &self.resolved,
@@ -221,7 +242,7 @@ impl<'a, 'c> Job<'a, 'c> {
             locate: &locate,
             listeners: &self.compiler.listeners,
         };
-        let code = device::compile(&context, module, &job, output, clock)
+        let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock)
             .map_err(|(stage, error)| Error::new(stage, error))?;
         self.warnings
             .extend(context.take_diagnostics().into_iter().map(|diagnostic| Warning {
@@ -337,29 +358,15 @@ impl<'a, 'c> Job<'a, 'c> {
         }
     }
 
-    /// The kernels of a lowered module.
+    /// The kernels of the lowered modules.
     fn signatures(&self) -> Vec<KernelSignature> {
-        let Source::Mlir(module) = &self.source else {
-            return Vec::new();
-        };
-        operations(module.module())
-            .into_iter()
-            .filter(|operation| {
-                lower::name_of(operation) == "llvm.func"
-                    && ["gpu.kernel", "nvvm.kernel", "rocdl.kernel"]
-                        .iter()
-                        .any(|name| operation.has_attribute(name))
+        self.parts
+            .iter()
+            .filter_map(|part| match &part.source {
+                Source::Mlir(module) => Some(signatures_of(module.module())),
+                _ => None,
             })
-            .filter_map(|operation| {
-                Some(KernelSignature {
-                    name: symbol_name(operation),
-                    function_type: operation.attribute("function_type").ok()?.to_string(),
-                    argument_attributes: operation
-                        .attribute("arg_attrs")
-                        .ok()
-                        .map(|attributes| attributes.to_string()),
-                })
-            })
+            .flatten()
             .collect()
     }
 
@@ -383,6 +390,111 @@ fn newest_tool_ptx(compiler: &Compiler, choice: Option<PtxCompiler>) -> Option<P
         .find_map(|candidate| compiler.ptx_to_cubin.version(candidate).ok())
         .and_then(|version| version.parse::<CudaRelease>().ok())
         .and_then(CudaRelease::newest_ptx)
+}
+
+fn signatures_of(module: &Module<'_>) -> Vec<KernelSignature> {
+    operations(module)
+        .into_iter()
+        .filter(|operation| {
+            lower::name_of(operation) == "llvm.func"
+                && ["gpu.kernel", "nvvm.kernel", "rocdl.kernel"]
+                    .iter()
+                    .any(|name| operation.has_attribute(name))
+        })
+        .filter_map(|operation| {
+            Some(KernelSignature {
+                name: symbol_name(operation),
+                function_type: operation.attribute("function_type").ok()?.to_string(),
+                argument_attributes: operation
+                    .attribute("arg_attrs")
+                    .ok()
+                    .map(|attributes| attributes.to_string()),
+            })
+        })
+        .collect()
+}
+
+/// Lowers one module and shows it to the listeners; returns the warnings.
+fn lower_part(
+    module: &mut OwnedModule<'_>,
+    name: &str,
+    target: &Target,
+    options: &Options,
+    resolved: &Resolved,
+    listeners: &[Arc<dyn StageListener>],
+    clock: &mut StageClock,
+) -> Result<Vec<MlirDiagnostic>, Error> {
+    // With its target attached, MLIR's verifier refuses operations that the chip does not have.
+    let shown = module.module();
+    let context: &Context = context_of(shown.context());
+    let attribute = attribute::make(context, target, options).map_err(|cause| Error::new(Stage::Plan, cause))?;
+    if let Some(inner) = shown.body().first_operation() {
+        set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
+    }
+    let warnings = clock
+        .time(Stage::Lower, || lower::lower(module.module_mut(), resolved))
+        .map_err(|error| Error::new(Stage::Lower, error))?;
+    for listener in listeners {
+        let subject = Subject { module: name, target };
+        let refused = |reason| {
+            Error::new(
+                Stage::Lower,
+                Cause::Listener {
+                    checkpoint: Checkpoint::Lowered.name(),
+                    reason,
+                },
+            )
+        };
+        let shown = module.module();
+        if let Some(text) = listener.lowered(subject, &|| module_text(shown)).map_err(refused)? {
+            let replacement = parse(context, name, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
+            *module = OwnedModule::adopt(replacement);
+        }
+    }
+    Ok(warnings)
+}
+
+/// The modules of a request as one. `lowered` has their names, and where they come from MLIR.
+fn join<'d>(
+    context: &'d DeviceContext,
+    mut modules: Vec<DeviceModule<'d>>,
+    lowered: &[(&str, Option<&Module<'_>>)],
+) -> Result<DeviceModule<'d>, Error> {
+    if modules.len() == 1
+        && let Some(module) = modules.pop()
+    {
+        return Ok(module);
+    }
+    let locate: Vec<_> = lowered
+        .iter()
+        .map(|(_, mlir)| move |symbol: &str| lower::location_of_symbol((*mlir)?, symbol))
+        .collect();
+    let inputs = modules
+        .into_iter()
+        .zip(lowered)
+        .zip(&locate)
+        .map(|((module, (name, mlir)), locate)| JoinInput {
+            name,
+            module,
+            private: mlir.map(lower::private_definitions).unwrap_or_default(),
+            locate,
+        })
+        .collect();
+    device::join(context, inputs).map_err(|error| Error::new(Stage::Link, error))
+}
+
+/// What objects define and need.
+fn interface(objects: &[LoadedLibrary], target: &Target) -> Result<LinkInterface, Error> {
+    if objects.is_empty() {
+        return Ok(LinkInterface::default());
+    }
+    let failed = |error| Error::new(Stage::DeviceLink, error);
+    let inputs = objects
+        .iter()
+        .map(|object| LinkInput::detect(&object.name, &object.bytes))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
+    device_link::interface(&inputs, target).map_err(failed)
 }
 
 fn translate<'d>(context: &'d DeviceContext, source: &mut OwnedModule<'_>) -> Result<DeviceModule<'d>, Error> {

@@ -7,10 +7,11 @@ use crate::{
     bridge::LlvmError,
     error::Error,
     image::{cubin, hsaco::Hsaco, ptx_log, resource::KernelResources},
-    options::DebugLevel,
+    options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
     serialize::{
         amd,
+        device_link::{self, LinkInput, LinkOptions, LtoOptions},
         nvidia::{Outcome as Attempted, PtxCompiler},
         nvidia_options::PtxOptions,
     },
@@ -54,6 +55,60 @@ impl Job<'_, '_> {
         Ok((image, linked.bytes))
     }
 
+    fn ptx_options(&self, relocatable: bool) -> PtxOptions {
+        PtxOptions {
+            opt_level: self.resolved.optimization.number(),
+            // The kernels carry the limit themselves; given here too, it is checked on the result.
+            max_registers: self.resolved.max_registers,
+            line_info: self.resolved.debug == DebugLevel::LineTables,
+            device_debug: self.resolved.debug == DebugLevel::Full,
+            relocatable,
+            extra: self.options.ptxas_options.clone(),
+        }
+    }
+
+    /// Machine code linked from what was generated and from the user's objects.
+    pub(super) fn device_link(&mut self, product: &Product, code: &[u8]) -> Result<(Image, Vec<u8>), Error> {
+        let failed = |error| Error::new(Stage::DeviceLink, error);
+        let options = match product.target.vendor() {
+            Vendor::Nvidia => LinkOptions {
+                ptx: self.ptx_options(false),
+                lto: LtoOptions {
+                    flush_denormals: Some(self.resolved.flush_denormals),
+                    precise_division: Some(self.resolved.precise_division),
+                    precise_square_root: Some(self.resolved.precise_square_root),
+                    contract: Some(self.resolved.contract != FpContract::Off),
+                },
+            },
+            Vendor::Amd => LinkOptions::default(),
+        };
+        let objects = self.objects.iter().map(|object| (object.name.as_str(), &*object.bytes));
+        let inputs = std::iter::once((self.name.as_str(), code))
+            .chain(objects)
+            .map(|(name, bytes)| LinkInput::detect(name, bytes))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        let tools = &self.compiler.ptx_to_cubin;
+        let linked = self
+            .clock
+            .time(Stage::DeviceLink, || {
+                device_link::link(&inputs, &product.target, &options, tools)
+            })
+            .map_err(failed)?;
+        for warning in linked.warnings {
+            self.warn_for(product.target, Stage::DeviceLink, warning);
+        }
+        let image = Image {
+            target: product.target,
+            format: product.format,
+            bytes: linked.bytes.len(),
+            tool: Some(linked.tool),
+            kernels: linked.kernels,
+            log: linked.log,
+        };
+        Ok((image, linked.bytes))
+    }
+
     /// A cubin, relocatable if the product is an object.
     pub(super) fn cubin(&mut self, product: &Product, code: &[u8]) -> Result<(Image, Vec<u8>), Error> {
         let ptx = std::str::from_utf8(code).map_err(|_| {
@@ -62,15 +117,7 @@ impl Job<'_, '_> {
                 LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
             )
         })?;
-        let options = PtxOptions {
-            opt_level: self.resolved.optimization.number(),
-            // The kernels carry the limit themselves; given here too, it is checked on the result.
-            max_registers: self.resolved.max_registers,
-            line_info: self.resolved.debug == DebugLevel::LineTables,
-            device_debug: self.resolved.debug == DebugLevel::Full,
-            relocatable: product.format == Format::Object,
-            extra: self.options.ptxas_options.clone(),
-        };
+        let options = self.ptx_options(product.format == Format::Object);
         let limit = self.options.time_limit.unwrap_or(NO_TIME_LIMIT);
         let chip = product.target.chip();
         let choice = self.options.ptx_compiler;

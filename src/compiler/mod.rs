@@ -38,7 +38,7 @@ pub use self::{
 };
 use self::{
     identical::first_of_each,
-    request::{Origin, Outcome, Request, Source},
+    request::{Origin, Outcome, Part, Request, Source},
 };
 
 use crate::{
@@ -219,20 +219,21 @@ impl Compiler {
         targets: impl Into<Targets>,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
-        let targets = targets.into();
-        let input = |error| Error::new(Stage::Input, error);
-        match InputKind::of(name, bytes).map_err(input)? {
-            InputKind::Mlir => {
-                let context = context();
-                let module = parse(&context, name, bytes).map_err(input)?;
-                self.compile(&module, targets, emit)
-            }
-            InputKind::Llvm => self.compile_device_source(Source::Llvm(bytes.into()), name, &targets, emit),
-            InputKind::Ptx => {
-                let text = std::str::from_utf8(bytes).map_err(|_| input(InputError::UnknownFormat))?;
-                self.compile_device_source(Source::Ptx(text.into()), name, &targets, emit)
-            }
-        }
+        self.compile_sources(&[(name, bytes)], targets, emit)
+    }
+
+    /// Compiles several inputs, each as [`Compiler::compile_source`] does. With [`Options::device_link`] the modules of
+    /// all of them become one image for each target; PTX among them is linked as an object then.
+    pub fn compile_sources(
+        &self,
+        inputs: &[(&str, &[u8])],
+        targets: impl Into<Targets>,
+        emit: Emit,
+    ) -> Result<Compilation, Failure> {
+        let context = context();
+        let sources = read_sources(&context, inputs)?;
+        let requests = self.requests_of_sources(&sources, &targets.into(), emit)?;
+        collect(self.run(&context, requests, emit))
     }
 
     /// Compiles every `gpu.module` of a module, nested ones included, for each target; `gpu.launch` regions are
@@ -249,8 +250,8 @@ impl Compiler {
         let context = context_of(module.context());
         prepare(context);
         let outlined = outline(context, module)?;
-        let requests = self.requests_of_all(outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
-        collect(self.run(context, requests, emit))
+        let requests = self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
+        collect(self.run(context, self.joined(requests), emit))
     }
 
     /// Compiles a device module of LLVM IR for one target. The module is not changed.
@@ -277,12 +278,58 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
-        let requests = self.requests_of_device_source(source, name, targets, emit)?;
-        collect(self.run_threaded(requests, emit))
+        let requests = self.requests_of_device_source(0, source, name, targets, emit)?;
+        collect(self.run_on(self.threads, self.joined(requests), emit))
+    }
+
+    /// The requests for inputs that were read.
+    fn requests_of_sources<'c>(
+        &self,
+        sources: &[ReadSource<'c>],
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'c>>, Failure> {
+        let mut requests = Vec::new();
+        let mut index = 0;
+        for source in sources {
+            let more = match source {
+                ReadSource::Mlir(module) => self.requests_of_all(index, module.module(), targets, emit)?,
+                ReadSource::Device(name, source) => {
+                    self.requests_of_device_source(index, source.share(), name, targets, emit)?
+                }
+            };
+            index = more.iter().map(|request| request.module + 1).max().unwrap_or(index);
+            requests.extend(more);
+        }
+        Ok(self.joined(requests))
+    }
+
+    /// With device linking, one request for each target and what is made for it.
+    fn joined<'c>(&self, requests: Vec<Request<'c>>) -> Vec<Request<'c>> {
+        if self.options.device_link.is_none() {
+            return requests;
+        }
+        let mut joined: Vec<Request<'c>> = Vec::new();
+        for request in requests {
+            let same = joined.iter_mut().find(|other| {
+                other.target == request.target && other.products == request.products && other.options == request.options
+            });
+            match same {
+                Some(other) => other.parts.extend(request.parts),
+                None => joined.push(Request { module: 0, ..request }),
+            }
+        }
+        for request in &mut joined {
+            request.link_ptx_as_objects();
+            let names: Vec<&str> = request.parts.iter().map(|part| part.name.as_str()).collect();
+            request.name = names.join("+");
+        }
+        joined
     }
 
     fn requests_of_device_source(
         &self,
+        index: usize,
         source: Source<'static>,
         name: &str,
         targets: &Targets,
@@ -297,8 +344,11 @@ impl Compiler {
             .into_iter()
             .map(|generation| Request {
                 name: stem.unwrap_or("kernels").to_owned(),
-                module: 0,
-                source: source.share(),
+                module: index,
+                parts: vec![Part {
+                    name: stem.unwrap_or("kernels").to_owned(),
+                    source: source.share(),
+                }],
                 target: generation.target,
                 products: generation.products,
                 options: generation.options,
@@ -312,6 +362,7 @@ impl Compiler {
     /// The requests for every `gpu.module` of a module.
     fn requests_of_all<'c>(
         &self,
+        first: usize,
         module: &Module<'c>,
         targets: &Targets,
         emit: Emit,
@@ -322,7 +373,7 @@ impl Compiler {
         }
         let mut requests = Vec::new();
         let mut errors = Vec::new();
-        for (index, operation) in modules.into_iter().enumerate() {
+        for (index, operation) in (first..).zip(modules) {
             match self.requests(index, operation, targets, emit) {
                 Ok(planned) => requests.extend(planned),
                 Err(error) => errors.push(error),
@@ -358,7 +409,10 @@ impl Compiler {
             .map(|generation| Request {
                 name: name.clone(),
                 module: index,
-                source: Source::Mlir(OwnedModule::clone_of(operation)),
+                parts: vec![Part {
+                    name: name.clone(),
+                    source: Source::Mlir(OwnedModule::clone_of(operation)),
+                }],
                 target: generation.target,
                 products: generation.products,
                 options: generation.options,
@@ -374,10 +428,6 @@ impl Compiler {
         // The embedder may have switched the context's threads off: its operations stay on this one then.
         let threads = if is_threaded(context) { self.threads } else { 0 };
         self.run_on(threads, requests, emit)
-    }
-
-    fn run_threaded(&self, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
-        self.run_on(self.threads, requests, emit)
     }
 
     /// Carries out requests on `threads` threads, or on this one if there are to be none, and puts the artifacts
@@ -466,7 +516,7 @@ impl Compiler {
 }
 
 /// Reads the user's libraries.
-fn load_libraries(libraries: &[Library]) -> Result<Vec<LoadedLibrary>, Error> {
+fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibrary>, Error> {
     libraries
         .iter()
         .map(|library| {
@@ -474,7 +524,7 @@ fn load_libraries(libraries: &[Library]) -> Result<Vec<LoadedLibrary>, Error> {
                 Library::File(path) => std::fs::read(path)
                     .map_err(|source| {
                         Error::new(
-                            Stage::Link,
+                            stage,
                             InputError::Read {
                                 path: path.clone(),
                                 source,
@@ -487,6 +537,36 @@ fn load_libraries(libraries: &[Library]) -> Result<Vec<LoadedLibrary>, Error> {
             Ok(LoadedLibrary {
                 name: library.name(),
                 bytes,
+            })
+        })
+        .collect()
+}
+
+/// An input in the form in which compilation starts.
+enum ReadSource<'c> {
+    /// MLIR, with what it launches outlined.
+    Mlir(OwnedModule<'c>),
+    /// LLVM IR or PTX, and its name.
+    Device(String, Source<'static>),
+}
+
+fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -> Result<Vec<ReadSource<'c>>, Error> {
+    let failed = |error| Error::new(Stage::Input, error);
+    inputs
+        .iter()
+        .map(|(name, bytes)| {
+            let device = |source| ReadSource::Device((*name).to_owned(), source);
+            Ok(match InputKind::of(name, bytes).map_err(failed)? {
+                InputKind::Mlir => {
+                    let module = parse(context, name, bytes).map_err(failed)?;
+                    let outlined = outline(context, &module)?;
+                    ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
+                }
+                InputKind::Llvm => device(Source::Llvm((*bytes).into())),
+                InputKind::Ptx => {
+                    let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
+                    device(Source::Ptx(text.into()))
+                }
             })
         })
         .collect()

@@ -1,16 +1,16 @@
 //! The plan of a compilation as something to look at: every phase, what it takes, what it leaves, and who does it.
 
 use super::{
-    Compiler, InputKind, Targets, context,
+    Compiler, InputKind, ReadSource, Targets, context,
     emit::Emit,
-    input::parse,
-    outline,
+    gpu_modules,
     plan::{self, Step},
-    request::{Request, Source},
+    read_sources,
+    request::Request,
 };
 use crate::{
-    bridge::mlir::OwnedModule,
     error::{Error, Failure},
+    options::Library,
     report::Format,
     stage::Stage,
     target::Target,
@@ -61,67 +61,50 @@ pub struct PlannedOutput {
 }
 
 impl Compiler {
-    /// What [`Compiler::compile_source`] would do with the same arguments.
+    /// What [`Compiler::compile_sources`] would do with the same arguments.
     ///
     /// # Errors
     ///
     /// Whatever it would refuse before it starts: an unreadable input, targets, formats and options that do not fit.
-    pub fn plan_source(
+    pub fn plan_sources(
         &self,
-        name: &str,
-        bytes: &[u8],
+        inputs: &[(&str, &[u8])],
         targets: impl Into<Targets>,
         emit: Emit,
     ) -> Result<Plan, Failure> {
-        let targets = targets.into();
-        let input = |error| Error::new(Stage::Input, error);
-        let kind = InputKind::of(name, bytes).map_err(input)?;
-        let mut phases = vec![Phase {
-            stage: Stage::Input,
-            inputs: Vec::new(),
-            reads: vec![name.to_owned()],
-            result: kind.name(),
-            module: None,
-            targets: Vec::new(),
-            tool: match kind {
-                InputKind::Mlir => llvm_part("MLIR"),
-                InputKind::Llvm | InputKind::Ptx => own_part(),
-            },
-        }];
-        match kind {
-            InputKind::Mlir => {
-                let context = context();
-                let module = parse(&context, name, bytes).map_err(input)?;
-                let outlined = outline(&context, &module)?;
-                if outlined.is_some() {
-                    phases.push(Phase {
-                        stage: Stage::Plan,
-                        inputs: vec![0],
-                        reads: Vec::new(),
-                        result: "MLIR with gpu.launch outlined",
-                        module: None,
-                        targets: Vec::new(),
-                        tool: llvm_part("MLIR"),
-                    });
-                }
-                let module = outlined.as_ref().map_or(&module, OwnedModule::module);
-                let requests = self.requests_of_all(module, &targets, emit)?;
-                self.plan(phases, &requests, emit)
-            }
-            InputKind::Llvm | InputKind::Ptx => {
-                let source = if kind == InputKind::Ptx {
-                    Source::Ptx(String::from_utf8_lossy(bytes).into())
-                } else {
-                    Source::Llvm(bytes.into())
-                };
-                let requests = self.requests_of_device_source(source, name, &targets, emit)?;
-                self.plan(phases, &requests, emit)
-            }
+        let context = context();
+        let sources = read_sources(&context, inputs)?;
+        let requests = self.requests_of_sources(&sources, &targets.into(), emit)?;
+        let mut phases = Vec::new();
+        // The phase that leaves each module of the inputs.
+        let mut modules = Vec::new();
+        for ((name, bytes), source) in inputs.iter().zip(&sources) {
+            let kind = InputKind::of(name, bytes).map_err(|error| Error::new(Stage::Input, error))?;
+            phases.push(Phase {
+                stage: Stage::Input,
+                inputs: Vec::new(),
+                reads: vec![(*name).to_owned()],
+                result: kind.name(),
+                module: None,
+                targets: Vec::new(),
+                tool: if kind == InputKind::Mlir { llvm_part("MLIR") } else { own_part() },
+            });
+            let count = match source {
+                ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
+                ReadSource::Device(..) => 1,
+            };
+            modules.extend(std::iter::repeat_n(phases.len() - 1, count));
         }
+        self.plan(phases, &modules, &requests, emit)
     }
 
-    fn plan(&self, mut phases: Vec<Phase>, requests: &[Request<'_>], emit: Emit) -> Result<Plan, Failure> {
-        let whole_input = phases.len() - 1;
+    fn plan(
+        &self,
+        mut phases: Vec<Phase>,
+        modules: &[usize],
+        requests: &[Request<'_>],
+        emit: Emit,
+    ) -> Result<Plan, Failure> {
         // For each request the phases that leave its products.
         let mut made: Vec<Vec<usize>> = Vec::new();
         for (request, first) in requests.iter().zip(super::first_of_each(requests)) {
@@ -134,9 +117,16 @@ impl Compiler {
                 .options
                 .resolve(&request.target, None)
                 .map_err(|error| planned(Error::new(Stage::Plan, error)))?;
-            let steps = plan::steps(request.source.kind(), &request.target, &request.products)
-                .map_err(|cause| planned(Error::new(Stage::Plan, cause)))?;
-            made.push(self.add_steps(&mut phases, whole_input, request, &steps));
+            let steps = plan::steps(request).map_err(|cause| planned(Error::new(Stage::Plan, cause)))?;
+            // What is joined comes from all inputs.
+            let inputs: Vec<usize> = if request.options.device_link.is_some() {
+                let mut all = modules.to_vec();
+                all.dedup();
+                all
+            } else {
+                modules.get(request.module).copied().into_iter().collect()
+            };
+            made.push(self.add_steps(&mut phases, &inputs, request, &steps));
         }
         let mut artifacts = Vec::new();
         for artifact in plan::artifacts(requests, emit) {
@@ -152,7 +142,7 @@ impl Compiler {
             let Some(request) = artifact.images.first().and_then(|(request, _)| requests.get(*request)) else {
                 continue;
             };
-            let mut phase = parts.first().map_or(whole_input, |(phase, _)| *phase);
+            let mut phase = parts.first().map_or(0, |(phase, _)| *phase);
             if artifact.format.is_container() {
                 phases.push(Phase {
                     stage: Stage::Container,
@@ -176,32 +166,41 @@ impl Compiler {
     }
 
     /// Adds the phases of one request; returns those that leave its products.
-    fn add_steps(&self, phases: &mut Vec<Phase>, input: usize, request: &Request<'_>, steps: &[Step]) -> Vec<usize> {
-        let mut code = input;
+    fn add_steps(
+        &self,
+        phases: &mut Vec<Phase>,
+        inputs: &[usize],
+        request: &Request<'_>,
+        steps: &[Step],
+    ) -> Vec<usize> {
+        let mut code = inputs.to_vec();
         let mut made = Vec::new();
         for step in steps {
             let (mut last, target) = match step {
-                Step::PtxToCubin(product) | Step::LinkObject(product) | Step::Keep(product) => (code, product.target),
-                _ => (code, request.target),
+                Step::PtxToCubin(product)
+                | Step::LinkObject(product)
+                | Step::DeviceLink(product)
+                | Step::Keep(product) => (code.clone(), product.target),
+                _ => (code.clone(), request.target),
             };
-            for (stage, result) in step.phases(request.source.kind(), request.target.vendor()) {
+            for (stage, result) in step.phases(request.input(), request.target.vendor()) {
                 phases.push(Phase {
                     stage,
-                    inputs: vec![last],
-                    reads: if stage == Stage::Link {
-                        request.options.libraries.iter().map(|library| library.name()).collect()
-                    } else {
-                        Vec::new()
+                    inputs: last.clone(),
+                    reads: match (stage, &request.options.device_link) {
+                        (Stage::Link, _) => names(&request.options.libraries),
+                        (Stage::DeviceLink, Some(link)) => names(&link.objects),
+                        _ => Vec::new(),
                     },
                     result,
                     module: Some(request.name.clone()),
                     targets: vec![target],
                     tool: self.tool_of(stage, request),
                 });
-                last = phases.len() - 1;
+                last = vec![phases.len() - 1];
             }
             match step {
-                Step::PtxToCubin(_) | Step::LinkObject(_) | Step::Keep(_) => made.push(last),
+                Step::PtxToCubin(_) | Step::LinkObject(_) | Step::DeviceLink(_) | Step::Keep(_) => made.extend(last.first()),
                 _ => code = last,
             }
         }
@@ -216,6 +215,10 @@ impl Compiler {
                 None => "no PTX compiler was found".to_owned(),
             },
             Stage::LinkObject => llvm_part("lld"),
+            Stage::DeviceLink => match request.target {
+                Target::Amd(_) => llvm_part("lld"),
+                Target::Nvidia(_) => "nvJitLink".to_owned(),
+            },
             _ => llvm_part("LLVM"),
         }
     }
@@ -225,6 +228,10 @@ impl Compiler {
 pub(super) fn llvm_part(name: &str) -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     format!("{name} {major}.{minor}.{patch}")
+}
+
+fn names(libraries: &[Library]) -> Vec<String> {
+    libraries.iter().map(Library::name).collect()
 }
 
 fn own_part() -> String {

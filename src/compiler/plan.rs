@@ -11,6 +11,7 @@ use super::{
 use crate::{
     device::DeviceOutput,
     error::{Cause, Error},
+    options::OptionError,
     report::Format,
     stage::Stage,
     target::{Target, Vendor},
@@ -29,14 +30,17 @@ pub(super) enum Step {
     PtxToCubin(Product),
     /// An hsaco from an object.
     LinkObject(Product),
+    /// Machine code from what was generated and from objects.
+    DeviceLink(Product),
     /// What is there is the product.
     Keep(Product),
 }
 
 /// The steps of a request.
-pub(super) fn steps(input: InputKind, target: &Target, products: &[Product]) -> Result<Vec<Step>, Cause> {
+pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
+    let Request { target, products, .. } = request;
     let mut steps = Vec::new();
-    if input == InputKind::Mlir {
+    if request.input() == InputKind::Mlir {
         steps.push(Step::Lower);
     }
     let vendor = target.vendor();
@@ -55,6 +59,19 @@ pub(super) fn steps(input: InputKind, target: &Target, products: &[Product]) -> 
             }
         }
         steps.push(match (product.format, vendor) {
+            (Format::Cubin | Format::Hsaco, _) if request.links_objects() => Step::DeviceLink(*product),
+            _ if request.links_objects() => {
+                return Err(OptionError::NotHonoured {
+                    name: "device-link",
+                    target: product.target.to_string(),
+                    reason: format!(
+                        "objects are linked into machine code, and this is {}; ask for cubin or hsaco, or for a container \
+                         without PTX, or link no object",
+                        product.format.title()
+                    ),
+                }
+                .into());
+            }
             (Format::Cubin | Format::Object, Vendor::Nvidia) => Step::PtxToCubin(*product),
             (Format::Hsaco, _) => Step::LinkObject(*product),
             _ => Step::Keep(*product),
@@ -97,6 +114,7 @@ impl Step {
             }
             Self::PtxToCubin(_) => vec![(Stage::PtxToCubin, "cubin")],
             Self::LinkObject(_) => vec![(Stage::LinkObject, "hsaco")],
+            Self::DeviceLink(product) => vec![(Stage::DeviceLink, product.format.title())],
         }
     }
 }

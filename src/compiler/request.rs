@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::input::InputKind;
 use crate::{
     bridge::mlir::OwnedModule,
-    options::{OptimizationLevel, Options},
+    options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime},
     target::{PtxPolicy, Target},
@@ -41,6 +41,15 @@ impl<'c> Source<'c> {
     }
 }
 
+/// One module of a request.
+#[derive(Debug)]
+pub(crate) struct Part<'c> {
+    /// Name in messages.
+    pub name: String,
+    /// The module.
+    pub source: Source<'c>,
+}
+
 /// One thing that a request makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Product {
@@ -57,15 +66,15 @@ impl Product {
     }
 }
 
-/// One module to be compiled with one run of code generation.
+/// One module, or several that are joined, to be compiled with one run of code generation.
 #[derive(Debug)]
 pub(crate) struct Request<'c> {
     /// Name in results and messages.
     pub name: String,
     /// Which module of the input it is, counted from 0. Containers hold the images of one module.
     pub module: usize,
-    /// What to compile.
-    pub source: Source<'c>,
+    /// What to compile: one module, or the modules that are joined.
+    pub parts: Vec<Part<'c>>,
     /// What code is generated for.
     pub target: Target,
     /// What is made of it, in order. Never empty.
@@ -81,6 +90,42 @@ pub(crate) struct Request<'c> {
 }
 
 impl Request<'_> {
+    /// What is compiled. Where parts differ, what has the longest way to go.
+    pub(super) fn input(&self) -> InputKind {
+        let has = |kind| self.parts.iter().any(|part| part.source.kind() == kind);
+        if has(InputKind::Mlir) {
+            InputKind::Mlir
+        } else if has(InputKind::Llvm) {
+            InputKind::Llvm
+        } else {
+            InputKind::Ptx
+        }
+    }
+
+    /// Joined with modules, PTX is an object like others.
+    pub(super) fn link_ptx_as_objects(&mut self) {
+        if self.parts.len() < 2 || self.input() == InputKind::Ptx {
+            return;
+        }
+        let Some(link) = &mut self.options.device_link else { return };
+        self.parts.retain(|part| {
+            let Source::Ptx(text) = &part.source else { return true };
+            link.objects.push(Library::Memory {
+                name: part.name.clone(),
+                bytes: text.as_bytes().into(),
+            });
+            false
+        });
+    }
+
+    /// Whether objects are linked with it.
+    pub(super) fn links_objects(&self) -> bool {
+        self.options
+            .device_link
+            .as_ref()
+            .is_some_and(|link| !link.objects.is_empty())
+    }
+
     pub(super) fn origin(&self) -> Origin {
         Origin {
             name: self.name.clone(),

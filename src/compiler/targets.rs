@@ -185,6 +185,10 @@ fn plan_of(asked: &[(usize, Target, Options)], emit: Emit, base: &Options) -> Re
     let policy = policy.map(|(policy, _)| policy);
     let targets: Vec<Target> = asked.iter().map(|(_, target, _)| *target).collect();
     if emit.is_container() {
+        let links_objects = base.device_link.as_ref().is_some_and(|link| !link.objects.is_empty());
+        let has_nvidia = targets.iter().any(|target| target.as_nvidia().is_some());
+        // PTX cannot hold what was linked from objects.
+        let policy = policy.or((links_objects && has_nvidia).then_some(PtxPolicy::None));
         return Ok(TargetPlan::from_targets(&targets, policy.as_ref())?);
     }
     let only_containers = |name| {

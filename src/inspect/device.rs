@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::model::{Container, ContainerKind, Image, ImageKind, Inspection};
+use crate::container::bundle::section_id;
 use crate::target::selection::{Choice, LoadError, LoadFailure, LoadableImage, select, select_bare};
 use crate::target::{Device, NvidiaArch, PtxIsa};
 
@@ -141,7 +142,7 @@ fn groups(inspection: &Inspection) -> Vec<Group<'_>> {
                 ContainerKind::FatBinary | ContainerKind::Bundle | ContainerKind::TextBundle => ((index, 0), true),
                 ContainerKind::OffloadBinary => ((first_of_section(inspection, index), 0), true),
                 // The entries of a bundle as sections of an object.
-                kind if kind.is_host() => ((index, 0), true),
+                kind if kind.is_host() && image.label.as_deref().and_then(section_id).is_some() => ((index, 0), true),
                 _ => ((index, image.number), false),
             },
             None => ((0, image.number), false),

@@ -1,6 +1,7 @@
 //! Files for a CPU that hold device code: ELF files and archives of them.
 
 use super::elf_image::section_sizes;
+use super::embedded::is_searched;
 use super::model::{Container, ContainerKind};
 use super::walk::{Place, Walk};
 use crate::container::archive;
@@ -9,6 +10,9 @@ use crate::container::host_sections::{
     HIP_FATBIN_SECTION, LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, SHT_LLVM_OFFLOADING,
 };
 use crate::image::elf::{ET_DYN, ET_REL, Elf, SHT_NOBITS, Section};
+
+/// `sh_type` of a section whose meaning is the program's own.
+const SHT_PROGBITS: u32 = 1;
 
 /// The sections that hold containers one after the other. nvcc puts relocatable device code (`-rdc=true`) into
 /// `__nv_relfatbin` (observed with 13.0.88).
@@ -53,14 +57,23 @@ impl Walk<'_> {
         let Some(inside) = self.add_container(container, bytes.len(), place) else {
             return;
         };
-        for section in elf.sections().iter().filter(|section| holds_device_code(section)) {
+        for section in elf.sections() {
+            let device = holds_device_code(section);
+            let searched = section.kind == SHT_PROGBITS && is_searched(section.name);
+            if !device && !searched {
+                continue;
+            }
             let there = Place {
                 label: Some(section.name),
                 offset: place.at(section.offset),
                 ..inside
             };
             match elf.contents(section) {
-                Ok(contents) => self.section(contents, &there),
+                Ok(contents) if device => self.section(contents, &there),
+                Ok(contents) => match self.limits.read(contents.len()) {
+                    Ok(()) => self.constants(contents, &there),
+                    Err(error) => self.container_error(&inside, error),
+                },
                 Err(error) => self.container_error(&inside, error.to_string()),
             }
         }

@@ -11,6 +11,7 @@
 mod describe;
 pub mod device;
 mod elf_image;
+mod embedded;
 mod extract;
 mod form;
 mod host;

@@ -89,6 +89,14 @@ impl Library {
     }
 }
 
+/// What device linking joins with the modules of the input, which may call each other then.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceLink {
+    /// Compiled code: PTX, relocatable cubins, LTO-IR, fat binaries, AMDGPU objects, archives of these. What they define,
+    /// the modules may declare and use, and the other way round.
+    pub objects: Vec<Library>,
+}
+
 /// What is asked of a compilation. [`Options::default`] asks for `-O3` and code that computes what the IR says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -123,6 +131,9 @@ pub struct Options {
     pub include_ptx: Option<PtxPolicy>,
     /// How a container stores its images. `None` means as they are, which every driver reads.
     pub compression: Option<Compression>,
+    /// Joins the modules of one input into one image for each target, and links objects into it. `None` makes an image of
+    /// each module.
+    pub device_link: Option<DeviceLink>,
     /// Libraries to link before the vendor's.
     pub libraries: Vec<Library>,
     /// Bits of `index` on the device, 32 or 64.
@@ -153,6 +164,7 @@ impl Default for Options {
             ptxas_options: Vec::new(),
             include_ptx: None,
             compression: None,
+            device_link: None,
             libraries: Vec::new(),
             index_bitwidth: 64,
             bare_pointers: false,

@@ -10,7 +10,6 @@ pub mod nvidia;
 mod nvidia_attempt;
 mod nvidia_error;
 pub mod nvidia_options;
-pub mod nvjitlink;
 pub mod nvptxcompiler;
 mod nvptxcompiler_digest;
 pub mod ptxas;

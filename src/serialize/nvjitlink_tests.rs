@@ -1,12 +1,6 @@
-//! nvJitLink itself, and what is refused before it is called.
+//! nvJitLink itself; linking with it is tested in `device_link`.
 
-use std::time::Duration;
-
-use super::nvjitlink::LinkError;
-use super::ptxas;
-use crate::bridge::nvjitlink::{Input, InputKind, Linked, NvJitLink, NvJitLinkError, result_name};
-use crate::container::fatbin::{self, Content, Image};
-use crate::image::cubin;
+use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError, result_name};
 use crate::testing::nvidia::{part, store_kernel};
 
 fn library() -> NvJitLink {
@@ -92,40 +86,15 @@ fn an_executable_cubin_is_refused_before_its_kernels_are_lost() {
     );
 }
 
-fn fatbin_of(more: Option<&str>) -> Vec<u8> {
-    let ptx = store_kernel("7.8", "sm_90");
-    let mut options = vec!["--gpu-name=sm_90".to_owned()];
-    options.extend(more.map(ToOwned::to_owned));
-    let limit = Duration::from_secs(120);
-    let made = ptxas::assemble(&part("bin/ptxas"), &ptx, &options, limit).unwrap();
-    let image = Image {
-        compression: fatbin::ZSTD_DEFAULT,
-        ..Image::new(Content::Cubin(&made.cubin), "sm_90").unwrap()
-    };
-    fatbin::write(&[image]).unwrap()
-}
-
-fn link_fatbin(bytes: &[u8]) -> Result<Linked, LinkError> {
+/// What `device_link` has to look out for.
+#[test]
+fn a_symbol_that_is_defined_twice_is_a_success() {
+    let library = library();
+    let text = store_kernel("7.8", "sm_90");
     let input = Input {
-        kind: InputKind::Fatbin,
-        bytes,
-        name: "k.fatbin",
+        kind: InputKind::Ptx,
+        bytes: text.as_bytes(),
+        name: "a.ptx",
     };
-    super::nvjitlink::link(&library(), &[input], &["-arch=sm_90".to_owned()])
-}
-
-#[test]
-fn relocatable_code_in_a_fat_binary_links() {
-    let linked = link_fatbin(&fatbin_of(Some("-c"))).unwrap();
-    let info = cubin::read(&linked.cubin).unwrap();
-    assert_eq!(info.kernels.len(), 1);
-    assert!(!info.relocatable);
-}
-
-#[test]
-fn an_executable_cubin_in_a_fat_binary_is_refused() {
-    let text = link_fatbin(&fatbin_of(None)).unwrap_err().to_string();
-    assert!(text.contains("\"k.fatbin (sm_90)\" is an executable cubin"), "{text}");
-    let text = link_fatbin(b"nothing").unwrap_err().to_string();
-    assert!(text.starts_with("input \"k.fatbin\": not a fat binary"), "{text}");
+    assert!(library.link(&[input, input], &options(&[])).is_ok());
 }

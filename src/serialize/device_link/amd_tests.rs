@@ -127,12 +127,11 @@ fn a_kernel_with_too_few_registers_is_refused() {
         call void asm sideeffect \"\", \"~{v63},~{a7},~{s50}\"()\n  ret i32 %v\n}\n";
     let hungry = object(hungry, "gfx942", "", 5);
     let text = refused("gfx942", &[("k.o", &kernel), ("hungry.o", &hungry)]);
+    let start = "kernels have fewer registers than functions need that they call:\n  \
+        kernel k of k.o has 44 vector registers, function callee of hungry.o uses 64\n";
+    assert!(text.starts_with(start), "{text}");
     assert!(
-        text.starts_with(
-            "kernels have fewer registers than functions need that they call:\n  \
-             kernel k of k.o has 44 vector registers, function callee of hungry.o uses 64\n  \
-             kernel k of k.o has 0 accumulation registers, function callee of hungry.o uses 8\n"
-        ),
+        text.contains("has 0 accumulation registers") && text.contains("has 36 scalar registers"),
         "{text}"
     );
     assert!(
@@ -144,7 +143,7 @@ fn a_kernel_with_too_few_registers_is_refused() {
         %r = call i32 @deep(ptr addrspace(1) %x, i32 %v)\n  ret i32 %r\n}\n";
     let between = object(between, "gfx942", "", 5);
     let deep = object(
-        "define i32 @deep(ptr addrspace(1) %x, i32 %v) {\n  call void asm sideeffect \"\", \"~{v99}\"()\n  ret i32 %v\n}\n",
+        "define i32 @deep(ptr addrspace(1) %x, i32 %v) {\n  call void asm sideeffect \"\", \"~{v95}\"()\n  ret i32 %v\n}\n",
         "gfx942",
         "",
         5,
@@ -154,7 +153,7 @@ fn a_kernel_with_too_few_registers_is_refused() {
         &[("k.o", &kernel), ("between.o", &between), ("deep.o", &deep)],
     );
     assert!(
-        text.contains("has 44 vector registers, function callee of between.o uses 100"),
+        text.contains("has 44 vector registers, function callee of between.o uses 96"),
         "{text}"
     );
 }
