@@ -155,12 +155,23 @@ pub struct Member {
     pub debug: bool,
 }
 
+/// An entry of a fat binary to be.
+#[derive(Clone, Copy, Debug)]
+pub enum PackedEntry<'a> {
+    /// A cubin or PTX.
+    Image(fatbin::Image<'a>),
+    /// LTO-IR, which NVIDIA's nvFatbin has to write.
+    LtoIr(&'a Member),
+}
+
 /// Images that go into one container, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Pack {
     members: Vec<Member>,
     /// Which PTX was asked for, and the input that says so.
     policy: Option<(PtxPolicy, String)>,
+    /// The policy as fat binaries carry it.
+    identifier: Option<String>,
 }
 
 impl Pack {
@@ -279,6 +290,7 @@ impl Pack {
             None => (policy.clone(), input.to_owned()),
             Some((before, from)) => (PtxPolicy::join((&before, &from), (policy, input))?, from),
         });
+        self.identifier = self.include_ptx().map(PtxPolicy::to_identifier);
         Ok(())
     }
 
@@ -299,26 +311,45 @@ impl Pack {
     }
 
     fn fat_binary(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
-        let policy = self.include_ptx().map(PtxPolicy::to_identifier);
         let mut images = Vec::new();
+        for entry in self.fat_binary_entries(compression)? {
+            match entry {
+                PackedEntry::Image(image) => images.push(image),
+                PackedEntry::LtoIr(member) => {
+                    return Err(member.wrong_kind("a fat binary written here", "LTO-IR needs NVIDIA's nvFatbin"));
+                }
+            }
+        }
+        Ok(fatbin::write(&images)?)
+    }
+
+    /// The images as entries of a fat binary, for those who have the means to write LTO-IR
+    /// (`gpulower::serialize::nvfatbin`).
+    ///
+    /// # Errors
+    ///
+    /// An image that is not NVIDIA's, or has no architecture.
+    pub fn fat_binary_entries(&self, compression: Compression) -> Result<Vec<PackedEntry<'_>>, PackError> {
+        let mut entries = Vec::new();
         for member in &self.members {
             let content = match member.kind {
                 ImageKind::Cubin => Content::Cubin(&member.bytes),
                 // What is no text has no head either, which the writer says.
                 ImageKind::Ptx => Content::Ptx(std::str::from_utf8(&member.bytes).unwrap_or_default()),
                 ImageKind::LtoIr => {
-                    return Err(member.wrong_kind("a fat binary written here", "LTO-IR needs NVIDIA's nvFatbin"));
+                    entries.push(PackedEntry::LtoIr(member));
+                    continue;
                 }
                 _ => return Err(member.wrong_kind("a fat binary", "put AMD's code into a bundle")),
             };
             let mut image = fatbin::Image::new(content, &member.target)?;
-            image.identifier = policy.as_deref().or(member.identifier.as_deref());
+            image.identifier = self.identifier.as_deref().or(member.identifier.as_deref());
             image.options = &member.options;
             image.debug = member.debug;
             image.compression = compression;
-            images.push(image);
+            entries.push(PackedEntry::Image(image));
         }
-        Ok(fatbin::write(&images)?)
+        Ok(entries)
     }
 
     fn bundle(&self, compression: Compression) -> Result<Vec<u8>, PackError> {

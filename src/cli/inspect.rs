@@ -11,7 +11,7 @@ use gpulower::{
 use serde::Serialize;
 
 use super::{
-    Failed, extract, input, inspect_text, json,
+    Failed, extract, input, inspect_answer, inspect_text, json,
     message::{Problem, printable},
     to_stdout,
 };
@@ -120,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         };
         let mut text = inspect_text::text(&inspection, &show);
         for answer in &answers {
-            text.push_str(&inspect_text::answer(&whole, answer));
+            text.push_str(&inspect_answer::answer(&whole, answer));
         }
         to_stdout(text.as_bytes())?;
     }

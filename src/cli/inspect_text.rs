@@ -1,11 +1,9 @@
 //! An inspection as people read it, in 80 columns.
 
-use gpulower::inspect::{
-    Container, ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize,
-    device::{Answer, Module, Outcome},
-};
+use gpulower::inspect::{ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel};
 
 use super::{
+    inspect_details,
     message::printable,
     report::usage,
     table::{aligned, wrapped},
@@ -18,9 +16,6 @@ pub struct Show {
     pub sections: bool,
 }
 
-/// From how many modules on only those are listed that load no machine code.
-const MANY_MODULES: usize = 12;
-
 /// The whole text.
 pub fn text(inspection: &Inspection, show: &Show) -> String {
     let mut text = headline(inspection);
@@ -29,12 +24,12 @@ pub fn text(inspection: &Inspection, show: &Show) -> String {
         notes(inspection),
         kernels(inspection),
         if show.parameters {
-            parameters(inspection)
+            inspect_details::parameters(inspection)
         } else {
             String::new()
         },
         if show.sections {
-            sections(inspection)
+            inspect_details::sections(inspection)
         } else {
             String::new()
         },
@@ -47,7 +42,7 @@ pub fn text(inspection: &Inspection, show: &Show) -> String {
 }
 
 /// Names in the file may hold anything.
-fn printable_lines(text: &str) -> String {
+pub fn printable_lines(text: &str) -> String {
     text.lines().map(|line| printable(line) + "\n").collect()
 }
 
@@ -77,7 +72,7 @@ fn headline(inspection: &Inspection) -> String {
     wrapped(&text, 0)
 }
 
-fn percent(part: u64, whole: u64) -> String {
+pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
     }
@@ -298,228 +293,6 @@ fn kernels(inspection: &Inspection) -> String {
     }
     text.push_str(&wrapped(&legend, 0));
     text
-}
-
-fn parameters(inspection: &Inspection) -> String {
-    let mut text = String::new();
-    for image in &inspection.images {
-        for kernel in &image.kernels {
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            let limits = limits(kernel);
-            let limits = if limits.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", limits.join(", "))
-            };
-            text.push_str(&wrapped(
-                &format!("{}, image {}{limits}", printable(kernel.name()), image.number),
-                0,
-            ));
-            if kernel.parameters().is_empty() {
-                text.push_str("  no parameters\n");
-                continue;
-            }
-            let head = ["  parameter", "kind", "offset", "size"];
-            let mut rows = vec![head.map(str::to_owned).to_vec()];
-            rows.extend(kernel.parameters().iter().map(|parameter| {
-                let name = parameter
-                    .name
-                    .as_deref()
-                    .map_or_else(|| parameter.ordinal.to_string(), printable);
-                vec![
-                    format!("  {name}"),
-                    parameter.kind.clone().unwrap_or_default(),
-                    parameter.offset.to_string(),
-                    parameter.size.to_string(),
-                ]
-            }));
-            text.push_str(&aligned(rows, 2));
-        }
-    }
-    text
-}
-
-/// The launch limits of a kernel, in words.
-fn limits(kernel: &Kernel) -> Vec<String> {
-    let shape = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
-    let (threads, block, cluster, rank, registers) = match kernel {
-        Kernel::Machine(kernel) => (
-            kernel.max_threads_per_block,
-            kernel.required_block,
-            kernel.cluster,
-            kernel.max_cluster_rank,
-            None,
-        ),
-        Kernel::Ptx(kernel) => (
-            kernel.max_threads_per_block,
-            kernel.required_block,
-            kernel.cluster,
-            kernel.max_cluster_rank,
-            kernel.max_registers,
-        ),
-        _ => return Vec::new(),
-    };
-    let limits = [
-        block.map(|block| format!("blocks of {} threads", shape(block))),
-        threads
-            .filter(|_| block.is_none())
-            .map(|threads| format!("at most {threads} threads in a block")),
-        cluster.map(|cluster| format!("clusters of {} blocks", shape(cluster))),
-        rank.map(|rank| format!("at most {rank} blocks in a cluster")),
-        registers.map(|registers| format!("at most {registers} registers")),
-    ];
-    limits.into_iter().flatten().collect()
-}
-
-fn sections(inspection: &Inspection) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for (index, container) in inspection
-        .containers
-        .iter()
-        .enumerate()
-        .filter(|(_, one)| !one.sections.is_empty())
-    {
-        let name = inspection.container_name(index);
-        parts.push(section_table(&name, &container.sections, container_size(container)));
-    }
-    for image in inspection.images.iter().filter(|image| !image.sections.is_empty()) {
-        parts.push(section_table(
-            &inspection.image_name(image),
-            &image.sections,
-            image.bytes,
-        ));
-    }
-    parts.join("\n")
-}
-
-fn container_size(container: &Container) -> u64 {
-    container.uncompressed_bytes.unwrap_or(container.bytes)
-}
-
-/// Sections of a file, the largest first, and what is between them.
-fn section_table(name: &str, sections: &[SectionSize], file: u64) -> String {
-    let mut sorted: Vec<&SectionSize> = sections.iter().filter(|section| section.bytes > 0).collect();
-    sorted.sort_by_key(|section| (!section.in_file, std::cmp::Reverse(section.bytes)));
-    let mut rows = vec![["section", "", "bytes", "share"].map(str::to_owned).to_vec()];
-    rows.extend(sorted.iter().map(|section| {
-        let note = match (section.device, section.in_file) {
-            (true, _) => "device code",
-            (false, false) => "in memory alone",
-            (false, true) => "",
-        };
-        let share = if section.in_file {
-            percent(section.bytes, file)
-        } else {
-            String::new()
-        };
-        vec![
-            printable(&section.name),
-            note.to_owned(),
-            section.bytes.to_string(),
-            share,
-        ]
-    }));
-    let in_file = sections.iter().filter(|section| section.in_file);
-    let rest = file.saturating_sub(in_file.fold(0u64, |sum, section| sum.saturating_add(section.bytes)));
-    let headers = "headers and padding".to_owned();
-    rows.push(vec![headers, String::new(), rest.to_string(), percent(rest, file)]);
-    wrapped(&format!("{name}, {file} bytes:"), 0) + &aligned(rows, 2)
-}
-
-/// What a device does with the file.
-pub fn answer(inspection: &Inspection, answer: &Answer) -> String {
-    let mut text = String::from("\n");
-    let driver = answer.driver_ptx_isa.as_ref();
-    let driver = driver.map_or_else(String::new, |isa| format!(" with a driver that reads PTX up to {isa}"));
-    let count = answer.modules.len();
-    let few = count <= MANY_MODULES;
-    let loads = |module: &&Module| matches!(module.outcome, Outcome::Loads { .. });
-    let is_empty = |module: &&Module| module.outcome == Outcome::Empty;
-    let loaded = answer.modules.iter().filter(loads).count();
-    let empty = answer.modules.iter().filter(is_empty).count();
-    let mut head = format!("On {}{driver}", answer.device);
-    match count {
-        0 => head.push_str(": there is nothing to load"),
-        1 => head.push(':'),
-        _ if few => head.push_str(&format!(", {count} modules:")),
-        _ => {
-            head.push_str(&format!(", {count} modules: {loaded} load machine code"));
-            if empty > 0 {
-                head.push_str(&format!(", {empty} are empty"));
-            }
-            if loaded + empty < count {
-                head.push_str("; the others:");
-            }
-        }
-    }
-    text.push_str(&wrapped(&head, 0));
-    for module in answer
-        .modules
-        .iter()
-        .filter(|module| few || !(loads(module) || is_empty(module)))
-    {
-        let name = if count == 1 {
-            String::new()
-        } else {
-            format!("{}: ", module.name)
-        };
-        text.push_str(&wrapped(&format!("{name}{}", outcome(inspection, &module.outcome)), 2));
-        if let Outcome::Fails { reasons, .. } = &module.outcome {
-            for reason in reasons {
-                let image = reason
-                    .image
-                    .map_or_else(String::new, |image| format!("{}: ", short(inspection, image)));
-                text.push_str(&wrapped(&format!("{image}{}", reason.reason), 4));
-            }
-        }
-    }
-    printable_lines(&text)
-}
-
-fn outcome(inspection: &Inspection, outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Loads { image } => format!("loads {}", short(inspection, *image)),
-        Outcome::CompilesPtx {
-            image,
-            ptx_isa,
-            needs_driver_of_cuda,
-        } => {
-            let driver = match needs_driver_of_cuda {
-                Some(release) => format!("of CUDA {release} or newer"),
-                None => "newer than all that are known".to_owned(),
-            };
-            format!(
-                "the driver compiles {}: PTX {ptx_isa} needs a driver {driver}",
-                short(inspection, *image)
-            )
-        }
-        Outcome::Empty => "has neither kernels nor variables, and is not loaded".to_owned(),
-        Outcome::LinkFirst => "has to be linked first; what comes of that decides".to_owned(),
-        Outcome::Fails {
-            code,
-            name,
-            runtime_name,
-            ..
-        } => format!("nothing loads: {name} ({code}, {runtime_name})"),
-        _ => String::new(),
-    }
-}
-
-/// `image 2, cubin for sm_90`.
-fn short(inspection: &Inspection, number: usize) -> String {
-    let image = inspection.images.iter().find(|image| image.number == number);
-    match image {
-        Some(image) => {
-            let target = image
-                .target
-                .as_ref()
-                .map_or_else(String::new, |target| format!(" for {target}"));
-            format!("image {number}, {}{target}", image.kind.name())
-        }
-        None => format!("image {number}"),
-    }
 }
 
 #[cfg(test)]

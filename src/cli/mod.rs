@@ -7,6 +7,8 @@ mod extract;
 mod flags;
 mod input;
 mod inspect;
+mod inspect_answer;
+mod inspect_details;
 mod inspect_text;
 mod link;
 mod message;

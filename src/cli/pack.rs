@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use gpulower::{
     container::fatbin::Compression,
-    pack::{Pack, PackFormat},
+    inspect::ImageKind,
+    pack::{Pack, PackFormat, PackedEntry},
+    serialize::nvfatbin::{self, LtoEntry, LtoIr},
+    target::NvidiaArch,
 };
 
 use super::{
-    Failed, input,
+    Failed, environment, input,
     message::Problem,
     output::{Destination, write_file},
     to_stdout,
@@ -17,7 +20,7 @@ use super::{
 
 /// Put images from files into one container.
 ///
-/// Takes cubins, PTX, hsaco files, AMDGPU objects and bitcode, and containers or host files that hold them, whose images
+/// Takes cubins, PTX, LTO-IR, hsaco files, AMDGPU objects and bitcode, and containers or host files that hold them, whose images
 /// are taken out. The same image twice is stored once; two different ones for the same target are an error.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -34,6 +37,8 @@ pub struct Arguments {
     /// How to store the images: none, lz4 (fatbin) or zstd (fatbin, bundle)
     #[arg(long, value_name = "WAY", default_value = "none", value_parser = compression)]
     compress: Compression,
+    #[command(flatten)]
+    toolkits: environment::Toolkits,
 }
 
 const EXAMPLES: &str = "\
@@ -74,9 +79,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         Container::Bundle => PackFormat::Bundle,
         Container::Offload => PackFormat::Offload,
     };
-    let bytes = pack
-        .write(format, arguments.compress)
-        .map_err(|error| Problem::output(error.to_string()))?;
+    let bytes = if format == PackFormat::Fatbin && pack.members().iter().any(|member| member.kind == ImageKind::LtoIr) {
+        fat_binary_with_lto(&pack, arguments)?
+    } else {
+        pack.write(format, arguments.compress)
+            .map_err(|error| Problem::output(error.to_string()))?
+    };
     match Destination::of(Some(&arguments.output)) {
         Destination::Stdout => to_stdout(&bytes),
         Destination::File(path) => Ok(write_file(&path, &bytes)?),
@@ -85,4 +93,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             path.display()
         ))),
     }
+}
+
+/// How NVIDIA's compilers scramble LTO-IR in a fat binary is theirs to know: nvFatbin writes its entries.
+fn fat_binary_with_lto(pack: &Pack, arguments: &Arguments) -> Result<Vec<u8>, Failed> {
+    let problem = |text: String| Failed::from(Problem::output(text));
+    let library = nvfatbin::load(&arguments.toolkits.toolkit()?).map_err(|error| problem(error.to_string()))?;
+    let entries = pack
+        .fat_binary_entries(arguments.compress)
+        .map_err(|error| problem(error.to_string()))?;
+    let entries = entries
+        .into_iter()
+        .map(|entry| match entry {
+            PackedEntry::Image(image) => Ok(LtoEntry::Image(image)),
+            PackedEntry::LtoIr(member) => Ok(LtoEntry::LtoIr(LtoIr {
+                bytes: &member.bytes,
+                arch: NvidiaArch::parse(&member.target).ok_or_else(|| {
+                    problem(format!("{}: '{}' is no architecture of NVIDIA's", member.input, member.target))
+                })?,
+                identifier: member.identifier.as_deref(),
+                options: &member.options,
+                debug: member.debug,
+                compression: arguments.compress,
+            })),
+        })
+        .collect::<Result<Vec<_>, Failed>>()?;
+    nvfatbin::write_with_lto(&library, &entries).map_err(|error| problem(error.to_string()))
 }

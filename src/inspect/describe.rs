@@ -3,7 +3,7 @@
 use super::elf_image;
 use super::form::{self, Form};
 use super::model::{DebugInfo, Image, ImageKind, Kernel};
-use crate::image::{producer, ptx, ptx_entries};
+use crate::image::{lto_ir, producer, ptx, ptx_entries};
 use crate::target::NvidiaArch;
 
 impl Form {
@@ -32,7 +32,11 @@ pub(super) fn image(kind: ImageKind, bytes: &[u8]) -> Image {
             "of no kind that is read: it starts with [{}]",
             form::start(bytes)
         )),
-        ImageKind::Bitcode | ImageKind::LtoIr | ImageKind::Text | ImageKind::SpirV => Ok(()),
+        ImageKind::LtoIr => {
+            image.target = lto_ir::arch(bytes).map(|(number, specific)| format!("sm_{number}{}", if specific { "a" } else { "" }));
+            Ok(())
+        }
+        ImageKind::Bitcode | ImageKind::Text | ImageKind::SpirV => Ok(()),
     };
     if let Err(error) = result {
         image.error = Some(error);

@@ -5,11 +5,10 @@
 
 use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError};
 use crate::container::fatbin::{self, Compression, Fatbin, FatbinError, FatbinWriteError, Image, ImageKind};
+use crate::image::lto_ir;
 use crate::target::{NvidiaArch, Suffix};
 use crate::toolkit::{PartKind, Toolkit, ToolkitError};
 
-/// First four bytes of LTO-IR (observed with nvcc 13.0.88).
-const MAGIC: [u8; 4] = [0xed, 0x43, 0x4e, 0x7f];
 /// From this level on, zstd is nvFatbin's "size", which takes level 19; below, its default, which takes 5.
 const SMALL_LEVEL: i32 = 10;
 
@@ -170,14 +169,14 @@ fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Re
 /// nvFatbin takes anything for LTO-IR: what is not, or is for another architecture, would be found by a user's link.
 fn check_lto(lto: &LtoIr<'_>) -> Result<(), NvFatbinWriteError> {
     let magic = lto.bytes.get(..4).unwrap_or(lto.bytes);
-    if magic != MAGIC {
+    if magic != lto_ir::MAGIC {
         let start: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
         return Err(NvFatbinWriteError::NotLtoIr {
             arch: lto.arch,
             start: start.join(" "),
         });
     }
-    match arch_of(lto.bytes) {
+    match lto_ir::arch(lto.bytes) {
         // LTO-IR does not say whether it is specific to a family, only whether it is to an architecture.
         Some((number, specific))
             if number != lto.arch.number || specific != (lto.arch.suffix == Suffix::ArchitectureSpecific) =>
@@ -200,22 +199,3 @@ fn check_lto(lto: &LtoIr<'_>) -> Result<(), NvFatbinWriteError> {
     }
 }
 
-/// The architecture that LTO-IR names, and whether it is specific to it.
-///
-/// Observed with nvcc 13.0.88: from offset 0x18 to the offset that is at 0x10 there are pairs of a tag and a value (u16
-/// each) which a pair of zeros ends. Tag 1 is ten times the number of the architecture, tag 0x20 the variant, 1 for `a`.
-fn arch_of(bytes: &[u8]) -> Option<(u16, bool)> {
-    const FIRST: usize = 0x18;
-    let end: [u8; 4] = bytes.get(0x10..0x14)?.try_into().ok()?;
-    let fields = bytes.get(FIRST..usize::try_from(u32::from_le_bytes(end)).ok()?)?;
-    let (pairs, _) = fields.as_chunks::<4>();
-    let field = |wanted: u16| {
-        pairs
-            .iter()
-            .map(|&[a, b, c, d]| (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])))
-            .take_while(|&(tag, _)| tag != 0)
-            .find(|&(tag, _)| tag == wanted)
-            .map(|(_, value)| value)
-    };
-    Some((field(1)? / 10, field(0x20) == Some(1)))
-}

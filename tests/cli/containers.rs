@@ -531,3 +531,34 @@ fn what_cannot_be_packed_is_refused() {
         assert!(!work.path("out").exists());
     }
 }
+
+/// LTO-IR is written by nvFatbin, between entries of ours.
+#[test]
+fn lto_ir_is_packed() {
+    let work = Workshop::new();
+    saxpy(&work, &["--target", "sm_90"], "90.cubin");
+    work.write("f.cu", "extern \"C\" __device__ float scale(float x) { return 3.0f * x; }\n");
+    let include = format!("-I{}", cuda().join("include").display());
+    output_of(
+        cuda().join("bin/nvcc"),
+        &[
+            "-dc".as_ref(),
+            "-ltoir".as_ref(),
+            "-gencode=arch=compute_90,code=lto_90".as_ref(),
+            include.as_ref(),
+            work.path("f.cu").as_ref(),
+            "-o".as_ref(),
+            work.path("f.ltoir").as_ref(),
+        ],
+    );
+    work.run(&["pack", "90.cubin", "f.ltoir", "--emit", "fatbin", "-o", "k.fatbin"]).quiet();
+    let json = work.run(&["inspect", "k.fatbin", "--json"]).quiet().json();
+    let kinds: Vec<_> = json["images"].as_array().expect("images").iter().map(|image| &image["kind"]).collect();
+    assert_eq!(kinds, ["cubin", "lto-ir"]);
+    work.run(&["pack", "sm_80=f.ltoir", "--emit", "fatbin", "-o", "out"])
+        .failed(1)
+        .says(&["sm_80=f.ltoir: the image is for sm_90"]);
+    work.run(&["pack", "f.ltoir", "--emit", "bundle", "-o", "out"])
+        .failed(1)
+        .says(&["f.ltoir has LTO-IR for sm_90"]);
+}

@@ -6,6 +6,7 @@
 mod compile;
 mod containers;
 mod inspect;
+mod joins;
 mod link;
 mod plans;
 mod refusals;
