@@ -353,8 +353,10 @@ impl Pack {
     }
 
     fn bundle(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
-        let mut options = BundleOptions::default();
-        options.compression = bundle_compression(compression)?;
+        let options = BundleOptions {
+            compression: bundle_compression(compression)?,
+            ..BundleOptions::default()
+        };
         let mut images = vec![BundleImage::host()];
         for member in &self.members {
             let target: AmdTarget = match member.kind {

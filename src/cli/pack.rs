@@ -109,7 +109,10 @@ fn fat_binary_with_lto(pack: &Pack, arguments: &Arguments) -> Result<Vec<u8>, Fa
             PackedEntry::LtoIr(member) => Ok(LtoEntry::LtoIr(LtoIr {
                 bytes: &member.bytes,
                 arch: NvidiaArch::parse(&member.target).ok_or_else(|| {
-                    problem(format!("{}: '{}' is no architecture of NVIDIA's", member.input, member.target))
+                    problem(format!(
+                        "{}: '{}' is no architecture of NVIDIA's",
+                        member.input, member.target
+                    ))
                 })?,
                 identifier: member.identifier.as_deref(),
                 options: &member.options,

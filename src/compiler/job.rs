@@ -130,9 +130,7 @@ impl<'a, 'c> Job<'a, 'c> {
                     }
                     return Ok(self.outcome(images));
                 }
-                Err(error) => output
-                    .and_then(|output| self.raised_ptx(&error, output))
-                    .ok_or(error)?,
+                Err(error) => output.and_then(|output| self.raised_ptx(&error, output)).ok_or(error)?,
             };
             self.set_ptx(raised);
         }

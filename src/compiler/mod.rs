@@ -250,7 +250,8 @@ impl Compiler {
         let context = context_of(module.context());
         prepare(context);
         let outlined = outline(context, module)?;
-        let requests = self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
+        let requests =
+            self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
         collect(self.run(context, self.joined(requests), emit))
     }
 

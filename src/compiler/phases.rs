@@ -87,7 +87,11 @@ impl Compiler {
                 result: kind.name(),
                 module: None,
                 targets: Vec::new(),
-                tool: if kind == InputKind::Mlir { llvm_part("MLIR") } else { own_part() },
+                tool: if kind == InputKind::Mlir {
+                    llvm_part("MLIR")
+                } else {
+                    own_part()
+                },
             });
             let count = match source {
                 ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
@@ -200,7 +204,9 @@ impl Compiler {
                 last = vec![phases.len() - 1];
             }
             match step {
-                Step::PtxToCubin(_) | Step::LinkObject(_) | Step::DeviceLink(_) | Step::Keep(_) => made.extend(last.first()),
+                Step::PtxToCubin(_) | Step::LinkObject(_) | Step::DeviceLink(_) | Step::Keep(_) => {
+                    made.extend(last.first())
+                }
                 _ => code = last,
             }
         }

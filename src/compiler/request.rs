@@ -107,7 +107,9 @@ impl Request<'_> {
         if self.parts.len() < 2 || self.input() == InputKind::Ptx {
             return;
         }
-        let Some(link) = &mut self.options.device_link else { return };
+        let Some(link) = &mut self.options.device_link else {
+            return;
+        };
         self.parts.retain(|part| {
             let Source::Ptx(text) = &part.source else { return true };
             link.objects.push(Library::Memory {

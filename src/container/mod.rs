@@ -23,7 +23,8 @@ mod offload_binary_read;
 mod bundle_refusals;
 #[cfg(test)]
 mod bundle_tests;
-#[cfg(all(test, feature = "compile"))]
+#[cfg(test)]
+#[cfg(feature = "compile")]
 mod fatbin_tests;
 #[cfg(test)]
 mod host_object_tests;

@@ -35,7 +35,7 @@ fn resources_are_those_of_llvm_readelf() {
             let read = Hsaco::read(&linked).unwrap();
             let text = readelf(&linked, &["--notes"]);
 
-            assert_eq!(u32::from(read.version.number()), version);
+            assert_eq!(read.version.number(), version);
             assert_eq!(read.target.to_string(), chip);
             assert_eq!(
                 read.target_id.as_deref(),

@@ -21,7 +21,8 @@ mod ptx_tokens;
 pub mod resource;
 pub mod symbols;
 
-#[cfg(all(test, feature = "compile"))]
+#[cfg(test)]
+#[cfg(feature = "compile")]
 mod cubin_tests;
 #[cfg(test)]
 mod elf_tests;

@@ -206,7 +206,8 @@ fn read_amounts(function: &mut FunctionUsage, text: &str) {
     }
 }
 
-#[cfg(all(test, feature = "compile"))]
+#[cfg(test)]
+#[cfg(feature = "compile")]
 mod tests {
     use super::*;
     use crate::testing::nvidia::{part, rich_module};

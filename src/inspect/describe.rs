@@ -33,7 +33,8 @@ pub(super) fn image(kind: ImageKind, bytes: &[u8]) -> Image {
             form::start(bytes)
         )),
         ImageKind::LtoIr => {
-            image.target = lto_ir::arch(bytes).map(|(number, specific)| format!("sm_{number}{}", if specific { "a" } else { "" }));
+            image.target =
+                lto_ir::arch(bytes).map(|(number, specific)| format!("sm_{number}{}", if specific { "a" } else { "" }));
             Ok(())
         }
         ImageKind::Bitcode | ImageKind::Text | ImageKind::SpirV => Ok(()),

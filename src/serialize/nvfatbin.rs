@@ -198,4 +198,3 @@ fn check_lto(lto: &LtoIr<'_>) -> Result<(), NvFatbinWriteError> {
         }
     }
 }
-

@@ -537,7 +537,10 @@ fn what_cannot_be_packed_is_refused() {
 fn lto_ir_is_packed() {
     let work = Workshop::new();
     saxpy(&work, &["--target", "sm_90"], "90.cubin");
-    work.write("f.cu", "extern \"C\" __device__ float scale(float x) { return 3.0f * x; }\n");
+    work.write(
+        "f.cu",
+        "extern \"C\" __device__ float scale(float x) { return 3.0f * x; }\n",
+    );
     let include = format!("-I{}", cuda().join("include").display());
     output_of(
         cuda().join("bin/nvcc"),
@@ -551,9 +554,15 @@ fn lto_ir_is_packed() {
             work.path("f.ltoir").as_ref(),
         ],
     );
-    work.run(&["pack", "90.cubin", "f.ltoir", "--emit", "fatbin", "-o", "k.fatbin"]).quiet();
+    work.run(&["pack", "90.cubin", "f.ltoir", "--emit", "fatbin", "-o", "k.fatbin"])
+        .quiet();
     let json = work.run(&["inspect", "k.fatbin", "--json"]).quiet().json();
-    let kinds: Vec<_> = json["images"].as_array().expect("images").iter().map(|image| &image["kind"]).collect();
+    let kinds: Vec<_> = json["images"]
+        .as_array()
+        .expect("images")
+        .iter()
+        .map(|image| &image["kind"])
+        .collect();
     assert_eq!(kinds, ["cubin", "lto-ir"]);
     work.run(&["pack", "sm_80=f.ltoir", "--emit", "fatbin", "-o", "out"])
         .failed(1)

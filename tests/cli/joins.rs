@@ -7,22 +7,47 @@ fn modules_are_joined_before_they_are_optimised() {
     let work = Workshop::new();
     let joined = example("device_link/joined.mlir");
     let ptx = work
-        .run(&["compile", &joined, "--device-link", "--target", "sm_90", "--emit", "ptx", "-o", "-"])
+        .run(&[
+            "compile",
+            &joined,
+            "--device-link",
+            "--target",
+            "sm_90",
+            "--emit",
+            "ptx",
+            "-o",
+            "-",
+        ])
         .quiet()
         .output();
     assert!(ptx.contains(".entry apply("), "{ptx}");
-    assert!(!ptx.contains("call"), "the function of the other module is inlined:\n{ptx}");
+    assert!(
+        !ptx.contains("call"),
+        "the function of the other module is inlined:\n{ptx}"
+    );
     // The host may look the shared variable up.
     assert_eq!(ptx.matches("table[16]").count(), 1, "{ptx}");
-    work.run(&["compile", &joined, "--device-link", "--target", "sm_90,gfx942", "-o", "out/"])
-        .quiet();
+    work.run(&[
+        "compile",
+        &joined,
+        "--device-link",
+        "--target",
+        "sm_90,gfx942",
+        "-o",
+        "out/",
+    ])
+    .quiet();
     assert_eq!(
         work.files("out"),
         ["kernels+functions.gfx942.hsaco", "kernels+functions.sm_90.cubin"]
     );
     work.run(&["compile", &joined, "--target", "sm_90", "-o", "out/"])
         .failed(1)
-        .says(&["2 unresolved symbols", "scale (needed by kernel apply)", "table (needed by kernel apply)"]);
+        .says(&[
+            "2 unresolved symbols",
+            "scale (needed by kernel apply)",
+            "table (needed by kernel apply)",
+        ]);
 }
 
 #[test]
@@ -39,9 +64,17 @@ gpu.module @two {
   gpu.func @b() kernel { gpu.return }
 }",
     );
-    work.run(&["compile", "twice.mlir", "--device-link", "--target", "sm_90", "-o", "k.cubin"])
-        .failed(1)
-        .says(&["function f in module one at twice.mlir:2:3 and in module two at twice.mlir:6:3"]);
+    work.run(&[
+        "compile",
+        "twice.mlir",
+        "--device-link",
+        "--target",
+        "sm_90",
+        "-o",
+        "k.cubin",
+    ])
+    .failed(1)
+    .says(&["function f in module one at twice.mlir:2:3 and in module two at twice.mlir:6:3"]);
     assert_eq!(work.files(""), ["twice.mlir"]);
 }
 
@@ -90,7 +123,10 @@ fn objects_are_linked_into_the_image() {
         .json();
     let image = &report["artifacts"][0]["images"][0];
     assert_eq!(image["kernels"][0]["name"], "apply");
-    assert!(image["tool"].as_str().is_some_and(|tool| tool.starts_with("nvJitLink")), "{image}");
+    assert!(
+        image["tool"].as_str().is_some_and(|tool| tool.starts_with("nvJitLink")),
+        "{image}"
+    );
     let stages = report["artifacts"][0]["stages"].as_array().expect("stages").iter();
     let stages: Vec<&str> = stages.filter_map(|stage| stage["stage"].as_str()).collect();
     assert_eq!(stages.last(), Some(&"device-link"), "{stages:?}");
@@ -103,12 +139,33 @@ fn objects_are_linked_into_the_image() {
     let sass = String::from_utf8_lossy(&sass.stdout).into_owned();
     assert!(sass.contains("Function : apply") && sass.contains("FMUL"), "{sass}");
     // In a fat binary there is no PTX then: it could not hold the objects.
-    work.run(&["compile", "k.mlir", "--link-object", "scale.ptx", "--target", "sm_90", "--emit", "fatbin", "-o", "k.fatbin"])
-        .quiet();
+    work.run(&[
+        "compile",
+        "k.mlir",
+        "--link-object",
+        "scale.ptx",
+        "--target",
+        "sm_90",
+        "--emit",
+        "fatbin",
+        "-o",
+        "k.fatbin",
+    ])
+    .quiet();
     let text = work.run(&["inspect", "k.fatbin"]).quiet().output();
     assert!(text.contains("cubin") && !text.contains("ptx "), "{text}");
     let plan = work
-        .run(&["compile", "k.mlir", "--link-object", "scale.ptx", "--target", "sm_90", "-o", "x", "--print-phases"])
+        .run(&[
+            "compile",
+            "k.mlir",
+            "--link-object",
+            "scale.ptx",
+            "--target",
+            "sm_90",
+            "-o",
+            "x",
+            "--print-phases",
+        ])
         .quiet()
         .output();
     assert!(plan.contains("device-link, {5}, \"scale.ptx\", cubin"), "{plan}");
@@ -123,13 +180,29 @@ fn amd_objects_are_linked_too() {
         "target triple = \"amdgcn-amd-amdhsa\"\ndefine float @scale(float %x) { %y = fmul float %x, 3.0 ret float %y }\n",
     );
     let status = std::process::Command::new("/usr/lib/llvm-22/bin/llc")
-        .args(["-mcpu=gfx942", "--amdhsa-code-object-version=5", "-filetype=obj", "scale.ll", "-o", "scale.o"])
+        .args([
+            "-mcpu=gfx942",
+            "--amdhsa-code-object-version=5",
+            "-filetype=obj",
+            "scale.ll",
+            "-o",
+            "scale.o",
+        ])
         .current_dir(work.path(""))
         .status()
         .expect("this test needs llc 22: cargo xtask setup installs it");
     assert!(status.success());
-    work.run(&["compile", "k.mlir", "--link-object", "scale.o", "--target", "gfx942", "-o", "k.hsaco"])
-        .quiet();
+    work.run(&[
+        "compile",
+        "k.mlir",
+        "--link-object",
+        "scale.o",
+        "--target",
+        "gfx942",
+        "-o",
+        "k.hsaco",
+    ])
+    .quiet();
     let text = work.run(&["inspect", "k.hsaco"]).quiet().output();
     assert!(text.contains("apply"), "{text}");
 }
@@ -142,15 +215,24 @@ fn what_cannot_be_linked_is_refused() {
     work.write("other.ptx", SCALE_PTX.replace("scale", "other"));
     work.write("text.txt", "hello");
     for (arguments, messages) in [
-        (&["--link-object", "other.ptx"][..], &["scale (needed by kernel apply)"][..]),
-        (&["--link-object", "scale.ptx", "--emit", "ptx"], &["'device-link'", "linked into machine code"]),
+        (
+            &["--link-object", "other.ptx"][..],
+            &["scale (needed by kernel apply)"][..],
+        ),
+        (
+            &["--link-object", "scale.ptx", "--emit", "ptx"],
+            &["'device-link'", "linked into machine code"],
+        ),
         (
             &["--link-object", "scale.ptx", "--emit", "fatbin", "--include-ptx=all"],
             &["'device-link'", "linked into machine code"],
         ),
         (&["--link-object", "missing.ptx"], &["missing.ptx"]),
         (&["--link-object", "text.txt"], &["text.txt"]),
-        (&["--link-object", "scale.ptx", "--link-object", "scale.ptx"], &["scale"]),
+        (
+            &["--link-object", "scale.ptx", "--link-object", "scale.ptx"],
+            &["scale"],
+        ),
     ] {
         let mut command = vec!["compile", "k.mlir", "--target", "sm_90", "-o", "out"];
         command.extend(arguments);

@@ -62,16 +62,45 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
     };
     Ok(match part {
         Part::Fmt => vec![cargo("fmt", &["--all", "--check"])],
-        Part::Clippy => vec![cargo(
-            "clippy",
-            &["--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
-        )],
+        Part::Clippy => vec![
+            cargo(
+                "clippy",
+                &["--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+            ),
+            // The readers and writers alone, without LLVM.
+            cargo(
+                "clippy",
+                &[
+                    "--no-default-features",
+                    "--lib",
+                    "--tests",
+                    "--locked",
+                    "--",
+                    "-D",
+                    "warnings",
+                ],
+            ),
+        ],
         Part::Doc => {
             let mut doc = cargo("doc", &["--workspace", "--no-deps", "--locked"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");
             vec![doc]
         }
-        Part::Rust => vec![cargo("test", &["--workspace", "--locked"])],
+        Part::Rust => vec![
+            cargo("test", &["--workspace", "--locked"]),
+            cargo("test", &["--no-default-features", "--lib", "--locked"]),
+            // The seeds of the fuzz targets.
+            cargo(
+                "test",
+                &[
+                    "--manifest-path",
+                    "fuzz/Cargo.toml",
+                    "--target-dir",
+                    "target/fuzz",
+                    "--locked",
+                ],
+            ),
+        ],
         Part::Lit => vec![cargo("build", &["--bins", "--locked"]), lit(workspace)?],
     })
 }
