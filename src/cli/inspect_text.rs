@@ -187,7 +187,11 @@ fn notes(inspection: &Inspection) -> String {
             DebugInfo::None => {}
         }
         if image.relocatable {
-            note("has to be linked before it can be loaded".to_owned(), image);
+            let text = match image.kind {
+                ImageKind::Cubin => "relocatable: a driver leaves out kernels that need what it does not define",
+                _ => "relocatable: has to be linked before it can be loaded",
+            };
+            note(text.to_owned(), image);
         }
         if image.mercury {
             note("Mercury code, which the driver finishes".to_owned(), image);

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gpulower::{
-    Compiler, Target,
+    Compiler, Emit, Failure, Library, Options, Target,
+    compiler::InputKind,
+    options::{DeviceLink, OptionError},
     serialize::{
         device_link::{self, LinkInput, LinkOptions, LinkedImage, LtoOptions},
         nvidia_options::PtxOptions,
@@ -24,7 +26,7 @@ use super::{
 /// Link relocatable device code into one image: a cubin for NVIDIA, an hsaco for AMD.
 ///
 /// Inputs are PTX, relocatable cubins, LTO-IR, fat binaries and `nvcc -dc` objects, or AMDGPU objects, and archives of
-/// these, of which only what is needed takes part. Symbols that are defined twice or not at all are refused by name.
+/// these, of which only what is needed takes part. MLIR and LLVM IR are compiled, joined before they are optimised. Symbols that are defined twice or not at all are refused by name.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -80,6 +82,7 @@ const EXAMPLES: &str = "\
 Examples:
   gpulower link kernels.cubin functions.ptx --target sm_90 -o linked.cubin
   gpulower link kernels.ptx functions.ltoir libdevice_parts.a --target sm_90 -o linked.cubin -v
+  gpulower link kernels.mlir functions.mlir helpers.ptx --target sm_90 -o linked.cubin
   gpulower link kernels.o functions.o --target gfx942 -o linked.hsaco";
 
 /// Links and writes.
@@ -115,6 +118,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 impl Arguments {
     fn link(&self, files: &[(String, Vec<u8>)], target: &Target) -> Result<LinkedImage, Failed> {
+        if files.iter().any(is_ir) {
+            return self.compile_and_link(files, target);
+        }
         let failed = |error: device_link::DeviceLinkError| Problem::link(error.to_string());
         let inputs = files
             .iter()
@@ -125,9 +131,83 @@ impl Arguments {
         let linked = device_link::link(&inputs, target, &self.code.options(), compiler.ptx_to_cubin());
         Ok(linked.map_err(failed)?)
     }
+
+    /// Joins MLIR and LLVM IR before it is optimised, and links the other files with what comes of it.
+    fn compile_and_link(&self, files: &[(String, Vec<u8>)], target: &Target) -> Result<LinkedImage, Failed> {
+        let (ir, objects): (Vec<_>, Vec<_>) = files.iter().partition(|file| is_ir(file));
+        let objects = objects.into_iter().map(|(name, bytes)| Library::Memory {
+            name: name.clone(),
+            bytes: bytes.as_slice().into(),
+        });
+        let options = self.code.compile_options(DeviceLink {
+            objects: objects.collect(),
+        });
+        let mut builder = Compiler::builder()
+            .options(options.map_err(|error| Problem::plan(error.to_string()))?)
+            .toolkit(self.toolkits.toolkit()?);
+        if let Some(directory) = self.toolkits.cache_directory() {
+            builder = builder.cache_directory(directory);
+        }
+        let inputs: Vec<(&str, &[u8])> = ir
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+            .collect();
+        let failed = |failure: &Failure| {
+            let name = inputs.first().map_or("-", |(name, _)| *name);
+            Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, name)).collect())
+        };
+        let compilation = builder
+            .build()
+            .compile_sources(&inputs, &[*target], Emit::Binary)
+            .map_err(|failure| failed(&failure))?;
+        let warnings = compilation.warnings().map(|warning| warning.message.clone()).collect();
+        let artifact = compilation.artifacts.into_iter().next();
+        let Some((artifact, image)) = artifact.and_then(|artifact| {
+            let image = artifact.images.first().cloned()?;
+            Some((artifact, image))
+        }) else {
+            return Err(Problem::link("nothing came of the link".to_owned()).into());
+        };
+        Ok(LinkedImage {
+            bytes: artifact.bytes,
+            kernels: image.kernels,
+            inputs: files.iter().map(|(name, _)| name.clone()).collect(),
+            tool: image.tool.unwrap_or_default(),
+            log: image.log,
+            warnings,
+        })
+    }
+}
+
+/// Whether a file is to be compiled before it is linked.
+fn is_ir((name, bytes): &(String, Vec<u8>)) -> bool {
+    matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir | InputKind::Llvm))
 }
 
 impl CodeOptions {
+    /// For what is compiled from MLIR or LLVM IR.
+    fn compile_options(&self, device_link: DeviceLink) -> Result<Options, OptionError> {
+        let mut options = Options {
+            max_registers: self.max_registers,
+            ftz: self.ftz,
+            prec_div: self.prec_div,
+            prec_sqrt: self.prec_sqrt,
+            device_link: Some(device_link),
+            ..Options::default()
+        };
+        options.set("O", &self.optimization.to_string())?;
+        if self.line_info {
+            options.set("debug", "line-tables")?;
+        }
+        if self.fma == Some(false) {
+            options.set("fp-contract", "off")?;
+        }
+        for words in &self.ptxas_options {
+            options.set("ptxas-options", words)?;
+        }
+        Ok(options)
+    }
+
     fn options(&self) -> LinkOptions {
         LinkOptions {
             ptx: PtxOptions {

@@ -76,6 +76,7 @@ impl NvccArguments {
         let mut plan = flags
             .plan(options.include_ptx.as_ref(), release, &devices)
             .map_err(|error| problem(error.to_string()))?;
+        Target::check_one_binary(targets).map_err(|error| problem(error.to_string()))?;
         plan.generations.extend(targets.iter().map(|target| Generation {
             target: *target,
             images: vec![PlannedImage::Machine(*target)],

@@ -29,7 +29,7 @@ use crate::{
     options::{Options, Resolved, ResolvedVendor},
     report::{Decision, Image, KernelSignature, Warning},
     serialize::{
-        device_link::{self, LinkInput},
+        device_link::{self, DeviceLinkError, LinkInput},
         nvidia::{PtxCompiler, SerializeError},
     },
     stage::{Checkpoint, Stage, StageListener, Subject},
@@ -224,7 +224,8 @@ impl<'a, 'c> Job<'a, 'c> {
             })
             .collect();
         let module = clock.time(Stage::Link, || join(&context, modules, &lowered))?;
-        if !has_kernel(&module) {
+        // Linked with objects, the kernels may be theirs.
+        if self.objects.is_empty() && !has_kernel(&module) {
             return Err(Error::new(Stage::Translate, DeviceError::NoKernel));
         }
         let locate = |symbol: &str| {
@@ -308,6 +309,11 @@ impl<'a, 'c> Job<'a, 'c> {
             Cause::Serialize(SerializeError::Compile { log, .. }) => {
                 let needed = required_ptx(log)?;
                 (needed, format!("the PTX compiler asks for PTX ISA {needed}"))
+            }
+            // The log names the input that asks: only our own can be generated anew.
+            Cause::DeviceLink(DeviceLinkError::Tool { log, .. }) if log.contains(&self.name) => {
+                let needed = required_ptx(log)?;
+                (needed, format!("nvJitLink asks for PTX ISA {needed}"))
             }
             _ => return None,
         };

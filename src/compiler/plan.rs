@@ -44,6 +44,28 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
         steps.push(Step::Lower);
     }
     let vendor = target.vendor();
+    if request.links_objects() {
+        let without_effect = [
+            (
+                "ptx-compiler",
+                request.options.ptx_compiler.is_some(),
+                "nvJitLink compiles the PTX",
+            ),
+            (
+                "time-limit",
+                request.options.time_limit.is_some(),
+                "neither nvJitLink nor lld can be interrupted",
+            ),
+        ];
+        if let Some((name, _, reason)) = without_effect.into_iter().find(|(_, given, _)| *given) {
+            return Err(OptionError::NotHonoured {
+                name,
+                target: target.to_string(),
+                reason: format!("{reason} where objects are linked; leave the option out"),
+            }
+            .into());
+        }
+    }
     let mut output = None;
     for product in products {
         let needed = product.format.device_output(vendor);

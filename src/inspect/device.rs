@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::model::{Container, ContainerKind, Image, ImageKind, Inspection};
 use crate::container::bundle::section_id;
+use crate::container::host_sections::LLVM_OFFLOADING_SECTION;
 use crate::target::selection::{Choice, LoadError, LoadFailure, LoadableImage, select, select_bare};
 use crate::target::{Device, NvidiaArch, PtxIsa};
 
@@ -115,7 +116,12 @@ struct Group<'a> {
     contained: bool,
     /// The container, if it is damaged.
     damaged: Option<&'a Container>,
+    /// Whether it lies where a linker takes it from, and no runtime.
+    for_linker: bool,
 }
+
+/// Sections of host files whose device code a linker takes: nvcc's and clang's.
+const LINKER_SECTIONS: [&str; 2] = ["__nv_relfatbin", LLVM_OFFLOADING_SECTION];
 
 fn groups(inspection: &Inspection) -> Vec<Group<'_>> {
     // The first container of a group stands for it; by key, the groups are in the order of the file.
@@ -129,6 +135,7 @@ fn groups(inspection: &Inspection) -> Vec<Group<'_>> {
                     images: Vec::new(),
                     contained: true,
                     damaged: Some(container),
+                    for_linker: false,
                 },
             );
         }
@@ -155,6 +162,10 @@ fn groups(inspection: &Inspection) -> Vec<Group<'_>> {
             images: Vec::new(),
             contained,
             damaged: None,
+            for_linker: container.is_some_and(|(_, container)| {
+                let label = container.label.as_deref();
+                label.is_some_and(|label| LINKER_SECTIONS.contains(&label))
+            }),
         });
         group.images.push(image);
     }
@@ -210,7 +221,14 @@ impl Group<'_> {
                 }],
             );
         }
-        if !self.images.is_empty() && self.images.iter().all(|image| is_link_input(image)) {
+        // A driver that is given a relocatable cubin links it itself.
+        let driver_links = |image: &&Image| image.kind == ImageKind::Cubin && !self.for_linker;
+        if !self.images.is_empty()
+            && self
+                .images
+                .iter()
+                .all(|image| is_link_input(image) && !driver_links(image))
+        {
             return Outcome::LinkFirst;
         }
         if !self.images.is_empty() && self.contained && self.images.iter().all(|image| is_empty(image)) {
@@ -312,10 +330,7 @@ fn seen_by_loader(image: &Image) -> Result<LoadableImage, String> {
         NvidiaArch::parse(target).ok_or_else(|| "what it is for cannot be told".to_owned())
     };
     match image.kind {
-        ImageKind::Cubin => Ok(LoadableImage::Cubin {
-            arch: arch()?,
-            relocatable: image.relocatable,
-        }),
+        ImageKind::Cubin => Ok(LoadableImage::Cubin { arch: arch()? }),
         ImageKind::Ptx => {
             let isa = image.ptx_isa.as_deref().and_then(|isa| isa.split_once('.'));
             let isa = isa.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));

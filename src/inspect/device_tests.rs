@@ -133,10 +133,14 @@ fn link_inputs_are_no_failure() {
     let mut cubin = image(ImageKind::Cubin, "sm_90");
     cubin.relocatable = true;
     let images = vec![(Some(0), cubin), (Some(0), image(ImageKind::LtoIr, "sm_90"))];
-    assert_eq!(
-        outcome(&file(&[(ContainerKind::FatBinary, None)], images), "sm_90"),
-        Outcome::LinkFirst
-    );
+    let mut host = file(&[(ContainerKind::FatBinary, None)], images);
+    host.containers[0].label = Some("__nv_relfatbin".to_owned());
+    assert_eq!(outcome(&host, "sm_90"), Outcome::LinkFirst);
+    // Given to a driver, the cubin is linked by it; LTO-IR is not.
+    host.containers[0].label = None;
+    assert_eq!(outcome(&host, "sm_90"), Outcome::Loads { image: 1 });
+    host.images.remove(0);
+    assert_eq!(outcome(&host, "sm_90"), Outcome::LinkFirst);
 }
 
 #[test]

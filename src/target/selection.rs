@@ -16,8 +16,6 @@ pub enum LoadableImage {
     Cubin {
         /// The architecture it is stored under.
         arch: NvidiaArch,
-        /// Whether it is the input of a link rather than its result.
-        relocatable: bool,
     },
     /// PTX.
     Ptx {
@@ -44,7 +42,7 @@ pub enum LoadableImage {
 impl fmt::Display for LoadableImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cubin { arch, .. } => write!(f, "cubin {arch}"),
+            Self::Cubin { arch } => write!(f, "cubin {arch}"),
             Self::Ptx { arch, .. } => write!(f, "PTX {arch}"),
             Self::LtoIr { arch } => write!(f, "LTO-IR {arch}"),
             Self::CodeObject { target, .. } => write!(f, "code object {}", shown(target)),
@@ -79,11 +77,11 @@ pub enum Choice {
 ///
 /// NVIDIA's rules. Of the cubins that run on the device ([`NvidiaArch::cubin_runs_on`]) the one with the highest number,
 /// in whatever order they lie; without one, the driver compiles PTX, again of the highest number that compiles for the
-/// device ([`NvidiaArch::ptx_runs_on`]). Observed with driver 580.159 on an H200, with 209 where nothing fits (also for
-/// PTX whose target is too new) and 222 for PTX of an ISA too new. Assumed: that for one number `a` comes before `f` and
-/// `f` before plain, that of equal ones the first counts, that the driver does not fall back to PTX of a lower target when
-/// it cannot read the ISA of the best, and that a relocatable cubin is passed over. The rules for other devices are those
-/// of the CUDA C++ Programming Guide.
+/// device ([`NvidiaArch::ptx_runs_on`]). For one number `a` comes before plain, and of equal ones the first counts. Where
+/// nothing fits (also for PTX whose target is too new) the error is 209. For PTX of an ISA too new it is 222: PTX of a lower
+/// target is not tried then. A relocatable cubin counts as any other: the driver links it, and leaves out kernels that need
+/// what it does not define. All of this was observed with driver 580.159 on an H200 (`docs/gpu-check.md`). Assumed: that `f`
+/// comes between `a` and plain. The rules for other devices are those of the CUDA C++ Programming Guide.
 ///
 /// AMD's rules, from `hip_fatbin.cpp` of AMD's clr and comgr's lookup: the first code object for the device's own processor
 /// whose settings agree with the device's (a setting that it leaves open agrees); without one, the first for the generic
@@ -101,7 +99,7 @@ pub fn select(device: Device, driver: Option<PtxIsa>, images: &[LoadableImage]) 
 
 /// What a device does with a cubin, PTX or hsaco that is in no container.
 ///
-/// As [`select`] of that one image, but for PTX whose target is later than the device: reported to be 218.
+/// As [`select`] of that one image, but for PTX whose target is later than the device: 218.
 ///
 /// # Errors
 ///
@@ -127,7 +125,7 @@ fn select_nvidia(
             continue;
         }
         match image {
-            LoadableImage::Cubin { arch, .. } if cubin.is_none_or(|(_, best)| rank(*arch) > rank(best)) => {
+            LoadableImage::Cubin { arch } if cubin.is_none_or(|(_, best)| rank(*arch) > rank(best)) => {
                 cubin = Some((index, *arch));
             }
             LoadableImage::Ptx { arch, isa } if ptx.is_none_or(|(_, best, _)| rank(*arch) > rank(best)) => {
@@ -208,11 +206,8 @@ fn own(arch: NvidiaArch) -> ComputeCapability {
 /// Why an image does not fit an NVIDIA device; `None` if it does.
 fn against_nvidia(image: &LoadableImage, device: ComputeCapability) -> Option<String> {
     match image {
-        LoadableImage::Cubin { relocatable: true, .. } => {
-            Some("it is relocatable, the input of a link that has not been done".to_owned())
-        }
-        LoadableImage::Cubin { arch, .. } if arch.cubin_runs_on(device) => None,
-        LoadableImage::Cubin { arch, .. } => Some(match arch.suffix {
+        LoadableImage::Cubin { arch } if arch.cubin_runs_on(device) => None,
+        LoadableImage::Cubin { arch } => Some(match arch.suffix {
             Suffix::ArchitectureSpecific => format!("{arch} runs on {} alone", own(*arch)),
             Suffix::FamilySpecific => format!("{arch} runs on {} and later devices of its family", own(*arch)),
             Suffix::Plain if is_early_tegra(arch.number) => {

@@ -20,14 +20,9 @@ fn image(text: &str) -> LoadableImage {
     let arch = |name: &str| NvidiaArch::parse(name).expect(text);
     let relocatable = words[0] == "relocatable";
     match words.as_slice() {
-        ["cubin", name] => LoadableImage::Cubin {
-            arch: arch(name),
-            relocatable,
-        },
-        ["relocatable", name] if name.starts_with("sm_") => LoadableImage::Cubin {
-            arch: arch(name),
-            relocatable,
-        },
+        ["cubin", name] => LoadableImage::Cubin { arch: arch(name) },
+        // To a driver it is a cubin like others.
+        ["relocatable", name] if name.starts_with("sm_") => LoadableImage::Cubin { arch: arch(name) },
         ["lto", name] => LoadableImage::LtoIr { arch: arch(name) },
         ["ptx", name, isa] => {
             let (major, minor) = isa.split_once('.').unwrap();
@@ -151,11 +146,6 @@ fn every_reason_is_a_sentence() {
             "9.0",
             "ptx sm_90 9.9",
             "PTX ISA 9.9 needs a driver newer than all that are known, and the driver reads up to 9.0",
-        ),
-        (
-            "9.0",
-            "relocatable sm_90",
-            "it is relocatable, the input of a link that has not been done",
         ),
         (
             "9.0",

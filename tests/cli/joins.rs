@@ -172,6 +172,65 @@ fn objects_are_linked_into_the_image() {
 }
 
 #[test]
+fn link_takes_ir_too() {
+    let work = Workshop::new();
+    work.write("k.mlir", USES_SCALE);
+    work.write(
+        "scale.ll",
+        "define float @scale(float %x) { %y = fmul float %x, 3.0 ret float %y }\n",
+    );
+    work.write("scale.ptx", SCALE_PTX);
+    for (function, tool) in [("scale.ll", "ptx"), ("scale.ptx", "nvJitLink")] {
+        let run = work.run(&["link", "k.mlir", function, "--target", "sm_90", "-o", "k.cubin", "-v"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(
+            run.stderr.contains("apply") && run.stderr.contains(tool),
+            "{}",
+            run.stderr
+        );
+        let text = work.run(&["inspect", "k.cubin"]).quiet().output();
+        assert!(text.contains("apply"), "{text}");
+    }
+    work.run(&["link", "k.mlir", "scale.ll", "--target", "gfx942", "-o", "k.hsaco"])
+        .quiet();
+    work.run(&["link", "k.mlir", "--target", "sm_90", "-o", "out"])
+        .failed(1)
+        .says(&["scale (needed by kernel apply)"]);
+}
+
+/// The user's object holds the kernel, and the module what it calls, with an instruction that needs a newer PTX ISA.
+#[test]
+fn the_kernel_may_be_the_objects() {
+    let work = Workshop::new();
+    work.write(
+        "f.mlir",
+        "gpu.module @functions {
+  func.func @scale(%x: f32) -> f32 { %y = arith.addf %x, %x : f32 return %y : f32 }
+}",
+    );
+    work.write(
+        "kernel.ptx",
+        ".version 7.8\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) scale(.param .b32 x);\n\
+         .visible .entry apply(.param .u64 p) {\n .reg .b32 %r<3>; .reg .b64 %rd<2>;\n ld.param.u64 %rd1, [p];\n\
+         ld.global.u32 %r1, [%rd1];\n { .param .b32 x; .param .b32 r; st.param.b32 [x], %r1;\n\
+         call.uni (r), scale, (x); ld.param.b32 %r2, [r]; }\n st.global.u32 [%rd1], %r2;\n ret;\n}\n",
+    );
+    work.run(&[
+        "compile",
+        "f.mlir",
+        "--link-object",
+        "kernel.ptx",
+        "--target",
+        "sm_90",
+        "-o",
+        "k.cubin",
+    ])
+    .quiet();
+    let text = work.run(&["inspect", "k.cubin"]).quiet().output();
+    assert!(text.contains("apply"), "{text}");
+}
+
+#[test]
 fn amd_objects_are_linked_too() {
     let work = Workshop::new();
     work.write("k.mlir", USES_SCALE);
@@ -226,6 +285,14 @@ fn what_cannot_be_linked_is_refused() {
         (
             &["--link-object", "scale.ptx", "--emit", "fatbin", "--include-ptx=all"],
             &["'device-link'", "linked into machine code"],
+        ),
+        (
+            &["--link-object", "scale.ptx", "--ptx-compiler=ptxas"],
+            &["'ptx-compiler'", "nvJitLink compiles the PTX"],
+        ),
+        (
+            &["--link-object", "scale.ptx", "--time-limit=5"],
+            &["'time-limit'", "can be interrupted"],
         ),
         (&["--link-object", "missing.ptx"], &["missing.ptx"]),
         (&["--link-object", "text.txt"], &["text.txt"]),

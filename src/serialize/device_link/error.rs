@@ -140,6 +140,19 @@ pub enum DeviceLinkError {
         /// Kernels, each with the input that defines it.
         kernels: Vec<(String, String)>,
     },
+    /// A kernel has more registers than was asked for.
+    #[error(
+        "kernel {kernel} uses {registers} registers, and {limit} were asked for at most: launch bounds in PTX count \
+         for more than the limit, a kernel that calls functions has 24 at least, and machine code is compiled already"
+    )]
+    RegisterLimit {
+        /// The kernel.
+        kernel: String,
+        /// What it uses.
+        registers: u32,
+        /// What was asked for.
+        limit: u32,
+    },
     /// There is no linker.
     #[error(
         "linking for NVIDIA GPUs needs nvJitLink, which cannot be used: {reason}; install the Python wheel \

@@ -60,6 +60,17 @@ pub(super) fn link(
     })?;
     let kept: BTreeSet<&str> = info.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     resolve::refuse_lost_kernels(&taken, &kept, &tool)?;
+    for kernel in &info.kernels {
+        if let (Some(registers), Some(limit)) = (kernel.registers, options.ptx.max_registers)
+            && registers > limit
+        {
+            return Err(DeviceLinkError::RegisterLimit {
+                kernel: kernel.name.clone(),
+                registers,
+                limit,
+            });
+        }
+    }
     let log = ptx_log::parse(&linked.info_log);
     info.add_log(&log);
     Ok(LinkedImage {

@@ -3,6 +3,7 @@
 use super::super::{LinkInput, LinkOptions, LinkedImage, LtoOptions, interface, link as link_inputs};
 use super::*;
 use crate::serialize::nvidia::NvidiaParts;
+use crate::serialize::nvidia_options::PtxOptions;
 use crate::target::Target;
 use crate::testing::nvidia::{LINKED_KERNELS, nvcc, part, relocatable_cubin, run};
 
@@ -296,6 +297,28 @@ fn the_tools_refusals_are_passed_on() {
     )
     .unwrap_err();
     assert!(error.to_string().contains("name a chip, such as sm_90"), "{error}");
+}
+
+#[test]
+fn a_limit_on_registers_that_does_not_act_is_refused() {
+    let limited = |limit, bytes: &[u8]| {
+        let options = LinkOptions {
+            ptx: PtxOptions {
+                max_registers: Some(limit),
+                ..PtxOptions::default()
+            },
+            ..LinkOptions::default()
+        };
+        link_for("sm_90", &options, &[("rich", bytes)]).map(drop)
+    };
+    let ptx = crate::testing::nvidia::rich_module("8.0", "sm_90").replace(".maxntid 256, 1, 1\n.maxnreg 24", "");
+    assert!(limited(32, ptx.as_bytes()).is_ok());
+    let compiled = relocatable_cubin(&ptx, "sm_90");
+    let text = limited(32, &compiled).unwrap_err().to_string();
+    assert!(
+        text.starts_with("kernel spilling uses ") && text.contains(" registers, and 32 were asked for at most"),
+        "{text}"
+    );
 }
 
 #[test]
