@@ -1,6 +1,9 @@
 //! An inspection as people read it, in 80 columns.
 
-use gpulower::inspect::{ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel};
+use gpulower::{
+    inspect::{ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel},
+    target::PtxPolicy,
+};
 
 use super::{
     inspect_details,
@@ -197,7 +200,12 @@ fn notes(inspection: &Inspection) -> String {
             note("Mercury code, which the driver finishes".to_owned(), image);
         }
         if let Some(identifier) = &image.identifier {
-            note(format!("called {identifier}"), image);
+            let how = if matches!(PtxPolicy::from_identifier(identifier), Ok(Some(_))) {
+                "made with"
+            } else {
+                "called"
+            };
+            note(format!("{how} {identifier}"), image);
         }
         if let Some(options) = &image.options {
             let whose = if image.kind == ImageKind::Ptx {

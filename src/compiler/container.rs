@@ -42,6 +42,13 @@ pub(super) fn assemble(
         .filter(|(request, _)| planned.is_first_of(*request))
         .map(|(_, outcome)| *outcome)
         .collect();
+    // The same choice for several images is said once.
+    let mut decisions = Vec::new();
+    for decision in firsts.iter().flat_map(|outcome| &outcome.decisions) {
+        if !decisions.contains(decision) {
+            decisions.push(decision.clone());
+        }
+    }
     let mut clock = StageClock::default();
     for entry in firsts.iter().flat_map(|outcome| &outcome.stages) {
         clock.add(entry.stage, entry.time);
@@ -70,7 +77,7 @@ pub(super) fn assemble(
             .map(|(origin, ..)| origin.include_ptx.clone()),
         signatures: first_outcome.signatures.clone(),
         optimization: first_outcome.optimization,
-        decisions: firsts.iter().flat_map(|outcome| outcome.decisions.clone()).collect(),
+        decisions,
         warnings: firsts.iter().flat_map(|outcome| outcome.warnings.clone()).collect(),
         stages: clock.into_times(),
     }))

@@ -81,6 +81,12 @@ impl Targets {
             _ => Vec::new(),
         };
         let plan = match self {
+            Self::Plan(_) if options.include_ptx.is_some() => {
+                return Err(planned(not_beside_a_plan("include-ptx", "the plan lists its PTX")));
+            }
+            Self::Plan(_) if options.compression.is_some() && !emit.is_container() => {
+                return Err(planned(only_containers("compress", emit)));
+            }
             Self::Plan(plan) => plan.clone(),
             _ if asked.is_empty() => {
                 let location = operation.map(|operation| location_text(operation.location()));
@@ -191,24 +197,33 @@ fn plan_of(asked: &[(usize, Target, Options)], emit: Emit, base: &Options) -> Re
         let policy = policy.or((links_objects && has_nvidia).then_some(PtxPolicy::None));
         return Ok(TargetPlan::from_targets(&targets, policy.as_ref())?);
     }
-    let only_containers = |name| {
-        Err(Cause::Option(OptionError::NotHonoured {
-            name,
-            target: emit.name().to_owned(),
-            reason: "it says how a container is filled; ask for fatbin, bundle or offload, or leave it out".to_owned(),
-        }))
-    };
     if policy.is_some() {
-        return only_containers("include-ptx");
+        return Err(only_containers("include-ptx", emit));
     }
     if asked.iter().any(|(_, _, options)| options.compression.is_some()) {
-        return only_containers("compress");
+        return Err(only_containers("compress", emit));
     }
     // Each target for itself: without a container two images of one architecture do not meet.
     Ok(TargetPlan {
         generations: targets.into_iter().map(generation_of).collect(),
         include_ptx: PtxPolicy::default(),
         notes: Vec::new(),
+    })
+}
+
+fn only_containers(name: &'static str, emit: Emit) -> Cause {
+    Cause::Option(OptionError::NotHonoured {
+        name,
+        target: emit.name().to_owned(),
+        reason: "it says how a container is filled; ask for fatbin, bundle or offload, or leave it out".to_owned(),
+    })
+}
+
+fn not_beside_a_plan(name: &'static str, reason: &str) -> Cause {
+    Cause::Option(OptionError::NotHonoured {
+        name,
+        target: "a plan of images".to_owned(),
+        reason: format!("{reason}; leave the option out"),
     })
 }
 

@@ -284,6 +284,10 @@ fn what_cannot_be_in_one_container_is_refused() {
             "lto_90",
         ),
         (&["-arch=compute_90", "--emit", "cubin"], "asks for no cubin"),
+        (
+            &["-arch=sm_90", "--compress=lz4", "--emit", "cubin"],
+            "option 'compress' cannot be honoured",
+        ),
     ] {
         let mut command = vec!["compile", &softmax, "-o", "out/"];
         command.extend(arguments);
