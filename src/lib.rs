@@ -28,6 +28,10 @@
 //! | compile a file, or bytes | [`Compiler::compile_source`] |
 //! | compile a module of your own context | [`Compiler::compile`], and [`compiler::prepare`] for the context's dialects |
 //! | compile an LLVM module | [`Compiler::compile_llvm`] |
+//! | put all targets of a module into one artifact | [`Emit::Fatbin`], [`Emit::Bundle`], [`Emit::Offload`] |
+//! | join modules and objects into one image | [`Options::device_link`], [`serialize::device_link::link`] |
+//! | put images from files into one container | [`pack::Pack`] |
+//! | see what would be done | [`Compiler::plan_sources`] |
 //! | name a chip | [`Target`], `"gfx90a:xnack+".parse()` |
 //! | set an option | [`Options`], by field or by name with [`Options::set`] |
 //! | say where CUDA and ROCm are | [`Search`], [`Toolkit`] |
@@ -35,12 +39,12 @@
 //! | learn which tool was used, and why not another | [`Artifact::decisions`] |
 //! | look at, or replace, what a stage made | [`StageListener`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
-//! | read a cubin, fat binary or hsaco | [`image::cubin`], [`container::fatbin`], [`image::hsaco`] |
+//! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |
 //! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
 //!
 //! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that
-//! do the first, second and ninth of these; `docs/` describes passes, options, targets and errors.
+//! compile files and modules, and watch stages; `docs/` describes passes, options, targets and errors.
 //!
 //! # Layers
 //!
@@ -50,9 +54,10 @@
 //! |---|---|
 //! | adaptors | [`passes`]: MLIR passes that call the compiler |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
-//! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code and containers |
-//! | values | [`target`], [`toolkit`], [`options`], [`stage`], [`report`], [`error`] |
+//! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code |
+//! | values | [`toolkit`], [`options`], [`stage`], [`report`], [`error`] |
 //! | foreign code | [`bridge`]: all `unsafe` code and all C++, behind safe functions |
+//! | readers and writers, without LLVM | [`pack`], [`inspect`], [`container`], [`image`], [`target`] |
 //!
 //! # What it leaves alone
 //!
@@ -66,7 +71,9 @@
 //! `TABLEGEN_220_PREFIX` name their prefix. Nothing of NVIDIA's or AMD's is linked. [`melior`] and [`inkwell`] are
 //! re-exported, since a program that shares contexts and modules with this library needs the same versions of them.
 //!
-//! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted.
+//! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted. Without the
+//! feature `compile`, on by default too, the crate holds the last of these layers alone, and needs neither LLVM nor a C++
+//! compiler.
 #![deny(unsafe_code)]
 
 pub mod container;
