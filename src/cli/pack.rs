@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use gpulower::{
-    container::fatbin::Compression,
+    container::{
+        fatbin::Compression,
+        host_object::{self, DeviceCode, HostArch, HostSymbol},
+    },
     inspect::ImageKind,
     pack::{Pack, PackFormat, PackedEntry},
     serialize::nvfatbin::{self, LtoEntry, LtoIr},
@@ -37,6 +40,17 @@ pub struct Arguments {
     /// How to store the images: none, lz4 (fatbin) or zstd (fatbin, bundle)
     #[arg(long, value_name = "WAY", default_value = "none", value_parser = compression)]
     compress: Compression,
+    /// Put the container into an object to link into a host program, in the section where runtimes and tools look for it
+    #[arg(long, value_name = "MACHINE")]
+    host_object: Option<Machine>,
+    /// The object's symbol at the container; SYMBOL_wrapper is that of the wrapper which runtimes register
+    #[arg(
+        long,
+        value_name = "SYMBOL",
+        default_value = "gpulower_device_code",
+        requires = "host_object"
+    )]
+    symbol: String,
     #[command(flatten)]
     toolkits: environment::Toolkits,
 }
@@ -45,6 +59,7 @@ const EXAMPLES: &str = "\
 Examples:
   gpulower pack saxpy.sm_80.cubin saxpy.sm_90.cubin saxpy.ptx --emit fatbin -o saxpy.fatbin
   gpulower pack sm_100f=saxpy.cubin --emit fatbin -o saxpy.fatbin
+  gpulower pack saxpy.fatbin --emit fatbin --host-object x86-64 -o saxpy.o
   gpulower pack *.hsaco --emit bundle -o saxpy.hipfb";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -55,6 +70,16 @@ enum Container {
     Bundle,
     /// LLVM offload binaries, one for each image
     Offload,
+}
+
+/// What a host object is for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Machine {
+    /// 64-bit ELF for x86-64
+    #[value(name = "x86-64", alias = "x86_64")]
+    X86_64,
+    /// 64-bit ELF for AArch64
+    Aarch64,
 }
 
 fn compression(name: &str) -> Result<Compression, String> {
@@ -85,6 +110,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         pack.write(format, arguments.compress)
             .map_err(|error| Problem::output(error.to_string()))?
     };
+    let bytes = match arguments.host_object {
+        None => bytes,
+        Some(machine) => host_object(&bytes, machine, arguments)?,
+    };
     match Destination::of(Some(&arguments.output)) {
         Destination::Stdout => to_stdout(&bytes),
         Destination::File(path) => Ok(write_file(&path, &bytes)?),
@@ -93,6 +122,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             path.display()
         ))),
     }
+}
+
+/// The container in an object for the host.
+fn host_object(bytes: &[u8], machine: Machine, arguments: &Arguments) -> Result<Vec<u8>, Failed> {
+    let machine = match machine {
+        Machine::X86_64 => HostArch::X86_64,
+        Machine::Aarch64 => HostArch::Aarch64,
+    };
+    let wrapper = format!("{}_wrapper", arguments.symbol);
+    let (data, wrapper) = (HostSymbol::hidden(&arguments.symbol), HostSymbol::hidden(&wrapper));
+    let code = match arguments.emit {
+        Container::Fatbin => DeviceCode::Fatbin { bytes, data, wrapper },
+        Container::Bundle => DeviceCode::HipBundle { bytes, data, wrapper },
+        Container::Offload => DeviceCode::Offload { bytes },
+    };
+    host_object::write(machine, &[code]).map_err(|error| Problem::output(error.to_string()).into())
 }
 
 /// How NVIDIA's compilers scramble LTO-IR in a fat binary is theirs to know: nvFatbin writes its entries.

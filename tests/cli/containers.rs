@@ -575,3 +575,54 @@ fn lto_ir_is_packed() {
         .failed(1)
         .says(&["f.ltoir has LTO-IR for sm_90"]);
 }
+
+/// The object is linked with a C program that finds the fat binary through the wrapper, as runtimes do.
+#[test]
+fn a_container_is_linked_into_a_program() {
+    let work = Workshop::new();
+    saxpy(&work, &["--target", "sm_90"], "90.cubin");
+    work.run(&[
+        "pack",
+        "90.cubin",
+        "--emit",
+        "fatbin",
+        "--host-object",
+        "x86-64",
+        "--symbol",
+        "kernels",
+        "-o",
+        "k.o",
+    ])
+    .quiet();
+    work.write(
+        "main.c",
+        "struct wrapper { unsigned magic, version; const unsigned *data; void *unused; };\n\
+         extern const unsigned kernels[]; extern const struct wrapper kernels_wrapper;\n\
+         int main(void) { return !(kernels_wrapper.magic == 0x466243b1 && kernels_wrapper.version == 1\n\
+           && kernels_wrapper.data == kernels && kernels[0] == 0xba55ed50 && (unsigned long)kernels % 8 == 0); }\n",
+    );
+    let path = |name: &str| work.path(name);
+    output_of(
+        "cc",
+        &[
+            path("main.c").as_ref(),
+            path("k.o").as_ref(),
+            "-o".as_ref(),
+            path("program").as_ref(),
+        ],
+    );
+    output_of(path("program"), &[]);
+    assert_eq!(images(&path("program")), ["ELF sm_90"]);
+    let json = work.run(&["inspect", "program", "--json"]).quiet().json();
+    assert_eq!(json["images"][0]["target"], "sm_90");
+    saxpy(&work, &["--target", "gfx942"], "942.hsaco");
+    for (input, format, section) in [
+        ("942.hsaco", "bundle", ".hip_fatbin"),
+        ("90.cubin", "offload", ".llvm.offloading"),
+    ] {
+        work.run(&["pack", input, "--emit", format, "--host-object", "aarch64", "-o", "k.o"])
+            .quiet();
+        let sections = output_of("llvm-readelf-22", &["-S".as_ref(), "-W".as_ref(), path("k.o").as_ref()]);
+        assert!(sections.contains(section), "{sections}");
+    }
+}
