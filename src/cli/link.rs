@@ -179,9 +179,13 @@ impl Arguments {
     }
 }
 
-/// Whether a file is to be compiled before it is linked.
+/// Whether a file is to be compiled before it is linked. Any text might be MLIR: it has to be called so.
 fn is_ir((name, bytes): &(String, Vec<u8>)) -> bool {
-    matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir | InputKind::Llvm))
+    let named = Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "mlir" || extension == "ll");
+    let is_text = std::str::from_utf8(bytes).is_ok();
+    matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir | InputKind::Llvm)) && (named || !is_text)
 }
 
 impl CodeOptions {
