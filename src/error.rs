@@ -7,6 +7,7 @@ use crate::{
     compiler::{EmitError, InputError},
     device::{DeviceError, JoinError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
+    offload::OffloadError,
     options::OptionError,
     pack::PackError,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
@@ -90,6 +91,9 @@ pub enum Cause {
     /// Images could not be put into a container.
     #[error(transparent)]
     Pack(#[from] PackError),
+    /// A program's host code could not be made ready for export.
+    #[error(transparent)]
+    Offload(#[from] OffloadError),
     /// A listener ended the compilation.
     #[error("a listener refused the {checkpoint} stage: {reason}")]
     Listener {
@@ -112,6 +116,7 @@ impl Error {
             Cause::Device(error) => error.location().map(str::to_owned),
             Cause::Join(error) => error.location().map(str::to_owned),
             Cause::Input(error) => error.location().map(str::to_owned),
+            Cause::Offload(error) => error.location().map(str::to_owned),
             _ => None,
         };
         let kernels = match &cause {

@@ -53,6 +53,7 @@
 //! | layer | modules |
 //! |---|---|
 //! | adaptors | [`passes`]: MLIR passes that call the compiler |
+//! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
 //! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code |
 //! | values | [`toolkit`], [`options`], [`stage`], [`report`], [`error`] |
@@ -92,6 +93,8 @@ pub mod compiler;
 pub mod device;
 #[cfg(feature = "compile")]
 pub mod error;
+#[cfg(feature = "compile")]
+pub mod offload;
 #[cfg(feature = "compile")]
 pub mod options;
 #[cfg(feature = "compile")]

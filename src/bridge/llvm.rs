@@ -15,7 +15,8 @@ use llvm_sys::{
     LLVMDiagnosticSeverity,
     core::{LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity},
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
-    target_machine::{LLVMDisposeTargetMachine, LLVMTargetMachineRef},
+    target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
+    target_machine::{LLVMCreateTargetDataLayout, LLVMDisposeTargetMachine, LLVMTargetMachineRef},
 };
 use melior::ir::operation::OperationLike;
 use mlir_sys::MlirOperation;
@@ -446,6 +447,21 @@ impl TargetMachine {
         // SAFETY: the strings are alive during the call.
         unsafe { gpulowerCreateTargetMachine(&options, &mut raw) }.into_result()?;
         Ok(Self { raw })
+    }
+}
+
+impl TargetMachine {
+    /// The data layout of its modules, in LLVM's syntax.
+    pub fn data_layout(&self) -> String {
+        // SAFETY: the machine is alive; layout and text are owned here, and disposed of once.
+        unsafe {
+            let layout = LLVMCreateTargetDataLayout(self.raw);
+            let text = LLVMCopyStringRepOfTargetData(layout);
+            let result = std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned();
+            LLVMDisposeMessage(text);
+            LLVMDisposeTargetData(layout);
+            result
+        }
     }
 }
 

@@ -35,6 +35,7 @@ unsafe extern "C" {
     fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
     fn gpulowerIsThreaded(context: MlirContext) -> bool;
     fn gpulowerParseMlir(context: MlirContext, source: Bytes, name: Bytes) -> MlirModule;
+    fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
 }
 
 /// Which dialect a target attribute belongs to.
@@ -324,6 +325,87 @@ pub fn move_to_front<'c>(operation: OperationRef<'c, '_>, block: melior::ir::Blo
         mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
         mlir_sys::mlirBlockInsertOwnedOperation(block.to_raw(), 0, operation.to_raw());
     }
+}
+
+/// Moves an operation to the end of a block, whichever module it was in.
+pub fn move_to_end<'c>(operation: OperationRef<'c, '_>, block: melior::ir::BlockRef<'c, '_>) {
+    // SAFETY: the operation is alive; detached, it is owned by the block it is appended to.
+    unsafe {
+        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
+        mlir_sys::mlirBlockAppendOwnedOperation(block.to_raw(), operation.to_raw());
+    }
+}
+
+/// Gives a symbol another name, in its definition and wherever operations inside of `scope` refer to it. Whether all of
+/// them could be found.
+pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '_>, name: &str) -> bool {
+    let string = |text: &str| mlir_sys::MlirStringRef {
+        data: text.as_ptr().cast(),
+        length: text.len(),
+    };
+    let attribute = symbol_attribute_name();
+    let Some(old) = definition
+        .attribute(attribute)
+        .ok()
+        .and_then(|old| melior::ir::attribute::StringAttribute::try_from(old).ok())
+    else {
+        return false;
+    };
+    // SAFETY: both operations are alive, the names during the call.
+    unsafe {
+        let result = mlir_sys::mlirSymbolTableReplaceAllSymbolUses(string(old.value()), string(name), scope.to_raw());
+        mlir_sys::mlirOperationSetAttributeByName(
+            definition.to_raw(),
+            string(attribute),
+            mlir_sys::mlirStringAttrGet(mlir_sys::mlirOperationGetContext(definition.to_raw()), string(name)),
+        );
+        result.value != 0
+    }
+}
+
+/// The names in a symbol reference, outermost first; `None` for another attribute.
+pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
+    // SAFETY: the attribute is alive and, where that is asked for, a symbol reference; the strings belong to the context
+    // and are copied at once.
+    unsafe {
+        let raw = attribute.to_raw();
+        if !mlir_sys::mlirAttributeIsASymbolRef(raw) {
+            return None;
+        }
+        let text = |name: mlir_sys::MlirStringRef| {
+            String::from_utf8_lossy(std::slice::from_raw_parts(name.data.cast(), name.length)).into_owned()
+        };
+        let mut path = vec![text(mlir_sys::mlirSymbolRefAttrGetRootReference(raw))];
+        for index in 0..mlir_sys::mlirSymbolRefAttrGetNumNestedReferences(raw) {
+            let nested = mlir_sys::mlirSymbolRefAttrGetNestedReference(raw, index);
+            path.push(text(mlir_sys::mlirFlatSymbolRefAttrGetValue(nested)));
+        }
+        Some(path)
+    }
+}
+
+/// The types of the arguments of a function type of the LLVM dialect; `None` for another type.
+pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
+    use melior::ir::TypeLike;
+    // The C API has no better question.
+    if !kind.to_string().starts_with("!llvm.func<") {
+        return None;
+    }
+    // SAFETY: the type is alive, and a function type.
+    unsafe {
+        let raw = kind.to_raw();
+        Some(
+            (0..mlir_sys::mlirLLVMFunctionTypeGetNumInputs(raw))
+                .map(|index| melior::ir::Type::from_raw(mlir_sys::mlirLLVMFunctionTypeGetInput(raw, index)))
+                .collect(),
+        )
+    }
+}
+
+/// The bytes that a `memref.global` or `llvm.mlir.global` takes, where that is known.
+pub fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
+    // SAFETY: the operation is alive.
+    u64::try_from(unsafe { gpulowerGlobalSize(global.to_raw()) }).ok()
 }
 
 /// All operations of a module, in order, outermost first.

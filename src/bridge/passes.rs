@@ -1,15 +1,19 @@
-//! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks` and
-//! `gpulower-func-to-llvm`.
+//! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
+//! `gpulower-func-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::sync::Once;
 
 unsafe extern "C" {
     fn gpulowerRegisterPatternPasses();
+    fn gpulowerRegisterHostPasses();
 }
 
 /// Registers the passes with MLIR, for this process. Further calls do nothing.
 pub fn register_patterns() {
     static ONCE: Once = Once::new();
-    // SAFETY: called once; it adds to MLIR's registry alone.
-    ONCE.call_once(|| unsafe { gpulowerRegisterPatternPasses() });
+    // SAFETY: called once; they add to MLIR's registry alone.
+    ONCE.call_once(|| unsafe {
+        gpulowerRegisterPatternPasses();
+        gpulowerRegisterHostPasses();
+    });
 }

@@ -600,7 +600,7 @@ fn collect(finished: Vec<Finished>) -> Result<Compilation, Failure> {
 }
 
 /// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
-fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
+pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
     if !operations(module)
         .iter()
         .any(|operation| name_of(operation) == "gpu.launch")

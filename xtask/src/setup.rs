@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES};
+use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES, TEST_PACKAGES};
 use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::{DEFAULT_PREFIX, LLVM_MAJOR, PREFIX_VARIABLES, Workspace, set};
 use crate::wheels;
@@ -32,7 +32,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
     let lock_file = File::create(&lock).context(|| format!("create {}", lock.display()))?;
     lock_file.lock().context(|| format!("lock {}", lock.display()))?;
 
-    let mut changed = packages(workspace)?;
+    let mut changed = packages(workspace, purpose)?;
     let llvm_version = check_llvm(workspace)?;
     if purpose == Purpose::Test {
         changed |= rust_components(workspace)?;
@@ -57,7 +57,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
 }
 
 /// Installs missing packages where apt can; true when it did.
-fn packages(workspace: &Workspace) -> Result<bool, Failure> {
+fn packages(workspace: &Workspace, purpose: Purpose) -> Result<bool, Failure> {
     if !apt::is_available() {
         return Ok(false);
     }
@@ -66,6 +66,9 @@ fn packages(workspace: &Workspace) -> Result<bool, Failure> {
         wanted.extend_from_slice(LLVM_PACKAGES);
     }
     wanted.extend_from_slice(SYSTEM_PACKAGES);
+    if purpose == Purpose::Test {
+        wanted.extend_from_slice(TEST_PACKAGES);
+    }
     let mut missing = apt::missing(&wanted)?;
     if !wheels::is_current(&workspace.wheel_cuda()) && wheels::python_with_pip().is_none() {
         missing.push("python3-pip");

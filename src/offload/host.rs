@@ -1,0 +1,218 @@
+//! Host code: from a module with launches to the LLVM dialect, with everything in it but the images of the kernels.
+
+use melior::{
+    Context,
+    ir::{
+        Attribute, Module,
+        attribute::StringAttribute,
+        operation::{OperationLike, OperationRef},
+    },
+};
+
+use super::{
+    error::OffloadError,
+    modules,
+    program::{Program, Runtime},
+    stub, support,
+    triple::HostTriple,
+};
+use crate::{
+    bridge::{
+        llvm::{DeviceContext, DeviceModule, TargetMachine},
+        mlir::{OwnedModule, capture_diagnostics, context_of, location_text, operations, set_attribute},
+    },
+    compiler,
+    device::lower::{self, name_of},
+    error::Cause,
+};
+
+/// What host code is made for, and how.
+#[derive(Clone, Debug)]
+pub struct HostOptions {
+    /// The runtime that it calls.
+    pub runtime: Runtime,
+    /// The machine that it runs on.
+    pub triple: HostTriple,
+    /// What the program is called, such as its file's name without folders: a part of its kernels' names.
+    pub unit: String,
+    /// How kernels and device variables are named.
+    pub names: Names,
+    /// Whether kernels take memrefs as plain pointers. Has to be what the kernels are compiled with
+    /// ([`Options::bare_pointers`](crate::Options)).
+    pub bare_pointers: bool,
+    /// Bits of `index` in kernels, 32 or 64. Has to be what the kernels are compiled with.
+    pub index_bitwidth: u32,
+}
+
+impl HostOptions {
+    /// The usual: unique names, memrefs as descriptors, indices of 64 bits.
+    pub fn new(runtime: Runtime, triple: HostTriple, unit: impl Into<String>) -> Self {
+        Self {
+            runtime,
+            triple,
+            unit: unit.into(),
+            names: Names::Unique,
+            bare_pointers: false,
+            index_bitwidth: 64,
+        }
+    }
+}
+
+/// How kernels and device variables are named in the exported program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Names {
+    /// As in the source, and a hash of program and module: programs can be linked together.
+    #[default]
+    Unique,
+    /// As in the source, for code that refers to them by name. The device variables' shadows are visible symbols then.
+    Keep,
+}
+
+/// A program whose host code is ready.
+#[derive(Debug)]
+pub struct HostProgram<'c> {
+    program: Program,
+    host: OwnedModule<'c>,
+    device: OwnedModule<'c>,
+}
+
+impl<'c> HostProgram<'c> {
+    /// What host code and images have to agree on.
+    pub const fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The host code, in the LLVM dialect alone, with triple and data layout. It defines every stub, handle and shadow that
+    /// the program names.
+    pub fn host(&self) -> &Module<'c> {
+        self.host.module()
+    }
+
+    /// One `gpu.module` (or `gpu.binary`, where it was compiled before) for each of [`Program::modules`], in that order and
+    /// with its symbol, kernels and variables renamed: what has to be compiled.
+    pub fn device(&self) -> &Module<'c> {
+        self.device.module()
+    }
+
+    /// The host code as LLVM IR.
+    pub fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
+        let mlir = context_of(self.host().context());
+        // Translation changes what it translates.
+        let copy = OwnedModule::clone_whole(self.host());
+        let mut operation = copy.module().as_operation();
+        let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut operation));
+        result.map_err(
+            |error| match diagnostics.into_iter().find(|diagnostic| diagnostic.is_error) {
+                Some(diagnostic) => OffloadError::Refused(vec![diagnostic]),
+                None => error.into(),
+            },
+        )
+    }
+}
+
+/// Makes the host code of a program. The module is not changed, but its context gets the dialects and passes that lowering
+/// needs.
+///
+/// Kernels in `gpu.launch` regions are outlined first. Launches are calls of stubs afterwards, the other operations of the
+/// `gpu` dialect calls of functions that are part of the host code and call the runtime; a failing call of the runtime
+/// ends the program with a message.
+pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgram<'c>, OffloadError> {
+    let context = context_of(module.context());
+    compiler::prepare(context);
+    let outlined = compiler::outline(context, module).map_err(|error| match *error.cause {
+        Cause::Lower(error) => OffloadError::from(error),
+        cause => OffloadError::Internal(cause.to_string()),
+    })?;
+    let mut host = outlined.unwrap_or_else(|| OwnedModule::clone_whole(module));
+
+    let (mut program, device) = modules::take(context, host.module(), options)?;
+    hide_private_functions(context, host.module());
+    lower::run(context, host.module_mut(), &pipeline(options))?;
+    refuse_unlowered(host.module())?;
+    stub::define(context, host.module(), &mut program, options.names == Names::Unique)?;
+    support::link(context, host.module(), options.runtime, &options.triple)?;
+    program.external_functions = support::external_functions(host.module(), options.runtime);
+    set_target(context, host.module(), &options.triple)?;
+    verify(context, host.module())?;
+    Ok(HostProgram { program, host, device })
+}
+
+/// From everything that host code may be written in to the LLVM dialect. Why in this order: `complex` makes `math`
+/// operations; copies become loops, and vector transfers too, before loops become branches; `affine` comes twice, since
+/// expanding strided metadata creates it anew; `math` comes before the rest, since what LLVM has no intrinsic for becomes
+/// calls of `func` functions.
+fn pipeline(options: &HostOptions) -> String {
+    format!(
+        "builtin.module(convert-complex-to-standard,gpulower-expand-host,convert-vector-to-scf,lower-affine,\
+         scf-forall-to-for,convert-scf-to-cf,expand-strided-metadata,lower-affine,memref-expand,arith-expand,\
+         canonicalize,cse,convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm,\
+         gpulower-host-to-llvm{{bare-pointers={} kernel-index-bitwidth={}}},reconcile-unrealized-casts,canonicalize,cse)",
+        options.bare_pointers, options.index_bitwidth
+    )
+}
+
+/// Private functions become internal ones: two programs may have one of the same name each.
+fn hide_private_functions<'c>(context: &'c Context, host: &Module<'c>) {
+    let internal = Attribute::parse(context, "#llvm.linkage<internal>");
+    for operation in operations(host) {
+        let private = operation
+            .attribute("sym_visibility")
+            .is_ok_and(|visibility| visibility.to_string() == "\"private\"");
+        if name_of(&operation) == "func.func"
+            && private
+            && has_body(operation)
+            && let Some(internal) = internal
+        {
+            set_attribute(operation, "llvm.linkage", internal);
+        }
+    }
+}
+
+fn has_body(operation: OperationRef<'_, '_>) -> bool {
+    use melior::ir::RegionLike;
+    operation.region(0).is_ok_and(|region| region.first_block().is_some())
+}
+
+fn refuse_unlowered(host: &Module<'_>) -> Result<(), OffloadError> {
+    let mut rest: Vec<(String, String)> = operations(host)
+        .into_iter()
+        .map(|operation| (name_of(&operation), location_text(operation.location())))
+        .filter(|(name, _)| !name.starts_with("llvm.") && name != "builtin.module")
+        .collect();
+    // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
+    let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
+    if rest.iter().any(|(name, _)| !is_cast(name)) {
+        rest.retain(|(name, _)| !is_cast(name));
+    }
+    let Some((_, location)) = rest.first() else {
+        return Ok(());
+    };
+    let location = location.clone();
+    let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    Err(OffloadError::Unsupported { names, location })
+}
+
+fn set_target<'c>(context: &'c Context, host: &Module<'c>, triple: &HostTriple) -> Result<(), OffloadError> {
+    let machine = TargetMachine::new(triple.as_str(), "", "", 2, false)?;
+    let operation = host.as_operation();
+    let text = |value: &str| StringAttribute::new(context, value).into();
+    set_attribute(operation, "llvm.target_triple", text(triple.as_str()));
+    set_attribute(operation, "llvm.data_layout", text(&machine.data_layout()));
+    Ok(())
+}
+
+fn verify(context: &Context, host: &Module<'_>) -> Result<(), OffloadError> {
+    match capture_diagnostics(context, || host.as_operation().verify()) {
+        (true, _) => Ok(()),
+        (false, diagnostics) => {
+            let reason = diagnostics.first().map_or("", |first| first.message.as_str());
+            Err(OffloadError::Internal(format!("the host code is not valid: {reason}")))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

@@ -1,0 +1,41 @@
+//! From a whole program, host code and kernels, to host code that launches through the CUDA or HIP runtime, as plain data
+//! for whatever makes a file of it.
+//!
+//! ```text
+//! program.mlir ──outline, name──┬─ device modules ── compiler ── images
+//!                               └─ host code ── LLVM dialect, stubs, support functions ── LLVM IR
+//! ```
+//!
+//! [`host::lower`] does all of it but compiling the device modules; [`program`] says what it leaves to be done. For that,
+//! [`layout`] knows what each release of clang takes, [`entries`], [`embed`] and [`registration`] write it as LLVM IR, and
+//! [`images`] chooses the form of the images. [`mod@check`] reads what was made and says which release registers what.
+//!
+//! These are the parts of an export. They have no command of their own yet.
+
+pub mod check;
+mod check_elf;
+mod check_tables;
+pub mod embed;
+pub mod entries;
+pub mod error;
+pub mod host;
+pub mod images;
+pub mod ir_text;
+pub mod layout;
+mod modules;
+pub mod program;
+pub mod registration;
+pub mod release;
+mod stub;
+mod support;
+pub mod triple;
+
+#[cfg(test)]
+mod finish_tests;
+#[cfg(test)]
+mod test_bench;
+
+pub use error::OffloadError;
+pub use host::{HostOptions, HostProgram, Names};
+pub use program::{Kernel, KernelModule, Program, Runtime, Variable};
+pub use triple::{HostArchitecture, HostTriple};

@@ -1,0 +1,431 @@
+//! The device modules of a program: which launch means which kernel, and names that stay unique when several modules and
+//! several files become one program.
+//!
+//! The link of the device code joins everything that any clang or nvlink finds in the objects, and refuses (nvlink) or
+//! confuses (HIP) two kernels of one name. So a kernel or visible variable `saxpy` becomes `saxpy__0123456789ab`: the
+//! digits are a hash of the program (its unit's name and its whole text) and of the device module. Two modules of one
+//! content have the same names, and are embedded once; a module with variables that are written to is never taken for
+//! another.
+
+use std::collections::BTreeMap;
+
+use melior::{
+    Context,
+    ir::{
+        Attribute, BlockLike, Module, RegionLike,
+        attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
+        operation::{OperationLike, OperationRef},
+        r#type::MemRefType,
+    },
+};
+
+use super::{
+    error::OffloadError,
+    host::{HostOptions, Names},
+    program::{Kernel, KernelModule, Program, Runtime, Variable},
+    stub::{STUB, quoted},
+};
+use crate::{
+    bridge::mlir::{
+        OwnedModule, context_of, global_size, location_text, move_to_end, operations, parse_module, rename_symbol,
+        replace_with, set_attribute, symbol_attribute_name, symbol_path,
+    },
+    compiler::symbol_name,
+    device::lower::name_of,
+};
+
+/// Hexadecimal digits of the hash in a name: 48 bits, so that a program of a thousand modules has two of one name with a
+/// chance of 1 in 500 million.
+const DIGITS: usize = 12;
+
+/// Takes the device modules out of a program: renames kernels and variables, lets launches name them, leaves stand-ins
+/// in the host's module, and gives a module with what has to be compiled.
+pub(super) fn take<'c>(
+    context: &'c Context,
+    host: &Module<'c>,
+    options: &HostOptions,
+) -> Result<(Program, OwnedModule<'c>), OffloadError> {
+    let launches = launches(host)?;
+    let containers = containers(host);
+    let known: Vec<String> = containers.iter().map(|(name, _)| format!("@{name}")).collect();
+    for launch in &launches {
+        let Some((_, container)) = containers.iter().find(|(name, _)| *name == launch.module) else {
+            return Err(OffloadError::UnknownModule {
+                kernel: launch.name(),
+                modules: known,
+                location: location_text(launch.operation.location()),
+            });
+        };
+        let kernels = kernels_of(*container);
+        if name_of(container) == "gpu.module" && !kernels.iter().any(|(name, _)| *name == launch.kernel) {
+            return Err(OffloadError::UnknownKernel {
+                kernel: launch.name(),
+                kernels: kernels.into_iter().map(|(name, _)| name).collect(),
+                location: location_text(launch.operation.location()),
+            });
+        }
+    }
+
+    let unit = unit_digest(host, options);
+    let mut program = Program {
+        runtime: options.runtime,
+        triple: options.triple.clone(),
+        modules: Vec::new(),
+        kernels: Vec::new(),
+        variables: Vec::new(),
+        external_functions: Vec::new(),
+    };
+    let device = OwnedModule::adopt(Module::new(host.as_operation().location()));
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut digests: Vec<blake3::Hash> = Vec::new();
+    for (symbol, container) in &containers {
+        let compiled = name_of(container) == "gpu.binary";
+        let digest = digest(*container, &unit);
+        if let Some(first) = digests.iter().position(|other| *other == digest) {
+            if let Some(module) = program.modules.get_mut(first) {
+                module.aliases.push(symbol.clone());
+            }
+            places.insert(symbol.clone(), first);
+            continue;
+        }
+        let place = program.modules.len();
+        digests.push(digest);
+        places.insert(symbol.clone(), place);
+        if !compiled {
+            let rename = |definition: OperationRef<'_, '_>, name: &str| {
+                let new = device_name(options, name, &digest);
+                if new == name || rename_symbol(definition, *container, &new) {
+                    Ok(new)
+                } else {
+                    Err(OffloadError::Internal(format!("{name} cannot be renamed in {symbol}")))
+                }
+            };
+            let variables = visible_variables(*container);
+            for (name, definition) in kernels_of(*container) {
+                rename(definition, &name)?;
+            }
+            for (name, definition) in variables {
+                let size = global_size(definition).ok_or_else(|| OffloadError::VariableSize {
+                    name: name.clone(),
+                    module: symbol.clone(),
+                    location: location_text(definition.location()),
+                })?;
+                let new = rename(definition, &name)?;
+                program.variables.push(Variable {
+                    module: place,
+                    source_name: name,
+                    shadow: new.clone(),
+                    name: new,
+                    size,
+                    constant: is_in(definition, &["4", "constant"]),
+                });
+            }
+        }
+        program.modules.push(KernelModule {
+            symbol: symbol.clone(),
+            aliases: Vec::new(),
+            compiled,
+        });
+        let copy = OwnedModule::clone_of(*container);
+        if let Some(operation) = copy.module().body().first_operation() {
+            move_to_end(operation, device.module().body());
+        }
+    }
+    for launch in &launches {
+        let Some(&place) = places.get(&launch.module) else {
+            continue;
+        };
+        let (Some(module), Some(digest)) = (program.modules.get(place), digests.get(place)) else {
+            continue;
+        };
+        if !program
+            .kernels_of(place)
+            .any(|kernel| kernel.source_name == launch.kernel)
+        {
+            let added = kernel(options, place, &launch.kernel, module.compiled, digest);
+            program.kernels.push(added);
+        }
+    }
+    program.kernels.sort_by_key(|kernel| kernel.module);
+    refuse_duplicates(&program)?;
+    refuse_taken(host, &program)?;
+
+    for launch in &launches {
+        let kernel = places.get(&launch.module).and_then(|place| {
+            program
+                .kernels
+                .iter()
+                .find(|kernel| kernel.module == *place && kernel.source_name == launch.kernel)
+        });
+        if let Some(kernel) = kernel {
+            let reference = format!("@{}::@{}", quoted(&launch.module), quoted(&kernel.name));
+            let attribute = Attribute::parse(context, &reference)
+                .ok_or_else(|| OffloadError::Internal(format!("{reference} cannot be parsed")))?;
+            set_attribute(launch.operation, "kernel", attribute);
+        }
+    }
+    for (symbol, container) in containers {
+        stand_in(context, &symbol, container)?;
+    }
+    Ok((program, device))
+}
+
+/// One `gpu.launch_func`.
+struct Launch<'c, 'a> {
+    operation: OperationRef<'c, 'a>,
+    module: String,
+    kernel: String,
+}
+
+impl Launch<'_, '_> {
+    /// The kernel in MLIR's syntax.
+    fn name(&self) -> String {
+        format!("@{}::@{}", self.module, self.kernel)
+    }
+}
+
+fn launches<'c, 'a>(host: &'a Module<'c>) -> Result<Vec<Launch<'c, 'a>>, OffloadError> {
+    let mut launches = Vec::new();
+    for (index, operation) in operations(host).into_iter().enumerate() {
+        match name_of(&operation).as_str() {
+            "builtin.module" if index > 0 => {
+                return Err(OffloadError::NestedModule {
+                    location: location_text(operation.location()),
+                });
+            }
+            "gpu.launch_func" => {}
+            _ => continue,
+        }
+        let path = operation.attribute("kernel").ok().and_then(symbol_path);
+        let Some([module, kernel]) = path.and_then(|path| <[String; 2]>::try_from(path).ok()) else {
+            return Err(OffloadError::Internal("a launch names no kernel".to_owned()));
+        };
+        launches.push(Launch {
+            operation,
+            module,
+            kernel,
+        });
+    }
+    if launches.is_empty() {
+        return Err(OffloadError::NoLaunch);
+    }
+    Ok(launches)
+}
+
+/// The operations directly inside of a module or a `gpu.module`.
+fn body<'c, 'a>(operation: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    let mut found = Vec::new();
+    let mut next = operation
+        .region(0)
+        .ok()
+        .and_then(|region| region.first_block())
+        .and_then(|block| block.first_operation());
+    while let Some(operation) = next {
+        found.push(operation);
+        next = operation.next_in_block();
+    }
+    found
+}
+
+/// The device modules, by name, in order.
+fn containers<'c, 'a>(host: &'a Module<'c>) -> Vec<(String, OperationRef<'c, 'a>)> {
+    body(host.as_operation())
+        .into_iter()
+        .filter(|operation| matches!(name_of(operation).as_str(), "gpu.module" | "gpu.binary"))
+        .map(|operation| (symbol_name(operation), operation))
+        .collect()
+}
+
+/// The kernels that a `gpu.module` defines.
+fn kernels_of<'c, 'a>(container: OperationRef<'c, 'a>) -> Vec<(String, OperationRef<'c, 'a>)> {
+    if name_of(&container) != "gpu.module" {
+        return Vec::new();
+    }
+    body(container)
+        .into_iter()
+        .filter(|operation| {
+            ["gpu.kernel", "nvvm.kernel", "rocdl.kernel"]
+                .iter()
+                .any(|mark| operation.has_attribute(mark))
+        })
+        .map(|operation| (symbol_name(operation), operation))
+        .collect()
+}
+
+fn globals<'c, 'a>(container: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    body(container)
+        .into_iter()
+        .filter(|operation| {
+            matches!(name_of(operation).as_str(), "memref.global" | "llvm.mlir.global")
+                // Memory of a workgroup or a thread is nobody else's.
+                && !is_in(*operation, &["3", "5", "workgroup", "private"])
+        })
+        .collect()
+}
+
+/// The variables of a `gpu.module` that are visible outside of it, which `device` keeps visible.
+fn visible_variables<'c, 'a>(container: OperationRef<'c, 'a>) -> Vec<(String, OperationRef<'c, 'a>)> {
+    globals(container)
+        .into_iter()
+        .filter(|operation| {
+            let text = |name: &str| {
+                operation
+                    .attribute(name)
+                    .map(|value| value.to_string())
+                    .unwrap_or_default()
+            };
+            if name_of(operation) == "memref.global" {
+                let visible = !matches!(text("sym_visibility").as_str(), "\"private\"" | "\"nested\"");
+                visible && operation.has_attribute("initial_value")
+            } else {
+                let defined = operation.has_attribute("value")
+                    || operation.region(0).is_ok_and(|region| region.first_block().is_some());
+                defined && text("linkage").contains("external") && text("sym_visibility") != "\"private\""
+            }
+        })
+        .map(|operation| (symbol_name(operation), operation))
+        .collect()
+}
+
+/// Whether a global variable is in one of some address spaces, given by number and by name.
+fn is_in(global: OperationRef<'_, '_>, spaces: &[&str]) -> bool {
+    let memory = global
+        .attribute("type")
+        .ok()
+        .and_then(|kind| TypeAttribute::try_from(kind).ok())
+        .and_then(|kind| MemRefType::try_from(kind.value()).ok())
+        .and_then(|kind| kind.memory_space());
+    let number = |attribute: Attribute<'_>| {
+        IntegerAttribute::try_from(attribute)
+            .map_or_else(|_| attribute.to_string(), |number| number.value().to_string())
+    };
+    let space = match memory {
+        Some(space) => number(space),
+        None => global.attribute("addr_space").map(number).unwrap_or_default(),
+    };
+    spaces
+        .iter()
+        .any(|wanted| space == *wanted || space == format!("#gpu.address_space<{wanted}>"))
+}
+
+fn unit_digest(host: &Module<'_>, options: &HostOptions) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(options.unit.as_bytes());
+    hasher.update(&[0]);
+    hasher.update(host.as_operation().to_string().as_bytes());
+    hasher.finalize()
+}
+
+/// A hash of a device module in its program, the same for modules that are the same but for their names.
+fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> blake3::Hash {
+    let attribute = symbol_attribute_name();
+    // Two modules with a variable each are not one module with one variable; what is compiled has its names for good.
+    let is_one_of_its_kind = name_of(&container) == "gpu.binary"
+        || globals(container)
+            .into_iter()
+            .any(|global| !global.has_attribute("constant"));
+    let text = if is_one_of_its_kind {
+        container.to_string()
+    } else {
+        let copy = OwnedModule::clone_of(container);
+        let Some(operation) = copy.module().body().first_operation() else {
+            return *unit;
+        };
+        let context = context_of(copy.module().context());
+        set_attribute(operation, attribute, StringAttribute::new(context, "kernels").into());
+        operation.to_string()
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(unit.as_bytes());
+    hasher.update(text.as_bytes());
+    hasher.finalize()
+}
+
+fn device_name(options: &HostOptions, name: &str, digest: &blake3::Hash) -> String {
+    match options.names {
+        Names::Unique => {
+            let digits: String = digest.to_hex().chars().take(DIGITS).collect();
+            format!("{name}__{digits}")
+        }
+        Names::Keep => name.to_owned(),
+    }
+}
+
+fn kernel(options: &HostOptions, module: usize, name: &str, compiled: bool, digest: &blake3::Hash) -> Kernel {
+    let device_name = if compiled {
+        name.to_owned()
+    } else {
+        device_name(options, name, digest)
+    };
+    let stub = format!("{STUB}{device_name}");
+    Kernel {
+        module,
+        source_name: name.to_owned(),
+        handle: match options.runtime {
+            Runtime::Cuda => stub.clone(),
+            Runtime::Hip => device_name.clone(),
+        },
+        name: device_name,
+        stub,
+        clusters: false,
+    }
+}
+
+fn refuse_duplicates(program: &Program) -> Result<(), OffloadError> {
+    let kernels = program.kernels.iter().map(|kernel| (&kernel.name, kernel.module));
+    let variables = program
+        .variables
+        .iter()
+        .map(|variable| (&variable.name, variable.module));
+    let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
+    for (name, module) in kernels.chain(variables) {
+        if let Some(first) = seen.insert(name, module) {
+            let symbol = |index: usize| program.modules.get(index).map_or("", |module| module.symbol.as_str());
+            return Err(OffloadError::DuplicateName {
+                name: name.clone(),
+                first: symbol(first).to_owned(),
+                second: symbol(module).to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses host symbols with the names of stubs, handles or shadows.
+fn refuse_taken(host: &Module<'_>, program: &Program) -> Result<(), OffloadError> {
+    let defined: BTreeMap<String, OperationRef<'_, '_>> = body(host.as_operation())
+        .into_iter()
+        .filter(|operation| !matches!(name_of(operation).as_str(), "gpu.module" | "gpu.binary"))
+        .filter(|operation| operation.has_attribute(symbol_attribute_name()))
+        .map(|operation| (symbol_name(operation), operation))
+        .collect();
+    let kernels = program.kernels.iter().flat_map(|kernel| {
+        let purpose = format!("the kernel {}", kernel.source_name);
+        [(&kernel.stub, purpose.clone()), (&kernel.handle, purpose)]
+    });
+    let variables = program.variables.iter().map(|variable| {
+        let purpose = format!("the device variable {}", variable.source_name);
+        (&variable.shadow, purpose)
+    });
+    for (symbol, purpose) in kernels.chain(variables) {
+        if let Some(operation) = defined.get(symbol) {
+            return Err(OffloadError::SymbolTaken {
+                symbol: symbol.clone(),
+                purpose,
+                location: location_text(operation.location()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Puts a `gpu.binary` in the place of a device module: the launches in host code refer to it, and MLIR looks no further.
+fn stand_in(context: &Context, symbol: &str, container: OperationRef<'_, '_>) -> Result<(), OffloadError> {
+    let text = format!("gpu.binary @{} [#gpu.object<#nvvm.target, bin = \"\">]", quoted(symbol));
+    let parsed = parse_module(context, "stand-in", text.as_bytes()).map(OwnedModule::adopt);
+    let operation = parsed
+        .and_then(OwnedModule::take_first)
+        .ok_or_else(|| OffloadError::Internal(format!("{text} cannot be parsed")))?;
+    replace_with(container, operation);
+    Ok(())
+}

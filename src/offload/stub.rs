@@ -1,0 +1,213 @@
+//! Stubs: the host functions that launch one kernel each, and the symbols that stand for device variables.
+//!
+//! A stub takes the sizes of grid and block, the bytes of dynamic shared memory, the stream, whether to wait, and the
+//! kernel's arguments. It puts the arguments in memory and calls `__gpulower_launch` of the support functions.
+
+use std::fmt::Write;
+
+use melior::{
+    Context,
+    ir::{
+        Module,
+        attribute::TypeAttribute,
+        operation::{OperationLike, OperationRef},
+    },
+};
+
+use super::{
+    error::OffloadError,
+    program::{Kernel, Program, Runtime},
+    support::symbols,
+};
+use crate::bridge::mlir::{
+    OwnedModule, capture_diagnostics, function_inputs, location_text, move_to_end, parse_module, replace_with,
+};
+
+/// What host code calls to launch a kernel, before the kernel's name.
+pub(super) const STUB: &str = "__device_stub__";
+/// The same for launches with clusters.
+pub(super) const CLUSTER_STUB: &str = "__cluster_stub__";
+
+/// The arguments of a stub before the kernel's: the names in its text, all i64 but those noted.
+const SIZES: &[&str] = &["gx", "gy", "gz", "bx", "by", "bz"];
+const CLUSTER_SIZES: &[&str] = &["gx", "gy", "gz", "cx", "cy", "cz", "bx", "by", "bz"];
+
+/// Defines stubs, handles and shadows in the host code, which has declarations of the stubs that it calls; notes in the
+/// program which kernels have launches with clusters.
+pub(super) fn define(
+    context: &Context,
+    host: &Module<'_>,
+    program: &mut Program,
+    hidden_shadows: bool,
+) -> Result<(), OffloadError> {
+    let declared = symbols(host);
+    let mut text = String::new();
+    for kernel in &mut program.kernels {
+        let plain = declared.get(&kernel.stub);
+        let clusters = declared.get(&format!("{CLUSTER_STUB}{}", kernel.name));
+        if let Some(declaration) = clusters {
+            kernel.clusters = true;
+            if program.runtime == Runtime::Hip {
+                return Err(OffloadError::Clusters {
+                    kernel: kernel.source_name.clone(),
+                    location: location_text(declaration.location()),
+                });
+            }
+        }
+        let _ = writeln!(
+            text,
+            "llvm.mlir.global internal constant @{}(\"{}\\00\")",
+            quoted(&message_name(kernel)),
+            escaped(&kernel.source_name)
+        );
+        match plain {
+            Some(declaration) => stub(
+                &mut text,
+                kernel,
+                &kernel.stub,
+                SIZES,
+                &kernel_arguments(*declaration, SIZES)?,
+            ),
+            // The kernel is launched with clusters alone: its stub is an address, and never called.
+            None => stub(&mut text, kernel, &kernel.stub, SIZES, &[]),
+        }
+        if let Some(declaration) = clusters {
+            let name = format!("{CLUSTER_STUB}{}", kernel.name);
+            let arguments = kernel_arguments(*declaration, CLUSTER_SIZES)?;
+            stub(&mut text, kernel, &name, CLUSTER_SIZES, &arguments);
+        }
+        if kernel.handle != kernel.stub {
+            let _ = writeln!(
+                text,
+                "llvm.mlir.global external hidden constant @{}() {{alignment = 8 : i64}} : !llvm.ptr {{\n\
+                 \x20 %stub = llvm.mlir.addressof @{} : !llvm.ptr\n  llvm.return %stub : !llvm.ptr\n}}",
+                quoted(&kernel.handle),
+                quoted(&kernel.stub)
+            );
+        }
+    }
+    for variable in &program.variables {
+        let (size, visibility) = (variable.size, if hidden_shadows { "hidden " } else { "" });
+        let _ = writeln!(
+            text,
+            "llvm.mlir.global external {visibility}@{}() {{alignment = 16 : i64}} : !llvm.array<{size} x i8> {{\n\
+             \x20 %zero = llvm.mlir.zero : !llvm.array<{size} x i8>\n  llvm.return %zero : !llvm.array<{size} x i8>\n}}",
+            quoted(&variable.shadow)
+        );
+    }
+    // For the parser alone, which wants every called function declared.
+    text.push_str(LAUNCH);
+    if program.kernels.iter().any(|kernel| kernel.clusters) {
+        text.push_str(LAUNCH_CLUSTERS);
+    }
+    let (module, diagnostics) = capture_diagnostics(context, || parse_module(context, "stubs", text.as_bytes()));
+    let module = module.ok_or_else(|| {
+        let reason = diagnostics.first().map_or("", |first| first.message.as_str());
+        OffloadError::Internal(format!("the stubs cannot be parsed: {reason}\n{text}"))
+    })?;
+    for (name, operation) in symbols(&module) {
+        match declared.get(&name) {
+            Some(declaration) => {
+                if let Some(definition) = OwnedModule::clone_of(operation).take_first() {
+                    replace_with(*declaration, definition);
+                }
+            }
+            None => move_to_end(operation, melior::ir::Module::body(host)),
+        }
+    }
+    Ok(())
+}
+
+const LAUNCH: &str = "llvm.func @__gpulower_launch(!llvm.ptr, !llvm.ptr, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, \
+                      i1, !llvm.ptr)\n";
+const LAUNCH_CLUSTERS: &str = "llvm.func @__gpulower_launch_clusters(!llvm.ptr, !llvm.ptr, i64, i64, i64, i64, i64, \
+                               i64, i64, i64, i64, i64, !llvm.ptr, i1, !llvm.ptr)\n";
+
+/// The types of the kernel's arguments, from the declaration of its stub.
+fn kernel_arguments(declaration: OperationRef<'_, '_>, sizes: &[&str]) -> Result<Vec<String>, OffloadError> {
+    declaration
+        .attribute("function_type")
+        .ok()
+        .and_then(|attribute| TypeAttribute::try_from(attribute).ok())
+        .and_then(|kind| function_inputs(kind.value()))
+        // Shared memory, stream and whether to wait follow the sizes.
+        .and_then(|inputs| Some(inputs.get(sizes.len() + 3..)?.iter().map(ToString::to_string).collect()))
+        .ok_or_else(|| OffloadError::Internal("a stub is declared without its arguments".to_owned()))
+}
+
+/// Where the kernel's name for messages is.
+fn message_name(kernel: &Kernel) -> String {
+    format!("__gpulower_kernel_{}", kernel.name)
+}
+
+fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], arguments: &[String]) {
+    let _ = write!(text, "llvm.func hidden @{}(", quoted(name));
+    for size in sizes {
+        let _ = write!(text, "%{size}: i64, ");
+    }
+    text.push_str("%shared: i64, %stream: !llvm.ptr, %wait: i1");
+    for (index, kind) in arguments.iter().enumerate() {
+        let _ = write!(text, ", %a{index}: {kind}");
+    }
+    text.push_str(") {\n  %one = llvm.mlir.constant(1 : i32) : i32\n");
+    let _ = writeln!(
+        text,
+        "  %arguments = llvm.alloca %one x !llvm.array<{} x ptr> : (i32) -> !llvm.ptr",
+        arguments.len().max(1)
+    );
+    for (index, kind) in arguments.iter().enumerate() {
+        let _ = write!(
+            text,
+            "  %s{index} = llvm.alloca %one x {kind} : (i32) -> !llvm.ptr\n\
+             \x20 llvm.store %a{index}, %s{index} : {kind}, !llvm.ptr\n\
+             \x20 %p{index} = llvm.getelementptr %arguments[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n\
+             \x20 llvm.store %s{index}, %p{index} : !llvm.ptr, !llvm.ptr\n"
+        );
+    }
+    let launch = if sizes.len() == SIZES.len() {
+        "__gpulower_launch"
+    } else {
+        "__gpulower_launch_clusters"
+    };
+    let values: String = sizes.iter().map(|size| format!("%{size}, ")).collect();
+    let kinds = "i64, ".repeat(sizes.len());
+    let _ = writeln!(
+        text,
+        "  %handle = llvm.mlir.addressof @{} : !llvm.ptr\n  %name = llvm.mlir.addressof @{} : !llvm.ptr\n\
+         \x20 llvm.call @{launch}(%handle, %name, {values}%shared, %stream, %wait, %arguments) : \
+         (!llvm.ptr, !llvm.ptr, {kinds}i64, !llvm.ptr, i1, !llvm.ptr) -> ()\n  llvm.return\n}}",
+        quoted(&kernel.handle),
+        quoted(&message_name(kernel)),
+    );
+}
+
+/// A symbol's name as MLIR reads it after `@`.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", escaped(name))
+}
+
+/// Text inside of MLIR's quotes.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' | 0..=0x1f | 0x7f.. => {
+                let _ = write!(escaped, "\\{byte:02X}");
+            }
+            byte => escaped.push(char::from(byte)),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_names_are_quoted() {
+        assert_eq!(quoted("plain_1"), "\"plain_1\"");
+        assert_eq!(quoted("a \"b\"\\\n"), "\"a \\22b\\22\\5C\\0A\"");
+        assert_eq!(quoted("ä"), "\"\\C3\\A4\"");
+    }
+}
