@@ -11,6 +11,8 @@ mod phases;
 mod plan;
 mod pool;
 mod request;
+mod requests;
+mod run;
 mod targets;
 
 use std::{
@@ -21,14 +23,7 @@ use std::{
 };
 
 use inkwell::module::Module as LlvmModule;
-use melior::{
-    Context,
-    ir::{
-        Module,
-        attribute::{ArrayAttribute, StringAttribute},
-        operation::{OperationLike, OperationRef},
-    },
-};
+use melior::ir::Module;
 
 pub use self::{
     emit::{Emit, EmitError},
@@ -37,18 +32,18 @@ pub use self::{
     targets::Targets,
 };
 use self::{
-    identical::first_of_each,
-    request::{Origin, Outcome, Part, Request, Source},
+    request::Source,
+    requests::{ReadSource, read_sources},
+    run::collect,
+};
+pub(crate) use self::{
+    requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
+    run::Finished,
 };
 
 use crate::{
-    bridge::mlir::{
-        OwnedModule, context_of, is_threaded, location_text, operations, operations_below, symbol_attribute_name,
-    },
-    device::{
-        LoadedLibrary, VendorLibrary,
-        lower::{self, name_of},
-    },
+    bridge::mlir::{OwnedModule, context_of},
+    device::{LoadedLibrary, VendorLibrary},
     error::{Error, Failure},
     options::{Library, Options},
     report::{Artifact, Compilation},
@@ -283,215 +278,6 @@ impl Compiler {
         collect(self.run_on(self.threads, self.joined(requests), emit))
     }
 
-    /// The requests for inputs that were read.
-    fn requests_of_sources<'c>(
-        &self,
-        sources: &[ReadSource<'c>],
-        targets: &Targets,
-        emit: Emit,
-    ) -> Result<Vec<Request<'c>>, Failure> {
-        let mut requests = Vec::new();
-        let mut index = 0;
-        for source in sources {
-            let more = match source {
-                ReadSource::Mlir(module) => self.requests_of_all(index, module.module(), targets, emit)?,
-                ReadSource::Device(name, source) => {
-                    self.requests_of_device_source(index, source.share(), name, targets, emit)?
-                }
-            };
-            index = more.iter().map(|request| request.module + 1).max().unwrap_or(index);
-            requests.extend(more);
-        }
-        Ok(self.joined(requests))
-    }
-
-    /// With device linking, one request for each target and what is made for it.
-    fn joined<'c>(&self, requests: Vec<Request<'c>>) -> Vec<Request<'c>> {
-        if self.options.device_link.is_none() {
-            return requests;
-        }
-        let mut joined: Vec<Request<'c>> = Vec::new();
-        for request in requests {
-            let same = joined.iter_mut().find(|other| {
-                other.target == request.target && other.products == request.products && other.options == request.options
-            });
-            match same {
-                Some(other) => other.parts.extend(request.parts),
-                None => joined.push(Request { module: 0, ..request }),
-            }
-        }
-        for request in &mut joined {
-            request.link_ptx_as_objects();
-            let names: Vec<&str> = request.parts.iter().map(|part| part.name.as_str()).collect();
-            request.name = names.join("+");
-        }
-        joined
-    }
-
-    fn requests_of_device_source(
-        &self,
-        index: usize,
-        source: Source<'static>,
-        name: &str,
-        targets: &Targets,
-        emit: Emit,
-    ) -> Result<Vec<Request<'static>>, Error> {
-        let stem = name.rsplit('/').next().unwrap_or(name);
-        let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
-        let generations = targets
-            .generations(source.kind(), emit, &self.options, None)
-            .map_err(|error| error.in_module(name))?;
-        Ok(generations
-            .into_iter()
-            .map(|generation| Request {
-                name: stem.unwrap_or("kernels").to_owned(),
-                module: index,
-                parts: vec![Part {
-                    name: stem.unwrap_or("kernels").to_owned(),
-                    source: source.share(),
-                }],
-                target: generation.target,
-                products: generation.products,
-                options: generation.options,
-                include_ptx: generation.include_ptx,
-                notes: generation.notes,
-                position: 0,
-            })
-            .collect())
-    }
-
-    /// The requests for every `gpu.module` of a module.
-    fn requests_of_all<'c>(
-        &self,
-        first: usize,
-        module: &Module<'c>,
-        targets: &Targets,
-        emit: Emit,
-    ) -> Result<Vec<Request<'c>>, Failure> {
-        let modules = gpu_modules(module);
-        if modules.is_empty() {
-            return Err(Error::new(Stage::Plan, InputError::NoModule).into());
-        }
-        let mut requests = Vec::new();
-        let mut errors = Vec::new();
-        for (index, operation) in (first..).zip(modules) {
-            match self.requests(index, operation, targets, emit) {
-                Ok(planned) => requests.extend(planned),
-                Err(error) => errors.push(error),
-            }
-        }
-        if errors.is_empty() {
-            Ok(requests)
-        } else {
-            Err(Failure { errors })
-        }
-    }
-
-    /// What a `gpu.module` is to be compiled for: the given targets, or those it names. `index` is its place in the
-    /// input.
-    pub(crate) fn requests<'c>(
-        &self,
-        index: usize,
-        operation: OperationRef<'c, '_>,
-        targets: &Targets,
-        emit: Emit,
-    ) -> Result<Vec<Request<'c>>, Error> {
-        let name = symbol_name(operation);
-        let generations = targets
-            .generations(InputKind::Mlir, emit, &self.options, Some(operation))
-            .map_err(|mut error| {
-                error
-                    .location
-                    .get_or_insert_with(|| location_text(operation.location()));
-                error.in_module(&name)
-            })?;
-        Ok(generations
-            .into_iter()
-            .map(|generation| Request {
-                name: name.clone(),
-                module: index,
-                parts: vec![Part {
-                    name: name.clone(),
-                    source: Source::Mlir(OwnedModule::clone_of(operation)),
-                }],
-                target: generation.target,
-                products: generation.products,
-                options: generation.options,
-                include_ptx: generation.include_ptx,
-                notes: generation.notes,
-                position: generation.position,
-            })
-            .collect())
-    }
-
-    /// Carries out requests whose operations live in `context`; results are in the order of the requests.
-    pub(crate) fn run(&self, context: &Context, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
-        // The embedder may have switched the context's threads off: its operations stay on this one then.
-        let threads = if is_threaded(context) { self.threads } else { 0 };
-        self.run_on(threads, requests, emit)
-    }
-
-    /// Carries out requests on `threads` threads, or on this one if there are to be none, and puts the artifacts
-    /// together.
-    fn run_on(&self, threads: usize, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
-        let planned = plan::artifacts(&requests, emit);
-        let origins: Vec<Origin> = requests.iter().map(Request::origin).collect();
-        let firsts = first_of_each(&requests);
-        let jobs: Vec<(usize, Request<'_>)> = requests
-            .into_iter()
-            .enumerate()
-            .filter(|(index, _)| firsts.get(*index) == Some(index))
-            .collect();
-        let places: Vec<usize> = jobs.iter().map(|(index, _)| *index).collect();
-        let carry_out = |(_, request): (usize, Request<'_>)| job::run(self, request);
-        let results: Vec<Result<Result<Outcome, Error>, String>> = if threads == 0 {
-            jobs.into_iter().map(|job| Ok(carry_out(job))).collect()
-        } else {
-            pool::run(threads, jobs, carry_out)
-        };
-        let mut finished = Vec::new();
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];
-        for (place, result) in places.into_iter().zip(results) {
-            let Some(origin) = origins.get(place) else { continue };
-            let result = result.unwrap_or_else(|panic| {
-                Err(Error::new(Stage::Plan, crate::error::Cause::Internal(panic))
-                    .in_module(&origin.name)
-                    .for_target(&origin.target))
-            });
-            match result {
-                Ok(outcome) => {
-                    for (twin, slot) in outcomes.iter_mut().enumerate() {
-                        if firsts.get(twin) == Some(&place)
-                            && let Some(other) = origins.get(twin)
-                        {
-                            *slot = Some(if twin == place {
-                                outcome.clone()
-                            } else {
-                                outcome.shared_with(&origin.name, &other.name)
-                            });
-                        }
-                    }
-                }
-                Err(error) => finished.push(Finished {
-                    module: origin.module,
-                    position: origin.position,
-                    result: Err(error),
-                }),
-            }
-        }
-        for artifact in &planned {
-            let Some(result) = container::assemble(artifact, &origins, &outcomes) else {
-                continue;
-            };
-            finished.push(Finished {
-                module: artifact.module,
-                position: artifact.position,
-                result,
-            });
-        }
-        finished
-    }
-
     /// A vendor's device library, read once.
     fn vendor_library(&self, which: VendorLibrary) -> Result<LoadedLibrary, ToolkitError> {
         let (slot, kind) = match which {
@@ -543,118 +329,10 @@ fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibra
         .collect()
 }
 
-/// An input in the form in which compilation starts.
-enum ReadSource<'c> {
-    /// MLIR, with what it launches outlined.
-    Mlir(OwnedModule<'c>),
-    /// LLVM IR or PTX, and its name.
-    Device(String, Source<'static>),
-}
-
-fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -> Result<Vec<ReadSource<'c>>, Error> {
-    let failed = |error| Error::new(Stage::Input, error);
-    inputs
-        .iter()
-        .map(|(name, bytes)| {
-            let device = |source| ReadSource::Device((*name).to_owned(), source);
-            Ok(match InputKind::of(name, bytes).map_err(failed)? {
-                InputKind::Mlir => {
-                    let module = parse(context, name, bytes).map_err(failed)?;
-                    let outlined = outline(context, &module)?;
-                    ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
-                }
-                InputKind::Llvm => device(Source::Llvm((*bytes).into())),
-                InputKind::Ptx => {
-                    let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
-                    device(Source::Ptx(text.into()))
-                }
-            })
-        })
-        .collect()
-}
-
-/// One result of a compilation.
-pub(crate) struct Finished {
-    /// Which module of the input it is of.
-    pub module: usize,
-    /// The first of the module's target attributes that asked for it.
-    pub position: usize,
-    /// What came out.
-    pub result: Result<Artifact, Error>,
-}
-
-fn collect(finished: Vec<Finished>) -> Result<Compilation, Failure> {
-    let mut artifacts = Vec::new();
-    let mut errors = Vec::new();
-    for Finished { result, .. } in finished {
-        match result {
-            Ok(artifact) => artifacts.push(artifact),
-            Err(error) => errors.push(error),
-        }
-    }
-    if errors.is_empty() {
-        Ok(Compilation { artifacts })
-    } else {
-        Err(Failure { errors })
-    }
-}
-
-/// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
-pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
-    if !operations(module)
-        .iter()
-        .any(|operation| name_of(operation) == "gpu.launch")
-    {
-        return Ok(None);
-    }
-    let mut copy = OwnedModule::clone_whole(module);
-    lower::run(
-        context,
-        copy.module_mut(),
-        "builtin.module(gpu-launch-sink-index-computations,gpu-kernel-outlining)",
-    )
-    .map_err(|error| Error::new(Stage::Plan, error))?;
-    Ok(Some(copy))
-}
-
-/// Every `gpu.module` of a module, nested ones included, in order.
-pub(crate) fn gpu_modules<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
-    gpu_modules_below(module.as_operation())
-}
-
-/// Every `gpu.module` inside an operation, or the operation itself, in order.
-pub(crate) fn gpu_modules_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
-    operations_below(root)
-        .into_iter()
-        .filter(|operation| name_of(operation) == "gpu.module")
-        .collect()
-}
-
-/// The symbol's name of an operation, or a stand-in.
-pub(crate) fn symbol_name(operation: OperationRef<'_, '_>) -> String {
-    operation
-        .attribute(symbol_attribute_name())
-        .ok()
-        .and_then(|attribute| StringAttribute::try_from(attribute).ok())
-        .map_or_else(|| "kernels".to_owned(), |name| name.value().to_owned())
-}
-
-/// The target attributes of a `gpu.module`.
-pub(crate) fn target_attributes<'c>(operation: OperationRef<'c, '_>) -> Vec<melior::ir::Attribute<'c>> {
-    let Some(targets) = operation
-        .attribute("targets")
-        .ok()
-        .and_then(|attribute| ArrayAttribute::try_from(attribute).ok())
-    else {
-        return Vec::new();
-    };
-    (0..targets.len())
-        .filter_map(|index| targets.element(index).ok())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use melior::Context;
+
     use super::*;
 
     #[test]

@@ -4,6 +4,7 @@ use super::{
     Compiler, InputKind, ReadSource, Targets, context,
     emit::Emit,
     gpu_modules,
+    identical::first_of_each,
     plan::{self, Step},
     read_sources,
     request::Request,
@@ -111,7 +112,7 @@ impl Compiler {
     ) -> Result<Plan, Failure> {
         // For each request the phases that leave its products.
         let mut made: Vec<Vec<usize>> = Vec::new();
-        for (request, first) in requests.iter().zip(super::first_of_each(requests)) {
+        for (request, first) in requests.iter().zip(first_of_each(requests)) {
             if let Some(phases) = made.get(first) {
                 made.push(phases.clone());
                 continue;

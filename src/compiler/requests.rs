@@ -1,0 +1,251 @@
+//! From inputs to requests: which modules there are, and what each is to be compiled for.
+
+use melior::{
+    Context,
+    ir::{
+        Module,
+        attribute::{ArrayAttribute, StringAttribute},
+        operation::{OperationLike, OperationRef},
+    },
+};
+
+use super::{
+    Compiler,
+    emit::Emit,
+    input::{InputError, InputKind, parse},
+    request::{Part, Request, Source},
+    targets::Targets,
+};
+use crate::{
+    bridge::mlir::{OwnedModule, location_text, operations, operations_below, symbol_attribute_name},
+    device::lower::{self, name_of},
+    error::{Error, Failure},
+    stage::Stage,
+};
+
+/// An input in the form in which compilation starts.
+pub(super) enum ReadSource<'c> {
+    /// MLIR, with what it launches outlined.
+    Mlir(OwnedModule<'c>),
+    /// LLVM IR or PTX, and its name.
+    Device(String, Source<'static>),
+}
+
+pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -> Result<Vec<ReadSource<'c>>, Error> {
+    let failed = |error| Error::new(Stage::Input, error);
+    inputs
+        .iter()
+        .map(|(name, bytes)| {
+            let device = |source| ReadSource::Device((*name).to_owned(), source);
+            Ok(match InputKind::of(name, bytes).map_err(failed)? {
+                InputKind::Mlir => {
+                    let module = parse(context, name, bytes).map_err(failed)?;
+                    let outlined = outline(context, &module)?;
+                    ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
+                }
+                InputKind::Llvm => device(Source::Llvm((*bytes).into())),
+                InputKind::Ptx => {
+                    let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
+                    device(Source::Ptx(text.into()))
+                }
+            })
+        })
+        .collect()
+}
+
+impl Compiler {
+    /// The requests for inputs that were read.
+    pub(super) fn requests_of_sources<'c>(
+        &self,
+        sources: &[ReadSource<'c>],
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'c>>, Failure> {
+        let mut requests = Vec::new();
+        let mut index = 0;
+        for source in sources {
+            let more = match source {
+                ReadSource::Mlir(module) => self.requests_of_all(index, module.module(), targets, emit)?,
+                ReadSource::Device(name, source) => {
+                    self.requests_of_device_source(index, source.share(), name, targets, emit)?
+                }
+            };
+            index = more.iter().map(|request| request.module + 1).max().unwrap_or(index);
+            requests.extend(more);
+        }
+        Ok(self.joined(requests))
+    }
+
+    /// With device linking, one request for each target and what is made for it.
+    pub(super) fn joined<'c>(&self, requests: Vec<Request<'c>>) -> Vec<Request<'c>> {
+        if self.options.device_link.is_none() {
+            return requests;
+        }
+        let mut joined: Vec<Request<'c>> = Vec::new();
+        for request in requests {
+            let same = joined.iter_mut().find(|other| {
+                other.target == request.target && other.products == request.products && other.options == request.options
+            });
+            match same {
+                Some(other) => other.parts.extend(request.parts),
+                None => joined.push(Request { module: 0, ..request }),
+            }
+        }
+        for request in &mut joined {
+            request.link_ptx_as_objects();
+            let names: Vec<&str> = request.parts.iter().map(|part| part.name.as_str()).collect();
+            request.name = names.join("+");
+        }
+        joined
+    }
+
+    pub(super) fn requests_of_device_source(
+        &self,
+        index: usize,
+        source: Source<'static>,
+        name: &str,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'static>>, Error> {
+        let stem = name.rsplit('/').next().unwrap_or(name);
+        let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
+        let generations = targets
+            .generations(source.kind(), emit, &self.options, None)
+            .map_err(|error| error.in_module(name))?;
+        Ok(generations
+            .into_iter()
+            .map(|generation| Request {
+                name: stem.unwrap_or("kernels").to_owned(),
+                module: index,
+                parts: vec![Part {
+                    name: stem.unwrap_or("kernels").to_owned(),
+                    source: source.share(),
+                }],
+                target: generation.target,
+                products: generation.products,
+                options: generation.options,
+                include_ptx: generation.include_ptx,
+                notes: generation.notes,
+                position: 0,
+            })
+            .collect())
+    }
+
+    /// The requests for every `gpu.module` of a module.
+    pub(super) fn requests_of_all<'c>(
+        &self,
+        first: usize,
+        module: &Module<'c>,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'c>>, Failure> {
+        let modules = gpu_modules(module);
+        if modules.is_empty() {
+            return Err(Error::new(Stage::Plan, InputError::NoModule).into());
+        }
+        let mut requests = Vec::new();
+        let mut errors = Vec::new();
+        for (index, operation) in (first..).zip(modules) {
+            match self.requests(index, operation, targets, emit) {
+                Ok(planned) => requests.extend(planned),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() {
+            Ok(requests)
+        } else {
+            Err(Failure { errors })
+        }
+    }
+
+    /// What a `gpu.module` is to be compiled for: the given targets, or those it names. `index` is its place in the
+    /// input.
+    pub(crate) fn requests<'c>(
+        &self,
+        index: usize,
+        operation: OperationRef<'c, '_>,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'c>>, Error> {
+        let name = symbol_name(operation);
+        let generations = targets
+            .generations(InputKind::Mlir, emit, &self.options, Some(operation))
+            .map_err(|mut error| {
+                error
+                    .location
+                    .get_or_insert_with(|| location_text(operation.location()));
+                error.in_module(&name)
+            })?;
+        Ok(generations
+            .into_iter()
+            .map(|generation| Request {
+                name: name.clone(),
+                module: index,
+                parts: vec![Part {
+                    name: name.clone(),
+                    source: Source::Mlir(OwnedModule::clone_of(operation)),
+                }],
+                target: generation.target,
+                products: generation.products,
+                options: generation.options,
+                include_ptx: generation.include_ptx,
+                notes: generation.notes,
+                position: generation.position,
+            })
+            .collect())
+    }
+}
+
+/// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
+pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
+    if !operations(module)
+        .iter()
+        .any(|operation| name_of(operation) == "gpu.launch")
+    {
+        return Ok(None);
+    }
+    let mut copy = OwnedModule::clone_whole(module);
+    lower::run(
+        context,
+        copy.module_mut(),
+        "builtin.module(gpu-launch-sink-index-computations,gpu-kernel-outlining)",
+    )
+    .map_err(|error| Error::new(Stage::Plan, error))?;
+    Ok(Some(copy))
+}
+
+/// Every `gpu.module` of a module, nested ones included, in order.
+pub(crate) fn gpu_modules<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
+    gpu_modules_below(module.as_operation())
+}
+
+/// Every `gpu.module` inside an operation, or the operation itself, in order.
+pub(crate) fn gpu_modules_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    operations_below(root)
+        .into_iter()
+        .filter(|operation| name_of(operation) == "gpu.module")
+        .collect()
+}
+
+/// The symbol's name of an operation, or a stand-in.
+pub(crate) fn symbol_name(operation: OperationRef<'_, '_>) -> String {
+    operation
+        .attribute(symbol_attribute_name())
+        .ok()
+        .and_then(|attribute| StringAttribute::try_from(attribute).ok())
+        .map_or_else(|| "kernels".to_owned(), |name| name.value().to_owned())
+}
+
+/// The target attributes of a `gpu.module`.
+pub(crate) fn target_attributes<'c>(operation: OperationRef<'c, '_>) -> Vec<melior::ir::Attribute<'c>> {
+    let Some(targets) = operation
+        .attribute("targets")
+        .ok()
+        .and_then(|attribute| ArrayAttribute::try_from(attribute).ok())
+    else {
+        return Vec::new();
+    };
+    (0..targets.len())
+        .filter_map(|index| targets.element(index).ok())
+        .collect()
+}
