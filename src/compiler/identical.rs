@@ -65,11 +65,12 @@ fn content_of(source: &Source<'_>, debug: DebugLevel) -> blake3::Hash {
             if let Some(operation) = operation {
                 set_attribute(operation, name, StringAttribute::new(context, "kernels").into());
             }
-            let mut flags = OperationPrintingFlags::new();
-            if debug != DebugLevel::None {
-                flags = flags.enable_debug_info(true, false);
+            let print = |flags| module.as_operation().to_string_with_flags(flags).unwrap_or_default();
+            let mut text = print(OperationPrintingFlags::new());
+            // An assertion that fails names its place, with or without debug info.
+            if debug != DebugLevel::None || text.contains("cf.assert") {
+                text = print(OperationPrintingFlags::new().enable_debug_info(true, false));
             }
-            let text = module.as_operation().to_string_with_flags(flags).unwrap_or_default();
             if let (Some(operation), Some(kept)) = (operation, kept) {
                 set_attribute(operation, name, kept);
             }

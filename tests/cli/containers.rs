@@ -358,7 +358,28 @@ fn identical_modules_are_serialized_once() {
     assert!(stages(0).contains(&"ptx-to-cubin".to_owned()));
     assert_eq!(stages(1), ["container"]);
     assert!(stages(2).contains(&"ptx-to-cubin".to_owned()));
-    // With line tables the place in the source is part of the code.
+    // An assertion names its place in the source, which is part of the code.
+    let module = |name: &str| {
+        format!("gpu.module @{name} {{ gpu.func @k(%ok: i1) kernel {{\n cf.assert %ok, \"no\"\n gpu.return }} }}\n")
+    };
+    work.write("assert.mlir", [module("one"), module("two")].concat());
+    let report = work
+        .run(&[
+            "compile",
+            "assert.mlir",
+            "--target",
+            "sm_80",
+            "--emit",
+            "ptx",
+            "-o",
+            "out/",
+            "--report=json",
+        ])
+        .quiet()
+        .json();
+    assert!(!report.to_string().contains("identical to"), "{report}");
+    assert_ne!(work.read("out/one.sm_80.ptx"), work.read("out/two.sm_80.ptx"));
+    // With line tables so is every place.
     let report = work
         .run(&[
             "compile",
