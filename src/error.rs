@@ -7,7 +7,7 @@ use crate::{
     compiler::{EmitError, InputError},
     device::{DeviceError, JoinError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
-    offload::OffloadError,
+    offload::{ExportError, OffloadError},
     options::OptionError,
     pack::PackError,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
@@ -94,6 +94,9 @@ pub enum Cause {
     /// A program's host code could not be made ready for export.
     #[error(transparent)]
     Offload(#[from] OffloadError),
+    /// A program could not be exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A listener ended the compilation.
     #[error("a listener refused the {checkpoint} stage: {reason}")]
     Listener {

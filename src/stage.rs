@@ -34,6 +34,8 @@ pub enum Stage {
     DeviceLink,
     /// Several images into one container.
     Container,
+    /// Host code of a whole program, with its kernels' images.
+    Export,
     /// Writing the result.
     Output,
 }
@@ -53,6 +55,7 @@ impl Stage {
             Self::LinkObject => "link-object",
             Self::DeviceLink => "device-link",
             Self::Container => "container",
+            Self::Export => "export",
             Self::Output => "output",
         }
     }

@@ -11,8 +11,8 @@ use melior::{
     },
 };
 use mlir_sys::{
-    MlirAttribute, MlirContext, MlirLocation, MlirModule, mlirGPUObjectAttrGetWithKernels,
-    mlirSymbolTableGetSymbolAttributeName,
+    MlirAttribute, MlirContext, MlirLocation, MlirModule, mlirAttributeIsAGPUObjectAttr, mlirGPUObjectAttrGetObject,
+    mlirGPUObjectAttrGetTarget, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
 use super::contain::Bytes;
@@ -265,6 +265,24 @@ pub fn gpu_object<'c>(
             properties.map_or(null, |attribute| attribute.to_raw()),
             kernels.map_or(null, |attribute| attribute.to_raw()),
         ))
+    }
+}
+
+/// The target and the bytes of a `#gpu.object`; `None` for any other attribute.
+pub fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u8>)> {
+    // SAFETY: the attribute is alive and, once asked, of the kind that the two functions expect; the bytes belong to it
+    // and are copied at once.
+    unsafe {
+        let raw = attribute.to_raw();
+        if !mlirAttributeIsAGPUObjectAttr(raw) {
+            return None;
+        }
+        let object = mlirGPUObjectAttrGetObject(raw);
+        let bytes = match object.length {
+            0 => Vec::new(),
+            length => std::slice::from_raw_parts(object.data.cast::<u8>(), length).to_vec(),
+        };
+        Some((Attribute::from_raw(mlirGPUObjectAttrGetTarget(raw)), bytes))
     }
 }
 

@@ -41,6 +41,12 @@ impl Toolkits {
         Ok(Toolkit::discover(&search))
     }
 
+    /// A further CUDA toolkit, alone.
+    pub fn cuda_toolkit(option: &str, root: &Path) -> Result<Toolkit, Problem> {
+        is_directory(option, root)?;
+        Ok(Toolkit::discover(&Search::nowhere().with_cuda(root)))
+    }
+
     /// The directory for what is kept between runs, if there is a place for one.
     pub fn cache_directory(&self) -> Option<PathBuf> {
         self.cache_dir

@@ -3,6 +3,7 @@
 mod compile;
 mod doctor;
 mod environment;
+mod export;
 mod extract;
 mod flags;
 mod input;
@@ -54,6 +55,7 @@ GPULOWER_LOG=debug shows what happens inside (a filter of the tracing-subscriber
 enum Command {
     Compile(Box<compile::Arguments>),
     Link(link::Arguments),
+    Export(Box<export::Arguments>),
     Pack(pack::Arguments),
     Inspect(inspect::Arguments),
     Targets(targets::Arguments),
@@ -91,6 +93,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Targets(arguments) => targets::run(&arguments),

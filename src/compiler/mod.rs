@@ -71,6 +71,7 @@ pub struct Compiler {
     toolkit: Toolkit,
     listeners: Vec<Arc<dyn StageListener>>,
     threads: usize,
+    cache: Option<PathBuf>,
     ptx_to_cubin: PtxToCubin,
     vendor_libraries: [OnceLock<LoadedLibrary>; 3],
     /// Reading a library twice at once would be waste, not harm: the lock makes the second reader wait.
@@ -165,11 +166,12 @@ impl CompilerBuilder {
             nvptxcompiler_archive: part(PartKind::NvPtxCompiler),
             ptxas: part(PartKind::Ptxas),
             nvjitlink: part(PartKind::NvJitLink),
-            cache_dir: self.cache,
+            cache_dir: self.cache.clone(),
         };
         Compiler {
             options: self.options,
             listeners: self.listeners,
+            cache: self.cache,
             threads: self
                 .threads
                 .unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
@@ -186,6 +188,18 @@ impl Compiler {
     #[must_use]
     pub fn builder() -> CompilerBuilder {
         CompilerBuilder::default()
+    }
+
+    /// A builder with everything that this compiler was built with, to be changed.
+    #[must_use]
+    pub fn to_builder(&self) -> CompilerBuilder {
+        CompilerBuilder {
+            options: self.options.clone(),
+            toolkit: self.toolkit.clone(),
+            listeners: self.listeners.clone(),
+            threads: Some(self.threads),
+            cache: self.cache.clone(),
+        }
     }
 
     /// The options of every compilation.

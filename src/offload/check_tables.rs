@@ -200,7 +200,7 @@ pub(super) fn finished_images(file: &HostFile<'_>, problems: &mut Vec<String>) -
 }
 
 /// What an image is, from its first bytes.
-fn form_of(bytes: &[u8]) -> Option<ImageForm> {
+pub(super) fn form_of(bytes: &[u8]) -> Option<ImageForm> {
     if bytes.starts_with(b"BC\xc0\xde") {
         return Some(ImageForm::Bitcode);
     }
@@ -220,7 +220,7 @@ fn form_of(bytes: &[u8]) -> Option<ImageForm> {
 }
 
 /// The names that an image defines for others; none if that cannot be read from it.
-fn symbols_of(bytes: &[u8]) -> Option<BTreeSet<String>> {
+pub(super) fn symbols_of(bytes: &[u8]) -> Option<BTreeSet<String>> {
     let elf = Elf::parse(bytes).ok()?;
     let symbols = [SHT_SYMTAB, SHT_DYNSYM].map(|kind| elf.symbols(kind).unwrap_or_default());
     let defined = symbols

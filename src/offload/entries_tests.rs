@@ -36,6 +36,7 @@ pub(crate) fn program(runtime: Runtime) -> Program {
             constant: true,
         }],
         external_functions: Vec::new(),
+        has_main: true,
     }
 }
 

@@ -132,6 +132,7 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     stub::define(context, host.module(), &mut program, options.names == Names::Unique)?;
     support::link(context, host.module(), options.runtime, &options.triple)?;
     program.external_functions = support::external_functions(host.module(), options.runtime);
+    program.has_main = support::defines(host.module(), "main");
     set_target(context, host.module(), &options.triple)?;
     verify(context, host.module())?;
     Ok(HostProgram { program, host, device })

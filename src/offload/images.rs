@@ -59,10 +59,10 @@ pub enum ImageError {
     /// A toolkit over there knows nothing of the chip.
     #[error("nothing can be made for the CUDA toolkit over there: {0}")]
     Chip(#[source] TargetError),
-    /// Clang over there refuses the chip.
+    /// Clang over there refuses the chip, whatever the image. So it is with AMD's chips.
     #[error(
         "{release} does not know {chip} and refuses its images; finish with clang {first} or newer{}, or ask for --emit \
-         self, which needs no clang", except(*.first)
+         self, which needs no clang", except(.chip)
     )]
     ChipUnknownToClang {
         /// The release.
@@ -108,9 +108,14 @@ const fn or_self() -> &'static str {
     "; --emit self, which needs no clang, carries PTX and linked cubins"
 }
 
-fn except(first: u8) -> &'static str {
-    // Clang 15 gives the image to lld or nvlink without looking at the chip.
-    if first <= 17 { " (clang 15 does not ask)" } else { "" }
+fn except(chip: &str) -> &'static str {
+    // Clang 15 gives the image to lld without looking at the chip; but its lld takes no generic one, for the version of
+    // the code object.
+    if chip.ends_with("-generic") {
+        ""
+    } else {
+        " (clang 15 does not ask)"
+    }
 }
 
 fn version_advice(version: CodeObjectVersion) -> &'static str {
@@ -148,7 +153,6 @@ pub fn nvidia(
     for cuda in cudas {
         target.check_cuda(*cuda).map_err(ImageError::Chip)?;
     }
-    known_to_clang(finish, target.chip(), first_clang_nvidia(target))?;
 
     let links_everywhere = |maker: &CudaRelease| cudas.iter().all(|linker| links(*maker, *linker));
     let maker = ptxas
@@ -160,37 +164,34 @@ pub fn nvidia(
     }
     let mut reasons = vec![no_cubin(target, cudas, ptxas)];
 
+    let chip = target.chip();
+    // Nvlink alone sees a cubin; all else is compiled over there, by a clang that has to know the chip.
+    let ignorant = before(finish, first_clang_nvidia(target));
     let no_ptx = finish
         .clangs()
         .iter()
         .find_map(|release| Some((*release, refusal(*release, ImageForm::Ptx)?)));
     // CUDA has read more of PTX with every release.
-    match (no_ptx, oldest_cuda.newest_ptx()) {
-        (None, Some(newest)) if newest >= target.min_ptx() => return Ok(ImageRecipe::Ptx { newest }),
-        (Some((release, reason)), _) => reasons.push(format!("PTX: not with {release}, {reason}")),
+    match (no_ptx, ignorant, oldest_cuda.newest_ptx()) {
+        (Some((release, reason)), ..) => reasons.push(format!("PTX: not with {release}, {reason}")),
+        (_, Some(release), _) => reasons.push(format!("PTX: {release} does not know {chip}")),
+        (None, None, Some(newest)) if newest >= target.min_ptx() => return Ok(ImageRecipe::Ptx { newest }),
         _ => reasons.push(format!(
             "PTX: CUDA {oldest_cuda} does not read PTX {}",
             target.min_ptx()
         )),
     }
-    match finish.clangs().first() {
-        // Bitcode is compiled for the chip over there, and the LLVM of clang 15 has chips up to sm_86.
-        Some(&oldest) if bitcode && (oldest.number() > 15 || target.number() <= 86) => {
-            Ok(ImageRecipe::Bitcode { oldest })
-        }
-        _ => {
-            reasons.push(match bitcode {
-                true => format!("bitcode: clang 15 cannot compile it for {}", target.chip()),
-                false => "bitcode: only with host IR (--emit ll or bc)".to_owned(),
-            });
-            Err(ImageError::None {
-                chip: target.chip(),
-                clangs: finish.clangs().to_vec(),
-                cudas: cudas.to_vec(),
-                reasons,
-            })
-        }
+    match (finish.clangs().first(), ignorant) {
+        (Some(&oldest), None) if bitcode => return Ok(ImageRecipe::Bitcode { oldest }),
+        (_, Some(release)) if bitcode => reasons.push(format!("bitcode: {release} cannot compile it for {chip}")),
+        _ => reasons.push("bitcode: only with host IR (--emit ll or bc)".to_owned()),
     }
+    Err(ImageError::None {
+        chip,
+        clangs: finish.clangs().to_vec(),
+        cudas: cudas.to_vec(),
+        reasons,
+    })
 }
 
 fn no_cubin(target: &NvidiaTarget, cudas: &[CudaRelease], ptxas: &[CudaRelease]) -> String {
@@ -244,34 +245,42 @@ pub fn amd(
     }
 }
 
-/// Clang from 16 on runs itself for the chip, and refuses one that it does not know.
+/// Clang from 16 on runs itself for a chip of AMD's, and refuses one that it does not know ("invalid target ID").
 fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<(), ImageError> {
-    let ignorant = finish
-        .clangs()
-        .iter()
-        .find(|release| release.number() >= 16 && release.number() < first);
-    match ignorant {
-        Some(&release) => Err(ImageError::ChipUnknownToClang { release, chip, first }),
+    match before(finish, first).filter(|release| release.number() >= 16) {
+        Some(release) => Err(ImageError::ChipUnknownToClang { release, chip, first }),
         None => Ok(()),
     }
 }
 
-/// The first release that takes `-march=` of the chip. Tried with 16 and 19; which release between or after those is the
-/// first has not been tried.
+/// A release before `first`.
+fn before(finish: &FinishWith, first: u8) -> Option<ClangRelease> {
+    let mut releases = finish.clangs().iter().copied();
+    releases.find(|release| release.number() < first)
+}
+
+/// The first release that makes machine code for the chip out of PTX or bitcode, and so do all after it. Every chip was
+/// tried with every release, 15 to 23, and ptxas 11.8, 12.4 or 13.0 (sm_101: as far as the call of ptxas).
+///
+/// Releases before say "is not a recognized processor" or call ptxas for a chip "unknown". Clang 22 knows sm_88 and
+/// sm_110, and asks for a PTX ISA that is too old for them, whatever CUDA there is.
 fn first_clang_nvidia(target: &NvidiaTarget) -> u8 {
     match (target.number(), target.suffix()) {
-        (..=90, Suffix::Plain) if target.number() != 88 => 15,
+        (88 | 110, _) => 23,
+        (..=86, _) => 15,
+        (87 | 89 | 90, Suffix::Plain) => 16,
         (90, _) => 18,
         (100 | 101 | 120, Suffix::Plain | Suffix::ArchitectureSpecific) => 20,
-        (103 | 121, Suffix::Plain | Suffix::ArchitectureSpecific) => 21,
-        _ => 22,
+        (100 | 101 | 103 | 120 | 121, _) => 21,
+        _ => 23,
     }
 }
 
-/// The same for `-mcpu=`, tried with 16, 19 and 22.
+/// The first release that takes `-mcpu=` of the chip, and so do all after it. Every chip was tried with every release, 15
+/// to 23, by linking a relocatable object of version 5 or 6.
 fn first_clang_amd(chip: &str) -> u8 {
     match chip {
-        "gfx941" | "gfx942" | "gfx1150" | "gfx1151" => 17,
+        "gfx942" | "gfx1150" | "gfx1151" => 17,
         "gfx1200" | "gfx1201" => 18,
         "gfx1152" | "gfx9-generic" | "gfx10-1-generic" | "gfx10-3-generic" | "gfx11-generic" | "gfx12-generic" => 19,
         "gfx950" | "gfx1153" | "gfx9-4-generic" => 20,

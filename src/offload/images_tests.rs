@@ -52,8 +52,11 @@ fn the_form_follows_from_clang_and_cuda() {
         form("15..19,cuda-11.8", "sm_80", &["11.8", "13.0"], false),
         cubin("11.8")
     );
+    // Nvlink alone sees a cubin: clang does not have to know the chip.
+    assert_eq!(form("15..19,cuda-13.0", "sm_100", &["13.0"], false), cubin("13.0"));
+    assert_eq!(form("16..19,cuda-12.4", "sm_90a", &["12.4"], false), cubin("12.4"));
     // Only a newer ptxas here: PTX, for the ptxas over there.
-    assert_eq!(form("15..19,cuda-11.8", "sm_80", &["13.0"], false), ptx("7.8"));
+    assert_eq!(form("16..19,cuda-11.8", "sm_80", &["13.0"], false), ptx("7.8"));
     assert_eq!(form("19,cuda-12.4", "sm_90a", &["13.0"], false), ptx("8.4"));
     assert_eq!(
         form("22,cuda-12.4", "sm_80", &["13.0"], true),
@@ -106,10 +109,11 @@ fn what_no_form_serves_is_refused_with_every_reason() {
         (
             "16..19,cuda-12.4",
             "sm_90a",
-            &["12.4"],
-            "clang 16 does not know sm_90a and refuses its images; finish with clang 18 or newer, or ask for --emit self",
+            &["13.0"],
+            "no form of image for sm_90a serves clang 16 to 19 with CUDA 12.4: relocatable cubin: ptxas here is of CUDA \
+             13.0, and a ptxas of CUDA 12.0 up to 12.4 that knows sm_90a would do; PTX: clang 16 does not know sm_90a; \
+             bitcode: only with host IR",
         ),
-        ("19,cuda-13.0", "sm_100", &["13.0"], "clang 19 does not know sm_100"),
     ] {
         let error = form(list, chip, ptxas, false).expect_err(list);
         assert!(error.starts_with(message), "{list} {chip}: {error}");
@@ -118,12 +122,30 @@ fn what_no_form_serves_is_refused_with_every_reason() {
 
 #[test]
 fn bitcode_needs_a_clang_that_compiles_for_the_chip() {
-    let error = form("15,22,cuda-11.8", "sm_90", &["13.0"], true).expect_err("clang 15");
-    assert!(
-        error.contains("; bitcode: clang 15 cannot compile it for sm_90"),
-        "{error}"
-    );
-    assert!(form("15,22,cuda-11.8", "sm_80", &["13.0"], true).is_ok());
+    for (clangs, cuda, chip, ignorant) in [
+        ("15,22", "11.8", "sm_86", None),
+        ("15,22", "11.8", "sm_90", Some("clang 15")),
+        ("16..23", "11.8", "sm_87", None),
+        ("17..20", "12.4", "sm_90a", Some("clang 17")),
+        ("18..20", "12.4", "sm_90a", None),
+        ("19,20", "12.8", "sm_100", Some("clang 19")),
+        ("20", "12.8", "sm_120a", None),
+        ("20", "12.9", "sm_100f", Some("clang 20")),
+        ("21", "12.9", "sm_103", None),
+        ("22,23", "13.0", "sm_88", Some("clang 22")),
+        ("22", "13.0", "sm_110a", Some("clang 22")),
+        ("23", "13.0", "sm_110", None),
+    ] {
+        let (list, context) = (format!("{clangs},cuda-{cuda}"), format!("{clangs} {chip}"));
+        match (form(&list, chip, &[], true), ignorant) {
+            (Ok(recipe), None) => assert_eq!(recipe.form(), ImageForm::Bitcode, "{context}"),
+            (Err(error), Some(release)) => {
+                let reason = format!("; bitcode: {release} cannot compile it for {chip}; --emit self");
+                assert!(error.contains(&reason), "{context}: {error}");
+            }
+            (found, _) => panic!("{context}: {found:?}"),
+        }
+    }
 }
 
 #[test]
@@ -141,7 +163,33 @@ fn code_objects_by_release() {
         amd("15..20", "gfx90a", Some(CodeObjectVersion::V4)),
         version(CodeObjectVersion::V4)
     );
+    for (chip, first) in [
+        ("gfx1100", 15),
+        ("gfx1151", 17),
+        ("gfx1200", 18),
+        ("gfx1152", 19),
+        ("gfx950", 20),
+        ("gfx1250", 21),
+        ("gfx1251", 22),
+    ] {
+        let (known, unknown) = (first.max(16), first - 1);
+        assert!(amd(&known.to_string(), chip, None).is_ok(), "{chip} {known}");
+        if unknown >= 16 {
+            let error = amd(&unknown.to_string(), chip, None).expect_err(chip);
+            let message =
+                format!("clang {unknown} does not know {chip} and refuses its images; finish with clang {first}");
+            assert!(error.starts_with(&message), "{error}");
+        }
+        assert!(amd("15", chip, None).is_ok(), "{chip}");
+    }
     for (list, chip, wanted, message) in [
+        (
+            "18",
+            "gfx12-generic",
+            None,
+            "clang 18 does not know gfx12-generic and refuses its images; finish with clang 19 or newer, or ask for --emit \
+             self",
+        ),
         (
             "15..19",
             "gfx942",

@@ -10,7 +10,7 @@
 //! [`layout`] knows what each release of clang takes, [`entries`], [`embed`] and [`registration`] write it as LLVM IR, and
 //! [`images`] chooses the form of the images. [`mod@check`] reads what was made and says which release registers what.
 //!
-//! These are the parts of an export. They have no command of their own yet.
+//! [`export`](mod@export) ties them together: a module in, the file to carry and the command that finishes it out.
 
 pub mod check;
 mod check_elf;
@@ -18,11 +18,13 @@ mod check_tables;
 pub mod embed;
 pub mod entries;
 pub mod error;
+pub mod export;
 pub mod host;
 pub mod images;
 pub mod ir_text;
 pub mod layout;
 mod modules;
+pub mod profile;
 pub mod program;
 pub mod registration;
 pub mod release;
@@ -36,6 +38,7 @@ mod finish_tests;
 mod test_bench;
 
 pub use error::OffloadError;
+pub use export::{Export, ExportError, ExportForm, ExportOptions, export, export_source};
 pub use host::{HostOptions, HostProgram, Names};
 pub use program::{Kernel, KernelModule, Program, Runtime, Variable};
 pub use triple::{HostArchitecture, HostTriple};

@@ -74,6 +74,7 @@ pub(super) fn take<'c>(
         kernels: Vec::new(),
         variables: Vec::new(),
         external_functions: Vec::new(),
+        has_main: false,
     };
     let device = OwnedModule::adopt(Module::new(host.as_operation().location()));
     let mut places: BTreeMap<String, usize> = BTreeMap::new();

@@ -48,6 +48,8 @@ pub struct Program {
     /// Functions that the host code calls and does not define, apart from the GPU runtime's: the C library's, libm's, or
     /// the user's own. In alphabetical order.
     pub external_functions: Vec<String>,
+    /// Whether the host code defines `main`.
+    pub has_main: bool,
 }
 
 /// One device module.

@@ -100,6 +100,15 @@ impl FinishWith {
         &self.cudas
     }
 
+    /// The same with a CUDA toolkit more.
+    #[must_use]
+    pub fn with_cuda(mut self, release: CudaRelease) -> Self {
+        self.cudas.push(release);
+        self.cudas.sort_unstable();
+        self.cudas.dedup();
+        self
+    }
+
     /// Whether ROCm was named.
     #[must_use]
     pub const fn rocm(&self) -> bool {

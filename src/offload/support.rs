@@ -100,6 +100,13 @@ pub(super) fn external_functions(host: &Module<'_>, runtime: Runtime) -> Vec<Str
         .collect()
 }
 
+/// Whether a module defines a function.
+pub(super) fn defines(host: &Module<'_>, function: &str) -> bool {
+    symbols(host)
+        .get(function)
+        .is_some_and(|operation| name_of(operation) == "llvm.func" && !is_declaration(*operation))
+}
+
 /// The functions and variables of a module, by name.
 pub(super) fn symbols<'c, 'a>(module: &'a Module<'c>) -> BTreeMap<String, OperationRef<'c, 'a>> {
     let mut symbols = BTreeMap::new();

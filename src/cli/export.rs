@@ -1,0 +1,179 @@
+//! `gpulower export`.
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use gpulower::{
+    Compiler, Failure, Library, Target,
+    offload::{Export, ExportForm, ExportOptions, HostTriple, Names, export_source, release::FinishWith},
+};
+
+use super::{
+    Failed, environment,
+    flags::Flags,
+    input,
+    message::{self, Problem},
+    output::{same_file, write_file},
+    table::aligned,
+    to_stdout,
+};
+
+/// Export a whole program, host code and kernels, for a machine that finishes it with its own clang.
+///
+/// Writes the file to carry, and prints the command that makes the program of it over there.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The program: .mlir or .mlirbc with host code that launches kernels; - for the standard input
+    input: PathBuf,
+    /// What to compile the kernels for, such as sm_80,sm_90 or gfx90a,gfx942 [default: the target attributes of the
+    /// modules]
+    #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
+    targets: Vec<String>,
+    /// What finishes the program: releases of clang from 15 to 23, and the CUDA toolkit (or rocm) there, such as
+    /// clang-19,cuda-12.4 or clang-15..19,clang-22,cuda-11.8
+    #[arg(long, value_name = "LIST")]
+    finish_with: Option<FinishWith>,
+    /// What to write: obj (a host object), ll or bc (host code as LLVM IR), or self (a host object that registers its
+    /// kernels by itself: any linker finishes it, and it carries PTX)
+    #[arg(short, long, value_name = "FORM", default_value = "obj")]
+    emit: ExportForm,
+    /// The file to write, or - for the standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The machine that the program runs on: Linux on x86-64 or AArch64
+    #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-gnu")]
+    host_triple: HostTriple,
+    /// Leave the names of kernels and device variables as they are in the source, for code that refers to them by name
+    #[arg(long)]
+    keep_names: bool,
+    /// A further CUDA toolkit here whose ptxas may be used: relocatable cubins have to be made by one that is not newer
+    /// than the CUDA toolkit over there; may be repeated
+    #[arg(long, value_name = "DIR")]
+    ptxas_of: Vec<PathBuf>,
+    /// Link what is needed of a library of bitcode or LLVM IR into the kernels; may be repeated
+    #[arg(short, long = "link", value_name = "FILE")]
+    libraries: Vec<PathBuf>,
+    /// Compile with at most this many threads [default: one for each processor]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Say what is in the file
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    toolkits: environment::Toolkits,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpulower export app.mlir --target sm_80,sm_90 --finish-with clang-19,cuda-12.4 -o app.o
+  gpulower export app.mlir --target gfx90a --finish-with clang-21..23,rocm --emit bc -o app.bc
+  gpulower export app.mlir --target sm_90 --emit self -o app.o";
+
+/// Exports, writes, and prints how the program is finished.
+pub fn run(arguments: &Arguments) -> Result<(), Failed> {
+    if same_file(&arguments.input, &arguments.output) {
+        return Err(Failed::Usage(format!(
+            "{} is the input; name another file with -o",
+            arguments.output.display()
+        )));
+    }
+    let exported = arguments.export()?;
+    for warning in &exported.warnings {
+        message::warning(warning);
+    }
+    for note in &exported.notes {
+        message::line(&format!("note: {note}"));
+    }
+    if arguments.verbose {
+        message::line(&contents(&exported));
+    }
+    let is_stdout = arguments.output == Path::new("-");
+    let file = match is_stdout {
+        true => format!("app.{}", arguments.emit.extension()),
+        false => arguments.output.to_string_lossy().into_owned(),
+    };
+    let program = Path::new(&file)
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    let program = program
+        .filter(|program| *program != file)
+        .unwrap_or_else(|| "app".to_owned());
+    let name = Path::new(&file)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let commands = exported.finish.commands(&name.unwrap_or(file), &program);
+    if is_stdout {
+        to_stdout(&exported.bytes)?;
+        message::line(commands.trim_end());
+    } else {
+        write_file(&arguments.output, &exported.bytes)?;
+        to_stdout(commands.as_bytes())?;
+    }
+    Ok(())
+}
+
+impl Arguments {
+    fn export(&self) -> Result<Export, Failed> {
+        let name = self.input.to_string_lossy();
+        let targets = if self.targets.is_empty() {
+            Vec::new()
+        } else {
+            Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))?
+        };
+        let mut options = self.flags.0.clone();
+        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        let mut builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
+        if let Some(threads) = self.threads {
+            builder = builder.threads(threads.into());
+        }
+        if let Some(directory) = self.toolkits.cache_directory() {
+            builder = builder.cache_directory(directory);
+        }
+        let unit = self.input.file_name().map(|name| name.to_string_lossy().into_owned());
+        let export_options = ExportOptions {
+            form: self.emit,
+            finish_with: self.finish_with.clone(),
+            names: if self.keep_names { Names::Keep } else { Names::Unique },
+            further_toolkits: self
+                .ptxas_of
+                .iter()
+                .map(|root| environment::Toolkits::cuda_toolkit("--ptxas-of", root))
+                .collect::<Result<_, _>>()?,
+            ..ExportOptions::new(unit.unwrap_or_default(), self.host_triple.clone())
+        };
+
+        let bytes = input::read(&self.input)?;
+        let failed =
+            |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
+        export_source(&builder.build(), &name, &bytes, &targets, &export_options).map_err(failed)
+    }
+}
+
+/// A table of what was exported.
+fn contents(exported: &Export) -> String {
+    let head = ["module", "target", "image", "made by", "bytes"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for image in &exported.images {
+        rows.push(vec![
+            image.module.clone(),
+            image.target.to_string(),
+            image.form.to_string(),
+            image.tool.clone().unwrap_or_default(),
+            image.bytes.to_string(),
+        ]);
+    }
+    let mut text = aligned(rows, 4);
+    for kernel in &exported.program.kernels {
+        let _ = writeln!(text, "kernel {} is called {}", kernel.source_name, kernel.name);
+    }
+    for variable in &exported.program.variables {
+        let _ = writeln!(text, "variable {} is called {}", variable.source_name, variable.name);
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,295 @@
+//! Device modules that were compiled before: `gpu.binary`s, with objects that may be images or containers of images.
+
+use std::collections::BTreeSet;
+
+use inkwell::values::FunctionValue;
+use melior::ir::{
+    attribute::ArrayAttribute,
+    operation::{OperationLike, OperationRef},
+};
+
+use super::{
+    super::{
+        check_tables::{form_of, symbols_of},
+        images::{self, ImageRecipe},
+        layout::{ImageForm, refusal},
+        program::{Program, Runtime},
+        release::FinishWith,
+    },
+    ExportError, ExportedImage,
+    device::{DeviceImage, ModuleBinary},
+    makers::release_in,
+    stage,
+};
+use crate::{
+    Target,
+    bridge::{llvm::DeviceContext, mlir::read_gpu_object},
+    compiler::{Compiler, Emit, attribute, symbol_name},
+    error::Failure,
+    image::{elf::Elf, producer, ptx_entries},
+    inspect::{ImageKind, inspect_with},
+    options::{Compression, Options},
+    pack::{Member, Pack, PackFormat},
+};
+
+/// An image in a `gpu.binary`.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub target: Target,
+    pub kind: ImageKind,
+    pub bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// What it is to a linker wrapper, if it is anything to it.
+    pub(super) fn form(&self) -> Option<ImageForm> {
+        form_of(&self.bytes)
+    }
+
+    fn name(&self) -> String {
+        let form = self.form().map(|form| form.to_string());
+        let kind = form.unwrap_or_else(|| self.kind.name().to_owned());
+        format!("{kind} for {}", self.target)
+    }
+}
+
+/// All images of a `gpu.binary`, those in containers too.
+pub(super) fn pieces(operation: OperationRef<'_, '_>) -> Result<Vec<Piece>, ExportError> {
+    let module = symbol_name(operation);
+    let problem = |problem: String| ExportError::Binary {
+        module: module.clone(),
+        problem,
+    };
+    let objects = operation
+        .attribute("objects")
+        .ok()
+        .and_then(|objects| ArrayAttribute::try_from(objects).ok())
+        .ok_or_else(|| problem("it has no objects".to_owned()))?;
+    let mut pieces = Vec::new();
+    for object in (0..objects.len()).filter_map(|index| objects.element(index).ok()) {
+        let Some((attribute, bytes)) = read_gpu_object(object) else {
+            return Err(problem(format!("{object} is not a #gpu.object")));
+        };
+        let (named, _) = attribute::read(attribute, &Options::default()).map_err(|cause| problem(cause.to_string()))?;
+        let mut found: Vec<(ImageKind, Option<String>, Vec<u8>)> = Vec::new();
+        let mut see = |image: &crate::inspect::Image, bytes: &[u8]| {
+            found.push((image.kind, image.target.clone(), bytes.to_vec()));
+        };
+        let inspection =
+            inspect_with(&module, &bytes, &mut see).map_err(|error| problem(format!("its object: {error}")))?;
+        if let Some((place, what)) = inspection.problems().next() {
+            return Err(problem(format!("its object is damaged: {place}: {what}")));
+        }
+        let alone = found.len() == 1;
+        for (kind, target, bytes) in found {
+            // A cubin or PTX on its own may say less than the attribute.
+            let own = target.and_then(|target| target.parse::<Target>().ok());
+            let target = match own {
+                Some(own) if !alone || own.chip() != named.chip() => own,
+                _ => named,
+            };
+            pieces.push(Piece { target, kind, bytes });
+        }
+    }
+    Ok(pieces)
+}
+
+/// Whether an image of this form is embedded as it is.
+pub(super) fn is_final(form: ImageForm, recipe: ImageRecipe) -> bool {
+    match form {
+        // What releases differ on is for `embed` to refuse, with the reason.
+        ImageForm::RelocatableCubin | ImageForm::LinkedCubin | ImageForm::AmdObject(_) | ImageForm::AmdLinked => true,
+        ImageForm::Ptx => matches!(recipe, ImageRecipe::Ptx { .. }),
+        ImageForm::Bitcode => false,
+    }
+}
+
+/// The image for a target that serves best: machine code that the releases take, else what can be compiled.
+pub(super) fn choose<'p>(
+    module: &str,
+    pieces: &'p [Piece],
+    target: &Target,
+    recipe: ImageRecipe,
+    finish_with: &FinishWith,
+) -> Result<&'p Piece, ExportError> {
+    let taken = |piece: &Piece| {
+        piece.form().is_some_and(|form| {
+            is_final(form, recipe) && finish_with.clangs().iter().all(|clang| refusal(*clang, form).is_none())
+        })
+    };
+    let can_be_compiled = |piece: &Piece| match piece.kind {
+        ImageKind::Bitcode => true,
+        ImageKind::Ptx => matches!(recipe, ImageRecipe::RelocatableCubin { .. }),
+        _ => false,
+    };
+    let its = || pieces.iter().filter(|piece| piece.target == *target);
+    let found = its()
+        .find(|piece| taken(piece))
+        .or_else(|| its().find(|piece| can_be_compiled(piece)))
+        .or_else(|| its().next())
+        .ok_or_else(|| ExportError::NoImage {
+            module: module.to_owned(),
+            target: target.to_string(),
+            found: pieces.iter().map(Piece::name).collect(),
+            advice: "export for the targets that it has, or keep it as a gpu.module, which is compiled here",
+        })?;
+    if found.form() == Some(ImageForm::RelocatableCubin)
+        && let Some(maker) = maker_of(&found.bytes)
+        && let Some(linker) = finish_with
+            .cudas()
+            .iter()
+            .find(|linker| !images::links(maker, **linker))
+    {
+        return Err(ExportError::CubinRelease {
+            module: module.to_owned(),
+            target: target.to_string(),
+            maker,
+            linker: *linker,
+        });
+    }
+    Ok(found)
+}
+
+/// The CUDA release that made a cubin, as far as it says so.
+fn maker_of(cubin: &[u8]) -> Option<crate::target::CudaRelease> {
+    let elf = Elf::parse(cubin).ok()?;
+    release_in(&producer::of_cubin(&elf).ok()??.version?)
+}
+
+/// Refuses an image of a compiled module that lacks a kernel which the program launches.
+pub(super) fn check_kernels(program: &Program, module: usize, image: &DeviceImage) -> Result<(), ExportError> {
+    let Some(found) = kernels_in(&image.bytes) else {
+        return Ok(());
+    };
+    match program.kernels_of(module).find(|kernel| !found.contains(&kernel.name)) {
+        None => Ok(()),
+        Some(kernel) => Err(ExportError::NoKernel {
+            kernel: kernel.source_name.clone(),
+            form: image.form.to_string(),
+            target: image.target.to_string(),
+            module: program
+                .modules
+                .get(module)
+                .map(|module| module.symbol.clone())
+                .unwrap_or_default(),
+            found: found.into_iter().collect(),
+        }),
+    }
+}
+
+/// What an image defines: symbols of machine code, entries of PTX, functions of bitcode.
+fn kernels_in(bytes: &[u8]) -> Option<BTreeSet<String>> {
+    match form_of(bytes)? {
+        ImageForm::Ptx => {
+            let entries = ptx_entries::entries(bytes).ok()?;
+            Some(entries.into_iter().map(|entry| entry.name).collect())
+        }
+        ImageForm::Bitcode => {
+            let context = DeviceContext::new();
+            let module = context.parse(bytes, "image").ok()?;
+            let defined = module
+                .inkwell()
+                .get_functions()
+                .filter(|function| is_defined(*function));
+            Some(
+                defined
+                    .map(|function| function.get_name().to_string_lossy().into_owned())
+                    .collect(),
+            )
+        }
+        _ => symbols_of(bytes),
+    }
+}
+
+fn is_defined(function: FunctionValue<'_>) -> bool {
+    function.get_first_basic_block().is_some()
+}
+
+/// The fat binary or bundle of a `gpu.binary`, with its images for the targets; PTX for other targets comes along.
+pub(super) fn container(
+    compiler: &Compiler,
+    program: &Program,
+    operation: OperationRef<'_, '_>,
+    targets: &[Target],
+) -> Result<ModuleBinary, Failure> {
+    let symbol = symbol_name(operation);
+    let pieces = pieces(operation).map_err(stage)?;
+    let place = program.modules.iter().position(|module| module.symbol == symbol);
+    let mut pack = Pack::default();
+    let mut images = Vec::new();
+    let refused = |problem: String| {
+        stage(ExportError::Binary {
+            module: symbol.clone(),
+            problem,
+        })
+    };
+    let mut add = |kind: ImageKind, form: ImageForm, target: Target, bytes: Vec<u8>, tool: Option<String>| {
+        let image = DeviceImage {
+            module: place.unwrap_or_default(),
+            target,
+            form,
+            bytes,
+            tool,
+        };
+        check_kernels(program, image.module, &image).map_err(stage)?;
+        images.push(ExportedImage {
+            module: symbol.clone(),
+            target,
+            form,
+            bytes: image.bytes.len(),
+            tool: image.tool,
+        });
+        pack.push(Member {
+            input: symbol.clone(),
+            kind,
+            target: target.to_string(),
+            bytes: image.bytes,
+            identifier: None,
+            options: String::new(),
+            debug: false,
+        })
+        .map_err(|error| refused(error.to_string()))
+    };
+    for target in targets {
+        let its = || pieces.iter().filter(|piece| piece.target == *target);
+        let ready = its().find(|piece| matches!(piece.kind, ImageKind::Cubin | ImageKind::Hsaco));
+        let ptx = its().find(|piece| piece.kind == ImageKind::Ptx);
+        let source = its().find(|piece| piece.kind == ImageKind::Bitcode);
+        for piece in ready.into_iter().chain(ptx) {
+            let form = piece.form().unwrap_or(ImageForm::Ptx);
+            add(piece.kind, form, *target, piece.bytes.clone(), None)?;
+        }
+        if let (None, None, Some(source)) = (ready, ptx, source) {
+            let compiled = compiler.compile_source(&format!("{symbol}.bc"), &source.bytes, &[*target], Emit::Binary)?;
+            for artifact in compiled.artifacts {
+                let tool = artifact.images.first().and_then(|image| image.tool.clone());
+                let (kind, form) = match program.runtime {
+                    Runtime::Cuda => (ImageKind::Cubin, ImageForm::LinkedCubin),
+                    Runtime::Hip => (ImageKind::Hsaco, ImageForm::AmdLinked),
+                };
+                add(kind, form, *target, artifact.bytes, tool)?;
+            }
+        } else if ready.is_none() && ptx.is_none() {
+            return Err(stage(ExportError::NoImage {
+                module: symbol.clone(),
+                target: target.to_string(),
+                found: pieces.iter().map(Piece::name).collect(),
+                advice: "export for the targets that it has, or keep it as a gpu.module, which is compiled here",
+            })
+            .into());
+        }
+    }
+    let format = match program.runtime {
+        Runtime::Cuda => PackFormat::Fatbin,
+        Runtime::Hip => PackFormat::Bundle,
+    };
+    let compression = compiler.options().compression.unwrap_or(Compression::None);
+    let bytes = pack
+        .write(format, compression)
+        .map_err(|error| refused(error.to_string()))?;
+    Ok(ModuleBinary {
+        module: symbol,
+        bytes,
+        images,
+    })
+}
