@@ -484,6 +484,37 @@ impl<'c> OwnedModule<'c> {
     pub fn adopt(module: Module<'c>) -> Self {
         Self(module)
     }
+
+    /// Clones an operation that is a module itself.
+    pub fn of_module(operation: OperationRef<'c, '_>) -> Option<Self> {
+        // SAFETY: `to_ref` yields a view of an operation that is alive; cloning makes an owned copy.
+        Module::from_operation(unsafe { operation.to_ref() }.clone()).map(Self)
+    }
+
+    /// Gives the module away.
+    pub fn into_module(self) -> Module<'c> {
+        self.0
+    }
+}
+
+/// Puts the operations of `new` in the place of those of `old`, a module, which takes its attributes over, too.
+pub fn replace_contents<'c>(old: OperationRef<'c, '_>, new: Module<'c>) {
+    use melior::ir::{BlockLike, RegionLike};
+    let Some(block) = old.region(0).ok().and_then(|region| region.first_block()) else {
+        return;
+    };
+    while let Some(operation) = block.first_operation() {
+        remove(operation);
+    }
+    while let Some(operation) = new.body().first_operation() {
+        move_to_end(operation, block);
+    }
+    remove_attribute(old, "gpu.container_module");
+    for (name, attribute) in new.as_operation().attributes() {
+        if let Ok(name) = name.as_string_ref().as_str() {
+            set_attribute(old, name, attribute);
+        }
+    }
 }
 
 impl<'c> OwnedModule<'c> {

@@ -7,6 +7,7 @@ pub mod assemble;
 mod contain;
 pub mod cuda_driver;
 pub mod disassemble;
+pub mod import;
 pub mod lld;
 pub mod llvm;
 pub mod memfd;

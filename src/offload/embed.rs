@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     container::{
-        host_sections::{LLVM_OFFLOADING_ALIGN, LLVM_OFFLOADING_SECTION},
+        host_sections::{LLVM_OFFLOADING_ALIGN, LLVM_OFFLOADING_SECTION, SHT_LLVM_OFFLOADING},
         offload_binary::{self, Image, OffloadBinaryWriteError},
     },
     target::Target,
@@ -54,6 +54,41 @@ pub struct ChipImage<'a> {
 ///
 /// [`EmbedError`]: no images, or one that a release of the set would not use.
 pub fn add(module: &mut IrText, images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<(), EmbedError> {
+    let content = binaries(images, layouts)?;
+    let name = "@llvm.embedded.object";
+    module.define(&format!(
+        "{name} = private constant [{} x i8] c\"{}\", section \"{LLVM_OFFLOADING_SECTION}\", align \
+         {LLVM_OFFLOADING_ALIGN}, !exclude !0",
+        content.len(),
+        bytes(&content)
+    ));
+    module.keep_in_compiler(name.to_owned());
+    module.embedded(name.to_owned(), LLVM_OFFLOADING_SECTION);
+    Ok(())
+}
+
+/// The same as assembly, for where IR cannot say that the linker has to drop the section: MLIR's LLVM dialect has no
+/// `!exclude`.
+///
+/// # Errors
+///
+/// As [`add`].
+pub fn assembly(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<String, EmbedError> {
+    let content = binaries(images, layouts)?;
+    let mut text = format!(
+        ".section {LLVM_OFFLOADING_SECTION},\"e\",@{SHT_LLVM_OFFLOADING:#x}\n.p2align {}\n",
+        LLVM_OFFLOADING_ALIGN.trailing_zeros()
+    );
+    for line in content.chunks(64) {
+        let bytes: Vec<String> = line.iter().map(ToString::to_string).collect();
+        text.push_str(&format!(".byte {}\n", bytes.join(",")));
+    }
+    text.push_str(".text\n");
+    Ok(text)
+}
+
+/// The offload binaries, one after the other.
+fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, EmbedError> {
     for image in images {
         let refused = layouts
             .releases
@@ -84,17 +119,7 @@ pub fn add(module: &mut IrText, images: &[ChipImage<'_>], layouts: &LayoutSet) -
             binaries.push(binary);
         }
     }
-    let content = offload_binary::write(&binaries)?;
-    let name = "@llvm.embedded.object";
-    module.define(&format!(
-        "{name} = private constant [{} x i8] c\"{}\", section \"{LLVM_OFFLOADING_SECTION}\", align \
-         {LLVM_OFFLOADING_ALIGN}, !exclude !0",
-        content.len(),
-        bytes(&content)
-    ));
-    module.keep_in_compiler(name.to_owned());
-    module.embedded(name.to_owned(), LLVM_OFFLOADING_SECTION);
-    Ok(())
+    Ok(offload_binary::write(&binaries)?)
 }
 
 /// What clang calls a target: `sm_90a`, `gfx90a:xnack+`.

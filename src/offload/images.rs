@@ -1,6 +1,8 @@
 //! Which form an image has to have for the clang and the CUDA toolkit that will finish a program, and for the ptxas that
 //! there are here.
 
+use std::ops::Range;
+
 use super::{
     layout::{ImageForm, refusal},
     release::{ClangRelease, FinishWith, ReleaseList},
@@ -166,7 +168,7 @@ pub fn nvidia(
 
     let chip = target.chip();
     // Nvlink alone sees a cubin; all else is compiled over there, by a clang that has to know the chip.
-    let ignorant = before(finish, first_clang_nvidia(target));
+    let ignorant = one_of(finish, 15..first_clang_nvidia(target));
     let no_ptx = finish
         .clangs()
         .iter()
@@ -247,16 +249,16 @@ pub fn amd(
 
 /// Clang from 16 on runs itself for a chip of AMD's, and refuses one that it does not know ("invalid target ID").
 fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<(), ImageError> {
-    match before(finish, first).filter(|release| release.number() >= 16) {
+    match one_of(finish, 16..first) {
         Some(release) => Err(ImageError::ChipUnknownToClang { release, chip, first }),
         None => Ok(()),
     }
 }
 
-/// A release before `first`.
-fn before(finish: &FinishWith, first: u8) -> Option<ClangRelease> {
+/// The oldest release with a number in the range.
+fn one_of(finish: &FinishWith, numbers: Range<u8>) -> Option<ClangRelease> {
     let mut releases = finish.clangs().iter().copied();
-    releases.find(|release| release.number() < first)
+    releases.find(|release| numbers.contains(&release.number()))
 }
 
 /// The first release that makes machine code for the chip out of PTX or bitcode, and so do all after it. Every chip was

@@ -6,8 +6,10 @@
 //! | `gpulower-lower` | brings `gpu.module`s into the dialects of their targets |
 //! | `gpulower-serialize` | turns `gpu.module`s into `gpu.binary`s |
 //! | `gpulower-to-binary` | all three |
+//! | `gpulower-embed-offload` | brings a program's host code into the LLVM dialect, with its kernels embedded |
 
 mod attach_targets;
+mod embed_offload;
 mod kernel_table;
 mod lower;
 mod serialize;
@@ -53,6 +55,7 @@ pub fn register(environment: Environment) {
         pass::register::<lower::Lower>();
         pass::register::<serialize::Serialize>();
         pass::register::<to_binary::ToBinary>();
+        pass::register::<embed_offload::EmbedOffload>();
     });
 }
 

@@ -6,22 +6,21 @@
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
-/// Runs the driver on a command line; returns the exit status. Passes of ours have to be registered before.
-extern "C" int gpulowerOptMain(int argc, char **argv) {
-  mlir::registerAllPasses();
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  mlir::registerAllGPUToLLVMIRTranslations(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "gpulower-opt: MLIR's optimizer driver with gpulower's passes\n",
-      registry));
-}
-
 /// Registers in `registry` every dialect, extension and translation that lowering `gpu` modules may need.
 extern "C" void gpulowerRegisterDialects(void *registry) {
   auto &target = *static_cast<mlir::DialectRegistry *>(registry);
   mlir::registerAllDialects(target);
   mlir::registerAllExtensions(target);
   mlir::registerAllToLLVMIRTranslations(target);
+  mlir::registerAllFromLLVMIRTranslations(target);
+}
+
+/// Runs the driver on a command line; returns the exit status. Passes of ours have to be registered before.
+extern "C" int gpulowerOptMain(int argc, char **argv) {
+  mlir::registerAllPasses();
+  mlir::DialectRegistry registry;
+  gpulowerRegisterDialects(&registry);
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv, "gpulower-opt: MLIR's optimizer driver with gpulower's passes\n",
+      registry));
 }

@@ -9,6 +9,7 @@
 //! | the command | [`finish`] |
 
 mod device;
+mod dialect;
 mod error;
 pub mod finish;
 mod host_file;
@@ -23,7 +24,11 @@ use self::{
     device::{Account, DeviceImage},
     makers::Makers,
 };
-pub use self::{error::ExportError, finish::Finish};
+pub use self::{
+    dialect::{ExportedModule, export_module},
+    error::ExportError,
+    finish::Finish,
+};
 use super::{
     check, embed, entries,
     error::OffloadError,
@@ -37,6 +42,7 @@ use super::{
 };
 use crate::{
     Target,
+    bridge::mlir::context_of,
     compiler::{self, Compiler, InputKind},
     error::{Error, Failure},
     report::Warning,
@@ -214,15 +220,21 @@ pub fn export(
     targets: &[Target],
     options: &ExportOptions,
 ) -> Result<Export, Failure> {
+    compiler::prepare(context_of(module.context()));
     let Prepared {
         host,
-        parts,
+        mut parts,
+        images,
         account,
         layouts,
         finish_with,
     } = prepare(compiler, module, targets, options)?;
+    if let Some(layouts) = &layouts {
+        let embedded: Vec<_> = images.iter().map(DeviceImage::embedded).collect();
+        embed::add(&mut parts, &embedded, layouts).map_err(stage)?;
+    }
     let Account {
-        images,
+        images: exported,
         mut notes,
         warnings,
     } = account;
@@ -234,7 +246,7 @@ pub fn export(
     Ok(Export {
         bytes,
         finish: Finish::new(host.program(), options, finish_with, layouts.as_ref()),
-        images,
+        images: exported,
         notes,
         warnings,
         program: host.program().clone(),
@@ -263,11 +275,13 @@ pub fn export_source(
 }
 
 /// A program whose parts are all there.
-pub(crate) struct Prepared<'c> {
+struct Prepared<'c> {
     /// The host code.
-    pub host: HostProgram<'c>,
-    /// What registers its kernels, and their images.
-    pub parts: IrText,
+    host: HostProgram<'c>,
+    /// What registers its kernels.
+    parts: IrText,
+    /// What has to be embedded, unless it registers itself.
+    images: Vec<DeviceImage>,
     /// What there is to say of the images.
     account: Account,
     /// For which releases of clang, unless it registers itself.
@@ -277,7 +291,7 @@ pub(crate) struct Prepared<'c> {
 }
 
 /// Lowers the host code, compiles the kernels, and puts together what registers them.
-pub(crate) fn prepare<'c>(
+fn prepare<'c>(
     compiler: &Compiler,
     module: &Module<'c>,
     targets: &[Target],
@@ -300,6 +314,7 @@ pub(crate) fn prepare<'c>(
         return Ok(Prepared {
             host,
             parts,
+            images: Vec::new(),
             account,
             layouts: None,
             finish_with: None,
@@ -321,11 +336,10 @@ pub(crate) fn prepare<'c>(
 
     let mut parts = IrText::default();
     entries::add(&mut parts, host.program(), &layouts).map_err(stage)?;
-    let embedded: Vec<_> = images.iter().map(DeviceImage::embedded).collect();
-    embed::add(&mut parts, &embedded, &layouts).map_err(stage)?;
     Ok(Prepared {
         host,
         parts,
+        images,
         account,
         layouts: Some(layouts),
         finish_with: Some(finish_with),

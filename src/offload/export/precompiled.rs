@@ -14,7 +14,7 @@ use super::{
         images::{self, ImageRecipe},
         layout::{ImageForm, refusal},
         program::{Program, Runtime},
-        release::FinishWith,
+        release::{ClangRelease, FinishWith},
     },
     ExportError, ExportedImage,
     device::{DeviceImage, ModuleBinary},
@@ -30,6 +30,7 @@ use crate::{
     inspect::{ImageKind, inspect_with},
     options::{Compression, Options},
     pack::{Member, Pack, PackFormat},
+    target::Suffix,
 };
 
 /// An image in a `gpu.binary`.
@@ -44,6 +45,16 @@ impl Piece {
     /// What it is to a linker wrapper, if it is anything to it.
     pub(super) fn form(&self) -> Option<ImageForm> {
         form_of(&self.bytes)
+    }
+
+    /// Whether it is PTX that can be compiled for a target: that of the same architecture, or of an older one without
+    /// features of its own.
+    fn is_ptx_for(&self, target: &Target) -> bool {
+        let (Target::Nvidia(own), Target::Nvidia(wanted)) = (&self.target, target) else {
+            return false;
+        };
+        let same = own.number() == wanted.number() && own.suffix() == wanted.suffix();
+        self.kind == ImageKind::Ptx && (same || (own.suffix() == Suffix::Plain && own.number() < wanted.number()))
     }
 
     fn name(&self) -> String {
@@ -112,33 +123,35 @@ pub(super) fn choose<'p>(
     recipe: ImageRecipe,
     finish_with: &FinishWith,
 ) -> Result<&'p Piece, ExportError> {
-    let taken = |piece: &Piece| {
-        piece.form().is_some_and(|form| {
-            is_final(form, recipe) && finish_with.clangs().iter().all(|clang| refusal(*clang, form).is_none())
-        })
-    };
-    let can_be_compiled = |piece: &Piece| match piece.kind {
-        ImageKind::Bitcode => true,
-        ImageKind::Ptx => matches!(recipe, ImageRecipe::RelocatableCubin { .. }),
-        _ => false,
-    };
     let its = || pieces.iter().filter(|piece| piece.target == *target);
+    let refused = |piece: &Piece| {
+        let form = piece.form()?;
+        let refusing = |release: &ClangRelease| Some((*release, form, refusal(*release, form)?));
+        finish_with.clangs().iter().find_map(refusing)
+    };
+    let taken = |piece: &&Piece| {
+        refused(piece).is_none() && piece.form().is_some_and(|form| is_final(form, recipe))
+    };
+    let to_cubin = matches!(recipe, ImageRecipe::RelocatableCubin { .. });
     let found = its()
-        .find(|piece| taken(piece))
-        .or_else(|| its().find(|piece| can_be_compiled(piece)))
-        .or_else(|| its().next())
-        .ok_or_else(|| ExportError::NoImage {
-            module: module.to_owned(),
-            target: target.to_string(),
-            found: pieces.iter().map(Piece::name).collect(),
-            advice: "export for the targets that it has, or keep it as a gpu.module, which is compiled here",
-        })?;
+        .find(taken)
+        .or_else(|| its().find(|piece| piece.kind == ImageKind::Bitcode))
+        .or_else(|| pieces.iter().find(|piece| to_cubin && piece.is_ptx_for(target)));
+    let Some(found) = found else {
+        return Err(match its().find_map(refused) {
+            Some((release, form, reason)) => ExportError::Binary {
+                module: module.to_owned(),
+                problem: format!(
+                    "its {form} for {target} cannot be embedded for {release}: {reason}; keep it as a gpu.module, or \
+                     serialize it as bitcode (gpulower-serialize{{format=offloading}}), which is compiled here"
+                ),
+            },
+            None => no_image(module, target, pieces),
+        });
+    };
     if found.form() == Some(ImageForm::RelocatableCubin)
         && let Some(maker) = maker_of(&found.bytes)
-        && let Some(linker) = finish_with
-            .cudas()
-            .iter()
-            .find(|linker| !images::links(maker, **linker))
+        && let Some(linker) = finish_with.cudas().iter().find(|linker| !images::links(maker, **linker))
     {
         return Err(ExportError::CubinRelease {
             module: module.to_owned(),
@@ -148,6 +161,15 @@ pub(super) fn choose<'p>(
         });
     }
     Ok(found)
+}
+
+fn no_image(module: &str, target: &Target, pieces: &[Piece]) -> ExportError {
+    ExportError::NoImage {
+        module: module.to_owned(),
+        target: target.to_string(),
+        found: pieces.iter().map(Piece::name).collect(),
+        advice: "export for the targets that it has, or keep it as a gpu.module, which is compiled here",
+    }
 }
 
 /// The CUDA release that made a cubin, as far as it says so.
@@ -253,11 +275,11 @@ pub(super) fn container(
     for target in targets {
         let its = || pieces.iter().filter(|piece| piece.target == *target);
         let ready = its().find(|piece| matches!(piece.kind, ImageKind::Cubin | ImageKind::Hsaco));
-        let ptx = its().find(|piece| piece.kind == ImageKind::Ptx);
+        let ptx = pieces.iter().find(|piece| piece.is_ptx_for(target));
         let source = its().find(|piece| piece.kind == ImageKind::Bitcode);
         for piece in ready.into_iter().chain(ptx) {
             let form = piece.form().unwrap_or(ImageForm::Ptx);
-            add(piece.kind, form, *target, piece.bytes.clone(), None)?;
+            add(piece.kind, form, piece.target, piece.bytes.clone(), None)?;
         }
         if let (None, None, Some(source)) = (ready, ptx, source) {
             let compiled = compiler.compile_source(&format!("{symbol}.bc"), &source.bytes, &[*target], Emit::Binary)?;
@@ -270,13 +292,7 @@ pub(super) fn container(
                 add(kind, form, *target, artifact.bytes, tool)?;
             }
         } else if ready.is_none() && ptx.is_none() {
-            return Err(stage(ExportError::NoImage {
-                module: symbol.clone(),
-                target: target.to_string(),
-                found: pieces.iter().map(Piece::name).collect(),
-                advice: "export for the targets that it has, or keep it as a gpu.module, which is compiled here",
-            })
-            .into());
+            return Err(stage(no_image(&symbol, target, &pieces)).into());
         }
     }
     let format = match program.runtime {

@@ -1,0 +1,131 @@
+//! An exported program as a module of MLIR's LLVM dialect, for those who go on in MLIR.
+
+use melior::{
+    Context,
+    ir::{
+        BlockLike, Module,
+        attribute::{ArrayAttribute, StringAttribute},
+        operation::{OperationLike, OperationRef},
+    },
+};
+
+use super::{
+    super::{embed, ir_text::IrText, support::symbols},
+    Account, DeviceImage, ExportOptions, ExportedImage, Finish, Prepared, Program, prepare, stage,
+};
+use crate::{
+    Target,
+    bridge::{
+        import::import_llvm,
+        mlir::{OwnedModule, capture_diagnostics, context_of, move_to_end, set_attribute},
+    },
+    compiler::{self, Compiler, symbol_name},
+    error::{Cause, Error, Failure},
+    report::Warning,
+    stage::Stage,
+};
+
+/// An exported program in the LLVM dialect.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ExportedModule<'c> {
+    /// The host code with launch stubs and what registers its kernels. Its images are in `llvm.module_asm`, or in global
+    /// constants where it registers itself.
+    pub module: Module<'c>,
+    /// What is in it.
+    pub program: Program,
+    /// The images, by module and then by target.
+    pub images: Vec<ExportedImage>,
+    /// How a file that is made of it is finished.
+    pub finish: Finish,
+    /// What was assumed on the way.
+    pub notes: Vec<String>,
+    /// Warnings of the compilation of the kernels.
+    pub warnings: Vec<Warning>,
+}
+
+/// Exports a program as [`export`](super::export) does, and stops at MLIR's LLVM dialect: what `mlir-translate` makes of
+/// it is what LLVM 22 writes, not made readable for an older clang. The form decides between offload entries and
+/// registration by the program itself; IR forms are as an object is.
+///
+/// # Errors
+///
+/// As [`export`](super::export).
+pub fn export_module<'c>(
+    compiler: &Compiler,
+    module: &Module<'c>,
+    targets: &[Target],
+    options: &ExportOptions,
+) -> Result<ExportedModule<'c>, Failure> {
+    let context = context_of(module.context());
+    compiler::prepare(context);
+    let Prepared {
+        host,
+        parts,
+        images,
+        account,
+        layouts,
+        finish_with,
+    } = prepare(compiler, module, targets, options)?;
+    let result = OwnedModule::clone_whole(host.host());
+    let root = result.module().as_operation();
+    if let Some(layouts) = &layouts {
+        let embedded: Vec<_> = images.iter().map(DeviceImage::embedded).collect();
+        let assembly = embed::assembly(&embedded, layouts).map_err(stage)?;
+        let lines: Vec<_> = assembly
+            .lines()
+            .map(|line| StringAttribute::new(context, line).into())
+            .collect();
+        set_attribute(root, "llvm.module_asm", ArrayAttribute::new(context, &lines).into());
+    }
+    add(context, &result, &parts, options)?;
+    let Account {
+        images,
+        notes,
+        warnings,
+    } = account;
+    Ok(ExportedModule {
+        program: host.program().clone(),
+        finish: Finish::new(host.program(), options, finish_with, layouts.as_ref()),
+        module: result.into_module(),
+        images,
+        notes,
+        warnings,
+    })
+}
+
+/// Adds what the parts define to the host code; what they declare is defined there.
+fn add<'c>(
+    context: &'c Context,
+    host: &OwnedModule<'c>,
+    parts: &IrText,
+    options: &ExportOptions,
+) -> Result<(), Error> {
+    let text = parts.finish(&options.triple, "");
+    let (imported, diagnostics) = capture_diagnostics(context, || import_llvm(context, &text));
+    let imported = imported.map_err(|error| {
+        let said = diagnostics.first().map(|first| first.message.clone());
+        let problem = format!("what registers the kernels: {error} {}", said.unwrap_or_default());
+        Error::new(Stage::Export, Cause::Internal(problem))
+    })?;
+    let known = symbols(host.module());
+    let mut next = imported.body().first_operation();
+    while let Some(operation) = next {
+        next = operation.next_in_block();
+        if !is_known(operation, |name| known.contains_key(name)) {
+            move_to_end(operation, host.module().body());
+        }
+    }
+    match capture_diagnostics(context, || host.module().as_operation().verify()) {
+        (true, _) => Ok(()),
+        (false, diagnostics) => {
+            let reason = diagnostics.first().map_or("", |first| first.message.as_str());
+            let problem = format!("the exported module is not valid: {reason}");
+            Err(Error::new(Stage::Export, Cause::Internal(problem)))
+        }
+    }
+}
+
+fn is_known(operation: OperationRef<'_, '_>, known: impl Fn(&str) -> bool) -> bool {
+    operation.has_attribute("sym_name") && known(&symbol_name(operation))
+}

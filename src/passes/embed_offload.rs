@@ -1,0 +1,207 @@
+//! `gpulower-embed-offload`: host code that launches kernels into the LLVM dialect, with launch stubs, offload entries and
+//! embedded images.
+
+use std::path::Path;
+
+use melior::ir::{
+    Location,
+    operation::{OperationLike, OperationRef, OperationRefMut},
+};
+
+use super::{environment, option, read_libraries, read_options, report};
+use crate::{
+    bridge::{
+        mlir::{OwnedModule, Severity, as_ref, emit, location_text, parse_location, replace_contents},
+        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+    },
+    compiler::Compiler,
+    offload::{ExportError, ExportForm, ExportOptions, HostTriple, Names, Runtime, export::export_module},
+    options::Options,
+    target::Target,
+    toolkit::{Search, Toolkit},
+};
+
+/// The pass.
+pub(super) struct EmbedOffload;
+
+const OPTIONS: &[PassOption] = &[
+    option(
+        "finish-with",
+        "What finishes the program: clang-15 to clang-23 and a CUDA toolkit or rocm, such as 'clang-19,cuda-12.4'",
+    ),
+    option(
+        "kind",
+        "cuda|hip: whose runtime the host code calls (default: that of the targets)",
+    ),
+    option(
+        "targets",
+        "What to compile gpu.modules for (default: their target attributes)",
+    ),
+    PassOption {
+        name: "self-registering",
+        help: "true|false: a constructor registers the kernels, and no clang is needed",
+        default: "false",
+    },
+    PassOption {
+        name: "host-triple",
+        help: "The machine that the program runs on",
+        default: "x86_64-unknown-linux-gnu",
+    },
+    option(
+        "name",
+        "What the program is called, a part of its kernels' names (default: the file of the module's location)",
+    ),
+    PassOption {
+        name: "keep-names",
+        help: "true|false: leave the names of kernels and device variables as they are",
+        default: "false",
+    },
+    option("cuda", "Root of the CUDA toolkit to use (default: searched for)"),
+    option("rocm", "Root of the ROCm toolkit to use"),
+    option(
+        "ptxas-of",
+        "Roots of further CUDA toolkits whose ptxas may be used, comma-separated",
+    ),
+    option("l", "Bitcode libraries to link, comma-separated paths"),
+    option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
+    option(
+        "bare-pointers",
+        "Pass memrefs of static shape as bare pointers: true|false",
+    ),
+];
+
+/// What to embed, and how.
+pub(super) struct Embedding {
+    export: ExportOptions,
+    named: bool,
+    kind: Option<Runtime>,
+    targets: Vec<Target>,
+    options: Options,
+    search: Search,
+}
+
+impl NamedPass for EmbedOffload {
+    const ARGUMENT: &'static str = "gpulower-embed-offload";
+    const DESCRIPTION: &'static str =
+        "Bring a program's host code into the LLVM dialect, with launch stubs, offload entries and embedded images";
+    const OPTIONS: &'static [PassOption] = OPTIONS;
+    type Options = Embedding;
+
+    fn parse(values: &OptionValues) -> Result<Embedding, String> {
+        let text = |error: &dyn std::error::Error| error.to_string();
+        let given = |name| Some(values.get(name)).filter(|value| !value.is_empty());
+        let switch = |name: &'static str| match values.get(name) {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            other => Err(format!("option '{name}' cannot be '{other}': expected true or false")),
+        };
+        let kind = match given("kind") {
+            None => None,
+            Some("cuda") => Some(Runtime::Cuda),
+            Some("hip") => Some(Runtime::Hip),
+            Some("openmp") => return Err(ExportError::OpenMp.to_string()),
+            Some(other) => return Err(format!("option 'kind' cannot be '{other}': expected cuda or hip")),
+        };
+        let triple: HostTriple = values.get("host-triple").parse().map_err(|error| text(&error))?;
+        let mut export = ExportOptions::new(values.get("name"), triple);
+        if switch("self-registering")? {
+            export.form = ExportForm::SelfRegistering;
+        }
+        if switch("keep-names")? {
+            export.names = Names::Keep;
+        }
+        if let Some(list) = given("finish-with") {
+            export.finish_with = Some(list.parse().map_err(|error| text(&error))?);
+        }
+        export.further_toolkits = values
+            .get("ptxas-of")
+            .split(',')
+            .filter(|root| !root.is_empty())
+            .map(|root| Toolkit::discover(&Search::nowhere().with_cuda(Path::new(root))))
+            .collect();
+        let targets = match given("targets") {
+            Some(list) => Target::parse_list(list).map_err(|error| text(&error))?,
+            None => Vec::new(),
+        };
+        let mut options = Options::default();
+        read_options(&mut options, values, &["index-bitwidth", "bare-pointers"])?;
+        options.libraries.extend(read_libraries(values));
+        let mut search = environment().search.clone();
+        if let Some(root) = given("cuda") {
+            search = search.with_cuda(Path::new(root));
+        }
+        if let Some(root) = given("rocm") {
+            search = search.with_rocm(Path::new(root));
+        }
+        Ok(Embedding {
+            named: given("name").is_some(),
+            export,
+            kind,
+            targets,
+            options,
+            search,
+        })
+    }
+
+    fn can_schedule_on(operation_name: &str) -> bool {
+        operation_name == "builtin.module"
+    }
+
+    fn run(options: &Embedding, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        options.apply(as_ref(&operation))
+    }
+}
+
+impl Embedding {
+    fn apply(&self, root: OperationRef<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        let location = root.location();
+        let Some(copy) = OwnedModule::of_module(root) else {
+            emit(location, Severity::Error, "gpulower-embed-offload runs on a module");
+            return Err(DiagnosticEmitted);
+        };
+        let mut builder = Compiler::builder()
+            .options(self.options.clone())
+            .toolkit(Toolkit::discover(&self.search));
+        if let Some(directory) = &environment().cache_directory {
+            builder = builder.cache_directory(directory.clone());
+        }
+        let mut export = self.export.clone();
+        if !self.named {
+            export.unit = unit_of(location);
+        }
+        let exported = export_module(&builder.build(), copy.module(), &self.targets, &export).map_err(|failure| {
+            for error in &failure.errors {
+                report(error, location);
+            }
+            DiagnosticEmitted
+        })?;
+        if let Some(kind) = self.kind
+            && kind != exported.program.runtime
+        {
+            let (asked, found) = (kind.prefix(), exported.program.runtime.prefix());
+            let message = format!("kind '{asked}' was asked for, and the targets need '{found}'");
+            emit(location, Severity::Error, &message);
+            return Err(DiagnosticEmitted);
+        }
+        for warning in &exported.warnings {
+            let place = warning.location.as_deref();
+            let place = place.map_or(location, |place| {
+                parse_location(crate::bridge::mlir::context_of(location.context()), place)
+            });
+            emit(place, Severity::Warning, &warning.message);
+        }
+        for note in &exported.notes {
+            emit(location, Severity::Remark, note);
+        }
+        replace_contents(root, exported.module);
+        Ok(())
+    }
+}
+
+/// The file in a location, without its folders.
+fn unit_of(location: Location<'_>) -> String {
+    let text = location_text(location);
+    let file = text.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    let file = file.map_or("module", |(file, _)| file);
+    file.rsplit('/').next().unwrap_or(file).to_owned()
+}
