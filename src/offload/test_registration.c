@@ -13,7 +13,13 @@
 #define SAY(...) (printf(__VA_ARGS__), fflush(stdout))
 
 struct wrapper { uint32_t magic, version; const void *data, *unused; };
+#ifndef DIM3
+#define DIM3
 typedef struct { uint32_t x, y, z; } dim3;
+#endif
+
+// Told of every kernel that is registered, if there is such a function.
+__attribute__((weak)) void test_registered(const void *handle, const char *name);
 
 static const void *handles[64];
 static const char *names[64];
@@ -38,6 +44,8 @@ void REGISTER(RegisterFunction)(void **handle, const void *address, char *device
   SAY("function %s %s limit %d in %d\n", device, name, limit, (int)((const char **)handle - names));
   handles[count] = address;
   names[count++] = name;
+  if (test_registered)
+    test_registered(address, name);
 }
 void REGISTER(RegisterVar)(void **handle, char *address, char *device, const char *name, int external, size_t size,
                            int constant, int global) {

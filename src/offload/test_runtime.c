@@ -14,7 +14,10 @@
 #define TEXT(x) TEXT2(x)
 #define SAY(...) (printf(__VA_ARGS__), fflush(stdout))
 
+#ifndef DIM3
+#define DIM3
 typedef struct { uint32_t x, y, z; } dim3;
+#endif
 typedef void *stream_t;
 typedef void (*kernel_t)(dim3 grid, dim3 block, size_t shared, void **arguments);
 

@@ -169,20 +169,13 @@ impl Embedding {
         if !self.named {
             export.unit = unit_of(location);
         }
+        export.runtime = self.kind;
         let exported = export_module(&builder.build(), copy.module(), &self.targets, &export).map_err(|failure| {
             for error in &failure.errors {
                 report(error, location);
             }
             DiagnosticEmitted
         })?;
-        if let Some(kind) = self.kind
-            && kind != exported.program.runtime
-        {
-            let (asked, found) = (kind.prefix(), exported.program.runtime.prefix());
-            let message = format!("kind '{asked}' was asked for, and the targets need '{found}'");
-            emit(location, Severity::Error, &message);
-            return Err(DiagnosticEmitted);
-        }
         for warning in &exported.warnings {
             let place = warning.location.as_deref();
             let place = place.map_or(location, |place| {

@@ -5,6 +5,7 @@
 
 mod compile;
 mod containers;
+mod export;
 mod inspect;
 mod joins;
 mod link;

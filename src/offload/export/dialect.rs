@@ -95,12 +95,7 @@ pub fn export_module<'c>(
 }
 
 /// Adds what the parts define to the host code; what they declare is defined there.
-fn add<'c>(
-    context: &'c Context,
-    host: &OwnedModule<'c>,
-    parts: &IrText,
-    options: &ExportOptions,
-) -> Result<(), Error> {
+fn add<'c>(context: &'c Context, host: &OwnedModule<'c>, parts: &IrText, options: &ExportOptions) -> Result<(), Error> {
     let text = parts.finish(&options.triple, "");
     let (imported, diagnostics) = capture_diagnostics(context, || import_llvm(context, &text));
     let imported = imported.map_err(|error| {

@@ -3,7 +3,7 @@
 use super::{
     super::{
         embed::EmbedError, entries::EntryError, images::ImageError, layout::LayoutError, profile::ProfileError,
-        registration::RegistrationError,
+        program::Runtime, registration::RegistrationError,
     },
     ExportForm,
 };
@@ -46,6 +46,14 @@ pub enum ExportError {
         nvidia: String,
         /// A target of AMD's.
         amd: String,
+    },
+    /// The other vendor's runtime.
+    #[error("kind '{}' was asked for, and the targets need '{}'", .asked.prefix(), .needed.prefix())]
+    OtherRuntime {
+        /// What was asked for.
+        asked: Runtime,
+        /// What the targets need.
+        needed: Runtime,
     },
     /// The other vendor's toolkit.
     #[error("the program is finished with {toolkit}, and its targets need {runtime}; name targets of the same vendor")]

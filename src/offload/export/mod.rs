@@ -127,6 +127,8 @@ pub struct ExportOptions {
     pub finish_with: Option<FinishWith>,
     /// The machine that it runs on.
     pub triple: HostTriple,
+    /// Whose runtime the host code has to call; none for that of the targets.
+    pub runtime: Option<Runtime>,
     /// What the program is called, such as its file's name without folders: a part of its kernels' names.
     pub unit: String,
     /// How kernels and device variables are named.
@@ -143,6 +145,7 @@ impl ExportOptions {
             form: ExportForm::Object,
             finish_with: None,
             triple,
+            runtime: None,
             unit: unit.into(),
             names: Names::Unique,
             further_toolkits: Vec::new(),
@@ -299,6 +302,9 @@ fn prepare<'c>(
 ) -> Result<Prepared<'c>, Failure> {
     let targets = device::targets(module, targets, compiler.options())?;
     let runtime = runtime_of(&targets).map_err(stage)?;
+    if let Some(asked) = options.runtime.filter(|asked| *asked != runtime) {
+        return Err(stage(ExportError::OtherRuntime { asked, needed: runtime }).into());
+    }
     let host_options = HostOptions {
         names: options.names,
         bare_pointers: compiler.options().bare_pointers,

@@ -129,9 +129,7 @@ pub(super) fn choose<'p>(
         let refusing = |release: &ClangRelease| Some((*release, form, refusal(*release, form)?));
         finish_with.clangs().iter().find_map(refusing)
     };
-    let taken = |piece: &&Piece| {
-        refused(piece).is_none() && piece.form().is_some_and(|form| is_final(form, recipe))
-    };
+    let taken = |piece: &&Piece| refused(piece).is_none() && piece.form().is_some_and(|form| is_final(form, recipe));
     let to_cubin = matches!(recipe, ImageRecipe::RelocatableCubin { .. });
     let found = its()
         .find(taken)
@@ -151,7 +149,10 @@ pub(super) fn choose<'p>(
     };
     if found.form() == Some(ImageForm::RelocatableCubin)
         && let Some(maker) = maker_of(&found.bytes)
-        && let Some(linker) = finish_with.cudas().iter().find(|linker| !images::links(maker, **linker))
+        && let Some(linker) = finish_with
+            .cudas()
+            .iter()
+            .find(|linker| !images::links(maker, **linker))
     {
         return Err(ExportError::CubinRelease {
             module: module.to_owned(),
