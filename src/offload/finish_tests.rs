@@ -102,7 +102,7 @@ fn ptx_is_assembled_by_clang_up_to_19() {
     let object = export(
         &bench,
         "",
-        &layouts("15..19", Runtime::Cuda),
+        &layouts("16..19", Runtime::Cuda),
         &[("sm_80", ImageForm::Ptx, "k.ptx")],
     );
     for clang in ["clang-16", "clang-19"] {

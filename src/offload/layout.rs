@@ -197,10 +197,14 @@ impl fmt::Display for ImageForm {
 pub fn refusal(release: ClangRelease, form: ImageForm) -> Option<&'static str> {
     let number = release.number();
     match form {
+        ImageForm::Ptx if number == 15 => {
+            Some("its nvlink takes the PTX for a host object and drops it without a word")
+        }
         ImageForm::Ptx if number >= 20 => Some("its clang-nvlink-wrapper takes no PTX (\"Unsupported file type\")"),
         ImageForm::LinkedCubin if number >= 19 => {
             Some("its clang-nvlink-wrapper takes relocatable cubins only (made by `ptxas -c`)")
         }
+        ImageForm::LinkedCubin => Some("its nvlink passes over linked cubins without a word"),
         ImageForm::AmdLinked => Some("its link of a linked code object gives an empty one, without a word"),
         ImageForm::AmdObject(CodeObjectVersion::V4) if number >= 21 => Some("it does not take code object version 4"),
         ImageForm::AmdObject(CodeObjectVersion::V6) if number <= 18 => {

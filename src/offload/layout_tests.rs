@@ -84,8 +84,8 @@ fn images_by_release() {
         ReleaseList(&takers).to_string()
     };
     assert_eq!(takers(ImageForm::RelocatableCubin), "clang 15 to 23");
-    assert_eq!(takers(ImageForm::LinkedCubin), "clang 15 to 18");
-    assert_eq!(takers(ImageForm::Ptx), "clang 15 to 19");
+    assert_eq!(takers(ImageForm::LinkedCubin), "clang ");
+    assert_eq!(takers(ImageForm::Ptx), "clang 16 to 19");
     assert_eq!(takers(ImageForm::AmdObject(CodeObjectVersion::V4)), "clang 15 to 20");
     assert_eq!(takers(ImageForm::AmdObject(CodeObjectVersion::V5)), "clang 15 to 23");
     assert_eq!(takers(ImageForm::AmdObject(CodeObjectVersion::V6)), "clang 19 to 23");

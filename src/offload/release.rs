@@ -125,7 +125,7 @@ impl FinishWith {
 }
 
 /// A script to be called `fatbinary` and to stand first in `PATH`, with which clang 15 to 21 work with CUDA 12.9 and newer;
-/// `CUDA_ROOT` has to be set. Tried with clang 16 and 19 and CUDA 13.0.
+/// `CUDA_ROOT` has to be set. Tried with clang 15 to 21 and CUDA 13.0.
 pub const FATBINARY_SCRIPT: &str = r#"#!/bin/sh
 # Translates --image=profile=sm_90,file=F, which CUDA 12.9 dropped, to --image3=kind=elf,sm=90,file=F.
 for argument; do

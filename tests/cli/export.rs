@@ -309,6 +309,9 @@ fn programs_that_register_themselves_need_any_linker_and_carry_ptx() {
     for more in ["", "-Wl,--gc-sections", "-no-pie"] {
         site.finish(&commands, more, "app").succeeded(APP, more);
     }
+    // Lld calls no constructors of the old kind.
+    let by_clang = commands.replace("cc app.o ", "clang-19 app.o ");
+    site.finish(&by_clang, LLD_GC, "app").succeeded(APP, LLD_GC);
     let program = site.work.path("app").display().to_string();
     let found = site.tool(
         &cuda().join("bin/cuobjdump").display().to_string(),
@@ -376,6 +379,81 @@ fn objects_for_aarch64() {
     ] {
         assert!(found.contains(text), "no {text} in {found}");
     }
+}
+
+/// An older ptxas makes cubins that the nvlink of an older toolkit takes, and that of a newer one too.
+#[test]
+fn the_image_is_made_for_the_cuda_toolkit_over_there() {
+    let site = Site::new();
+    let older = cuda().join("cuda-12.4");
+    assert!(
+        older.join("bin/ptxas").is_file(),
+        "{} is missing: run `cargo xtask setup`",
+        older.display()
+    );
+    let older = older.display().to_string();
+    let export = |list: &str, form: &str, more: &[&str]| {
+        let app = example("app.mlir");
+        let arguments = [
+            &[
+                "export",
+                &app,
+                "-t",
+                "sm_90",
+                "--emit",
+                form,
+                "-v",
+                "-o",
+                "app.o",
+                "--finish-with",
+                list,
+            ],
+            more,
+        ];
+        let run = site.work.run(&arguments.concat());
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        (run.output(), run.stderr)
+    };
+    for list in ["clang-20..23,cuda-12.4", "clang-22,cuda-12.8,cuda-13.0"] {
+        let (commands, said) = export(list, "obj", &["--ptxas-of", &older]);
+        assert!(said.contains("relocatable cubin  ptxas 12.4.131"), "{list}: {said}");
+        // The nvlink here is newer.
+        let commands = commands.replace("clang-23 ", "clang-22 ");
+        site.finish(&commands, "", "app").succeeded(APP, list);
+    }
+    // Without it PTX or bitcode.
+    let (commands, said) = export("clang-19,cuda-12.4", "obj", &[]);
+    assert!(said.contains("  PTX  "), "{said}");
+    // The toolkit here is newer than 12.8, and needs the script.
+    let script = site.export(&[
+        &example("app.mlir"),
+        "-t",
+        "sm_90",
+        "--finish-with",
+        "clang-19",
+        "-o",
+        "no.o",
+    ]);
+    let script: String = script
+        .lines()
+        .filter(|line| !line.contains("--offload-link"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    let commands = script + &commands.replace("PATH=\"", "PATH=\"$PWD/gpulower-path:");
+    site.finish(&commands, "", "app").succeeded(APP, "PTX");
+    let (commands, said) = export("clang-22,cuda-12.4", "bc", &[]);
+    assert!(said.contains("  bitcode  "), "{said}");
+    site.finish(
+        &commands.replace("clang-22 app.o ", "clang-22 -x ir app.o -x none "),
+        "",
+        "app",
+    )
+    .succeeded(APP, "bitcode");
+    // The release of the toolkit here, where nothing is said of the one there.
+    let (_, said) = export("clang-22", "obj", &[]);
+    assert!(
+        said.contains("note: no CUDA toolkit was named: CUDA 13.0 or a newer one is assumed"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -80,10 +80,19 @@ pub const WHEELS: &[Wheel] = &[
         sha256: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
         brings: "headers that nvcc and clang include",
     },
+    Wheel {
+        name: OLDER_PTXAS,
+        version: "12.4.131",
+        sha256: "e4c9a35435c3b0e36c6397c5696334c9ea6650e524736cbd1c5d345ea099bb04",
+        brings: "an older ptxas for the tests",
+    },
 ];
 
-/// The folder inside each wheel whose content makes up the toolkit.
-const TREE: &str = "nvidia/cu13";
+/// An older ptxas, whose relocatable cubins older toolkits link: what exports for those are tested with.
+const OLDER_PTXAS: &str = "nvidia-cuda-nvcc-cu12";
+
+/// The folders inside the wheels whose contents make up the toolkit, and where they go in it.
+const TREES: [(&str, &str); 2] = [("nvidia/cu13", ""), ("nvidia/cuda_nvcc", "cuda-12.4")];
 
 /// The file in the toolkit that says what it was made from.
 const STAMP: &str = ".pins";
@@ -144,7 +153,7 @@ pub fn install(cuda: &Path) -> Result<(), Failure> {
         .context(|| format!("create a folder in {}", parent.display()))?;
 
     println!(
-        "setup: downloading NVIDIA's wheels of CUDA 13.0 (170 MB) for {}",
+        "setup: downloading NVIDIA's wheels of CUDA 13.0 (190 MB) for {}",
         WHEELS.iter().map(|w| w.brings).collect::<Vec<_>>().join(", ")
     );
     let wheels = download(python, work.path())?;
@@ -238,8 +247,9 @@ fn unpack(wheel: &Path, tree: &Path) -> Result<(), Failure> {
 
 /// Where a file of a wheel goes below the toolkit; None for the wheel's own bookkeeping.
 fn destination(name: &Path) -> Option<PathBuf> {
-    if let Ok(relative) = name.strip_prefix(TREE) {
-        return Some(relative.to_path_buf());
+    let of_tree = |(from, to): &(&str, &str)| Some(Path::new(to).join(name.strip_prefix(from).ok()?));
+    if let Some(place) = TREES.iter().find_map(of_tree) {
+        return Some(place);
     }
     let mut components = name.components();
     let package = components.next()?.as_os_str().to_str()?;
@@ -290,7 +300,8 @@ mod tests {
         assert_eq!(hashes.len(), WHEELS.len());
         for wheel in WHEELS {
             assert!(wheel.name.starts_with("nvidia-"), "{wheel:?}");
-            assert!(wheel.version.starts_with("13."), "{wheel:?}");
+            let release = if wheel.name == OLDER_PTXAS { "12.4." } else { "13." };
+            assert!(wheel.version.starts_with(release), "{wheel:?}");
             assert!(!wheel.brings.is_empty(), "{wheel:?}");
             assert_eq!(wheel.sha256.len(), 64, "{wheel:?}");
             let lower_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
@@ -300,8 +311,8 @@ mod tests {
 
     #[test]
     fn what_makes_cubins_is_all_of_one_release() {
-        let readers = ["nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"];
-        for wheel in WHEELS.iter().filter(|wheel| !readers.contains(&wheel.name)) {
+        let others = ["nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm", OLDER_PTXAS];
+        for wheel in WHEELS.iter().filter(|wheel| !others.contains(&wheel.name)) {
             assert!(wheel.version.starts_with("13.0."), "{wheel:?}");
         }
     }
@@ -325,6 +336,7 @@ mod tests {
         let entries = [
             ("nvidia/cu13/bin/ptxas", 0o744),
             ("nvidia/cu13/lib/libcudart.so.13", 0o644),
+            ("nvidia/cuda_nvcc/bin/ptxas", 0o744),
             ("a-1.dist-info/licenses/License.txt", 0o644),
             ("a-1.dist-info/RECORD", 0o644),
             ("../outside", 0o644),
@@ -340,6 +352,7 @@ mod tests {
         unpack(&wheel, &tree).unwrap();
         let mode = |name| fs::metadata(tree.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode("bin/ptxas"), 0o755);
+        assert_eq!(mode("cuda-12.4/bin/ptxas"), 0o755);
         assert_eq!(mode("lib/libcudart.so.13"), 0o644);
         assert_eq!(mode("licenses/a-1/License.txt"), 0o644);
         let mut top: Vec<_> = fs::read_dir(&tree)
@@ -347,7 +360,7 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         top.sort();
-        assert_eq!(top, ["bin", "lib", "licenses"]);
+        assert_eq!(top, ["bin", "cuda-12.4", "lib", "licenses"]);
         assert!(!folder.path().join("outside").exists());
     }
 

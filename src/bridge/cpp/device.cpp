@@ -138,6 +138,8 @@ gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
     targetOptions.AllowFPOpFusion =
         options->contractEverywhere ? FPOpFusion::Fast : FPOpFusion::Standard;
     targetOptions.MCOptions.AsmVerbose = false;
+    // Host objects: lld calls what is in .init_array, and not what is in .ctors.
+    targetOptions.UseInitArray = true;
     TargetMachine *machine = target->createTargetMachine(
         triple, toStringRef(options->chip), toStringRef(options->features),
         targetOptions, Reloc::PIC_, std::nullopt,

@@ -29,10 +29,10 @@
 // BEFORE: llvm.mlir.global weak constant @".omp_offloading.entry.fill"{{.*}} section = "cuda_offloading_entries"
 
 // RUN: gpulower-opt %s --pass-pipeline='builtin.module(gpulower-attach-targets{targets=gfx90a},gpulower-serialize,gpulower-embed-offload{self-registering=true})' | FileCheck %s --check-prefix=SELF
-// SELF-DAG: llvm.func internal @.gpulower.register
+// SELF-DAG: llvm.func internal @".gpulower.register"
 // SELF-DAG: @__hipRegisterFatBinary
 // SELF-DAG: section = ".hip_fatbin"
-// SELF-DAG: llvm.mlir.global_ctors ctors = [@.gpulower.register], priorities = [101 : i32]
+// SELF-DAG: llvm.mlir.global_ctors ctors = [@".gpulower.register"], priorities = [101 : i32]
 
 module attributes {gpu.container_module} {
   gpu.module @kernels {
