@@ -170,6 +170,51 @@ seed inspect host.a
 for file in sm_80.cubin sm_90a.cubin sm_80.ptx gfx1030.hsaco; do seed inspect $file; done
 damaged inspect host.o 40
 
+# Host objects with offload entries: for clang up to 19 and from 21 on, with an image for CUDA; the same for HIP; in an
+# archive; and with registration code, as an object and as a library.
+exported() { # exported LANGUAGE NUMBER IMAGES
+    cat <<S
+.text
+.globl stub
+stub: ret
+.section .rodata.str1.1,"aMS",@progbits,1
+kernel: .asciz "k"
+variable: .asciz "v"
+.bss
+shadow: .zero 16
+.section $1_offloading_entries,"awR",@progbits
+.p2align 3
+.quad stub, kernel, 0, 0, shadow, variable, 16, 0
+.section llvm_offload_entries,"awR",@progbits
+.p2align 3
+.quad 0, 1 + $2 << 16, stub, kernel, 0, 0, 0, 0, 1 + $2 << 16, shadow, variable, 16, 0, 0
+.section .llvm.offloading,"e",@0x6fff4c0b
+.p2align 3
+.incbin "$3"
+.section .note.GNU-stack,"",@progbits
+S
+}
+"$llvm/llvm-offload-binary" -o cuda.offload \
+    --image=file=relocatable.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda
+"$llvm/llvm-offload-binary" -o hip.offload --image=file=gfx1030.o,triple=amdgcn-amd-amdhsa,arch=gfx1030,kind=hip
+exported cuda 2 cuda.offload > cuda.s
+exported hip 4 hip.offload > hip.s
+for language in cuda hip; do
+    "$llvm/clang" -c $language.s -o $language.o
+    seed export_check $language.o
+done
+damaged export_check cuda.o 40
+"$llvm/llvm-ar" rcD --format=gnu both.a cuda.o hip.o
+seed export_check both.a
+PATH=$cuda:$PATH "$llvm/clang" -r cuda.o --offload-link -o linked.o
+"$llvm/llvm-objcopy" --strip-debug --remove-section=.eh_frame --remove-section=.comment linked.o
+seed export_check linked.o
+PATH=$cuda:$PATH "$llvm/clang" -shared -nostdlib -Wl,-z,noseparate-code cuda.o --offload-link -o libcuda_kernels.so
+seed export_check libcuda_kernels.so
+"$llvm/llvm-strip" --strip-all libcuda_kernels.so -o stripped.so
+seed export_check stripped.so
+seed export_check relocatable.cubin
+
 spec() { printf '%b' "$2" > spec; seed specs spec "$1"; }
 spec list 'sm_80,sm_90a,gfx942:xnack-'
 spec virtual 'compute_80,sm_90+ptx83,sm_100f'

@@ -41,6 +41,7 @@
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
 //! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |
 //! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
+//! | say which clang registers which kernels of a host file | [`offload::check::check()`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
 //!
 //! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that
@@ -80,6 +81,7 @@
 pub mod container;
 pub mod image;
 pub mod inspect;
+pub mod offload;
 pub mod pack;
 pub mod target;
 #[cfg(test)]
@@ -93,8 +95,6 @@ pub mod compiler;
 pub mod device;
 #[cfg(feature = "compile")]
 pub mod error;
-#[cfg(feature = "compile")]
-pub mod offload;
 #[cfg(feature = "compile")]
 pub mod options;
 #[cfg(feature = "compile")]

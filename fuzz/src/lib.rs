@@ -13,6 +13,7 @@ use gpulower::{
         symbols::LinkSymbols,
     },
     inspect,
+    offload::{check, release::ClangRelease},
     target::{
         ComputeCapability, CudaRelease, Device, NvccArch, NvccFlags, NvidiaArch, PtxIsa, PtxPolicy, Target, TargetPlan,
     },
@@ -126,6 +127,17 @@ pub fn archive(bytes: &[u8]) {
     let _ = archive::read(bytes);
 }
 
+/// What the releases of clang register of a host file: the part that needs no LLVM.
+pub fn export_check(bytes: &[u8]) {
+    let Ok(report) = check::check(bytes) else { return };
+    let every: Vec<ClangRelease> = ClangRelease::all().collect();
+    // What all releases register, some release does.
+    assert!(!report.is_complete(&every) || report.is_complete(&[]));
+    for (_, registered) in &report.releases {
+        assert!(!registered.is_complete() || registered.kernels.len() <= report.entries.len());
+    }
+}
+
 /// Everything, nested as it comes, with the questions that are asked of it.
 pub fn inspect(bytes: &[u8]) {
     let Ok(inspection) = inspect::inspect_with("input", bytes, &mut |_, _| {}) else {
@@ -204,11 +216,12 @@ mod tests {
     /// The seeds, without a fuzzer: what was found once stays found.
     #[test]
     fn seeds_are_read_without_a_crash() {
-        let targets: [Target; 11] = [
+        let targets: [Target; 12] = [
             ("archive", super::archive),
             ("bundle", super::bundle),
             ("cubin", super::cubin),
             ("elf", super::elf),
+            ("export_check", super::export_check),
             ("fatbin", super::fatbin),
             ("hsaco", super::hsaco),
             ("inspect", super::inspect),

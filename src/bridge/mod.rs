@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "this is the room for it; every block says why it is sound")]
 
 pub mod assemble;
+pub mod constants;
 mod contain;
 pub mod cuda_driver;
 pub mod disassemble;

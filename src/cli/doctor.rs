@@ -11,9 +11,10 @@ use gpulower::{
 };
 use serde::Serialize;
 
-use super::{Failed, environment, json, table, to_stdout};
+use super::{Failed, doctor_clang::Finishers, environment, json, table, to_stdout};
 
-/// Say which parts of CUDA and ROCm are here, where they were looked for, and how to get the missing ones.
+/// Say which parts of CUDA and ROCm are here, where they were looked for, how to get the missing ones, and which clangs
+/// can finish exported programs.
 ///
 /// The exit status is 0 whatever is missing: PTX, LLVM IR and hsaco files can be made without any of them.
 #[derive(Debug, Args)]
@@ -35,6 +36,8 @@ struct Report {
     cache: Option<String>,
     ptx_compilers: Vec<CompilerReport>,
     parts: Vec<PartReport>,
+    #[serde(flatten)]
+    finishers: Finishers,
 }
 
 /// One of NVIDIA's compilers, loaded or started.
@@ -92,6 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             .parts()
             .map(|part| part_report(part, ptx_to_cubin))
             .collect(),
+        finishers: Finishers::find(&arguments.toolkits.search()?),
     };
     if arguments.json {
         to_stdout(json(&report)?.as_bytes())
@@ -169,6 +173,7 @@ impl Report {
             text.push('\n');
             text.push_str(&part.text(all));
         }
+        text.push_str(&self.finishers.text());
         text
     }
 
@@ -192,6 +197,7 @@ impl Report {
             ("NVIDIA PTX", math("libdevice.10.bc")),
             ("NVIDIA cubin", cubin),
             ("AMD hsaco", math("ocml.bc")),
+            ("exports", self.finishers.summary()),
             (
                 "cache",
                 self.cache
@@ -280,12 +286,14 @@ mod tests {
             cache: None,
             ptx_compilers: Vec::new(),
             parts: Vec::new(),
+            finishers: Finishers::default(),
         };
         assert_eq!(
             report.summary(),
             "  NVIDIA PTX    yes, but no math functions: libdevice.10.bc is missing\n  \
              NVIDIA cubin  no: no PTX compiler can be used\n  \
              AMD hsaco     yes, but no math functions: ocml.bc is missing\n  \
+             exports       finished by none here\n  \
              cache         none: neither XDG_CACHE_HOME nor HOME is set\n"
         );
     }

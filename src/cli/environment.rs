@@ -29,6 +29,11 @@ pub struct Toolkits {
 impl Toolkits {
     /// Looks for the toolkits. One that was named has to exist.
     pub fn toolkit(&self) -> Result<Toolkit, Problem> {
+        Ok(Toolkit::discover(&self.search()?))
+    }
+
+    /// Where to look for them.
+    pub fn search(&self) -> Result<Search, Problem> {
         let mut search = Search::from_variables(|name| env::var_os(name));
         if let Some(root) = &self.cuda {
             is_directory("--cuda", root)?;
@@ -38,7 +43,7 @@ impl Toolkits {
             is_directory("--rocm", root)?;
             search = search.with_rocm(root);
         }
-        Ok(Toolkit::discover(&search))
+        Ok(search)
     }
 
     /// A further CUDA toolkit, alone.

@@ -12,7 +12,7 @@ use gpulower::{
 };
 
 use super::{
-    Failed, environment,
+    Failed, environment, export_check,
     flags::Flags,
     input,
     message::{self, Problem},
@@ -28,7 +28,8 @@ use super::{
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The program: .mlir or .mlirbc with host code that launches kernels; - for the standard input
-    input: PathBuf,
+    #[arg(required_unless_present = "check")]
+    input: Option<PathBuf>,
     /// What to compile the kernels for, such as sm_80,sm_90 or gfx90a,gfx942 [default: the target attributes of the
     /// modules]
     #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
@@ -42,8 +43,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FORM", default_value = "obj")]
     emit: ExportForm,
     /// The file to write, or - for the standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "check")]
+    output: Option<PathBuf>,
     /// The machine that the program runs on: Linux on x86-64 or AArch64
     #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-gnu")]
     host_triple: HostTriple,
@@ -64,6 +65,8 @@ pub struct Arguments {
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
+    check: export_check::CheckArguments,
+    #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
     toolkits: environment::Toolkits,
@@ -73,17 +76,22 @@ const EXAMPLES: &str = "\
 Examples:
   gpulower export app.mlir --target sm_80,sm_90 --finish-with clang-19,cuda-12.4 -o app.o
   gpulower export app.mlir --target gfx90a --finish-with clang-21..23,rocm --emit bc -o app.bc
-  gpulower export app.mlir --target sm_90 --emit self -o app.o";
+  gpulower export app.mlir --target sm_90 --emit self -o app.o
+  gpulower export --check app.o --with clang-19";
 
 /// Exports, writes, and prints how the program is finished.
 pub fn run(arguments: &Arguments) -> Result<(), Failed> {
-    if same_file(&arguments.input, &arguments.output) {
+    let (Some(input), Some(output)) = (&arguments.input, &arguments.output) else {
+        return arguments.check.run();
+    };
+    arguments.check.refuse()?;
+    if same_file(input, output) {
         return Err(Failed::Usage(format!(
             "{} is the input; name another file with -o",
-            arguments.output.display()
+            output.display()
         )));
     }
-    let exported = arguments.export()?;
+    let exported = arguments.export(input)?;
     for warning in &exported.warnings {
         message::warning(warning);
     }
@@ -93,10 +101,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     if arguments.verbose {
         message::line(&contents(&exported));
     }
-    let is_stdout = arguments.output == Path::new("-");
+    let is_stdout = output == Path::new("-");
     let file = match is_stdout {
         true => format!("app.{}", arguments.emit.extension()),
-        false => arguments.output.to_string_lossy().into_owned(),
+        false => output.to_string_lossy().into_owned(),
     };
     let program = Path::new(&file)
         .file_stem()
@@ -112,15 +120,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         to_stdout(&exported.bytes)?;
         message::line(commands.trim_end());
     } else {
-        write_file(&arguments.output, &exported.bytes)?;
+        write_file(output, &exported.bytes)?;
         to_stdout(commands.as_bytes())?;
     }
     Ok(())
 }
 
 impl Arguments {
-    fn export(&self) -> Result<Export, Failed> {
-        let name = self.input.to_string_lossy();
+    fn export(&self, input: &Path) -> Result<Export, Failed> {
+        let name = input.to_string_lossy();
         let targets = if self.targets.is_empty() {
             Vec::new()
         } else {
@@ -135,7 +143,7 @@ impl Arguments {
         if let Some(directory) = self.toolkits.cache_directory() {
             builder = builder.cache_directory(directory);
         }
-        let unit = self.input.file_name().map(|name| name.to_string_lossy().into_owned());
+        let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
             form: self.emit,
             finish_with: self.finish_with.clone(),
@@ -148,7 +156,7 @@ impl Arguments {
             ..ExportOptions::new(unit.unwrap_or_default(), self.host_triple.clone())
         };
 
-        let bytes = input::read(&self.input)?;
+        let bytes = input::read(input)?;
         let failed =
             |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
         export_source(&builder.build(), &name, &bytes, &targets, &export_options).map_err(failed)

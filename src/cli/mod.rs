@@ -1,9 +1,13 @@
 //! The command line: arguments, the environment, files, messages and exit statuses. Everything else is the library.
 
+mod clang_list;
 mod compile;
 mod doctor;
+mod doctor_clang;
 mod environment;
 mod export;
+mod export_check;
+mod export_check_text;
 mod extract;
 mod flags;
 mod input;

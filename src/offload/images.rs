@@ -7,7 +7,7 @@ use super::{
     layout::{ImageForm, refusal},
     release::{ClangRelease, FinishWith, ReleaseList},
 };
-use crate::target::{AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, Suffix, TargetError};
+use crate::target::{AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, Suffix, Target, TargetError};
 
 /// How an image is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,6 +259,17 @@ fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<
 fn one_of(finish: &FinishWith, numbers: Range<u8>) -> Option<ClangRelease> {
     let mut releases = finish.clangs().iter().copied();
     releases.find(|release| numbers.contains(&release.number()))
+}
+
+/// The first release that knows a chip, where this one does not and would have to.
+pub(super) fn unknown_chip(release: ClangRelease, form: ImageForm, target: &Target) -> Option<u8> {
+    let (asks, first) = match (target, form) {
+        // Nvlink alone sees a cubin.
+        (Target::Nvidia(_), ImageForm::RelocatableCubin | ImageForm::LinkedCubin) => (false, 0),
+        (Target::Nvidia(target), _) => (true, first_clang_nvidia(target)),
+        (Target::Amd(target), _) => (release.number() >= 16, first_clang_amd(target.chip())),
+    };
+    (asks && release.number() < first).then_some(first)
 }
 
 /// The first release that makes machine code for the chip out of PTX or bitcode, and so do all after it. Every chip was

@@ -7,8 +7,8 @@
 use std::fmt;
 
 use super::{
-    program::Runtime,
     release::{ClangRelease, ReleaseList},
+    runtime::Runtime,
 };
 use crate::{
     container::offload_binary::{ImageKind, KindNumbering, OffloadKind},
@@ -45,6 +45,12 @@ pub const ENTRY_VERSION: u16 = 1;
 pub const ENTRY_ALIGNMENT: u64 = 8;
 /// The section with the entries of every language from clang 21 on.
 pub const SHARED_SECTION: &str = "llvm_offload_entries";
+/// The sections with entries for CUDA or HIP of any release.
+pub const ENTRY_SECTIONS: [&str; 3] = [
+    EntryLayout::Clang15.section(Runtime::Cuda),
+    EntryLayout::Clang15.section(Runtime::Hip),
+    SHARED_SECTION,
+];
 
 impl EntryLayout {
     /// The layout that a release reads.

@@ -11,26 +11,8 @@
 //!
 //! Every symbol named here is defined in the host code, and every kernel and variable in the device module that it names.
 
+pub use super::runtime::Runtime;
 use super::triple::HostTriple;
-
-/// Whose runtime library the host code calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Runtime {
-    /// NVIDIA's `libcudart`.
-    Cuda,
-    /// AMD's `libamdhip64`.
-    Hip,
-}
-
-impl Runtime {
-    /// The prefix of the runtime's functions, `cuda` or `hip`.
-    pub const fn prefix(self) -> &'static str {
-        match self {
-            Self::Cuda => "cuda",
-            Self::Hip => "hip",
-        }
-    }
-}
 
 /// A program: host code and what it launches.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::target::CudaRelease;
 
 /// A major release of clang that exported programs are made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct ClangRelease(u8);
 
 impl ClangRelease {
@@ -31,6 +31,34 @@ impl ClangRelease {
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
+    }
+
+    /// Whether it needs [`FATBINARY_SCRIPT`] with a CUDA toolkit: up to 21 it calls `fatbinary --image=`, which CUDA 12.9 and
+    /// newer no longer have (llvm/llvm-project#151760).
+    #[must_use]
+    pub fn needs_fatbinary_script(self, cuda: CudaRelease) -> bool {
+        self.0 <= 21 && cuda >= CudaRelease::new(12, 9)
+    }
+
+    /// The releases of a list such as `clang-19`, `15..19,22`: each part as in [`FinishWith`], oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`FinishWithError`].
+    pub fn parse_list(list: &str) -> Result<Vec<Self>, FinishWithError> {
+        let mut releases = Vec::new();
+        for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            releases.extend(clang_range(part).map_err(|error| match error {
+                FinishWithError::Unknown { part } => FinishWithError::NotClang { part },
+                error => error,
+            })?);
+        }
+        if releases.is_empty() {
+            return Err(FinishWithError::NoClang { list: list.to_owned() });
+        }
+        releases.sort_unstable();
+        releases.dedup();
+        Ok(releases)
     }
 
     /// Every known release, oldest first.
@@ -115,12 +143,11 @@ impl FinishWith {
         self.rocm
     }
 
-    /// Whether some clang of these needs [`FATBINARY_SCRIPT`] with some CUDA of these: clang up to 21 calls `fatbinary
-    /// --image=`, which CUDA 12.9 and newer no longer have (llvm/llvm-project#151760).
+    /// Whether some clang of these needs [`FATBINARY_SCRIPT`] with some CUDA of these.
     #[must_use]
     pub fn needs_fatbinary_script(&self) -> bool {
-        let old = self.clangs.iter().any(|clang| clang.number() <= 21);
-        old && self.cudas.iter().any(|cuda| *cuda >= CudaRelease::new(12, 9))
+        let needs = |clang: &ClangRelease| self.cudas.iter().any(|cuda| clang.needs_fatbinary_script(*cuda));
+        self.clangs.iter().any(needs)
     }
 }
 
@@ -188,6 +215,12 @@ pub enum FinishWithError {
     Both {
         /// The list.
         list: String,
+    },
+    /// A part of a list of clangs alone that is none.
+    #[error("{part:?} is no clang: write clang-19, 19, or clang-15..19")]
+    NotClang {
+        /// The part.
+        part: String,
     },
     /// A part of the list that means nothing.
     #[error(
@@ -314,6 +347,27 @@ mod tests {
             ("19..", "\"19..\" is neither"),
         ] {
             let error = text.parse::<FinishWith>().expect_err(text).to_string();
+            assert!(error.starts_with(message), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn clangs_alone_are_read_and_refused() {
+        let read = |text: &str| -> Vec<u8> {
+            let releases = ClangRelease::parse_list(text).expect(text);
+            releases.into_iter().map(ClangRelease::number).collect()
+        };
+        assert_eq!(read("22, clang-15..17,clang-22"), [15, 16, 17, 22]);
+        for (text, message) in [
+            (
+                "19,cuda-12.4",
+                "\"cuda-12.4\" is no clang: write clang-19, 19, or clang-15..19",
+            ),
+            ("gcc-12", "\"gcc-12\" is no clang"),
+            (",", "\",\" names no clang"),
+            ("24", "clang 24 is not known"),
+        ] {
+            let error = ClangRelease::parse_list(text).expect_err(text).to_string();
             assert!(error.starts_with(message), "{text}: {error}");
         }
     }

@@ -52,6 +52,14 @@ pub(super) fn discover(search: &Search) -> Vec<Part> {
         .collect()
 }
 
+/// Every directory that may have programs in `bin`, in order.
+pub(super) fn program_roots(search: &Search) -> Vec<Root> {
+    let roots = roots(search).into_iter();
+    roots
+        .map(|root| component_of_wheel(&root, PartKind::Ptxas).unwrap_or(root))
+        .collect()
+}
+
 /// Every directory to look into, in order.
 fn roots(search: &Search) -> Vec<Root> {
     let mut roots = Vec::new();

@@ -60,6 +60,17 @@ pub enum ToolkitError {
         limit: Duration,
     },
 
+    /// The program ended with an error instead of saying its version.
+    #[error("{} did not say its version when asked with --version ({status}); it said: {}", tool.display(), said(output))]
+    ToolFailed {
+        /// The program.
+        tool: PathBuf,
+        /// Its exit status, in words.
+        status: String,
+        /// What it printed, at most 64 KiB.
+        output: String,
+    },
+
     /// The program ended with an error, or said something else.
     #[error("{} did not say a version of CUDA when asked with --version ({status}); it said: {}", tool.display(), said(output))]
     ToolVersionUnknown {

@@ -3,7 +3,8 @@
 //! A door describes where to look with a [`Search`]; [`Toolkit::discover`] looks there, with calls to `stat` and
 //! directory listings alone, and starts no process. What was found is asked for by kind:
 //! [`Toolkit::require`] answers with the path, or with an error that lists every place that was tried and how to get
-//! the part. [`tool_version`] starts a tool of NVIDIA's to ask for its version.
+//! the part. [`tool_version`] starts a tool of NVIDIA's to ask for its version, [`version_text`] any tool.
+//! [`clangs`] and [`cuda_installations`] list what can finish exported programs.
 //!
 //! ```no_run
 //! use gpulower::toolkit::{Search, Toolkit};
@@ -16,8 +17,10 @@
 //! ```
 
 mod cache;
+mod clang;
 mod cuda;
 mod error;
+mod installation;
 mod part;
 mod probe;
 mod rocm;
@@ -27,10 +30,12 @@ mod version;
 use std::path::{Path, PathBuf};
 
 pub use cache::cache_directory;
+pub use clang::{ClangProgram, clangs, program_in_path};
 pub use error::ToolkitError;
+pub use installation::{CudaInstallation, cuda_installations};
 pub use part::{Part, PartKind, Tried, Vendor, WhyNot};
 pub use search::{Origin, Search};
-pub use version::{ToolVersion, tool_version};
+pub use version::{ToolVersion, tool_version, version_text};
 
 /// The parts of CUDA and ROCm on this machine, found or not.
 #[derive(Debug, Clone, PartialEq, Eq)]

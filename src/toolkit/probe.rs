@@ -93,6 +93,11 @@ pub(super) fn directory(path: &Path) -> Result<(), WhyNot> {
     }
 }
 
+/// Whether this is a program.
+pub(super) fn is_program(path: &Path) -> bool {
+    file(path, true).is_ok()
+}
+
 /// Whether this is a file with content that can be of use.
 fn file(path: &Path, executable: bool) -> Result<(), WhyNot> {
     match fs::metadata(path) {

@@ -444,3 +444,81 @@ fn the_real_device_libraries_of_amd_are_found() {
         assert!(path.is_file());
     }
 }
+
+#[test]
+fn clangs_are_found_once_each_and_look_for_tools_beside_themselves_first() {
+    let folder = tree(&[
+        "llvm/bin/clang",
+        "llvm/bin/clang-linker-wrapper",
+        "bin/clang-22",
+        "bin/clang-format-22",
+        "bin/clang-linker-wrapper",
+        "bin/ld.lld",
+    ]);
+    let path = |name: &str| folder.path().join(name);
+    for link in ["bin/clang", "bin/clang-19"] {
+        std::os::unix::fs::symlink(path("llvm/bin/clang"), path(link)).expect("a link");
+    }
+    fs::write(path("bin/clang-21"), "x").expect("a file that nobody may execute");
+    let search = Search::nowhere().with_path(path("bin").as_os_str());
+    let found = clangs(&search);
+    let paths: Vec<&Path> = found.iter().map(|clang| clang.path.as_path()).collect();
+    assert_eq!(paths, [path("bin/clang"), path("bin/clang-22")]);
+    let [linked, own] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    let wrapper = linked.tool("clang-linker-wrapper").expect("a wrapper");
+    assert_eq!(wrapper, path("llvm/bin/clang-linker-wrapper"));
+    assert!(linked.is_own(&wrapper));
+    let borrowed = linked.tool("ld.lld").expect("lld");
+    assert!(!linked.is_own(&borrowed), "{borrowed:?}");
+    assert!(own.is_own(&own.tool("ld.lld").expect("lld")));
+    assert_eq!(own.tool("clang-nvlink-wrapper"), None);
+    assert_eq!(program_in_path(&search, "clang-22"), Some(path("bin/clang-22")));
+    assert_eq!(program_in_path(&search, "clang-21"), None);
+}
+
+#[test]
+fn names_of_a_compiler_cache_are_clangs_of_their_own() {
+    let folder = tree(&["bin/ccache"]);
+    let path = |name: &str| folder.path().join(name);
+    for link in ["clang-16", "clang-19"] {
+        fs::create_dir_all(path("masquerade")).expect("a folder");
+        std::os::unix::fs::symlink(path("bin/ccache"), path("masquerade").join(link)).expect("a link");
+    }
+    let found = clangs(&Search::nowhere().with_path(path("masquerade").as_os_str()));
+    let paths: Vec<&Path> = found.iter().map(|clang| clang.path.as_path()).collect();
+    assert_eq!(paths, [path("masquerade/clang-19"), path("masquerade/clang-16")]);
+}
+
+#[test]
+fn every_cuda_toolkit_is_listed_once() {
+    let system = tree(&[
+        "usr/local/cuda-13.0/bin/ptxas",
+        "usr/local/cuda-13.0/bin/nvlink",
+        "usr/local/cuda-13.0/bin/fatbinary",
+        "usr/local/cuda-12.4/bin/nvlink",
+        "opt/cuda/lib64/libcudart.so.12",
+    ]);
+    let path = |name: &str| system.path().join(name);
+    std::os::unix::fs::symlink(path("usr/local/cuda-13.0"), path("usr/local/cuda")).expect("a link");
+    let wheels = tree(&["nvidia/cuda_nvcc/bin/ptxas", "nvidia/cuda_nvcc/bin/fatbinary"]);
+    let search = Search::nowhere()
+        .with_system_root(system.path())
+        .add_site_packages(wheels.path());
+    let found: Vec<(PathBuf, [bool; 3])> = cuda_installations(&search)
+        .into_iter()
+        .map(|one| {
+            let programs = [&one.ptxas, &one.nvlink, &one.fatbinary].map(Option::is_some);
+            (one.root, programs)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (wheels.path().join("nvidia/cuda_nvcc"), [true, false, true]),
+            (path("usr/local/cuda"), [true, true, true]),
+            (path("usr/local/cuda-12.4"), [false, true, false]),
+        ]
+    );
+}

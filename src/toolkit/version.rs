@@ -1,4 +1,4 @@
-//! Asking a tool of NVIDIA's for its version.
+//! Asking a tool for its version.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -69,23 +69,42 @@ impl fmt::Display for ToolVersion {
 /// # Errors
 /// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolVersionUnknown`].
 pub fn tool_version(tool: &Path) -> Result<ToolVersion, ToolkitError> {
+    let (status, output) = ask(tool)?;
+    let version = status.success().then(|| ToolVersion::parse(&output));
+    version.flatten().ok_or(ToolkitError::ToolVersionUnknown {
+        tool: tool.to_path_buf(),
+        status: status.to_string(),
+        output,
+    })
+}
+
+/// What a tool prints when it is run with `--version`, without a shell; at most 64 KiB of each stream. It is stopped when
+/// it takes longer than 20 s.
+///
+/// # Errors
+/// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolFailed`].
+pub fn version_text(tool: &Path) -> Result<String, ToolkitError> {
+    let (status, output) = ask(tool)?;
+    if status.success() {
+        return Ok(output);
+    }
+    Err(ToolkitError::ToolFailed {
+        tool: tool.to_path_buf(),
+        status: status.to_string(),
+        output,
+    })
+}
+
+fn ask(tool: &Path) -> Result<(ExitStatus, String), ToolkitError> {
     let mut command = Command::new(tool);
     command.arg("--version");
     let ended = run(command, TIME_LIMIT).map_err(|source| ToolkitError::ToolNotStarted {
         tool: tool.to_path_buf(),
         source,
     })?;
-    let Some((status, output)) = ended else {
-        return Err(ToolkitError::ToolTimedOut {
-            tool: tool.to_path_buf(),
-            limit: TIME_LIMIT,
-        });
-    };
-    let version = status.success().then(|| ToolVersion::parse(&output));
-    version.flatten().ok_or(ToolkitError::ToolVersionUnknown {
+    ended.ok_or_else(|| ToolkitError::ToolTimedOut {
         tool: tool.to_path_buf(),
-        status: status.to_string(),
-        output,
+        limit: TIME_LIMIT,
     })
 }
 

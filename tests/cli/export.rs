@@ -10,18 +10,18 @@ use std::{
 use super::support::{Run, Workshop, cuda, example};
 
 /// A folder with runtime libraries, in which programs are exported, finished and run.
-struct Site {
-    work: Workshop,
+pub struct Site {
+    pub work: Workshop,
 }
 
 /// What a program did.
-struct Ran {
+pub struct Ran {
     status: Option<i32>,
-    log: String,
+    pub log: String,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let site = Self { work: Workshop::new() };
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/export_runtime.c");
         // Linked against NVIDIA's library, run with ours.
@@ -41,7 +41,7 @@ impl Site {
         site
     }
 
-    fn tool(&self, name: &str, arguments: &[&str]) -> Output {
+    pub fn tool(&self, name: &str, arguments: &[&str]) -> Output {
         let folder = self.work.path("");
         Command::new(name)
             .args(arguments)
@@ -54,14 +54,14 @@ impl Site {
     }
 
     /// Exports, and gives the commands that finish the program.
-    fn export(&self, arguments: &[&str]) -> String {
+    pub fn export(&self, arguments: &[&str]) -> String {
         let run = self.work.run(&[&["export"], arguments].concat());
         assert_eq!(run.status, 0, "{arguments:?}: {}", run.stderr);
         run.output()
     }
 
     /// Carries out the commands, with words added to the last one, and runs the program.
-    fn finish(&self, commands: &str, more: &str, program: &str) -> Ran {
+    pub fn finish(&self, commands: &str, more: &str, program: &str) -> Ran {
         let output = self.tool("sh", &["-ec", &format!("{} {more}", commands.trim_end())]);
         assert!(
             output.status.success(),

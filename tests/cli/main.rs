@@ -6,6 +6,7 @@
 mod compile;
 mod containers;
 mod export;
+mod export_check;
 mod inspect;
 mod joins;
 mod link;

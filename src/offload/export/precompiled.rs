@@ -1,8 +1,5 @@
 //! Device modules that were compiled before: `gpu.binary`s, with objects that may be images or containers of images.
 
-use std::collections::BTreeSet;
-
-use inkwell::values::FunctionValue;
 use melior::ir::{
     attribute::ArrayAttribute,
     operation::{OperationLike, OperationRef},
@@ -10,7 +7,7 @@ use melior::ir::{
 
 use super::{
     super::{
-        check_tables::{form_of, symbols_of},
+        check::symbols::{form_of, symbols_of},
         images::{self, ImageRecipe},
         layout::{ImageForm, refusal},
         program::{Program, Runtime},
@@ -23,10 +20,10 @@ use super::{
 };
 use crate::{
     Target,
-    bridge::{llvm::DeviceContext, mlir::read_gpu_object},
+    bridge::mlir::read_gpu_object,
     compiler::{Compiler, Emit, attribute, symbol_name},
     error::Failure,
-    image::{elf::Elf, producer, ptx_entries},
+    image::{elf::Elf, producer},
     inspect::{ImageKind, inspect_with},
     options::{Compression, Options},
     pack::{Member, Pack, PackFormat},
@@ -181,7 +178,7 @@ fn maker_of(cubin: &[u8]) -> Option<crate::target::CudaRelease> {
 
 /// Refuses an image of a compiled module that lacks a kernel which the program launches.
 pub(super) fn check_kernels(program: &Program, module: usize, image: &DeviceImage) -> Result<(), ExportError> {
-    let Some(found) = kernels_in(&image.bytes) else {
+    let Some(found) = symbols_of(&image.bytes).map(|symbols| symbols.kernels) else {
         return Ok(());
     };
     match program.kernels_of(module).find(|kernel| !found.contains(&kernel.name)) {
@@ -198,34 +195,6 @@ pub(super) fn check_kernels(program: &Program, module: usize, image: &DeviceImag
             found: found.into_iter().collect(),
         }),
     }
-}
-
-/// What an image defines: symbols of machine code, entries of PTX, functions of bitcode.
-fn kernels_in(bytes: &[u8]) -> Option<BTreeSet<String>> {
-    match form_of(bytes)? {
-        ImageForm::Ptx => {
-            let entries = ptx_entries::entries(bytes).ok()?;
-            Some(entries.into_iter().map(|entry| entry.name).collect())
-        }
-        ImageForm::Bitcode => {
-            let context = DeviceContext::new();
-            let module = context.parse(bytes, "image").ok()?;
-            let defined = module
-                .inkwell()
-                .get_functions()
-                .filter(|function| is_defined(*function));
-            Some(
-                defined
-                    .map(|function| function.get_name().to_string_lossy().into_owned())
-                    .collect(),
-            )
-        }
-        _ => symbols_of(bytes),
-    }
-}
-
-fn is_defined(function: FunctionValue<'_>) -> bool {
-    function.get_first_basic_block().is_some()
 }
 
 /// The fat binary or bundle of a `gpu.binary`, with its images for the targets; PTX for other targets comes along.

@@ -5,13 +5,15 @@ use super::super::{
     entries::{self, tests::program},
     finish_tests::export_self,
     ir_text::IrText,
+    layout::ImageForm,
+    runtime::Runtime,
     test_bench::{Bench, export, layouts},
 };
 use super::*;
 use crate::target::CodeObjectVersion;
 
 /// The releases that register the kernel, by number.
-fn registering(report: &Report) -> Vec<u8> {
+pub(super) fn registering(report: &Report) -> Vec<u8> {
     let good = |registered: &Registered| registered.kernels == ["axpy"] && registered.variables == ["table"];
     let releases = report
         .releases
@@ -20,7 +22,7 @@ fn registering(report: &Report) -> Vec<u8> {
     releases.map(|(release, _)| release.number()).collect()
 }
 
-fn problem(report: &Report, release: u8) -> String {
+pub(super) fn problem(report: &Report, release: u8) -> String {
     let found = report.releases.iter().find(|(other, _)| other.number() == release);
     found
         .map(|(_, registered)| registered.problems.join("\n"))
@@ -191,7 +193,7 @@ fn images_that_are_not_taken_are_named() {
     let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
     let report = check(&bench.read(&object)).expect("another cubin");
     assert!(
-        problem(&report, 22).contains("axpy is registered, and the image for sm_80 does not define it"),
+        problem(&report, 22).contains("axpy, table are registered, and the image for sm_80 does not define them"),
         "{report:#?}"
     );
     bench.run("ptxas", &["-arch=sm_80", "k.ptx", "-o", "linked.cubin"]);
@@ -300,6 +302,11 @@ fn damaged_files_are_refused_or_reported() {
     }
     let error = check(b"#!/bin/sh").expect_err("a script").to_string();
     assert!(error.starts_with("cannot be checked: not an ELF file"), "{error}");
+    let error = check(&bench.read(&cubin)).expect_err("a cubin").to_string();
+    assert!(
+        error.starts_with("cannot be checked: it is device code, for machine 190 of ELF; name the host object"),
+        "{error}"
+    );
     bench.write("empty.c", "int main(void) { return 0; }\n");
     bench.run("cc", &["-c", "empty.c", "-o", "empty.o"]);
     let report = check(&fs::read(bench.path("empty.o")).expect("empty.o")).expect("an object");

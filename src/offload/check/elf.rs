@@ -1,9 +1,13 @@
 //! What the check of host files needs of ELF beyond [`Elf`]: addresses and flags of sections, and what pointers in them
 //! point to, in relocatable objects as in executables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::image::elf::{ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
+use super::{
+    contents::{HostContents, Part, Pointee, text_at, u64_at},
+    report::FileKind,
+};
+use crate::image::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
 
 const SHT_RELA: u32 = 4;
 const SHF_ALLOC: u64 = 2;
@@ -17,24 +21,17 @@ type Relocations = BTreeMap<(usize, u64), (u32, u64)>;
 /// A host object, shared library or executable.
 #[derive(Debug)]
 pub(super) struct HostFile<'data> {
-    pub(super) elf: Elf<'data>,
+    elf: Elf<'data>,
+    size: usize,
     /// Flags and address of each section.
     placement: Vec<(u64, u64)>,
-    pub(super) symbols: Vec<Symbol<'data>>,
+    symbols: Vec<Symbol<'data>>,
+    /// The sections whose starts are referred to.
+    starts: BTreeSet<&'data str>,
     dynamic_symbols: Vec<Symbol<'data>>,
     relocations: Relocations,
     /// Address, size and number of the sections in memory, by address.
     memory: Vec<(u64, u64, usize)>,
-}
-
-/// What a pointer points to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pointee<'data> {
-    Null,
-    /// A place in the file: section and offset.
-    Place(usize, u64),
-    /// A symbol that another file defines.
-    Elsewhere(&'data str),
 }
 
 impl<'data> HostFile<'data> {
@@ -45,30 +42,37 @@ impl<'data> HostFile<'data> {
             symbols: elf.symbols(SHT_SYMTAB)?,
             dynamic_symbols: elf.symbols(SHT_DYNSYM)?,
             placement,
+            size: bytes.len(),
+            starts: BTreeSet::new(),
             relocations: BTreeMap::new(),
             memory: Vec::new(),
             elf,
         };
         file.relocations = file.read_relocations(bytes.len())?;
         file.memory = file.memory();
+        let names = file.symbols.iter().map(|symbol| symbol.name);
+        file.starts = names.filter_map(|name| name.strip_prefix("__start_")).collect();
         Ok(file)
     }
 
-    pub(super) fn is_object(&self) -> bool {
+    fn part<'a>(&'a self, number: usize, section: &'a Section<'data>) -> Part<'a> {
+        let placement = self.placement.get(number);
+        Part {
+            number,
+            section: section.name,
+            kind: section.kind,
+            contents: self.elf.contents(section).ok(),
+            retained: placement.is_some_and(|(flags, _)| flags & SHF_GNU_RETAIN != 0),
+        }
+    }
+
+    fn is_object(&self) -> bool {
         self.elf.header().kind == ET_REL
     }
 
-    /// The sections of a name, with their numbers.
-    pub(super) fn sections<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (usize, &'a Section<'data>)> {
-        let sections = self.elf.sections().iter().enumerate();
-        sections.filter(move |(_, section)| section.name == name)
-    }
-
-    /// Whether the linker's garbage collection leaves a section alone.
-    pub(super) fn is_retained(&self, section: usize) -> bool {
-        self.placement
-            .get(section)
-            .is_some_and(|(flags, _)| flags & SHF_GNU_RETAIN != 0)
+    /// `e_machine`.
+    pub(super) fn machine(&self) -> u16 {
+        self.elf.header().machine
     }
 
     fn read_relocations(&self, file_size: usize) -> Result<Relocations, ElfError> {
@@ -100,8 +104,56 @@ impl<'data> HostFile<'data> {
         Ok(relocations)
     }
 
-    /// What the pointer at `offset` in a section points to; none if that cannot be said.
-    pub(super) fn pointee(&self, section: usize, offset: u64) -> Option<Pointee<'data>> {
+    /// A position-independent program is a shared object with a mark.
+    fn is_position_independent_program(&self) -> bool {
+        const DT_FLAGS_1: u64 = 0x6fff_fffb;
+        const DF_1_PIE: u64 = 0x0800_0000;
+        let dynamic = self.elf.sections().iter().find(|section| section.name == ".dynamic");
+        let contents = dynamic.and_then(|section| self.elf.contents(section).ok());
+        let (words, _) = contents.unwrap_or_default().as_chunks::<8>();
+        let (entries, _) = words.as_chunks::<2>();
+        let mut flags = entries.iter().map(|entry| entry.map(u64::from_le_bytes));
+        flags.any(|[tag, value]| tag == DT_FLAGS_1 && value & DF_1_PIE != 0)
+    }
+
+    fn memory(&self) -> Vec<(u64, u64, usize)> {
+        let sections = self.elf.sections().iter().zip(&self.placement).enumerate();
+        let mut memory: Vec<(u64, u64, usize)> = sections
+            .filter(|(_, (section, (flags, _)))| flags & SHF_ALLOC != 0 && section.size > 0)
+            .map(|(index, (section, (_, address)))| (*address, section.size, index))
+            .collect();
+        memory.sort_unstable();
+        memory
+    }
+
+    /// The place in the file of an address.
+    fn place(&self, address: u64) -> Option<Pointee<'data>> {
+        let behind = self.memory.partition_point(|(start, ..)| *start <= address);
+        // The section of thread-local zeros shares its addresses with what follows it.
+        let candidates = self.memory.get(behind.saturating_sub(2)..behind)?;
+        candidates.iter().rev().find_map(|&(start, size, index)| {
+            let offset = address.checked_sub(start)?;
+            (offset < size).then_some(Pointee::Place(index, offset))
+        })
+    }
+}
+
+impl HostContents for HostFile<'_> {
+    fn kind(&self) -> FileKind {
+        match self.elf.header().kind {
+            ET_REL => FileKind::Object,
+            ET_DYN if !self.is_position_independent_program() => FileKind::SharedLibrary,
+            _ => FileKind::Executable,
+        }
+    }
+
+    fn parts(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<Part<'_>> {
+        let sections = self.elf.sections().iter().enumerate();
+        let wanted = sections.filter(|(_, section)| wanted(section.name));
+        wanted.map(|(number, section)| self.part(number, section)).collect()
+    }
+
+    fn pointee(&self, section: usize, offset: u64) -> Option<Pointee<'_>> {
         let (_, address) = *self.placement.get(section)?;
         let key = match self.is_object() {
             true => (section, offset),
@@ -136,29 +188,7 @@ impl<'data> HostFile<'data> {
         }
     }
 
-    fn memory(&self) -> Vec<(u64, u64, usize)> {
-        let sections = self.elf.sections().iter().zip(&self.placement).enumerate();
-        let mut memory: Vec<(u64, u64, usize)> = sections
-            .filter(|(_, (section, (flags, _)))| flags & SHF_ALLOC != 0 && section.size > 0)
-            .map(|(index, (section, (_, address)))| (*address, section.size, index))
-            .collect();
-        memory.sort_unstable();
-        memory
-    }
-
-    /// The place in the file of an address.
-    fn place(&self, address: u64) -> Option<Pointee<'data>> {
-        let behind = self.memory.partition_point(|(start, ..)| *start <= address);
-        // The section of thread-local zeros shares its addresses with what follows it.
-        let candidates = self.memory.get(behind.saturating_sub(2)..behind)?;
-        candidates.iter().rev().find_map(|&(start, size, index)| {
-            let offset = address.checked_sub(start)?;
-            (offset < size).then_some(Pointee::Place(index, offset))
-        })
-    }
-
-    /// The text that ends with a NUL byte at a place.
-    pub(super) fn text(&self, pointee: Pointee<'data>) -> Option<&'data str> {
+    fn text(&self, pointee: Pointee<'_>) -> Option<&str> {
         let Pointee::Place(section, offset) = pointee else {
             return None;
         };
@@ -166,9 +196,15 @@ impl<'data> HostFile<'data> {
         if section.kind == SHT_NOBITS {
             return None;
         }
-        let contents = self.elf.contents(section).ok()?.get(usize::try_from(offset).ok()?..)?;
-        let end = contents.iter().position(|byte| *byte == 0)?;
-        std::str::from_utf8(contents.get(..end)?).ok()
+        text_at(self.elf.contents(section).ok()?, offset)
+    }
+
+    fn refers_to_start_of(&self, section: &str) -> Option<bool> {
+        (!self.symbols.is_empty()).then(|| self.starts.contains(section))
+    }
+
+    fn size(&self) -> usize {
+        self.size
     }
 }
 
@@ -187,19 +223,4 @@ fn placement(bytes: &[u8], count: usize) -> Vec<(u64, u64)> {
         Some((u64_at(bytes, at.checked_add(8)?)?, u64_at(bytes, at.checked_add(16)?)?))
     };
     (0..count).map_while(header).collect()
-}
-
-pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    let bytes = bytes.get(offset..offset.checked_add(8)?)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
-}
-
-pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    let bytes = bytes.get(offset..offset.checked_add(4)?)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
-}
-
-pub(super) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    let bytes = bytes.get(offset..offset.checked_add(2)?)?;
-    Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }

@@ -1,0 +1,112 @@
+//! The kernels and variables that entries stand for.
+
+use std::collections::BTreeSet;
+
+use super::{
+    super::layout::{EntryLayout, FLAG_TYPE_MASK},
+    report::{FoundEntry, Registered},
+};
+
+/// Names that a list shows before it says how many more there are.
+const SHOWN: usize = 8;
+/// The low bits of the flags of a managed variable, and the first of those of surfaces and textures.
+const MANAGED: u32 = 1;
+const SURFACE: u32 = 2;
+
+/// Names as people read them: `a, b and 3 more`.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let shown: Vec<&str> = names.by_ref().take(SHOWN).collect();
+    match names.count() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The names of entries.
+#[derive(Debug, Default)]
+pub(super) struct Items<'a> {
+    pub(super) kernels: BTreeSet<&'a str>,
+    pub(super) variables: BTreeSet<&'a str>,
+}
+
+impl<'a> Items<'a> {
+    pub(super) fn add(&mut self, entry: &'a FoundEntry) {
+        match entry.is_kernel() {
+            true => self.kernels.insert(&entry.name),
+            false => self.variables.insert(&entry.name),
+        };
+    }
+}
+
+/// Registers entries, or says why not. `textures` says whether surfaces and textures are registered.
+pub(super) fn take(result: &mut Registered, entries: &[&FoundEntry], layout: EntryLayout, textures: bool) {
+    let mut taken = Items::default();
+    let (mut without_address, mut flagged) = (BTreeSet::new(), BTreeSet::new());
+    let (mut managed, mut surfaces) = (BTreeSet::new(), BTreeSet::new());
+    for entry in entries {
+        let name = entry.name.as_str();
+        if !entry.has_address {
+            without_address.insert(name);
+        } else if entry.is_kernel() {
+            taken.kernels.insert(name);
+        } else if !layout.has_flag_bits() && entry.flags > FLAG_TYPE_MASK {
+            flagged.insert((name, entry.flags));
+        } else if entry.flags & FLAG_TYPE_MASK == MANAGED && layout < EntryLayout::Clang20 {
+            managed.insert(name);
+        } else if is_texture(entry) && !textures {
+            surfaces.insert(name);
+        } else {
+            taken.variables.insert(name);
+        }
+    }
+    result.kernels.extend(taken.kernels.into_iter().map(str::to_owned));
+    result.variables.extend(taken.variables.into_iter().map(str::to_owned));
+    if !without_address.is_empty() {
+        let verb = if without_address.len() == 1 { "has" } else { "have" };
+        let names = listed(without_address);
+        result.problems.push(format!("{names} {verb} no address"));
+    }
+    if let Some((_, flags)) = flagged.first() {
+        let variables = variables(&flagged.iter().map(|(name, _)| *name).collect());
+        result.problems.push(format!(
+            "{variables} passed over for its flags {flags}: up to clang 17 they are 0 to 3"
+        ));
+    }
+    if !managed.is_empty() {
+        let variables = variables(&managed);
+        result.problems.push(format!(
+            "{variables} passed over: clang registers managed variables from 20 on"
+        ));
+    }
+    if !surfaces.is_empty() {
+        let variables = variables(&surfaces);
+        result.problems.push(format!(
+            "{variables} passed over: clang registers surfaces and textures for HIP alone, from 18 on"
+        ));
+    }
+}
+
+/// Whether an entry is of a surface or texture.
+pub(super) fn is_texture(entry: &FoundEntry) -> bool {
+    !entry.is_kernel() && entry.flags & FLAG_TYPE_MASK >= SURFACE
+}
+
+fn variables(names: &BTreeSet<&str>) -> String {
+    match names.len() {
+        1 => format!("the variable {} is", listed(names.iter().copied())),
+        _ => format!("the variables {} are", listed(names.iter().copied())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut() {
+        let names = ["a"; 10];
+        assert_eq!(listed(names.into_iter().take(2)), "a, a");
+        assert_eq!(listed(names), "a, a, a, a, a, a, a, a and 2 more");
+    }
+}
