@@ -12,7 +12,7 @@ use gpulower::{
 };
 
 use super::{
-    Failed, environment, export_check,
+    Failed, clang_list, environment, export_check,
     flags::Flags,
     input,
     message::{self, Problem},
@@ -35,9 +35,9 @@ pub struct Arguments {
     #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
     targets: Vec<String>,
     /// What finishes the program: releases of clang from 15 to 23, and the CUDA toolkit (or rocm) there, such as
-    /// clang-19,cuda-12.4 or clang-15..19,clang-22,cuda-11.8
+    /// clang-19,cuda-12.4 or clang-15..19,clang-22,cuda-11.8; a clang of this machine may be named by its path
     #[arg(long, value_name = "LIST")]
-    finish_with: Option<FinishWith>,
+    finish_with: Option<String>,
     /// What to write: obj (a host object), ll or bc (host code as LLVM IR), or self (a host object that registers its
     /// kernels by itself: any linker finishes it, and it carries PTX)
     #[arg(short, long, value_name = "FORM", default_value = "obj")]
@@ -146,7 +146,7 @@ impl Arguments {
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
             form: self.emit,
-            finish_with: self.finish_with.clone(),
+            finish_with: self.finish_with()?,
             names: if self.keep_names { Names::Keep } else { Names::Unique },
             further_toolkits: self
                 .ptxas_of
@@ -160,6 +160,16 @@ impl Arguments {
         let failed =
             |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
         export_source(&builder.build(), &name, &bytes, &targets, &export_options).map_err(failed)
+    }
+}
+
+impl Arguments {
+    fn finish_with(&self) -> Result<Option<FinishWith>, Failed> {
+        let Some(list) = &self.finish_with else { return Ok(None) };
+        let finish_with = clang_list::resolved(list)?.parse();
+        finish_with
+            .map(Some)
+            .map_err(|error| Failed::Usage(format!("--finish-with {list}: {error}")))
     }
 }
 

@@ -187,7 +187,7 @@ mod tests {
                 Runtime::Cuda,
                 "sm_80",
                 ImageForm::LinkedCubin,
-                "the linked cubin for sm_80 cannot be embedded for clang 19: its clang-nvlink-wrapper takes relocatable",
+                "the linked cubin for sm_80 cannot be embedded for clang 18: its nvlink passes over linked cubins",
             ),
             (
                 "22",

@@ -171,7 +171,7 @@ pub enum ExportError {
     )]
     OpenMp,
     /// The object that was written is not what it should be.
-    #[error("internal error: the object is not what it has to be for {0} (this is a bug in gpulower)")]
+    #[error("internal error: what was exported is not what it has to be: {0} (this is a bug in gpulower)")]
     Unconfirmed(String),
 }
 

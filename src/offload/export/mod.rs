@@ -4,8 +4,9 @@
 //! | step | where |
 //! |---|---|
 //! | what has to be embedded, for which chips and in which form | `device.rs`, `precompiled.rs`, [`images`](super::images) |
-//! | host code with stubs, and what registers them | [`host`](super::host), [`entries`](super::entries), [`embed`](super::embed), [`registration`](super::registration) |
+//! | host code with stubs, and what registers them | [`host`], [`entries`], [`embed`], [`registration`] |
 //! | the file | `host_file.rs`, [`profile`](super::profile) |
+//! | a look at it | [`mod@check`] |
 //! | the command | [`finish`] |
 
 mod device;
@@ -243,7 +244,7 @@ pub fn export(
     } = account;
     let level = compiler.options().optimization;
     let bytes = host_file::write(&host, &parts, options, level, finish_with.as_ref(), &mut notes)?;
-    if let (ExportForm::Object, Some(layouts)) = (options.form, &layouts) {
+    if let Some(layouts) = &layouts {
         confirm(&bytes, layouts)?;
     }
     Ok(Export {
@@ -390,18 +391,17 @@ fn check_runtime(finish_with: &FinishWith, runtime: Runtime) -> Result<(), Expor
     }
 }
 
-/// Reads the object once more, with the eyes of every release that it is for: a wrong one is not diagnosed by anything else.
+/// Reads the file once more, with the eyes of every release that it is for: a wrong one is not diagnosed by anything else.
 fn confirm(bytes: &[u8], layouts: &LayoutSet) -> Result<(), Error> {
     let report = check::check(bytes).map_err(|error| stage(ExportError::Unconfirmed(error.to_string())))?;
-    for release in &layouts.releases {
-        let found = report.releases.iter().find(|(other, _)| other == release);
-        let problems = found.map_or_else(
-            || report.problems.clone(),
-            |(_, registered)| registered.problems.clone(),
-        );
-        if let Some(problem) = report.problems.first().or(problems.first()) {
-            return Err(stage(ExportError::Unconfirmed(format!("{release}: {problem}"))));
-        }
+    if report.is_complete(&layouts.releases) {
+        return Ok(());
     }
-    Ok(())
+    let of_releases = layouts.releases.iter().filter_map(|release| {
+        let registered = report.of(*release)?;
+        let problem = registered.problems.first().cloned();
+        (!registered.is_complete()).then(|| format!("{release}: {}", problem.unwrap_or_default()))
+    });
+    let problem = report.problems.iter().cloned().chain(of_releases).next();
+    Err(stage(ExportError::Unconfirmed(problem.unwrap_or_default())))
 }
