@@ -40,6 +40,7 @@
 //! | look at, or replace, what a stage made | [`StageListener`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
 //! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |
+//! | load and launch on a GPU of this machine | [`runtime`] |
 //! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
 //! | say which clang registers which kernels of a host file | [`offload::check::check()`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
@@ -53,7 +54,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | adaptors | [`passes`]: MLIR passes that call the compiler |
+//! | adaptors | [`passes`]: MLIR passes that call the compiler; [`runtime`]: loading and launching |
 //! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
 //! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code |
@@ -74,8 +75,8 @@
 //! re-exported, since a program that shares contexts and modules with this library needs the same versions of them.
 //!
 //! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted. Without the
-//! feature `compile`, on by default too, the crate holds the last of these layers alone, and needs neither LLVM nor a C++
-//! compiler.
+//! feature `compile`, on by default too, the crate holds the last of these layers alone, and [`runtime`] with the feature of
+//! that name, and needs neither LLVM nor a C++ compiler.
 #![deny(unsafe_code)]
 
 pub mod container;
@@ -87,7 +88,7 @@ pub mod target;
 #[cfg(test)]
 mod testing;
 
-#[cfg(feature = "compile")]
+#[cfg(any(feature = "compile", feature = "runtime"))]
 pub mod bridge;
 #[cfg(feature = "compile")]
 pub mod compiler;
@@ -101,6 +102,8 @@ pub mod options;
 pub mod passes;
 #[cfg(feature = "compile")]
 pub mod report;
+#[cfg(feature = "runtime")]
+pub mod runtime;
 #[cfg(feature = "compile")]
 pub mod serialize;
 #[cfg(feature = "compile")]

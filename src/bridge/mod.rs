@@ -1,24 +1,43 @@
-//! The only `unsafe` code and the only C++: LLVM, MLIR, lld and NVIDIA's libraries behind safe functions.
+//! The only `unsafe` code and the only C++: LLVM, MLIR, lld, NVIDIA's libraries and the GPUs' drivers behind safe functions.
 //!
 //! Mechanics alone; what is done with them is decided above.
 #![allow(unsafe_code, reason = "this is the room for it; every block says why it is sound")]
 
+#[cfg(feature = "compile")]
 pub mod assemble;
+#[cfg(feature = "compile")]
 pub mod constants;
+#[cfg(feature = "compile")]
 mod contain;
+#[cfg(feature = "compile")]
 pub mod cuda_driver;
+#[cfg(feature = "compile")]
 pub mod disassemble;
+#[cfg(feature = "runtime")]
+pub mod driver;
+#[cfg(feature = "compile")]
 pub mod import;
+#[cfg(feature = "compile")]
 pub mod lld;
+#[cfg(feature = "compile")]
 pub mod llvm;
+#[cfg(feature = "compile")]
 pub mod memfd;
+#[cfg(feature = "compile")]
 pub mod mlir;
+#[cfg(feature = "compile")]
 pub mod nvfatbin;
+#[cfg(feature = "compile")]
 pub mod nvjitlink;
+#[cfg(feature = "compile")]
 pub mod nvptxcompiler;
+#[cfg(feature = "compile")]
 pub mod opt_main;
+#[cfg(feature = "compile")]
 pub mod pass;
+#[cfg(feature = "compile")]
 pub mod passes;
 mod vendor_library;
 
+#[cfg(feature = "compile")]
 pub use contain::LlvmError;

@@ -1,12 +1,14 @@
 //! What the vendor libraries loaded at run time have in common: opening, finding a function, and texts
 //! whose size is asked for first.
 
+#[cfg(feature = "compile")]
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 /// A text larger than this is cut: no log comes near it, and a wild size must not exhaust memory.
+#[cfg(feature = "compile")]
 const LONGEST_TEXT: usize = 64 << 20;
 
 /// Opens `path` with its symbols kept private.
@@ -30,6 +32,7 @@ pub(super) unsafe fn open(path: &Path) -> Result<Library, String> {
 ///
 /// `copy` receives room for one byte more than the size that was asked for. Failures give an empty text:
 /// the texts are logs, which must not hide the result that they belong to.
+#[cfg(feature = "compile")]
 pub(super) fn sized_text(size: impl FnOnce(*mut usize) -> c_int, copy: impl FnOnce(*mut c_char) -> c_int) -> String {
     let mut length = 0usize;
     if size(&raw mut length) != 0 || length == 0 || length > LONGEST_TEXT {
@@ -56,6 +59,7 @@ mod tests {
         assert!(message.contains("No such file"), "{message}");
     }
 
+    #[cfg(feature = "compile")]
     #[test]
     fn texts_end_at_their_nul_and_failures_are_empty() {
         let size = |length: *mut usize| {

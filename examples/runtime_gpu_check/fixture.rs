@@ -1,0 +1,193 @@
+//! What the checks share: a device with a context, images, random numbers.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::path::Path;
+
+use gpulower::runtime::{
+    Arguments, Context, DeviceBuffer, Driver, DriverError, Function, LaunchShape, LoadOptions, Module, Stream,
+};
+
+/// What a check found out, in a few words; or what is wrong.
+pub type Outcome = Result<String, Box<dyn Error>>;
+
+/// A check, and what it is called.
+pub type Check = (&'static str, fn(&Gpu) -> Outcome);
+
+/// Ends a check unless something holds.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($text:tt)*) => {
+        if !$condition {
+            return Err(format!($($text)*).into());
+        }
+    };
+}
+
+/// The kernels as text.
+pub const PLAIN: &str = include_str!("plain.ptx");
+/// Those that need clusters.
+pub const CLUSTER: &str = include_str!("cluster.ptx");
+
+/// What `scripts/check_runtime_on_gpu.sh make` made.
+#[derive(Clone)]
+pub struct Images {
+    /// `plain.ptx` for the GPU's chip.
+    pub plain: Vec<u8>,
+    /// `plain.ptx` for a chip that the GPU is not.
+    pub other: Vec<u8>,
+    /// `examples/saxpy.mlir` for the GPU's chip, as gpulower compiles it.
+    pub saxpy: Vec<u8>,
+}
+
+impl Images {
+    /// Reads the images.
+    pub fn read(directory: &Path) -> Result<Self, String> {
+        let read = |name: &str| {
+            let path = directory.join(name);
+            std::fs::read(&path).map_err(|error| {
+                format!(
+                    "{}: {error}; scripts/check_runtime_on_gpu.sh make {} makes it",
+                    path.display(),
+                    directory.display()
+                )
+            })
+        };
+        Ok(Self {
+            plain: read("plain.cubin")?,
+            other: read("other.cubin")?,
+            saxpy: read("saxpy.cubin")?,
+        })
+    }
+}
+
+/// The device that is checked.
+pub struct Gpu {
+    /// Its primary context.
+    pub context: Context,
+    /// A stream in it.
+    pub stream: Stream,
+    /// The images.
+    pub images: Images,
+    random: Cell<u64>,
+}
+
+impl Gpu {
+    /// The first device of CUDA's driver.
+    pub fn new(images: Images) -> Result<Self, Box<dyn Error>> {
+        let context = Driver::cuda()?.device(0)?.context()?;
+        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+        Ok(Self {
+            stream: context.stream()?,
+            context,
+            images,
+            random: Cell::new(clock.as_nanos() as u64 | 1),
+        })
+    }
+
+    /// A new context in the place of one that is lost.
+    pub fn renew(&mut self) -> Result<(), Box<dyn Error>> {
+        let fresh = match self.context.reset() {
+            // A check has done it already.
+            Err(DriverError::ContextReset { .. }) => self.context.device().context()?,
+            other => other?,
+        };
+        self.stream = fresh.stream()?;
+        self.context = fresh;
+        Ok(())
+    }
+
+    /// What is checked, in a line.
+    pub fn describe(&self) -> String {
+        let device = self.context.device();
+        let driver = device.driver();
+        let (major, minor) = driver.version();
+        format!(
+            "{}, {}, driver {} for CUDA {major}.{minor}, seed {}",
+            device.name().unwrap_or_else(|error| error.to_string()),
+            device
+                .target()
+                .map_or_else(|error| error.to_string(), |target| target.to_string()),
+            driver.path().display(),
+            self.random.get()
+        )
+    }
+
+    /// A random number.
+    pub fn random(&self) -> u64 {
+        // xorshift64.
+        let mut next = self.random.get();
+        next ^= next << 13;
+        next ^= next >> 7;
+        next ^= next << 17;
+        self.random.set(next);
+        next
+    }
+
+    /// Random numbers between -1 and 1.
+    pub fn floats(&self, count: usize) -> Vec<f32> {
+        (0..count)
+            .map(|_| self.random() as i32 as f32 / i32::MAX as f32)
+            .collect()
+    }
+
+    /// The plain kernels, as machine code.
+    pub fn plain(&self) -> Result<Module, Box<dyn Error>> {
+        Ok(Module::load(
+            &self.context,
+            "plain.cubin",
+            &self.images.plain,
+            &LoadOptions::default(),
+        )?)
+    }
+
+    /// A buffer with these contents.
+    pub fn buffer<T: bytemuck::NoUninit>(&self, data: &[T]) -> Result<DeviceBuffer, Box<dyn Error>> {
+        let buffer = self.context.allocate(size_of_val(data))?;
+        buffer.upload(data, &self.stream)?;
+        Ok(buffer)
+    }
+
+    /// Launches saxpy on random vectors of `count` elements, and compares every element.
+    pub fn saxpy(&self, function: &Function, count: usize) -> Result<(), Box<dyn Error>> {
+        let (a, x, y) = (self.floats(1)[0], self.floats(count), self.floats(count));
+        let (on_x, on_y) = (self.buffer(&x)?, self.buffer(&y)?);
+        let mut arguments = Arguments::new();
+        arguments.value(a).buffer(&on_x).buffer(&on_y).value(count as u32);
+        launch(
+            function,
+            &LaunchShape::linear(count as u32, 256),
+            &arguments,
+            &self.stream,
+        )?;
+        let mut result = vec![f32::NAN; count];
+        on_y.download(&mut result, &self.stream)?;
+        for (index, found) in result.iter().enumerate() {
+            let expected = a.mul_add(x[index], y[index]);
+            ensure!(
+                found.to_bits() == expected.to_bits(),
+                "element {index} of {count}: {found} instead of {expected}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Checks a launch, and enqueues it.
+pub fn launch(
+    function: &Function,
+    shape: &LaunchShape,
+    arguments: &Arguments,
+    stream: &Stream,
+) -> Result<(), Box<dyn Error>> {
+    let launch = function.launch(shape, arguments)?;
+    // SAFETY: the kernels of this program stay within the buffers that its checks give them, which live until the results are
+    // read; those that do not are given addresses that are no memory at all.
+    unsafe { launch.enqueue(stream) }?;
+    Ok(())
+}
+
+/// One thread.
+pub const ONE: LaunchShape = LaunchShape::new([1, 1, 1], [1, 1, 1]);
+/// One warp.
+pub const WARP: LaunchShape = LaunchShape::new([1, 1, 1], [32, 1, 1]);
