@@ -380,6 +380,15 @@ mod tests {
         assert_eq!(list("15,16,22"), "clang 15, 16 and 22");
     }
 
+    /// The page for the person on the other machine has the script, too.
+    #[test]
+    fn the_documentation_has_this_script() {
+        let page = include_str!("../../docs/finishing.md");
+        let lines = FATBINARY_SCRIPT.lines().filter(|line| !line.starts_with("# "));
+        let script: String = lines.fold(String::new(), |text, line| text + line + "\n");
+        assert!(page.contains(&format!("<<'END'\n{script}END\n")), "{script}");
+    }
+
     #[test]
     fn the_fatbinary_script_is_for_old_clang_with_new_cuda() {
         let needed = |text: &str| text.parse::<FinishWith>().expect(text).needs_fatbinary_script();

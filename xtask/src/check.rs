@@ -67,7 +67,22 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
                 "clippy",
                 &["--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
             ),
-            // The readers and writers alone, without LLVM.
+            // The readers and writers, and what loads and launches, without LLVM.
+            cargo(
+                "clippy",
+                &[
+                    "--no-default-features",
+                    "--features",
+                    "runtime",
+                    "--lib",
+                    "--tests",
+                    "--locked",
+                    "--",
+                    "-D",
+                    "warnings",
+                ],
+            ),
+            // The readers and writers alone.
             cargo(
                 "clippy",
                 &[
@@ -88,7 +103,10 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         }
         Part::Rust => vec![
             cargo("test", &["--workspace", "--locked"]),
-            cargo("test", &["--no-default-features", "--lib", "--locked"]),
+            cargo(
+                "test",
+                &["--no-default-features", "--features", "runtime", "--lib", "--locked"],
+            ),
             // The seeds of the fuzz targets.
             cargo(
                 "test",
