@@ -248,6 +248,11 @@ impl<'c> DeviceModule<'c> {
         }
     }
 
+    /// What became of a call into LLVM on this module.
+    pub(super) fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
+        self.context.finish(outcome)
+    }
+
     /// The module, for inspection and changes through inkwell.
     pub fn inkwell(&self) -> &Module<'c> {
         &self.module

@@ -13,6 +13,8 @@ mod contain;
 pub mod cuda_driver;
 #[cfg(feature = "compile")]
 pub mod disassemble;
+#[cfg(feature = "compile")]
+pub mod downgrade;
 #[cfg(feature = "runtime")]
 pub mod driver;
 #[cfg(feature = "compile")]

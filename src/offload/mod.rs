@@ -19,6 +19,8 @@ pub mod check;
 pub mod clang_program;
 pub mod clang_version;
 #[cfg(feature = "compile")]
+mod debug_text;
+#[cfg(feature = "compile")]
 pub mod embed;
 #[cfg(feature = "compile")]
 pub mod entries;
@@ -37,11 +39,15 @@ mod modules;
 #[cfg(feature = "compile")]
 pub mod profile;
 #[cfg(feature = "compile")]
+pub mod profile_table;
+#[cfg(feature = "compile")]
 pub mod program;
 #[cfg(feature = "compile")]
 pub mod registration;
 pub mod release;
 pub mod runtime;
+#[cfg(feature = "compile")]
+mod splat;
 #[cfg(feature = "compile")]
 mod stub;
 #[cfg(feature = "compile")]
