@@ -291,3 +291,7 @@ fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) ->
     })
 }
 
+
+#[cfg(test)]
+#[path = "profile_tests.rs"]
+mod tests;

@@ -85,8 +85,9 @@ extern "C" GpulowerOutcome gpulowerDowngrade(LLVMModuleRef moduleRef,
     Reader reader(*callbacks);
     if (!reader.reads("debug information") && StripDebugInfo(module))
       reader.leftOut(GpulowerConstruct, "debug information", nullptr);
-    rewriteIntrinsics(module, reader);
+    // Operations on memory may become calls of intrinsics.
     expandAtomics(module, reader);
+    rewriteIntrinsics(module, reader);
     if (module.getTargetTriple().isNVPTX())
       rewriteNvptx(module, reader);
     if (module.getTargetTriple().isAMDGCN())

@@ -107,42 +107,17 @@ static Value *scale(CallInst &call, Reader &reader) {
   return builder.CreateCall(older, {call.getArgOperand(0), exponent});
 }
 
-/// The larger or smaller number, or NaN if one of both is. The instructions order the zeroes.
-static Value *extremum(CallInst &call, Intrinsic::ID number) {
-  Type *type = call.getType();
-  IRBuilder<> builder(&call);
-  builder.setFastMathFlags(call.getFastMathFlags());
-  Value *left = call.getArgOperand(0), *right = call.getArgOperand(1);
-  Value *result = builder.CreateBinaryIntrinsic(number, left, right);
-  if (call.hasNoNaNs())
-    return result;
-  builder.clearFastMathFlags();
-  return builder.CreateSelect(builder.CreateFCmpUNO(left, right),
-                              ConstantFP::getNaN(type), result);
-}
-
-/// Intrinsics that older releases read, but cannot compile.
-static void replaceUncompilable(Module &module, Reader &reader) {
-  bool extrema = !reader.reads("llvm.maximum and llvm.minimum on AMDGPU");
-  bool rounding = !reader.reads("llvm.roundeven on AMDGPU");
+/// To even is how `rint` rounds, unless somebody changed that; older releases read `roundeven`, but cannot compile it.
+static void replaceRounding(Module &module, Reader &reader) {
+  if (reader.reads("llvm.roundeven on AMDGPU"))
+    return;
   SmallVector<CallInst *> calls;
-  for (Function &function : module) {
-    Intrinsic::ID id = function.getIntrinsicID();
-    if ((extrema && (id == Intrinsic::maximum || id == Intrinsic::minimum)) ||
-        (rounding && id == Intrinsic::roundeven))
+  for (Function &function : module)
+    if (function.getIntrinsicID() == Intrinsic::roundeven)
       append_range(calls, callsOf(function));
-  }
-  for (CallInst *call : calls) {
-    IRBuilder<> builder(call);
-    Intrinsic::ID id = call->getIntrinsicID();
-    // To even is how `rint` rounds, unless somebody changed that.
-    Value *result =
-        id == Intrinsic::roundeven
-            ? builder.CreateUnaryIntrinsic(Intrinsic::rint, call->getArgOperand(0), call)
-            : extremum(*call, id == Intrinsic::maximum ? Intrinsic::maxnum
-                                                       : Intrinsic::minnum);
-    replaceCall(*call, result);
-  }
+  for (CallInst *call : calls)
+    replaceCall(*call, IRBuilder<>(call).CreateUnaryIntrinsic(
+                           Intrinsic::rint, call->getArgOperand(0), call));
 }
 
 /// What an intrinsic can be replaced by; null if by nothing.
@@ -194,7 +169,7 @@ void rewriteAmdgpu(Module &module, Reader &reader) {
     for (CallInst *call : callsOf(*intrinsic))
       if (Value *value = replacement(*call, reader))
         replaceCall(*call, value);
-  replaceUncompilable(module, reader);
+  replaceRounding(module, reader);
   sayCodeObjectVersion(module, reader);
 }
 

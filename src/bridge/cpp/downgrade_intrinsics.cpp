@@ -182,9 +182,57 @@ static void rewrite(Function &intrinsic, Reader &reader) {
   }
 }
 
+/// The larger or smaller number, or NaN if one of both is. Zeroes are equal and differ in their sign: of two equal numbers
+/// the larger one has all bits that both have.
+static Value *extremum(CallInst &call, bool maximum) {
+  Type *type = call.getType();
+  Value *left = call.getArgOperand(0), *right = call.getArgOperand(1);
+  IRBuilder<> builder(&call);
+  Type *bits = IntegerType::get(call.getContext(), type->getScalarSizeInBits());
+  if (auto *vector = dyn_cast<VectorType>(type))
+    bits = VectorType::get(bits, vector->getElementCount());
+  Value *leftBits = builder.CreateBitCast(left, bits);
+  Value *rightBits = builder.CreateBitCast(right, bits);
+  Value *equal = builder.CreateBitCast(
+      maximum ? builder.CreateAnd(leftBits, rightBits)
+              : builder.CreateOr(leftBits, rightBits),
+      type);
+  Value *first = maximum ? builder.CreateFCmpOGT(left, right)
+                         : builder.CreateFCmpOLT(left, right);
+  Value *result = builder.CreateSelect(first, left, right);
+  result = builder.CreateSelect(builder.CreateFCmpOEQ(left, right), equal, result);
+  if (call.hasNoNaNs())
+    return result;
+  return builder.CreateSelect(builder.CreateFCmpUNO(left, right),
+                              ConstantFP::getNaN(type), result);
+}
+
+/// `maximum` and `minimum`, which older releases read everywhere, and cannot compile everywhere.
+static void replaceExtrema(Module &module, Reader &reader) {
+  const Triple &triple = module.getTargetTriple();
+  StringRef target = triple.isNVPTX()    ? "llvm.maximum and llvm.minimum on NVPTX"
+                     : triple.isAMDGCN() ? "llvm.maximum and llvm.minimum on AMDGPU"
+                     : triple.isX86()    ? "llvm.maximum and llvm.minimum on x86-64"
+                                         : "";
+  if (target.empty() || reader.reads(target))
+    return;
+  SmallVector<CallInst *> calls;
+  for (Function &function : module)
+    if (function.getIntrinsicID() == Intrinsic::maximum ||
+        function.getIntrinsicID() == Intrinsic::minimum)
+      append_range(calls, callsOf(function));
+  for (CallInst *call : calls) {
+    Type *type = call->getType()->getScalarType();
+    // Chips with brain floats have these instructions for them.
+    if (type->isIEEELikeFPTy() && !(triple.isNVPTX() && type->isBFloatTy()))
+      replaceCall(*call, extremum(*call, call->getIntrinsicID() == Intrinsic::maximum));
+  }
+}
+
 void rewriteIntrinsics(Module &module, Reader &reader) {
   dropLifetimes(module, reader);
   dropAssumptions(module, reader);
+  replaceExtrema(module, reader);
   SmallVector<Function *> unknown;
   for (Function &function : module)
     if (function.isIntrinsic() && !reader.knowsIntrinsic(function))
