@@ -58,7 +58,9 @@ fn line_is_plain(line: &str) -> bool {
         let rest = line.get(at..).unwrap_or_default();
         rest.split(|next| !in_word(next)).next().unwrap_or_default()
     };
-    let nodes = line.match_indices("!DI").all(|(at, _)| NODES.contains(&word_at(at + 1)));
+    let nodes = line
+        .match_indices("!DI")
+        .all(|(at, _)| NODES.contains(&word_at(at + 1)));
     let records = line
         .match_indices("#dbg_")
         .all(|(at, _)| RECORDS.contains(&word_at(at + 1)));

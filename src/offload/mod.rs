@@ -58,6 +58,8 @@ pub mod triple;
 #[cfg(all(test, feature = "compile"))]
 mod finish_tests;
 #[cfg(all(test, feature = "compile"))]
+mod profile_bench;
+#[cfg(all(test, feature = "compile"))]
 mod test_bench;
 
 #[cfg(feature = "compile")]

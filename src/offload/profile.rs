@@ -118,9 +118,9 @@ fn list(refusals: &[Refusal]) -> String {
 fn advice(refusals: &[Refusal]) -> String {
     let firsts: Option<Vec<u8>> = refusals.iter().map(|refusal| refusal.first).collect();
     match firsts.and_then(|firsts| firsts.into_iter().max()) {
-        Some(newest) => format!(
-            ". Finish with clang {newest} or newer, or let machine code cross instead of LLVM IR (an object)"
-        ),
+        Some(newest) => {
+            format!(". Finish with clang {newest} or newer, or let machine code cross instead of LLVM IR (an object)")
+        }
         None => ". Let machine code cross instead of LLVM IR (an object)".to_owned(),
     }
 }
@@ -217,18 +217,15 @@ fn convention(number: &str) -> Option<(&'static str, u8)> {
 /// [`ProfileError::Unreadable`] lists what carries meaning and cannot be said to `oldest`.
 pub fn write(module: &DeviceModule<'_>, oldest: ClangRelease, syntax: IrSyntax) -> Result<Written, ProfileError> {
     let target = check_target(module, oldest)?;
-    let profile = Profile {
-        oldest,
-        syntax,
-        target,
-    };
+    let profile = Profile { oldest, syntax, target };
     let findings = module.downgrade(&|kind, name| profile.knows(kind, name))?;
-    let (refused, left_out): (Vec<Finding>, Vec<Finding>) =
-        findings.into_iter().partition(|finding| finding.refused);
+    let (refused, left_out): (Vec<Finding>, Vec<Finding>) = findings.into_iter().partition(|finding| finding.refused);
     if !refused.is_empty() {
         // One place is enough for each.
         let mut seen = BTreeSet::new();
-        let firsts = refused.iter().filter(|finding| seen.insert((finding.kind, &finding.name)));
+        let firsts = refused
+            .iter()
+            .filter(|finding| seen.insert((finding.kind, &finding.name)));
         let refusals = firsts.map(|finding| profile.refusal(finding)).collect();
         return Err(ProfileError::Unreadable { oldest, refusals });
     }
@@ -248,7 +245,12 @@ pub fn write(module: &DeviceModule<'_>, oldest: ClangRelease, syntax: IrSyntax) 
 
 fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTarget, ProfileError> {
     let triple = module.inkwell().get_triple().as_str().to_string_lossy().into_owned();
-    let layout = module.inkwell().get_data_layout().as_str().to_string_lossy().into_owned();
+    let layout = module
+        .inkwell()
+        .get_data_layout()
+        .as_str()
+        .to_string_lossy()
+        .into_owned();
     if triple.is_empty() {
         return Err(ProfileError::NoTarget { what: "target triple" });
     }
@@ -291,7 +293,12 @@ fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) ->
     })
 }
 
-
+#[cfg(test)]
+#[path = "profile_example_tests.rs"]
+mod example_tests;
+#[cfg(test)]
+#[path = "profile_gpu_tests.rs"]
+mod gpu_tests;
 #[cfg(test)]
 #[path = "profile_tests.rs"]
 mod tests;

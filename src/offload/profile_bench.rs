@@ -26,7 +26,14 @@ pub(super) const AMD: &str = "amdgcn-amd-amdhsa";
 pub(super) fn flags(triple: &str) -> Vec<String> {
     let mut flags = vec![format!("--target={triple}"), "-Werror".to_owned()];
     let more: &[&str] = match triple {
-        NVIDIA => &["-march=sm_80", "-nocudalib", "-Xclang", "-target-feature", "-Xclang", "+ptx78"],
+        NVIDIA => &[
+            "-march=sm_80",
+            "-nocudalib",
+            "-Xclang",
+            "-target-feature",
+            "-Xclang",
+            "+ptx78",
+        ],
         AMD => &["-mcpu=gfx90a", "-nogpulib"],
         _ => &["-fPIC"],
     };
@@ -36,11 +43,11 @@ pub(super) fn flags(triple: &str) -> Vec<String> {
 
 /// A module of this text, with triple and data layout.
 pub(super) fn source(triple: &str, body: &str) -> String {
-    let layout = TargetMachine::new(triple, "", "", 2, false).expect(triple).data_layout();
+    let layout = TargetMachine::new(triple, "", "", 2, false)
+        .expect(triple)
+        .data_layout();
     let flags = match triple {
-        AMD => {
-            "!llvm.module.flags = !{!900}\n!900 = !{i32 1, !\"amdhsa_code_object_version\", i32 400}\n"
-        }
+        AMD => "!llvm.module.flags = !{!900}\n!900 = !{i32 1, !\"amdhsa_code_object_version\", i32 400}\n",
         _ => "",
     };
     format!("target datalayout = \"{layout}\"\ntarget triple = \"{triple}\"\n{body}\n{flags}")
@@ -61,7 +68,8 @@ pub(super) fn release(number: u8) -> ClangRelease {
 
 /// The text for a release, of what stands below triple and data layout.
 pub(super) fn text_for(triple: &str, body: &str, oldest: u8) -> String {
-    let written = written(&source(triple, body), oldest, IrSyntax::Text).unwrap_or_else(|error| panic!("{error}\n{body}"));
+    let written =
+        written(&source(triple, body), oldest, IrSyntax::Text).unwrap_or_else(|error| panic!("{error}\n{body}"));
     String::from_utf8(written.bytes).expect("text")
 }
 
@@ -118,9 +126,38 @@ impl Clangs {
         let input = input.to_string_lossy();
         self.run(
             clang,
-            &["-cc1", "-triple", triple, "-Werror", "-x", "ir", &input, "-emit-llvm", "-o", "read.ll"],
+            &[
+                "-cc1",
+                "-triple",
+                triple,
+                "-Werror",
+                "-x",
+                "ir",
+                &input,
+                "-emit-llvm",
+                "-o",
+                "read.ll",
+            ],
         )?;
         Ok(fs::read_to_string(self.folder().join("read.ll")).expect("text"))
+    }
+
+    /// What a release reads, in its own words, valid or not.
+    pub(super) fn read_unverified(&self, clang: u8, text: &str) -> String {
+        let input = self.input(text.as_bytes());
+        let input = input.to_string_lossy();
+        let arguments = [
+            "-cc1",
+            "-disable-llvm-verifier",
+            "-x",
+            "ir",
+            &*input,
+            "-emit-llvm",
+            "-o",
+            "read.ll",
+        ];
+        self.run(clang, &arguments).unwrap_or_else(|error| panic!("{error}"));
+        fs::read_to_string(self.folder().join("read.ll")).expect("text")
     }
 
     /// What a release compiles it to: an object (`-c`) or assembly (`-S`).
@@ -132,6 +169,48 @@ impl Clangs {
         arguments.extend(flags.iter().map(String::as_str));
         self.run(clang, &arguments)?;
         Ok(fs::read(self.folder().join("output")).expect("a file"))
+    }
+
+    /// The exit status of a program for this machine.
+    pub(super) fn run_program(&self, clang: u8, ir: &[u8], optimization: &str) -> Result<i32, String> {
+        let input = self.input(ir);
+        let input = input.to_string_lossy();
+        self.run(
+            clang,
+            &[
+                "-x",
+                "ir",
+                &input,
+                optimization,
+                "-Wno-override-module",
+                "-o",
+                "program",
+                "-lm",
+            ],
+        )?;
+        let program = self.folder().join("program");
+        let status = Command::new(&program).status();
+        status
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()))
+            .code()
+            .ok_or_else(|| "killed by a signal".to_owned())
+    }
+
+    /// Has `ptxas` take PTX.
+    pub(super) fn assemble(&self, ptx: &str) {
+        let input = self.input(ptx.as_bytes());
+        let ptxas = crate::testing::nvidia::toolkit().join("bin/ptxas");
+        let output = Command::new(&ptxas)
+            .arg("-arch=sm_80")
+            .arg(&input)
+            .args(["-o", "/dev/null"])
+            .output()
+            .unwrap_or_else(|error| panic!("{} cannot be run ({error}): run `cargo xtask setup`", ptxas.display()));
+        assert!(
+            output.status.success(),
+            "{}\n{ptx}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// The assembly that a release compiles text to, which is written for it.
