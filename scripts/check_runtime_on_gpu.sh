@@ -6,7 +6,7 @@
 #
 # `make` fills DIRECTORY with the program, which needs glibc and nothing else, and with images for CHIP (sm_90 if it is left
 # out) and for another chip that CHIP does not run (sm_80): ptxas compiles the kernels of examples/runtime_gpu_check/, and
-# gpulower examples/saxpy.mlir. `run` runs the checks, or those whose names contain one of NAMEs, and needs neither cargo nor
+# gpulower examples/saxpy.mlir and strided.mlir. `run` runs the checks, or those whose names contain one of NAMEs, and needs neither cargo nor
 # CUDA's tools. The exit status is 0 when every check is right.
 #
 # GPULOWER_CUDA names the toolkit (.toolkit/cuda if it is not set), GPULOWER the program gpulower (target/debug/gpulower).
@@ -28,7 +28,10 @@ make_images() {
     mkdir -p "$directory"
     "$ptxas" -arch="$chip" "$here/examples/runtime_gpu_check/plain.ptx" -o "$directory/plain.cubin"
     "$ptxas" -arch="$other" "$here/examples/runtime_gpu_check/plain.ptx" -o "$directory/other.cubin"
-    CUDA_HOME="$cuda" "$gpulower" compile "$here/examples/saxpy.mlir" --target "$chip" --emit cubin -o "$directory/saxpy.cubin"
+    for kernel in "$here/examples/saxpy.mlir" "$here/examples/runtime_gpu_check/strided.mlir"; do
+        CUDA_HOME="$cuda" "$gpulower" compile "$kernel" --target "$chip" --emit cubin \
+            -o "$directory/$(basename "$kernel" .mlir).cubin"
+    done
     (cd "$here" && cargo build --release --no-default-features --features runtime --example runtime_gpu_check)
     cp "${CARGO_TARGET_DIR:-$here/target}/release/examples/runtime_gpu_check" "$directory/"
     echo "$directory is complete: copy it to the machine with the GPU"

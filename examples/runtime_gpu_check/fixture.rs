@@ -2,11 +2,9 @@
 
 use std::cell::Cell;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gpulower::runtime::{
-    Arguments, Context, DeviceBuffer, Driver, DriverError, Function, LaunchShape, LoadOptions, Module, Stream,
-};
+use gpulower::runtime::{Arguments, Context, DeviceBuffer, Driver, Function, LaunchShape, LoadOptions, Module, Stream};
 
 /// What a check found out, in a few words; or what is wrong.
 pub type Outcome = Result<String, Box<dyn Error>>;
@@ -38,6 +36,8 @@ pub struct Images {
     pub other: Vec<u8>,
     /// `examples/saxpy.mlir` for the GPU's chip, as gpulower compiles it.
     pub saxpy: Vec<u8>,
+    /// `strided.mlir` likewise.
+    pub strided: Vec<u8>,
 }
 
 impl Images {
@@ -57,6 +57,7 @@ impl Images {
             plain: read("plain.cubin")?,
             other: read("other.cubin")?,
             saxpy: read("saxpy.cubin")?,
+            strided: read("strided.cubin")?,
         })
     }
 }
@@ -69,32 +70,23 @@ pub struct Gpu {
     pub stream: Stream,
     /// The images.
     pub images: Images,
+    /// Where they are.
+    pub directory: PathBuf,
     random: Cell<u64>,
 }
 
 impl Gpu {
     /// The first device of CUDA's driver.
-    pub fn new(images: Images) -> Result<Self, Box<dyn Error>> {
+    pub fn new(images: Images, directory: PathBuf) -> Result<Self, Box<dyn Error>> {
         let context = Driver::cuda()?.device(0)?.context()?;
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
         Ok(Self {
             stream: context.stream()?,
             context,
             images,
+            directory,
             random: Cell::new(clock.as_nanos() as u64 | 1),
         })
-    }
-
-    /// A new context in the place of one that is lost.
-    pub fn renew(&mut self) -> Result<(), Box<dyn Error>> {
-        let fresh = match self.context.reset() {
-            // A check has done it already.
-            Err(DriverError::ContextReset { .. }) => self.context.device().context()?,
-            other => other?,
-        };
-        self.stream = fresh.stream()?;
-        self.context = fresh;
-        Ok(())
     }
 
     /// What is checked, in a line.

@@ -150,6 +150,12 @@ fn shared_memory_of_both_kinds(gpu: &Gpu) -> Outcome {
     ] {
         let function = module.function("static_and_dynamic_shared")?;
         let most = limits.shared_bytes_at_most - 40960;
+        let given = function.dynamic_shared_at_most();
+        ensure!(
+            given == most,
+            "{}: at most {given} bytes instead of {most}",
+            module.image()
+        );
         for bytes in [128, 48 << 10, most] {
             let mut arguments = Arguments::new();
             arguments.buffer(&out).value(bytes);
@@ -165,6 +171,11 @@ fn shared_memory_of_both_kinds(gpu: &Gpu) -> Outcome {
             Err(error @ LaunchError::SharedMemory { .. }) => said.push(error.to_string()),
             other => return Err(format!("{other:?}").into()),
         }
+        let (one, none) = (
+            function.blocks_per_multiprocessor(32, most)?,
+            function.blocks_per_multiprocessor(32, most + 1)?,
+        );
+        ensure!((one, none) == (1, 0), "{}: {one} and {none} blocks", module.image());
     }
     Ok(said.remove(0))
 }

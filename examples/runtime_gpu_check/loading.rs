@@ -90,27 +90,51 @@ fn a_fat_binary_without_our_chip(gpu: &Gpu) -> Outcome {
 
 fn memrefs(gpu: &Gpu) -> Outcome {
     let saxpy = load(gpu, "saxpy.cubin", &gpu.images.saxpy)?.function("saxpy")?;
+    let strided = load(gpu, "strided.cubin", &gpu.images.strided)?.function("saxpy")?;
     let count = 10_007;
-    let (a, x, y) = (gpu.floats(1)[0], gpu.floats(count), gpu.floats(2 * count));
-    let (on_x, on_y) = (gpu.buffer(&x)?, gpu.buffer(&y)?);
-    let mut arguments = Arguments::new();
-    // The elements of y from the second one on.
-    arguments
-        .value(a)
-        .memref(&MemRef::of::<f32>(&on_x, &[count as i64])?)
-        .memref(&MemRef::strided::<f32>(&on_y, 1, &[count as i64], &[1])?);
-    launch(&saxpy, &LaunchShape::linear(count as u32, 256), &arguments, &gpu.stream)?;
-    let mut result = vec![f32::NAN; 2 * count];
-    on_y.download(&mut result, &gpu.stream)?;
-    for (index, found) in result.iter().enumerate() {
-        let inside = index.checked_sub(1).and_then(|at| x.get(at));
-        let expected = inside.map_or(y[index], |x| a.mul_add(*x, y[index]));
-        ensure!(
-            found.to_bits() == expected.to_bits(),
-            "element {index}: {found} instead of {expected}"
-        );
+    let size = count as i64;
+    // Where the element of each index is. The kernel of examples/saxpy.mlir has the layout in its types; of a part of a buffer
+    // it takes the address. The other takes every layout.
+    for (function, offset, stride, part) in [
+        (&saxpy, 0, 1, true),
+        (&saxpy, 1, 1, true),
+        (&strided, 1, 1, false),
+        (&strided, 5, 3, false),
+        (&strided, 3 * size, -2, false),
+    ] {
+        let (a, x, y) = (gpu.floats(1)[0], gpu.floats(count), gpu.floats(4 * count));
+        let (on_x, on_y) = (gpu.buffer(&x)?, gpu.buffer(&y)?);
+        let on_part = on_y.slice(4 * offset as usize..on_y.bytes())?;
+        let target = match part {
+            true => MemRef::contiguous(on_part.address(), &[size]),
+            false => MemRef::strided::<f32>(&on_y, offset, &[size], &[stride])?,
+        };
+        let mut arguments = Arguments::new();
+        arguments
+            .value(a)
+            .memref(&MemRef::of::<f32>(&on_x, &[size])?)
+            .memref(&target);
+        launch(
+            function,
+            &LaunchShape::linear(count as u32, 256),
+            &arguments,
+            &gpu.stream,
+        )?;
+        let mut expected = y;
+        for (index, x) in x.iter().enumerate() {
+            let place = &mut expected[(offset + stride * index as i64) as usize];
+            *place = a.mul_add(*x, *place);
+        }
+        let mut result = vec![f32::NAN; 4 * count];
+        on_y.download(&mut result, &gpu.stream)?;
+        for (index, (found, expected)) in result.iter().zip(&expected).enumerate() {
+            ensure!(
+                found.to_bits() == expected.to_bits(),
+                "offset {offset}, stride {stride}: element {index}: {found} instead of {expected}"
+            );
+        }
     }
-    Ok(format!("{} arguments, at an offset", arguments.len()))
+    Ok("at offsets, with strides, backwards".to_owned())
 }
 
 fn another_chips_cubin(gpu: &Gpu) -> Outcome {

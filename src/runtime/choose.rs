@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::cubin_layout;
 use super::kernel::KernelInterface;
 use crate::bridge::driver::JitOptions;
 use crate::inspect::device::{Module, Outcome, answer};
@@ -209,6 +210,15 @@ pub fn choose(
     let (Some(image), Some(bytes)) = (image, contents.remove(&number)) else {
         return Err(ChooseError::Empty { name: name.to_owned() });
     };
+    if image.kind == ImageKind::Cubin
+        && let Err(problem) = cubin_layout::check(&bytes)
+    {
+        return Err(ChooseError::Damaged {
+            name: name.to_owned(),
+            device: answer.device,
+            problems: vec![format!("{}: {problem}", inspection.image_name(image))],
+        });
+    }
     Ok(ChosenImage {
         name: inspection.image_name(image),
         kind: image.kind,

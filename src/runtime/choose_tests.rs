@@ -267,11 +267,28 @@ fn several_modules_are_one_too_many() {
     );
 }
 
+/// What the reader of sizes does not look at, and the driver crashes over.
+#[test]
+fn a_cubin_whose_tables_are_wrong_is_not_chosen() {
+    let mut bytes = cubin(&nvidia::store_kernel("7.8", "sm_90"), "sm_90", &[]);
+    on("9.0", &bytes).unwrap();
+    let sections = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
+    // The alignment of the third section.
+    bytes[sections + 3 * 64 + 48 + 5] = 1;
+    let text = on("9.0", &bytes).unwrap_err().to_string();
+    assert!(
+        text.starts_with(
+            "k.bin is damaged, and nothing in it loads on 9.0:\n  image 1, cubin for sm_90: section 3, \"."
+        ) && text.contains("with an alignment of 10995116277"),
+        "{text}"
+    );
+}
+
 /// Launches are checked alike, whichever image of a kernel is loaded. The kernels are those of the check on a GPU.
 #[test]
 fn text_and_machine_code_describe_the_same_kernels() {
     for (ptx, kernels) in [
-        (include_str!("../../examples/runtime_gpu_check/plain.ptx"), 12),
+        (include_str!("../../examples/runtime_gpu_check/plain.ptx"), 13),
         (include_str!("../../examples/runtime_gpu_check/cluster.ptx"), 2),
     ] {
         let text = on("9.0", ptx.as_bytes()).unwrap().kernels;

@@ -64,12 +64,22 @@ impl Function {
         self.0.entry.raw()
     }
 
-    /// How many of its blocks fit on a multiprocessor at once.
+    /// Bytes of dynamic shared memory that a launch may ask for at most: what the device has for a block, less what the kernel
+    /// declares.
+    #[must_use]
+    pub fn dynamic_shared_at_most(&self) -> u32 {
+        limits::dynamic_shared_at_most(self.attributes(), self.context().limits())
+    }
+
+    /// How many of its blocks fit on a multiprocessor at once; 0 if not even one does.
     ///
     /// # Errors
     ///
     /// [`DriverError`].
     pub fn blocks_per_multiprocessor(&self, threads: u32, dynamic_shared: u32) -> Result<u32, DriverError> {
+        if dynamic_shared > self.dynamic_shared_at_most() {
+            return Ok(0);
+        }
         self.0.entry.allow_dynamic_shared(dynamic_shared)?;
         self.0.entry.blocks_per_multiprocessor(threads, dynamic_shared)
     }

@@ -101,16 +101,18 @@ pub enum LaunchError {
     },
     /// More shared memory than a block can have.
     #[error(
-        "kernel {kernel}: {dynamic} bytes of dynamic shared memory beside {declared} that the kernel declares: the device has \
-         {limit} for a block"
+        "kernel {kernel}: {dynamic} bytes of dynamic shared memory: at most {most} are left of the {limit} that the device has for \
+         a block, beside {declared} that the kernel declares"
     )]
     SharedMemory {
         /// The kernel.
         kernel: String,
         /// Bytes that the launch asks for.
         dynamic: u32,
+        /// Bytes that it may ask for at most.
+        most: u32,
         /// Bytes that the kernel declares.
-        declared: u64,
+        declared: u32,
         /// Bytes that a block can have.
         limit: u32,
     },

@@ -130,28 +130,32 @@ fn a_kernel_limits_its_blocks() {
 fn shared_memory_is_what_a_block_can_have_at_most() {
     let device = h100();
     let shape = |bytes| LaunchShape::new([1, 1, 1], [32, 1, 1]).with_dynamic_shared(bytes);
-    let declares = KernelInterface {
-        shared_bytes: Some(16384),
-        ..kernel()
-    };
-    check(&shape(232_448 - 16384), &declares, &function(), &device).unwrap();
-    assert_eq!(
-        refusal(shape(232_448 - 16384 + 1), &declares, &function(), &device),
-        "kernel k: 216065 bytes of dynamic shared memory beside 16384 that the kernel declares: the device has 232448 for a \
-         block"
-    );
-    // Of PTX the driver alone knows, and its number may have the system's share in it.
-    let compiled = KernelInterface {
-        shared_bytes: None,
-        ..kernel()
-    };
-    let with = FunctionAttributes {
-        shared_bytes: 16384 + 1024,
+    let declares = FunctionAttributes {
+        shared_bytes: 16384,
         ..function()
     };
-    check(&shape(232_448 - 16384), &compiled, &with, &device).unwrap();
-    refusal(shape(232_448 - 16384 + 1), &compiled, &with, &device);
-    refusal(shape(u32::MAX), &compiled, &with, &device);
+    assert_eq!(dynamic_shared_at_most(&declares, &device), 216_064);
+    check(&shape(216_064), &kernel(), &declares, &device).unwrap();
+    assert_eq!(
+        refusal(shape(216_065), &kernel(), &declares, &device),
+        "kernel k: 216065 bytes of dynamic shared memory: at most 216064 are left of the 232448 that the device has for a block, \
+         beside 16384 that the kernel declares"
+    );
+    refusal(shape(u32::MAX), &kernel(), &declares, &device);
+    // With nothing of its own, all of it: the system's share is not taken from that.
+    check(&shape(232_448), &kernel(), &function(), &device).unwrap();
+    refusal(shape(232_449), &kernel(), &function(), &device);
+    // The driver pads what is declared, so that its number counts and not the image's.
+    let image = KernelInterface {
+        shared_bytes: Some(100),
+        ..kernel()
+    };
+    let padded = FunctionAttributes {
+        shared_bytes: 112,
+        ..function()
+    };
+    check(&shape(232_448 - 112), &image, &padded, &device).unwrap();
+    refusal(shape(232_448 - 111), &image, &padded, &device);
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub enum MemRefError {
 /// A memref: a pointer to elements on the device, with an offset, sizes and strides, all of which count elements.
 ///
 /// It is a description, and keeps nothing alive.
+///
+/// A kernel reads only what its type leaves open. One for `memref<?xf32>` takes the offset to be 0 and the last stride to be 1,
+/// whatever is passed; offsets and strides are for types such as `memref<?xf32, strided<[?], offset: ?>>`. A part of a buffer
+/// goes to the former as the part's address: `MemRef::contiguous(buffer.slice(range)?.address(), &[n])`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemRef {
     allocated: u64,
@@ -75,8 +79,8 @@ impl MemRef {
         Self::strided::<T>(buffer, 0, sizes, &row_major(sizes))
     }
 
-    /// A memref of any layout in `buffer`, with elements of type `T`. Offset and strides count elements; strides may be
-    /// negative.
+    /// A memref of any layout in `buffer`, with elements of type `T`, for a kernel whose type leaves the layout open. Offset
+    /// and strides count elements; strides may be negative.
     ///
     /// # Errors
     ///

@@ -38,7 +38,7 @@
 //! | know which image is taken, without a device | [`choose()`] |
 //! | launch | [`Function::launch`], [`Launch::enqueue`] |
 //! | check a launch, without a device | [`Arguments::check`], [`limits::check`] |
-//! | go on after a kernel failed | [`DriverError::is_context_lost`], [`Context::reset`] |
+//! | know that a kernel failed | [`DriverError::ContextLost`], [`Fault`], [`Context::reset`] |
 //!
 //! Everything is `Send` and `Sync`, is released when it is dropped, and may be dropped in any order. Nothing here waits for the
 //! device but what says so. `docs/runtime.md` tells more.
@@ -47,6 +47,7 @@ mod arguments;
 #[cfg(feature = "compile")]
 mod artifact;
 mod choose;
+mod cubin_layout;
 mod function;
 mod kernel;
 mod launch_error;

@@ -91,13 +91,13 @@ impl Vendor {
 
 /// One file under `examples/`, with what its header says.
 #[derive(Debug, PartialEq, Eq)]
-struct Example {
-    path: PathBuf,
-    name: String,
+pub struct Example {
+    pub path: PathBuf,
+    pub name: String,
     /// From `// gpulower-targets: sm_90,gfx942`: what it can be compiled for. Empty when there is no such line.
     targets: Vec<String>,
     /// From `// gpulower-link: lib/f.ll`: libraries to link, relative to the file.
-    libraries: Vec<PathBuf>,
+    pub libraries: Vec<PathBuf>,
 }
 
 impl Example {
@@ -116,9 +116,14 @@ impl Example {
         })
     }
 
+    /// Whether it can be compiled for a chip.
+    pub fn allows(&self, wanted: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|target| target == wanted)
+    }
+
     /// The wanted chip when the example allows it, else the first of that vendor that it names.
     fn target(&self, vendor: Vendor, wanted: &str) -> Option<String> {
-        if self.targets.is_empty() || self.targets.iter().any(|target| target == wanted) {
+        if self.allows(wanted) {
             return Some(wanted.to_owned());
         }
         let mut own = self.targets.iter().filter(|target| Vendor::of(target) == vendor);
@@ -136,7 +141,8 @@ fn header(text: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
-fn examples(folder: &Path) -> Result<Vec<Example>, Failure> {
+/// The examples in a folder, by name.
+pub fn examples(folder: &Path) -> Result<Vec<Example>, Failure> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).context(|| format!("read {}", folder.display()))? {
         let path = entry.context(|| format!("read {}", folder.display()))?.path();

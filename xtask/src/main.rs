@@ -1,4 +1,4 @@
-//! The development commands of gpulower: `cargo xtask setup`, `cargo xtask demo`, `cargo xtask test`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test` and `gpu`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -8,6 +8,7 @@ mod check;
 mod command;
 mod demo;
 mod env;
+mod gpu;
 mod setup;
 mod wheels;
 
@@ -34,6 +35,8 @@ enum Subcommands {
     Demo(demo::Options),
     /// Formatting, clippy, documentation, Rust tests, lit tests; stops at the first failure.
     Test(check::Options),
+    /// The checks that need an NVIDIA GPU, here or on another machine.
+    Gpu(gpu::Options),
 }
 
 fn main() -> ExitCode {
@@ -53,5 +56,6 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Setup => setup::run(&workspace, setup::Purpose::Test).map(drop),
         Subcommands::Demo(options) => demo::run(&workspace, options),
         Subcommands::Test(options) => check::run(&workspace, options),
+        Subcommands::Gpu(options) => gpu::run(&workspace, options),
     }
 }

@@ -154,15 +154,17 @@ impl Context {
 
     /// Ends the context, with everything in it, and makes a new one on the same device.
     ///
-    /// It is what gets a process going again after [`DriverError::ContextLost`]. Calls that other threads are in are waited
-    /// for. What was made in the old context stays a valid Rust value: its use is [`DriverError::ContextReset`], and dropping
-    /// it does nothing. Of the primary context, this takes the memory and the modules of every other library in the process
-    /// as well.
+    /// Without a fault, that is a way to be rid of everything at once: calls that other threads are in are waited for; what was
+    /// made in the old context stays a valid Rust value, its use is [`DriverError::ContextReset`], and dropping it does
+    /// nothing. Of the primary context, this takes the memory and the modules of every other library in the process as well.
+    ///
+    /// After [`DriverError::ContextLost`] it tries whether the device still works. With NVIDIA's driver it does not, whatever
+    /// the fault and whichever contexts are ended (an H200 of driver 580; `cuda.h` promises nothing else): the process has to
+    /// be started anew. Kernels that may fail belong in a child process.
     ///
     /// # Errors
     ///
-    /// [`DriverError::NotRecovered`] if the new context does not work either. NVIDIA promises for none of these faults that
-    /// the process recovers.
+    /// [`DriverError::NotRecovered`] if the new context does not work either.
     pub fn reset(&self) -> Result<Self, DriverError> {
         let inner = &self.0;
         {

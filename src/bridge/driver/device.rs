@@ -144,7 +144,8 @@ impl Device {
     }
 
     /// A context of its own, apart from other libraries', which live in the primary one. Nothing made in one context can be
-    /// used in the other. AMD's devices have the primary context alone.
+    /// used in the other. It is no shelter from a kernel that fails: with NVIDIA's driver that ends every context of the
+    /// process on the device. AMD's devices have the primary context alone.
     ///
     /// # Errors
     ///

@@ -139,6 +139,20 @@ fn places(tried: &[(PathBuf, String)]) -> String {
         .collect()
 }
 
+/// What there is to do after a fault.
+const fn after_a_fault(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Nvidia => {
+            "NVIDIA's driver lets this process use the device no more: end it and start it anew. A program that has to outlive \
+             a kernel that may fail runs it in a child process"
+        }
+        Vendor::Amd => {
+            "Nothing in this context works any more; Context::reset tries to make a new one in this process, into which \
+             everything has to be loaded again"
+        }
+    }
+}
+
 /// A call of the driver that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -159,11 +173,11 @@ pub enum DriverError {
         /// What it returned.
         status: Status,
     },
-    /// Something failed on the device, and nothing in the context works any more.
+    /// Something failed on the device, and nothing in the context works any more. With NVIDIA's driver nothing on the device
+    /// works any more in the whole process.
     #[error(
-        "{}: {call} returned {status}. The kernel that failed may be one that was launched earlier. Nothing in this context \
-         works any more; Context::reset makes a new one in this process, into which everything has to be loaded again",
-        .fault.description()
+        "{}: {call} returned {status}. The kernel that failed may be one that was launched earlier. {}",
+        .fault.description(), after_a_fault(.status.vendor)
     )]
     ContextLost {
         /// The function that reported it.
@@ -182,7 +196,7 @@ pub enum DriverError {
         /// The function that was to be called.
         call: &'static str,
     },
-    /// A new context fails like the one that was reset.
+    /// A new context fails like the one that was reset. This is what NVIDIA's driver does after every fault of a kernel.
     #[error(
         "the device does not work after a reset either: {call} returned {status}; end this process and start it anew"
     )]
@@ -252,7 +266,7 @@ impl DriverError {
         }
     }
 
-    /// Whether nothing in the context works any more, so that it takes a [`Context::reset`](super::Context::reset).
+    /// Whether nothing in the context works any more: a kernel failed, or the context was reset.
     #[must_use]
     pub const fn is_context_lost(&self) -> bool {
         matches!(self, Self::ContextLost { .. } | Self::ContextReset { .. })

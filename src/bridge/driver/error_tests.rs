@@ -190,8 +190,20 @@ fn a_code_becomes_the_error_that_it_means() {
     assert_eq!(
         lost.to_string(),
         "a kernel used an address that is not its own: waiting for a stream returned CUDA_ERROR_ILLEGAL_ADDRESS (700): what it \
-         says. The kernel that failed may be one that was launched earlier. Nothing in this context works any more; \
-         Context::reset makes a new one in this process, into which everything has to be loaded again"
+         says. The kernel that failed may be one that was launched earlier. NVIDIA's driver lets this process use the device no \
+         more: end it and start it anew. A program that has to outlive a kernel that may fail runs it in a child process"
+    );
+    let amd = failure(
+        "waiting for a stream",
+        status(Vendor::Amd, 700, "hipErrorIllegalAddress", ""),
+    )
+    .to_string();
+    assert!(
+        amd.ends_with(
+            "Nothing in this context works any more; Context::reset tries to make a new one in this process, into which \
+             everything has to be loaded again"
+        ),
+        "{amd}"
     );
     assert!(matches!(
         of(719, "CUDA_ERROR_LAUNCH_FAILED"),

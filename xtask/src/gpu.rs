@@ -1,0 +1,332 @@
+//! `cargo xtask gpu`: the checks that need a GPU. What they need is built into one folder, which runs on another machine
+//! without cargo, LLVM and CUDA's tools.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Args, Subcommand};
+
+use crate::command::{Context, Failure, capture, run as run_command, shown, succeeds};
+use crate::demo::{Example, examples};
+use crate::env::{Workspace, set};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The NVIDIA chip.
+    #[arg(long, default_value = "sm_90", global = true)]
+    target: String,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Build everything into a folder, with `run.sh`, for a machine with a GPU.
+    Make {
+        /// The folder.
+        directory: PathBuf,
+    },
+}
+
+/// Compilers that exports are finished with (`scripts/export_on_gpu/make.sh`).
+const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
+
+/// What `run.sh` starts on the machine with the GPU.
+const SCRIPTS: [&str; 5] = [
+    "check_on_gpu.py",
+    "check_lowering_on_gpu.py",
+    "check_math_on_gpu.py",
+    "check_containers_on_gpu.py",
+    "check_device_link_on_gpu.py",
+];
+
+/// The chip whose devices `check_containers_on_gpu.py` knows.
+const CONTAINERS_FOR: &str = "sm_90";
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    match &options.action {
+        Some(Action::Make { directory }) => {
+            make(workspace, directory, &options.target)?;
+            println!(
+                "Copy {} to the machine with the GPU, and run its run.sh.",
+                directory.display()
+            );
+            Ok(())
+        }
+        None => {
+            if !succeeds(Command::new("nvidia-smi").arg("-L")) {
+                return Err(Failure::new(
+                    "`nvidia-smi -L` finds no NVIDIA GPU on this machine; `cargo xtask gpu make DIRECTORY` makes a folder for \
+                     a machine that has one",
+                ));
+            }
+            let directory = workspace.root.join("target/gpu");
+            make(workspace, &directory, &options.target)?;
+            run_command(&mut Command::new(directory.join("run.sh")))
+        }
+    }
+}
+
+/// Fills the folder, with a line for each part.
+fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Failure> {
+    fs::create_dir_all(directory).context(|| format!("create {}", directory.display()))?;
+    let directory = fs::canonicalize(directory).context(|| format!("find {}", directory.display()))?;
+    let maker = Maker {
+        workspace,
+        gpulower: gpulower(workspace)?,
+        directory: &directory,
+        target,
+    };
+    maker.scripts()?;
+    let kernels: Vec<Example> = examples(&workspace.root.join("examples"))?
+        .into_iter()
+        .filter(|example| example.allows(target))
+        .collect();
+    maker.part("examples", maker.examples(&kernels, "cubins", "cubin"))?;
+    maker.part("fatbins", maker.examples(&kernels, "fatbins", "fatbin"))?;
+    let lowering = maker.compile("scripts/lowering.mlir", "lowering.cubin", &[]);
+    maker.part("lowering", vec![lowering])?;
+    maker.part(
+        "math",
+        vec![maker.script("scripts/check_math_on_gpu.py", "math", &[target])],
+    )?;
+    if target == CONTAINERS_FOR {
+        let containers = maker.script("scripts/check_containers_on_gpu.py", "containers", &[]);
+        maker.part("containers", vec![containers])?;
+    } else {
+        println!("absent containers: what is expected is written down for {CONTAINERS_FOR} alone");
+    }
+    maker.part("link", maker.link())?;
+    maker.part(
+        "runtime",
+        vec![maker.script("scripts/check_runtime_on_gpu.sh", "runtime", &[target])],
+    )?;
+    match CLANGS
+        .iter()
+        .find(|clang| !succeeds(Command::new(clang).arg("--version")))
+    {
+        None => maker.part("export", vec![maker.export()]),
+        Some(missing) => {
+            println!(
+                "absent export: there is no {missing}, and {} are needed",
+                CLANGS.join(", ")
+            );
+            Ok(())
+        }
+    }
+}
+
+/// The program, built unless the variable `GPULOWER` names one.
+fn gpulower(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    if let Some(named) = set("GPULOWER") {
+        return Ok(named.into());
+    }
+    run_command(workspace.cargo("build").args(["--bins", "--locked"]))?;
+    Ok(workspace.binaries()?.join("gpulower"))
+}
+
+struct Maker<'a> {
+    workspace: &'a Workspace,
+    gpulower: PathBuf,
+    directory: &'a Path,
+    target: &'a str,
+}
+
+impl Maker<'_> {
+    /// Runs the commands of a part, and says so in a line; what they print is shown where one fails.
+    fn part(&self, name: &str, commands: Vec<Command>) -> Result<(), Failure> {
+        for mut command in commands {
+            let output = capture(&mut command)?;
+            if !output.status.success() {
+                return Err(Failure::new(format!(
+                    "{name}: `{}` failed ({})\n{}{}",
+                    shown(&command),
+                    output.status,
+                    String::from_utf8_lossy(&output.stdout),
+                    String::from_utf8_lossy(&output.stderr).trim_end()
+                )));
+            }
+        }
+        println!("made   {name}");
+        Ok(())
+    }
+
+    fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.workspace.command(program);
+        command.env("GPULOWER", &self.gpulower);
+        command
+    }
+
+    /// `run.sh`, and the scripts that it starts.
+    fn scripts(&self) -> Result<(), Failure> {
+        let scripts = self.directory.join("scripts");
+        fs::create_dir_all(&scripts).context(|| format!("create {}", scripts.display()))?;
+        let copies = SCRIPTS.iter().map(|name| (*name, scripts.join(name)));
+        for (name, to) in copies.chain([("run_on_gpu.sh", self.directory.join("run.sh"))]) {
+            let from = self.workspace.root.join("scripts").join(name);
+            fs::copy(&from, &to).context(|| format!("copy {} to {}", from.display(), to.display()))?;
+        }
+        Ok(())
+    }
+
+    /// A cubin, or a container that is loaded as one.
+    fn compile(&self, input: impl AsRef<Path>, output: &str, more: &[&str]) -> Command {
+        let mut command = self.program(&self.gpulower);
+        command.arg("compile").arg(input.as_ref());
+        command
+            .args(["--target", self.target, "-o"])
+            .arg(self.directory.join(output));
+        command.args(if more.contains(&"--emit") {
+            &[][..]
+        } else {
+            &["--emit", "cubin"]
+        });
+        command.args(more);
+        command
+    }
+
+    /// Each kernel in a form, under the name that `check_on_gpu.py` looks for.
+    fn examples(&self, kernels: &[Example], folder: &str, emit: &str) -> Vec<Command> {
+        let mut commands = vec![self.folder(folder)];
+        commands.extend(kernels.iter().map(|example| {
+            let output = format!("{folder}/{}.cubin", example.name);
+            let mut command = self.compile(&example.path, &output, &["--emit", emit]);
+            for library in &example.libraries {
+                command.arg("--link").arg(library);
+            }
+            command
+        }));
+        commands
+    }
+
+    fn folder(&self, name: &str) -> Command {
+        let mut command = Command::new("mkdir");
+        command.arg("-p").arg(self.directory.join(name));
+        command
+    }
+
+    /// A script of ours that fills a folder with its action `make`.
+    fn script(&self, script: &str, folder: &str, more: &[&str]) -> Command {
+        let mut command = match Path::new(script).extension().is_some_and(|extension| extension == "py") {
+            true => {
+                let mut python = self.program("python3");
+                python.arg(script);
+                python
+            }
+            false => self.program(self.workspace.root.join(script)),
+        };
+        command.arg("make").arg(self.directory.join(folder)).args(more);
+        command
+    }
+
+    fn link(&self) -> Vec<Command> {
+        let folder = "examples/device_link";
+        let joined = self.compile(format!("{folder}/joined.mlir"), "link/joined.cubin", &["--device-link"]);
+        let mut linked = self.program(&self.gpulower);
+        linked
+            .arg("link")
+            .args(["kernels.ptx", "functions.ptx"].map(|name| format!("{folder}/{name}")))
+            .args(["--target", self.target, "-o"])
+            .arg(self.directory.join("link/linked.cubin"));
+        vec![self.folder("link"), joined, linked]
+    }
+
+    fn export(&self) -> Command {
+        let mut command = self.program("scripts/export_on_gpu/make.sh");
+        let cuda = set("CUDA_ROOT").unwrap_or_else(|| self.workspace.wheel_cuda().into());
+        command
+            .env("CUDA_ROOT", cuda)
+            .arg(self.directory.join("export"))
+            .arg(self.target)
+            .arg(&self.gpulower);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace() -> Workspace {
+        Workspace {
+            root: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            llvm: "/nowhere".into(),
+        }
+    }
+
+    #[test]
+    fn an_example_is_compiled_under_its_kernels_name() {
+        let workspace = workspace();
+        let maker = Maker {
+            workspace: &workspace,
+            gpulower: "gpulower".into(),
+            directory: Path::new("/out"),
+            target: "sm_90",
+        };
+        let all = examples(&workspace.root.join("examples")).unwrap();
+        let chosen: Vec<Example> = all
+            .into_iter()
+            .filter(|example| example.name == "user_library")
+            .collect();
+        let commands = maker.examples(&chosen, "fatbins", "fatbin");
+        let text = shown(&commands[1]);
+        assert!(
+            text.contains("--target sm_90 -o /out/fatbins/user_library.cubin --emit fatbin --link ")
+                && text.ends_with("lib/scale_and_shift.ll"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn everything_that_is_run_is_copied() {
+        let workspace = workspace();
+        let folder = tempfile::tempdir().unwrap();
+        let maker = Maker {
+            workspace: &workspace,
+            gpulower: "gpulower".into(),
+            directory: folder.path(),
+            target: "sm_90",
+        };
+        maker.scripts().unwrap();
+        let script = fs::read_to_string(folder.path().join("run.sh")).unwrap();
+        let named: Vec<&str> = script
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix("scripts/"))
+            .collect();
+        assert_eq!(named.len(), SCRIPTS.len() + 1, "the examples are run twice: {named:?}");
+        for name in named {
+            assert!(folder.path().join("scripts").join(name).is_file(), "{name}");
+        }
+    }
+
+    #[test]
+    fn run_sh_fails_where_there_is_nothing_to_run() {
+        let workspace = workspace();
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("run.sh");
+        fs::copy(workspace.root.join("scripts/run_on_gpu.sh"), &script).unwrap();
+        let output = capture(&mut Command::new(&script)).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success(), "{text}");
+        assert!(
+            text.contains("absent math: there is no math here") && text.ends_with("0 of 0 parts are right\n"),
+            "{text}"
+        );
+        // A part that fails is named, with what it said.
+        fs::create_dir(folder.path().join("export")).unwrap();
+        fs::write(
+            folder.path().join("export/run.sh"),
+            "#!/bin/sh\necho no such device\nexit 3\n",
+        )
+        .unwrap();
+        run_command(Command::new("chmod").arg("+x").arg(folder.path().join("export/run.sh"))).unwrap();
+        let output = capture(Command::new(&script).arg("export")).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success(), "{text}");
+        assert!(
+            text.starts_with("FAILED export       exit status 3;") && text.contains("\n    no such device\n"),
+            "{text}"
+        );
+    }
+}
