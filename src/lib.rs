@@ -41,6 +41,7 @@
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
 //! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |
 //! | load and launch on a GPU of this machine | [`runtime`] |
+//! | add, replace and launch kernels while a program runs | [`session`] |
 //! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
 //! | say which clang registers which kernels of a host file | [`offload::check::check()`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
@@ -54,6 +55,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
+//! | both | [`session`]: kernels that are compiled and loaded one by one |
 //! | adaptors | [`passes`]: MLIR passes that call the compiler; [`runtime`]: loading and launching |
 //! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
@@ -106,6 +108,8 @@ pub mod report;
 pub mod runtime;
 #[cfg(feature = "compile")]
 pub mod serialize;
+#[cfg(all(feature = "compile", feature = "runtime"))]
+pub mod session;
 #[cfg(feature = "compile")]
 pub mod stage;
 #[cfg(feature = "compile")]

@@ -28,6 +28,8 @@ pub mod memfd;
 #[cfg(feature = "compile")]
 pub mod mlir;
 #[cfg(feature = "compile")]
+pub mod mlir_context;
+#[cfg(feature = "compile")]
 pub mod nvfatbin;
 #[cfg(feature = "compile")]
 pub mod nvjitlink;

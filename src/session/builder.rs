@@ -1,0 +1,104 @@
+//! What a session is made with.
+
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::available_parallelism;
+
+use super::{
+    JitSession, Shared,
+    book::Book,
+    compile::SessionCompiler,
+    error::SessionError,
+    target::{check_emit, target_of},
+    workers::Workers,
+};
+use crate::{
+    compiler::{Compiler, Emit},
+    runtime::{Context, LoadOptions},
+    target::Target,
+};
+
+/// Gathers what a [`JitSession`] is made with.
+#[derive(Debug)]
+pub struct JitSessionBuilder {
+    compiler: Arc<Compiler>,
+    context: Option<Context>,
+    target: Option<Target>,
+    emit: Emit,
+    load: LoadOptions,
+    threads: Option<usize>,
+}
+
+impl JitSessionBuilder {
+    pub(super) fn new(compiler: Arc<Compiler>) -> Self {
+        Self {
+            compiler,
+            context: None,
+            target: None,
+            emit: Emit::Binary,
+            load: LoadOptions::default(),
+            threads: None,
+        }
+    }
+
+    /// Where modules are loaded. Without one, the session only compiles.
+    #[must_use]
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = Some(context.clone());
+        self
+    }
+
+    /// What to compile for. Default: the context's device, with all that its chip has (`sm_90a` for 9.0).
+    #[must_use]
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// What to make. Default: [`Emit::Binary`], machine code. With [`Emit::Ptx`] the driver compiles, and nothing of CUDA's
+    /// toolkit is needed.
+    #[must_use]
+    pub fn emit(mut self, emit: Emit) -> Self {
+        self.emit = emit;
+        self
+    }
+
+    /// How images are loaded.
+    #[must_use]
+    pub fn load_options(mut self, options: LoadOptions) -> Self {
+        self.load = options;
+        self
+    }
+
+    /// How many modules to compile ahead at once, at most. Default: one for each processor.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Makes the session. No thread is started yet.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoTarget`], [`SessionError::UnknownDevice`], [`SessionError::NotLoadable`] or [`SessionError::Emit`].
+    pub fn build(self) -> Result<JitSession, SessionError> {
+        let target = match (self.target, &self.context) {
+            (Some(target), _) => target,
+            (None, Some(context)) => target_of(context.device().target()?)?,
+            (None, None) => return Err(SessionError::NoTarget),
+        };
+        check_emit(self.emit, &target)?;
+        let threads = self
+            .threads
+            .unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+        Ok(JitSession {
+            shared: Arc::new(Shared {
+                compiler: SessionCompiler::new(self.compiler, target, self.emit, threads.max(1)),
+                load: self.load,
+                book: Mutex::new(Book::new()),
+                device: RwLock::new(self.context),
+            }),
+            workers: Workers::new(threads),
+        })
+    }
+}

@@ -1,0 +1,378 @@
+//! Sessions: kernels that are compiled and loaded one by one while a program runs.
+//!
+//! ```no_run
+//! use gpulower::{Compiler, runtime::Driver, session::JitSession};
+//!
+//! let context = Driver::cuda()?.device(0)?.context()?;
+//! let session = JitSession::new(Compiler::builder().build(), &context)?;
+//!
+//! session.add("saxpy", std::fs::read("saxpy.mlir")?)?;
+//! let saxpy = session.function("saxpy", "saxpy")?;
+//! // ... launch it, as any function of `gpulower::runtime` ...
+//!
+//! // Replaced: `saxpy` stays what it was. Only what changed is compiled and loaded.
+//! session.add("saxpy", std::fs::read("saxpy2.mlir")?)?;
+//!
+//! // Compiled ahead, on another thread.
+//! let gelu = session.prepare("gelu", std::fs::read("gelu.mlir")?)?;
+//! gelu.wait()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A name stands for one image: that of one `gpu.module`, or of several that are joined ([`Options::device_link`]). Each is
+//! loaded on its own, so that adding one costs the same however many there are. `docs/sessions.md` tells more.
+//!
+//! [`Options::device_link`]: crate::Options::device_link
+
+mod book;
+mod builder;
+mod compile;
+mod content;
+mod contexts;
+mod error;
+mod image;
+mod module;
+mod pending;
+mod target;
+mod workers;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc},
+};
+
+use self::{
+    book::Book,
+    compile::{Compiled, SessionCompiler, Source, explain, internal},
+    pending::State,
+    workers::Workers,
+};
+pub use self::{
+    book::Change,
+    builder::JitSessionBuilder,
+    error::{SessionError, UndefinedSymbol},
+    module::SessionModule,
+    pending::Pending,
+};
+use crate::{
+    compiler::Compiler,
+    runtime::{self, Context, Function, LoadOptions},
+    target::Target,
+};
+
+/// Kernels that are compiled and loaded one by one, by name.
+///
+/// It is `Send` and `Sync`: any thread may add, replace and look up. What fails leaves it as it was.
+pub struct JitSession {
+    shared: Arc<Shared>,
+    workers: Workers,
+}
+
+/// What a session and its pending modules have in common.
+struct Shared {
+    compiler: SessionCompiler,
+    load: LoadOptions,
+    book: Mutex<Book<SessionModule>>,
+    /// Held for reading while a module is loaded, so that a session is rebuilt with all of them or without.
+    device: RwLock<Option<Context>>,
+}
+
+/// A module that was added.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Added {
+    /// The module.
+    pub module: SessionModule,
+    /// What that did to the session.
+    pub change: Change,
+    /// Whether it was compiled for this. If not, its content was known: from the module of that name, from one of another
+    /// name, or from one that somebody still has a handle of.
+    pub compiled: bool,
+}
+
+impl JitSession {
+    /// A session that compiles for the context's device, and loads into the context.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Device`] or [`SessionError::UnknownDevice`].
+    pub fn new(compiler: impl Into<Arc<Compiler>>, context: &Context) -> Result<Self, SessionError> {
+        Self::builder(compiler).context(context).build()
+    }
+
+    /// Starts to make a session with other settings.
+    #[must_use]
+    pub fn builder(compiler: impl Into<Arc<Compiler>>) -> JitSessionBuilder {
+        JitSessionBuilder::new(compiler.into())
+    }
+
+    /// Adds a module, or replaces the one of that name: MLIR (text or bytecode), device LLVM IR or PTX, as
+    /// [`Compiler::compile_source`] takes it. It is compiled on this thread.
+    ///
+    /// Where the content is that of the module which has the name, nothing is done. Where another module of the session has
+    /// it, the image is loaded a second time, with variables of its own, and nothing is compiled.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]. The session is as it was then.
+    pub fn add(&self, name: &str, source: impl AsRef<[u8]>) -> Result<Added, SessionError> {
+        self.shared.add(name, &Source::bytes(source.as_ref()))
+    }
+
+    /// As [`add`](Self::add), for a module of the caller's own MLIR context. Nothing of it is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn add_module(&self, name: &str, module: &melior::ir::Module<'_>) -> Result<Added, SessionError> {
+        self.shared.add(name, &Source::module(module))
+    }
+
+    /// Begins to compile a module on another thread, to be added by [`Pending::wait`]. What is added does not depend on which
+    /// compilation ends first.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoThread`]. What fails later is told by [`Pending::wait`].
+    pub fn prepare(&self, name: &str, source: impl AsRef<[u8]>) -> Result<Pending, SessionError> {
+        self.compile_ahead(name, Source::bytes(source.as_ref()))
+    }
+
+    /// As [`prepare`](Self::prepare), for a module of the caller's own MLIR context.
+    ///
+    /// # Errors
+    ///
+    /// As [`prepare`](Self::prepare).
+    pub fn prepare_module(&self, name: &str, module: &melior::ir::Module<'_>) -> Result<Pending, SessionError> {
+        self.compile_ahead(name, Source::module(module))
+    }
+
+    fn compile_ahead(&self, name: &str, source: Source) -> Result<Pending, SessionError> {
+        let (sender, receiver) = mpsc::channel();
+        let wanted = Arc::new(());
+        let still_wanted = Arc::downgrade(&wanted);
+        let (shared, owned) = (Arc::clone(&self.shared), name.to_owned());
+        let job = move || {
+            if still_wanted.strong_count() == 0 {
+                return;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| shared.compile(&owned, &source)))
+                .unwrap_or_else(|panic| Err(internal(&owned, &*panic)));
+            // Nobody listens where it was dropped meanwhile.
+            let _ = sender.send(outcome);
+        };
+        self.workers.run(job).map_err(|source| SessionError::NoThread {
+            module: name.to_owned(),
+            source,
+        })?;
+        Ok(Pending {
+            shared: Arc::clone(&self.shared),
+            name: name.to_owned(),
+            state: State::Waiting(receiver),
+            _wanted: wanted,
+        })
+    }
+
+    /// The module of that name.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchModule`].
+    pub fn module(&self, name: &str) -> Result<SessionModule, SessionError> {
+        let book = lock(&self.shared.book);
+        book.get(name).ok_or_else(|| SessionError::NoSuchModule {
+            name: name.to_owned(),
+            near: nearest(name, book.names()),
+        })
+    }
+
+    /// A kernel of the module of that name. It stays valid until it is dropped, whatever becomes of the name.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchModule`], and as [`SessionModule::function`].
+    pub fn function(&self, module: &str, kernel: &str) -> Result<Function, SessionError> {
+        self.module(module)?.function(kernel)
+    }
+
+    /// Takes the module of that name out of the session, if there is one.
+    pub fn remove(&self, name: &str) -> Option<SessionModule> {
+        lock(&self.shared.book).remove(name)
+    }
+
+    /// All modules, in the order in which they were added or replaced. Their [artifacts](SessionModule::artifact) are the
+    /// images, to be kept or to be loaded elsewhere.
+    #[must_use]
+    pub fn modules(&self) -> Vec<SessionModule> {
+        lock(&self.shared.book).in_order()
+    }
+
+    /// The number of modules.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.shared.book).len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is compiled for.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.shared.compiler.target
+    }
+
+    /// What compiles.
+    #[must_use]
+    pub fn compiler(&self) -> &Compiler {
+        &self.shared.compiler.compiler
+    }
+
+    /// Where modules are loaded; `None` in a session without a device.
+    #[must_use]
+    pub fn context(&self) -> Option<Context> {
+        let device = self.shared.device.read().unwrap_or_else(PoisonError::into_inner);
+        device.clone()
+    }
+
+    /// Loads all images into another context, without compiling anything, and goes on there: after [`Context::reset`], or on
+    /// another device that takes the same images. Variables have their initial values again.
+    ///
+    /// Handles from before stay with the old context: functions and modules are to be looked up anew.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotRebuilt`] with the first module that does not load. The session is as it was then.
+    pub fn rebuild(&self, context: &Context) -> Result<(), SessionError> {
+        let shared = &self.shared;
+        let mut device = shared.device.write().unwrap_or_else(PoisonError::into_inner);
+        let old = lock(&shared.book).remake(|module| {
+            let loaded = shared
+                .load(context, module.name(), &module.artifact().bytes)
+                .map_err(|source| SessionError::NotRebuilt {
+                    module: module.name().to_owned(),
+                    source: Box::new(source),
+                })?;
+            Ok::<_, SessionError>(module.reloaded(loaded))
+        })?;
+        *device = Some(context.clone());
+        drop(device);
+        // Unloads what nobody has a handle of, with no lock held.
+        drop(old);
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn add(&self, name: &str, source: &Source) -> Result<Added, SessionError> {
+        // No statement's temporary holds the lock beyond this line.
+        let known = lock(&self.book).made_from(name, source.hash);
+        match known {
+            Some(module) => Ok(Added::unchanged(module)),
+            None => self.install(name, self.compile(name, source)?),
+        }
+    }
+
+    fn compile(&self, name: &str, source: &Source) -> Result<Compiled, SessionError> {
+        let known = lock(&self.book).made_from(name, source.hash);
+        if let Some(module) = known {
+            return Ok(Compiled {
+                source: source.hash,
+                image: Arc::clone(module.image()),
+                fresh: false,
+            });
+        }
+        self.compiler
+            .compile(name, source)
+            .map_err(|error| explain(name, error, |symbol| self.defines(symbol)))
+    }
+
+    /// The first module that defines a symbol. Only what failed to compile asks.
+    fn defines(&self, symbol: &str) -> Option<String> {
+        let modules = lock(&self.book).in_order();
+        let module = modules
+            .iter()
+            .find(|module| module.image().definitions.iter().any(|name| name == symbol))?;
+        Some(module.name().to_owned())
+    }
+
+    /// Loads what was compiled, and gives it its name.
+    fn install(&self, name: &str, compiled: Compiled) -> Result<Added, SessionError> {
+        let Compiled { source, image, fresh } = compiled;
+        let device = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        let same = lock(&self.book).same(name, source, image.content);
+        if let Some(module) = same {
+            return Ok(Added::unchanged(module));
+        }
+        let loaded = match device.as_ref() {
+            Some(context) => Some(self.load(context, name, &image.artifact.bytes)?),
+            None => None,
+        };
+        let content = image.content;
+        let mut book = lock(&self.book);
+        let generation = book.next_generation();
+        let module = SessionModule::new(name, generation, image, loaded);
+        let old = book.put(name, source, content, generation, module.clone());
+        drop(book);
+        drop(device);
+        let change = match old {
+            Some(_) => Change::Replaced,
+            None => Change::New,
+        };
+        // Unloads what nobody has a handle of, with no lock held.
+        drop(old);
+        Ok(Added {
+            module,
+            change,
+            compiled: fresh,
+        })
+    }
+
+    fn load(&self, context: &Context, name: &str, bytes: &[u8]) -> Result<runtime::Module, runtime::ModuleError> {
+        runtime::Module::load(context, name, bytes, &self.load)
+    }
+}
+
+impl Added {
+    const fn unchanged(module: SessionModule) -> Self {
+        Self {
+            module,
+            change: Change::Unchanged,
+            compiled: false,
+        }
+    }
+}
+
+/// A name that may have been meant.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    /// A name with more changes is another one.
+    const NEAR: usize = 2;
+    names
+        .map(|other| (strsim::damerau_levenshtein(name, other), other))
+        .filter(|(distance, _)| *distance <= NEAR)
+        // Of those that are as near, the first by name: no order of a hash table gets into a message.
+        .min()
+        .map(|(_, other)| other.to_owned())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for JitSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("JitSession")
+            .field("target", &self.shared.compiler.target)
+            .field("modules", &self.len())
+            .field("context", &self.context())
+            .finish_non_exhaustive()
+    }
+}
