@@ -42,6 +42,7 @@
 //! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |
 //! | load and launch on a GPU of this machine | [`runtime`] |
 //! | add, replace and launch kernels while a program runs | [`session`] |
+//! | run a whole program, host code and kernels | [`jit`] |
 //! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
 //! | say which clang registers which kernels of a host file | [`offload::check::check()`] |
 //! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
@@ -55,7 +56,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | both | [`session`]: kernels that are compiled and loaded one by one |
+//! | both | [`session`]: kernels that are compiled and loaded one by one; [`jit`]: whole programs |
 //! | adaptors | [`passes`]: MLIR passes that call the compiler; [`runtime`]: loading and launching |
 //! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
@@ -98,6 +99,8 @@ pub mod compiler;
 pub mod device;
 #[cfg(feature = "compile")]
 pub mod error;
+#[cfg(all(feature = "compile", feature = "runtime"))]
+pub mod jit;
 #[cfg(feature = "compile")]
 pub mod options;
 #[cfg(feature = "compile")]

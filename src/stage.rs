@@ -38,6 +38,8 @@ pub enum Stage {
     Export,
     /// Writing the result.
     Output,
+    /// Running a program in this process.
+    Run,
 }
 
 impl Stage {
@@ -57,6 +59,7 @@ impl Stage {
             Self::Container => "container",
             Self::Export => "export",
             Self::Output => "output",
+            Self::Run => "run",
         }
     }
 }

@@ -17,6 +17,10 @@ pub mod disassemble;
 pub mod downgrade;
 #[cfg(feature = "runtime")]
 pub mod driver;
+#[cfg(all(feature = "compile", feature = "runtime"))]
+pub mod engine;
+#[cfg(all(feature = "compile", feature = "runtime"))]
+pub mod host_module;
 #[cfg(feature = "compile")]
 pub mod import;
 #[cfg(feature = "compile")]
@@ -25,6 +29,8 @@ pub mod lld;
 pub mod llvm;
 #[cfg(feature = "compile")]
 pub mod memfd;
+#[cfg(all(feature = "compile", feature = "runtime"))]
+pub mod mgpu;
 #[cfg(feature = "compile")]
 pub mod mlir;
 #[cfg(feature = "compile")]

@@ -64,6 +64,12 @@ impl Problem {
         Self::own(Stage::Link, message)
     }
 
+    /// A program does not run, or not to its end.
+    #[cfg(feature = "runtime")]
+    pub fn run(message: String) -> Self {
+        Self::own(Stage::Run, message)
+    }
+
     /// A result cannot be written.
     pub fn output(message: String) -> Self {
         Self::own(Stage::Output, message)

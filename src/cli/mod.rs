@@ -25,6 +25,8 @@ mod phases;
 mod progress;
 mod report;
 mod reproduce;
+#[cfg(feature = "runtime")]
+mod run;
 mod stage_files;
 mod table;
 mod targets;
@@ -60,6 +62,8 @@ enum Command {
     Compile(Box<compile::Arguments>),
     Link(link::Arguments),
     Export(Box<export::Arguments>),
+    #[cfg(feature = "runtime")]
+    Run(Box<run::Arguments>),
     Pack(pack::Arguments),
     Inspect(inspect::Arguments),
     Targets(targets::Arguments),
@@ -73,6 +77,12 @@ enum Failed {
     Problems(Vec<Problem>),
     /// The command line asks for something that makes no sense.
     Usage(String),
+    /// The program that was run ended with this status.
+    #[cfg_attr(
+        not(feature = "runtime"),
+        expect(dead_code, reason = "nothing is run without the feature")
+    )]
+    Status(u8),
     /// Whoever read the standard output has stopped reading: nothing is wrong.
     NobodyReads,
 }
@@ -98,6 +108,8 @@ pub fn main() -> ExitCode {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        #[cfg(feature = "runtime")]
+        Command::Run(arguments) => run::run(&arguments),
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Targets(arguments) => targets::run(&arguments),
@@ -105,6 +117,7 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(()) | Err(Failed::NobodyReads) => ExitCode::SUCCESS,
+        Err(Failed::Status(status)) => ExitCode::from(status),
         Err(Failed::Problems(problems)) => {
             for problem in &problems {
                 message::error(problem);

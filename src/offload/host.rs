@@ -42,6 +42,8 @@ pub struct HostOptions {
     pub bare_pointers: bool,
     /// Bits of `index` in kernels, 32 or 64. Has to be what the kernels are compiled with.
     pub index_bitwidth: u32,
+    /// Who defines the functions that host code calls for the GPU.
+    pub support: Support,
 }
 
 impl HostOptions {
@@ -54,8 +56,19 @@ impl HostOptions {
             names: Names::Unique,
             bare_pointers: false,
             index_bitwidth: 64,
+            support: Support::Included,
         }
     }
+}
+
+/// Who defines the functions that host code calls for the GPU, `mgpu*` and `__gpulower_launch*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Support {
+    /// They are part of the host code, and call the runtime. Host code that launches nothing is refused.
+    #[default]
+    Included,
+    /// Whoever runs the host code. It need not launch anything.
+    External,
 }
 
 /// How kernels and device variables are named in the exported program.
@@ -130,7 +143,9 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     lower::run(context, host.module_mut(), &pipeline(options))?;
     refuse_unlowered(host.module())?;
     stub::define(context, host.module(), &mut program, options.names == Names::Unique)?;
-    support::link(context, host.module(), options.runtime, &options.triple)?;
+    if options.support == Support::Included {
+        support::link(context, host.module(), options.runtime, &options.triple)?;
+    }
     program.external_functions = support::external_functions(host.module(), options.runtime);
     program.has_main = support::defines(host.module(), "main");
     set_target(context, host.module(), &options.triple)?;

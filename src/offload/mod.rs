@@ -67,7 +67,7 @@ pub use error::OffloadError;
 #[cfg(feature = "compile")]
 pub use export::{Export, ExportError, ExportForm, ExportOptions, export, export_source};
 #[cfg(feature = "compile")]
-pub use host::{HostOptions, HostProgram, Names};
+pub use host::{HostOptions, HostProgram, Names, Support};
 #[cfg(feature = "compile")]
 pub use program::{Kernel, KernelModule, Program, Variable};
 pub use runtime::Runtime;

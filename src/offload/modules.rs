@@ -21,7 +21,7 @@ use melior::{
 
 use super::{
     error::OffloadError,
-    host::{HostOptions, Names},
+    host::{HostOptions, Names, Support},
     program::{Kernel, KernelModule, Program, Runtime, Variable},
     stub::{STUB, quoted},
 };
@@ -46,6 +46,9 @@ pub(super) fn take<'c>(
     options: &HostOptions,
 ) -> Result<(Program, OwnedModule<'c>), OffloadError> {
     let launches = launches(host)?;
+    if launches.is_empty() && options.support == Support::Included {
+        return Err(OffloadError::NoLaunch);
+    }
     let containers = containers(host);
     let known: Vec<String> = containers.iter().map(|(name, _)| format!("@{name}")).collect();
     for launch in &launches {
@@ -206,9 +209,6 @@ fn launches<'c, 'a>(host: &'a Module<'c>) -> Result<Vec<Launch<'c, 'a>>, Offload
             module,
             kernel,
         });
-    }
-    if launches.is_empty() {
-        return Err(OffloadError::NoLaunch);
     }
     Ok(launches)
 }

@@ -46,7 +46,11 @@ impl Arguments {
 
     /// Adds a value by its bytes: a number, or a structure laid out as the kernel's.
     pub fn value<T: NoUninit>(&mut self, value: T) -> &mut Self {
-        let bytes = bytemuck::bytes_of(&value);
+        self.raw(bytemuck::bytes_of(&value))
+    }
+
+    /// Adds the bytes of a value.
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         let start = self.storage.len();
         self.storage.resize(start + bytes.len().div_ceil(16), 0);
         let place: &mut [u8] = bytemuck::cast_slice_mut(self.storage.get_mut(start..).unwrap_or_default());

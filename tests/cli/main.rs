@@ -13,6 +13,8 @@ mod link;
 mod plans;
 mod refusals;
 mod reports;
+#[cfg(feature = "runtime")]
+mod run;
 mod stages;
 mod support;
 mod toolkits;

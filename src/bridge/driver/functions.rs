@@ -34,6 +34,20 @@ pub(super) type Function = *mut c_void;
 pub(super) type DeviceAttribute = c_uint;
 /// `CUfunction_attribute`, `hipFunction_attribute`: an enumeration.
 pub(super) type FunctionAttribute = c_uint;
+/// `CUtensorMap`: 128 bytes at a multiple of 64.
+pub(super) type TensorMap = c_void;
+/// `CUtensorMapDataType`: an enumeration.
+pub(super) type TensorType = c_uint;
+/// `CUtensorMapInterleave`: an enumeration.
+pub(super) type TensorInterleave = c_uint;
+/// `CUtensorMapSwizzle`: an enumeration.
+pub(super) type TensorSwizzle = c_uint;
+/// `CUtensorMapL2promotion`: an enumeration.
+pub(super) type TensorPromotion = c_uint;
+/// `CUtensorMapFloatOOBfill`: an enumeration.
+pub(super) type TensorFill = c_uint;
+/// `hipMemcpyKind`: an enumeration.
+pub(super) type CopyKind = c_uint;
 /// `CUjit_option`, `hipJitOption`: an enumeration.
 pub(super) type JitOption = c_uint;
 
@@ -77,6 +91,7 @@ macro_rules! table {
         }
     ) => {
         $(#[$about])*
+        #[cfg_attr(not(feature = "compile"), allow(dead_code, reason = "some are for whole programs alone"))]
         pub(super) struct $table {
             $(pub(super) $required: unsafe extern "C" fn($($type),*) -> Code,)*
             $(pub(super) $optional: Option<unsafe extern "C" fn($($optional_type),*) -> Code>,)*
@@ -172,6 +187,7 @@ table! {
         // CUDA 11.2, ROCm 5.1.
         allocate_async(*mut Address, usize, Stream) = "cuMemAllocAsync", "hipMallocAsync";
         free_async(Address, Stream) = "cuMemFreeAsync", "hipFreeAsync";
+        allocate_managed(*mut Address, usize, c_uint) = "cuMemAllocManaged", "hipMallocManaged";
         // CUDA 9.0, ROCm 5.5.
         launch_cooperative(
             Function, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Stream, *mut *mut c_void
@@ -195,11 +211,17 @@ table! {
         context_pop(*mut Context) = "cuCtxPopCurrent_v2", "";
         context_current(*mut Context) = "cuCtxGetCurrent", "";
         set_function_attribute(Function, FunctionAttribute, c_int) = "cuFuncSetAttribute", "";
+        copy(Address, Address, usize, Stream) = "cuMemcpyAsync", "";
     }
     optional {
         // CUDA 11.8.
         launch_extended(*const LaunchConfiguration, Function, *mut *mut c_void, *mut *mut c_void) = "cuLaunchKernelEx", "";
         occupancy_clusters(*mut c_int, Function, *const LaunchConfiguration) = "cuOccupancyMaxActiveClusters", "";
+        // CUDA 12.0.
+        tensor_map(
+            *mut TensorMap, TensorType, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, TensorInterleave,
+            TensorSwizzle, TensorPromotion, TensorFill
+        ) = "cuTensorMapEncodeTiled", "";
         // CUDA 12.4.
         load_function(Function) = "cuFuncLoad", "";
     }
@@ -212,6 +234,7 @@ table! {
         set_device(c_int) = "", "hipSetDevice";
         current_device(*mut c_int) = "", "hipGetDevice";
         reset_device() = "", "hipDeviceReset";
+        copy(Address, Address, usize, CopyKind, Stream) = "", "hipMemcpyAsync";
     }
     optional {
         // The properties as structures of ROCm 6 and later, and of ROCm 5 and earlier.

@@ -87,6 +87,17 @@ impl Stream {
 }
 
 impl DeviceBuffer {
+    /// Memory that the driver allocated in no stream, which becomes the value's own.
+    #[cfg(feature = "compile")]
+    pub(super) fn of(context: &Context, address: Address, bytes: usize) -> Self {
+        Self {
+            context: context.clone(),
+            address,
+            bytes,
+            stream: None,
+        }
+    }
+
     /// The context.
     #[must_use]
     pub fn context(&self) -> &Context {

@@ -27,6 +27,8 @@ mod slice;
 mod status;
 mod stream;
 mod transfer;
+#[cfg(feature = "compile")]
+mod vouched;
 
 pub use attributes::{DeviceLimits, FunctionAttributes};
 pub use context::Context;
@@ -42,3 +44,7 @@ pub use slice::DeviceSlice;
 pub use status::{Fault, Status};
 pub use stream::Stream;
 pub use transfer::Transfer;
+#[cfg(feature = "compile")]
+pub(crate) use vouched::TensorShape;
+#[cfg(feature = "compile")]
+pub use vouched::Vouched;

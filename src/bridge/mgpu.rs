@@ -1,0 +1,652 @@
+//! MLIR's `mgpu` functions, which programs call for the GPU, and the launches of gpulower's own stubs.
+//!
+//! Names and signatures are those of `mlir/lib/ExecutionEngine/CudaRuntimeWrappers.cpp` and `RocmRuntimeWrappers.cpp` of LLVM
+//! 22, without the cuSPARSE ones, and what `offload::host` calls beyond them. What they do is decided above, behind [`Gpu`].
+//!
+//! A call that fails does not return: the program is left (`cpp/program.cpp`), since it would not look at an error. On a
+//! thread that the program started itself there is nowhere to go: the call returns nothing of use, and the next call on the
+//! first thread, or its end, stops the program.
+#![allow(non_snake_case, reason = "the names are MLIR's")]
+
+use std::{
+    cell::RefCell,
+    error::Error,
+    ffi::{CStr, c_char, c_void},
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr::null_mut,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::driver::Vouched;
+
+unsafe extern "C" {
+    fn gpulowerLeaveProgram();
+}
+
+/// Why a call for the GPU failed.
+pub type CallError = Box<dyn Error + Send + Sync>;
+
+/// What a program's calls for the GPU do. Handles are what the methods gave before, or anything else: they are checked.
+pub trait Gpu: Send + Sync {
+    /// Notes that a call failed, for good. The first one counts.
+    fn stop(&self, call: &'static str, error: CallError);
+    /// Whether a call failed.
+    fn is_stopped(&self) -> bool;
+    /// Loads an image; its handle.
+    fn load(&self, image: &[u8]) -> Result<usize, CallError>;
+    /// Lets the driver compile PTX, and loads the result; its handle.
+    fn compile(&self, ptx: &[u8], level: i32) -> Result<usize, CallError>;
+    /// Unloads an image.
+    fn unload(&self, module: usize) -> Result<(), CallError>;
+    /// A kernel of an image; its handle.
+    fn function(&self, module: usize, name: &str) -> Result<usize, CallError>;
+    /// Launches a kernel.
+    fn launch(&self, launch: &KernelCall) -> Result<(), CallError>;
+    /// A stream; its handle.
+    fn stream(&self) -> Result<usize, CallError>;
+    /// The program does not need a stream any more.
+    fn end_stream(&self, stream: usize) -> Result<(), CallError>;
+    /// Waits for a stream; 0 is the default stream.
+    fn wait(&self, stream: usize) -> Result<(), CallError>;
+    /// Lets a stream wait for an event.
+    fn stream_waits(&self, stream: usize, event: usize) -> Result<(), CallError>;
+    /// An event; its handle.
+    fn event(&self) -> Result<usize, CallError>;
+    /// The program does not need an event any more.
+    fn end_event(&self, event: usize) -> Result<(), CallError>;
+    /// Waits for an event.
+    fn wait_event(&self, event: usize) -> Result<(), CallError>;
+    /// Puts an event behind what is in a stream.
+    fn record(&self, event: usize, stream: usize) -> Result<(), CallError>;
+    /// Memory of the device, or of device and host; its address.
+    fn allocate(&self, bytes: i64, shared_with_host: bool) -> Result<usize, CallError>;
+    /// Gives memory back, when the stream is done.
+    fn free(&self, address: usize, stream: usize) -> Result<(), CallError>;
+    /// Copies from anywhere to anywhere.
+    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: Vouched) -> Result<(), CallError>;
+    /// Fills memory with so many elements.
+    fn fill(&self, to: usize, element: Element, count: i64, stream: usize, vouched: Vouched) -> Result<(), CallError>;
+    /// Pins host memory.
+    fn register(&self, address: usize, bytes: i64, vouched: Vouched) -> Result<(), CallError>;
+    /// Ends that.
+    fn unregister(&self, address: usize) -> Result<(), CallError>;
+    /// The address on the device of pinned host memory.
+    fn device_address(&self, host: usize, vouched: Vouched) -> Result<usize, CallError>;
+    /// The device of the calls that follow.
+    fn set_device(&self, device: i32) -> Result<(), CallError>;
+    /// A descriptor for NVIDIA's tensor memory accelerator.
+    fn tensor_map(&self, map: &TensorMap) -> Result<[u64; 16], CallError>;
+    /// The same in memory of the device; its address.
+    fn tensor_map_on_device(&self, map: &TensorMap, vouched: Vouched) -> Result<usize, CallError>;
+}
+
+/// An element that memory is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// 8 bits.
+    Bits8(u8),
+    /// 16 bits.
+    Bits16(u16),
+    /// 32 bits.
+    Bits32(u32),
+    /// 64 bits.
+    Bits64(u64),
+}
+
+/// Which kernel is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelHandle {
+    /// What [`Gpu::function`] gave.
+    Function(usize),
+    /// The address of the stub that stands for it.
+    Stub(usize),
+}
+
+/// A launch, as the program asks for it.
+#[derive(Debug)]
+pub struct KernelCall {
+    /// The kernel.
+    pub kernel: KernelHandle,
+    /// Blocks of the grid.
+    pub grid: [i64; 3],
+    /// Blocks of a cluster.
+    pub cluster: Option<[i64; 3]>,
+    /// Threads of a block.
+    pub block: [i64; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: i64,
+    /// The stream.
+    pub stream: usize,
+    /// Whether to wait for it.
+    pub wait: bool,
+    /// The arguments' number, where the program says it.
+    pub argument_count: Option<u64>,
+    /// Whether it passes arguments in the way that is not supported here (`extra`).
+    pub has_extra: bool,
+    arguments: *const *const u8,
+    /// For the kernel's run.
+    pub vouched: Vouched,
+}
+
+impl KernelCall {
+    /// The bytes of an argument, of which the caller knows number and size from the kernel; `None` for a null pointer.
+    pub fn argument(&self, index: usize, size: usize) -> Option<&[u8]> {
+        if self.arguments.is_null() {
+            return None;
+        }
+        // SAFETY: the program passes an array of pointers, one for each parameter of the kernel, to values of the
+        // parameters' sizes; whoever runs it vouches for that (`Engine::call`). They live until the call returns.
+        unsafe {
+            let argument = *self.arguments.add(index);
+            (!argument.is_null()).then(|| std::slice::from_raw_parts(argument, size))
+        }
+    }
+}
+
+/// What a tensor map describes, as `cuTensorMapEncodeTiled` takes it: dimensions from the innermost on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorMap {
+    /// `CUtensorMapDataType`
+    pub data_type: u32,
+    /// Dimensions, 1 to 5; larger or smaller numbers are refused.
+    pub rank: i64,
+    /// The first element on the device.
+    pub address: u64,
+    /// Elements along each dimension.
+    pub sizes: [u64; 5],
+    /// Bytes from one element to the next along each dimension but the innermost.
+    pub strides: [u64; 5],
+    /// Elements of a box along each dimension.
+    pub boxes: [u32; 5],
+    /// Steps between elements of a box.
+    pub steps: [u32; 5],
+    /// `CUtensorMapInterleave`
+    pub interleave: u32,
+    /// `CUtensorMapSwizzle`
+    pub swizzle: u32,
+    /// `CUtensorMapL2promotion`
+    pub promotion: u32,
+    /// `CUtensorMapFloatOOBfill`
+    pub fill: u32,
+}
+
+/// Something of a program that it must not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MisuseError {
+    /// A pointer is null.
+    #[error("{0} is null")]
+    Null(&'static str),
+    /// A size is negative.
+    #[error("{0} is negative ({1})")]
+    Negative(&'static str, i64),
+    /// A name is not text.
+    #[error("{0} is not text in UTF-8")]
+    NotText(&'static str),
+    /// A tensor without dimensions, or with more than 5.
+    #[error("a tensor of {0} dimensions: a tensor map has 1 to 5")]
+    TensorRank(i64),
+    /// A type of elements that tensor maps do not have.
+    #[error("{0} is no data type of tensor maps (CUtensorMapDataType)")]
+    TensorType(i64),
+    /// The elements of a memref do not follow each other.
+    #[error("the elements of the memref do not follow each other")]
+    Gaps,
+    /// A memref with more elements than there are addresses.
+    #[error("the memref has more bytes than there are addresses")]
+    TooLarge,
+}
+
+thread_local! {
+    /// The programs that this thread is running, the innermost last.
+    static CURRENT: RefCell<Vec<Arc<dyn Gpu>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// All programs that are running.
+static RUNNING: Mutex<Vec<Arc<dyn Gpu>>> = Mutex::new(Vec::new());
+
+/// A program is running on this thread as long as the value lives.
+pub(super) struct Running(Arc<dyn Gpu>);
+
+/// Lets calls of this thread mean `gpu`.
+pub(super) fn enter(gpu: &Arc<dyn Gpu>) -> Running {
+    CURRENT.with_borrow_mut(|programs| programs.push(Arc::clone(gpu)));
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    running.push(Arc::clone(gpu));
+    Running(Arc::clone(gpu))
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        CURRENT.with_borrow_mut(Vec::pop);
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = running.iter().rposition(|other| Arc::ptr_eq(other, &self.0)) {
+            running.remove(place);
+        }
+    }
+}
+
+/// The program that a call comes from: that of this thread, or of whatever thread if there is one alone.
+fn caller() -> Option<Arc<dyn Gpu>> {
+    if let Some(gpu) = CURRENT.with_borrow(|programs| programs.last().cloned()) {
+        return Some(gpu);
+    }
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    match running.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|other| Arc::ptr_eq(first, other)) => Some(Arc::clone(first)),
+        _ => None,
+    }
+}
+
+/// Carries a call out. `None` if the program has to stop.
+fn attempt<R>(call: &'static str, work: impl FnOnce(&dyn Gpu, Vouched) -> Result<R, CallError>) -> Option<R> {
+    // Nobody wrote a call of the stubs' functions.
+    let call = match call {
+        "__gpulower_launch" | "__gpulower_launch_clusters" => "gpu.launch_func",
+        call => call,
+    };
+    let gpu = caller()?;
+    if gpu.is_stopped() {
+        return None;
+    }
+    // SAFETY: a program is running, and whoever runs it vouches for what it does to memory.
+    let vouched = unsafe { Vouched::new() };
+    let error: CallError = match catch_unwind(AssertUnwindSafe(|| work(&*gpu, vouched))) {
+        Ok(Ok(result)) => return Some(result),
+        Ok(Err(error)) => error,
+        Err(_) => "internal error: a panic (this is a bug in gpulower)".into(),
+    };
+    gpu.stop(call, error);
+    None
+}
+
+/// What a call returns on a thread that cannot leave the program.
+trait Nothing: Copy {
+    const NOTHING: Self;
+}
+
+impl Nothing for () {
+    const NOTHING: Self = ();
+}
+
+impl Nothing for *mut c_void {
+    const NOTHING: Self = null_mut();
+}
+
+/// `StridedMemRefType` of rank 1, which is returned as a structure.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct MemRef1 {
+    allocated: *mut c_void,
+    aligned: *mut c_void,
+    offset: i64,
+    size: i64,
+    stride: i64,
+}
+
+impl Nothing for MemRef1 {
+    const NOTHING: Self = Self {
+        allocated: null_mut(),
+        aligned: null_mut(),
+        offset: 0,
+        size: 0,
+        stride: 0,
+    };
+}
+
+/// Leaves the program unless a call succeeded. Neither this frame nor its caller's owns anything.
+fn finish<R: Nothing>(result: Option<R>) -> R {
+    result.unwrap_or_else(|| {
+        // SAFETY: if this does not return, the frames that are left are this one, a closure's, that of a function below and
+        // the program's; nothing is dropped late in any of them.
+        unsafe { gpulowerLeaveProgram() };
+        R::NOTHING
+    })
+}
+
+fn pointer(address: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+fn address<T>(pointer: *const T) -> usize {
+    pointer.expose_provenance()
+}
+
+/// Declares the functions, and the table of their addresses.
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)? = |$gpu:ident, $vouched:pat_param| $work:expr;)*) => {
+        $(
+            extern "C" fn $name($($argument: $kind),*) $(-> $result)? {
+                finish(attempt(stringify!($name), |$gpu, $vouched| $work))
+            }
+        )*
+
+        /// The functions that programs may call, with their addresses.
+        pub fn functions() -> Vec<(&'static str, usize)> {
+            vec![$((stringify!($name), address($name as *const c_void)),)*]
+        }
+    };
+}
+
+functions! {
+    fn mgpuModuleLoad(image: *const u8, bytes: i64) -> *mut c_void = |gpu, _| {
+        // SAFETY: the program passes an image of that size.
+        Ok(pointer(gpu.load(unsafe { slice(image, bytes, "the image")? })?))
+    };
+    fn mgpuModuleLoadJIT(ptx: *const c_char, level: i32) -> *mut c_void = |gpu, _| {
+        // SAFETY: MLIR embeds assembly with a NUL at its end.
+        Ok(pointer(gpu.compile(unsafe { text(ptx, "the PTX")? }.to_bytes(), level)?))
+    };
+    fn mgpuModuleUnload(module: *mut c_void) = |gpu, _| gpu.unload(address(module));
+    fn mgpuModuleGetFunction(module: *mut c_void, name: *const c_char) -> *mut c_void = |gpu, _| {
+        let what = "the kernel's name";
+        // SAFETY: the program passes a name with a NUL at its end.
+        let name = unsafe { text(name, what)? }.to_str().map_err(|_| MisuseError::NotText(what))?;
+        Ok(pointer(gpu.function(address(module), name)?))
+    };
+    fn mgpuLaunchKernel(
+        function: *mut c_void, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64, shared: i32, stream: *mut c_void,
+        arguments: *const *const u8, extra: *const *const u8, count: u64,
+    ) = |gpu, vouched| gpu.launch(&KernelCall {
+        kernel: KernelHandle::Function(address(function)),
+        grid: [gx, gy, gz],
+        cluster: None,
+        block: [bx, by, bz],
+        shared: shared.into(),
+        stream: address(stream),
+        wait: false,
+        argument_count: Some(count),
+        has_extra: !extra.is_null(),
+        arguments,
+        vouched,
+    });
+    fn mgpuLaunchClusterKernel(
+        function: *mut c_void, cx: i64, cy: i64, cz: i64, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64,
+        shared: i32, stream: *mut c_void, arguments: *const *const u8, extra: *const *const u8, count: u64,
+    ) = |gpu, vouched| gpu.launch(&KernelCall {
+        kernel: KernelHandle::Function(address(function)),
+        grid: [gx, gy, gz],
+        cluster: Some([cx, cy, cz]),
+        block: [bx, by, bz],
+        shared: shared.into(),
+        stream: address(stream),
+        wait: false,
+        argument_count: Some(count),
+        has_extra: !extra.is_null(),
+        arguments,
+        vouched,
+    });
+    fn __gpulower_launch(
+        stub: *mut c_void, _name: *const c_char, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64, shared: i64,
+        stream: *mut c_void, wait: bool, arguments: *const *const u8,
+    ) = |gpu, vouched| gpu.launch(&KernelCall {
+        kernel: KernelHandle::Stub(address(stub)),
+        grid: [gx, gy, gz],
+        cluster: None,
+        block: [bx, by, bz],
+        shared,
+        stream: address(stream),
+        wait,
+        argument_count: None,
+        has_extra: false,
+        arguments,
+        vouched,
+    });
+    fn __gpulower_launch_clusters(
+        stub: *mut c_void, _name: *const c_char, gx: i64, gy: i64, gz: i64, cx: i64, cy: i64, cz: i64, bx: i64, by: i64,
+        bz: i64, shared: i64, stream: *mut c_void, wait: bool, arguments: *const *const u8,
+    ) = |gpu, vouched| gpu.launch(&KernelCall {
+        kernel: KernelHandle::Stub(address(stub)),
+        grid: [gx, gy, gz],
+        cluster: Some([cx, cy, cz]),
+        block: [bx, by, bz],
+        shared,
+        stream: address(stream),
+        wait,
+        argument_count: None,
+        has_extra: false,
+        arguments,
+        vouched,
+    });
+    fn mgpuStreamCreate() -> *mut c_void = |gpu, _| Ok(pointer(gpu.stream()?));
+    fn mgpuStreamDestroy(stream: *mut c_void) = |gpu, _| gpu.end_stream(address(stream));
+    fn mgpuStreamSynchronize(stream: *mut c_void) = |gpu, _| gpu.wait(address(stream));
+    fn mgpuStreamWaitEvent(stream: *mut c_void, event: *mut c_void) = |gpu, _| {
+        gpu.stream_waits(address(stream), address(event))
+    };
+    fn mgpuEventCreate() -> *mut c_void = |gpu, _| Ok(pointer(gpu.event()?));
+    fn mgpuEventDestroy(event: *mut c_void) = |gpu, _| gpu.end_event(address(event));
+    fn mgpuEventSynchronize(event: *mut c_void) = |gpu, _| gpu.wait_event(address(event));
+    fn mgpuEventRecord(event: *mut c_void, stream: *mut c_void) = |gpu, _| gpu.record(address(event), address(stream));
+    fn mgpuMemAlloc(bytes: i64, _stream: *mut c_void, shared: i8) -> *mut c_void = |gpu, _| {
+        // MLIR passes an i8, and upstream reads a C `bool` from it.
+        Ok(pointer(gpu.allocate(not_negative("the size", bytes)?, shared & 1 == 1)?))
+    };
+    fn mgpuMemFree(memory: *mut c_void, stream: *mut c_void) = |gpu, _| gpu.free(address(memory), address(stream));
+    fn mgpuMemcpy(to: *mut c_void, from: *mut c_void, bytes: i64, stream: *mut c_void) = |gpu, vouched| {
+        gpu.copy(address(to), address(from), not_negative("the size", bytes)?, address(stream), vouched)
+    };
+    fn mgpuMemset8(to: *mut c_void, value: u8, count: i64, stream: *mut c_void) = |gpu, vouched| {
+        gpu.fill(address(to), Element::Bits8(value), not_negative("the count", count)?, address(stream), vouched)
+    };
+    fn mgpuMemset16(to: *mut c_void, value: u16, count: i64, stream: *mut c_void) = |gpu, vouched| {
+        gpu.fill(address(to), Element::Bits16(value), not_negative("the count", count)?, address(stream), vouched)
+    };
+    fn mgpuMemset32(to: *mut c_void, value: u32, count: i64, stream: *mut c_void) = |gpu, vouched| {
+        gpu.fill(address(to), Element::Bits32(value), not_negative("the count", count)?, address(stream), vouched)
+    };
+    fn mgpuMemset64(to: *mut c_void, value: u64, count: i64, stream: *mut c_void) = |gpu, vouched| {
+        gpu.fill(address(to), Element::Bits64(value), not_negative("the count", count)?, address(stream), vouched)
+    };
+    fn mgpuMemHostRegister(memory: *mut c_void, bytes: i64) = |gpu, vouched| {
+        gpu.register(address(memory), not_negative("the size", bytes)?, vouched)
+    };
+    fn mgpuMemHostUnregister(memory: *mut c_void) = |gpu, _| gpu.unregister(address(memory));
+    fn mgpuMemHostRegisterMemRef(rank: i64, descriptor: *const i64, element: i64) = |gpu, vouched| {
+        // SAFETY: the program passes a descriptor of that rank.
+        let memref = unsafe { Descriptor::read(rank, descriptor)? };
+        gpu.register(memref.start(element), memref.dense_bytes(element)?, vouched)
+    };
+    fn mgpuMemHostUnregisterMemRef(rank: i64, descriptor: *const i64, element: i64) = |gpu, _| {
+        // SAFETY: as above.
+        gpu.unregister(unsafe { Descriptor::read(rank, descriptor)? }.start(element))
+    };
+    fn mgpuMemGetDeviceMemRef1dFloat(
+        _allocated: *mut c_void, aligned: *mut c_void, offset: i64, size: i64, stride: i64,
+    ) -> MemRef1 = |gpu, vouched| {
+        let memory = pointer(gpu.device_address(address(aligned), vouched)?);
+        Ok(MemRef1 { allocated: memory, aligned: memory, offset, size, stride })
+    };
+    fn mgpuMemGetDeviceMemRef1dInt32(
+        _allocated: *mut c_void, aligned: *mut c_void, offset: i64, size: i64, stride: i64,
+    ) -> MemRef1 = |gpu, vouched| {
+        let memory = pointer(gpu.device_address(address(aligned), vouched)?);
+        Ok(MemRef1 { allocated: memory, aligned: memory, offset, size, stride })
+    };
+    fn mgpuSetDefaultDevice(device: i32) = |gpu, _| gpu.set_device(device);
+    fn mgpuTensorMapEncodeTiled(
+        map: *mut [u64; 16], data_type: u32, rank: u32, memory: *mut c_void, sizes: *const u64, strides: *const u64,
+        boxes: *const u32, steps: *const u32, interleave: u32, swizzle: u32, promotion: u32, fill: u32,
+    ) = |gpu, _| {
+        if map.is_null() {
+            return Err(MisuseError::Null("the tensor map").into());
+        }
+        // SAFETY: the program passes arrays of the tensor's rank (one less for the strides).
+        let (sizes, strides, boxes, steps) = unsafe {
+            (
+                array(sizes, rank, "the sizes")?,
+                array(strides, rank.saturating_sub(1), "the strides")?,
+                array(boxes, rank, "the sizes of the box")?,
+                array(steps, rank, "the steps")?,
+            )
+        };
+        let encoded = gpu.tensor_map(&TensorMap {
+            data_type, rank: rank.into(), address: address(memory) as u64, sizes, strides, boxes, steps, interleave,
+            swizzle, promotion, fill,
+        })?;
+        // SAFETY: the program passes room for a tensor map.
+        unsafe { map.write(encoded) };
+        Ok(())
+    };
+    fn mgpuTensorMapEncodeTiledMemref(
+        rank: i64, descriptor: *const i64, data_type: i64, interleave: i64, swizzle: i64, promotion: i64, fill: i64,
+        boxes: *const i64,
+    ) -> *mut c_void = |gpu, vouched| {
+        // SAFETY: the program passes a descriptor and an array of that rank.
+        let map = unsafe {
+            let memref = Descriptor::read(rank, descriptor)?;
+            memref.tensor_map([data_type, interleave, swizzle, promotion, fill], boxes)?
+        };
+        Ok(pointer(gpu.tensor_map_on_device(&map, vouched)?))
+    };
+}
+
+fn not_negative(what: &'static str, value: i64) -> Result<i64, MisuseError> {
+    match value {
+        0.. => Ok(value),
+        _ => Err(MisuseError::Negative(what, value)),
+    }
+}
+
+/// # Safety
+///
+/// What is not null has so many bytes, as long as the slice is used.
+unsafe fn slice<'a>(start: *const u8, bytes: i64, what: &'static str) -> Result<&'a [u8], MisuseError> {
+    if start.is_null() {
+        return Err(MisuseError::Null(what));
+    }
+    let bytes = usize::try_from(bytes).map_err(|_| MisuseError::Negative("the size of the image", bytes))?;
+    // SAFETY: forwarded to the caller.
+    Ok(unsafe { std::slice::from_raw_parts(start, bytes) })
+}
+
+/// # Safety
+///
+/// What is not null ends in a NUL, and lives as long as the text is used.
+unsafe fn text<'a>(start: *const c_char, what: &'static str) -> Result<&'a CStr, MisuseError> {
+    if start.is_null() {
+        return Err(MisuseError::Null(what));
+    }
+    // SAFETY: forwarded to the caller.
+    Ok(unsafe { CStr::from_ptr(start) })
+}
+
+/// The first `count` numbers, at most 5, and ones behind them.
+///
+/// # Safety
+///
+/// What is not null has so many elements.
+unsafe fn array<T: Copy + From<u8>>(start: *const T, count: u32, what: &'static str) -> Result<[T; 5], MisuseError> {
+    let mut numbers = [T::from(1); 5];
+    if start.is_null() && count > 0 {
+        return Err(MisuseError::Null(what));
+    }
+    for (index, number) in numbers.iter_mut().enumerate().take(count as usize) {
+        // SAFETY: forwarded to the caller.
+        *number = unsafe { start.add(index).read_unaligned() };
+    }
+    Ok(numbers)
+}
+
+/// A memref's descriptor in memory: allocated and aligned pointer, offset, sizes, strides.
+struct Descriptor<'a> {
+    aligned: usize,
+    offset: i64,
+    sizes: &'a [i64],
+    strides: &'a [i64],
+}
+
+impl<'a> Descriptor<'a> {
+    /// # Safety
+    ///
+    /// What is not null is a descriptor of that rank, as long as the value is used.
+    unsafe fn read(rank: i64, descriptor: *const i64) -> Result<Self, MisuseError> {
+        if descriptor.is_null() {
+            return Err(MisuseError::Null("the memref's descriptor"));
+        }
+        let dimensions = usize::try_from(rank).map_err(|_| MisuseError::Negative("the memref's rank", rank))?;
+        // SAFETY: forwarded to the caller.
+        let words: &'a [i64] = unsafe { std::slice::from_raw_parts(descriptor, 3 + 2 * dimensions) };
+        let (head, rest) = words.split_at(3);
+        let (sizes, strides) = rest.split_at(dimensions);
+        let &[_, aligned, offset] = head else {
+            return Err(MisuseError::Null("the memref's descriptor"));
+        };
+        Ok(Self {
+            aligned: aligned as usize,
+            offset,
+            sizes,
+            strides,
+        })
+    }
+
+    /// The address of the first element.
+    fn start(&self, element: i64) -> usize {
+        self.aligned
+            .wrapping_add_signed(self.offset.wrapping_mul(element) as isize)
+    }
+
+    /// Bytes of all elements, which have to follow each other.
+    fn dense_bytes(&self, element: i64) -> Result<i64, MisuseError> {
+        let mut count = 1i64;
+        for (&size, &stride) in self.sizes.iter().zip(self.strides).rev() {
+            not_negative("a size of the memref", size)?;
+            if size > 1 && stride != count {
+                return Err(MisuseError::Gaps);
+            }
+            count = count.checked_mul(size).ok_or(MisuseError::TooLarge)?;
+        }
+        count.checked_mul(element).ok_or(MisuseError::TooLarge)
+    }
+
+    /// `numbers`: type of the elements, interleave, swizzle, promotion, fill.
+    ///
+    /// # Safety
+    ///
+    /// What is not null has a number for each dimension.
+    unsafe fn tensor_map(&self, numbers: [i64; 5], boxes: *const i64) -> Result<TensorMap, MisuseError> {
+        /// Bytes of an element, by `CUtensorMapDataType`.
+        const BYTES: [u64; 13] = [1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4];
+        let rank = self.sizes.len();
+        if rank == 0 || rank > 5 {
+            return Err(MisuseError::TensorRank(rank as i64));
+        }
+        if boxes.is_null() {
+            return Err(MisuseError::Null("the sizes of the box"));
+        }
+        // Callers pass i32 or i64: the lower half is what counts.
+        let [data_type, interleave, swizzle, promotion, fill] = numbers.map(|number| number as u32);
+        let bytes = BYTES.get(data_type as usize).copied();
+        let bytes = bytes.ok_or(MisuseError::TensorType(data_type.into()))?;
+        let mut map = TensorMap {
+            data_type,
+            rank: rank as i64,
+            address: self.start(bytes as i64) as u64,
+            sizes: [1; 5],
+            strides: [0; 5],
+            boxes: [1; 5],
+            steps: [1; 5],
+            interleave,
+            swizzle,
+            promotion,
+            fill,
+        };
+        for (place, &size) in map.sizes.iter_mut().zip(self.sizes.iter().rev()) {
+            *place = not_negative("a size of the memref", size)? as u64;
+        }
+        for (place, &stride) in map.strides.iter_mut().zip(self.strides.iter().rev().skip(1)) {
+            let stride = not_negative("a stride of the memref", stride)? as u64;
+            *place = stride.checked_mul(bytes).ok_or(MisuseError::TooLarge)?;
+        }
+        // SAFETY: forwarded to the caller.
+        let boxes = unsafe { std::slice::from_raw_parts(boxes, rank) };
+        for (place, &size) in map.boxes.iter_mut().zip(boxes.iter().rev()) {
+            *place = u32::try_from(size).map_err(|_| MisuseError::Negative("a size of the box", size))?;
+        }
+        Ok(map)
+    }
+}
+
+#[cfg(test)]
+#[path = "mgpu_tests.rs"]
+mod tests;

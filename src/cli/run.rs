@@ -1,0 +1,91 @@
+//! `gpulower run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gpulower::{
+    Compiler, Library, Target,
+    jit::{Program, ProgramOptions, Returned, RunError},
+};
+
+use super::{Failed, environment, flags::Flags, input, message::Problem, to_stdout};
+
+/// Run a whole program, host code and kernels, on a GPU of this machine.
+///
+/// The status is what the program's main returns. A program that does not use the GPU needs none.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The program: .mlir or .mlirbc with host code, as it is written or as MLIR's passes lowered it; - for the standard
+    /// input
+    input: PathBuf,
+    /// The function to call. It takes nothing; an i32 is the status, an i64, f32 or f64 is printed
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    entry: String,
+    /// Libraries with functions that the program calls
+    #[arg(long, value_name = "FILE[,FILE..]", value_delimiter = ',')]
+    shared_libs: Vec<PathBuf>,
+    /// What to compile the kernels for, such as sm_90a [default: the device]
+    #[arg(short, long, value_name = "TARGET")]
+    target: Option<String>,
+    /// The device, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: u32,
+    /// Link what is needed of a library of bitcode or LLVM IR into the kernels; may be repeated
+    #[arg(short, long = "link", value_name = "FILE")]
+    libraries: Vec<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    toolkits: environment::Toolkits,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpulower run app.mlir
+  gpulower run app.mlir --entry test --shared-libs ./libhelpers.so
+  mlir-opt app.mlir --gpu-lower-to-nvvm-pipeline=\"cubin-chip=sm_90 cubin-features=+ptx80\" | gpulower run -";
+
+/// Compiles and runs the program, whose status becomes that of the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let name = arguments.input.to_string_lossy();
+    let failed = |error: RunError| match error {
+        RunError::Compile(failure) => {
+            Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect())
+        }
+        error => Problem::run(error.to_string()).into(),
+    };
+    let mut program = arguments.program(&name)?.map_err(failed)?;
+    // SAFETY: whoever types the command asks for this program to be run, and this process does nothing else.
+    #[allow(unsafe_code, reason = "running what the user names is what the command is for")]
+    let returned = unsafe { program.run() }.map_err(failed)?;
+    match returned {
+        Returned::Nothing | Returned::I32(0) => Ok(()),
+        // As the system cuts it off.
+        Returned::I32(status) => Err(Failed::Status((status & 0xff) as u8)),
+        Returned::I64(value) => to_stdout(format!("{value}\n").as_bytes()),
+        Returned::F32(value) => to_stdout(format!("{value}\n").as_bytes()),
+        Returned::F64(value) => to_stdout(format!("{value}\n").as_bytes()),
+    }
+}
+
+impl Arguments {
+    fn program(&self, name: &str) -> Result<Result<Program, RunError>, Failed> {
+        let target = self.target.as_deref().map(str::parse::<Target>).transpose();
+        let target = target.map_err(|error| Problem::plan(error.to_string()))?;
+        let mut options = self.flags.0.clone();
+        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        let mut builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
+        if let Some(directory) = self.toolkits.cache_directory() {
+            builder = builder.cache_directory(directory);
+        }
+        let options = ProgramOptions {
+            entry: self.entry.clone(),
+            target,
+            device: self.device,
+            shared_libraries: self.shared_libs.clone(),
+        };
+        let bytes = input::read(&self.input)?;
+        Ok(Program::build_source(&builder.build(), name, &bytes, &options))
+    }
+}

@@ -1,0 +1,623 @@
+//! What a program's calls for the GPU do: handles looked up, and the rest done by [`runtime`](crate::runtime).
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::error::RunError;
+use crate::{
+    bridge::{
+        driver::{TensorShape, Vouched},
+        mgpu::{CallError, Element, Gpu, KernelCall, KernelHandle, MisuseError, TensorMap},
+    },
+    runtime::{
+        Arguments, Context, DeviceBuffer, Driver, DriverLoadError, Event, Function, LaunchShape, LoadOptions, Module,
+        Stream,
+    },
+    target::Vendor,
+};
+
+/// Streams of one device. More share these: work waits only for work that was enqueued before, so that nothing locks up.
+const STREAMS: usize = 32;
+
+/// An error of the program's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// A handle that no call gave, or that was given back.
+    #[error("{handle:#x} is no {kind} that this program has: none was made with this handle, or it was given back")]
+    UnknownHandle {
+        /// What it should be.
+        kind: &'static str,
+        /// The handle.
+        handle: usize,
+    },
+    /// A size that launches do not have.
+    #[error("{what} of {size}: it has to be from 0 to 4294967295")]
+    LaunchSize {
+        /// Which size.
+        what: &'static str,
+        /// The size.
+        size: i64,
+    },
+    /// Arguments in a way that is not supported.
+    #[error("arguments of a kernel in one buffer (the parameter `extra`) are not supported: pass an array of pointers")]
+    Extra,
+    /// The image does not say what the kernel's parameters are.
+    #[error("the image does not say which parameters kernel {0} has, so that its arguments cannot be read")]
+    UnknownParameters(String),
+    /// More or fewer arguments than parameters.
+    #[error(
+        "kernel {kernel} takes {wanted} arguments, and {given} are given; was it compiled with other options than the host code?"
+    )]
+    ArgumentCount {
+        /// The kernel.
+        kernel: String,
+        /// Its parameters.
+        wanted: usize,
+        /// The arguments.
+        given: u64,
+    },
+    /// A null pointer for an argument.
+    #[error("the pointer to argument {index} of kernel {kernel} is null")]
+    NullArgument {
+        /// The kernel.
+        kernel: String,
+        /// Which argument, from 0.
+        index: usize,
+    },
+    /// A device without an index.
+    #[error("there is no device {0}: devices are counted from 0")]
+    NegativeDevice(i32),
+}
+
+/// A kernel of the program, known by the address of its stub.
+#[derive(Clone, Debug)]
+pub(super) struct StubKernel {
+    /// The place of its image.
+    pub image: usize,
+    /// Its name in the image.
+    pub name: String,
+}
+
+/// What the kernels of one module are loaded from: the first of several that the device takes.
+#[derive(Debug)]
+pub(super) struct KernelImages {
+    /// What messages call the module.
+    pub name: String,
+    /// The bytes.
+    pub images: Vec<Vec<u8>>,
+}
+
+impl KernelImages {
+    fn load(&self, context: &Context) -> Result<Module, CallError> {
+        let mut result: Option<Result<Module, CallError>> = None;
+        for image in &self.images {
+            match Module::load(context, &self.name, image, &LoadOptions::default()) {
+                Ok(module) => return Ok(module),
+                Err(error) => {
+                    result.get_or_insert(Err(error.into()));
+                }
+            }
+        }
+        result.unwrap_or_else(|| Err("the module has no image".into()))
+    }
+}
+
+/// The GPU of one program.
+pub(super) struct ProgramGpu {
+    /// Whose driver is loaded when it is first needed.
+    vendor: Option<Vendor>,
+    first_device: u32,
+    images: Vec<KernelImages>,
+    stubs: HashMap<usize, StubKernel>,
+    stopped: Mutex<Option<(&'static str, CallError)>>,
+    state: Mutex<State>,
+}
+
+/// What the program has at present. Handles are those of the driver.
+#[derive(Default)]
+struct State {
+    driver: Option<Driver>,
+    device: u32,
+    devices: HashMap<u32, OneDevice>,
+    modules: HashMap<usize, LoadedModule>,
+    functions: HashMap<usize, Function>,
+    streams: HashMap<usize, Stream>,
+    events: HashMap<usize, Arc<Event>>,
+    memory: HashMap<usize, DeviceBuffer>,
+    registered: HashMap<usize, Context>,
+}
+
+struct OneDevice {
+    context: Context,
+    pool: Vec<Stream>,
+    next: usize,
+    /// The images of the program that are loaded, by their place.
+    images: HashMap<usize, Module>,
+    /// The kernels behind stubs that were launched.
+    kernels: HashMap<usize, Function>,
+}
+
+struct LoadedModule {
+    module: Module,
+    functions: HashMap<String, usize>,
+}
+
+/// The driver of a vendor, or of whichever vendor has one.
+pub(super) fn driver(vendor: Option<Vendor>) -> Result<Driver, DriverLoadError> {
+    match vendor {
+        Some(vendor) => Driver::load(vendor),
+        // Without a GPU, or a word in the module, NVIDIA's is what is said to be absent.
+        None => Driver::cuda().or_else(|error| Driver::hip().map_err(|_| error)),
+    }
+}
+
+impl State {
+    fn current(&mut self, vendor: Option<Vendor>) -> Result<&mut OneDevice, CallError> {
+        let driver = match &self.driver {
+            Some(driver) => driver.clone(),
+            None => self.driver.insert(driver(vendor)?).clone(),
+        };
+        match self.devices.entry(self.device) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => {
+                let context = driver.device(self.device)?.context()?;
+                Ok(place.insert(OneDevice {
+                    context,
+                    pool: Vec::new(),
+                    next: 0,
+                    images: HashMap::new(),
+                    kernels: HashMap::new(),
+                }))
+            }
+        }
+    }
+
+    /// A stream by its handle; 0 is the default stream of the present device.
+    fn stream(&mut self, handle: usize, vendor: Option<Vendor>) -> Result<Stream, CallError> {
+        if handle == 0 {
+            return Ok(self.current(vendor)?.context.default_stream());
+        }
+        let stream = self.streams.get(&handle).cloned();
+        stream.ok_or_else(|| unknown("stream", handle))
+    }
+}
+
+fn unknown(kind: &'static str, handle: usize) -> CallError {
+    ProgramError::UnknownHandle { kind, handle }.into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn size(what: &'static str, size: i64) -> Result<u32, ProgramError> {
+    u32::try_from(size).map_err(|_| ProgramError::LaunchSize { what, size })
+}
+
+fn sizes(what: &'static str, all: [i64; 3]) -> Result<[u32; 3], ProgramError> {
+    let [x, y, z] = all;
+    Ok([size(what, x)?, size(what, y)?, size(what, z)?])
+}
+
+fn length(size: i64) -> Result<usize, MisuseError> {
+    usize::try_from(size).map_err(|_| MisuseError::Negative("the size", size))
+}
+
+impl ProgramGpu {
+    pub(super) fn new(vendor: Option<Vendor>, device: u32, images: Vec<KernelImages>) -> Self {
+        Self {
+            vendor,
+            first_device: device,
+            images,
+            stubs: HashMap::new(),
+            stopped: Mutex::default(),
+            state: Mutex::new(State {
+                device,
+                ..State::default()
+            }),
+        }
+    }
+
+    pub(super) fn set_stubs(&mut self, stubs: HashMap<usize, StubKernel>) {
+        self.stubs = stubs;
+    }
+
+    /// Gives everything back that the program has.
+    pub(super) fn clear(&self) {
+        *lock(&self.stopped) = None;
+        let fresh = State {
+            device: self.first_device,
+            ..State::default()
+        };
+        let old = std::mem::replace(&mut *lock(&self.state), fresh);
+        for (address, context) in &old.registered {
+            if let Err(error) = context.unregister(*address) {
+                tracing::debug!("host memory stays pinned: {error}");
+            }
+        }
+    }
+
+    /// Loads the driver, and all kernels onto the first device, before anything of the program runs.
+    pub(super) fn load_all(&self) -> Result<(), CallError> {
+        let mut state = lock(&self.state);
+        state.current(self.vendor)?;
+        for place in 0..self.images.len() {
+            self.image(state.current(self.vendor)?, place)?;
+        }
+        for (&stub, kernel) in &self.stubs {
+            let device = state.current(self.vendor)?;
+            let function = self.image(device, kernel.image)?.function(&kernel.name)?;
+            device.kernels.insert(stub, function);
+        }
+        Ok(())
+    }
+
+    /// Waits for all devices: what a kernel did wrong is found here at the latest.
+    pub(super) fn finish(&self) -> Result<(), CallError> {
+        let contexts: Vec<Context> = lock(&self.state)
+            .devices
+            .values()
+            .map(|device| device.context.clone())
+            .collect();
+        for context in contexts {
+            context.synchronize()?;
+        }
+        Ok(())
+    }
+
+    /// Why the program was stopped, if it was.
+    pub(super) fn take_stop(&self) -> Option<RunError> {
+        let (call, source) = lock(&self.stopped).take()?;
+        Some(RunError::Stopped { call, source })
+    }
+
+    fn image<'d>(&self, device: &'d mut OneDevice, place: usize) -> Result<&'d Module, CallError> {
+        match device.images.entry(place) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(free) => {
+                let images = self.images.get(place).ok_or_else(|| unknown("module", place))?;
+                Ok(free.insert(images.load(&device.context)?))
+            }
+        }
+    }
+
+    fn kernel(&self, handle: KernelHandle) -> Result<Function, CallError> {
+        let mut state = lock(&self.state);
+        match handle {
+            KernelHandle::Function(handle) => {
+                let function = state.functions.get(&handle).cloned();
+                function.ok_or_else(|| unknown("kernel", handle))
+            }
+            KernelHandle::Stub(stub) => {
+                let device = state.current(self.vendor)?;
+                if let Some(function) = device.kernels.get(&stub) {
+                    return Ok(function.clone());
+                }
+                let kernel = self.stubs.get(&stub).ok_or_else(|| unknown("kernel", stub))?;
+                let function = self.image(device, kernel.image)?.function(&kernel.name)?;
+                device.kernels.insert(stub, function.clone());
+                Ok(function)
+            }
+        }
+    }
+
+    fn stream_of(&self, handle: usize) -> Result<Stream, CallError> {
+        lock(&self.state).stream(handle, self.vendor)
+    }
+
+    fn event_of(&self, handle: usize) -> Result<Arc<Event>, CallError> {
+        let event = lock(&self.state).events.get(&handle).cloned();
+        event.ok_or_else(|| unknown("event", handle))
+    }
+
+    fn context(&self) -> Result<Context, CallError> {
+        Ok(lock(&self.state).current(self.vendor)?.context.clone())
+    }
+
+    fn insert_module(&self, module: Module) -> usize {
+        let handle = module.raw().addr();
+        let functions = HashMap::new();
+        lock(&self.state)
+            .modules
+            .insert(handle, LoadedModule { module, functions });
+        handle
+    }
+
+    /// Memory whose address is its handle.
+    fn keep(&self, buffer: DeviceBuffer) -> Result<usize, CallError> {
+        let address = usize::try_from(buffer.address())?;
+        if address != 0 {
+            lock(&self.state).memory.insert(address, buffer);
+        }
+        Ok(address)
+    }
+}
+
+impl Drop for ProgramGpu {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// The values that a launch passes, of the sizes that the kernel's image says.
+fn arguments(call: &KernelCall, function: &Function) -> Result<Arguments, ProgramError> {
+    let kernel = function.kernel();
+    let name = || kernel.name.clone();
+    if call.has_extra {
+        return Err(ProgramError::Extra);
+    }
+    let mut arguments = Arguments::new();
+    let Some(parameters) = &kernel.parameters else {
+        return match call.argument_count {
+            Some(0) => Ok(arguments),
+            _ => Err(ProgramError::UnknownParameters(name())),
+        };
+    };
+    if let Some(given) = call.argument_count.filter(|given| *given != parameters.len() as u64) {
+        return Err(ProgramError::ArgumentCount {
+            kernel: name(),
+            wanted: parameters.len(),
+            given,
+        });
+    }
+    for (index, parameter) in parameters.iter().enumerate() {
+        let bytes = call.argument(index, parameter.size as usize);
+        arguments.raw(bytes.ok_or_else(|| ProgramError::NullArgument { kernel: name(), index })?);
+    }
+    Ok(arguments)
+}
+
+fn tensor_shape(map: &TensorMap) -> Result<TensorShape, MisuseError> {
+    let rank = u32::try_from(map.rank).ok().filter(|rank| (1..=5).contains(rank));
+    Ok(TensorShape {
+        data_type: map.data_type,
+        rank: rank.ok_or(MisuseError::TensorRank(map.rank))?,
+        address: map.address,
+        sizes: map.sizes,
+        strides: map.strides,
+        boxes: map.boxes,
+        steps: map.steps,
+        interleave: map.interleave,
+        swizzle: map.swizzle,
+        promotion: map.promotion,
+        fill: map.fill,
+    })
+}
+
+impl Gpu for ProgramGpu {
+    fn stop(&self, call: &'static str, error: CallError) {
+        lock(&self.stopped).get_or_insert((call, error));
+    }
+
+    fn is_stopped(&self) -> bool {
+        lock(&self.stopped).is_some()
+    }
+
+    fn load(&self, image: &[u8]) -> Result<usize, CallError> {
+        let module = Module::load(&self.context()?, "the embedded module", image, &LoadOptions::default())?;
+        Ok(self.insert_module(module))
+    }
+
+    fn compile(&self, ptx: &[u8], level: i32) -> Result<usize, CallError> {
+        let mut options = LoadOptions::default();
+        options.jit.optimization = u32::try_from(level).ok();
+        let module = Module::load(&self.context()?, "the embedded module", ptx, &options)?;
+        Ok(self.insert_module(module))
+    }
+
+    fn unload(&self, module: usize) -> Result<(), CallError> {
+        let mut state = lock(&self.state);
+        let removed = state.modules.remove(&module).ok_or_else(|| unknown("module", module))?;
+        for function in removed.functions.values() {
+            state.functions.remove(function);
+        }
+        drop(state);
+        drop(removed);
+        Ok(())
+    }
+
+    fn function(&self, module: usize, name: &str) -> Result<usize, CallError> {
+        let mut state = lock(&self.state);
+        let loaded = state
+            .modules
+            .get_mut(&module)
+            .ok_or_else(|| unknown("module", module))?;
+        if let Some(&handle) = loaded.functions.get(name) {
+            return Ok(handle);
+        }
+        let function = loaded.module.function(name)?;
+        let handle = function.raw().addr();
+        loaded.functions.insert(name.to_owned(), handle);
+        state.functions.insert(handle, function);
+        Ok(handle)
+    }
+
+    fn launch(&self, call: &KernelCall) -> Result<(), CallError> {
+        let function = self.kernel(call.kernel)?;
+        let stream = self.stream_of(call.stream)?;
+        let mut shape = LaunchShape::new(
+            sizes("a size of the grid", call.grid)?,
+            sizes("a size of the block", call.block)?,
+        )
+        .with_dynamic_shared(size("bytes of dynamic shared memory", call.shared)?);
+        if let Some(cluster) = call.cluster {
+            shape = shape.with_cluster(sizes("a size of the cluster", cluster)?);
+        }
+        let arguments = arguments(call, &function)?;
+        function
+            .launch(&shape, &arguments)?
+            .enqueue_vouched(&stream, call.vouched)?;
+        if call.wait {
+            stream.synchronize()?;
+        }
+        Ok(())
+    }
+
+    fn stream(&self) -> Result<usize, CallError> {
+        let mut state = lock(&self.state);
+        let device = state.current(self.vendor)?;
+        let stream = match device.pool.get(device.next % STREAMS) {
+            Some(stream) => stream.clone(),
+            None => {
+                let stream = device.context.stream()?;
+                device.pool.push(stream.clone());
+                stream
+            }
+        };
+        device.next = (device.next + 1) % STREAMS;
+        let handle = stream.raw().addr();
+        state.streams.insert(handle, stream);
+        Ok(handle)
+    }
+
+    fn end_stream(&self, stream: usize) -> Result<(), CallError> {
+        // It stays in the pool. MLIR's lowering ends some streams twice.
+        self.stream_of(stream).map(drop)
+    }
+
+    fn wait(&self, stream: usize) -> Result<(), CallError> {
+        Ok(self.stream_of(stream)?.synchronize()?)
+    }
+
+    fn stream_waits(&self, stream: usize, event: usize) -> Result<(), CallError> {
+        Ok(self.stream_of(stream)?.wait_for(&*self.event_of(event)?)?)
+    }
+
+    fn event(&self) -> Result<usize, CallError> {
+        let event = self.context()?.event()?;
+        let handle = event.raw().addr();
+        lock(&self.state).events.insert(handle, Arc::new(event));
+        Ok(handle)
+    }
+
+    fn end_event(&self, event: usize) -> Result<(), CallError> {
+        let removed = lock(&self.state).events.remove(&event);
+        removed.map(drop).ok_or_else(|| unknown("event", event))
+    }
+
+    fn wait_event(&self, event: usize) -> Result<(), CallError> {
+        Ok(self.event_of(event)?.synchronize()?)
+    }
+
+    fn record(&self, event: usize, stream: usize) -> Result<(), CallError> {
+        Ok(self.event_of(event)?.record(&self.stream_of(stream)?)?)
+    }
+
+    fn allocate(&self, bytes: i64, shared_with_host: bool) -> Result<usize, CallError> {
+        let (context, bytes) = (self.context()?, length(bytes)?);
+        let buffer = match shared_with_host {
+            true => context.allocate_managed(bytes)?,
+            false => context.allocate(bytes)?,
+        };
+        self.keep(buffer)
+    }
+
+    fn free(&self, address: usize, stream: usize) -> Result<(), CallError> {
+        if address == 0 {
+            // What an allocation of no bytes gave.
+            return Ok(());
+        }
+        // What is in the stream may use the memory, and its failure is the program's.
+        self.stream_of(stream)?.synchronize()?;
+        let removed = lock(&self.state).memory.remove(&address);
+        removed.map(drop).ok_or_else(|| unknown("memory", address))
+    }
+
+    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: Vouched) -> Result<(), CallError> {
+        let (stream, bytes) = (self.stream_of(stream)?, length(bytes)?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        if to == 0 || from == 0 {
+            return Err(MisuseError::Null(if to == 0 {
+                "the target of the copy"
+            } else {
+                "the source of the copy"
+            })
+            .into());
+        }
+        Ok(stream.copy_vouched(to as u64, from as u64, bytes, vouched)?)
+    }
+
+    fn fill(&self, to: usize, element: Element, count: i64, stream: usize, vouched: Vouched) -> Result<(), CallError> {
+        let (stream, count, to) = (self.stream_of(stream)?, length(count)?, to as u64);
+        if count == 0 {
+            return Ok(());
+        }
+        if to == 0 {
+            return Err(MisuseError::Null("the memory to set").into());
+        }
+        match element {
+            Element::Bits8(value) => stream.fill_8_vouched(to, value, count, vouched)?,
+            Element::Bits16(value) => stream.fill_16_vouched(to, value, count, vouched)?,
+            Element::Bits32(value) => stream.fill_32_vouched(to, value, count, vouched)?,
+            Element::Bits64(value) => {
+                let (low, high) = (value as u32, (value >> 32) as u32);
+                let words = count.checked_mul(2).ok_or(MisuseError::TooLarge)?;
+                let bytes = count.checked_mul(8).ok_or(MisuseError::TooLarge)?;
+                if low == high {
+                    return Ok(stream.fill_32_vouched(to, low, words, vouched)?);
+                }
+                // The first element, and then what is there behind itself, twice as much each time.
+                stream.fill_32_vouched(to, low, 1, vouched)?;
+                stream.fill_32_vouched(to.wrapping_add(4), high, 1, vouched)?;
+                let mut done = 8;
+                while done < bytes {
+                    let amount = done.min(bytes - done);
+                    stream.copy_vouched(to.wrapping_add(done as u64), to, amount, vouched)?;
+                    done += amount;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn register(&self, address: usize, bytes: i64, vouched: Vouched) -> Result<(), CallError> {
+        let (context, bytes) = (self.context()?, length(bytes)?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        if address == 0 {
+            return Err(MisuseError::Null("the host memory").into());
+        }
+        context.register_vouched(address, bytes, vouched)?;
+        lock(&self.state).registered.insert(address, context);
+        Ok(())
+    }
+
+    fn unregister(&self, address: usize) -> Result<(), CallError> {
+        let removed = lock(&self.state).registered.remove(&address);
+        let context = removed.ok_or_else(|| unknown("registered host memory", address))?;
+        Ok(context.unregister(address)?)
+    }
+
+    fn device_address(&self, host: usize, _: Vouched) -> Result<usize, CallError> {
+        Ok(usize::try_from(self.context()?.device_address(host)?)?)
+    }
+
+    fn set_device(&self, device: i32) -> Result<(), CallError> {
+        let index = u32::try_from(device).map_err(|_| ProgramError::NegativeDevice(device))?;
+        let mut state = lock(&self.state);
+        let before = std::mem::replace(&mut state.device, index);
+        if let Err(error) = state.current(self.vendor) {
+            state.device = before;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn tensor_map(&self, map: &TensorMap) -> Result<[u64; 16], CallError> {
+        Ok(self.context()?.tensor_map(&tensor_shape(map)?)?)
+    }
+
+    fn tensor_map_on_device(&self, map: &TensorMap, _: Vouched) -> Result<usize, CallError> {
+        let encoded = self.tensor_map(map)?;
+        let context = self.context()?;
+        let buffer = context.allocate(size_of_val(&encoded))?;
+        buffer.upload(&encoded, &context.default_stream())?;
+        self.keep(buffer)
+    }
+}
