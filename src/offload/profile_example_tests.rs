@@ -58,23 +58,29 @@ fn bitcode(path: &Path, target: &str, version: Option<CodeObjectVersion>) -> Vec
         .collect()
 }
 
-/// Writes each module for `oldest` in both forms, and has every installed release from there on compile it.
-fn compiles(clangs: &Clangs, triple: &str, name: &str, module: &[u8], oldest: u8, output: &str) -> Vec<String> {
+/// Writes a module for `oldest` in both forms, and has installed releases from there on compile it: the oldest one both
+/// forms, the others bitcode. Returns the assembly.
+fn compiles(clangs: &Clangs, triple: &str, name: &str, module: &[u8], oldest: u8) -> Vec<String> {
     let mut results = Vec::new();
+    let readers: Vec<u8> = INSTALLED.into_iter().filter(|clang| *clang >= oldest).collect();
     for syntax in SYNTAXES {
         let context = DeviceContext::new();
         let module = context.parse(module, name).expect(name);
         let written = write(&module, release(oldest), syntax).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(written.notes, [] as [&str; 0], "{name} for {oldest}");
-        for clang in INSTALLED.into_iter().filter(|clang| *clang >= oldest) {
-            let context = format!("{name} for {oldest}, {syntax:?}");
-            clangs
-                .read(clang, triple, &written.bytes)
-                .unwrap_or_else(|error| panic!("{context}: {error}"));
-            let output = clangs
-                .compile(clang, triple, &written.bytes, output)
-                .unwrap_or_else(|error| panic!("{context}: {error}"));
-            results.push(String::from_utf8_lossy(&output).into_owned());
+        let count = if syntax == IrSyntax::Text { 1 } else { readers.len() };
+        for (index, clang) in readers.iter().take(count).enumerate() {
+            let compile = |output| {
+                let compiled = clangs.compile(*clang, triple, &written.bytes, output);
+                compiled.unwrap_or_else(|error| panic!("{name} for {oldest}, {syntax:?}: {error}"))
+            };
+            let read = clangs.read(*clang, triple, &written.bytes);
+            read.unwrap_or_else(|error| panic!("{name} for {oldest}, {syntax:?}: {error}"));
+            results.push(String::from_utf8_lossy(&compile("-S")).into_owned());
+            // PTX has no objects.
+            if index == 0 && triple != NVIDIA {
+                assert!(compile("-c").starts_with(b"\x7fELF"), "{name}");
+            }
         }
     }
     results
@@ -87,7 +93,7 @@ fn kernels_for_nvidia() {
     for path in examples() {
         for (name, module) in bitcode(&path, "sm_80", None) {
             for oldest in [16, 19] {
-                for ptx in compiles(&clangs, NVIDIA, &name, &module, oldest, "-S") {
+                for ptx in compiles(&clangs, NVIDIA, &name, &module, oldest) {
                     // Everything is resolved, and the bounds of blocks are known.
                     assert!(
                         !ptx.contains(".extern .func") && !ptx.contains("llvm.nvvm"),
@@ -100,7 +106,7 @@ fn kernels_for_nvidia() {
             }
         }
     }
-    assert!(kernels > 100, "{kernels} kernels");
+    assert!(kernels > 50, "{kernels} kernels");
 }
 
 #[test]
@@ -109,7 +115,7 @@ fn kernels_for_amd() {
     for path in examples() {
         for (oldest, version) in [(16, CodeObjectVersion::V4), (19, CodeObjectVersion::V5)] {
             for (name, module) in bitcode(&path, "gfx90a", Some(version)) {
-                for assembly in compiles(&clangs, AMD, &name, &module, oldest, "-S") {
+                for assembly in compiles(&clangs, AMD, &name, &module, oldest) {
                     assert!(!assembly.contains("llvm.amdgcn"), "{name}: {assembly}");
                     let number = if oldest == 16 {
                         "  - 1\n  - 1\n"
@@ -121,7 +127,6 @@ fn kernels_for_amd() {
                         "{name}: {assembly}"
                     );
                 }
-                compiles(&clangs, AMD, &name, &module, oldest, "-c");
             }
         }
     }
@@ -145,22 +150,19 @@ fn a_host_program() {
     let source = std::fs::read_to_string(path).expect("the example");
     let mlir = compiler::context();
     let module = melior::ir::Module::parse(&mlir, &source).expect("parses");
-    for triple in [X86, ARM] {
-        for runtime in [Runtime::Cuda, Runtime::Hip] {
-            let options = HostOptions::new(runtime, triple.parse().expect("a host"), "app.mlir");
-            let program = lower(&module, &options).unwrap_or_else(|error| panic!("{error}"));
-            let context = DeviceContext::new();
-            let host = program.translate(&context).expect("translates");
-            let machine = TargetMachine::new(triple, "", "", 2, false).expect("a machine");
-            for pipeline in ["default<O0>", "default<O2>"] {
-                host.run_passes(&machine, pipeline).expect("optimises");
-                let bitcode = host.to_bitcode();
-                for oldest in [16, 19, 22] {
-                    for assembly in compiles(&clangs, triple, "app.mlir", &bitcode, oldest, "-S") {
-                        let call = format!("{}LaunchKernel", runtime.prefix());
-                        assert!(assembly.contains(&call) && assembly.contains("main"), "{assembly}");
-                    }
-                    compiles(&clangs, triple, "app.mlir", &bitcode, oldest, "-c");
+    for (triple, runtime) in [(X86, Runtime::Cuda), (ARM, Runtime::Hip)] {
+        let options = HostOptions::new(runtime, triple.parse().expect("a host"), "app.mlir");
+        let program = lower(&module, &options).unwrap_or_else(|error| panic!("{error}"));
+        let context = DeviceContext::new();
+        let host = program.translate(&context).expect("translates");
+        let machine = TargetMachine::new(triple, "", "", 2, false).expect("a machine");
+        for pipeline in ["default<O0>", "default<O2>"] {
+            host.run_passes(&machine, pipeline).expect("optimises");
+            let bitcode = host.to_bitcode();
+            for oldest in [16, 19, 22] {
+                for assembly in compiles(&clangs, triple, "app.mlir", &bitcode, oldest) {
+                    let call = format!("{}LaunchKernel", runtime.prefix());
+                    assert!(assembly.contains(&call) && assembly.contains("main"), "{assembly}");
                 }
             }
         }

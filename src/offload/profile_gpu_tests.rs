@@ -349,6 +349,10 @@ fn call_with_zeroes(name: &str, number: usize) -> Option<String> {
     let kind = declaration.get_type().to_string();
     let (result, parameters) = kind.trim_matches('"').rsplit_once(" (")?;
     let parameters = parameters.strip_suffix(')')?;
+    // Zero registers are too few, and a token is for one place.
+    if result == "token" || name.contains("setmaxnreg") {
+        return None;
+    }
     let arguments: Option<Vec<String>> = split(parameters)
         .into_iter()
         .map(|kind| {
@@ -401,7 +405,7 @@ fn installed_releases_have_the_intrinsics_of_the_table() {
         let errors = clangs.read(clang, X86, text.as_bytes()).err().unwrap_or_default();
         assert_eq!(errors, "", "clang {clang}");
     }
-    assert!(checked > 2000, "{checked} intrinsics were checked");
+    assert!(checked > 1500, "{checked} intrinsics were checked");
 }
 
 /// That the test above can fail.
