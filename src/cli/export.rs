@@ -127,6 +127,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 }
 
 impl Arguments {
+    fn finish_with(&self) -> Result<Option<FinishWith>, Failed> {
+        let Some(list) = &self.finish_with else { return Ok(None) };
+        let finish_with = clang_list::resolved(list)?.parse();
+        finish_with
+            .map(Some)
+            .map_err(|error| Failed::Usage(format!("--finish-with {list}: {error}")))
+    }
+
     fn export(&self, input: &Path) -> Result<Export, Failed> {
         let name = input.to_string_lossy();
         let targets = if self.targets.is_empty() {
@@ -160,16 +168,6 @@ impl Arguments {
         let failed =
             |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
         export_source(&builder.build(), &name, &bytes, &targets, &export_options).map_err(failed)
-    }
-}
-
-impl Arguments {
-    fn finish_with(&self) -> Result<Option<FinishWith>, Failed> {
-        let Some(list) = &self.finish_with else { return Ok(None) };
-        let finish_with = clang_list::resolved(list)?.parse();
-        finish_with
-            .map(Some)
-            .map_err(|error| Failed::Usage(format!("--finish-with {list}: {error}")))
     }
 }
 
