@@ -1,6 +1,6 @@
 //! What a compilation returns when it succeeds: artifacts, and how they came about.
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
     error::plain_location,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What the bytes of an artifact are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Format {
@@ -81,7 +81,7 @@ impl Format {
 }
 
 /// A choice that was made, and why: which serializer ran, which were passed over.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The stage.
     pub stage: Stage,
@@ -103,14 +103,13 @@ impl Decision {
 }
 
 /// Something that deserves attention and did not stop the compilation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The stage that found it.
     pub stage: Stage,
     /// The module.
     pub module: Option<String>,
     /// The target.
-    #[serde(serialize_with = "as_text")]
     pub target: Option<Target>,
     /// The location in MLIR's syntax.
     pub location: Option<String>,
@@ -119,7 +118,7 @@ pub struct Warning {
 }
 
 /// A kernel as the lowered MLIR declares it, in MLIR's syntax.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelSignature {
     /// The kernel's symbol.
     pub name: String,
@@ -137,11 +136,10 @@ impl Warning {
 }
 
 /// One image of an artifact: what one kind of device loads.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Image {
     /// The target.
-    #[serde(serialize_with = "as_name")]
     pub target: Target,
     /// What the image is.
     pub format: Format,
@@ -231,14 +229,6 @@ impl Serialize for Artifact {
         report.serialize_field("warnings", &self.warnings)?;
         report.end()
     }
-}
-
-fn as_name<S: Serializer>(target: &Target, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(target)
-}
-
-fn as_text<S: Serializer>(target: &Option<Target>, serializer: S) -> Result<S::Ok, S::Error> {
-    target.map(|target| target.to_string()).serialize(serializer)
 }
 
 /// The result of one call: an artifact for each module and target, or for each module where the format is a container, in

@@ -3,12 +3,12 @@
 use std::{fmt, time::Duration};
 
 use inkwell::module::Module as LlvmModule;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
 
 /// A step of a compilation, in the order in which they happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Stage {
@@ -71,7 +71,7 @@ impl fmt::Display for Stage {
 }
 
 /// How long a stage took.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
     /// The stage.
     pub stage: Stage,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::input::InputKind;
 use crate::{
     bridge::mlir::OwnedModule,
@@ -152,8 +154,8 @@ pub(super) struct Origin {
     pub include_ptx: PtxPolicy,
 }
 
-/// What a request made.
-#[derive(Clone, Debug)]
+/// What a request made. It is kept in the cache, and passed from one process to another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// The images and their bytes, in the order of the request's products.
     pub images: Vec<(Image, Vec<u8>)>,

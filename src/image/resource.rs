@@ -3,13 +3,13 @@
 //! The cubin reader and the hsaco reader both fill [`KernelResources`]. A field which the vendor's
 //! container does not record is `None`, never a guess: a zero means that the container says zero.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What one kernel of a compiled GPU binary needs from the hardware, as far as the binary records it.
 ///
 /// Sizes are bytes. Register counts are per thread (NVIDIA) or per lane of a wavefront (AMD VGPRs and
 /// AGPRs) or per wavefront (AMD SGPRs).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelResources {
     /// The kernel's symbol name, as the loader of the binary knows it.
     pub name: String,
@@ -66,7 +66,7 @@ pub struct KernelResources {
 }
 
 /// Size of one constant bank of an NVIDIA kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConstantBank {
     /// Bank number: 0 holds the parameters.
     pub bank: u32,
@@ -75,7 +75,7 @@ pub struct ConstantBank {
 }
 
 /// One parameter of a kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
     /// Position among the parameters, from 0.
     pub ordinal: u32,

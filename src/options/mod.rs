@@ -18,7 +18,7 @@ pub use self::{
 };
 
 /// How much LLVM and the vendor's compiler optimise: `-O0` to `-O3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum OptimizationLevel {
     /// None.

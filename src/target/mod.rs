@@ -45,6 +45,8 @@ pub use ptx::{CudaRelease, PtxIsa};
 pub use ptx_policy::{PtxPolicy, PtxPolicyError};
 
 use error::shown;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -192,6 +194,20 @@ impl fmt::Display for Target {
             Self::Nvidia(target) => target.fmt(f),
             Self::Amd(target) => target.fmt(f),
         }
+    }
+}
+
+/// As the text that [`str::parse`] reads.
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Target {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
     }
 }
 
