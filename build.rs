@@ -1,7 +1,11 @@
-//! Compiles the C++ half of `src/bridge/` against LLVM and MLIR 22 and links lld.
+//! Compiles the C++ half of `src/bridge/` against LLVM and MLIR 22 and links lld; tells the crate the hash of its sources.
 
 #[cfg(feature = "compile")]
-use std::{env, path::PathBuf, process::Command};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Without the compiler there is nothing foreign to build.
 #[cfg(not(feature = "compile"))]
@@ -12,29 +16,15 @@ fn main() {
     for variable in ["LLVM_SYS_221_PREFIX", "MLIR_SYS_220_PREFIX"] {
         println!("cargo:rerun-if-env-changed={variable}");
     }
-    println!("cargo:rerun-if-changed=src/bridge/cpp");
+    println!("cargo:rerun-if-changed=src");
+    // Results are kept in caches by what made them: see `src/compiler/cached.rs`.
+    println!(
+        "cargo:rustc-env=GPULOWER_SOURCE_HASH={}",
+        hash_of(&files_below(Path::new("src")))
+    );
 
     let prefix = llvm_prefix();
-    let mut sources: Vec<PathBuf> = std::fs::read_dir("src/bridge/cpp")
-        .expect("src/bridge/cpp is part of the crate")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "cpp"))
-        .collect();
-    sources.sort();
-
-    cc::Build::new()
-        .cpp(true)
-        .std("c++17")
-        .files(sources)
-        .include(llvm_config(&prefix, "--includedir"))
-        .flag("-fno-exceptions")
-        .flag("-fno-rtti")
-        .define("_GNU_SOURCE", None)
-        .warnings(false)
-        .opt_level(2)
-        .debug(false)
-        .compile("gpulower_bridge");
-
+    compile_bridge(&prefix);
     println!("cargo:rustc-link-search=native={}", llvm_config(&prefix, "--libdir"));
     // lld's code generator for link-time optimisation refers to LLVMDTLTO, which llvm-config does not list for it.
     for library in ["lldELF", "lldCommon", "LLVMDTLTO"] {
@@ -44,6 +34,76 @@ fn main() {
     for library in ["z", "zstd"] {
         println!("cargo:rustc-link-lib={library}");
     }
+}
+
+/// Compiles the C++ files, unless that was done from the same files in the same way: they take minutes, and this program
+/// runs for every change of a source file.
+#[cfg(feature = "compile")]
+fn compile_bridge(prefix: &Path) {
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    println!("cargo:rustc-link-lib=static=gpulower_bridge");
+    println!("cargo:rustc-link-lib=stdc++");
+
+    let files = files_below(Path::new("src/bridge/cpp"));
+    let mut made_of = vec![
+        hash_of(&files),
+        llvm_config(prefix, "--includedir"),
+        llvm_config(prefix, "--version"),
+    ];
+    for variable in ["CXX", "CXXFLAGS", "TARGET"] {
+        println!("cargo:rerun-if-env-changed={variable}");
+        made_of.push(env::var(variable).unwrap_or_default());
+    }
+    let made_of = made_of.join("\n");
+    let stamp = folder.join("gpulower_bridge.stamp");
+    if folder.join("libgpulower_bridge.a").exists() && fs::read_to_string(&stamp).is_ok_and(|text| text == made_of) {
+        return;
+    }
+    cc::Build::new()
+        .cargo_metadata(false)
+        .cpp(true)
+        .std("c++17")
+        .files(
+            files
+                .iter()
+                .filter(|path| path.extension().is_some_and(|extension| extension == "cpp")),
+        )
+        .include(llvm_config(prefix, "--includedir"))
+        .flag("-fno-exceptions")
+        .flag("-fno-rtti")
+        .define("_GNU_SOURCE", None)
+        .warnings(false)
+        .opt_level(2)
+        .debug(false)
+        .compile("gpulower_bridge");
+    fs::write(&stamp, made_of).expect("OUT_DIR can be written to");
+}
+
+/// Every file below a folder of the crate, in order.
+#[cfg(feature = "compile")]
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("the crate's folders can be read") {
+        let path = entry.expect("the crate's folders can be read").path();
+        if path.is_dir() {
+            files.extend(files_below(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+#[cfg(feature = "compile")]
+fn hash_of(files: &[PathBuf]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        hasher.update(file.as_os_str().as_encoded_bytes());
+        hasher.update(blake3::hash(&fs::read(file).expect("the crate's files can be read")).as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 /// The LLVM installation that melior and inkwell are told to use: one LLVM for everything, or option registries collide.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::{
     bridge::LlvmError,
+    cache::CacheError,
     compiler::{EmitError, InputError},
     device::{DeviceError, JoinError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
@@ -97,6 +98,9 @@ pub enum Cause {
     /// A program could not be exported.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// What was compiled differs from what the cache has.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A listener ended the compilation.
     #[error("a listener refused the {checkpoint} stage: {reason}")]
     Listener {

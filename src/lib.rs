@@ -61,7 +61,7 @@
 //! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
 //! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code |
-//! | values | [`toolkit`], [`options`], [`stage`], [`report`], [`error`] |
+//! | values | [`toolkit`], [`cache`], [`options`], [`stage`], [`report`], [`error`] |
 //! | foreign code | [`bridge`]: all `unsafe` code and all C++, behind safe functions |
 //! | readers and writers, without LLVM | [`pack`], [`inspect`], [`container`], [`image`], [`target`] |
 //!
@@ -93,6 +93,8 @@ mod testing;
 
 #[cfg(any(feature = "compile", feature = "runtime"))]
 pub mod bridge;
+#[cfg(feature = "compile")]
+pub mod cache;
 #[cfg(feature = "compile")]
 pub mod compiler;
 #[cfg(feature = "compile")]

@@ -238,11 +238,14 @@ impl Serialize for Artifact {
 pub struct Compilation {
     /// The artifacts.
     pub artifacts: Vec<Artifact>,
+    /// Warnings that belong to none of them, such as of the cache.
+    pub warnings: Vec<Warning>,
 }
 
 impl Compilation {
-    /// All warnings, in the order of the artifacts.
+    /// All warnings: those of no artifact, then in the order of the artifacts.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
-        self.artifacts.iter().flat_map(|artifact| &artifact.warnings)
+        let artifacts = self.artifacts.iter().flat_map(|artifact| &artifact.warnings);
+        self.warnings.iter().chain(artifacts)
     }
 }

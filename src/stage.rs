@@ -36,6 +36,8 @@ pub enum Stage {
     Container,
     /// Host code of a whole program, with its kernels' images.
     Export,
+    /// Comparing a result with what the cache has.
+    Cache,
     /// Writing the result.
     Output,
     /// Running a program in this process.
@@ -58,6 +60,7 @@ impl Stage {
             Self::DeviceLink => "device-link",
             Self::Container => "container",
             Self::Export => "export",
+            Self::Cache => "cache",
             Self::Output => "output",
             Self::Run => "run",
         }
@@ -145,6 +148,12 @@ pub trait StageListener: Send + Sync {
     fn isa(&self, subject: Subject<'_>, text: &str) -> Result<Option<String>, String> {
         let _ = (subject, text);
         Ok(None)
+    }
+
+    /// Whether it neither replaces anything nor refuses, and need not see what was compiled before: only then may results
+    /// come from the cache.
+    fn only_watches(&self) -> bool {
+        false
     }
 
     /// Whether [`StageListener::isa`] has to be called for AMD targets too, which costs a second code generation.

@@ -10,7 +10,9 @@ use gpulower::{
 };
 
 use super::{
-    Failed, environment,
+    Failed,
+    cache::CacheOptions,
+    environment,
     flags::Flags,
     input,
     message::{self, Problem},
@@ -85,6 +87,8 @@ pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
+    cache: CacheOptions,
+    #[command(flatten)]
     toolkits: environment::Toolkits,
 }
 
@@ -139,6 +143,9 @@ impl Arguments {
         }
         if let Some(directory) = self.toolkits.cache_directory() {
             builder = builder.cache_directory(directory);
+        }
+        if let Some(cache) = self.cache.cache(&self.toolkits) {
+            builder = builder.cache(cache);
         }
         let name = self.input.to_string_lossy();
         if self.print_phases || self.print_bindings || self.dry_run {

@@ -21,7 +21,7 @@ pub struct Toolkits {
     /// Use this ROCm and no other [default: HIP_DEVICE_LIB_PATH, ROCM_PATH, ROCM_ROOT, ROCM_HOME, the usual places]
     #[arg(long, value_name = "DIR")]
     rocm: Option<PathBuf>,
-    /// Keep what is made once for each toolkit here [default: gpulower in XDG_CACHE_HOME or ~/.cache]
+    /// Keep compiled results, and what is made once for each toolkit, here [default: gpulower in XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
 }
@@ -54,9 +54,7 @@ impl Toolkits {
 
     /// The directory for what is kept between runs, if there is a place for one.
     pub fn cache_directory(&self) -> Option<PathBuf> {
-        self.cache_dir
-            .clone()
-            .or_else(|| cache_directory(variable("XDG_CACHE_HOME"), variable("HOME")))
+        self.cache_dir.clone().or_else(cache_directory)
     }
 }
 
@@ -79,26 +77,14 @@ pub fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// `gpulower` in the user's cache directory. Relative values are ignored, as the XDG Base Directory Specification says.
-fn cache_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    let absolute = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute(xdg)
-        .or_else(|| Some(absolute(home)?.join(".cache")))
-        .map(|cache| cache.join("gpulower"))
+/// The directory for what is kept between runs when none is named.
+pub fn cache_directory() -> Option<PathBuf> {
+    gpulower::toolkit::cache_directory(|name| env::var_os(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_cache_follows_xdg_then_home() {
-        let cache = |xdg: Option<&str>, home: Option<&str>| cache_directory(xdg.map(Into::into), home.map(Into::into));
-        assert_eq!(cache(Some("/x"), Some("/h")), Some("/x/gpulower".into()));
-        assert_eq!(cache(None, Some("/h")), Some("/h/.cache/gpulower".into()));
-        assert_eq!(cache(Some("x"), Some("/h")), Some("/h/.cache/gpulower".into()));
-        assert_eq!(cache(None, None), None);
-    }
 
     #[test]
     fn a_toolkit_that_does_not_exist_is_named() {

@@ -12,7 +12,9 @@ use gpulower::{
 };
 
 use super::{
-    Failed, clang_list, environment, export_check,
+    Failed,
+    cache::CacheOptions,
+    clang_list, environment, export_check,
     flags::Flags,
     input,
     message::{self, Problem},
@@ -68,6 +70,8 @@ pub struct Arguments {
     check: export_check::CheckArguments,
     #[command(flatten)]
     flags: Flags,
+    #[command(flatten)]
+    cache: CacheOptions,
     #[command(flatten)]
     toolkits: environment::Toolkits,
 }
@@ -150,6 +154,9 @@ impl Arguments {
         }
         if let Some(directory) = self.toolkits.cache_directory() {
             builder = builder.cache_directory(directory);
+        }
+        if let Some(cache) = self.cache.cache(&self.toolkits) {
+            builder = builder.cache(cache);
         }
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {

@@ -1,5 +1,6 @@
 //! The command line: arguments, the environment, files, messages and exit statuses. Everything else is the library.
 
+mod cache;
 mod clang_list;
 mod compile;
 mod doctor;
@@ -67,6 +68,7 @@ enum Command {
     Pack(pack::Arguments),
     Inspect(inspect::Arguments),
     Targets(targets::Arguments),
+    Cache(cache::Arguments),
     Doctor(doctor::Arguments),
 }
 
@@ -113,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Targets(arguments) => targets::run(&arguments),
+        Command::Cache(arguments) => cache::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match result {

@@ -87,6 +87,10 @@ impl Count {
 }
 
 impl StageListener for Count {
+    fn only_watches(&self) -> bool {
+        true
+    }
+
     fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, _: &Module<'_>) -> Result<Option<Vec<u8>>, String> {
         match checkpoint {
             Checkpoint::Initial => self.begun.fetch_add(1, Ordering::Relaxed),

@@ -8,7 +8,7 @@ use gpulower::{
     jit::{Program, ProgramOptions, Returned, RunError},
 };
 
-use super::{Failed, environment, flags::Flags, input, message::Problem, to_stdout};
+use super::{Failed, cache::CacheOptions, environment, flags::Flags, input, message::Problem, to_stdout};
 
 /// Run a whole program, host code and kernels, on a GPU of this machine.
 ///
@@ -36,6 +36,8 @@ pub struct Arguments {
     libraries: Vec<PathBuf>,
     #[command(flatten)]
     flags: Flags,
+    #[command(flatten)]
+    cache: CacheOptions,
     #[command(flatten)]
     toolkits: environment::Toolkits,
 }
@@ -78,6 +80,9 @@ impl Arguments {
         let mut builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
         if let Some(directory) = self.toolkits.cache_directory() {
             builder = builder.cache_directory(directory);
+        }
+        if let Some(cache) = self.cache.cache(&self.toolkits) {
+            builder = builder.cache(cache);
         }
         let options = ProgramOptions {
             entry: self.entry.clone(),

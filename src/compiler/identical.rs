@@ -15,19 +15,19 @@ use crate::{
     target::Target,
 };
 
-/// For each request the first one that gives the same images: itself, where there is none before it.
-pub(super) fn first_of_each(requests: &[Request<'_>]) -> Vec<usize> {
-    if requests.len() < 2 {
-        return (0..requests.len()).collect();
-    }
+/// For each request the first one that gives the same images: itself, where there is none before it, or where its content
+/// was not identified.
+pub(super) fn first_of_each(requests: &[Request<'_>], contents: &[Option<Content>]) -> Vec<usize> {
     // For each target and what is made: the requests with these options, by what they compile.
-    type Key = (Target, Vec<Product>, blake3::Hash);
+    type Key = (Target, Vec<Product>, Content);
     let mut seen: HashMap<Key, Vec<usize>> = HashMap::new();
     requests
         .iter()
+        .zip(contents)
         .enumerate()
-        .map(|(index, request)| {
-            let key = (request.target, request.products.clone(), content(request));
+        .map(|(index, (request, content))| {
+            let Some(content) = content else { return index };
+            let key = (request.target, request.products.clone(), *content);
             let candidates = seen.entry(key).or_default();
             let first = candidates.iter().copied().find(|candidate| {
                 requests
@@ -44,12 +44,22 @@ pub(super) fn first_of_each(requests: &[Request<'_>]) -> Vec<usize> {
 
 /// A hash of what is compiled, without the name of the module, and without places in the source unless debug info
 /// carries them.
-fn content(request: &Request<'_>) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for part in &request.parts {
-        hasher.update(content_of(&part.source, request.options.debug).as_bytes());
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Content(blake3::Hash);
+
+impl Content {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in &request.parts {
+            hasher.update(part.source.kind().name().as_bytes());
+            hasher.update(content_of(&part.source, request.options.debug).as_bytes());
+        }
+        Self(hasher.finalize())
     }
-    hasher.finalize()
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 fn content_of(source: &Source<'_>, debug: DebugLevel) -> blake3::Hash {

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{job::Job, phases::llvm_part, request::Product};
+use super::{
+    cached::{Kept, get_or_make, machine_code_key, taken},
+    job::Job,
+    phases::llvm_part,
+    request::Product,
+};
 use crate::{
     bridge::LlvmError,
     error::Error,
@@ -10,9 +15,9 @@ use crate::{
     options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
     serialize::{
-        amd,
+        amd::{self, LinkedHsaco},
         device_link::{self, LinkInput, LinkOptions, LtoOptions},
-        nvidia::{Outcome as Attempted, PtxCompiler},
+        nvidia::{Cubin, Outcome as Attempted, PtxCompiler},
         nvidia_options::PtxOptions,
     },
     stage::Stage,
@@ -40,10 +45,21 @@ impl Job<'_, '_> {
     /// An hsaco from an object.
     pub(super) fn hsaco(&mut self, product: &Product, object: &[u8]) -> Result<(Image, Vec<u8>), Error> {
         let name = &self.name;
-        let linked = self
-            .clock
-            .time(Stage::LinkObject, || amd::link_object(name, object))
-            .map_err(|error| Error::new(Stage::LinkObject, error))?;
+        let key = || Some(machine_code_key("hsaco", &[("object", object)]));
+        let kept = Kept {
+            what: "an hsaco",
+            module: name,
+            same: |known: &LinkedHsaco, made| known.bytes == made.bytes,
+            may_be_kept: |_| true,
+        };
+        let clock = &mut self.clock;
+        let made = get_or_make(self.compiler.cache(), key, &kept, || {
+            clock
+                .time(Stage::LinkObject, || amd::link_object(name, object))
+                .map_err(|error| Error::new(Stage::LinkObject, error))
+        })?;
+        self.decisions.extend(made.from.map(taken));
+        let linked = made.value;
         let image = Image {
             target: product.target,
             format: product.format,
@@ -122,10 +138,29 @@ impl Job<'_, '_> {
         let chip = product.target.chip();
         let choice = self.options.ptx_compiler;
         let compiler = &self.compiler.ptx_to_cubin;
-        let outcome = self.clock.time(Stage::PtxToCubin, || {
-            compiler.compile(ptx, chip, &options, choice, limit)
-        });
-        let cubin = outcome.map_err(|error| Error::new(Stage::PtxToCubin, error))?;
+        let key = || {
+            let (how, tools) = (format!("{options:?} {choice:?}"), compiler.identity(choice));
+            let texts = [("chip", chip), ("options", &how), ("tools", &tools)];
+            let fields: Vec<(&str, &[u8])> = texts.map(|(name, text)| (name, text.as_bytes())).into();
+            Some(machine_code_key("cubin", &[&[("ptx", code)], &fields[..]].concat()))
+        };
+        let kept = Kept {
+            what: "a cubin",
+            module: &self.name,
+            same: |known: &(Vec<u8>, Cubin), made| known.0 == made.0,
+            may_be_kept: |_| true,
+        };
+        let clock = &mut self.clock;
+        let made = get_or_make(self.compiler.cache(), key, &kept, || {
+            let outcome = clock.time(Stage::PtxToCubin, || {
+                compiler.compile(ptx, chip, &options, choice, limit)
+            });
+            let mut cubin = outcome.map_err(|error| Error::new(Stage::PtxToCubin, error))?;
+            Ok((std::mem::take(&mut cubin.bytes), cubin))
+        })?;
+        self.decisions.extend(made.from.map(taken));
+        let (bytes, mut cubin) = made.value;
+        cubin.bytes = bytes;
         self.decisions.extend(cubin.decisions.iter().map(|decision| Decision {
             stage: Stage::PtxToCubin,
             choice: match &decision.version {

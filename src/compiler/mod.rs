@@ -1,6 +1,7 @@
 //! One compilation: the plan (modules × targets), the threads that carry it out, and the results in order.
 
 pub mod attribute;
+mod cached;
 mod container;
 mod emit;
 mod identical;
@@ -13,6 +14,7 @@ mod pool;
 mod request;
 mod requests;
 mod run;
+mod sources;
 mod targets;
 
 use std::{
@@ -31,11 +33,7 @@ pub use self::{
     phases::{Phase, Plan, PlannedOutput},
     targets::Targets,
 };
-use self::{
-    request::Source,
-    requests::{ReadSource, read_sources},
-    run::collect,
-};
+use self::{request::Source, run::collect};
 pub(crate) use self::{
     requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
     run::Finished,
@@ -43,6 +41,7 @@ pub(crate) use self::{
 
 use crate::{
     bridge::mlir::{OwnedModule, context_of},
+    cache::Cache,
     device::{LoadedLibrary, VendorLibrary},
     error::{Error, Failure},
     options::{Library, Options},
@@ -72,8 +71,10 @@ pub struct Compiler {
     listeners: Vec<Arc<dyn StageListener>>,
     threads: usize,
     cache: Option<PathBuf>,
+    results: Option<Cache>,
     ptx_to_cubin: PtxToCubin,
     vendor_libraries: [OnceLock<LoadedLibrary>; 3],
+    vendor_digests: [OnceLock<blake3::Hash>; 3],
     /// Reading a library twice at once would be waste, not harm: the lock makes the second reader wait.
     loading: Mutex<()>,
 }
@@ -95,6 +96,7 @@ pub struct CompilerBuilder {
     listeners: Vec<Arc<dyn StageListener>>,
     threads: Option<usize>,
     cache: Option<PathBuf>,
+    results: Option<Cache>,
 }
 
 impl Default for CompilerBuilder {
@@ -106,6 +108,7 @@ impl Default for CompilerBuilder {
             listeners: Vec::new(),
             threads: None,
             cache: None,
+            results: None,
         }
     }
 }
@@ -158,6 +161,13 @@ impl CompilerBuilder {
         self
     }
 
+    /// Keeps results in a cache, and takes them from there. Several compilers may share one. Default: none.
+    #[must_use]
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.results = Some(cache);
+        self
+    }
+
     /// Builds the compiler. Nothing is loaded or run yet.
     #[must_use]
     pub fn build(self) -> Compiler {
@@ -167,16 +177,19 @@ impl CompilerBuilder {
             ptxas: part(PartKind::Ptxas),
             nvjitlink: part(PartKind::NvJitLink),
             cache_dir: self.cache.clone(),
+            notes: self.results.as_ref().and_then(Cache::directory).map(PathBuf::from),
         };
         Compiler {
             options: self.options,
             listeners: self.listeners,
             cache: self.cache,
+            results: self.results,
             threads: self
                 .threads
                 .unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
             ptx_to_cubin: PtxToCubin::new(parts),
             vendor_libraries: Default::default(),
+            vendor_digests: Default::default(),
             loading: Mutex::new(()),
             toolkit: self.toolkit,
         }
@@ -199,6 +212,7 @@ impl Compiler {
             listeners: self.listeners.clone(),
             threads: Some(self.threads),
             cache: self.cache.clone(),
+            results: self.results.clone(),
         }
     }
 
@@ -210,6 +224,11 @@ impl Compiler {
     /// The toolkits in use.
     pub fn toolkit(&self) -> &Toolkit {
         &self.toolkit
+    }
+
+    /// Where results are kept, if they are.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.results.as_ref()
     }
 
     /// NVIDIA's compilers, as far as they are there.
@@ -239,10 +258,17 @@ impl Compiler {
         targets: impl Into<Targets>,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
-        let context = context();
-        let sources = read_sources(&context, inputs)?;
-        let requests = self.requests_of_sources(&sources, &targets.into(), emit)?;
-        collect(self.run(&context, requests, emit))
+        let targets = targets.into();
+        let compilation = if self.options.device_link.is_none() && self.keeps_results() {
+            self.compile_unknown_sources(inputs, &targets, emit)?
+        } else {
+            collect(
+                self.run_sources(inputs, &targets, emit)?
+                    .into_iter()
+                    .map(|(_, finished)| finished),
+            )?
+        };
+        Ok(self.with_cache_warnings(compilation))
     }
 
     /// Compiles every `gpu.module` of a module, nested ones included, for each target; `gpu.launch` regions are
@@ -261,7 +287,7 @@ impl Compiler {
         let outlined = outline(context, module)?;
         let requests =
             self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
-        collect(self.run(context, self.joined(requests), emit))
+        Ok(self.with_cache_warnings(collect(self.run(context, self.joined(requests), emit))?))
     }
 
     /// Compiles a device module of LLVM IR for one target. The module is not changed.
@@ -289,16 +315,18 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Compilation, Failure> {
         let requests = self.requests_of_device_source(0, source, name, targets, emit)?;
-        collect(self.run_on(self.threads, self.joined(requests), emit))
+        Ok(self.with_cache_warnings(collect(self.run_on(self.threads, self.joined(requests), emit))?))
+    }
+
+    /// The hash of a vendor's device library; `None` where there is none.
+    fn vendor_digest(&self, which: VendorLibrary) -> Option<blake3::Hash> {
+        let library = self.vendor_library(which).ok()?;
+        Some(*self.vendor_digests[slot(which).0].get_or_init(|| blake3::hash(&library.bytes)))
     }
 
     /// A vendor's device library, read once.
     fn vendor_library(&self, which: VendorLibrary) -> Result<LoadedLibrary, ToolkitError> {
-        let (slot, kind) = match which {
-            VendorLibrary::Libdevice => (0, PartKind::Libdevice),
-            VendorLibrary::Ocml => (1, PartKind::Ocml),
-            VendorLibrary::Ockl => (2, PartKind::Ockl),
-        };
+        let (slot, kind) = slot(which);
         let _guard = self.loading.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(library) = self.vendor_libraries[slot].get() {
             return Ok(library.clone());
@@ -313,6 +341,15 @@ impl Compiler {
             bytes: bytes.into(),
         };
         Ok(self.vendor_libraries[slot].get_or_init(|| library).clone())
+    }
+}
+
+/// Where a vendor's library is kept, and which part of a toolkit it is.
+const fn slot(which: VendorLibrary) -> (usize, PartKind) {
+    match which {
+        VendorLibrary::Libdevice => (0, PartKind::Libdevice),
+        VendorLibrary::Ocml => (1, PartKind::Ocml),
+        VendorLibrary::Ockl => (2, PartKind::Ockl),
     }
 }
 

@@ -1,13 +1,13 @@
 //! The plan of a compilation as something to look at: every phase, what it takes, what it leaves, and who does it.
 
 use super::{
-    Compiler, InputKind, ReadSource, Targets, context,
+    Compiler, InputKind, Targets, context,
     emit::Emit,
     gpu_modules,
-    identical::first_of_each,
+    identical::{Content, first_of_each},
     plan::{self, Step},
-    read_sources,
     request::Request,
+    requests::{ReadSource, read_sources},
 };
 use crate::{
     error::{Error, Failure},
@@ -75,7 +75,7 @@ impl Compiler {
     ) -> Result<Plan, Failure> {
         let context = context();
         let sources = read_sources(&context, inputs)?;
-        let requests = self.requests_of_sources(&sources, &targets.into(), emit)?;
+        let (requests, _) = self.requests_of_sources(&sources, &targets.into(), emit)?;
         let mut phases = Vec::new();
         // The phase that leaves each module of the inputs.
         let mut modules = Vec::new();
@@ -112,7 +112,8 @@ impl Compiler {
     ) -> Result<Plan, Failure> {
         // For each request the phases that leave its products.
         let mut made: Vec<Vec<usize>> = Vec::new();
-        for (request, first) in requests.iter().zip(first_of_each(requests)) {
+        let contents: Vec<Option<Content>> = requests.iter().map(|request| Some(Content::of(request))).collect();
+        for (request, first) in requests.iter().zip(first_of_each(requests, &contents)) {
             if let Some(phases) = made.get(first) {
                 made.push(phases.clone());
                 continue;

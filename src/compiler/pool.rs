@@ -12,8 +12,8 @@ use std::{
 /// LLVM's passes recurse deeply on large functions.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work` on every job, on at most `threads` threads; results keep the order of the jobs. A panic of one job is that
-/// job's error.
+/// Runs `work` on every job, on at most `threads` threads, or on this one if there are to be none; results keep the order
+/// of the jobs. A panic of one job is that job's error.
 pub(super) fn run<J: Send, R: Send>(
     threads: usize,
     jobs: Vec<J>,
@@ -39,7 +39,7 @@ pub(super) fn run<J: Send, R: Send>(
         }
     };
     let started = thread::scope(|scope| {
-        (0..threads.clamp(1, slots.len().max(1)))
+        (0..threads.min(slots.len()))
             .map(|index| {
                 thread::Builder::new()
                     .name(format!("gpulower-{index}"))

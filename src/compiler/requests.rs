@@ -54,14 +54,15 @@ pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -
 }
 
 impl Compiler {
-    /// The requests for inputs that were read.
+    /// The requests for inputs that were read, and for each input the place after its last module.
     pub(super) fn requests_of_sources<'c>(
         &self,
         sources: &[ReadSource<'c>],
         targets: &Targets,
         emit: Emit,
-    ) -> Result<Vec<Request<'c>>, Failure> {
+    ) -> Result<(Vec<Request<'c>>, Vec<usize>), Failure> {
         let mut requests = Vec::new();
+        let mut ends = Vec::new();
         let mut index = 0;
         for source in sources {
             let more = match source {
@@ -72,8 +73,9 @@ impl Compiler {
             };
             index = more.iter().map(|request| request.module + 1).max().unwrap_or(index);
             requests.extend(more);
+            ends.push(index);
         }
-        Ok(self.joined(requests))
+        Ok((self.joined(requests), ends))
     }
 
     /// With device linking, one request for each target and what is made for it.

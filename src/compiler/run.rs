@@ -1,17 +1,20 @@
 //! Carrying out requests, and putting artifacts together from what they made.
 
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
 use melior::Context;
 
 use super::{
     Compiler, container,
     emit::Emit,
-    identical::first_of_each,
-    job, plan, pool,
+    identical::{Content, first_of_each},
+    plan, pool,
     request::{Origin, Outcome, Request},
 };
 use crate::{
     bridge::mlir::is_threaded,
     error::{Error, Failure},
+    options::Library,
     report::{Artifact, Compilation},
     stage::Stage,
 };
@@ -26,7 +29,7 @@ pub(crate) struct Finished {
     pub result: Result<Artifact, Error>,
 }
 
-pub(super) fn collect(finished: Vec<Finished>) -> Result<Compilation, Failure> {
+pub(super) fn collect(finished: impl IntoIterator<Item = Finished>) -> Result<Compilation, Failure> {
     let mut artifacts = Vec::new();
     let mut errors = Vec::new();
     for Finished { result, .. } in finished {
@@ -36,7 +39,10 @@ pub(super) fn collect(finished: Vec<Finished>) -> Result<Compilation, Failure> {
         }
     }
     if errors.is_empty() {
-        Ok(Compilation { artifacts })
+        Ok(Compilation {
+            artifacts,
+            warnings: Vec::new(),
+        })
     } else {
         Err(Failure { errors })
     }
@@ -52,22 +58,29 @@ impl Compiler {
 
     /// Carries out requests on `threads` threads, or on this one if there are to be none, and puts the artifacts
     /// together.
-    pub(super) fn run_on(&self, threads: usize, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+    pub(super) fn run_on(&self, threads: usize, mut requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
         let planned = plan::artifacts(&requests, emit);
         let origins: Vec<Origin> = requests.iter().map(Request::origin).collect();
-        let firsts = first_of_each(&requests);
-        let jobs: Vec<(usize, Request<'_>)> = requests
-            .into_iter()
-            .enumerate()
-            .filter(|(index, _)| firsts.get(*index) == Some(index))
-            .collect();
-        let places: Vec<usize> = jobs.iter().map(|(index, _)| *index).collect();
-        let carry_out = |(_, request): (usize, Request<'_>)| job::run(self, request);
-        let results: Vec<Result<Result<Outcome, Error>, String>> = if threads == 0 {
-            jobs.into_iter().map(|job| Ok(carry_out(job))).collect()
+        read_libraries(&mut requests);
+        // What is compiled has to be known where something may be the same.
+        let contents: Vec<Option<Content>> = if requests.len() > 1 || self.keeps_results() {
+            let identified = pool::run(threads, requests.iter_mut().collect(), |request| Content::of(request));
+            identified.into_iter().map(Result::ok).collect()
         } else {
-            pool::run(threads, jobs, carry_out)
+            requests.iter().map(|_| None).collect()
         };
+        let firsts = first_of_each(&requests, &contents);
+        let jobs: Vec<(usize, Request<'_>, Option<Content>)> = requests
+            .into_iter()
+            .zip(contents)
+            .enumerate()
+            .map(|(index, (request, content))| (index, request, content))
+            .filter(|(index, ..)| firsts.get(*index) == Some(index))
+            .collect();
+        let places: Vec<usize> = jobs.iter().map(|(index, ..)| *index).collect();
+        let results = pool::run(threads, jobs, |(_, request, content)| {
+            self.carry_out(request, content.as_ref())
+        });
         let mut finished = Vec::new();
         let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];
         for (place, result) in places.into_iter().zip(results) {
@@ -109,5 +122,30 @@ impl Compiler {
             });
         }
         finished
+    }
+}
+
+/// Reads the libraries that are files, each once. One that cannot be read stays a file: the request that needs it fails
+/// with the reason.
+fn read_libraries(requests: &mut [Request<'_>]) {
+    let mut known: HashMap<PathBuf, Option<Arc<[u8]>>> = HashMap::new();
+    for request in requests {
+        let linked = request
+            .options
+            .device_link
+            .iter_mut()
+            .flat_map(|link| &mut link.objects);
+        for library in request.options.libraries.iter_mut().chain(linked) {
+            let Library::File(path) = &*library else { continue };
+            let bytes = known
+                .entry(path.clone())
+                .or_insert_with(|| std::fs::read(path).ok().map(Arc::from));
+            if let Some(bytes) = bytes {
+                *library = Library::Memory {
+                    name: library.name(),
+                    bytes: Arc::clone(bytes),
+                };
+            }
+        }
     }
 }

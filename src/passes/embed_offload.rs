@@ -165,6 +165,9 @@ impl Embedding {
         if let Some(directory) = &environment().cache_directory {
             builder = builder.cache_directory(directory.clone());
         }
+        if let Some(cache) = &environment().cache {
+            builder = builder.cache(cache.clone());
+        }
         let mut export = self.export.clone();
         if !self.named {
             export.unit = unit_of(location);

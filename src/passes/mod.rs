@@ -28,6 +28,7 @@ use crate::{
         pass::{self, DiagnosticEmitted, OptionValues, PassOption},
         passes::register_patterns,
     },
+    cache::Cache,
     error::Error,
     options::{Library, Options},
     toolkit::Search,
@@ -40,6 +41,8 @@ pub struct Environment {
     pub search: Search,
     /// Directory for what is made once for each toolkit.
     pub cache_directory: Option<PathBuf>,
+    /// Where results are kept, if they are.
+    pub cache: Option<Cache>,
 }
 
 /// MLIR's pass registry is one for the whole process, and so is what its passes find here.

@@ -158,6 +158,9 @@ impl Serialization {
         if let Some(directory) = &environment.cache_directory {
             builder = builder.cache_directory(directory.clone());
         }
+        if let Some(cache) = &environment.cache {
+            builder = builder.cache(cache.clone());
+        }
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);
         }

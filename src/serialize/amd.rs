@@ -28,7 +28,7 @@ pub struct NamedObject<'data> {
 }
 
 /// A linked code object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LinkedHsaco {
     /// The code object (ELF `ET_DYN`).
     pub bytes: Vec<u8>,

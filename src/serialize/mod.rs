@@ -11,7 +11,6 @@ mod nvidia_attempt;
 mod nvidia_error;
 pub mod nvidia_options;
 pub mod nvptxcompiler;
-mod nvptxcompiler_digest;
 pub mod ptxas;
 
 #[cfg(test)]

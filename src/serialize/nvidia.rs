@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use super::nvidia_error::{Decision, Outcome, PtxCompiler, SerializeError};
 pub use super::nvidia_options::PtxOptions;
@@ -20,6 +20,7 @@ use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
 use crate::image::cubin::{self, CubinError, CubinInfo};
 use crate::image::{ptx, ptx_log};
+use crate::toolkit::digest::FileDigests;
 
 /// Time within which `ptxas --version` has to answer.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
@@ -37,10 +38,12 @@ pub struct NvidiaParts {
     pub nvjitlink: Option<PathBuf>,
     /// Directory for the shared object that nvPTXCompiler is made into. Without it nvPTXCompiler is not used.
     pub cache_dir: Option<PathBuf>,
+    /// Directory for notes of the compilers' hashes, where it is not `cache_dir`.
+    pub notes: Option<PathBuf>,
 }
 
 /// A cubin, and how it came to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cubin {
     /// The ELF file.
     #[serde(skip)]
@@ -75,14 +78,20 @@ pub struct PtxToCubin {
     nvptxcompiler: OnceLock<Result<(NvPtxCompiler, String), String>>,
     ptxas_version: OnceLock<Result<String, String>>,
     nvjitlink: OnceLock<Result<(NvJitLink, String), String>>,
+    digests: FileDigests,
+    /// The hashes of the libraries that were loaded: they stay what they are when the files change.
+    loaded: [OnceLock<String>; 2],
 }
 
 impl PtxToCubin {
     /// Prepares compilation with `parts`. Nothing is loaded yet.
     #[must_use]
     pub fn new(parts: NvidiaParts) -> Self {
+        let notes = parts.cache_dir.clone().or_else(|| parts.notes.clone());
         Self {
             parts,
+            digests: FileDigests::new(notes),
+            loaded: Default::default(),
             nvptxcompiler: OnceLock::new(),
             ptxas_version: OnceLock::new(),
             nvjitlink: OnceLock::new(),
@@ -106,19 +115,9 @@ impl PtxToCubin {
     #[must_use]
     pub fn first(&self, choice: Option<PtxCompiler>) -> Option<(PtxCompiler, &Path)> {
         let candidates = choice.map_or(PtxCompiler::ALL.to_vec(), |choice| vec![choice]);
-        candidates.into_iter().find_map(|compiler| {
-            let path = match compiler {
-                // Its shared object needs a place.
-                PtxCompiler::NvPtxCompiler => self
-                    .parts
-                    .nvptxcompiler_archive
-                    .as_ref()
-                    .filter(|_| self.parts.cache_dir.is_some()),
-                PtxCompiler::Ptxas => self.parts.ptxas.as_ref(),
-                PtxCompiler::NvJitLink => self.parts.nvjitlink.as_ref(),
-            };
-            Some((compiler, path?.as_path()))
-        })
+        candidates
+            .into_iter()
+            .find_map(|compiler| Some((compiler, self.path(compiler)?)))
     }
 
     /// Compiles `ptx` for `chip` ("sm_90a"), with `choice` alone or with the first compiler that can.
@@ -230,6 +229,46 @@ impl PtxToCubin {
         })
     }
 
+    /// Which compilers could take part, by the hashes of their files: as they were loaded, or as they are now.
+    pub(crate) fn identity(&self, choice: Option<PtxCompiler>) -> String {
+        let candidates = choice.map_or(PtxCompiler::ALL.to_vec(), |choice| vec![choice]);
+        let identities: Vec<String> = candidates
+            .into_iter()
+            .map(|compiler| {
+                let digest = match compiler {
+                    PtxCompiler::NvPtxCompiler => self.loaded[0].get().cloned(),
+                    PtxCompiler::Ptxas => None,
+                    PtxCompiler::NvJitLink => self.loaded[1].get().cloned(),
+                };
+                let digest = digest.or_else(|| self.digests.of(self.path(compiler)?).ok());
+                format!("{compiler} {}", digest.as_deref().unwrap_or("absent"))
+            })
+            .collect();
+        identities.join(", ")
+    }
+
+    /// Where a compiler is, if it can be used.
+    fn path(&self, compiler: PtxCompiler) -> Option<&Path> {
+        let path = match compiler {
+            // Its shared object needs a place.
+            PtxCompiler::NvPtxCompiler => self
+                .parts
+                .nvptxcompiler_archive
+                .as_ref()
+                .filter(|_| self.parts.cache_dir.is_some()),
+            PtxCompiler::Ptxas => self.parts.ptxas.as_ref(),
+            PtxCompiler::NvJitLink => self.parts.nvjitlink.as_ref(),
+        };
+        path.map(PathBuf::as_path)
+    }
+
+    /// Notes what is loaded now.
+    fn note_loaded(&self, slot: usize, path: &Path) {
+        if let (Some(slot), Ok(digest)) = (self.loaded.get(slot), self.digests.of(path)) {
+            let _ = slot.set(digest);
+        }
+    }
+
     fn attempt(&self, compiler: PtxCompiler, ptx: &str, chip: &str, options: &PtxOptions, limit: Duration) -> Attempt {
         let unavailable = |reason: &str| Attempt::Unavailable(reason.to_owned());
         match compiler {
@@ -257,6 +296,7 @@ impl PtxToCubin {
                 let Some(cache) = &self.parts.cache_dir else {
                     return Err("there is no cache directory to keep its shared object in".to_owned());
                 };
+                self.note_loaded(0, archive);
                 let library = nvptxcompiler::load(archive, cache).map_err(|error| error.to_string())?;
                 let (major, minor) = library.version().map_err(|error| error.to_string())?;
                 Ok((library, format!("{major}.{minor}")))
@@ -282,6 +322,7 @@ impl PtxToCubin {
                 let Some(path) = &self.parts.nvjitlink else {
                     return Err(NOT_IN_TOOLKIT.to_owned());
                 };
+                self.note_loaded(1, path);
                 let library = NvJitLink::open(path).map_err(|error| error.to_string())?;
                 // 12.0 has no function that tells.
                 let version = library

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::image::cubin::CubinError;
 
 /// One of NVIDIA's three compilers from PTX to a cubin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum PtxCompiler {
@@ -49,7 +49,7 @@ impl fmt::Display for PtxCompiler {
 }
 
 /// What became of one compiler in one compilation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Outcome {
@@ -64,7 +64,7 @@ pub enum Outcome {
 }
 
 /// One step of the choice of a compiler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The compiler.
     pub compiler: PtxCompiler,

@@ -14,6 +14,7 @@ fn parts(cache: &Path) -> NvidiaParts {
         ptxas: Some(part("bin/ptxas")),
         nvjitlink: Some(part("lib/libnvJitLink.so.13")),
         cache_dir: Some(cache.to_owned()),
+        notes: None,
     }
 }
 

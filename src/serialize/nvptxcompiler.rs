@@ -10,9 +10,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::nvptxcompiler_digest as digest;
 use crate::bridge::lld::{self, LldError};
 use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
+use crate::toolkit::digest;
 
 /// To be raised with every change to the scripts or to the link line below.
 const RECIPE_VERSION: u32 = 1;
@@ -115,7 +115,7 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, Conversion
         .create(cache)
         .map_err(io("creating", cache))?;
     check_private(cache)?;
-    let key = digest::of_archive(archive, cache).map_err(io("reading", archive))?;
+    let key = digest::noted(archive, cache).map_err(io("reading", archive))?;
 
     let path = cache.join(format!("nvptxcompiler-{key}-r{RECIPE_VERSION}.so"));
     let digest_path = path.with_extension("blake3");

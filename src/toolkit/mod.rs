@@ -19,6 +19,7 @@
 mod cache;
 mod clang;
 mod cuda;
+pub(crate) mod digest;
 mod error;
 mod installation;
 mod part;

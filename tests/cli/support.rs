@@ -88,6 +88,8 @@ impl Workshop {
             command.env_remove(name);
         }
         command.env("XDG_CACHE_HOME", std::env::temp_dir().join("gpulower-test-cache"));
+        // What is tested is to be compiled.
+        command.env("GPULOWER_CACHE", "off");
         command.env("CUDA_HOME", &self.cuda);
         command
     }

@@ -28,6 +28,8 @@ config.environment["PATH"] = os.pathsep.join([binaries, llvm, os.path.join(cuda,
 config.environment["CUDA_HOME"] = cuda
 for variable in ["CUDA_PATH", "CUDA_ROOT", "ROCM_PATH", "ROCM_ROOT", "ROCM_HOME", "HIP_DEVICE_LIB_PATH"]:
     config.environment.pop(variable, None)
+# What is tested is to be compiled.
+config.environment["GPULOWER_CACHE"] = "off"
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
 
 # `... | %text` shows the assembly inside a gpu.binary line by line; `... | %objects FOLDER` writes each object to a file.

@@ -1,0 +1,269 @@
+//! Entries as files: `FORMAT/ab/cdef...`, by the digits of their keys.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    entry,
+    error::{CacheError, CacheProblem},
+    key::Key,
+    usage::{self, Tally, Usage},
+};
+
+/// The folder of this format. Another format is another folder, so that versions do not meet.
+const FORMAT: &str = "1";
+
+/// The time of the last use is written at most this often.
+const USE_RESOLUTION: Duration = Duration::from_secs(3600);
+
+/// Bytes are added to the directory's total after this many entries.
+const TALLY_AFTER: u32 = 256;
+
+pub(super) struct Disk {
+    directory: PathBuf,
+    root: PathBuf,
+    limit: u64,
+    tally: Tally,
+    /// Written and not yet in the total: bytes, entries.
+    pending: Mutex<(u64, u32)>,
+    /// Whether the directory is ours and may be used.
+    usable: OnceLock<bool>,
+    /// Whether it exists.
+    made: AtomicBool,
+}
+
+impl Disk {
+    pub(super) fn new(directory: PathBuf, limit: u64) -> Self {
+        let root = directory.join(FORMAT);
+        Self {
+            tally: Tally::new(directory.join("size")),
+            root,
+            directory,
+            limit,
+            pending: Mutex::default(),
+            usable: OnceLock::new(),
+            made: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn path(&self, key: &Key) -> PathBuf {
+        let digits = key.to_string();
+        let (folder, name) = digits.split_at(2);
+        self.root.join(folder).join(name)
+    }
+
+    /// The content of an entry, if there is one.
+    pub(super) fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, CacheProblem> {
+        if !self.is_usable(false)? {
+            return Ok(None);
+        }
+        let path = self.path(key);
+        let read = File::open(&path).and_then(|mut file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok((file, bytes))
+        });
+        let (file, bytes) = match read {
+            Ok(read) => read,
+            Err(error) if is_miss(&error) => return Ok(None),
+            Err(source) => return Err(CacheProblem::Unreadable { path, source }),
+        };
+        match entry::content(key, bytes) {
+            Ok(content) => {
+                mark_as_used(&file);
+                Ok(Some(content))
+            }
+            Err(damage) => {
+                // Another process may have removed it already.
+                let _ = fs::remove_file(&path);
+                Err(CacheProblem::Damaged { path, damage })
+            }
+        }
+    }
+
+    /// Writes an entry. A reader finds all of it or nothing.
+    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<(), CacheProblem> {
+        let header = entry::header(key, content);
+        let bytes = (header.len() + content.len()) as u64;
+        if bytes > self.limit || !self.is_usable(true)? {
+            return Ok(());
+        }
+        let path = self.path(key);
+        let write = |folder: &Path| {
+            make_private(folder)?;
+            let mut file = tempfile::Builder::new().prefix(".").tempfile_in(folder)?;
+            file.write_all(&header)?;
+            file.write_all(content)?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        // Somebody may remove the folder between the two steps: once more, then.
+        let folder = path.parent().unwrap_or(&self.root);
+        match write(folder).or_else(|error: io::Error| if is_miss(&error) { write(folder) } else { Err(error) }) {
+            Ok(()) => self.wrote(bytes).map_err(CacheProblem::Unbounded),
+            Err(source) => Err(CacheProblem::Unwritten { path, source }),
+        }
+    }
+
+    pub(super) fn usage(&self) -> Result<Usage, CacheError> {
+        let found = usage::entries(&self.root)?;
+        let entries = found.iter().filter(|entry| !entry.unfinished);
+        Ok(entries.fold(Usage::default(), |usage, entry| Usage {
+            entries: usage.entries + 1,
+            bytes: usage.bytes + entry.bytes,
+        }))
+    }
+
+    pub(super) fn clear(&self) -> Result<Usage, CacheError> {
+        check_owner(&self.directory)?;
+        let usage = self.usage()?;
+        match fs::remove_dir_all(&self.root) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CacheError::Directory {
+                what: "cannot remove",
+                path: self.root.clone(),
+                source: error,
+            }),
+            _ => {
+                // Without it the next writer counts.
+                let _ = fs::remove_file(self.directory.join("size"));
+                *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = (0, 0);
+                Ok(usage)
+            }
+        }
+    }
+
+    /// Whether the directory may be used. What speaks against it is told once.
+    fn is_usable(&self, make: bool) -> Result<bool, CacheProblem> {
+        if make && !self.made.swap(true, Ordering::Relaxed) {
+            let made = make_private(&self.directory).map_err(|source| CacheError::Directory {
+                what: "cannot make",
+                path: self.directory.clone(),
+                source,
+            });
+            if let Err(error) = made {
+                let told = self.usable.set(false).is_err();
+                return if told { Ok(false) } else { Err(error.into()) };
+            }
+        }
+        if let Some(usable) = self.usable.get() {
+            return Ok(*usable);
+        }
+        match check_owner(&self.directory) {
+            // Not there yet: nothing to read, and somebody may make it.
+            Ok(false) => Ok(false),
+            Ok(true) => Ok(*self.usable.get_or_init(|| true)),
+            Err(error) => match self.usable.set(false) {
+                Ok(()) => Err(error.into()),
+                Err(_) => Ok(false),
+            },
+        }
+    }
+
+    fn wrote(&self, bytes: u64) -> Result<(), CacheError> {
+        let due = {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.0 += bytes;
+            pending.1 += 1;
+            (pending.1 >= TALLY_AFTER || pending.0 > self.limit / 32).then(|| std::mem::take(&mut *pending))
+        };
+        due.map_or(Ok(()), |due| self.settle(due))
+    }
+
+    fn settle(&self, (bytes, entries): (u64, u32)) -> Result<(), CacheError> {
+        if !self.tally.add(bytes, &self.root, self.limit)? {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.0 += bytes;
+            pending.1 += entries;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let due = std::mem::take(self.pending.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if due.1 > 0
+            && let Err(error) = self.settle(due)
+        {
+            tracing::debug!(%error, "the size of the cache could not be noted");
+        }
+    }
+}
+
+/// Makes a directory, and those above it, for the user alone.
+fn make_private(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Whether the directory is there; an error where it is not the user's own.
+fn check_owner(directory: &Path) -> Result<bool, CacheError> {
+    let metadata = match fs::metadata(directory) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => {
+            return Err(CacheError::Directory {
+                what: "cannot look at",
+                path: directory.to_owned(),
+                source,
+            });
+        }
+    };
+    let path = || directory.to_owned();
+    if !metadata.is_dir() {
+        return Err(CacheError::Directory {
+            what: "cannot use",
+            path: path(),
+            source: io::ErrorKind::NotADirectory.into(),
+        });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(CacheError::Owner {
+            path: path(),
+            owner: metadata.uid(),
+            user,
+        });
+    }
+    // Group and others may write.
+    if metadata.mode() & 0o022 != 0 {
+        return Err(CacheError::Mode {
+            path: path(),
+            mode: metadata.mode() & 0o777,
+        });
+    }
+    Ok(true)
+}
+
+/// Whether an error means that there is no such entry: it never was, or another machine has removed it from a network file
+/// system that this one still had open.
+fn is_miss(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle | io::ErrorKind::ResourceBusy
+    )
+}
+
+/// Notes when an entry was used last. Where that fails the entry is merely older than it could be.
+fn mark_as_used(file: &File) {
+    let now = SystemTime::now();
+    let is_recent = file
+        .metadata()
+        .and_then(|metadata| metadata.modified())
+        .is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age < USE_RESOLUTION));
+    if !is_recent {
+        let _ = file.set_modified(now);
+    }
+}

@@ -1,0 +1,317 @@
+//! What was compiled before: results in memory and on disk, by what they were made of.
+//!
+//! A cache maps a [`Key`], a hash over everything that goes into a result, to bytes. It knows nothing of compilation. An
+//! entry on disk is written to a file of its own and published by one rename, names its key, and carries a hash of its
+//! content, so that a reader sees a whole entry or none. Where a cache fails, the answer is that it has nothing, and a
+//! [`CacheProblem`] is kept for whoever asks.
+//!
+//! ```no_run
+//! use gpulower::{Compiler, cache::Cache};
+//!
+//! let cache = Cache::builder().directory("/var/cache/kernels").build();
+//! let compiler = Compiler::builder().cache(cache).build();
+//! # drop(compiler);
+//! ```
+
+mod disk;
+mod entry;
+mod error;
+mod key;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use quick_cache::{Weighter, sync::Cache as Memory};
+
+use self::disk::Disk;
+pub use self::{
+    error::{CacheError, CacheProblem},
+    key::{Key, KeyBuilder},
+    usage::Usage,
+};
+
+/// Size of a cache on disk when nothing else is said: 4 GiB.
+pub const DEFAULT_DISK_BYTES: u64 = 4 << 30;
+
+/// Size of a cache in memory when nothing else is said: 256 MiB.
+pub const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
+
+/// A handle on a cache. Clones share it; it may be used from any thread, and its directory by any number of processes.
+#[derive(Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    memory: Option<Memory<Key, Arc<[u8]>, ByBytes>>,
+    disk: Option<Disk>,
+    verify: bool,
+    counts: Counts,
+    problems: Mutex<Vec<CacheProblem>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    memory: AtomicU64,
+    disk: AtomicU64,
+    missed: AtomicU64,
+    stored: AtomicU64,
+}
+
+/// How often a cache was asked, and what it had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Answers from memory.
+    pub memory_hits: u64,
+    /// Answers from disk.
+    pub disk_hits: u64,
+    /// Questions without an answer.
+    pub misses: u64,
+    /// Entries that were stored.
+    pub stored: u64,
+}
+
+/// Where an answer came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// From memory.
+    Memory,
+    /// From disk.
+    Disk,
+}
+
+impl Source {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// Entries in memory weigh what they hold.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<Key, Arc<[u8]>> for ByBytes {
+    fn weight(&self, _: &Key, bytes: &Arc<[u8]>) -> u64 {
+        u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(64)
+    }
+}
+
+/// Gathers what a [`Cache`] is made with.
+#[derive(Clone, Debug)]
+pub struct CacheBuilder {
+    directory: Option<PathBuf>,
+    disk_bytes: u64,
+    memory_bytes: u64,
+    verify: bool,
+}
+
+impl Default for CacheBuilder {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            disk_bytes: DEFAULT_DISK_BYTES,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            verify: false,
+        }
+    }
+}
+
+impl CacheBuilder {
+    /// Keeps entries in this directory too. It is made, for the user alone, when the first entry is stored. Without one the
+    /// cache is in memory only.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Most bytes on disk. What was not used for longest is removed beyond that. Default: [`DEFAULT_DISK_BYTES`].
+    #[must_use]
+    pub const fn disk_bytes(mut self, bytes: u64) -> Self {
+        self.disk_bytes = bytes;
+        self
+    }
+
+    /// Most bytes in memory; 0 for none. Default: [`DEFAULT_MEMORY_BYTES`].
+    #[must_use]
+    pub const fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Compiles in spite of a hit, and compares: a check of the cache, not a way to use it.
+    #[must_use]
+    pub const fn verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Makes the cache. Nothing is read or written yet.
+    #[must_use]
+    pub fn build(self) -> Cache {
+        /// An entry holds the images of a module: some ten kilobytes.
+        const USUAL_ENTRY_BYTES: u64 = 16 << 10;
+        let memory = (self.memory_bytes > 0).then(|| {
+            let entries = usize::try_from((self.memory_bytes / USUAL_ENTRY_BYTES).max(16)).unwrap_or(usize::MAX);
+            Memory::with_weighter(entries, self.memory_bytes, ByBytes)
+        });
+        Cache {
+            shared: Arc::new(Shared {
+                memory,
+                disk: self.directory.map(|directory| Disk::new(directory, self.disk_bytes)),
+                verify: self.verify,
+                counts: Counts::default(),
+                problems: Mutex::default(),
+            }),
+        }
+    }
+}
+
+impl Cache {
+    /// Starts to make a cache.
+    #[must_use]
+    pub fn builder() -> CacheBuilder {
+        CacheBuilder::default()
+    }
+
+    /// Whether hits are compiled again and compared.
+    #[must_use]
+    pub fn verifies(&self) -> bool {
+        self.shared.verify
+    }
+
+    /// The directory, if there is one.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.shared.disk.as_ref().map(Disk::directory)
+    }
+
+    /// What is stored under a key.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<(Arc<[u8]>, Source)> {
+        let Shared {
+            memory, disk, counts, ..
+        } = &*self.shared;
+        if let Some(bytes) = memory.as_ref().and_then(|memory| memory.get(key)) {
+            counts.memory.fetch_add(1, Ordering::Relaxed);
+            return Some((bytes, Source::Memory));
+        }
+        let found = disk.as_ref().and_then(|disk| {
+            disk.read(key).unwrap_or_else(|problem| {
+                self.note(problem);
+                None
+            })
+        });
+        let Some(bytes) = found else {
+            counts.missed.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        counts.disk.fetch_add(1, Ordering::Relaxed);
+        let bytes: Arc<[u8]> = bytes.into();
+        if let Some(memory) = memory {
+            memory.insert(*key, Arc::clone(&bytes));
+        }
+        Some((bytes, Source::Disk))
+    }
+
+    /// Stores bytes under a key. What was there is replaced.
+    pub fn put(&self, key: &Key, bytes: Vec<u8>) {
+        let Shared {
+            memory, disk, counts, ..
+        } = &*self.shared;
+        counts.stored.fetch_add(1, Ordering::Relaxed);
+        if let Some(disk) = disk
+            && let Err(problem) = disk.write(key, &bytes)
+        {
+            self.note(problem);
+        }
+        if let Some(memory) = memory {
+            memory.insert(*key, bytes.into());
+        }
+    }
+
+    /// Where the entry of a key is, or would be. `None` for a cache in memory.
+    #[must_use]
+    pub fn path(&self, key: &Key) -> Option<PathBuf> {
+        self.shared.disk.as_ref().map(|disk| disk.path(key))
+    }
+
+    /// Removes all entries, from memory and from disk, and says what there was on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] where something on disk cannot be removed. Memory is empty in any case.
+    pub fn clear(&self) -> Result<Usage, CacheError> {
+        if let Some(memory) = &self.shared.memory {
+            memory.clear();
+        }
+        self.shared.disk.as_ref().map_or(Ok(Usage::default()), Disk::clear)
+    }
+
+    /// What there is on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] where the directory cannot be read.
+    pub fn usage(&self) -> Result<Usage, CacheError> {
+        self.shared.disk.as_ref().map_or(Ok(Usage::default()), Disk::usage)
+    }
+
+    /// How often this cache was asked, and what it had, since it was made.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let Counts {
+            memory,
+            disk,
+            missed,
+            stored,
+        } = &self.shared.counts;
+        Statistics {
+            memory_hits: memory.load(Ordering::Relaxed),
+            disk_hits: disk.load(Ordering::Relaxed),
+            misses: missed.load(Ordering::Relaxed),
+            stored: stored.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What went wrong since this was last asked, each thing once.
+    #[must_use]
+    pub fn take_problems(&self) -> Vec<CacheProblem> {
+        std::mem::take(&mut *self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps a problem, unless it is known.
+    pub(crate) fn note(&self, problem: CacheProblem) {
+        tracing::debug!(%problem, "cache");
+        let mut problems = self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if !problems.iter().any(|known| known.to_string() == problem.to_string()) {
+            problems.push(problem);
+        }
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Cache")
+            .field("directory", &self.directory())
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,373 @@
+//! Results that were made before: what identifies them, and taking them from the cache.
+//!
+//! Three things are kept, each under a key of its own kind:
+//!
+//! | key | is over | a hit saves |
+//! |---|---|---|
+//! | source | the bytes of an input | everything, reading it included |
+//! | module | a `gpu.module`, or LLVM IR or PTX, for one target | lowering, LLVM and the vendor's tools |
+//! | machine code | PTX for a chip, or an AMDGPU object | the PTX compiler, lld |
+//!
+//! Beside that a key is over what would give another result: gpulower itself, LLVM, the options, the bytes of every library,
+//! and the hash of every tool that could take part. Failures are not kept, and neither are results with a warning that names
+//! a place in the source: the same code may stand elsewhere the next time.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    Compiler, Targets,
+    emit::Emit,
+    identical::Content,
+    job,
+    phases::llvm_part,
+    request::{Outcome, Request},
+};
+use crate::{
+    cache::{Cache, CacheError, CacheProblem, Key, KeyBuilder, Source},
+    device::VendorLibrary,
+    error::Error,
+    options::{DebugLevel, Library, OptimizationLevel, Options},
+    report::{Artifact, Decision, Format, Image, KernelSignature, Warning},
+    stage::Stage,
+    target::Vendor,
+};
+
+/// A change of what is stored, or of what a key is over, is another number.
+const FORMAT: &str = "1";
+
+/// Options that decide whether something comes out, and not what.
+const UNIMPORTANT: &[&str] = &["time-limit"];
+
+/// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
+const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
+
+/// What a compilation made, or what was known.
+pub(super) struct Made<T> {
+    pub value: T,
+    /// Where it was known from.
+    pub from: Option<Source>,
+}
+
+/// How one kind of result is kept.
+pub(super) struct Kept<'a, T> {
+    /// What it is, for messages.
+    pub what: &'static str,
+    /// The module, for messages.
+    pub module: &'a str,
+    /// Whether the one that was known is what was made now.
+    pub same: fn(&T, &T) -> bool,
+    /// Whether it may be kept.
+    pub may_be_kept: fn(&T) -> bool,
+}
+
+/// What a cache has under a key, or what `make` makes. The key is computed again afterwards: what was made while a tool or a
+/// library changed is not kept.
+pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
+    cache: Option<&Cache>,
+    key: impl Fn() -> Option<Key>,
+    kept: &Kept<'_, T>,
+    make: impl FnOnce() -> Result<T, Error>,
+) -> Result<Made<T>, Error> {
+    let fresh = |value| Made { value, from: None };
+    let Some((cache, before)) = cache.and_then(|cache| Some((cache, key()?))) else {
+        return make().map(fresh);
+    };
+    let known = cache.get(&before).and_then(|(bytes, from)| {
+        postcard::from_bytes::<T>(&bytes)
+            .map(|value| (value, from))
+            .map_err(|_| cache.note(CacheProblem::Undecodable { what: kept.what }))
+            .ok()
+    });
+    let known = match known {
+        Some((value, from)) if !cache.verifies() => {
+            return Ok(Made {
+                value,
+                from: Some(from),
+            });
+        }
+        other => other.map(|(value, _)| value),
+    };
+    let made = make()?;
+    if let Some(known) = known {
+        if !(kept.same)(&known, &made) {
+            let entry = cache
+                .path(&before)
+                .map_or_else(|| before.to_string(), |path| path.display().to_string());
+            let mismatch = CacheError::Mismatch {
+                what: kept.what,
+                module: Some(kept.module.to_owned()),
+                entry,
+            };
+            return Err(Error::new(Stage::Cache, mismatch));
+        }
+    } else if (kept.may_be_kept)(&made)
+        && key() == Some(before)
+        && let Ok(bytes) = postcard::to_allocvec(&made)
+    {
+        cache.put(&before, bytes);
+    }
+    Ok(fresh(made))
+}
+
+/// Starts a key: what gives another result whatever is compiled.
+fn begin(kind: &str) -> KeyBuilder {
+    KeyBuilder::new(kind)
+        .field("format", FORMAT)
+        .field("gpulower", GPULOWER)
+        .field("llvm", llvm_part("LLVM"))
+}
+
+/// A key for machine code that was made from one piece of code.
+pub(super) fn machine_code_key(kind: &str, fields: &[(&str, &[u8])]) -> Key {
+    let key = fields
+        .iter()
+        .fold(begin(kind), |key, (name, value)| key.field(name, value));
+    key.finish()
+}
+
+impl Compiler {
+    /// The cache, if it may answer in the place of the stages: a listener that may change what they make has to see them.
+    fn result_cache(&self) -> Option<&Cache> {
+        let free = self.listeners.iter().all(|listener| listener.only_watches());
+        self.results.as_ref().filter(|_| free)
+    }
+
+    /// Whether results are kept.
+    pub(super) fn keeps_results(&self) -> bool {
+        self.result_cache().is_some()
+    }
+
+    /// Carries out one request, unless its result is known. `content` identifies what it compiles.
+    pub(super) fn carry_out(&self, request: Request<'_>, content: Option<&Content>) -> Result<Outcome, Error> {
+        let name = request.name.clone();
+        let described = content.map(|content| Described::of(&request, content));
+        let key = || self.request_key(described.as_ref()?);
+        let kept = Kept {
+            what: "a module",
+            module: &name,
+            same: |known: &Outcome, made| {
+                known
+                    .images
+                    .iter()
+                    .map(|(_, bytes)| bytes)
+                    .eq(made.images.iter().map(|(_, bytes)| bytes))
+            },
+            may_be_kept: |outcome| names_no_place(&outcome.warnings),
+        };
+        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, || job::run(self, request))?;
+        if let Some(from) = from {
+            value.stages.clear();
+            value.decisions.push(taken(from));
+            for warning in &mut value.warnings {
+                warning.module = Some(name.clone());
+            }
+        }
+        Ok(value)
+    }
+
+    fn request_key(&self, described: &Described) -> Option<Key> {
+        let key = begin("module")
+            .field("content", described.content.as_bytes())
+            .field("target", &described.target)
+            .field("products", &described.products)
+            .field("notes", &described.notes);
+        let key = self.made_with(key, &described.options, described.vendor)?;
+        Some(key.finish())
+    }
+
+    /// What is known of a whole input.
+    pub(super) fn known_artifacts(&self, key: Option<Key>) -> Option<Vec<Artifact>> {
+        let cache = self.result_cache().filter(|cache| !cache.verifies())?;
+        let (bytes, from) = cache.get(&key?)?;
+        match postcard::from_bytes::<Vec<StoredArtifact>>(&bytes) {
+            Ok(stored) => Some(stored.into_iter().map(|artifact| artifact.taken(from)).collect()),
+            Err(_) => {
+                cache.note(CacheProblem::Undecodable { what: "an input" });
+                None
+            }
+        }
+    }
+
+    /// Keeps what came of a whole input, if nothing has changed since the key was computed.
+    pub(super) fn keep_artifacts(&self, before: Option<Key>, after: Option<Key>, artifacts: &[Artifact]) {
+        let Some((cache, key)) = self.result_cache().zip(before.filter(|_| before == after)) else {
+            return;
+        };
+        if artifacts.iter().all(|artifact| names_no_place(&artifact.warnings)) {
+            let stored: Vec<StoredArtifact> = artifacts.iter().map(StoredArtifact::of).collect();
+            if let Ok(bytes) = postcard::to_allocvec(&stored) {
+                cache.put(&key, bytes);
+            }
+        }
+    }
+
+    /// The key of an input as it was given. `None` where nothing is kept.
+    pub(super) fn source_key(&self, name: &str, bytes: &[u8], targets: &Targets, emit: Emit) -> Option<Key> {
+        self.result_cache()?;
+        let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+        // The whole name is in the output where places are: in debug info, and in the messages of assertions.
+        let shows_places = self.options.debug != DebugLevel::None || has(b"assert");
+        let file = name.rsplit('/').next().unwrap_or(name);
+        let key = begin("source")
+            .field("name", if shows_places { name } else { file })
+            .field("bytes", bytes)
+            .field("targets", format!("{targets:?}"))
+            .field("emit", emit.name());
+        // Both vendors: what the input's own attributes ask for is not known yet.
+        let key = self.made_with(key, &self.options, Vendor::Nvidia)?;
+        let key = self.made_with(key, &self.options, Vendor::Amd)?;
+        Some(key.finish())
+    }
+
+    /// Adds the options, the libraries and the tools. `None` where one cannot be read: compiling will tell.
+    fn made_with(&self, key: KeyBuilder, options: &Options, vendor: Vendor) -> Option<KeyBuilder> {
+        let mut key = key.field("options", format!("{:?}", identifying(options)));
+        let linked = options.device_link.iter().flat_map(|link| &link.objects);
+        for (kind, library) in [("library", &options.libraries)]
+            .into_iter()
+            .flat_map(|(kind, libraries)| libraries.iter().map(move |library| (kind, library)))
+            .chain(linked.map(|object| ("object", object)))
+        {
+            // Its name is in messages and, for objects, in what is reported.
+            key = key.field(kind, library.name());
+            key = match library {
+                Library::File(path) => key.field(kind, std::fs::read(path).ok()?),
+                Library::Memory { bytes, .. } => key.field(kind, bytes),
+            };
+        }
+        let (libraries, tools): (&[VendorLibrary], String) = match vendor {
+            Vendor::Nvidia => (
+                &[VendorLibrary::Libdevice],
+                self.ptx_to_cubin.identity(options.ptx_compiler),
+            ),
+            Vendor::Amd => (&[VendorLibrary::Ocml, VendorLibrary::Ockl], String::new()),
+        };
+        for library in libraries {
+            key = match self.vendor_digest(*library) {
+                Some(digest) => key.field("vendor library", digest.as_bytes()),
+                None => key.field("no vendor library", []),
+            };
+        }
+        Some(key.field("tools", tools))
+    }
+}
+
+/// The options that change what comes out, by name. Those without a textual form go into a key by their bytes.
+fn identifying(options: &Options) -> Vec<(&'static str, String)> {
+    let mut pairs = options.to_pairs();
+    pairs.retain(|(name, _)| !UNIMPORTANT.contains(name));
+    pairs
+}
+
+/// What a request is made of, as far as its key is over it.
+struct Described {
+    content: Content,
+    target: String,
+    products: String,
+    notes: String,
+    options: Options,
+    vendor: Vendor,
+}
+
+impl Described {
+    fn of(request: &Request<'_>, content: &Content) -> Self {
+        Self {
+            content: *content,
+            target: request.target.to_string(),
+            products: format!("{:?}", request.products),
+            notes: format!("{:?}", request.notes),
+            options: request.options.clone(),
+            vendor: request.target.vendor(),
+        }
+    }
+}
+
+fn names_no_place(warnings: &[Warning]) -> bool {
+    warnings.iter().all(|warning| warning.location.is_none())
+}
+
+/// That a result was known.
+pub(super) fn taken(from: Source) -> Decision {
+    Decision {
+        stage: Stage::Cache,
+        choice: from.name().to_owned(),
+        outcome: "taken from the cache".to_owned(),
+    }
+}
+
+/// An artifact as it is kept.
+#[derive(Serialize, Deserialize)]
+struct StoredArtifact {
+    module: String,
+    format: Format,
+    bytes: Vec<u8>,
+    images: Vec<Image>,
+    include_ptx: Option<String>,
+    signatures: Vec<KernelSignature>,
+    optimization: OptimizationLevel,
+    decisions: Vec<Decision>,
+    warnings: Vec<Warning>,
+}
+
+impl StoredArtifact {
+    fn of(artifact: &Artifact) -> Self {
+        let Artifact {
+            module,
+            format,
+            bytes,
+            images,
+            include_ptx,
+            signatures,
+            optimization,
+            decisions,
+            warnings,
+            stages: _,
+        } = artifact.clone();
+        Self {
+            module,
+            format,
+            bytes,
+            images,
+            include_ptx: include_ptx.map(|policy| policy.to_string()),
+            signatures,
+            optimization,
+            // Where it came from this time is not where it comes from next time.
+            decisions: decisions
+                .into_iter()
+                .filter(|decision| decision.stage != Stage::Cache)
+                .collect(),
+            warnings,
+        }
+    }
+
+    fn taken(self, from: Source) -> Artifact {
+        let Self {
+            module,
+            format,
+            bytes,
+            images,
+            include_ptx,
+            signatures,
+            optimization,
+            mut decisions,
+            warnings,
+        } = self;
+        decisions.push(taken(from));
+        Artifact {
+            module,
+            format,
+            bytes,
+            images,
+            include_ptx: include_ptx.and_then(|policy| policy.parse().ok()),
+            signatures,
+            optimization,
+            decisions,
+            warnings,
+            stages: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cached_tests.rs"]
+mod tests;

@@ -1,0 +1,87 @@
+//! Inputs in memory: those that are known come from the cache, the others are compiled together.
+
+use super::{Compiler, Finished, Targets, emit::Emit, input::context, requests::read_sources};
+use crate::{
+    cache::Key,
+    error::Failure,
+    report::{Artifact, Compilation, Warning},
+    stage::Stage,
+};
+
+impl Compiler {
+    /// Takes what is known of each input from the cache, compiles the rest, and keeps that.
+    pub(super) fn compile_unknown_sources(
+        &self,
+        inputs: &[(&str, &[u8])],
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Compilation, Failure> {
+        let key = |(name, bytes): &(&str, &[u8])| self.source_key(name, bytes, targets, emit);
+        let keys: Vec<Option<Key>> = inputs.iter().map(key).collect();
+        // For each input its artifacts, if they are known.
+        let mut artifacts: Vec<Option<Vec<Artifact>>> = keys.iter().map(|key| self.known_artifacts(*key)).collect();
+        let unknown: Vec<(usize, (&str, &[u8]))> = inputs
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(index, _)| artifacts.get(*index).is_some_and(Option::is_none))
+            .collect();
+        if !unknown.is_empty() {
+            let sources: Vec<(&str, &[u8])> = unknown.iter().map(|(_, input)| *input).collect();
+            let mut errors = Vec::new();
+            for (place, finished) in self.run_sources(&sources, targets, emit)? {
+                match (
+                    finished.result,
+                    unknown.get(place).and_then(|(index, _)| artifacts.get_mut(*index)),
+                ) {
+                    (Ok(artifact), Some(slot)) => slot.get_or_insert_default().push(artifact),
+                    (Ok(_), None) => {}
+                    (Err(error), _) => errors.push(error),
+                }
+            }
+            if !errors.is_empty() {
+                return Err(Failure { errors });
+            }
+            for (index, input) in &unknown {
+                if let (Some(Some(made)), Some(before)) = (artifacts.get(*index), keys.get(*index)) {
+                    self.keep_artifacts(*before, key(input), made);
+                }
+            }
+        }
+        Ok(Compilation {
+            artifacts: artifacts.into_iter().flatten().flatten().collect(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Compiles inputs, and says which input each result is of.
+    pub(super) fn run_sources(
+        &self,
+        inputs: &[(&str, &[u8])],
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<(usize, Finished)>, Failure> {
+        let context = context();
+        let sources = read_sources(&context, inputs)?;
+        let (requests, ends) = self.requests_of_sources(&sources, targets, emit)?;
+        let finished = self.run(&context, requests, emit);
+        let input_of = |module| ends.partition_point(|end| *end <= module);
+        Ok(finished
+            .into_iter()
+            .map(|result| (input_of(result.module), result))
+            .collect())
+    }
+
+    /// Adds what went wrong with the cache, which cost time and nothing else.
+    pub(super) fn with_cache_warnings(&self, mut compilation: Compilation) -> Compilation {
+        let problems = self.results.iter().flat_map(crate::cache::Cache::take_problems);
+        compilation.warnings.extend(problems.map(|problem| Warning {
+            stage: Stage::Cache,
+            module: None,
+            target: None,
+            location: None,
+            message: problem.to_string(),
+        }));
+        compilation
+    }
+}
