@@ -3,6 +3,7 @@
 pub mod attribute;
 mod cached;
 mod container;
+mod contexts;
 mod emit;
 mod identical;
 mod input;
@@ -27,17 +28,19 @@ use std::{
 use inkwell::module::Module as LlvmModule;
 use melior::ir::Module;
 
+pub(crate) use self::{
+    contexts::Contexts,
+    requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
+    run::Finished,
+};
 pub use self::{
     emit::{Emit, EmitError},
     input::{InputError, InputKind, context, parse, prepare},
     phases::{Phase, Plan, PlannedOutput},
+    pool::Executor,
     targets::Targets,
 };
-use self::{request::Source, run::collect};
-pub(crate) use self::{
-    requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
-    run::Finished,
-};
+use self::{pool::Threads, request::Source, run::collect};
 
 use crate::{
     bridge::mlir::{OwnedModule, context_of},
@@ -69,12 +72,13 @@ pub struct Compiler {
     options: Options,
     toolkit: Toolkit,
     listeners: Vec<Arc<dyn StageListener>>,
-    threads: usize,
+    threads: Threads,
     cache: Option<PathBuf>,
     results: Option<Cache>,
     ptx_to_cubin: PtxToCubin,
     vendor_libraries: [OnceLock<LoadedLibrary>; 3],
     vendor_digests: [OnceLock<blake3::Hash>; 3],
+    contexts: Contexts,
     /// Reading a library twice at once would be waste, not harm: the lock makes the second reader wait.
     loading: Mutex<()>,
 }
@@ -89,12 +93,15 @@ impl fmt::Debug for Compiler {
     }
 }
 
+/// Calls that are expected at once, for which MLIR contexts are kept.
+const MOST_IDLE_CONTEXTS: usize = 4;
+
 /// Gathers what a [`Compiler`] is built with.
 pub struct CompilerBuilder {
     options: Options,
     toolkit: Toolkit,
     listeners: Vec<Arc<dyn StageListener>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     cache: Option<PathBuf>,
     results: Option<Cache>,
 }
@@ -149,7 +156,14 @@ impl CompilerBuilder {
     /// How many threads to use at most. Default: one for each processor.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads.max(1));
+        self.threads = Some(Threads::Own(threads.max(1)));
+        self
+    }
+
+    /// Compiles on threads that the embedder has already.
+    #[must_use]
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.threads = Some(Threads::Theirs(executor));
         self
     }
 
@@ -186,10 +200,11 @@ impl CompilerBuilder {
             results: self.results,
             threads: self
                 .threads
-                .unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
+                .unwrap_or_else(|| Threads::Own(available_parallelism().map_or(1, usize::from))),
             ptx_to_cubin: PtxToCubin::new(parts),
             vendor_libraries: Default::default(),
             vendor_digests: Default::default(),
+            contexts: Contexts::new(MOST_IDLE_CONTEXTS),
             loading: Mutex::new(()),
             toolkit: self.toolkit,
         }
@@ -210,7 +225,7 @@ impl Compiler {
             options: self.options.clone(),
             toolkit: self.toolkit.clone(),
             listeners: self.listeners.clone(),
-            threads: Some(self.threads),
+            threads: Some(self.threads.clone()),
             cache: self.cache.clone(),
             results: self.results.clone(),
         }
@@ -315,7 +330,7 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Compilation, Failure> {
         let requests = self.requests_of_device_source(0, source, name, targets, emit)?;
-        Ok(self.with_cache_warnings(collect(self.run_on(self.threads, self.joined(requests), emit))?))
+        Ok(self.with_cache_warnings(collect(self.run_on(&self.threads, self.joined(requests), emit))?))
     }
 
     /// The hash of a vendor's device library; `None` where there is none.

@@ -1,9 +1,10 @@
-//! A bounded set of threads that work through a list of jobs.
+//! Working through a list of jobs: on a bounded set of threads of ours, on the caller's own, or on this one.
 
 use std::{
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -12,10 +13,53 @@ use std::{
 /// LLVM's passes recurse deeply on large functions.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work` on every job, on at most `threads` threads, or on this one if there are to be none; results keep the order
-/// of the jobs. A panic of one job is that job's error.
+/// A pool of threads that the embedder has already, and that compilations are to use in the place of threads of their own.
+///
+/// LLVM recurses deeply on large functions, and a stack that overflows ends the process: give the threads 64 MiB each, as
+/// gpulower's own have. (Memory is used only as far as it is touched.)
+///
+/// ```
+/// use gpulower::compiler::Executor;
+///
+/// /// In a real program: rayon's `(0..jobs).into_par_iter().for_each(job)`, inside `ThreadPool::install`.
+/// struct OneAfterTheOther;
+///
+/// impl Executor for OneAfterTheOther {
+///     fn for_each(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+///         (0..jobs).for_each(job);
+///     }
+/// }
+/// ```
+pub trait Executor: Send + Sync {
+    /// Calls `job` once with each number below `jobs`, from any threads and in any order, and returns when all calls have.
+    /// A call that is left out makes that job fail. Jobs do not panic.
+    fn for_each(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
+}
+
+/// Where jobs are carried out.
+#[derive(Clone)]
+pub(super) enum Threads {
+    /// On this thread.
+    Here,
+    /// On at most so many threads of ours.
+    Own(usize),
+    /// On the embedder's.
+    Theirs(Arc<dyn Executor>),
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here => formatter.write_str("Here"),
+            Self::Own(threads) => formatter.debug_tuple("Own").field(threads).finish(),
+            Self::Theirs(_) => formatter.write_str("Theirs"),
+        }
+    }
+}
+
+/// Runs `work` on every job; results keep the order of the jobs. A panic of one job is that job's error.
 pub(super) fn run<J: Send, R: Send>(
-    threads: usize,
+    threads: &Threads,
     jobs: Vec<J>,
     work: impl Fn(J) -> R + Sync,
 ) -> Vec<Result<R, String>> {
@@ -28,18 +72,43 @@ pub(super) fn run<J: Send, R: Send>(
             })
         })
         .collect();
+    let carry_out = |index: usize| {
+        let Some(slot) = slots.get(index) else { return };
+        let job = lock(slot).job.take();
+        if let Some(job) = job {
+            let result = catch_unwind(AssertUnwindSafe(|| work(job)));
+            lock(slot).result = Some(result.map_err(|panic| describe(&*panic)));
+        }
+    };
+    match threads {
+        Threads::Here => (0..slots.len()).for_each(carry_out),
+        Threads::Own(threads) => on_own_threads(*threads, slots.len(), &carry_out),
+        Threads::Theirs(executor) => executor.for_each(slots.len(), &carry_out),
+    }
+    slots
+        .into_iter()
+        .map(|slot| {
+            slot.into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .result
+                .unwrap_or_else(|| Err("a job was not run".to_owned()))
+        })
+        .collect()
+}
+
+fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync)) {
     let next = AtomicUsize::new(0);
     let worker = || {
-        while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let job = lock(slot).job.take();
-            if let Some(job) = job {
-                let result = catch_unwind(AssertUnwindSafe(|| work(job)));
-                lock(slot).result = Some(result.map_err(|panic| describe(&*panic)));
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= jobs {
+                return;
             }
+            carry_out(index);
         }
     };
     let started = thread::scope(|scope| {
-        (0..threads.min(slots.len()))
+        (0..threads.clamp(1, jobs.max(1)))
             .map(|index| {
                 thread::Builder::new()
                     .name(format!("gpulower-{index}"))
@@ -53,15 +122,6 @@ pub(super) fn run<J: Send, R: Send>(
     if started == 0 {
         worker();
     }
-    slots
-        .into_iter()
-        .map(|slot| {
-            slot.into_inner()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .result
-                .unwrap_or_else(|| Err("a job was not run".to_owned()))
-        })
-        .collect()
 }
 
 struct Slot<J, R> {
@@ -85,21 +145,47 @@ fn describe(panic: &(dyn std::any::Any + Send)) -> String {
 mod tests {
     use super::*;
 
+    /// Two threads, and one job that is forgotten.
+    struct Forgetful;
+
+    impl Executor for Forgetful {
+        fn for_each(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+            thread::scope(|scope| {
+                for half in [0..jobs / 2, jobs / 2..jobs - 1] {
+                    scope.spawn(|| half.for_each(job));
+                }
+            });
+        }
+    }
+
     #[test]
     fn results_keep_the_order_of_the_jobs() {
-        let results = run(4, (0..100).collect(), |job: u32| job * 2);
-        let expected: Vec<Result<u32, String>> = (0..100).map(|job| Ok(job * 2)).collect();
-        assert_eq!(results, expected);
+        for threads in [Threads::Here, Threads::Own(4), Threads::Own(0)] {
+            let results = run(&threads, (0..100).collect(), |job: u32| job * 2);
+            let expected: Vec<Result<u32, String>> = (0..100).map(|job| Ok(job * 2)).collect();
+            assert_eq!(results, expected, "{threads:?}");
+        }
     }
 
     #[test]
     fn a_panic_is_one_jobs_error() {
-        let results = run(2, vec![1, 2, 3], |job: u32| {
+        let results = run(&Threads::Own(2), vec![1, 2, 3], |job: u32| {
             assert!(job != 2, "job two");
             job
         });
         assert_eq!(results[0], Ok(1));
         assert!(results[1].as_ref().is_err_and(|text| text.contains("job two")));
         assert_eq!(results[2], Ok(3));
+    }
+
+    #[test]
+    fn the_embedders_threads_are_used_and_a_job_that_they_forget_fails() {
+        let results = run(&Threads::Theirs(Arc::new(Forgetful)), vec![1, 2, 3, 4], |job: u32| {
+            let name = thread::current().name().map(str::to_owned);
+            (job, name)
+        });
+        let expected = |job| Ok((job, None));
+        assert_eq!(results[..3], [expected(1), expected(2), expected(3)]);
+        assert_eq!(results[3], Err("a job was not run".to_owned()));
     }
 }

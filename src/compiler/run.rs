@@ -8,7 +8,8 @@ use super::{
     Compiler, container,
     emit::Emit,
     identical::{Content, first_of_each},
-    plan, pool,
+    plan,
+    pool::{self, Threads},
     request::{Origin, Outcome, Request},
 };
 use crate::{
@@ -52,13 +53,16 @@ impl Compiler {
     /// Carries out requests whose operations live in `context`; results are in the order of the requests.
     pub(crate) fn run(&self, context: &Context, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
         // The embedder may have switched the context's threads off: its operations stay on this one then.
-        let threads = if is_threaded(context) { self.threads } else { 0 };
+        let threads = if is_threaded(context) {
+            &self.threads
+        } else {
+            &Threads::Here
+        };
         self.run_on(threads, requests, emit)
     }
 
-    /// Carries out requests on `threads` threads, or on this one if there are to be none, and puts the artifacts
-    /// together.
-    pub(super) fn run_on(&self, threads: usize, mut requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+    /// Carries out requests, and puts the artifacts together.
+    pub(super) fn run_on(&self, threads: &Threads, mut requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
         let planned = plan::artifacts(&requests, emit);
         let origins: Vec<Origin> = requests.iter().map(Request::origin).collect();
         read_libraries(&mut requests);

@@ -1,6 +1,6 @@
 //! Inputs in memory: those that are known come from the cache, the others are compiled together.
 
-use super::{Compiler, Finished, Targets, emit::Emit, input::context, requests::read_sources};
+use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources};
 use crate::{
     cache::Key,
     error::Failure,
@@ -61,15 +61,21 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
     ) -> Result<Vec<(usize, Finished)>, Failure> {
-        let context = context();
-        let sources = read_sources(&context, inputs)?;
-        let (requests, ends) = self.requests_of_sources(&sources, targets, emit)?;
-        let finished = self.run(&context, requests, emit);
-        let input_of = |module| ends.partition_point(|end| *end <= module);
-        Ok(finished
-            .into_iter()
-            .map(|result| (input_of(result.module), result))
-            .collect())
+        let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum();
+        let in_context = self.contexts.with(bytes, |context| {
+            let sources = read_sources(context, inputs).map_err(|error| Err(error.into()))?;
+            let (requests, ends) = self.requests_of_sources(&sources, targets, emit).map_err(Err)?;
+            let finished = self.run(context, requests, emit);
+            let input_of = |module| ends.partition_point(|end| *end <= module);
+            let failed = finished.iter().any(|finished| finished.result.is_err());
+            let finished = finished
+                .into_iter()
+                .map(|finished| (input_of(finished.module), finished))
+                .collect();
+            // What was left half done stays in the context.
+            if failed { Err(Ok(finished)) } else { Ok(finished) }
+        });
+        in_context.or_else(|stopped| stopped)
     }
 
     /// Adds what went wrong with the cache, which cost time and nothing else.

@@ -12,13 +12,12 @@ use melior::{
 
 use super::{
     content::{ContentHasher, SourceHash, definitions},
-    contexts::Contexts,
     error::{SessionError, UndefinedSymbol, undefined_symbols},
     image::{Image, Images},
 };
 use crate::{
     bridge::mlir::OwnedModule,
-    compiler::{Compiler, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name},
+    compiler::{Compiler, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name},
     error::{Cause, Error, Failure},
     report::{Artifact, Compilation},
     stage::Stage,
@@ -96,9 +95,9 @@ impl SessionCompiler {
             None => InputKind::of(name, &source.bytes).map_err(failed)?,
         };
         let (image, fresh) = match kind {
-            InputKind::Mlir => self
-                .contexts
-                .with(|context| self.compile_mlir(context, name, &source.bytes))?,
+            InputKind::Mlir => self.contexts.with(source.bytes.len(), |context| {
+                self.compile_mlir(context, name, &source.bytes)
+            })?,
             InputKind::Llvm | InputKind::Ptx => {
                 let content = self.hasher.device_source(&source.bytes);
                 self.images.get_or_compile(content, || {

@@ -28,7 +28,6 @@ mod book;
 mod builder;
 mod compile;
 mod content;
-mod contexts;
 mod error;
 mod image;
 mod module;

@@ -6,18 +6,12 @@ use super::support::{Run, Workshop, cuda, example};
 
 /// Compiles with the cache in the folder `cache`.
 fn compile(work: &Workshop, input: &str, output: &str, more: &[&str]) -> Run {
-    let mut arguments = vec![
-        "compile",
-        input,
-        "-o",
-        output,
-        "--cache-dir",
-        "cache",
-        "--ptx-compiler",
-        "ptxas",
-        "--report=json",
-    ];
+    let mut arguments = vec!["compile", input, "-o", output, "--cache-dir", "cache", "--report=json"];
     arguments.extend(more);
+    if !more.iter().any(|argument| argument.contains("gfx")) {
+        // It needs nothing else of the directory.
+        arguments.extend(["--ptx-compiler", "ptxas"]);
+    }
     let output = work
         .command(&arguments)
         .env_remove("GPULOWER_CACHE")
@@ -314,4 +308,56 @@ fn eight_processes_share_a_cache() {
         }
     }
     assert!(Path::new(&work.path("cache/results/1")).exists());
+}
+
+#[test]
+fn a_disk_that_is_full_costs_the_entries_alone() {
+    let work = Workshop::new();
+    work.write("k.mlir", KERNEL);
+    compile(&work, "k.mlir", "k", &["--target", "sm_90", "--no-cache"]).quiet();
+    let whole = work.read("k");
+    // No file may be larger than the cubin, as on a disk with so much room; an entry holds more than its cubin. (dash counts
+    // in blocks of 512 bytes.)
+    let blocks = whole.len().div_ceil(512);
+    let limited = work
+        .command(&[
+            "compile",
+            "k.mlir",
+            "-o",
+            "k2",
+            "--cache-dir",
+            "cache",
+            "--ptx-compiler",
+            "ptxas",
+            "-t",
+            "sm_90",
+        ])
+        .get_args()
+        .map(|argument| format!(" '{}'", argument.to_string_lossy()))
+        .collect::<String>();
+    let script = format!(
+        "trap '' XFSZ; ulimit -f {blocks}; exec '{}'{limited}",
+        env!("CARGO_BIN_EXE_gpulower")
+    );
+    let output = std::process::Command::new("/bin/sh")
+        .args(["-c", &script])
+        .current_dir(work.path(""))
+        .env("CUDA_HOME", cuda())
+        .env_remove("GPULOWER_CACHE")
+        .output()
+        .expect("the shell runs");
+    let messages = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{messages}");
+    assert!(
+        messages.contains("warning: ") && messages.contains("a result could not be kept in the cache: "),
+        "{messages}"
+    );
+    assert!(work.read("k2") == whole);
+    for folder in work.files("cache/results/1") {
+        assert_eq!(
+            work.files(&format!("cache/results/1/{folder}")),
+            Vec::<String>::new(),
+            "nothing is left behind"
+        );
+    }
 }

@@ -6,6 +6,7 @@
 mod apt;
 mod check;
 mod command;
+mod compare;
 mod demo;
 mod env;
 mod gpu;
@@ -35,6 +36,8 @@ enum Subcommands {
     Demo(demo::Options),
     /// Formatting, clippy, documentation, Rust tests, lit tests; stops at the first failure.
     Test(check::Options),
+    /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
+    Compare(compare::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
 }
@@ -56,6 +59,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Setup => setup::run(&workspace, setup::Purpose::Test).map(drop),
         Subcommands::Demo(options) => demo::run(&workspace, options),
         Subcommands::Test(options) => check::run(&workspace, options),
+        Subcommands::Compare(options) => compare::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
     }
 }

@@ -7,14 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use melior::Context;
 
-use crate::{bridge::mlir_context::OwnedContext, compiler};
+use super::input;
+use crate::bridge::mlir_context::OwnedContext;
 
 /// Compilations that a context serves. The cost of making it is small beside them, and so is what it keeps of them.
 const MOST_USES: usize = 64;
 
+/// A compilation of so many bytes counts as one more: what is kept of it grows with it.
+const BYTES_OF_A_USE: usize = 64 << 10;
+
 /// Contexts that nobody is using.
 #[derive(Debug)]
-pub(super) struct Contexts {
+pub(crate) struct Contexts {
     idle: Mutex<Vec<Used>>,
     most_idle: usize,
 }
@@ -27,21 +31,22 @@ struct Used {
 
 impl Contexts {
     /// At most so many contexts wait for their next use.
-    pub(super) const fn new(most_idle: usize) -> Self {
+    pub(crate) const fn new(most_idle: usize) -> Self {
         Self {
             idle: Mutex::new(Vec::new()),
             most_idle,
         }
     }
 
-    /// Does work in a context that nobody else uses meanwhile. Where the work fails, the context is not used again.
-    pub(super) fn with<R, E>(&self, work: impl FnOnce(&Context) -> Result<R, E>) -> Result<R, E> {
+    /// Does work on so many bytes of input in a context that nobody else uses meanwhile. Where the work fails, the context is
+    /// not used again.
+    pub(crate) fn with<R, E>(&self, bytes: usize, work: impl FnOnce(&Context) -> Result<R, E>) -> Result<R, E> {
         let idle = self.lock().pop();
         let mut used = idle.unwrap_or_else(|| Used {
-            context: OwnedContext::adopt(compiler::context()),
+            context: OwnedContext::adopt(input::context()),
             uses: 0,
         });
-        used.uses += 1;
+        used.uses += 1 + bytes / BYTES_OF_A_USE;
         let result = work(used.context.context())?;
         if used.uses < MOST_USES {
             let mut idle = self.lock();
@@ -69,18 +74,29 @@ mod tests {
     fn a_context_is_used_again_and_not_for_ever() {
         let contexts = Contexts::new(2);
         for expected in 1..MOST_USES {
-            contexts.with(|_| Ok::<_, ()>(())).expect("works");
+            contexts.with(0, |_| Ok::<_, ()>(())).expect("works");
             assert_eq!(uses(&contexts), [expected]);
         }
-        contexts.with(|_| Ok::<_, ()>(())).expect("works");
+        contexts.with(0, |_| Ok::<_, ()>(())).expect("works");
+        assert!(uses(&contexts).is_empty(), "it was given up");
+    }
+
+    #[test]
+    fn a_large_input_uses_a_context_up() {
+        let contexts = Contexts::new(2);
+        contexts.with(10 * BYTES_OF_A_USE, |_| Ok::<_, ()>(())).expect("works");
+        assert_eq!(uses(&contexts), [11]);
+        contexts
+            .with(MOST_USES * BYTES_OF_A_USE, |_| Ok::<_, ()>(()))
+            .expect("works");
         assert!(uses(&contexts).is_empty(), "it was given up");
     }
 
     #[test]
     fn a_context_in_which_something_failed_is_given_up() {
         let contexts = Contexts::new(2);
-        contexts.with(|_| Ok::<_, ()>(())).expect("works");
-        assert_eq!(contexts.with(|_| Err::<(), _>("failed")), Err("failed"));
+        contexts.with(0, |_| Ok::<_, ()>(())).expect("works");
+        assert_eq!(contexts.with(0, |_| Err::<(), _>("failed")), Err("failed"));
         assert!(uses(&contexts).is_empty());
     }
 
@@ -88,9 +104,9 @@ mod tests {
     fn nobody_shares_a_context_and_few_are_kept() {
         let contexts = Contexts::new(2);
         contexts
-            .with(|one| {
-                contexts.with(|two| {
-                    contexts.with(|three| {
+            .with(0, |one| {
+                contexts.with(0, |two| {
+                    contexts.with(0, |three| {
                         assert!(one != two && two != three && one != three);
                         Ok::<_, ()>(())
                     })
