@@ -36,9 +36,9 @@ UNARY = {
 }
 BINARY = {"atan2": (3, 2), "copysign": None, "powf": (8, 2)}
 TERNARY = {"fma": (0, 0)}
-# Nothing is stated of libdevice's integer power, which multiplies: each of up to LARGEST_POWER factors may add a rounding.
+# gpulower's own integer power: up to the third, two roundings; beyond, one, and a second where the result is subnormal.
 LARGEST_POWER = 40
-OTHER = {"sincos": (2, 1), "fpowi": (LARGEST_POWER, LARGEST_POWER), "clampf": None}
+OTHER = {"sincos": (2, 1), "fpowi": (1, 1), "clampf": None}
 CLASSIFICATION = ["isfinite", "isinf", "isnan", "isnormal"]
 INTEGER_UNARY = ["absi", "ctlz", "ctpop", "cttz"]
 INTEGER_BINARY = ["ipowi"]
@@ -197,7 +197,10 @@ def bound(operation, kind):
         return stated[1] + 0.505
     if kind == "f32":
         return stated[0] + 0.50001
-    # Computed in f32, and rounded once more; fma, too.
+    if operation == "fma":
+        # An instruction of its own, rounded once; the reference, in float64, may be rounded.
+        return 0.50001
+    # Computed in f32, and rounded once more.
     return 0.5 + (stated[0] + 0.5) * 2.0 ** (FORMATS[kind][0] - FORMATS["f32"][0])
 
 
@@ -309,18 +312,15 @@ def inputs(operation, form, rng):
         return [np.append(first, first[:1]) if len(first) % 2 == 0 else first]
     if operation == "fpowi":
         exponents = np.concatenate([np.arange(-LARGEST_POWER, LARGEST_POWER + 1), [-(2**31), 2**31 - 1]])
-        first = np.concatenate([np.repeat(special, len(exponents)), mixed(count)])
-        powers = np.concatenate([np.tile(exponents, len(special)), rng.integers(-LARGEST_POWER, LARGEST_POWER + 1, count)])
-        # x to the -n is 1 / x to the n, in f32 or f64: what overflows or loses bits on the way there is not measured.
-        computed = Format("f64" if form.kind == "f64" else "f32")
-        least, most = computed.wide(2) ** computed.least, computed.wide(2) ** computed.most
-        values = np.abs(form.values(first))
+        # Of larger powers, those of numbers so close to 1 that the result is usually a finite one.
+        near = form.encode(1 + rng.standard_normal(count) * 2.0 ** rng.integers(-form.precision, 0, count))
         with np.errstate(all="ignore"):
-            way = values ** np.abs(powers.astype(np.float64))
-        usual = (powers >= 0) | ((way > least) & (way < most)) | (values == 0) | ~np.isfinite(values)
-        # Of larger powers, those of numbers that stay what they are.
-        usual &= (np.abs(powers.astype(np.float64)) <= LARGEST_POWER) | np.isin(values, [0, 1, np.inf]) | np.isnan(values)
-        return [first[usual], powers[usual].astype(np.int32)]
+            most = form.most / np.abs(np.log2(np.abs(form.values(near)).astype(np.float64)))
+        large = np.clip(np.nan_to_num(most, posinf=2**31 - 1), 0, 2**31 - 1) * rng.uniform(-1, 1, count)
+        first = np.concatenate([np.repeat(special, len(exponents)), mixed(count), near])
+        powers = np.concatenate([np.tile(exponents, len(special)), rng.integers(-LARGEST_POWER, LARGEST_POWER + 1, count),
+                                 large.astype(np.int64)])
+        return [first, powers.astype(np.int32)]
     if operation == "powf":
         # Powers that are neither infinite nor zero: the exponent is chosen for the base.
         base = np.abs(form.values(form.random_values(rng, count))) + form.wide(2.0**-20)

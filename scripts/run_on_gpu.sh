@@ -4,7 +4,8 @@
 #   run.sh [PART ...]
 #
 # A line for each part; what the parts print is in LOGS (the folder `logs` here, if that variable is not set). The exit status
-# is 0 when every part is right. Needs a driver, and Python with numpy, cupy and mpmath; nothing of gpulower's.
+# is 0 when every part is right. Needs a driver, and Python with numpy, cupy and mpmath; the parts `run` and `session`, which
+# compile, need xz and a CUDA toolkit as well.
 set -u
 cd "$(dirname "$0")" || exit 2
 logs=${LOGS:-$PWD/logs}
@@ -21,7 +22,7 @@ part() {
     return
   fi
   run=$((run + 1))
-  if timeout 300 "$@" > "$logs/$name.txt" 2>&1; then
+  if timeout 600 "$@" > "$logs/$name.txt" 2>&1; then
     printf 'ok     %-12s %s\n' "$name" "$(tail -n 1 "$logs/$name.txt")"
   else
     status=$?
@@ -40,6 +41,8 @@ part math math "$python" scripts/check_math_on_gpu.py run math
 part containers containers "$python" scripts/check_containers_on_gpu.py run containers
 part link link "$python" scripts/check_device_link_on_gpu.py link
 part runtime runtime runtime/runtime_gpu_check runtime
+part run run scripts/check_run_on_gpu.sh run run
+part session session scripts/check_session_on_gpu.sh run session
 part export export export/run.sh
 
 echo "$((run - failed)) of $run parts are right"

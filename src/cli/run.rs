@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Libraries with functions that the program calls
     #[arg(long, value_name = "FILE[,FILE..]", value_delimiter = ',')]
     shared_libs: Vec<PathBuf>,
-    /// What to compile the kernels for, such as sm_90a [default: the device]
+    /// What to compile the kernels for, such as sm_90 [default: the device, with all that its chip has]
     #[arg(short, long, value_name = "TARGET")]
     target: Option<String>,
     /// The device, counted from 0

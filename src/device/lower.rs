@@ -113,7 +113,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
             warnings.extend(run(context, module, COMPLEX)?);
         }
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
-        let pipeline = pipeline(resolved, has_scaled_floats(module));
+        let pipeline = pipeline(resolved, has_scaled_floats(module), has_warpgroup_matrices(module));
         warnings.extend(run(context, module, &pipeline)?);
         let mut rest = unlowered(module, &resolved.target);
         // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
@@ -178,14 +178,15 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
 /// - 8-bit floats that the chip converts come before everything that would not know them;
 /// - named address spaces become numbers first: conversions that know no names would complain about each memref;
 /// - `scf` becomes `cf` before anything that expands to several blocks (`gpu.all_reduce`), and before `nvgpu`, whose
-///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`;
+///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`; but that of the accumulators of warpgroups can, and
+///   not through the branches that it becomes, so that where there are some `nvgpu` comes first;
 /// - `vector` before `gpu`: masked transfers create `arith` and `memref` operations that the gpu conversion then takes;
 /// - `func` before `gpu`: the gpu conversion would turn a declared device function into a C wrapper;
 /// - `affine` twice: expanding strided metadata creates it anew.
 ///
 /// The gpu conversion is told which dialects to take along. Left to itself it takes every dialect that is loaded, and
 /// with NVVM loaded it prefers LLVM's intrinsics to the vendor's library for some of `math`.
-pub fn pipeline(resolved: &Resolved, scaled_floats: bool) -> String {
+pub fn pipeline(resolved: &Resolved, scaled_floats: bool, warpgroups: bool) -> String {
     let taken = format!(
         "allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}",
         memref_options(resolved)
@@ -213,11 +214,12 @@ pub fn pipeline(resolved: &Resolved, scaled_floats: bool) -> String {
     } else {
         ""
     };
+    let warpgroups = if warpgroups { "convert-nvgpu-to-nvvm," } else { "" };
     let index = format!("index-bitwidth={}", resolved.index_bitwidth);
     format!(
         "builtin.module(gpu.module(\
          {first}gpulower-expand-gpu{{{chip}}},{scaled}\
-         convert-vector-to-scf,lower-affine,scf-forall-to-for,convert-scf-to-cf,{dialect_of_chip},\
+         convert-vector-to-scf,lower-affine,scf-forall-to-for,{warpgroups}convert-scf-to-cf,{dialect_of_chip},\
          expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse,\
          convert-vector-to-llvm,gpulower-func-to-llvm{{{index}}},\
          {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-vector-to-llvm,\
@@ -228,6 +230,13 @@ pub fn pipeline(resolved: &Resolved, scaled_floats: bool) -> String {
 
 /// What comes before [`pipeline`], and before the expansion of `math` operations: it makes such operations.
 const COMPLEX: &str = "builtin.module(gpu.module(convert-complex-to-standard))";
+
+/// Whether a loop may carry accumulators of warpgroups.
+fn has_warpgroup_matrices(module: &Module<'_>) -> bool {
+    operations(module)
+        .iter()
+        .any(|operation| name_of(operation).starts_with("nvgpu.warpgroup."))
+}
 
 /// What the `gpulower-expand-gpu*` passes have to know of the chip.
 fn expansion_options(resolved: &Resolved) -> String {
@@ -485,7 +494,7 @@ mod tests {
                 "use-bare-ptr-memref-call-conv=true",
             ),
         ] {
-            let text = pipeline(&resolved(target, options), false);
+            let text = pipeline(&resolved(target, options), false, false);
             assert!(text.contains(part), "{target}: {part} is not in\n{text}");
         }
     }

@@ -12,10 +12,10 @@ use melior::{
 };
 use std::collections::BTreeSet;
 
-use super::lower::name_of;
+use super::{float_power, lower::name_of};
 use crate::{
     bridge::mlir::{operations, replace_with},
-    target::Target,
+    target::{NvidiaTarget, Target},
 };
 
 /// Rewrites the operations in question inside the `gpu.module` of `module`.
@@ -24,8 +24,12 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
     let mut written: BTreeSet<String> = BTreeSet::new();
     for operation in operations(module) {
         let name = name_of(&operation);
-        if name == "math.fma" && !amd {
-            fuse_in_hardware(context, operation)?;
+        if let ("math.fma", Some(chip)) = (name.as_str(), target.as_nvidia()) {
+            fuse_in_hardware(context, operation, chip)?;
+            continue;
+        }
+        if name == "math.fpowi" && !amd {
+            expand_float_power(context, operation, &mut written)?;
             continue;
         }
         let wanted = match name.as_str() {
@@ -45,30 +49,84 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
         if written.insert(symbol.clone()) {
             define(context, operation, &text)?;
         }
-        let results: Vec<Type<'_>> = operation.results().map(|result| result.r#type()).collect();
-        let operands: Vec<_> = operation.operands().collect();
-        let call = OperationBuilder::new("func.call", operation.location())
-            .add_operands(&operands)
-            .add_results(&results)
-            .add_attributes(&[(
-                Identifier::new(context, "callee"),
-                FlatSymbolRefAttribute::new(context, &symbol).into(),
-            )])
-            .build()
-            .map_err(|error| error.to_string())?;
-        replace_with(operation, call);
+        call_instead(context, operation, &symbol)?;
     }
     Ok(())
 }
 
-/// Every NVIDIA chip has fused multiply-add for f32 and f64: MLIR's conversion would call libdevice for it.
-fn fuse_in_hardware<'c>(context: &'c Context, operation: OperationRef<'c, '_>) -> Result<(), String> {
+/// Replaces an operation with a call of a function that takes and returns the same.
+fn call_instead<'c>(context: &'c Context, operation: OperationRef<'c, '_>, symbol: &str) -> Result<(), String> {
+    let results: Vec<Type<'_>> = operation.results().map(|result| result.r#type()).collect();
+    let operands: Vec<_> = operation.operands().collect();
+    let call = OperationBuilder::new("func.call", operation.location())
+        .add_operands(&operands)
+        .add_results(&results)
+        .add_attributes(&[(
+            Identifier::new(context, "callee"),
+            FlatSymbolRefAttribute::new(context, symbol).into(),
+        )])
+        .build()
+        .map_err(|error| error.to_string())?;
+    replace_with(operation, call);
+    Ok(())
+}
+
+/// Puts functions in the place of an integer power, unless it may be approximated: libdevice's takes fewer steps.
+fn expand_float_power<'c>(
+    context: &'c Context,
+    operation: OperationRef<'c, '_>,
+    written: &mut BTreeSet<String>,
+) -> Result<(), String> {
+    let (Ok(base), Ok(exponent)) = (operation.operand(0), operation.operand(1)) else {
+        return Ok(());
+    };
+    let (base, exponent) = (base.r#type().to_string(), exponent.r#type().to_string());
+    // MLIR calls libdevice's with an exponent of any type, and it takes 32 bits.
+    let libdevice_takes_it = exponent.trim_end_matches('>').ends_with("i32");
+    if may_be_approximated(operation) && libdevice_takes_it {
+        return Ok(());
+    }
+    let Some(functions) = float_power::functions(&base, &exponent) else {
+        return Ok(());
+    };
+    let Some(symbol) = functions.last().map(|(symbol, _)| symbol.clone()) else {
+        return Ok(());
+    };
+    for (symbol, text) in functions {
+        if written.insert(symbol) {
+            define(context, operation, &text)?;
+        }
+    }
+    call_instead(context, operation, &symbol)
+}
+
+/// Whether the operation carries `fastmath<afn>`, or all of the flags.
+fn may_be_approximated(operation: OperationRef<'_, '_>) -> bool {
+    let flags = operation.attribute("fastmath").map(|flags| flags.to_string());
+    let flags = flags.unwrap_or_default();
+    let inside = flags.split_once('<').and_then(|(_, rest)| rest.strip_suffix('>'));
+    inside.is_some_and(|list| list.split(',').any(|flag| matches!(flag.trim(), "afn" | "fast")))
+}
+
+/// Every NVIDIA chip has fused multiply-add for f32 and f64, and later ones for f16 and bf16 (PTX ISA, `fma`): MLIR's
+/// conversion would call libdevice for it, through f32 for the short types, which rounds twice.
+fn fuse_in_hardware<'c>(
+    context: &'c Context,
+    operation: OperationRef<'c, '_>,
+    chip: &NvidiaTarget,
+) -> Result<(), String> {
     let Ok(operand) = operation.operand(0) else {
         return Ok(());
     };
     let shape = Shape::of(operand.r#type());
     let one_dimension = !shape.vector || shape.truth.matches('x').count() == 1;
-    if !matches!(shape.element.as_str(), "f32" | "f64") || !one_dimension {
+    let has_instruction = match shape.element.as_str() {
+        "f32" | "f64" => true,
+        "f16" => chip.number() >= 53,
+        "bf16" => chip.number() >= 80,
+        _ => false,
+    };
+    if !has_instruction || !one_dimension {
         return Ok(());
     }
     let operands: Vec<_> = operation.operands().collect();

@@ -3,6 +3,7 @@
 //! Knows nothing of containers, vendor tools or hosts.
 
 mod control;
+mod float_power;
 pub mod join;
 mod libraries;
 pub mod lower;

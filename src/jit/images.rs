@@ -46,16 +46,24 @@ impl Gpus {
             return Ok(Self { vendor, target: None });
         }
         let device = gpu::driver(vendor)?.device(options.device)?;
-        let target = match device.target()? {
-            TargetDevice::Nvidia(capability) => format!("sm_{}", capability.number()).parse(),
-            TargetDevice::Amd(target) => target.to_string().parse(),
-        };
-        let target: Target = target.map_err(|error| Failure::from(Error::new(Stage::Plan, Cause::Target(error))))?;
+        let target = target_of(device.target()?)?;
         Ok(Self {
             vendor: Some(target.vendor()),
             target: Some(target),
         })
     }
+}
+
+/// All that the device has, as the code runs nowhere else; that there is no such target, if the device is too new.
+fn target_of(device: TargetDevice) -> Result<Target, Failure> {
+    let unknown = || match device {
+        TargetDevice::Nvidia(capability) => format!("sm_{}", capability.number()).parse(),
+        TargetDevice::Amd(target) => Ok(Target::Amd(target)),
+    };
+    device
+        .own_target()
+        .map_or_else(unknown, Ok)
+        .map_err(|error| Error::new(Stage::Plan, Cause::Target(error)).into())
 }
 
 /// The vendor in the target attributes of modules, or of what was made of them.
@@ -130,4 +138,18 @@ fn compile(compiler: &Compiler, device: &Module<'_>, target: Target) -> Result<C
             false => Err(failure),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_get_all_that_the_device_has() {
+        let of = |device: &str| target_of(device.parse().expect("a device"));
+        assert_eq!(of("9.0").expect("a target").to_string(), "sm_90a");
+        assert_eq!(of("8.6").expect("a target").to_string(), "sm_86");
+        let message = of("19.5").expect_err("not known").to_string();
+        assert!(message.contains("sm_195"), "{message}");
+    }
 }

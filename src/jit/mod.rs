@@ -68,7 +68,8 @@ use crate::{
 pub struct ProgramOptions {
     /// The function that is called.
     pub entry: String,
-    /// What kernels are compiled for; none for the device that they run on, which has to be there then.
+    /// What kernels are compiled for; none for the device that they run on, with all that its chip has (`sm_90a` for 9.0).
+    /// It has to be there then.
     pub target: Option<Target>,
     /// The device, counted from 0 in the driver's order.
     pub device: u32,

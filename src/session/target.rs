@@ -8,23 +8,13 @@ use crate::{
 
 /// The target that is the device's own: everything that its chip has, since the code is to run there alone.
 pub(super) fn target_of(device: Device) -> Result<Target, SessionError> {
-    let capability = match device {
-        Device::Amd(target) => return Ok(Target::Amd(target)),
-        Device::Nvidia(capability) => capability,
-    };
-    let of_suffix =
-        |suffix| move |target: &NvidiaTarget| target.number() == capability.number() && target.suffix() == suffix;
-    NvidiaTarget::all()
-        .find(of_suffix(Suffix::ArchitectureSpecific))
-        .or_else(|| NvidiaTarget::all().find(of_suffix(Suffix::Plain)))
-        .map(Target::Nvidia)
-        .ok_or_else(|| SessionError::UnknownDevice {
-            device: capability.to_string(),
-            newest: NvidiaTarget::all()
-                .filter(|target| target.suffix() == Suffix::Plain)
-                .max_by_key(NvidiaTarget::number)
-                .map_or_else(String::new, |target| target.with_kind(NvidiaKind::Virtual).to_string()),
-        })
+    device.own_target().ok_or_else(|| SessionError::UnknownDevice {
+        device: device.to_string(),
+        newest: NvidiaTarget::all()
+            .filter(|target| target.suffix() == Suffix::Plain)
+            .max_by_key(NvidiaTarget::number)
+            .map_or_else(String::new, |target| target.with_kind(NvidiaKind::Virtual).to_string()),
+    })
 }
 
 /// Refuses to make what no driver loads, or what the target does not have.
@@ -42,19 +32,6 @@ pub(super) fn check_emit(emit: Emit, target: &Target) -> Result<(), SessionError
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_device_gets_all_that_its_chip_has() {
-        for (device, target) in [
-            ("8.0", "sm_80"),
-            ("9.0", "sm_90a"),
-            ("10.0", "sm_100a"),
-            ("gfx90a:xnack+", "gfx90a:xnack+"),
-        ] {
-            let device: Device = device.parse().expect("a device");
-            assert_eq!(target_of(device).expect("a target").to_string(), target);
-        }
-    }
 
     #[test]
     fn a_later_device_is_named_with_what_helps() {

@@ -2,7 +2,7 @@
 
 use super::error::shown;
 use super::ptx::decimal;
-use super::{AmdTarget, ComputeCapability, NvidiaArch, NvidiaTarget, TargetError};
+use super::{AmdTarget, ComputeCapability, NvidiaArch, NvidiaTarget, Suffix, Target, TargetError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,6 +13,23 @@ pub enum Device {
     Nvidia(ComputeCapability),
     /// An AMD device: a real chip, with the settings that it runs in. A setting that is left out is not known.
     Amd(AmdTarget),
+}
+
+impl Device {
+    /// What to compile for where the code is to run on this device alone: all that its chip has, `sm_90a` for 9.0. None for
+    /// an NVIDIA device that is newer than the tables.
+    pub fn own_target(&self) -> Option<Target> {
+        let capability = match *self {
+            Self::Amd(target) => return Some(Target::Amd(target)),
+            Self::Nvidia(capability) => capability,
+        };
+        let of_suffix =
+            |suffix| move |target: &NvidiaTarget| target.number() == capability.number() && target.suffix() == suffix;
+        NvidiaTarget::all()
+            .find(of_suffix(Suffix::ArchitectureSpecific))
+            .or_else(|| NvidiaTarget::all().find(of_suffix(Suffix::Plain)))
+            .map(Target::Nvidia)
+    }
 }
 
 /// Prints `9.0` or `gfx90a:xnack+`.
@@ -145,6 +162,20 @@ fn known(capability: ComputeCapability, name: &str) -> Result<ComputeCapability,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_gets_all_that_its_chip_has() {
+        for (device, target) in [
+            ("8.0", Some("sm_80")),
+            ("9.0", Some("sm_90a")),
+            ("10.0", Some("sm_100a")),
+            ("gfx90a:xnack+", Some("gfx90a:xnack+")),
+        ] {
+            let found = device.parse::<Device>().unwrap().own_target();
+            assert_eq!(found.map(|target| target.to_string()).as_deref(), target, "{device}");
+        }
+        assert_eq!("19.5".parse::<Device>().unwrap().own_target(), None);
+    }
 
     #[test]
     fn every_spelling_is_read() {

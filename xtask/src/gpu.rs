@@ -33,12 +33,14 @@ enum Action {
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
 
 /// What `run.sh` starts on the machine with the GPU.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 7] = [
     "check_on_gpu.py",
     "check_lowering_on_gpu.py",
     "check_math_on_gpu.py",
     "check_containers_on_gpu.py",
     "check_device_link_on_gpu.py",
+    "check_run_on_gpu.sh",
+    "check_session_on_gpu.sh",
 ];
 
 /// The chip whose devices `check_containers_on_gpu.py` knows.
@@ -101,6 +103,14 @@ fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Fai
     maker.part(
         "runtime",
         vec![maker.script("scripts/check_runtime_on_gpu.sh", "runtime", &[target])],
+    )?;
+    maker.part(
+        "run",
+        vec![maker.script("scripts/check_run_on_gpu.sh", "run", &[target])],
+    )?;
+    maker.part(
+        "session",
+        vec![maker.script("scripts/check_session_on_gpu.sh", "session", &[])],
     )?;
     match CLANGS
         .iter()

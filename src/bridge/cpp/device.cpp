@@ -268,12 +268,27 @@ void gpulowerUndefinedSymbols(LLVMModuleRef moduleRef, void *closure,
   }
 }
 
+/// Dynamic shared memory as ptxas knows it: an array that is declared, and begins behind what the kernel defines. MLIR defines
+/// an empty array, which becomes a variable of one byte, and so lies among the kernel's other variables.
+static void declareDynamicSharedMemory(Module &module) {
+  for (GlobalVariable &variable : module.globals()) {
+    auto *array = dyn_cast<ArrayType>(variable.getValueType());
+    if (variable.getAddressSpace() != 3 || !array || array->getNumElements() != 0 || variable.isDeclaration())
+      continue;
+    variable.setInitializer(nullptr);
+    variable.setLinkage(GlobalValue::ExternalLinkage);
+    variable.setUnnamedAddr(GlobalValue::UnnamedAddr::None);
+  }
+}
+
 /// Makes everything internal that is neither a kernel nor named in `keep`, and removes what nothing needs.
 GpulowerOutcome gpulowerInternalize(LLVMModuleRef moduleRef,
                                     const GpulowerBytes *keep,
                                     size_t keepCount) {
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
+    if (module.getTargetTriple().isNVPTX())
+      declareDynamicSharedMemory(module);
     StringSet<> kept;
     for (size_t i = 0; i < keepCount; ++i)
       kept.insert(toStringRef(keep[i]));

@@ -24,12 +24,14 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
@@ -398,6 +400,9 @@ struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
     replacer.addReplacement([](UnrankedMemRefType type) {
       return UnrankedMemRefType::get(type.getElementType(), Attribute());
     });
+    // The memory in it is the device's.
+    replacer.addReplacement(
+        [](nvgpu::TensorMapDescriptorType type) { return std::make_pair(Type(type), WalkResult::skip()); });
     replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                           /*replaceTypes=*/true);
     getOperation().walk([](memref::MemorySpaceCastOp op) {
@@ -442,8 +447,11 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
     LLVMTypeConverter converter(context, options);
     auto pointer = LLVM::LLVMPointerType::get(context);
     converter.addConversion([pointer](gpu::AsyncTokenType) { return pointer; });
+    // A tensor map is made in memory, by a call, and passed to kernels by its address.
+    converter.addConversion([pointer](nvgpu::TensorMapDescriptorType) { return pointer; });
 
     RewritePatternSet patterns(context);
+    populateNVGPUToNVVMConversionPatterns(converter, patterns);
     arith::populateArithToLLVMConversionPatterns(converter, patterns);
     cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
     cf::populateAssertToLLVMConversionPattern(converter, patterns);

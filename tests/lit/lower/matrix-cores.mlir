@@ -90,4 +90,23 @@ gpu.module @kernels {
     nvgpu.warpgroup.mma.store %sum, %c : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> to memref<64x64xf32>
     gpu.return
   }
+
+  // The accumulator goes through the loop, as it does in every kernel that has more than one tile.
+  // CHECK-LABEL: .entry loop(
+  // CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16
+  // CHECK: bra
+  gpu.func @loop(%map_a: !map_a, %map_b: !map_b, %c: memref<64x64xf32>, %n: index)
+      workgroup(%a: memref<64x64xf16, #gpu.address_space<workgroup>>, %b: memref<64x64xf16, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %init = nvgpu.warpgroup.mma.init.accumulator -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %init) -> (!nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+      %da = nvgpu.warpgroup.generate.descriptor %a, %map_a : memref<64x64xf16, #gpu.address_space<workgroup>>, !map_a -> !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>>
+      %db = nvgpu.warpgroup.generate.descriptor %b, %map_b : memref<64x64xf16, #gpu.address_space<workgroup>>, !map_b -> !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>>
+      %next = nvgpu.warpgroup.mma %da, %db, %acc {transposeB} : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+      scf.yield %next : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+    }
+    nvgpu.warpgroup.mma.store %sum, %c : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> to memref<64x64xf32>
+    gpu.return
+  }
 }

@@ -1,0 +1,88 @@
+//! Checks sessions on an NVIDIA GPU: kernels that are compiled, loaded and launched in one process, and what MLIR's operations
+//! for the newer chips compute there.
+//!
+//! ```sh
+//! scripts/check_session_on_gpu.sh make DIRECTORY           # where LLVM is
+//! scripts/check_session_on_gpu.sh run DIRECTORY [NAME ..]  # where the GPU and a CUDA toolkit are
+//! ```
+//!
+//! It prints a line for each check, and ends with 1 if one failed. It compiles by itself, and so takes a CUDA toolkit, which is
+//! looked for as `gpulower` does.
+
+mod adding;
+mod ahead;
+mod cycles;
+mod faults;
+mod features;
+mod fixture;
+mod growth;
+mod kernels;
+mod refused;
+
+use std::process::ExitCode;
+
+use fixture::{Check, Gpu};
+
+/// All checks.
+fn checks() -> Vec<Check> {
+    let groups: [&[Check]; 7] = [
+        adding::CHECKS,
+        ahead::CHECKS,
+        refused::CHECKS,
+        features::CHECKS,
+        faults::CHECKS,
+        growth::CHECKS,
+        cycles::CHECKS,
+    ];
+    groups.concat()
+}
+
+fn main() -> ExitCode {
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let gpu = match Gpu::new() {
+        Ok(gpu) => gpu,
+        Err(error) => {
+            println!("FAILED {:<32} {error}", "start");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let [flag, name] = only.as_slice()
+        && flag == faults::CHILD
+    {
+        return match faults::child(&gpu, name) {
+            Ok(detail) => {
+                println!("{detail}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                println!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    println!("{}", gpu.describe());
+    let (mut run, mut failed) = (0, 0);
+    for (name, check) in checks() {
+        if !only.is_empty() && !only.iter().any(|part| name.contains(part.as_str())) {
+            continue;
+        }
+        run += 1;
+        match check(&gpu) {
+            Ok(detail) => println!("ok     {name:<32} {detail}"),
+            Err(error) => {
+                failed += 1;
+                println!("FAILED {name:<32} {error}");
+            }
+        }
+        // Nothing here loses the context on purpose, and nothing brings it back.
+        if let Err(error) = gpu.context.synchronize() {
+            println!("FAILED {name:<32} and nothing else can be checked: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{} of {run} checks are right", run - failed);
+    match failed {
+        0 if run > 0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
