@@ -1,10 +1,11 @@
 //! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
-//! `gpulower-func-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
+//! `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::sync::Once;
 
 unsafe extern "C" {
     fn gpulowerRegisterPatternPasses();
+    fn gpulowerRegisterInterleavePass();
     fn gpulowerRegisterHostPasses();
 }
 
@@ -14,6 +15,7 @@ pub fn register_patterns() {
     // SAFETY: called once; they add to MLIR's registry alone.
     ONCE.call_once(|| unsafe {
         gpulowerRegisterPatternPasses();
+        gpulowerRegisterInterleavePass();
         gpulowerRegisterHostPasses();
     });
 }

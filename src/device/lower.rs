@@ -181,6 +181,7 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
 ///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`; but that of the accumulators of warpgroups can, and
 ///   not through the branches that it becomes, so that where there are some `nvgpu` comes first;
 /// - `vector` before `gpu`: masked transfers create `arith` and `memref` operations that the gpu conversion then takes;
+/// - loops are interleaved while they are `scf.for`, and tidied before, so that constants can be seen;
 /// - `func` before `gpu`: the gpu conversion would turn a declared device function into a C wrapper;
 /// - `affine` twice: expanding strided metadata creates it anew.
 ///
@@ -216,10 +217,14 @@ pub fn pipeline(resolved: &Resolved, scaled_floats: bool, warpgroups: bool) -> S
     };
     let warpgroups = if warpgroups { "convert-nvgpu-to-nvvm," } else { "" };
     let index = format!("index-bitwidth={}", resolved.index_bitwidth);
+    let interleave = match resolved.interleave {
+        0 | 1 => String::new(),
+        count => format!("canonicalize,cse,gpulower-interleave-loops{{count={count} {index}}},"),
+    };
     format!(
         "builtin.module(gpu.module(\
          {first}gpulower-expand-gpu{{{chip}}},{scaled}\
-         convert-vector-to-scf,lower-affine,scf-forall-to-for,{warpgroups}convert-scf-to-cf,{dialect_of_chip},\
+         convert-vector-to-scf,lower-affine,scf-forall-to-for,{warpgroups}{interleave}convert-scf-to-cf,{dialect_of_chip},\
          expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse,\
          convert-vector-to-llvm,gpulower-func-to-llvm{{{index}}},\
          {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-vector-to-llvm,\
@@ -488,6 +493,18 @@ mod tests {
                 &[("index-bitwidth", "32")],
                 "gpulower-func-to-llvm{index-bitwidth=32}",
             ),
+            ("sm_90", &[], "gpulower-interleave-loops{count=4 index-bitwidth=64}"),
+            ("sm_90", &[("O", "2")], "gpulower-interleave-loops{count=4 "),
+            (
+                "sm_90",
+                &[("O", "1"), ("interleave", "2")],
+                "gpulower-interleave-loops{count=2 ",
+            ),
+            (
+                "gfx942",
+                &[("interleave", "8"), ("index-bitwidth", "32")],
+                "gpulower-interleave-loops{count=8 index-bitwidth=32}",
+            ),
             (
                 "sm_90",
                 &[("bare-pointers", "true")],
@@ -496,6 +513,19 @@ mod tests {
         ] {
             let text = pipeline(&resolved(target, options), false, false);
             assert!(text.contains(part), "{target}: {part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn loops_are_interleaved_where_it_was_measured_or_asked_for() {
+        for (target, options) in [
+            ("sm_90", &[("interleave", "1")][..]),
+            ("sm_90", &[("O", "1")]),
+            ("sm_90", &[("debug", "full")]),
+            ("gfx942", &[]),
+        ] {
+            let text = pipeline(&resolved(target, options), false, false);
+            assert!(!text.contains("interleave"), "{target} {options:?}:\n{text}");
         }
     }
 

@@ -140,6 +140,9 @@ pub struct Options {
     pub index_bitwidth: u32,
     /// Passes memrefs of static shape to kernels as bare pointers.
     pub bare_pointers: bool,
+    /// How many iterations of a loop run at once, with their loads first: 1, 2, 4 or 8. `None` means 4 for NVIDIA from
+    /// optimisation level 2 on, and 1 otherwise.
+    pub interleave: Option<u32>,
     /// A warning is given for each kernel that spills more bytes (NVIDIA) or registers (AMD) than this.
     pub spill_warning: u32,
     /// Longest run of a vendor tool. `None` means no limit.
@@ -168,6 +171,7 @@ impl Default for Options {
             libraries: Vec::new(),
             index_bitwidth: 64,
             bare_pointers: false,
+            interleave: None,
             spill_warning: 0,
             time_limit: None,
         }

@@ -79,6 +79,11 @@ pub const DESCRIPTIONS: &[OptionDescription] = &[
         "true|false",
     ),
     describe(
+        "interleave",
+        "Iterations of a loop that run at once, with their loads first (default: 4 for NVIDIA at -O2 and above, else 1)",
+        "1|2|4|8",
+    ),
+    describe(
         "spill-warning",
         "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
         "N",
@@ -159,6 +164,13 @@ impl Options {
                 _ => return Err(unreadable("index-bitwidth", value)),
             },
             "bare-pointers" => self.bare_pointers = boolean("bare-pointers", value)?,
+            "interleave" => match value {
+                "1" => self.interleave = Some(1),
+                "2" => self.interleave = Some(2),
+                "4" => self.interleave = Some(4),
+                "8" => self.interleave = Some(8),
+                _ => return Err(unreadable("interleave", value)),
+            },
             "spill-warning" => self.spill_warning = number("spill-warning", value)?,
             "time-limit" => match number("time-limit", value)? {
                 0 => return Err(unreadable("time-limit", value)),
@@ -234,6 +246,7 @@ impl Options {
         if self.bare_pointers {
             pairs.push(("bare-pointers", "true".to_owned()));
         }
+        pairs.extend(self.interleave.map(|count| ("interleave", count.to_string())));
         if self.spill_warning != default.spill_warning {
             pairs.push(("spill-warning", self.spill_warning.to_string()));
         }
@@ -300,6 +313,7 @@ mod tests {
             ("compress", "zstd"),
             ("index-bitwidth", "32"),
             ("bare-pointers", "true"),
+            ("interleave", "8"),
             ("spill-warning", "16"),
             ("time-limit", "30"),
         ];

@@ -39,6 +39,7 @@ pub(super) const TARGET_OPTIONS: &[&str] = &[
     "ptxas-options",
     "index-bitwidth",
     "bare-pointers",
+    "interleave",
     "spill-warning",
     "time-limit",
 ];
@@ -154,6 +155,10 @@ impl NamedPass for AttachTargets {
         option(
             "bare-pointers",
             "Pass memrefs of static shape as bare pointers: true|false",
+        ),
+        option(
+            "interleave",
+            "Iterations of a loop that run at once: 1|2|4|8 (default: 4 for NVIDIA at O=2 and above, else 1)",
         ),
         option(
             "spill-warning",

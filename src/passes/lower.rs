@@ -44,13 +44,21 @@ impl NamedPass for Lower {
             "bare-pointers",
             "Pass memrefs of static shape as bare pointers: true|false",
         ),
+        option(
+            "interleave",
+            "Iterations of a loop that run at once: 1|2|4|8 (default: 4 for NVIDIA at O=2 and above, else 1)",
+        ),
         option("debug", "Debug info: none|line-tables|full (default none)"),
     ];
     type Options = Options;
 
     fn parse(values: &OptionValues) -> Result<Options, String> {
         let mut options = Options::default();
-        read_options(&mut options, values, &["index-bitwidth", "bare-pointers", "debug"])?;
+        read_options(
+            &mut options,
+            values,
+            &["index-bitwidth", "bare-pointers", "interleave", "debug"],
+        )?;
         Ok(options)
     }
 

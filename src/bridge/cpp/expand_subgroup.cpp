@@ -286,16 +286,8 @@ struct Redux final : OpRewritePattern<gpu::SubgroupReduceOp> {
 
 /// Whether the kernel is known to be launched with workgroups of whole subgroups.
 bool hasFullSubgroups(Operation *op, const GpuChip &chip) {
-  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
-  std::optional<ArrayRef<int32_t>> sizes;
-  if (kernel)
-    sizes = kernel.getKnownBlockSize();
-  if (!sizes)
-    return false;
-  int64_t items = 1;
-  for (int32_t size : *sizes)
-    items *= size;
-  return items % chip.subgroupSize == 0;
+  std::optional<int64_t> items = knownBlockItems(op);
+  return items && *items % chip.subgroupSize == 0;
 }
 
 } // namespace

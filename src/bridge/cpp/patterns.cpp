@@ -194,6 +194,8 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     if (failed(chip) || failed(refuseUnsupported(root, *chip)))
       return signalPassFailure();
     replaceAddressSpaces(root, *chip);
+    foldKnownSizes(root);
+    countKnownIterations(root);
     if (failed(placeAllocations(root, *chip)))
       return signalPassFailure();
     if (!chip->amd)
@@ -202,6 +204,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     RewritePatternSet patterns(context);
     populateAtomicPatterns(patterns);
     populateCopyPatterns(patterns);
+    populateKnownSizePatterns(patterns, *chip);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(patterns);
     vector::populateVectorMaskOpLoweringPatterns(patterns);
     vector::populateVectorMultiReductionLoweringPatterns(
@@ -250,7 +253,8 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
       patterns.add<AssertToTrap>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
-    // Reductions bring workgroup attributions with names for their address spaces.
+    // Reductions ask for sizes, and bring workgroup attributions with names for their address spaces.
+    foldKnownSizes(getOperation());
     replaceAddressSpaces(getOperation(), *chip);
   }
 };

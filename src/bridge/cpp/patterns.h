@@ -30,6 +30,19 @@ constexpr int64_t workgroupSpace = 3;
 /// `#gpu.address_space` in memref types becomes the number that it has on the chip.
 void replaceAddressSpaces(mlir::Operation *root, const GpuChip &chip);
 
+/// The number of work items in a workgroup, where the function around `user` states its size.
+std::optional<int64_t> knownBlockItems(mlir::Operation *user);
+
+/// Sizes of workgroups and grids become the constants that their function states.
+void foldKnownSizes(mlir::Operation *root);
+
+/// Loops over the items of a workgroup of known size count their iterations, where all items have the same number of
+/// them: `for (i = thread; i < 512; i += 128)` becomes `for (n = 0; n < 4; ++n)`.
+void countKnownIterations(mlir::Operation *root);
+
+/// Reductions over workgroups whose size is known.
+void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
+
 /// Emits an error on operations that no rewrite can help.
 mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
 

@@ -2,11 +2,13 @@
 // RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s --check-prefix=GCN
 
 // A reduction over the workgroup: shuffles, a buffer, barriers. In a loop there is one barrier more, so that no thread
-// writes the buffer while another still reads the last result.
+// writes the buffer while another still reads the last result. Where NVIDIA's warps are known to be full, every warp
+// joins the results of all, and none waits for another to do so.
 
 gpu.module @kernels {
   // PTX-LABEL: .entry in_a_loop(
-  // PTX-COUNT-3: bar.sync
+  // PTX-COUNT-2: bar.sync
+  // PTX-NOT: bar.sync
   // PTX: ret;
   // GCN-LABEL: in_a_loop:
   // GCN-COUNT-3: s_barrier
@@ -20,6 +22,47 @@ gpu.module @kernels {
       %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
       memref.store %b, %m[%i] : memref<?xf32>
     }
+    gpu.return
+  }
+
+  // PTX-LABEL: .entry eight_warps(
+  // PTX-COUNT-5: shfl.sync.bfly.b32
+  // PTX-NOT: {{shfl|bar.sync}}
+  // PTX: bar.sync
+  // PTX-COUNT-3: shfl.sync.bfly.b32
+  // PTX-NOT: {{shfl|bar.sync}}
+  // PTX: ret;
+  gpu.func @eight_warps(%m: memref<?xf32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %t = gpu.thread_id x
+    %a = memref.load %m[%t] : memref<?xf32>
+    %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
+    memref.store %b, %m[%t] : memref<?xf32>
+    gpu.return
+  }
+
+  // Six warps: MLIR's expansion.
+  // PTX-LABEL: .entry six_warps(
+  // PTX-COUNT-2: bar.sync
+  // PTX: ret;
+  gpu.func @six_warps(%m: memref<?xf32>) kernel attributes {known_block_size = array<i32: 192, 1, 1>} {
+    %t = gpu.thread_id x
+    %a = memref.load %m[%t] : memref<?xf32>
+    %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
+    memref.store %b, %m[%t] : memref<?xf32>
+    gpu.return
+  }
+
+  // One warp needs no barrier. 16 x 2 items are one, too.
+  // PTX-LABEL: .entry one_warp(
+  // PTX-NOT: bar.sync
+  // PTX: redux.sync
+  // PTX-NOT: bar.sync
+  // PTX: ret;
+  gpu.func @one_warp(%m: memref<?xi32>) kernel attributes {known_block_size = array<i32: 16, 2, 1>} {
+    %t = gpu.thread_id x
+    %a = memref.load %m[%t] : memref<?xi32>
+    %b = gpu.all_reduce maxsi %a uniform {} : (i32) -> i32
+    memref.store %b, %m[%t] : memref<?xi32>
     gpu.return
   }
 

@@ -1,0 +1,212 @@
+// What a kernel says of its launch: a `gpu.func` with `known_block_size` is never launched with another one (its
+// description in the gpu dialect calls that undefined behaviour), and MLIR's own conversions use it for bounds alone.
+
+#include "patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace gpulower {
+
+std::optional<int64_t> knownBlockItems(Operation *user) {
+  auto function = user->getParentOfType<gpu::GPUFuncOp>();
+  std::optional<ArrayRef<int32_t>> sizes;
+  if (function)
+    sizes = function.getKnownBlockSize();
+  if (!sizes)
+    return std::nullopt;
+  int64_t items = 1;
+  for (int32_t size : *sizes) {
+    if (size < 1 || size > 1024)
+      return std::nullopt;
+    items *= size;
+  }
+  return items;
+}
+
+void foldKnownSizes(Operation *root) {
+  root->walk([](gpu::GPUFuncOp function) {
+    std::optional<ArrayRef<int32_t>> block = function.getKnownBlockSize(), grid = function.getKnownGridSize();
+    if (!block && !grid)
+      return;
+    function.walk([&](Operation *operation) {
+      OpBuilder builder(operation);
+      Location loc = operation->getLoc();
+      auto sizeOf = [](std::optional<ArrayRef<int32_t>> sizes, gpu::Dimension dimension) {
+        return sizes ? (*sizes)[static_cast<unsigned>(dimension)] : 0;
+      };
+      auto constant = [&](int64_t value) {
+        return arith::ConstantIndexOp::create(builder, loc, value).getResult();
+      };
+      Value value;
+      if (auto dim = dyn_cast<gpu::BlockDimOp>(operation)) {
+        if (int32_t size = sizeOf(block, dim.getDimension()); size > 0)
+          value = constant(size);
+      } else if (auto dim = dyn_cast<gpu::GridDimOp>(operation)) {
+        if (int32_t size = sizeOf(grid, dim.getDimension()); size > 0)
+          value = constant(size);
+      } else if (auto id = dyn_cast<gpu::GlobalIdOp>(operation)) {
+        if (int32_t size = sizeOf(block, id.getDimension()); size > 0) {
+          auto index = builder.getIndexType();
+          Value before = arith::MulIOp::create(
+              builder, loc, gpu::BlockIdOp::create(builder, loc, index, id.getDimension(), IntegerAttr()),
+              constant(size));
+          value = arith::AddIOp::create(
+              builder, loc, before,
+              gpu::ThreadIdOp::create(builder, loc, index, id.getDimension(), IntegerAttr()));
+        }
+      }
+      if (!value)
+        return;
+      operation->getResult(0).replaceAllUsesWith(value);
+      operation->erase();
+    });
+  });
+}
+
+namespace {
+
+/// The smallest and the largest value of an index that a workgroup's known size bounds.
+struct Bounds {
+  int64_t smallest, largest;
+};
+
+std::optional<Bounds> boundsOf(Value value) {
+  if (auto id = value.getDefiningOp<gpu::ThreadIdOp>()) {
+    // More than 1024 items or none cannot be launched: then nothing is known.
+    if (!knownBlockItems(id))
+      return std::nullopt;
+    ArrayRef<int32_t> sizes = *id->getParentOfType<gpu::GPUFuncOp>().getKnownBlockSize();
+    return Bounds{0, sizes[static_cast<unsigned>(id.getDimension())] - 1};
+  }
+  if (auto quotient = value.getDefiningOp<arith::DivUIOp>()) {
+    std::optional<Bounds> dividend = boundsOf(quotient.getLhs());
+    std::optional<int64_t> divisor = getConstantIntValue(quotient.getRhs());
+    if (dividend && divisor && *divisor > 0)
+      return Bounds{dividend->smallest / *divisor, dividend->largest / *divisor};
+  }
+  if (auto rest = value.getDefiningOp<arith::RemUIOp>()) {
+    std::optional<int64_t> divisor = getConstantIntValue(rest.getRhs());
+    if (boundsOf(rest.getLhs()) && divisor && *divisor > 0)
+      return Bounds{0, *divisor - 1};
+  }
+  return std::nullopt;
+}
+
+/// The number of iterations, where it is the same for all work items although they begin at different places.
+std::optional<int64_t> knownIterations(scf::ForOp loop) {
+  if (loop.getUnsignedCmp() || !loop.getInductionVar().getType().isIndex())
+    return std::nullopt;
+  std::optional<Bounds> lower = boundsOf(loop.getLowerBound());
+  std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound()), step = getConstantIntValue(loop.getStep());
+  // Indices may have 32 bits.
+  constexpr int64_t large = int64_t(1) << 24;
+  if (!lower || !upper || !step || *step < 1 || *step > large || *upper > large || lower->largest >= *upper)
+    return std::nullopt;
+  int64_t most = llvm::divideCeil(static_cast<uint64_t>(*upper - lower->smallest), static_cast<uint64_t>(*step));
+  int64_t least = llvm::divideCeil(static_cast<uint64_t>(*upper - lower->largest), static_cast<uint64_t>(*step));
+  return most == least ? std::optional(most) : std::nullopt;
+}
+
+} // namespace
+
+void countKnownIterations(Operation *root) {
+  root->walk([](scf::ForOp loop) {
+    std::optional<int64_t> iterations = knownIterations(loop);
+    if (!iterations)
+      return;
+    OpBuilder builder(loop);
+    Location loc = loop.getLoc();
+    auto constant = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, loc, value).getResult();
+    };
+    Value lower = loop.getLowerBound(), step = loop.getStep(), counter = loop.getInductionVar();
+    loop.getLowerBoundMutable().assign(constant(0));
+    loop.getUpperBoundMutable().assign(constant(*iterations));
+    loop.getStepMutable().assign(constant(1));
+    builder.setInsertionPointToStart(loop.getBody());
+    auto distance = arith::MulIOp::create(builder, loc, counter, step);
+    auto place = arith::AddIOp::create(builder, loc, lower, distance);
+    counter.replaceAllUsesExcept(place, distance);
+  });
+}
+
+namespace {
+
+/// A reduction over workgroups of whole subgroups, a power of two of them: each subgroup on its own, then every subgroup
+/// joins the results of all. MLIR's expansion provides for subgroups that are not full, and lets the first subgroup join
+/// the results and the others wait for it.
+struct ReduceWholeSubgroups final : OpRewritePattern<gpu::AllReduceOp> {
+  ReduceWholeSubgroups(MLIRContext *context, unsigned subgroupSize)
+      : OpRewritePattern(context), subgroupSize(subgroupSize) {}
+
+  LogicalResult matchAndRewrite(gpu::AllReduceOp op, PatternRewriter &rewriter) const override {
+    auto function = op->getParentOfType<gpu::GPUFuncOp>();
+    std::optional<int64_t> items = knownBlockItems(op);
+    Type type = op.getType();
+    // A region may compute anything: then the lanes need not agree to the last bit.
+    if (!function || !items || !op.getOp() || !op.getUniform() || !type.isIntOrFloat() ||
+        !llvm::is_contained({16u, 32u, 64u}, type.getIntOrFloatBitWidth()))
+      return failure();
+    int64_t subgroups = *items / subgroupSize;
+    if (*items % subgroupSize != 0 || !llvm::isPowerOf2_64(subgroups) || subgroups > subgroupSize)
+      return failure();
+
+    Location loc = op.getLoc();
+    auto index = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(rewriter, loc, value).getResult();
+    };
+    Value value = gpu::SubgroupReduceOp::create(rewriter, loc, op.getValue(), *op.getOp(),
+                                                /*uniform=*/true);
+    if (subgroups == 1) {
+      rewriter.replaceOp(op, value);
+      return success();
+    }
+    ArrayRef<int32_t> sizes = *function.getKnownBlockSize();
+    auto id = [&](gpu::Dimension dimension) {
+      return gpu::ThreadIdOp::create(rewriter, loc, rewriter.getIndexType(), dimension, IntegerAttr())
+          .getResult();
+    };
+    auto add = [&](Value left, Value right) {
+      return arith::AddIOp::create(rewriter, loc, left, right).getResult();
+    };
+    auto times = [&](Value left, int64_t right) {
+      return arith::MulIOp::create(rewriter, loc, left, index(right)).getResult();
+    };
+    Value item = add(id(gpu::Dimension::x),
+                     times(add(id(gpu::Dimension::y), times(id(gpu::Dimension::z), sizes[1])), sizes[0]));
+    Value lane = arith::RemUIOp::create(rewriter, loc, item, index(subgroupSize));
+    Value subgroup = arith::DivUIOp::create(rewriter, loc, item, index(subgroupSize));
+
+    auto bufferType = MemRefType::get({subgroups}, type, AffineMap(), rewriter.getI64IntegerAttr(workgroupSpace));
+    Value buffer;
+    rewriter.modifyOpInPlace(function, [&] { buffer = function.addWorkgroupAttribution(bufferType, loc); });
+    Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, lane, index(0));
+    scf::IfOp::create(rewriter, loc, first, [&](OpBuilder &inner, Location) {
+      memref::StoreOp::create(inner, loc, value, buffer, subgroup);
+      scf::YieldOp::create(inner, loc);
+    });
+    gpu::BarrierOp::create(rewriter, loc);
+    Value slot = arith::RemUIOp::create(rewriter, loc, item, index(subgroups));
+    Value partial = memref::LoadOp::create(rewriter, loc, buffer, slot);
+    rewriter.replaceOp(op, gpu::SubgroupReduceOp::create(rewriter, loc, partial, *op.getOp(), /*uniform=*/true,
+                                                         /*clusterSize=*/static_cast<uint32_t>(subgroups))
+                               .getResult());
+    return success();
+  }
+
+  unsigned subgroupSize;
+};
+
+} // namespace
+
+void populateKnownSizePatterns(RewritePatternSet &patterns, const GpuChip &chip) {
+  if (!chip.amd)
+    patterns.add<ReduceWholeSubgroups>(patterns.getContext(), chip.subgroupSize);
+}
+
+} // namespace gpulower
