@@ -5,9 +5,10 @@ use std::fmt;
 use crate::{
     bridge::LlvmError,
     cache::CacheError,
-    compiler::{EmitError, InputError},
+    compiler::{EmitError, InputError, worker::WorkerError},
     device::{DeviceError, JoinError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
+    interrupt::InterruptError,
     offload::{ExportError, OffloadError},
     options::OptionError,
     pack::PackError,
@@ -109,6 +110,15 @@ pub enum Cause {
         /// Why.
         reason: String,
     },
+    /// It was cancelled, or took longer than its time limit.
+    #[error(transparent)]
+    Interrupted(#[from] InterruptError),
+    /// The worker process that was to do it ended, or could not be used.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// What a worker process reported, in the words of the cause that it would be in this process.
+    #[error("{0}")]
+    Relayed(String),
     /// A thread of the compiler ended unexpectedly.
     #[error("internal error: {0} (this is a bug in gpulower)")]
     Internal(String),

@@ -38,6 +38,8 @@
 //! | read registers, shared memory, spills, code size | [`Artifact::kernels`], [`image::resource::KernelResources`] |
 //! | learn which tool was used, and why not another | [`Artifact::decisions`] |
 //! | look at, or replace, what a stage made | [`StageListener`] |
+//! | compile what may crash a compiler | [`Options::isolation`], [`worker`] |
+//! | end a compilation early | [`Options::time_limit`], [`Compiler::with_cancellation`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
 //! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |
 //! | load and launch on a GPU of this machine | [`runtime`] |
@@ -68,7 +70,7 @@
 //! # What it leaves alone
 //!
 //! The library does not print, exit, abort or read environment variables, and starts no process but NVIDIA's `ptxas`,
-//! where that is the PTX compiler in use. It logs through [`tracing`](https://docs.rs/tracing). A [`Compiler`] is `Send`
+//! where that is the PTX compiler in use, and the [`worker`]s that you ask for. It logs through [`tracing`](https://docs.rs/tracing). A [`Compiler`] is `Send`
 //! and `Sync`, and two of them share nothing; MLIR's and LLVM's registries are, as ever, one for each process.
 //!
 //! # Building
@@ -101,6 +103,8 @@ pub mod compiler;
 pub mod device;
 #[cfg(feature = "compile")]
 pub mod error;
+#[cfg(feature = "compile")]
+pub mod interrupt;
 #[cfg(all(feature = "compile", feature = "runtime"))]
 pub mod jit;
 #[cfg(feature = "compile")]
@@ -128,9 +132,10 @@ pub use melior;
 pub use crate::target::Target;
 #[cfg(feature = "compile")]
 pub use crate::{
-    compiler::{Compiler, CompilerBuilder, Emit},
+    compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     error::{Cause, Error, Failure},
-    options::{Library, Options},
+    interrupt::CancellationToken,
+    options::{Isolation, Library, Options},
     report::{Artifact, Compilation, Decision, Format, Warning},
     stage::{Checkpoint, Stage, StageListener, Subject},
     toolkit::{Search, Toolkit},

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 /// Why a call into LLVM did not succeed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum LlvmError {
     /// LLVM refused the input; everything involved can still be used.

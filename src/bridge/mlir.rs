@@ -159,7 +159,7 @@ pub fn emit(location: Location<'_>, severity: Severity, message: &str) {
 }
 
 /// An MLIR diagnostic as a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct MlirDiagnostic {
     /// Whether it is an error; otherwise a warning (remarks are dropped).
     pub is_error: bool,
@@ -466,6 +466,26 @@ pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Optio
         );
         (!module.ptr.is_null()).then(|| Module::from_raw(module))
     }
+}
+
+/// A module as MLIR bytecode, locations included.
+pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
+    unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut std::ffi::c_void) {
+        if text.length == 0 {
+            return;
+        }
+        // SAFETY: the closure is the vector below, which nothing else touches meanwhile; the bytes live during the call.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(text.data.cast::<u8>(), text.length);
+            (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes);
+        }
+    }
+    let mut bytes: Vec<u8> = Vec::new();
+    // SAFETY: the operation is alive; `sink` matches the closure it is given.
+    unsafe {
+        mlir_sys::mlirOperationWriteBytecode(module.as_operation().to_raw(), Some(sink), (&raw mut bytes).cast());
+    }
+    bytes
 }
 
 impl<'c> OwnedModule<'c> {

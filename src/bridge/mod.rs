@@ -19,6 +19,8 @@ pub mod downgrade;
 pub mod driver;
 #[cfg(all(feature = "compile", feature = "runtime"))]
 pub mod engine;
+#[cfg(feature = "compile")]
+pub mod exhausted;
 #[cfg(all(feature = "compile", feature = "runtime"))]
 pub mod host_module;
 #[cfg(feature = "compile")]

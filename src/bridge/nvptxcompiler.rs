@@ -6,7 +6,6 @@
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::time::Instant;
 
 use super::vendor_library;
 
@@ -145,11 +144,14 @@ impl Drop for Job<'_> {
     }
 }
 
-/// Asks the compiler to stop once the deadline behind `payload` has passed.
-unsafe extern "C" fn stop_after_deadline(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
-    // SAFETY: `compile` passes a pointer to an `Instant` that outlives the compilation and is only read.
-    let deadline = unsafe { &*payload.cast::<Instant>() };
-    c_int::from(Instant::now() >= *deadline)
+/// Whether a compilation is to stop. It may be asked from several threads at once; once it said yes, it has to go on doing so.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Asks the compiler to stop once the function behind `payload` says so.
+unsafe extern "C" fn stop_when_asked(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
+    // SAFETY: `compile` passes a pointer to a `Stop` that outlives the compilation and is only read.
+    let stop = unsafe { &*payload.cast::<Stop<'_>>() };
+    c_int::from(stop())
 }
 
 impl NvPtxCompiler {
@@ -236,7 +238,7 @@ impl NvPtxCompiler {
             .collect()
     }
 
-    /// Whether a deadline given to [`compile`](Self::compile) is honoured.
+    /// Whether `stop` given to [`compile`](Self::compile) is honoured.
     #[must_use]
     pub fn can_cancel(&self) -> bool {
         self.set_flow_callback.is_some()
@@ -244,7 +246,7 @@ impl NvPtxCompiler {
 
     /// Compiles one PTX module. `options` are the long options of ptxas; `--gpu-name=` is required.
     ///
-    /// After `deadline` the compiler is asked to stop, which it does between two of its phases.
+    /// Once `stop` says so the compiler is asked to stop, which it does between two of its phases.
     ///
     /// # Errors
     ///
@@ -253,7 +255,7 @@ impl NvPtxCompiler {
         &self,
         ptx: &str,
         options: &[String],
-        deadline: Option<Instant>,
+        stop: Option<Stop<'_>>,
     ) -> Result<Compiled, NvPtxCompilerError> {
         let ptx = c_string("the PTX", ptx)?;
         let options = options
@@ -277,16 +279,10 @@ impl NvPtxCompiler {
         }
         check("nvPTXCompilerCreate", code, String::new)?;
 
-        if let (Some(set), Some(deadline)) = (self.set_flow_callback, deadline.as_ref()) {
-            // SAFETY: the callback only reads the `Instant`, which outlives the compilation below; it is
-            // thread-safe, and its answer never goes back from 1 to 0 as the clock is monotonic.
-            let code = unsafe {
-                set(
-                    job.handle,
-                    stop_after_deadline,
-                    ptr::from_ref(deadline).cast_mut().cast(),
-                )
-            };
+        if let (Some(set), Some(stop)) = (self.set_flow_callback, stop.as_ref()) {
+            // SAFETY: the callback only calls the function, which outlives the compilation below; it is
+            // thread-safe, and its answer never goes back from 1 to 0, as the type's description asks.
+            let code = unsafe { set(job.handle, stop_when_asked, ptr::from_ref(stop).cast_mut().cast()) };
             check("nvPTXCompilerSetFlowCallback", code, String::new)?;
         }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use gpulower::{
     Compiler, Emit, Failure, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
-    options::DeviceLink,
+    options::{DeviceLink, Isolation},
 };
 
 use super::{
@@ -137,7 +137,8 @@ impl Arguments {
         let bytes = input::read(&self.input)?;
         let files = self.stage_files(&options, &toolkit)?;
 
-        let mut builder = Compiler::builder().options(options).toolkit(toolkit);
+        let builder = Compiler::builder().options(options).toolkit(toolkit);
+        let mut builder = environment::with_worker(builder);
         if let Some(threads) = self.threads {
             builder = builder.threads(threads.into());
         }
@@ -156,7 +157,10 @@ impl Arguments {
             return self.show(&plan, destination);
         }
         let progress = Progress::start(&self.input);
-        builder = builder.listener(progress.listener());
+        // A worker process calls no listener: there is less to show then.
+        if self.flags.0.isolation == Isolation::InProcess {
+            builder = builder.listener(progress.listener());
+        }
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
         }
@@ -217,9 +221,16 @@ impl Arguments {
         options
     }
 
-    fn stage_files(&self, options: &Options, toolkit: &Toolkit) -> Result<Option<Arc<StageFiles>>, Problem> {
+    fn stage_files(&self, options: &Options, toolkit: &Toolkit) -> Result<Option<Arc<StageFiles>>, Failed> {
         if self.dump_dir.is_none() && self.override_dir.is_none() {
             return Ok(None);
+        }
+        if options.isolation == Isolation::Worker {
+            return Err(Failed::Usage(
+                "--dump-dir and --override-dir look into the stages, which a worker process does not show; leave out \
+                 --isolation=worker"
+                    .to_owned(),
+            ));
         }
         let reproduction = Reproduction::new(options.clone(), toolkit);
         let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use gpulower::{Search, Toolkit};
+use gpulower::{CompilerBuilder, Search, Toolkit, Worker};
 
 use super::message::Problem;
 
@@ -70,6 +70,25 @@ fn is_directory(option: &str, path: &Path) -> Result<(), Problem> {
         Ok(_) => wrong("not a directory".to_owned()),
         Err(error) => wrong(error.to_string()),
     }
+}
+
+/// What a worker process needs of the environment: ptxas writes to TMPDIR, and NVIDIA's libraries may load others.
+const FOR_WORKERS: [&str; 2] = ["TMPDIR", "LD_LIBRARY_PATH"];
+
+/// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.
+pub fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
+    let program = env::current_exe()
+        .ok()
+        .and_then(|program| Worker::program(program).ok());
+    let Some(worker) = program else { return builder };
+    builder.worker(
+        FOR_WORKERS
+            .into_iter()
+            .fold(worker, |worker, name| match variable(name) {
+                Some(value) => worker.environment(name, value),
+                None => worker,
+            }),
+    )
 }
 
 /// The value of a variable; an empty one counts as unset.

@@ -148,7 +148,8 @@ impl Arguments {
         };
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
-        let mut builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
+        let builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
+        let mut builder = environment::with_worker(builder);
         if let Some(threads) = self.threads {
             builder = builder.threads(threads.into());
         }

@@ -70,6 +70,9 @@ enum Command {
     Targets(targets::Arguments),
     Cache(cache::Arguments),
     Doctor(doctor::Arguments),
+    /// Compile for another process, which starts this one with --isolation=worker.
+    #[command(hide = true)]
+    Worker,
 }
 
 /// Why a command ended early.
@@ -117,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Targets(arguments) => targets::run(&arguments),
         Command::Cache(arguments) => cache::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Worker => gpulower::worker::serve().map_err(|error| Problem::input(error.to_string()).into()),
     };
     match result {
         Ok(()) | Err(Failed::NobodyReads) => ExitCode::SUCCESS,

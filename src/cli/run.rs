@@ -77,7 +77,8 @@ impl Arguments {
         let target = target.map_err(|error| Problem::plan(error.to_string()))?;
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
-        let mut builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
+        let builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
+        let mut builder = environment::with_worker(builder);
         if let Some(directory) = self.toolkits.cache_directory() {
             builder = builder.cache_directory(directory);
         }

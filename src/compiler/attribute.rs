@@ -132,6 +132,20 @@ fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute
     let amd = matches!(target, Target::Amd(_));
     match name {
         VIRTUAL if !amd => {}
+        // A module does not say how far it is trusted.
+        "isolation" | "memory-limit" => {
+            return Err(OptionError::NotHonoured {
+                name: if name == "isolation" {
+                    "isolation"
+                } else {
+                    "memory-limit"
+                },
+                target: target.to_string(),
+                reason: "it is for the caller to say, not for a module's target attribute; take it out of `flags`"
+                    .to_owned(),
+            }
+            .into());
+        }
         "ptxas-cmd-options" => options.set("ptxas-options", text)?,
         "wave64" if amd => options.wave_size = Some(64),
         "no_wave64" if amd => options.wave_size = Some(32),
@@ -179,6 +193,8 @@ pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
         .into_iter()
         .filter(|(name, value)| match *name {
             "O" | "ptx" | "wave-size" => false,
+            // Where a compilation runs is no property of the module.
+            "isolation" | "memory-limit" => false,
             // `abi` has it, but version 6 there cannot be told from upstream's default.
             "code-object-version" => value == "6",
             _ => true,

@@ -36,7 +36,7 @@ use crate::{
 const FORMAT: &str = "1";
 
 /// Options that decide whether something comes out, and not what.
-const UNIMPORTANT: &[&str] = &["time-limit"];
+const UNIMPORTANT: &[&str] = &["isolation", "memory-limit", "time-limit"];
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));

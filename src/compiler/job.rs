@@ -15,7 +15,7 @@ use super::{
     Compiler, attribute, load_libraries, parse,
     plan::{self, Step},
     request::{Outcome, Part, Request, Source},
-    symbol_name,
+    symbol_name, worker,
 };
 use crate::{
     bridge::{
@@ -26,7 +26,8 @@ use crate::{
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
     image::symbols::LinkInterface,
-    options::{Options, Resolved, ResolvedVendor},
+    interrupt::Interrupt,
+    options::{Isolation, Options, Resolved, ResolvedVendor},
     report::{Decision, Image, KernelSignature, Warning},
     serialize::{
         device_link::{self, DeviceLinkError, LinkInput},
@@ -36,8 +37,16 @@ use crate::{
     target::{CudaRelease, PtxIsa, Target, Vendor},
 };
 
-/// Carries out one request.
+/// Carries out one request: here, or in a worker process.
 pub(super) fn run(compiler: &Compiler, request: Request<'_>) -> Result<Outcome, Error> {
+    match compiler.options.isolation {
+        Isolation::InProcess => run_here(compiler, request),
+        Isolation::Worker => worker::run(compiler, &request),
+    }
+}
+
+/// Carries out one request in this process.
+pub(super) fn run_here(compiler: &Compiler, request: Request<'_>) -> Result<Outcome, Error> {
     let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
     let name = request.name.clone();
     let target = request.target;
@@ -66,6 +75,9 @@ pub(super) struct Job<'a, 'c> {
 
 impl<'a, 'c> Job<'a, 'c> {
     fn new(compiler: &'a Compiler, request: Request<'c>) -> Result<Self, Error> {
+        let interrupt = Interrupt::new(&compiler.cancellation, request.options.time_limit);
+        let clock = StageClock::new(interrupt, compiler.observer.clone());
+        clock.check().map_err(|error| Error::new(Stage::Plan, error))?;
         let steps = plan::steps(&request).map_err(|error| Error::new(Stage::Plan, error))?;
         let Request {
             name,
@@ -105,7 +117,7 @@ impl<'a, 'c> Job<'a, 'c> {
             interface,
             resolved,
             newest_tool_ptx,
-            clock: StageClock::default(),
+            clock,
             decisions: notes.into_iter().map(Decision::of_plan).collect(),
             warnings: Vec::new(),
         })
@@ -140,6 +152,9 @@ impl<'a, 'c> Job<'a, 'c> {
         let mut code = Vec::new();
         let mut images = Vec::new();
         for step in steps {
+            self.clock
+                .check()
+                .map_err(|error| Error::new(step.first_stage(), error))?;
             match step {
                 Step::Lower => {}
                 Step::Print => code = self.text().into_bytes(),
@@ -168,6 +183,7 @@ impl<'a, 'c> Job<'a, 'c> {
             let Source::Mlir(module) = &mut part.source else {
                 continue;
             };
+            self.clock.check().map_err(|error| Error::new(Stage::Lower, error))?;
             let lowered = lower_part(
                 module,
                 &part.name,
@@ -241,8 +257,12 @@ impl<'a, 'c> Job<'a, 'c> {
             locate: &locate,
             listeners: &self.compiler.listeners,
         };
-        let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock)
-            .map_err(|(stage, error)| Error::new(stage, error))?;
+        let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
+            |(stage, error)| match error {
+                DeviceError::Interrupted(reason) => Error::new(stage, reason),
+                error => Error::new(stage, error),
+            },
+        )?;
         self.warnings
             .extend(context.take_diagnostics().into_iter().map(|diagnostic| Warning {
                 stage: Stage::CodeGen,

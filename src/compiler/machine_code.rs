@@ -1,7 +1,5 @@
 //! From what LLVM emitted to the images asked for.
 
-use std::time::Duration;
-
 use super::{
     cached::{Kept, get_or_make, machine_code_key, taken},
     job::Job,
@@ -12,20 +10,18 @@ use crate::{
     bridge::LlvmError,
     error::Error,
     image::{cubin, hsaco::Hsaco, ptx_log, resource::KernelResources},
+    interrupt::InterruptError,
     options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
     serialize::{
         amd::{self, LinkedHsaco},
         device_link::{self, LinkInput, LinkOptions, LtoOptions},
-        nvidia::{Cubin, Outcome as Attempted, PtxCompiler},
+        nvidia::{Cubin, Outcome as Attempted, PtxCompiler, SerializeError},
         nvidia_options::PtxOptions,
     },
     stage::Stage,
     target::Vendor,
 };
-
-/// Longest run of a vendor tool when no limit was asked for: long enough for anything that ends.
-const NO_TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 impl Job<'_, '_> {
     /// What LLVM emitted, as it is.
@@ -134,7 +130,7 @@ impl Job<'_, '_> {
             )
         })?;
         let options = self.ptx_options(product.format == Format::Object);
-        let limit = self.options.time_limit.unwrap_or(NO_TIME_LIMIT);
+        let interrupt = self.clock.interrupt().clone();
         let chip = product.target.chip();
         let choice = self.options.ptx_compiler;
         let compiler = &self.compiler.ptx_to_cubin;
@@ -153,9 +149,15 @@ impl Job<'_, '_> {
         let clock = &mut self.clock;
         let made = get_or_make(self.compiler.cache(), key, &kept, || {
             let outcome = clock.time(Stage::PtxToCubin, || {
-                compiler.compile(ptx, chip, &options, choice, limit)
+                compiler.compile_until(ptx, chip, &options, choice, &interrupt)
             });
-            let mut cubin = outcome.map_err(|error| Error::new(Stage::PtxToCubin, error))?;
+            let mut cubin = outcome.map_err(|error| match error {
+                SerializeError::Cancelled { .. } => Error::new(Stage::PtxToCubin, InterruptError::Cancelled),
+                SerializeError::Timeout { limit, .. } => {
+                    Error::new(Stage::PtxToCubin, InterruptError::TimeLimit { limit })
+                }
+                error => Error::new(Stage::PtxToCubin, error),
+            })?;
             Ok((std::mem::take(&mut cubin.bytes), cubin))
         })?;
         self.decisions.extend(made.from.map(taken));

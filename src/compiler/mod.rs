@@ -17,6 +17,7 @@ mod requests;
 mod run;
 mod sources;
 mod targets;
+pub mod worker;
 
 use std::{
     fmt,
@@ -45,8 +46,9 @@ use self::{pool::Threads, request::Source, run::collect};
 use crate::{
     bridge::mlir::{OwnedModule, context_of},
     cache::Cache,
-    device::{LoadedLibrary, VendorLibrary},
+    device::{LoadedLibrary, StageObserver, VendorLibrary},
     error::{Error, Failure},
+    interrupt::CancellationToken,
     options::{Library, Options},
     report::{Artifact, Compilation},
     serialize::nvidia::{NvidiaParts, PtxToCubin},
@@ -75,10 +77,21 @@ pub struct Compiler {
     threads: Threads,
     cache: Option<PathBuf>,
     results: Option<Cache>,
-    ptx_to_cubin: PtxToCubin,
-    vendor_libraries: [OnceLock<LoadedLibrary>; 3],
-    vendor_digests: [OnceLock<blake3::Hash>; 3],
-    contexts: Contexts,
+    contexts: Arc<Contexts>,
+    ptx_to_cubin: Arc<PtxToCubin>,
+    vendor_libraries: Arc<VendorLibraries>,
+    worker: Option<worker::Worker>,
+    workers: Arc<worker::Pool>,
+    cancellation: CancellationToken,
+    /// Is told of stages; a worker process passes them on.
+    observer: Option<StageObserver>,
+}
+
+/// The vendors' device libraries, each read when it is first needed.
+#[derive(Default)]
+struct VendorLibraries {
+    slots: [OnceLock<LoadedLibrary>; 3],
+    digests: [OnceLock<blake3::Hash>; 3],
     /// Reading a library twice at once would be waste, not harm: the lock makes the second reader wait.
     loading: Mutex<()>,
 }
@@ -104,6 +117,7 @@ pub struct CompilerBuilder {
     threads: Option<Threads>,
     cache: Option<PathBuf>,
     results: Option<Cache>,
+    worker: Option<worker::Worker>,
 }
 
 impl Default for CompilerBuilder {
@@ -116,6 +130,7 @@ impl Default for CompilerBuilder {
             threads: None,
             cache: None,
             results: None,
+            worker: None,
         }
     }
 }
@@ -182,6 +197,13 @@ impl CompilerBuilder {
         self
     }
 
+    /// The program that does the work with [`Isolation::Worker`](crate::options::Isolation::Worker).
+    #[must_use]
+    pub fn worker(mut self, worker: worker::Worker) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
     /// Builds the compiler. Nothing is loaded or run yet.
     #[must_use]
     pub fn build(self) -> Compiler {
@@ -193,19 +215,22 @@ impl CompilerBuilder {
             cache_dir: self.cache.clone(),
             notes: self.results.as_ref().and_then(Cache::directory).map(PathBuf::from),
         };
+        let threads = self
+            .threads
+            .unwrap_or_else(|| Threads::Own(available_parallelism().map_or(1, usize::from)));
         Compiler {
             options: self.options,
             listeners: self.listeners,
             cache: self.cache,
             results: self.results,
-            threads: self
-                .threads
-                .unwrap_or_else(|| Threads::Own(available_parallelism().map_or(1, usize::from))),
-            ptx_to_cubin: PtxToCubin::new(parts),
-            vendor_libraries: Default::default(),
-            vendor_digests: Default::default(),
-            contexts: Contexts::new(MOST_IDLE_CONTEXTS),
-            loading: Mutex::new(()),
+            contexts: Arc::new(Contexts::new(MOST_IDLE_CONTEXTS)),
+            workers: Arc::new(worker::Pool::new(threads.most())),
+            threads,
+            ptx_to_cubin: Arc::new(PtxToCubin::new(parts)),
+            vendor_libraries: Arc::default(),
+            worker: self.worker,
+            cancellation: CancellationToken::new(),
+            observer: None,
             toolkit: self.toolkit,
         }
     }
@@ -228,6 +253,47 @@ impl Compiler {
             threads: Some(self.threads.clone()),
             cache: self.cache.clone(),
             results: self.results.clone(),
+            worker: self.worker.clone(),
+        }
+    }
+
+    /// This compiler, for calls that end when `token` is cancelled, with a typed error for each module and target that was
+    /// not done. It shares everything else with this one: libraries that were read, tools that were loaded, workers.
+    ///
+    /// What has not begun does not begin. A running `ptxas` is killed, and so is a worker process. In this process LLVM
+    /// cannot be interrupted: the work ends with the stage that it is in.
+    ///
+    /// ```
+    /// use gpulower::{CancellationToken, Compiler, Emit, Target};
+    ///
+    /// let compiler = Compiler::builder().build();
+    /// let token = CancellationToken::new();
+    /// token.cancel(); // Usually from another thread, while the compiler works.
+    /// let source = "gpu.module @m { gpu.func @k() kernel { gpu.return } }";
+    /// let targets = Target::parse_list("sm_90")?;
+    /// let failure = compiler
+    ///     .with_cancellation(&token)
+    ///     .compile_source("k.mlir", source.as_bytes(), &targets, Emit::Ptx)
+    ///     .expect_err("cancelled");
+    /// assert_eq!(failure.to_string(), "plan, module m, target sm_90: cancelled before it was done");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_cancellation(&self, token: &CancellationToken) -> Self {
+        Self {
+            options: self.options.clone(),
+            toolkit: self.toolkit.clone(),
+            listeners: self.listeners.clone(),
+            threads: self.threads.clone(),
+            cache: self.cache.clone(),
+            results: self.results.clone(),
+            contexts: Arc::clone(&self.contexts),
+            ptx_to_cubin: Arc::clone(&self.ptx_to_cubin),
+            vendor_libraries: Arc::clone(&self.vendor_libraries),
+            worker: self.worker.clone(),
+            workers: Arc::clone(&self.workers),
+            cancellation: token.clone(),
+            observer: self.observer.clone(),
         }
     }
 
@@ -336,14 +402,18 @@ impl Compiler {
     /// The hash of a vendor's device library; `None` where there is none.
     fn vendor_digest(&self, which: VendorLibrary) -> Option<blake3::Hash> {
         let library = self.vendor_library(which).ok()?;
-        Some(*self.vendor_digests[slot(which).0].get_or_init(|| blake3::hash(&library.bytes)))
+        Some(*self.vendor_libraries.digests[slot(which).0].get_or_init(|| blake3::hash(&library.bytes)))
     }
 
     /// A vendor's device library, read once.
     fn vendor_library(&self, which: VendorLibrary) -> Result<LoadedLibrary, ToolkitError> {
         let (slot, kind) = slot(which);
-        let _guard = self.loading.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(library) = self.vendor_libraries[slot].get() {
+        let libraries = &self.vendor_libraries;
+        let _guard = libraries
+            .loading
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(library) = libraries.slots[slot].get() {
             return Ok(library.clone());
         }
         let path = self.toolkit.require(kind)?;
@@ -355,7 +425,7 @@ impl Compiler {
             name: path.display().to_string(),
             bytes: bytes.into(),
         };
-        Ok(self.vendor_libraries[slot].get_or_init(|| library).clone())
+        Ok(libraries.slots[slot].get_or_init(|| library).clone())
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     plan::{self, Step},
     request::Request,
     requests::{ReadSource, read_sources},
+    worker,
 };
 use crate::{
     error::{Error, Failure},
@@ -73,9 +74,14 @@ impl Compiler {
         targets: impl Into<Targets>,
         emit: Emit,
     ) -> Result<Plan, Failure> {
+        let targets = targets.into();
+        worker::reading(self, inputs, || self.plan_of(inputs, &targets, emit))
+    }
+
+    fn plan_of(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Plan, Failure> {
         let context = context();
         let sources = read_sources(&context, inputs)?;
-        let (requests, _) = self.requests_of_sources(&sources, &targets.into(), emit)?;
+        let (requests, _) = self.requests_of_sources(&sources, targets, emit)?;
         let mut phases = Vec::new();
         // The phase that leaves each module of the inputs.
         let mut modules = Vec::new();

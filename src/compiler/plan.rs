@@ -11,7 +11,7 @@ use super::{
 use crate::{
     device::DeviceOutput,
     error::{Cause, Error},
-    options::OptionError,
+    options::{Isolation, OptionError},
     report::Format,
     stage::Stage,
     target::{Target, Vendor},
@@ -44,6 +44,16 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
         steps.push(Step::Lower);
     }
     let vendor = target.vendor();
+    if request.options.memory_limit.is_some() && request.options.isolation == Isolation::InProcess {
+        return Err(OptionError::NotHonoured {
+            name: "memory-limit",
+            target: target.to_string(),
+            reason:
+                "it limits worker processes, and this process is none; use isolation=worker, or leave the option out"
+                    .to_owned(),
+        }
+        .into());
+    }
     if request.links_objects() {
         let without_effect = [
             (
@@ -53,8 +63,8 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
             ),
             (
                 "time-limit",
-                request.options.time_limit.is_some(),
-                "neither nvJitLink nor lld can be interrupted",
+                request.options.time_limit.is_some() && request.options.isolation == Isolation::InProcess,
+                "neither nvJitLink nor lld can be interrupted in this process",
             ),
         ];
         if let Some((name, _, reason)) = without_effect.into_iter().find(|(_, given, _)| *given) {
@@ -103,6 +113,18 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
 }
 
 impl Step {
+    /// The stage that it begins with, or belongs to.
+    pub(super) const fn first_stage(self) -> Stage {
+        match self {
+            Self::Lower | Self::Print => Stage::Lower,
+            Self::Device(_) => Stage::Translate,
+            Self::PtxToCubin(_) => Stage::PtxToCubin,
+            Self::LinkObject(_) => Stage::LinkObject,
+            Self::DeviceLink(_) => Stage::DeviceLink,
+            Self::Keep(_) => Stage::CodeGen,
+        }
+    }
+
     /// The stages of the step in order, with what each leaves.
     pub(super) fn phases(self, input: InputKind, vendor: Vendor) -> Vec<(Stage, &'static str)> {
         match self {

@@ -47,6 +47,17 @@ pub(super) enum Threads {
     Theirs(Arc<dyn Executor>),
 }
 
+impl Threads {
+    /// How many jobs are carried out at once, at most, as far as that is known.
+    pub(super) fn most(&self) -> usize {
+        match self {
+            Self::Here => 1,
+            Self::Own(threads) => *threads,
+            Self::Theirs(_) => thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
 impl fmt::Debug for Threads {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -133,7 +144,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn describe(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn describe(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

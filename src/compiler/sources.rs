@@ -1,6 +1,6 @@
 //! Inputs in memory: those that are known come from the cache, the others are compiled together.
 
-use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources};
+use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources, worker};
 use crate::{
     cache::Key,
     error::Failure,
@@ -56,6 +56,15 @@ impl Compiler {
 
     /// Compiles inputs, and says which input each result is of.
     pub(super) fn run_sources(
+        &self,
+        inputs: &[(&str, &[u8])],
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<(usize, Finished)>, Failure> {
+        worker::reading(self, inputs, || self.run_read(inputs, targets, emit))
+    }
+
+    fn run_read(
         &self,
         inputs: &[(&str, &[u8])],
         targets: &Targets,

@@ -45,7 +45,7 @@ pub enum ImageKind {
 }
 
 /// How an entry's content is stored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Compression {
     /// As it is. Every driver reads it.

@@ -21,6 +21,7 @@ use crate::{
     bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
     bridge::{LlvmError, assemble},
     image::symbols::LinkInterface,
+    interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, FpContract, Resolved},
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     target::{Target, Vendor},
@@ -71,6 +72,9 @@ pub enum DeviceError {
     /// The module holds no kernel.
     #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
     NoKernel,
+    /// It was cancelled, or took too long.
+    #[error(transparent)]
+    Interrupted(#[from] InterruptError),
     /// A listener ended the compilation.
     #[error("a listener refused the {checkpoint} stage: {reason}")]
     Listener {
@@ -108,7 +112,7 @@ impl DeviceError {
 }
 
 /// A symbol that no library defines.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct UnresolvedSymbol {
     /// Its name.
     pub name: String,
@@ -196,13 +200,52 @@ pub enum DeviceOutput {
     Object,
 }
 
-/// Records how long each stage took.
-#[derive(Debug, Default)]
-pub struct StageClock(Vec<StageTime>);
+/// Is told of each stage as it begins.
+pub(crate) type StageObserver = Arc<dyn Fn(Stage) + Send + Sync>;
+
+/// Records how long each stage took, and knows what may end the work between two of them.
+#[derive(Default)]
+pub struct StageClock {
+    times: Vec<StageTime>,
+    interrupt: Interrupt,
+    observer: Option<StageObserver>,
+}
+
+impl fmt::Debug for StageClock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("StageClock")
+            .field("times", &self.times)
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
+    }
+}
 
 impl StageClock {
+    /// With something that may end the work, and somebody to be told of stages.
+    pub(crate) fn new(interrupt: Interrupt, observer: Option<StageObserver>) -> Self {
+        Self {
+            times: Vec::new(),
+            interrupt,
+            observer,
+        }
+    }
+
+    /// What may end the work.
+    pub(crate) const fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// An error once the work is to end.
+    pub(crate) fn check(&self) -> Result<(), InterruptError> {
+        self.interrupt.check()
+    }
+
     /// Runs `work` as (part of) a stage.
     pub fn time<R>(&mut self, stage: Stage, work: impl FnOnce() -> R) -> R {
+        if let Some(observer) = &self.observer {
+            observer(stage);
+        }
         let start = Instant::now();
         let result = work();
         self.add(stage, start.elapsed());
@@ -211,15 +254,15 @@ impl StageClock {
 
     /// Adds time to a stage.
     pub fn add(&mut self, stage: Stage, time: Duration) {
-        match self.0.iter_mut().find(|entry| entry.stage == stage) {
+        match self.times.iter_mut().find(|entry| entry.stage == stage) {
             Some(entry) => entry.time += time,
-            None => self.0.push(StageTime { stage, time }),
+            None => self.times.push(StageTime { stage, time }),
         }
     }
 
     /// The stages in the order in which they happened.
     pub fn into_times(self) -> Vec<StageTime> {
-        self.0
+        self.times
     }
 }
 
@@ -248,6 +291,8 @@ pub fn compile_to_link<'c>(
     clock: &mut StageClock,
 ) -> StageResult<Vec<u8>> {
     let resolved = job.resolved;
+    let interrupted = |stage: Stage| move |error: InterruptError| (stage, error.into());
+    clock.check().map_err(interrupted(Stage::Link))?;
     let machine = machine(resolved).map_err(|error| (Stage::CodeGen, error.into()))?;
     let at = |stage: Stage| move |error: DeviceError| (stage, error);
 
@@ -278,6 +323,7 @@ pub fn compile_to_link<'c>(
         })
         .map_err(at(Stage::Link))?;
 
+    clock.check().map_err(interrupted(Stage::Optimize))?;
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
             module.run_passes(&machine, pipeline(resolved))?;
@@ -288,6 +334,7 @@ pub fn compile_to_link<'c>(
         })
         .map_err(at(Stage::Optimize))?;
 
+    clock.check().map_err(interrupted(Stage::CodeGen))?;
     clock
         .time(Stage::CodeGen, || -> Result<_, DeviceError> {
             match output {

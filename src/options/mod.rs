@@ -39,7 +39,7 @@ impl OptimizationLevel {
 }
 
 /// How much the output lets a debugger or profiler see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum DebugLevel {
     /// Nothing.
     #[default]
@@ -51,7 +51,7 @@ pub enum DebugLevel {
 }
 
 /// When a multiplication and an addition may become one fused operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum FpContract {
     /// Never, whatever the IR says.
     Off,
@@ -65,7 +65,7 @@ pub enum FpContract {
 pub use crate::serialize::nvidia::PtxCompiler;
 
 /// A bitcode library to link: only what is needed of it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Library {
     /// A file of bitcode or textual LLVM IR.
@@ -75,6 +75,7 @@ pub enum Library {
         /// Name for messages.
         name: String,
         /// The library.
+        #[serde(with = "shared_bytes")]
         bytes: Arc<[u8]>,
     },
 }
@@ -90,15 +91,40 @@ impl Library {
 }
 
 /// What device linking joins with the modules of the input, which may call each other then.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DeviceLink {
     /// Compiled code: PTX, relocatable cubins, LTO-IR, fat binaries, AMDGPU objects, archives of these. What they define,
     /// the modules may declare and use, and the other way round.
     pub objects: Vec<Library>,
 }
 
+/// Where the risky part of a compilation runs: lowering, LLVM, lld and NVIDIA's compilers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Isolation {
+    /// In this process. LLVM's fatal errors are contained; a crash of LLVM or of a vendor's library is not.
+    #[default]
+    InProcess,
+    /// In a process of its own, which is reused: see [`worker`](crate::worker).
+    Worker,
+}
+
+/// Bytes that are shared in memory, as bytes.
+mod shared_bytes {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &Arc<[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(bytes.iter())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
+        Vec::deserialize(deserializer).map(Arc::from)
+    }
+}
+
 /// What is asked of a compilation. [`Options::default`] asks for `-O3` and code that computes what the IR says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Options {
     /// Optimisation level; `None` means 3, or 0 where full debug info asks for it.
     pub optimization: Option<OptimizationLevel>,
@@ -145,8 +171,13 @@ pub struct Options {
     pub interleave: Option<u32>,
     /// A warning is given for each kernel that spills more bytes (NVIDIA) or registers (AMD) than this.
     pub spill_warning: u32,
-    /// Longest run of a vendor tool. `None` means no limit.
+    /// Longest time for a module and a target. A worker process is killed then; in this process it is looked at between
+    /// stages, and `ptxas` is killed. `None` means no limit.
     pub time_limit: Option<Duration>,
+    /// Most memory that a worker process may use, in bytes. `None` means no limit.
+    pub memory_limit: Option<u64>,
+    /// Where the risky part runs. What comes out is the same.
+    pub isolation: Isolation,
 }
 
 impl Default for Options {
@@ -174,6 +205,8 @@ impl Default for Options {
             interleave: None,
             spill_warning: 0,
             time_limit: None,
+            memory_limit: None,
+            isolation: Isolation::InProcess,
         }
     }
 }

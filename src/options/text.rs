@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Compression, DebugLevel, FpContract, OptimizationLevel, OptionError, Options, PtxCompiler};
+use super::{Compression, DebugLevel, FpContract, Isolation, OptimizationLevel, OptionError, Options, PtxCompiler};
 
 /// Name, one line of help, and the values of one option.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +90,18 @@ pub const DESCRIPTIONS: &[OptionDescription] = &[
     ),
     describe(
         "time-limit",
-        "Longest run of a vendor tool, in seconds (default: none)",
+        "Longest time for a module and a target, in seconds (default: none)",
         "SECONDS",
+    ),
+    describe(
+        "memory-limit",
+        "Most memory of a worker process, in MiB (default: none)",
+        "N",
+    ),
+    describe(
+        "isolation",
+        "Where lowering, LLVM and the vendor's compiler run (default in-process)",
+        "in-process|worker",
     ),
 ];
 
@@ -172,10 +182,25 @@ impl Options {
                 _ => return Err(unreadable("interleave", value)),
             },
             "spill-warning" => self.spill_warning = number("spill-warning", value)?,
-            "time-limit" => match number("time-limit", value)? {
-                0 => return Err(unreadable("time-limit", value)),
-                seconds => self.time_limit = Some(Duration::from_secs(seconds.into())),
+            "time-limit" => {
+                let seconds = value
+                    .parse()
+                    .ok()
+                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                let limit = seconds.filter(|limit| !limit.is_zero());
+                self.time_limit = Some(limit.ok_or_else(|| unreadable("time-limit", value))?);
+            }
+            "memory-limit" => match number("memory-limit", value)? {
+                0 => return Err(unreadable("memory-limit", value)),
+                mebibytes => self.memory_limit = Some(u64::from(mebibytes) << 20),
             },
+            "isolation" => {
+                self.isolation = match value {
+                    "in-process" => Isolation::InProcess,
+                    "worker" => Isolation::Worker,
+                    _ => return Err(unreadable("isolation", value)),
+                };
+            }
             _ => {
                 let names: Vec<&str> = DESCRIPTIONS.iter().map(|option| option.name).collect();
                 return Err(OptionError::Unknown {
@@ -251,7 +276,13 @@ impl Options {
             pairs.push(("spill-warning", self.spill_warning.to_string()));
         }
         if let Some(limit) = self.time_limit {
-            pairs.push(("time-limit", limit.as_secs().to_string()));
+            pairs.push(("time-limit", limit.as_secs_f64().to_string()));
+        }
+        if let Some(limit) = self.memory_limit {
+            pairs.push(("memory-limit", limit.div_ceil(1 << 20).to_string()));
+        }
+        if self.isolation == Isolation::Worker {
+            pairs.push(("isolation", "worker".to_owned()));
         }
         pairs
     }
@@ -316,6 +347,8 @@ mod tests {
             ("interleave", "8"),
             ("spill-warning", "16"),
             ("time-limit", "30"),
+            ("memory-limit", "2048"),
+            ("isolation", "worker"),
         ];
         let described: Vec<&str> = DESCRIPTIONS.iter().map(|option| option.name).collect();
         let listed: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
@@ -346,6 +379,20 @@ mod tests {
         assert_eq!(
             message(options.set("max-registers", "0")),
             "option 'max-registers' cannot be '0': expected N"
+        );
+        for wrong in ["0", "-1", "soon", "inf", "NaN"] {
+            assert_eq!(
+                message(options.set("time-limit", wrong)),
+                format!("option 'time-limit' cannot be '{wrong}': expected SECONDS")
+            );
+        }
+        assert_eq!(
+            message(options.set("memory-limit", "0")),
+            "option 'memory-limit' cannot be '0': expected N"
+        );
+        assert_eq!(
+            message(options.set("isolation", "jail")),
+            "option 'isolation' cannot be 'jail': expected in-process|worker"
         );
     }
 }

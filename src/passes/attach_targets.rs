@@ -164,7 +164,10 @@ impl NamedPass for AttachTargets {
             "spill-warning",
             "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
         ),
-        option("time-limit", "Longest run of a vendor tool, in seconds (default: none)"),
+        option(
+            "time-limit",
+            "Longest time for a module and a target, in seconds (default: none)",
+        ),
     ];
     type Options = Attachment;
 

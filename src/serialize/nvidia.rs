@@ -20,6 +20,7 @@ use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
 use crate::image::cubin::{self, CubinError, CubinInfo};
 use crate::image::{ptx, ptx_log};
+use crate::interrupt::{Interrupt, InterruptError};
 use crate::toolkit::digest::FileDigests;
 
 /// Time within which `ptxas --version` has to answer.
@@ -136,6 +137,18 @@ impl PtxToCubin {
         choice: Option<PtxCompiler>,
         limit: Duration,
     ) -> Result<Cubin, SerializeError> {
+        self.compile_until(ptx, chip, options, choice, &Interrupt::after(limit))
+    }
+
+    /// The same, until there is a reason to stop.
+    pub(crate) fn compile_until(
+        &self,
+        ptx: &str,
+        chip: &str,
+        options: &PtxOptions,
+        choice: Option<PtxCompiler>,
+        interrupt: &Interrupt,
+    ) -> Result<Cubin, SerializeError> {
         options.check()?;
         let mut decisions = Vec::new();
         let mut unknown_arch = false;
@@ -163,7 +176,7 @@ impl PtxToCubin {
                     outcome,
                 });
             };
-            match self.attempt(compiler, ptx, chip, options, limit) {
+            match self.attempt(compiler, ptx, chip, options, interrupt) {
                 Attempt::Done { bytes, log } => {
                     decide(Outcome::Used);
                     let cubin = Cubin {
@@ -199,13 +212,22 @@ impl PtxToCubin {
                         decisions,
                     });
                 }
-                Attempt::Timeout => {
+                Attempt::Interrupted(InterruptError::TimeLimit { limit }) => {
                     decide(Outcome::Failed);
                     return Err(SerializeError::Timeout {
                         chip: chip.to_owned(),
                         compiler,
                         version,
                         limit,
+                        decisions,
+                    });
+                }
+                Attempt::Interrupted(InterruptError::Cancelled) => {
+                    decide(Outcome::Failed);
+                    return Err(SerializeError::Cancelled {
+                        chip: chip.to_owned(),
+                        compiler,
+                        version,
                         decisions,
                     });
                 }
@@ -269,15 +291,22 @@ impl PtxToCubin {
         }
     }
 
-    fn attempt(&self, compiler: PtxCompiler, ptx: &str, chip: &str, options: &PtxOptions, limit: Duration) -> Attempt {
+    fn attempt(
+        &self,
+        compiler: PtxCompiler,
+        ptx: &str,
+        chip: &str,
+        options: &PtxOptions,
+        interrupt: &Interrupt,
+    ) -> Attempt {
         let unavailable = |reason: &str| Attempt::Unavailable(reason.to_owned());
         match compiler {
             PtxCompiler::NvPtxCompiler => match self.nvptxcompiler() {
-                Ok((library, _)) => attempt::nvptxcompiler(library, ptx, chip, options, limit),
+                Ok((library, _)) => attempt::nvptxcompiler(library, ptx, chip, options, interrupt),
                 Err(reason) => unavailable(reason),
             },
             PtxCompiler::Ptxas => match &self.parts.ptxas {
-                Some(program) => attempt::ptxas(program, ptx, chip, options, limit),
+                Some(program) => attempt::ptxas(program, ptx, chip, options, interrupt),
                 None => unavailable(NOT_IN_TOOLKIT),
             },
             PtxCompiler::NvJitLink => match self.nvjitlink() {

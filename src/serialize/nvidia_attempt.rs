@@ -1,12 +1,12 @@
 //! One compilation with one of NVIDIA's compilers, and what its answer means for trying the next.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use super::nvidia_options::{PtxOptions, nvjitlink_options, ptxas_options};
 use super::ptxas::{self, PtxasError};
 use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError};
 use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError};
+use crate::interrupt::{Interrupt, InterruptError};
 
 /// `NVPTXCOMPILE_ERROR_CANCELLED`.
 const CANCELLED: i32 = 9;
@@ -32,8 +32,8 @@ pub(super) enum Attempt {
     Impossible(String),
     /// The PTX is wrong.
     Refused(String),
-    /// It did not finish in time.
-    Timeout,
+    /// It was stopped before it was done.
+    Interrupted(InterruptError),
 }
 
 pub(super) fn nvptxcompiler(
@@ -41,15 +41,17 @@ pub(super) fn nvptxcompiler(
     ptx: &str,
     chip: &str,
     options: &PtxOptions,
-    limit: Duration,
+    interrupt: &Interrupt,
 ) -> Attempt {
-    let deadline = Instant::now().checked_add(limit);
-    match library.compile(ptx, &ptxas_options(chip, options), deadline) {
+    let stop = || interrupt.check().is_err();
+    match library.compile(ptx, &ptxas_options(chip, options), Some(&stop)) {
         Ok(compiled) => Attempt::Done {
             bytes: compiled.cubin,
             log: compiled.log,
         },
-        Err(NvPtxCompilerError::Failed { code: CANCELLED, .. }) => Attempt::Timeout,
+        Err(NvPtxCompilerError::Failed { code: CANCELLED, .. }) => {
+            Attempt::Interrupted(interrupt.check().err().unwrap_or(InterruptError::Cancelled))
+        }
         Err(NvPtxCompilerError::Failed { code, log, call }) if log.is_empty() => {
             // An empty module is refused at creation, which leaves no log.
             Attempt::Refused(NvPtxCompilerError::Failed { call, code, log }.to_string())
@@ -59,13 +61,14 @@ pub(super) fn nvptxcompiler(
     }
 }
 
-pub(super) fn ptxas(program: &Path, ptx: &str, chip: &str, options: &PtxOptions, limit: Duration) -> Attempt {
-    match ptxas::assemble(program, ptx, &ptxas_options(chip, options), limit) {
+pub(super) fn ptxas(program: &Path, ptx: &str, chip: &str, options: &PtxOptions, interrupt: &Interrupt) -> Attempt {
+    match ptxas::assemble_until(program, ptx, &ptxas_options(chip, options), interrupt) {
         Ok(assembled) => Attempt::Done {
             bytes: assembled.cubin,
             log: assembled.log,
         },
-        Err(PtxasError::Timeout { .. }) => Attempt::Timeout,
+        Err(PtxasError::Timeout { limit, .. }) => Attempt::Interrupted(InterruptError::TimeLimit { limit }),
+        Err(PtxasError::Cancelled { .. }) => Attempt::Interrupted(InterruptError::Cancelled),
         Err(PtxasError::Failed { log, .. }) if !log.trim().is_empty() => judge(log),
         // Killed by a signal, for example: its status is all there is.
         Err(error @ PtxasError::Failed { .. }) => Attempt::Refused(error.to_string()),

@@ -209,6 +209,18 @@ pub enum SerializeError {
         /// What was tried.
         decisions: Vec<Decision>,
     },
+    /// The compilation was cancelled while a compiler ran.
+    #[error("{compiler} {version} was stopped: the compilation for {chip} was cancelled")]
+    Cancelled {
+        /// The chip.
+        chip: String,
+        /// The compiler.
+        compiler: PtxCompiler,
+        /// Its version.
+        version: String,
+        /// What was tried.
+        decisions: Vec<Decision>,
+    },
 }
 
 impl SerializeError {
@@ -224,7 +236,8 @@ impl SerializeError {
             | Self::RegisterLimit { decisions, .. }
             | Self::Unreadable { decisions, .. }
             | Self::Compile { decisions, .. }
-            | Self::Timeout { decisions, .. } => decisions,
+            | Self::Timeout { decisions, .. }
+            | Self::Cancelled { decisions, .. } => decisions,
         }
     }
 }

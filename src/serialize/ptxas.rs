@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::bridge::memfd;
+use crate::interrupt::{Interrupt, InterruptError, WaitError};
 
 /// Why `ptxas` gave no cubin.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,12 @@ pub enum PtxasError {
         path: PathBuf,
         /// The limit.
         limit: Duration,
+    },
+    /// The compilation was cancelled, and the program killed.
+    #[error("{} was stopped: the compilation was cancelled", .path.display())]
+    Cancelled {
+        /// The program.
+        path: PathBuf,
     },
     /// The program ended with an error.
     #[error("{} failed ({status}): {}", .path.display(), log.trim_end())]
@@ -100,11 +107,21 @@ pub struct Assembled {
 ///
 /// [`PtxasError`].
 pub fn assemble(program: &Path, ptx: &str, options: &[String], limit: Duration) -> Result<Assembled, PtxasError> {
+    assemble_until(program, ptx, options, &Interrupt::after(limit))
+}
+
+/// The same, until there is a reason to stop.
+pub(crate) fn assemble_until(
+    program: &Path,
+    ptx: &str,
+    options: &[String],
+    interrupt: &Interrupt,
+) -> Result<Assembled, PtxasError> {
     let mut command = Command::new(program);
     command
         .args(options)
         .args(["--output-file", "/dev/stdout", "/dev/stdin"]);
-    let output = run(command, program, ptx.as_bytes(), limit)?;
+    let output = run(command, program, ptx.as_bytes(), interrupt)?;
     let log = String::from_utf8_lossy(&output.log).into_owned();
     if !output.status.success() {
         return Err(PtxasError::Failed {
@@ -134,7 +151,7 @@ pub fn assemble(program: &Path, ptx: &str, options: &[String], limit: Duration) 
 pub fn version(program: &Path, limit: Duration) -> Result<String, PtxasError> {
     let mut command = Command::new(program);
     command.arg("--version");
-    let output = run(command, program, b"", limit)?;
+    let output = run(command, program, b"", &Interrupt::after(limit))?;
     let text = String::from_utf8_lossy(&output.written).into_owned();
     // "Cuda compilation tools, release 13.0, V13.0.88"
     text.lines()
@@ -154,8 +171,8 @@ struct Output {
     log: Vec<u8>,
 }
 
-/// Runs `command` with `input` as standard input, for `limit` at most.
-fn run(mut command: Command, program: &Path, input: &[u8], limit: Duration) -> Result<Output, PtxasError> {
+/// Runs `command` with `input` as standard input, until there is a reason to stop.
+fn run(mut command: Command, program: &Path, input: &[u8], interrupt: &Interrupt) -> Result<Output, PtxasError> {
     let io = |action| move |source| PtxasError::Io { action, source };
     let standard_input = memfd::with_bytes("ptx", input).map_err(io("putting the PTX into memory"))?;
     let mut written = memfd::create("cubin").map_err(io("creating a file in memory"))?;
@@ -174,12 +191,12 @@ fn run(mut command: Command, program: &Path, input: &[u8], limit: Duration) -> R
         path: program.to_owned(),
         source,
     })?;
-    let Some(status) = Guard(child).wait(limit).map_err(io("waiting for ptxas to end"))? else {
-        return Err(PtxasError::Timeout {
-            path: program.to_owned(),
-            limit,
-        });
-    };
+    let path = || program.to_owned();
+    let status = Guard(child).wait(interrupt).map_err(|error| match error {
+        WaitError::Interrupted(InterruptError::Cancelled) => PtxasError::Cancelled { path: path() },
+        WaitError::Interrupted(InterruptError::TimeLimit { limit }) => PtxasError::Timeout { path: path(), limit },
+        WaitError::Io(source) => io("waiting for ptxas to end")(source),
+    })?;
     Ok(Output {
         status,
         written: memfd::read_all(&mut written).map_err(io("reading the cubin from memory"))?,
@@ -202,33 +219,18 @@ impl Drop for Guard {
 }
 
 impl Guard {
-    /// Waits for the child to end, `None` when it had not after `limit`.
-    fn wait(mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
-        // A limit beyond what the clock can express is none.
-        let deadline = Instant::now().checked_add(limit);
+    /// Waits for the child to end. Where there is a reason to stop before, that is the error.
+    fn wait(mut self, interrupt: &Interrupt) -> Result<ExitStatus, WaitError> {
         let process = rustix::process::Pid::from_child(&self.0);
         let handle = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
         loop {
             if let Some(status) = self.0.try_wait()? {
-                return Ok(Some(status));
-            }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Ok(None);
+                return Ok(status);
             }
             match &handle {
-                Some(handle) => {
-                    // One wait is at most an hour long, which fits every type involved.
-                    let pause = left.unwrap_or(Duration::MAX).min(Duration::from_secs(3600));
-                    let pause = Timespec::try_from(pause).map_err(io::Error::other)?;
-                    let mut ready = [PollFd::new(handle, PollFlags::IN)];
-                    match rustix::event::poll(&mut ready, Some(&pause)) {
-                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
+                Some(handle) => drop(interrupt.wait(&[PollFd::new(handle, PollFlags::IN)])?),
                 // Linux before 5.3 has no process descriptors.
-                None => std::thread::sleep(left.unwrap_or(Duration::MAX).min(Duration::from_millis(2))),
+                None => interrupt.sleep(Duration::from_millis(2))?,
             }
         }
     }
@@ -287,12 +289,34 @@ mod tests {
         let before = children();
         let mut command = Command::new("/bin/sleep");
         command.arg("1000");
-        let error = run(command, Path::new("/bin/sleep"), b"", Duration::from_millis(50));
+        let error = run(
+            command,
+            Path::new("/bin/sleep"),
+            b"",
+            &Interrupt::after(Duration::from_millis(50)),
+        );
         assert!(matches!(error, Err(PtxasError::Timeout { .. })));
         assert!(
             children().iter().filter(|name| *name == "sleep").count()
                 <= before.iter().filter(|name| *name == "sleep").count()
         );
+    }
+
+    #[test]
+    fn cancelling_kills_and_reaps() {
+        let token = crate::CancellationToken::new();
+        let interrupt = Interrupt::new(&token, None);
+        let mut command = Command::new("/bin/sleep");
+        command.arg("1000");
+        std::thread::scope(|scope| {
+            let runs = scope.spawn(|| run(command, Path::new("/bin/sleep"), b"", &interrupt));
+            token.cancel();
+            let error = runs.join().unwrap().err().unwrap();
+            assert_eq!(
+                error.to_string(),
+                "/bin/sleep was stopped: the compilation was cancelled"
+            );
+        });
     }
 
     /// Names of this process's children, dead and unreaped ones too.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// ABI version byte of the ELF file.
 ///
 /// Reads `5`, and `500` as in MLIR's `abi` option; prints `5`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum CodeObjectVersion {
     /// Version 4.

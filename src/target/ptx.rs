@@ -9,7 +9,7 @@ use std::str::FromStr;
 ///
 /// Reads `8.3`, `83`, `ptx83` and `+ptx83`, prints `8.3`. The minor number has one digit, as
 /// in LLVM's feature names. A value need not be known to LLVM: a tool may read a newer one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct PtxIsa {
     /// The number before the dot.
     pub major: u8,

@@ -12,7 +12,8 @@ use std::str::FromStr;
 ///
 /// The default is [`Lowest`](Self::Lowest): then every device at or above the lowest target finds something to run, for
 /// the size of one text. `docs/targets.md` has the whole argument.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub enum PtxPolicy {
     /// No PTX.
@@ -76,6 +77,20 @@ pub enum PtxPolicyError {
         /// Its policy.
         second: PtxPolicy,
     },
+}
+
+impl From<PtxPolicy> for String {
+    fn from(policy: PtxPolicy) -> Self {
+        policy.to_string()
+    }
+}
+
+impl TryFrom<String> for PtxPolicy {
+    type Error = PtxPolicyError;
+
+    fn try_from(text: String) -> Result<Self, PtxPolicyError> {
+        text.parse()
+    }
 }
 
 /// What comes before the policy in an artifact.

@@ -39,7 +39,7 @@ pub use search::{Origin, Search};
 pub use version::{ToolVersion, tool_version, version_text};
 
 /// The parts of CUDA and ROCm on this machine, found or not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Toolkit {
     /// One for each [`PartKind`], in the order of [`PartKind::ALL`].
     parts: Vec<Part>,

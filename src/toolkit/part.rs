@@ -15,7 +15,7 @@ pub enum Vendor {
 }
 
 /// A file of a toolkit that some output needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum PartKind {
     /// `ptxas`, the assembler from PTX to cubin.
@@ -162,7 +162,7 @@ impl fmt::Display for PartKind {
 }
 
 /// One part, and the way to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
     /// Which part.
     pub kind: PartKind,
@@ -189,7 +189,7 @@ impl Part {
 }
 
 /// A place where a part is not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Tried {
     /// The file that was looked for, or the directory that would have held it.
     pub path: PathBuf,
@@ -207,7 +207,7 @@ impl fmt::Display for Tried {
 }
 
 /// Why a place was passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum WhyNot {
     /// The directory that would hold it does not exist.

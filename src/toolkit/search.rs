@@ -22,6 +22,38 @@ pub enum Origin {
     Default,
 }
 
+impl Origin {
+    /// As text, with variables told from the rest.
+    fn to_text(self) -> String {
+        match self {
+            Self::Variable(name) => format!("${name}"),
+            other => other.to_string(),
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let variables = CUDA_VARIABLES.iter().chain(&ROCM_VARIABLES).chain(&PYTHON_VARIABLES);
+        [Self::Given, Self::Added, Self::Wheels, Self::Path, Self::Default]
+            .into_iter()
+            .chain(variables.map(|name| Self::Variable(name)))
+            .find(|origin| origin.to_text() == text)
+    }
+}
+
+impl serde::Serialize for Origin {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_text())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Origin {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_text(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("no place to look at is called {text:?}")))
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -9,6 +9,7 @@ mod containers;
 mod export;
 mod export_check;
 mod inspect;
+mod isolation;
 mod joins;
 mod link;
 mod plans;

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::command::{Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::setup::{self, Purpose};
+use crate::soak;
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -31,6 +32,8 @@ enum Part {
     Rust,
     /// lit tests of the two command-line tools.
     Lit,
+    /// The short form of `cargo xtask soak`.
+    Soak,
 }
 
 impl Options {
@@ -120,6 +123,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
             ),
         ],
         Part::Lit => vec![cargo("build", &["--bins", "--locked"]), lit(workspace)?],
+        Part::Soak => soak::short(workspace),
     })
 }
 
@@ -205,6 +209,21 @@ mod tests {
             doc[0]
                 .get_envs()
                 .any(|(name, value)| name == "RUSTDOCFLAGS" && value == Some("-D warnings".as_ref()))
+        );
+    }
+
+    #[test]
+    fn the_short_soak_covers_memory_and_failures() {
+        let folder = tempfile::tempdir().unwrap();
+        let commands = commands(Part::Soak, &workspace(folder.path())).unwrap();
+        let shown: Vec<String> = commands.iter().map(shown).collect();
+        assert!(
+            shown.iter().any(|command| command.contains("-- memory --compiles")),
+            "{shown:?}"
+        );
+        assert!(
+            shown.iter().any(|command| command.contains("-- mixed --compiles")),
+            "{shown:?}"
         );
     }
 

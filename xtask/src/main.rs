@@ -1,4 +1,4 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test` and `gpu`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `soak` and `gpu`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -11,6 +11,7 @@ mod demo;
 mod env;
 mod gpu;
 mod setup;
+mod soak;
 mod wheels;
 
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Subcommands {
     Test(check::Options),
     /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
     Compare(compare::Options),
+    /// Compile for a long time: memory, and failures among good kernels on many threads.
+    Soak(soak::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
 }
@@ -60,6 +63,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Demo(options) => demo::run(&workspace, options),
         Subcommands::Test(options) => check::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
+        Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
     }
 }

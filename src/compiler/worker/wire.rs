@@ -1,0 +1,108 @@
+//! A request as plain data.
+
+use melior::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bridge::mlir::{OwnedModule, bytecode},
+    compiler::{
+        input::parse,
+        request::{Part, Product, Request, Source},
+    },
+    error::Error,
+    options::{Library, Options},
+    report::Format,
+    stage::Stage,
+    target::{PtxPolicy, Target},
+};
+
+/// What a worker has to know of a request.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireRequest {
+    name: String,
+    parts: Vec<(String, WireSource)>,
+    target: Target,
+    products: Vec<(Target, Format)>,
+    pub options: Options,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum WireSource {
+    /// MLIR bytecode, with locations.
+    Mlir(Vec<u8>),
+    Llvm(Vec<u8>),
+    Ptx(String),
+}
+
+impl WireRequest {
+    pub fn of(request: &Request<'_>) -> Self {
+        let parts = request.parts.iter().map(|part| {
+            let source = match &part.source {
+                Source::Mlir(module) => WireSource::Mlir(bytecode(module.module())),
+                Source::Llvm(bytes) => WireSource::Llvm(bytes.to_vec()),
+                Source::Ptx(text) => WireSource::Ptx(text.to_string()),
+            };
+            (part.name.clone(), source)
+        });
+        let mut options = request.options.clone();
+        options.libraries.iter_mut().for_each(read_here);
+        if let Some(link) = &mut options.device_link {
+            link.objects.iter_mut().for_each(read_here);
+        }
+        let products = request.products.iter();
+        Self {
+            name: request.name.clone(),
+            parts: parts.collect(),
+            target: request.target,
+            products: products.map(|product| (product.target, product.format)).collect(),
+            options,
+            notes: request.notes.clone(),
+        }
+    }
+
+    pub fn into_request(self, context: &Context) -> Result<Request<'_>, Error> {
+        let name = self.name;
+        let target = self.target;
+        let parts = self.parts.into_iter().map(|(part, source)| {
+            let source = match source {
+                WireSource::Mlir(bytes) => {
+                    let module = parse(context, &part, &bytes)
+                        .map_err(|error| Error::new(Stage::Input, error).in_module(&name).for_target(&target))?;
+                    Source::Mlir(OwnedModule::adopt(module))
+                }
+                WireSource::Llvm(bytes) => Source::Llvm(bytes.into()),
+                WireSource::Ptx(text) => Source::Ptx(text.into()),
+            };
+            Ok(Part { name: part, source })
+        });
+        let parts = parts.collect::<Result<_, Error>>()?;
+        let products = self.products.into_iter();
+        Ok(Request {
+            name,
+            module: 0,
+            parts,
+            target,
+            products: products.map(|(target, format)| Product { target, format }).collect(),
+            options: self.options,
+            include_ptx: PtxPolicy::default(),
+            notes: self.notes,
+            position: 0,
+        })
+    }
+}
+
+/// A file that is named by a relative path is read here: the worker may have another current directory. Where it cannot be
+/// read, the worker says so.
+fn read_here(library: &mut Library) {
+    let Library::File(path) = library else { return };
+    if path.is_absolute() {
+        return;
+    }
+    if let Ok(bytes) = std::fs::read(&path) {
+        *library = Library::Memory {
+            name: library.name(),
+            bytes: bytes.into(),
+        };
+    }
+}
