@@ -70,7 +70,7 @@ fn compile_bridge(prefix: &Path) {
                 .filter(|path| path.extension().is_some_and(|extension| extension == "cpp")),
         )
         .include(llvm_config(prefix, "--includedir"))
-        .flag("-fno-exceptions")
+        // `contain` catches exceptions: those of allocations that fail.
         .flag("-fno-rtti")
         .define("_GNU_SOURCE", None)
         .warnings(false)

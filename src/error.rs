@@ -160,6 +160,14 @@ impl Error {
         self
     }
 
+    /// Whether LLVM met a fatal error in the midst of MLIR's work, whose context is in an unknown state since.
+    pub(crate) fn is_fatal_in_mlir(&self) -> bool {
+        matches!(
+            *self.cause,
+            Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal(_))
+        )
+    }
+
     /// The location as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.
     pub fn place(&self) -> Option<String> {
         self.location.as_deref().map(plain_location)
@@ -218,6 +226,13 @@ pub(crate) fn plain_location(location: &str) -> String {
 pub struct Failure {
     /// The errors.
     pub errors: Vec<Error>,
+}
+
+impl Failure {
+    /// Whether LLVM met a fatal error in the midst of MLIR's work: [`Error::is_fatal_in_mlir`].
+    pub(crate) fn is_fatal_in_mlir(&self) -> bool {
+        self.errors.iter().any(Error::is_fatal_in_mlir)
+    }
 }
 
 impl From<Error> for Failure {

@@ -57,6 +57,7 @@ unsafe extern "C" {
     fn gpulowerFoldReflect(module: LLVMModuleRef, key: Bytes, value: i32);
     fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
+    fn gpulowerRemapFiles(module: LLVMModuleRef, pairs: *const Bytes, count: usize);
     fn gpulowerStripDebugInfo(module: LLVMModuleRef);
     fn gpulowerRunPasses(module: LLVMModuleRef, machine: LLVMTargetMachineRef, pipeline: Bytes) -> Outcome;
     fn gpulowerEmit(
@@ -363,6 +364,16 @@ impl<'c> DeviceModule<'c> {
                 kernels_only,
             );
         }
+    }
+
+    /// Replaces the beginnings of paths in debug info, old by new; the last pair that fits a path counts.
+    pub fn remap_files(&self, map: &[(String, String)]) {
+        let pairs: Vec<Bytes> = map
+            .iter()
+            .flat_map(|(old, new)| [Bytes::new(old.as_bytes()), Bytes::new(new.as_bytes())])
+            .collect();
+        // SAFETY: the module is alive, and the strings are during the call.
+        unsafe { gpulowerRemapFiles(self.module.as_mut_ptr(), pairs.as_ptr(), map.len()) }
     }
 
     /// Removes debug info.

@@ -1,4 +1,5 @@
-//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, modules that change threads.
+//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, modules that change threads, and
+//! contained parsing, verifying and passes.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Mutex, thread};
 
@@ -15,7 +16,7 @@ use mlir_sys::{
     mlirGPUObjectAttrGetTarget, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
-use super::contain::Bytes;
+use super::contain::{Bytes, LlvmError, Outcome};
 
 #[repr(C)]
 struct RawTargetAttribute {
@@ -34,7 +35,22 @@ unsafe extern "C" {
     fn gpulowerReadBlob(attribute: MlirAttribute) -> Bytes;
     fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
     fn gpulowerIsThreaded(context: MlirContext) -> bool;
-    fn gpulowerParseMlir(context: MlirContext, source: Bytes, name: Bytes) -> MlirModule;
+    fn gpulowerParseMlir(context: MlirContext, source: Bytes, name: Bytes, result: *mut MlirModule) -> Outcome;
+    fn gpulowerVerify(operation: mlir_sys::MlirOperation) -> Outcome;
+    fn gpulowerRunMlirPasses(manager: mlir_sys::MlirPassManager, operation: mlir_sys::MlirOperation) -> Outcome;
+    fn gpulowerKeepToCallersThreads(context: MlirContext);
+    fn gpulowerFindLargeVector(
+        root: mlir_sys::MlirOperation,
+        longest: i64,
+        most: i64,
+        kind: *mut mlir_sys::MlirType,
+    ) -> mlir_sys::MlirOperation;
+    fn gpulowerFindForeignBuffer(
+        root: mlir_sys::MlirOperation,
+        kind: *mut mlir_sys::MlirType,
+    ) -> mlir_sys::MlirOperation;
+    fn gpulowerFindMissingDimension(root: mlir_sys::MlirOperation, dimension: *mut i64) -> mlir_sys::MlirOperation;
+    fn gpulowerWidenDimensions(root: mlir_sys::MlirOperation);
     fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
 }
 
@@ -188,13 +204,13 @@ pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R
         };
         let notes = (0..diagnostic.note_count())
             .filter_map(|index| diagnostic.note(index).ok())
-            .map(|note| (location_text(note.location()), note.to_string()))
+            .map(|note| (location_text(note.location()), shown(&note)))
             .collect();
         if let Ok(mut sink) = sink.try_borrow_mut() {
             sink.push(MlirDiagnostic {
                 is_error,
                 location: location_text(diagnostic.location()),
-                message: diagnostic.to_string(),
+                message: shown(&diagnostic),
                 notes,
             });
         }
@@ -206,9 +222,36 @@ pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R
     (result, diagnostics)
 }
 
+/// What MLIR prints of an attribute, a type, an operation or a diagnostic.
+///
+/// Strings in MLIR are bytes; a message that names a symbol has those bytes in it. What is not UTF-8 is left out:
+/// melior's `Display` fails there, and `to_string` would panic.
+pub fn shown(value: &impl std::fmt::Display) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    let _ = write!(text, "{value}");
+    text
+}
+
+/// The value of a string attribute, with replacement characters for what is not UTF-8; `None` for another attribute.
+pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
+    // SAFETY: the attribute is alive and, once asked, a string, whose bytes are copied at once.
+    unsafe {
+        if !mlir_sys::mlirAttributeIsAString(attribute.to_raw()) {
+            return None;
+        }
+        let value = mlir_sys::mlirStringAttrGetValue(attribute.to_raw());
+        let bytes = Bytes {
+            data: value.data.cast(),
+            length: value.length,
+        };
+        Some(bytes.to_text())
+    }
+}
+
 /// A location in MLIR's syntax without `loc(...)`.
 pub fn location_text(location: Location<'_>) -> String {
-    let text = location.to_attribute().to_string();
+    let text = shown(&location.to_attribute());
     text.strip_prefix("loc(")
         .and_then(|text| text.strip_suffix(')'))
         .map_or_else(|| text.clone(), str::to_owned)
@@ -362,16 +405,12 @@ pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '
         length: text.len(),
     };
     let attribute = symbol_attribute_name();
-    let Some(old) = definition
-        .attribute(attribute)
-        .ok()
-        .and_then(|old| melior::ir::attribute::StringAttribute::try_from(old).ok())
-    else {
+    let Some(old) = definition.attribute(attribute).ok().and_then(string_value) else {
         return false;
     };
     // SAFETY: both operations are alive, the names during the call.
     unsafe {
-        let result = mlir_sys::mlirSymbolTableReplaceAllSymbolUses(string(old.value()), string(name), scope.to_raw());
+        let result = mlir_sys::mlirSymbolTableReplaceAllSymbolUses(string(&old), string(name), scope.to_raw());
         mlir_sys::mlirOperationSetAttributeByName(
             definition.to_raw(),
             string(attribute),
@@ -391,7 +430,11 @@ pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
             return None;
         }
         let text = |name: mlir_sys::MlirStringRef| {
-            String::from_utf8_lossy(std::slice::from_raw_parts(name.data.cast(), name.length)).into_owned()
+            let bytes = Bytes {
+                data: name.data.cast(),
+                length: name.length,
+            };
+            bytes.to_text()
         };
         let mut path = vec![text(mlir_sys::mlirSymbolRefAttrGetRootReference(raw))];
         for index in 0..mlir_sys::mlirSymbolRefAttrGetNumNestedReferences(raw) {
@@ -406,7 +449,7 @@ pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
 pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
     use melior::ir::TypeLike;
     // The C API has no better question.
-    if !kind.to_string().starts_with("!llvm.func<") {
+    if !shown(&kind).starts_with("!llvm.func<") {
         return None;
     }
     // SAFETY: the type is alive, and a function type.
@@ -424,6 +467,64 @@ pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Typ
 pub fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
     // SAFETY: the operation is alive.
     u64::try_from(unsafe { gpulowerGlobalSize(global.to_raw()) }).ok()
+}
+
+/// The first vector that is longer in its last dimension than `longest` or has more elements than `most`, and where it is.
+pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
+    let mut kind = mlir_sys::MlirType {
+        ptr: std::ptr::null_mut(),
+    };
+    // SAFETY: the module is alive; an operation that is found is one of it, and the type is set then.
+    unsafe {
+        let root = module.as_operation().to_raw();
+        let operation = gpulowerFindLargeVector(root, longest.into(), most.into(), &mut kind);
+        if operation.ptr.is_null() {
+            return None;
+        }
+        let operation = OperationRef::from_raw(operation);
+        Some((
+            shown(&melior::ir::Type::from_raw(kind)),
+            location_text(operation.location()),
+        ))
+    }
+}
+
+/// The first workgroup or private buffer of floats that LLVM has no type for: its type, and where its function is.
+pub fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
+    let mut kind = mlir_sys::MlirType {
+        ptr: std::ptr::null_mut(),
+    };
+    // SAFETY: as in `large_vector`.
+    unsafe {
+        let operation = gpulowerFindForeignBuffer(module.as_operation().to_raw(), &mut kind);
+        if operation.ptr.is_null() {
+            return None;
+        }
+        let operation = OperationRef::from_raw(operation);
+        Some((
+            shown(&melior::ir::Type::from_raw(kind)),
+            location_text(operation.location()),
+        ))
+    }
+}
+
+/// The first `memref.dim` of a dimension that its memref does not have: the dimension, and where it is.
+pub fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
+    let mut dimension = 0;
+    // SAFETY: the module is alive; an operation that is found is one of it.
+    unsafe {
+        let operation = gpulowerFindMissingDimension(module.as_operation().to_raw(), &mut dimension);
+        if operation.ptr.is_null() {
+            return None;
+        }
+        Some((dimension, location_text(OperationRef::from_raw(operation).location())))
+    }
+}
+
+/// Gives `rocdl.workgroup.dim` and `rocdl.grid.dim` the 64 bits that MLIR translates them to, where that matters.
+pub fn widen_dimensions(module: &mut Module<'_>) {
+    // SAFETY: the module is alive and borrowed exclusively.
+    unsafe { gpulowerWidenDimensions(module.as_operation().to_raw()) }
 }
 
 /// All operations of a module, in order, outermost first.
@@ -451,20 +552,53 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
 
-/// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one.
-pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Option<Module<'c>> {
+/// A context with these dialects that several threads may use, and that starts none of its own.
+pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
+    let context = Context::new_with_registry(registry, false);
+    // SAFETY: the context is alive, and was made without threads.
+    unsafe { gpulowerKeepToCallersThreads(context.to_raw()) }
+    context
+}
+
+/// MLIR's own checks. What [`LlvmError::Refused`] refuses is in the diagnostics.
+pub fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
+    // SAFETY: the operation is alive.
+    unsafe { gpulowerVerify(operation.to_raw()) }.into_result()
+}
+
+/// Runs passes on a module. What [`LlvmError::Refused`] refuses is in the diagnostics. After [`LlvmError::Fatal`] the
+/// module is empty: what it held is in no state to be looked at or freed, and is leaked together with the passes.
+pub fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
+    // SAFETY: both are alive, and the module is borrowed exclusively.
+    let result = unsafe { gpulowerRunMlirPasses(manager.to_raw(), module.as_operation().to_raw()) }.into_result();
+    if matches!(result, Err(LlvmError::Fatal(_))) {
+        let unknown = Location::unknown(context_of(module.context()));
+        let broken = std::mem::replace(module, Module::new(unknown));
+        std::mem::forget((broken, manager));
+    }
+    result
+}
+
+/// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one. What
+/// [`LlvmError::Refused`] refuses is in the diagnostics.
+pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, LlvmError> {
     // The parser wants a terminated buffer.
     let mut source = bytes.to_vec();
     source.push(0);
-    // SAFETY: both strings outlive the call; the length excludes the terminator that follows. The result is null or
-    // owned by the caller.
+    // SAFETY: both strings outlive the call; the length excludes the terminator that follows. Success means a
+    // module that the caller owns.
     unsafe {
-        let module = gpulowerParseMlir(
+        let mut module = MlirModule {
+            ptr: std::ptr::null_mut(),
+        };
+        gpulowerParseMlir(
             context.to_raw(),
             Bytes::new(&source[..bytes.len()]),
             Bytes::new(name.as_bytes()),
-        );
-        (!module.ptr.is_null()).then(|| Module::from_raw(module))
+            &mut module,
+        )
+        .into_result()?;
+        Ok(Module::from_raw(module))
     }
 }
 

@@ -9,13 +9,13 @@ use melior::{
     Context,
     ir::{
         Attribute,
-        attribute::{ArrayAttribute, DictionaryAttribute, StringAttribute},
+        attribute::{ArrayAttribute, DictionaryAttribute},
         operation::{OperationLike, OperationRef},
     },
 };
 
 use crate::{
-    bridge::mlir::{TargetAttribute, TargetDialect, capture_diagnostics, read_blob},
+    bridge::mlir::{TargetAttribute, TargetDialect, capture_diagnostics, read_blob, shown, string_value},
     error::Cause,
     options::{DebugLevel, Library, OptionError, Options},
     target::{AmdTarget, NvidiaKind, NvidiaTarget, Target},
@@ -33,12 +33,9 @@ pub const DEBUG: &str = "gpulower.debug";
 pub fn with_debug_of<'c>(module: OperationRef<'c, '_>, options: &Options) -> Result<Options, OptionError> {
     let mut options = options.clone();
     if options.debug == DebugLevel::None
-        && let Some(level) = module
-            .attribute(DEBUG)
-            .ok()
-            .and_then(|attribute| StringAttribute::try_from(attribute).ok())
+        && let Some(level) = module.attribute(DEBUG).ok().and_then(string_value)
     {
-        options.set("debug", level.value())?;
+        options.set("debug", &level)?;
     }
     Ok(options)
 }
@@ -47,7 +44,7 @@ pub fn with_debug_of<'c>(module: OperationRef<'c, '_>, options: &Options) -> Res
 pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options), Cause> {
     let Some(parameters) = TargetAttribute::read(attribute) else {
         return Err(InputError::UnknownTargetAttribute {
-            attribute: attribute.to_string(),
+            attribute: shown(&attribute),
         }
         .into());
     };
@@ -121,10 +118,10 @@ pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options
 
 /// One entry of the `flags` dictionary, in upstream's spelling or ours.
 fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute<'_>) -> Result<(), Cause> {
-    let text = match StringAttribute::try_from(value) {
-        Ok(text) => text.value().to_owned(),
-        Err(_) => {
-            let text = value.to_string();
+    let text = match string_value(value) {
+        Some(text) => text,
+        None => {
+            let text = shown(&value);
             if text == "unit" { String::new() } else { text }
         }
     };
@@ -160,13 +157,13 @@ fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute
 /// Libraries of a `link` array: paths, or bytes in memory.
 fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
     let array = ArrayAttribute::try_from(link).map_err(|_| InputError::UnknownTargetAttribute {
-        attribute: link.to_string(),
+        attribute: shown(&link),
     })?;
     let mut libraries = Vec::new();
     for index in 0..array.len() {
         let Ok(entry) = array.element(index) else { continue };
-        if let Ok(path) = StringAttribute::try_from(entry) {
-            libraries.push(Library::File(PathBuf::from(path.value())));
+        if let Some(path) = string_value(entry) {
+            libraries.push(Library::File(PathBuf::from(path)));
         } else if let Some(bytes) = read_blob(entry) {
             libraries.push(Library::Memory {
                 name: format!("library {index} of the target's link attribute"),
@@ -174,7 +171,7 @@ fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
             });
         } else {
             return Err(InputError::UnknownTargetAttribute {
-                attribute: link.to_string(),
+                attribute: shown(&link),
             }
             .into());
         }

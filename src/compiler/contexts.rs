@@ -39,15 +39,28 @@ impl Contexts {
     }
 
     /// Does work on so many bytes of input in a context that nobody else uses meanwhile. Where the work fails, the context is
-    /// not used again.
-    pub(crate) fn with<R, E>(&self, bytes: usize, work: impl FnOnce(&Context) -> Result<R, E>) -> Result<R, E> {
+    /// not used again; where it `is_fatal`, not even freed.
+    pub(crate) fn with<R, E>(
+        &self,
+        bytes: usize,
+        is_fatal: impl Fn(&E) -> bool,
+        work: impl FnOnce(&Context) -> Result<R, E>,
+    ) -> Result<R, E> {
         let idle = self.lock().pop();
         let mut used = idle.unwrap_or_else(|| Used {
             context: OwnedContext::adopt(input::context()),
             uses: 0,
         });
         used.uses += 1 + bytes / BYTES_OF_A_USE;
-        let result = work(used.context.context())?;
+        let result = match work(used.context.context()) {
+            Ok(result) => result,
+            Err(error) => {
+                if is_fatal(&error) {
+                    std::mem::forget(used);
+                }
+                return Err(error);
+            }
+        };
         if used.uses < MOST_USES {
             let mut idle = self.lock();
             if idle.len() < self.most_idle {
@@ -66,6 +79,8 @@ impl Contexts {
 mod tests {
     use super::*;
 
+    const NEVER: fn(&()) -> bool = |()| false;
+
     fn uses(contexts: &Contexts) -> Vec<usize> {
         contexts.lock().iter().map(|used| used.uses).collect()
     }
@@ -74,20 +89,22 @@ mod tests {
     fn a_context_is_used_again_and_not_for_ever() {
         let contexts = Contexts::new(2);
         for expected in 1..MOST_USES {
-            contexts.with(0, |_| Ok::<_, ()>(())).expect("works");
+            contexts.with(0, NEVER, |_| Ok::<_, ()>(())).expect("works");
             assert_eq!(uses(&contexts), [expected]);
         }
-        contexts.with(0, |_| Ok::<_, ()>(())).expect("works");
+        contexts.with(0, NEVER, |_| Ok::<_, ()>(())).expect("works");
         assert!(uses(&contexts).is_empty(), "it was given up");
     }
 
     #[test]
     fn a_large_input_uses_a_context_up() {
         let contexts = Contexts::new(2);
-        contexts.with(10 * BYTES_OF_A_USE, |_| Ok::<_, ()>(())).expect("works");
+        contexts
+            .with(10 * BYTES_OF_A_USE, NEVER, |_| Ok::<_, ()>(()))
+            .expect("works");
         assert_eq!(uses(&contexts), [11]);
         contexts
-            .with(MOST_USES * BYTES_OF_A_USE, |_| Ok::<_, ()>(()))
+            .with(MOST_USES * BYTES_OF_A_USE, NEVER, |_| Ok::<_, ()>(()))
             .expect("works");
         assert!(uses(&contexts).is_empty(), "it was given up");
     }
@@ -95,8 +112,8 @@ mod tests {
     #[test]
     fn a_context_in_which_something_failed_is_given_up() {
         let contexts = Contexts::new(2);
-        contexts.with(0, |_| Ok::<_, ()>(())).expect("works");
-        assert_eq!(contexts.with(0, |_| Err::<(), _>("failed")), Err("failed"));
+        contexts.with(0, NEVER, |_| Ok::<_, ()>(())).expect("works");
+        assert_eq!(contexts.with(0, NEVER, |_| Err::<(), _>(())), Err(()));
         assert!(uses(&contexts).is_empty());
     }
 
@@ -104,9 +121,9 @@ mod tests {
     fn nobody_shares_a_context_and_few_are_kept() {
         let contexts = Contexts::new(2);
         contexts
-            .with(0, |one| {
-                contexts.with(0, |two| {
-                    contexts.with(0, |three| {
+            .with(0, NEVER, |one| {
+                contexts.with(0, NEVER, |two| {
+                    contexts.with(0, NEVER, |three| {
                         assert!(one != two && two != three && one != three);
                         Ok::<_, ()>(())
                     })

@@ -21,7 +21,7 @@ use crate::{
     bridge::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule},
-        mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute},
+        mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute, shown},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower},
     error::{Cause, Error},
@@ -428,11 +428,11 @@ fn signatures_of(module: &Module<'_>) -> Vec<KernelSignature> {
         .filter_map(|operation| {
             Some(KernelSignature {
                 name: symbol_name(operation),
-                function_type: operation.attribute("function_type").ok()?.to_string(),
+                function_type: shown(&operation.attribute("function_type").ok()?),
                 argument_attributes: operation
                     .attribute("arg_attrs")
                     .ok()
-                    .map(|attributes| attributes.to_string()),
+                    .map(|attributes| shown(&attributes)),
             })
         })
         .collect()

@@ -9,6 +9,7 @@ mod identical;
 mod input;
 mod job;
 mod machine_code;
+mod nesting;
 mod phases;
 mod plan;
 mod pool;
@@ -16,6 +17,7 @@ mod request;
 mod requests;
 mod run;
 mod sources;
+mod stack;
 mod targets;
 pub mod worker;
 
@@ -33,15 +35,17 @@ pub(crate) use self::{
     contexts::Contexts,
     requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
     run::Finished,
+    stack::with_deep_stack,
 };
 pub use self::{
     emit::{Emit, EmitError},
     input::{InputError, InputKind, context, parse, prepare},
+    nesting::{MAX_EXPANSION, MAX_LEVELS, NestingError},
     phases::{Phase, Plan, PlannedOutput},
     pool::Executor,
     targets::Targets,
 };
-use self::{pool::Threads, request::Source, run::collect};
+use self::{input::check_nesting, nesting::Language, pool::Threads, request::Source, run::collect};
 
 use crate::{
     bridge::mlir::{OwnedModule, context_of},
@@ -365,10 +369,12 @@ impl Compiler {
         let targets = targets.into();
         let context = context_of(module.context());
         prepare(context);
-        let outlined = outline(context, module)?;
-        let requests =
-            self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
-        Ok(self.with_cache_warnings(collect(self.run(context, self.joined(requests), emit))?))
+        with_deep_stack(|| {
+            let outlined = outline(context, module)?;
+            let requests =
+                self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
+            Ok(self.with_cache_warnings(collect(self.run(context, self.joined(requests), emit))?))
+        })
     }
 
     /// Compiles a device module of LLVM IR for one target. The module is not changed.
@@ -457,6 +463,9 @@ fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibra
                     .into(),
                 Library::Memory { bytes, .. } => Arc::clone(bytes),
             };
+            if stage == Stage::Link {
+                check_nesting(Language::LlvmIr, &library.name(), &bytes).map_err(|error| Error::new(stage, error))?;
+            }
             Ok(LoadedLibrary {
                 name: library.name(),
                 bytes,

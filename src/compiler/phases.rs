@@ -8,7 +8,7 @@ use super::{
     plan::{self, Step},
     request::Request,
     requests::{ReadSource, read_sources},
-    worker,
+    with_deep_stack, worker,
 };
 use crate::{
     error::{Error, Failure},
@@ -75,10 +75,12 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Plan, Failure> {
         let targets = targets.into();
-        worker::reading(self, inputs, || self.plan_of(inputs, &targets, emit))
+        worker::reading(self, inputs, || {
+            with_deep_stack(|| self.plan_of_sources(inputs, &targets, emit))
+        })
     }
 
-    fn plan_of(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Plan, Failure> {
+    fn plan_of_sources(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Plan, Failure> {
         let context = context();
         let sources = read_sources(&context, inputs)?;
         let (requests, _) = self.requests_of_sources(&sources, targets, emit)?;

@@ -10,13 +10,12 @@ use std::{
     thread,
 };
 
-/// LLVM's passes recurse deeply on large functions.
-const STACK_BYTES: usize = 64 << 20;
+use super::stack::{STACK_BYTES, with_deep_stack};
 
 /// A pool of threads that the embedder has already, and that compilations are to use in the place of threads of their own.
 ///
-/// LLVM recurses deeply on large functions, and a stack that overflows ends the process: give the threads 64 MiB each, as
-/// gpulower's own have. (Memory is used only as far as it is touched.)
+/// LLVM recurses deeply on large functions. A thread whose stack is smaller than gpulower's own have, 64 MiB, gets as much
+/// for the length of a job.
 ///
 /// ```
 /// use gpulower::compiler::Executor;
@@ -92,9 +91,11 @@ pub(super) fn run<J: Send, R: Send>(
         }
     };
     match threads {
-        Threads::Here => (0..slots.len()).for_each(carry_out),
+        Threads::Here => (0..slots.len()).for_each(|index| with_deep_stack(|| carry_out(index))),
         Threads::Own(threads) => on_own_threads(*threads, slots.len(), &carry_out),
-        Threads::Theirs(executor) => executor.for_each(slots.len(), &carry_out),
+        Threads::Theirs(executor) => {
+            executor.for_each(slots.len(), &|index| with_deep_stack(|| carry_out(index)));
+        }
     }
     slots
         .into_iter()

@@ -4,7 +4,7 @@ use melior::{
     Context,
     ir::{
         Module,
-        attribute::{ArrayAttribute, StringAttribute},
+        attribute::ArrayAttribute,
         operation::{OperationLike, OperationRef},
     },
 };
@@ -12,14 +12,16 @@ use melior::{
 use super::{
     Compiler,
     emit::Emit,
-    input::{InputError, InputKind, parse},
+    input::{InputError, InputKind, MOST_PTX_REGISTERS, check_nesting, parse},
+    nesting::Language,
     request::{Part, Request, Source},
     targets::Targets,
 };
 use crate::{
-    bridge::mlir::{OwnedModule, location_text, operations, operations_below, symbol_attribute_name},
+    bridge::mlir::{OwnedModule, location_text, operations, operations_below, string_value, symbol_attribute_name},
     device::lower::{self, name_of},
     error::{Error, Failure},
+    image::ptx_registers::most_declared,
     stage::Stage,
 };
 
@@ -43,9 +45,16 @@ pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -
                     let outlined = outline(context, &module)?;
                     ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
                 }
-                InputKind::Llvm => device(Source::Llvm((*bytes).into())),
+                InputKind::Llvm => {
+                    check_nesting(Language::LlvmIr, name, bytes).map_err(failed)?;
+                    device(Source::Llvm((*bytes).into()))
+                }
                 InputKind::Ptx => {
                     let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
+                    let count = most_declared(bytes);
+                    if count > MOST_PTX_REGISTERS {
+                        return Err(failed(InputError::PtxRegisters { count }));
+                    }
                     device(Source::Ptx(text.into()))
                 }
             })
@@ -234,8 +243,8 @@ pub(crate) fn symbol_name(operation: OperationRef<'_, '_>) -> String {
     operation
         .attribute(symbol_attribute_name())
         .ok()
-        .and_then(|attribute| StringAttribute::try_from(attribute).ok())
-        .map_or_else(|| "kernels".to_owned(), |name| name.value().to_owned())
+        .and_then(string_value)
+        .unwrap_or_else(|| "kernels".to_owned())
 }
 
 /// The target attributes of a `gpu.module`.

@@ -1,9 +1,9 @@
 //! Inputs in memory: those that are known come from the cache, the others are compiled together.
 
-use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources, worker};
+use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources, with_deep_stack, worker};
 use crate::{
     cache::Key,
-    error::Failure,
+    error::{Error, Failure},
     report::{Artifact, Compilation, Warning},
     stage::Stage,
 };
@@ -61,7 +61,9 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
     ) -> Result<Vec<(usize, Finished)>, Failure> {
-        worker::reading(self, inputs, || self.run_read(inputs, targets, emit))
+        worker::reading(self, inputs, || {
+            with_deep_stack(|| self.run_read(inputs, targets, emit))
+        })
     }
 
     fn run_read(
@@ -71,7 +73,13 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Vec<(usize, Finished)>, Failure> {
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum();
-        let in_context = self.contexts.with(bytes, |context| {
+        let is_fatal = |stopped: &Result<Vec<(usize, Finished)>, Failure>| match stopped {
+            Ok(finished) => finished
+                .iter()
+                .any(|(_, finished)| finished.result.as_ref().is_err_and(Error::is_fatal_in_mlir)),
+            Err(failure) => failure.is_fatal_in_mlir(),
+        };
+        let in_context = self.contexts.with(bytes, is_fatal, |context| {
             let sources = read_sources(context, inputs).map_err(|error| Err(error.into()))?;
             let (requests, ends) = self.requests_of_sources(&sources, targets, emit).map_err(Err)?;
             let finished = self.run(context, requests, emit);

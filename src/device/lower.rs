@@ -14,8 +14,9 @@ use melior::{
 use super::{math, validate};
 use crate::{
     bridge::{
+        LlvmError,
         mlir::{
-            MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute,
+            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute,
             symbol_attribute_name,
         },
         passes::register_patterns,
@@ -53,6 +54,51 @@ pub enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A vector that would keep LLVM busy for minutes.
+    #[error(
+        "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
+         {MOST_ELEMENTS} in all; work on parts of it in a loop"
+    )]
+    LargeVector {
+        /// Its type.
+        kind: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A buffer of a type that LLVM does not have. MLIR's passes crash on it.
+    #[error(
+        "a kernel has a buffer of type {kind}, whose elements have no type in LLVM: store them as f32, or as integers"
+    )]
+    ForeignBuffer {
+        /// Its type.
+        kind: String,
+        /// Where the kernel is, in MLIR's syntax.
+        location: String,
+    },
+    /// A dimension that a memref does not have. MLIR's passes crash on it.
+    #[error("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0")]
+    MissingDimension {
+        /// The dimension.
+        dimension: i64,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// An initial value that would keep LLVM busy for minutes, and fill memory.
+    #[error(
+        "{name} has an initial value of {bytes} bytes: at most {MOST_INITIAL_BYTES} can be compiled; fill it when the \
+         program runs"
+    )]
+    LargeGlobal {
+        /// The symbol.
+        name: String,
+        /// Its size.
+        bytes: u64,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A fatal error of LLVM in the midst of MLIR's passes. The MLIR context should not be used further.
+    #[error(transparent)]
+    Fatal(LlvmError),
     /// The pipeline itself is wrong, which is a bug of gpulower.
     #[error("internal error: the lowering pipeline cannot be built: {0}")]
     Pipeline(String),
@@ -63,8 +109,13 @@ impl LowerError {
     pub fn location(&self) -> Option<&str> {
         match self {
             Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
-            Self::Unsupported { location, .. } | Self::Foreign { location, .. } => Some(location),
-            Self::Pipeline(_) => None,
+            Self::Unsupported { location, .. }
+            | Self::Foreign { location, .. }
+            | Self::LargeVector { location, .. }
+            | Self::ForeignBuffer { location, .. }
+            | Self::MissingDimension { location, .. }
+            | Self::LargeGlobal { location, .. } => Some(location),
+            Self::Fatal(_) | Self::Pipeline(_) => None,
         }
     }
 }
@@ -90,6 +141,16 @@ fn lowered_hint(names: &[String]) -> &'static str {
     }
 }
 
+/// Longest last dimension of a vector, which is one vector in LLVM. The time that LLVM's AMDGPU back end takes for a store
+/// grows with the square of the length: 2 s for 4096 elements of 8 bits, 36 s for 16384.
+pub const LONGEST_VECTOR: u32 = 4096;
+
+/// Most elements of a vector of any shape: each row of it is a vector in LLVM.
+pub const MOST_ELEMENTS: u32 = 1 << 16;
+
+/// Most bytes of an initial value. LLVM makes one constant of it, and the text of PTX has four characters for each byte.
+pub const MOST_INITIAL_BYTES: u64 = 1 << 28;
+
 /// Dialects that lowering starts from or passes through; they have to be loaded before pipelines run.
 pub const DIALECTS: &[&str] = &[
     "affine", "amdgpu", "arith", "builtin", "cf", "complex", "dlti", "func", "gpu", "index", "llvm", "math", "memref",
@@ -102,6 +163,13 @@ pub const DIALECTS: &[&str] = &[
 pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDiagnostic>, LowerError> {
     let context = context_of(module.context());
     verify(context, module)?;
+    if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
+        return Err(LowerError::LargeVector { kind, location });
+    }
+    if let Some((kind, location)) = mlir::foreign_buffer(module) {
+        return Err(LowerError::ForeignBuffer { kind, location });
+    }
+    refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
     let mut warnings = Vec::new();
     if !unlowered(module, &resolved.target).is_empty() {
@@ -135,6 +203,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         refuse_foreign(module, &resolved.target)?;
     }
     if let Target::Amd(_) = resolved.target {
+        mlir::widen_dimensions(module);
         allow_full_work_groups(context, module);
     }
     if resolved.debug != DebugLevel::None {
@@ -145,21 +214,25 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
 
 /// MLIR's own checks, which see what the target's chip does not have once a target attribute is attached.
 fn verify(context: &Context, module: &Module<'_>) -> Result<(), LowerError> {
-    match capture_diagnostics(context, || module.as_operation().verify()) {
-        (true, _) => Ok(()),
-        (false, diagnostics) => Err(LowerError::Refused(diagnostics)),
+    match capture_diagnostics(context, || mlir::verify(module.as_operation())) {
+        (Ok(()), _) => Ok(()),
+        (Err(LlvmError::Refused(_)), diagnostics) => Err(LowerError::Refused(diagnostics)),
+        (Err(fatal), _) => Err(LowerError::Fatal(fatal)),
     }
 }
 
 /// Runs a textual pass pipeline on `module`; returns its warnings.
 pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    if let Some((dimension, location)) = mlir::missing_dimension(module) {
+        return Err(LowerError::MissingDimension { dimension, location });
+    }
     register_patterns();
     let manager = PassManager::new(context);
     let (parsed, _) = capture_diagnostics(context, || {
         parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
     });
     parsed.map_err(|error| LowerError::Pipeline(error.to_string()))?;
-    let (result, diagnostics) = capture_diagnostics(context, || manager.run(module));
+    let (result, diagnostics) = capture_diagnostics(context, || mlir::run_passes(manager, module));
     let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(|diagnostic| diagnostic.is_error);
     match result {
         Ok(()) => {
@@ -169,7 +242,8 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
             }
             Ok(warnings)
         }
-        Err(_) => Err(LowerError::Refused(errors)),
+        Err(LlvmError::Refused(_)) => Err(LowerError::Refused(errors)),
+        Err(fatal) => Err(LowerError::Fatal(fatal)),
     }
 }
 
@@ -268,7 +342,7 @@ fn has_scaled_floats(module: &Module<'_>) -> bool {
         name.starts_with("arith.scaling_")
             || matches!(name.as_str(), "arith.extf" | "arith.truncf") && {
                 let scaled = |kind: Type<'_>| {
-                    let text = kind.to_string();
+                    let text = mlir::shown(&kind);
                     text.contains("f8E8M0FNU") || text.contains("f4E2M1FN")
                 };
                 operation.operands().any(|operand| scaled(operand.r#type()))
@@ -318,6 +392,28 @@ fn unlowered(module: &Module<'_>, target: &Target) -> Vec<(String, String)> {
         })
         .map(|operation| (name_of(&operation), location_text(operation.location())))
         .collect()
+}
+
+fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {
+    for operation in operations(module) {
+        let value = match name_of(&operation).as_str() {
+            "memref.global" => operation.attribute("initial_value"),
+            "llvm.mlir.global" => operation.attribute("value"),
+            _ => continue,
+        };
+        // A unit stands for a variable without an initial value.
+        if !value.is_ok_and(|value| !value.is_unit()) {
+            continue;
+        }
+        if let Some(bytes) = mlir::global_size(operation).filter(|bytes| *bytes > MOST_INITIAL_BYTES) {
+            return Err(LowerError::LargeGlobal {
+                name: symbol_of(&operation).unwrap_or_default(),
+                bytes,
+                location: location_text(operation.location()),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
@@ -428,8 +524,7 @@ pub fn location_of_symbol(module: &Module<'_>, symbol: &str) -> Option<String> {
 }
 
 fn symbol_of(operation: &OperationRef<'_, '_>) -> Option<String> {
-    let name = StringAttribute::try_from(operation.attribute(symbol_attribute_name()).ok()?).ok()?;
-    Some(name.value().to_owned())
+    mlir::string_value(operation.attribute(symbol_attribute_name()).ok()?)
 }
 
 /// Where an operation calls or names `symbol`, in MLIR's syntax.
@@ -442,7 +537,7 @@ pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<String> {
         .find(|operation| {
             operation.attributes().any(|(_, attribute)| {
                 attribute.is_flat_symbol_ref() && {
-                    let text = attribute.to_string();
+                    let text = mlir::shown(&attribute);
                     text == reference || text == quoted
                 }
             })

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use super::{float_power, lower::name_of};
 use crate::{
-    bridge::mlir::{operations, replace_with},
+    bridge::mlir::{operations, replace_with, shown},
     target::{NvidiaTarget, Target},
 };
 
@@ -159,7 +159,7 @@ struct Shape {
 
 impl Shape {
     fn of(kind: Type<'_>) -> Self {
-        let whole = kind.to_string();
+        let whole = shown(&kind);
         match whole.strip_prefix("vector<").and_then(|rest| rest.strip_suffix('>')) {
             None => Self {
                 element: whole.clone(),

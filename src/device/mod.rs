@@ -301,6 +301,8 @@ pub fn compile_to_link<'c>(
             module.set_target(&machine)?;
             if resolved.debug == DebugLevel::None {
                 module.strip_debug_info();
+            } else if !resolved.debug_prefix_map.is_empty() {
+                module.remap_files(&resolved.debug_prefix_map);
             }
             let module = job.show(context, module, Checkpoint::Initial)?;
             validate::no_foreign_intrinsics(&module, &resolved.target)?;

@@ -191,7 +191,7 @@ impl Program {
         }
         let context = compiler::context();
         let module = compiler::parse(&context, name, bytes).map_err(input)?;
-        Self::build(compiler, name, &module, options)
+        compiler::with_deep_stack(|| Self::build(compiler, name, &module, options))
     }
 
     /// Runs the program: its constructors, the entry, its destructors. Kernels are loaded before that, and waited for

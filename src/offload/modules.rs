@@ -28,7 +28,7 @@ use super::{
 use crate::{
     bridge::mlir::{
         OwnedModule, context_of, global_size, location_text, move_to_end, operations, parse_module, rename_symbol,
-        replace_with, set_attribute, symbol_attribute_name, symbol_path,
+        replace_with, set_attribute, shown, symbol_attribute_name, symbol_path,
     },
     compiler::symbol_name,
     device::lower::name_of,
@@ -297,8 +297,7 @@ fn is_in(global: OperationRef<'_, '_>, spaces: &[&str]) -> bool {
         .and_then(|kind| MemRefType::try_from(kind.value()).ok())
         .and_then(|kind| kind.memory_space());
     let number = |attribute: Attribute<'_>| {
-        IntegerAttribute::try_from(attribute)
-            .map_or_else(|_| attribute.to_string(), |number| number.value().to_string())
+        IntegerAttribute::try_from(attribute).map_or_else(|_| shown(&attribute), |number| number.value().to_string())
     };
     let space = match memory {
         Some(space) => number(space),
@@ -313,7 +312,7 @@ fn unit_digest(host: &Module<'_>, options: &HostOptions) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(options.unit.as_bytes());
     hasher.update(&[0]);
-    hasher.update(host.as_operation().to_string().as_bytes());
+    hasher.update(shown(&host.as_operation()).as_bytes());
     hasher.finalize()
 }
 
@@ -326,7 +325,7 @@ fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> blake3::Hash 
             .into_iter()
             .any(|global| !global.has_attribute("constant"));
     let text = if is_one_of_its_kind {
-        container.to_string()
+        shown(&container)
     } else {
         let copy = OwnedModule::clone_of(container);
         let Some(operation) = copy.module().body().first_operation() else {
@@ -334,7 +333,7 @@ fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> blake3::Hash 
         };
         let context = context_of(copy.module().context());
         set_attribute(operation, attribute, StringAttribute::new(context, "kernels").into());
-        operation.to_string()
+        shown(&operation)
     };
     let mut hasher = blake3::Hasher::new();
     hasher.update(unit.as_bytes());
@@ -425,6 +424,7 @@ fn stand_in(context: &Context, symbol: &str, container: OperationRef<'_, '_>) ->
     let text = format!("gpu.binary @{} [#gpu.object<#nvvm.target, bin = \"\">]", quoted(symbol));
     let parsed = parse_module(context, "stand-in", text.as_bytes()).map(OwnedModule::adopt);
     let operation = parsed
+        .ok()
         .and_then(OwnedModule::take_first)
         .ok_or_else(|| OffloadError::Internal(format!("{text} cannot be parsed")))?;
     replace_with(container, operation);

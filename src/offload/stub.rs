@@ -101,8 +101,10 @@ pub(super) fn define(
         text.push_str(LAUNCH_CLUSTERS);
     }
     let (module, diagnostics) = capture_diagnostics(context, || parse_module(context, "stubs", text.as_bytes()));
-    let module = module.ok_or_else(|| {
-        let reason = diagnostics.first().map_or("", |first| first.message.as_str());
+    let module = module.map_err(|error| {
+        let reason = diagnostics
+            .first()
+            .map_or_else(|| error.to_string(), |first| first.message.clone());
         OffloadError::Internal(format!("the stubs cannot be parsed: {reason}\n{text}"))
     })?;
     for (name, operation) in symbols(&module) {

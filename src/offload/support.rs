@@ -48,8 +48,10 @@ pub(super) fn link(
 ) -> Result<(), OffloadError> {
     let source = text(runtime, triple);
     let (support, diagnostics) = capture_diagnostics(context, || parse_module(context, "support", source.as_bytes()));
-    let support = support.ok_or_else(|| {
-        let reason = diagnostics.first().map_or("", |first| first.message.as_str());
+    let support = support.map_err(|error| {
+        let reason = diagnostics
+            .first()
+            .map_or_else(|| error.to_string(), |first| first.message.clone());
         OffloadError::Internal(format!("the support functions cannot be parsed: {reason}"))
     })?;
     let offered = symbols(&support);

@@ -147,6 +147,8 @@ pub struct Options {
     pub code_object_version: Option<CodeObjectVersion>,
     /// Debug info.
     pub debug: DebugLevel,
+    /// What paths in debug info begin with, and what is written instead. The last that fits a path counts.
+    pub debug_prefix_map: Vec<(String, String)>,
     /// PTX ISA (NVIDIA). `None` means the chip's minimum, raised when an instruction needs more.
     pub ptx: Option<PtxIsa>,
     /// Who turns PTX into a cubin (NVIDIA). `None` means the first that can.
@@ -193,6 +195,7 @@ impl Default for Options {
             wave_size: None,
             code_object_version: None,
             debug: DebugLevel::None,
+            debug_prefix_map: Vec::new(),
             ptx: None,
             ptx_compiler: None,
             ptxas_options: Vec::new(),

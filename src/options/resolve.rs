@@ -82,6 +82,7 @@ impl Options {
             contract: self.fp_contract.unwrap_or(default_contract),
             max_registers: self.max_registers,
             debug: self.debug,
+            debug_prefix_map: self.debug_prefix_map.clone(),
             index_bitwidth: self.index_bitwidth,
             bare_pointers: self.bare_pointers,
             interleave: self.interleave.unwrap_or(default_interleave),
@@ -111,6 +112,8 @@ pub struct Resolved {
     pub max_registers: Option<u32>,
     /// Debug info.
     pub debug: DebugLevel,
+    /// What paths in debug info begin with, and what is written instead.
+    pub debug_prefix_map: Vec<(String, String)>,
     /// Bits of `index`.
     pub index_bitwidth: u32,
     /// Memrefs of static shape are bare pointers in kernels.

@@ -48,6 +48,11 @@ pub const DESCRIPTIONS: &[OptionDescription] = &[
     ),
     describe("debug", "Debug info (default none)", "none|line-tables|full"),
     describe(
+        "debug-prefix-map",
+        "Write NEW for paths that begin with OLD in debug info; may be repeated, the last that fits counts",
+        "OLD=NEW[,..]",
+    ),
+    describe(
         "ptx",
         "PTX ISA (NVIDIA; default: the chip's minimum, raised when an instruction needs more)",
         "X.Y",
@@ -154,6 +159,16 @@ impl Options {
                     _ => return Err(unreadable("debug", value)),
                 };
             }
+            "debug-prefix-map" => {
+                for entry in value.split(',') {
+                    match entry.split_once('=') {
+                        Some((old, new)) if !old.is_empty() => {
+                            self.debug_prefix_map.push((old.to_owned(), new.to_owned()));
+                        }
+                        _ => return Err(unreadable("debug-prefix-map", value)),
+                    }
+                }
+            }
             "ptx" => self.ptx = Some(value.parse()?),
             "ptx-compiler" => {
                 self.ptx_compiler =
@@ -252,6 +267,10 @@ impl Options {
             DebugLevel::LineTables => pairs.push(("debug", "line-tables".to_owned())),
             DebugLevel::Full => pairs.push(("debug", "full".to_owned())),
         }
+        if !self.debug_prefix_map.is_empty() {
+            let entries = self.debug_prefix_map.iter().map(|(old, new)| format!("{old}={new}"));
+            pairs.push(("debug-prefix-map", entries.collect::<Vec<_>>().join(",")));
+        }
         pairs.extend(self.ptx.map(|ptx| ("ptx", ptx.to_string())));
         if let Some(compiler) = self.ptx_compiler {
             pairs.push(("ptx-compiler", compiler.name().to_owned()));
@@ -337,6 +356,7 @@ mod tests {
             ("wave-size", "32"),
             ("code-object-version", "6"),
             ("debug", "line-tables"),
+            ("debug-prefix-map", "/home/me/=,/a=/b"),
             ("ptx", "8.3"),
             ("ptx-compiler", "ptxas"),
             ("ptxas-options", "-v --def-load-cache=cg"),
@@ -376,6 +396,10 @@ mod tests {
             message(options.set("debug", "yes")),
             "option 'debug' cannot be 'yes': expected none|line-tables|full"
         );
+        for value in ["", "/a", "=/b", "/a=/b,"] {
+            let expected = format!("option 'debug-prefix-map' cannot be '{value}': expected OLD=NEW[,..]");
+            assert_eq!(message(options.set("debug-prefix-map", value)), expected);
+        }
         assert_eq!(
             message(options.set("max-registers", "0")),
             "option 'max-registers' cannot be '0': expected N"

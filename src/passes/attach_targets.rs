@@ -34,6 +34,7 @@ pub(super) const TARGET_OPTIONS: &[&str] = &[
     "wave-size",
     "code-object-version",
     "debug",
+    "debug-prefix-map",
     "ptx",
     "ptx-compiler",
     "ptxas-options",
@@ -142,6 +143,10 @@ impl NamedPass for AttachTargets {
         option("wave-size", "Lanes in a wave, 32|64 (AMD; default: the chip's own)"),
         option("code-object-version", "4|5|6 (AMD; default 5, generic targets 6)"),
         option("debug", "Debug info: none|line-tables|full (default none)"),
+        option(
+            "debug-prefix-map",
+            "OLD=NEW[,..]: write NEW for paths that begin with OLD in debug info",
+        ),
         option(
             "ptx",
             "PTX ISA, such as 8.3 (NVIDIA; default: the chip's minimum, raised as needed)",

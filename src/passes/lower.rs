@@ -14,7 +14,7 @@ use crate::{
     bridge::{
         mlir::{
             OwnedModule, Severity, as_ref, context_of, emit, insert_before, parse_location, remove, remove_attribute,
-            set_attribute, symbol_attribute_name,
+            set_attribute, shown, symbol_attribute_name,
         },
         pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
@@ -99,7 +99,7 @@ fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), Diag
         let (target, options) =
             attribute::read(attribute, base).map_err(|cause| fail(Error::new(Stage::Plan, cause)))?;
         let lowered = lower_for(context, module, &target, &options).map_err(|error| fail(error.for_target(&target)))?;
-        let text = lowered.module().as_operation().to_string();
+        let text = shown(&lowered.module().as_operation());
         match variants.iter_mut().find(|variant| variant.text == text) {
             Some(variant) => {
                 variant.targets.push(attribute);

@@ -22,7 +22,7 @@ use crate::{
     bridge::{
         mlir::{
             ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, operations_below, remove,
-            symbol_attribute_name,
+            string_value, symbol_attribute_name,
         },
         pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
@@ -322,8 +322,8 @@ fn binary_key(module: OperationRef<'_, '_>) -> String {
     let original = module
         .attribute(VARIANT_OF)
         .ok()
-        .and_then(|attribute| StringAttribute::try_from(attribute).ok())
-        .map_or_else(|| symbol_name(module), |name| name.value().to_owned());
+        .and_then(string_value)
+        .unwrap_or_else(|| symbol_name(module));
     let mut path = Vec::new();
     let mut parent = module.parent_operation();
     while let Some(operation) = parent {

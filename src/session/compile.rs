@@ -17,7 +17,9 @@ use super::{
 };
 use crate::{
     bridge::mlir::OwnedModule,
-    compiler::{Compiler, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name},
+    compiler::{
+        Compiler, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name, with_deep_stack,
+    },
     error::{Cause, Error, Failure},
     report::{Artifact, Compilation},
     stage::Stage,
@@ -94,9 +96,11 @@ impl SessionCompiler {
             Some(kind) => kind,
             None => InputKind::of(name, &source.bytes).map_err(failed)?,
         };
+        let is_fatal =
+            |error: &SessionError| matches!(error, SessionError::Compile(failure) if failure.is_fatal_in_mlir());
         let (image, fresh) = match kind {
-            InputKind::Mlir => self.contexts.with(source.bytes.len(), |context| {
-                self.compile_mlir(context, name, &source.bytes)
+            InputKind::Mlir => self.contexts.with(source.bytes.len(), is_fatal, |context| {
+                with_deep_stack(|| self.compile_mlir(context, name, &source.bytes))
             })?,
             InputKind::Llvm | InputKind::Ptx => {
                 let content = self.hasher.device_source(&source.bytes);

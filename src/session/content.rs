@@ -6,7 +6,7 @@ use melior::ir::{
 };
 
 use crate::{
-    bridge::mlir::{OwnedModule, context_of, operations, set_attribute, symbol_attribute_name},
+    bridge::mlir::{OwnedModule, context_of, operations, set_attribute, string_value, symbol_attribute_name},
     compiler::{Compiler, Emit},
     device::lower::name_of,
     options::DebugLevel,
@@ -101,7 +101,7 @@ pub(super) fn definitions(module: &OwnedModule<'_>) -> Vec<String> {
         .filter(is_definition)
         .filter_map(|operation| {
             let name = operation.attribute(symbol_attribute_name()).ok()?;
-            Some(StringAttribute::try_from(name).ok()?.value().to_owned())
+            string_value(name)
         })
         .collect()
 }

@@ -124,12 +124,13 @@ impl Search {
         }
     }
 
-    /// The default prefixes, and the conventional variables as `lookup` knows them. An empty value counts as unset.
+    /// The default prefixes, and the conventional variables as `lookup` knows them. An empty value counts as unset, and so
+    /// does a relative one: what lies in the current directory is not run because it lies there.
     #[must_use]
     pub fn from_variables(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let value = |name: &&'static str| {
-            let value = lookup(name).filter(|value| !value.is_empty())?;
-            Some((*name, PathBuf::from(value)))
+            let value = PathBuf::from(lookup(name)?);
+            value.is_absolute().then_some((*name, value))
         };
         let toolkits = CUDA_VARIABLES.iter().chain(&ROCM_VARIABLES);
         let path = lookup("PATH").unwrap_or_default();

@@ -83,6 +83,19 @@ fn an_installation_of_nvidias_is_found_through_each_variable_in_order() {
 }
 
 #[test]
+fn a_relative_variable_counts_as_unset() {
+    let paths = [
+        ("CUDA_HOME", Path::new(".")),
+        ("ROCM_PATH", Path::new("rocm")),
+        ("VIRTUAL_ENV", Path::new("venv")),
+    ];
+    assert_eq!(
+        Search::from_variables(variables(&paths)),
+        Search::from_variables(|_| None)
+    );
+}
+
+#[test]
 fn an_empty_variable_counts_as_unset() {
     let search = Search::from_variables(|_| Some(OsString::new()));
     assert_eq!(search, Search::default());

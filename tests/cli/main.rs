@@ -8,6 +8,8 @@ mod compile;
 mod containers;
 mod export;
 mod export_check;
+mod faults;
+mod hostile;
 mod inspect;
 mod isolation;
 mod joins;
@@ -15,6 +17,7 @@ mod link;
 mod plans;
 mod refusals;
 mod reports;
+mod reproducible;
 #[cfg(feature = "runtime")]
 mod run;
 mod stages;

@@ -128,7 +128,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn of(output: Output) -> Self {
+    pub fn of(output: Output) -> Self {
         Self {
             status: output.status.code().expect("not ended by a signal"),
             stdout: output.stdout,

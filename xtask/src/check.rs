@@ -5,8 +5,9 @@ use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
-use crate::command::{Failure, run as run_command, shown, succeeds};
+use crate::command::{Context, Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
+use crate::fuzz::Surface;
 use crate::setup::{self, Purpose};
 use crate::soak;
 
@@ -34,6 +35,8 @@ enum Part {
     Lit,
     /// The short form of `cargo xtask soak`.
     Soak,
+    /// A few damaged inputs of every kind.
+    Fuzz,
 }
 
 impl Options {
@@ -124,8 +127,34 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         ],
         Part::Lit => vec![cargo("build", &["--bins", "--locked"]), lit(workspace)?],
         Part::Soak => soak::short(workspace),
+        Part::Fuzz => vec![short_fuzz(workspace)?],
     })
 }
+
+/// The same inputs every time, of the surfaces on which a process has no way to die that is known. Damaged bitcode and
+/// MLIR bytecode can end it (docs/reliability.md): `cargo xtask fuzz` tries them, too.
+fn short_fuzz(workspace: &Workspace) -> Result<Command, Failure> {
+    let program = std::env::current_exe().context(|| "find this program".to_owned())?;
+    let mut command = workspace.command(program);
+    command.args(["fuzz", "--seed", "1", "--inputs", "30"]);
+    for surface in SHORT_FUZZ {
+        command.args(["--surface", &surface.name()]);
+    }
+    Ok(command)
+}
+
+const SHORT_FUZZ: &[Surface] = &[
+    Surface::MlirNvidia,
+    Surface::MlirAmd,
+    Surface::Passes,
+    Surface::Pipelines,
+    Surface::Export,
+    Surface::LlvmIr,
+    Surface::Ptx,
+    Surface::Targets,
+    Surface::Options,
+    Surface::Containers,
+];
 
 fn lit(workspace: &Workspace) -> Result<Command, Failure> {
     let tests = workspace.root.join("tests/lit");
@@ -225,6 +254,18 @@ mod tests {
             shown.iter().any(|command| command.contains("-- mixed --compiles")),
             "{shown:?}"
         );
+    }
+
+    #[test]
+    fn the_short_fuzz_is_the_same_every_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let fuzz = commands(Part::Fuzz, &workspace(folder.path())).unwrap();
+        let text = shown(&fuzz[0]);
+        assert!(
+            text.contains(" fuzz --seed 1 --inputs 30 --surface mlir-nvidia "),
+            "{text}"
+        );
+        assert!(!text.contains("bytecode") && !text.contains("bitcode"), "{text}");
     }
 
     #[test]

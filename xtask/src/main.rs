@@ -1,4 +1,4 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `soak` and `gpu`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak` and `gpu`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -9,9 +9,12 @@ mod command;
 mod compare;
 mod demo;
 mod env;
+mod fuzz;
 mod gpu;
 mod setup;
 mod soak;
+#[cfg(test)]
+mod trust;
 mod wheels;
 
 use std::process::ExitCode;
@@ -35,12 +38,14 @@ enum Subcommands {
     Setup,
     /// Build, compile the kernels under examples/ for one NVIDIA and one AMD chip, and print what came out.
     Demo(demo::Options),
-    /// Formatting, clippy, documentation, Rust tests, lit tests; stops at the first failure.
+    /// Formatting, clippy, documentation, Rust tests, lit tests, a short fuzz; stops at the first failure.
     Test(check::Options),
     /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
     Compare(compare::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
     Soak(soak::Options),
+    /// Damaged inputs of every kind through the whole pipeline.
+    Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
 }
@@ -64,6 +69,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Test(options) => check::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
+        Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
     }
 }

@@ -20,9 +20,17 @@ static void handleFatalError(void *, const char *reason, bool) {
   _longjmp(frame->buffer, 1);
 }
 
+/// LLVM's word for it varies, and says no more.
+static void handleBadAllocation(void *closure, const char *, bool genCrashDiag) {
+  handleFatalError(closure, "out of memory", genCrashDiag);
+}
+
 void installFatalErrorHandler() {
   static std::once_flag once;
-  std::call_once(once, [] { llvm::install_fatal_error_handler(handleFatalError); });
+  std::call_once(once, [] {
+    llvm::install_fatal_error_handler(handleFatalError);
+    llvm::install_bad_alloc_error_handler(handleBadAllocation);
+  });
 }
 
 } // namespace gpulower

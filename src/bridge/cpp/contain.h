@@ -1,8 +1,11 @@
-// Containment of LLVM's fatal errors.
+// Containment of LLVM's fatal errors, and of allocations that fail.
 //
 // `report_fatal_error` ends the process unless its handler leaves the stack. `contain` runs one LLVM call, C++ to C++,
 // and jumps back here when that happens; no Rust frame is ever crossed. Whatever the call had allocated is leaked, and
 // the LLVMContext it worked on must not be used again (the caller abandons it).
+//
+// Memory that cannot be had is a fatal error too: where LLVM allocates by itself, it calls its handler; where `operator
+// new` throws, the exception is caught here. LLVM's own frames, built without exceptions, release nothing either way.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -10,6 +13,7 @@
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 
 extern "C" {
@@ -60,7 +64,13 @@ template <typename Call> GpulowerOutcome contain(Call &&call) {
     currentFrame() = frame.outer;
     return GpulowerOutcome{GpulowerFatal, frame.text};
   }
-  std::string refusal = call();
+  std::string refusal;
+  try {
+    refusal = call();
+  } catch (const std::exception &exception) {
+    currentFrame() = frame.outer;
+    return GpulowerOutcome{GpulowerFatal, copyText(exception.what())};
+  }
   currentFrame() = frame.outer;
   if (refusal.empty())
     return GpulowerOutcome{GpulowerOk, nullptr};

@@ -2,14 +2,18 @@
 
 #include "contain.h"
 
-#include "mlir-c/Target/LLVMIR.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm-c/Core.h"
 #include "llvm-c/Target.h"
 #include "llvm-c/TargetMachine.h"
-#include "llvm/AsmParser/Parser.h"
+#include "llvm/AsmParser/LLParser.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/AutoUpgrade.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -26,6 +30,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/StandardInstrumentations.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -86,9 +91,38 @@ GpulowerOutcome gpulowerTranslate(MlirOperation operation,
                                   LLVMContextRef context,
                                   LLVMModuleRef *result) {
   return contain([&]() -> std::string {
-    *result = mlirTranslateModuleToLLVMIR(operation, context);
-    return *result ? "" : "MLIR could not translate the module to LLVM IR";
+    // MLIR would print what LLVM's verifier says.
+    std::unique_ptr<Module> module = mlir::translateModuleToLLVMIR(
+        ::unwrap(operation), *unwrap(context), "LLVMDialectModule",
+        /*disableVerification=*/true);
+    if (!module)
+      return "MLIR could not translate the module to LLVM IR";
+    std::string text;
+    raw_string_ostream stream(text);
+    if (verifyModule(*module, &stream))
+      return "MLIR translated the module to LLVM IR that is not valid: " + text;
+    *result = wrap(module.release());
+    return "";
   });
+}
+
+/// Parses bitcode or textual LLVM IR. What `parseIR` does to debug info of a text comes after the caller's verification:
+/// of IR that is not valid it would print what is wrong, and end in a fatal error.
+static std::unique_ptr<Module> parseModule(MemoryBufferRef buffer,
+                                           SMDiagnostic &diagnostic,
+                                           LLVMContext &context) {
+  if (isBitcode(reinterpret_cast<const unsigned char *>(buffer.getBufferStart()),
+                reinterpret_cast<const unsigned char *>(buffer.getBufferEnd())))
+    return parseIR(buffer, diagnostic, context);
+  SourceMgr sources;
+  sources.AddNewSourceBuffer(MemoryBuffer::getMemBuffer(buffer), SMLoc());
+  auto module =
+      std::make_unique<Module>(buffer.getBufferIdentifier(), context);
+  LLParser parser(buffer.getBuffer(), sources, diagnostic, module.get(),
+                  /*Index=*/nullptr, context);
+  if (parser.Run(/*UpgradeDebugInfo=*/false))
+    return nullptr;
+  return module;
 }
 
 /// Parses bitcode or textual LLVM IR.
@@ -99,8 +133,9 @@ GpulowerOutcome gpulowerParseModule(LLVMContextRef context, GpulowerBytes bytes,
                                                  toStringRef(name));
     SMDiagnostic diagnostic;
     std::unique_ptr<Module> module =
-        parseIR(buffer->getMemBufferRef(), diagnostic, *unwrap(context));
+        parseModule(buffer->getMemBufferRef(), diagnostic, *unwrap(context));
     if (module && !verifyModule(*module)) {
+      UpgradeDebugInfo(*module);
       *result = wrap(module.release());
       return "";
     }
@@ -185,7 +220,7 @@ GpulowerOutcome gpulowerLinkLibrary(LLVMModuleRef moduleRef,
       SMDiagnostic diagnostic;
       auto copy = MemoryBuffer::getMemBufferCopy(toStringRef(bytes),
                                                  toStringRef(name));
-      library = parseIR(copy->getMemBufferRef(), diagnostic, context);
+      library = parseModule(copy->getMemBufferRef(), diagnostic, context);
       if (!library) {
         std::string text;
         raw_string_ostream stream(text);
@@ -194,6 +229,7 @@ GpulowerOutcome gpulowerLinkLibrary(LLVMModuleRef moduleRef,
       }
       if (verifyModule(*library))
         return "the library's LLVM IR does not verify";
+      UpgradeDebugInfo(*library);
     }
     // Device libraries are written for a family of chips by older LLVMs: their spelling of the same layout differs.
     library->setTargetTriple(module.getTargetTriple());
@@ -424,6 +460,66 @@ void gpulowerSetAttribute(LLVMModuleRef moduleRef, GpulowerBytes key,
 
 void gpulowerStripDebugInfo(LLVMModuleRef moduleRef) {
   StripDebugInfo(*unwrap(moduleRef));
+}
+
+/// Replaces the beginnings of paths in debug info: `pairs` are old and new ones in turn, of which the last that fits a
+/// path counts. The directory and the name of a file are separate: where OLD goes beyond the directory, the name becomes
+/// the whole path.
+void gpulowerRemapFiles(LLVMModuleRef moduleRef, const GpulowerBytes *pairs,
+                        size_t pairCount) {
+  Module &module = *unwrap(moduleRef);
+  DebugInfoFinder finder;
+  finder.processModule(module);
+  SetVector<DIFile *> files;
+  auto add = [&files](DIFile *file) {
+    if (file)
+      files.insert(file);
+  };
+  for (DICompileUnit *unit : finder.compile_units())
+    add(unit->getFile());
+  for (DISubprogram *function : finder.subprograms())
+    add(function->getFile());
+  for (DIScope *scope : finder.scopes())
+    add(scope->getFile());
+  for (DIType *type : finder.types())
+    add(type->getFile());
+  for (DIGlobalVariableExpression *global : finder.global_variables())
+    add(global->getVariable()->getFile());
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      for (const DILocation *location = instruction.getDebugLoc().get();
+           location; location = location->getInlinedAt())
+        for (auto *scope = dyn_cast<DILexicalBlockBase>(location->getScope());
+             scope; scope = dyn_cast<DILexicalBlockBase>(scope->getScope()))
+          add(scope->getFile());
+  LLVMContext &context = module.getContext();
+  auto text = [&context](const Twine &value) -> Metadata * {
+    std::string copy = value.str();
+    return copy.empty() ? nullptr : MDString::get(context, copy);
+  };
+  // Operands of a DIFile: name, directory, checksum, source (llvm/IR/DebugInfoMetadata.h).
+  for (DIFile *file : files) {
+    std::string name = file->getFilename().str();
+    std::string directory = file->getDirectory().str();
+    bool inDirectory = !directory.empty() && !sys::path::is_absolute(name);
+    std::string whole = inDirectory ? directory + "/" + name : name;
+    for (size_t i = pairCount; i-- > 0;) {
+      StringRef old = toStringRef(pairs[2 * i]);
+      StringRef replacement = toStringRef(pairs[2 * i + 1]);
+      if (inDirectory && StringRef(directory).starts_with(old)) {
+        file->replaceOperandWith(
+            1, text(replacement + StringRef(directory).drop_front(old.size())));
+        break;
+      }
+      if (StringRef(whole).starts_with(old)) {
+        file->replaceOperandWith(
+            0, text(replacement + StringRef(whole).drop_front(old.size())));
+        if (inDirectory)
+          file->replaceOperandWith(1, nullptr);
+        break;
+      }
+    }
+  }
 }
 
 /// Runs a textual LLVM pass pipeline.

@@ -10,6 +10,7 @@
 // are called have the names and signatures of MLIR's `mgpu` runtime, so that code that `gpu-to-llvm` has lowered
 // elsewhere is served by the same definitions.
 
+#include "contain.h"
 #include "patterns.h"
 
 #include "mlir/CAPI/IR.h"
@@ -495,21 +496,43 @@ extern "C" void gpulowerRegisterHostPasses() {
 }
 
 /// The bytes of a global variable's type, or -1 where it has none that is known.
-extern "C" int64_t gpulowerGlobalSize(MlirOperation operation) {
-  Operation *op = unwrap(operation);
+static int64_t globalSize(Operation *op) {
   DataLayout layout = DataLayout::closest(op);
+  uint64_t count = 1;
   Type type;
-  if (auto global = dyn_cast<LLVM::GlobalOp>(op))
+  if (auto global = dyn_cast<LLVM::GlobalOp>(op)) {
     type = global.getGlobalType();
+    while (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
+      count = llvm::SaturatingMultiply<uint64_t>(count, array.getNumElements());
+      type = array.getElementType();
+    }
+  }
   if (auto global = dyn_cast<memref::GlobalOp>(op)) {
     LLVMTypeConverter converter(op->getContext());
-    Type element = converter.convertType(global.getType().getElementType());
-    if (!element || !global.getType().hasStaticShape())
+    type = converter.convertType(global.getType().getElementType());
+    if (!type || !global.getType().hasStaticShape())
       return -1;
-    type = LLVM::LLVMArrayType::get(element, global.getType().getNumElements());
+    for (int64_t size : global.getType().getShape())
+      count = llvm::SaturatingMultiply<uint64_t>(count, size);
   }
   if (!type)
     return -1;
   llvm::TypeSize size = layout.getTypeSize(type);
-  return size.isScalable() ? -1 : static_cast<int64_t>(size.getFixedValue());
+  if (size.isScalable())
+    return -1;
+  uint64_t stride =
+      llvm::alignTo(size.getFixedValue(), layout.getTypeABIAlignment(type));
+  return static_cast<int64_t>(
+      std::min<uint64_t>(llvm::SaturatingMultiply(count, stride), INT64_MAX));
+}
+
+/// The size of a type without a data layout is a fatal error, and unknown here.
+extern "C" int64_t gpulowerGlobalSize(MlirOperation operation) {
+  int64_t size = -1;
+  GpulowerOutcome outcome = gpulower::contain([&]() -> std::string {
+    size = globalSize(unwrap(operation));
+    return "";
+  });
+  std::free(outcome.text);
+  return size;
 }

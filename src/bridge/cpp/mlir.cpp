@@ -1,7 +1,10 @@
-// What the C API lacks: the parameters of `#nvvm.target` and `#rocdl.target`, diagnostics below errors, and whether a
-// context is threaded.
+// What the C API lacks: the parameters of `#nvvm.target` and `#rocdl.target`, diagnostics below errors, threads of a
+// context, and containment of what may end in one of LLVM's fatal errors.
+
+#include "contain.h"
 
 #include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Pass.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/AsmState.h"
@@ -9,9 +12,27 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
+
+namespace {
+/// A thread pool without threads: tasks run where they are submitted. Any number of threads may use it at once.
+class Inline : public llvm::ThreadPoolInterface {
+public:
+  void wait() override {}
+  void wait(llvm::ThreadPoolTaskGroup &) override {}
+  unsigned getMaxConcurrency() const override { return 1; }
+
+private:
+  void asyncEnqueue(llvm::unique_function<void()> task,
+                    llvm::ThreadPoolTaskGroup *) override {
+    task();
+  }
+};
+} // namespace
 
 extern "C" {
 
@@ -79,12 +100,40 @@ void gpulowerEmitDiagnostic(MlirLocation location, int severity,
 }
 
 /// Parses text or bytecode. Operations that are not in a `module` are put into one, as MLIR's own tools do.
-MlirModule gpulowerParseMlir(MlirContext context, GpulowerText source,
-                               GpulowerText name) {
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
-      StringRef(source.data, source.length),
-      ParserConfig(unwrap(context)), StringRef(name.data, name.length));
-  return wrap(module.release());
+/// A refusal is in MLIR's diagnostics.
+GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerText source,
+                                  GpulowerText name, MlirModule *result) {
+  return gpulower::contain([&]() -> std::string {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+        StringRef(source.data, source.length), ParserConfig(unwrap(context)),
+        StringRef(name.data, name.length));
+    *result = wrap(module.release());
+    return result->ptr ? "" : "MLIR refused the input";
+  });
+}
+
+/// A refusal is in MLIR's diagnostics.
+GpulowerOutcome gpulowerVerify(MlirOperation operation) {
+  return gpulower::contain([&]() -> std::string {
+    return succeeded(verify(unwrap(operation))) ? "" : "MLIR refused the module";
+  });
+}
+
+/// A refusal is in MLIR's diagnostics.
+GpulowerOutcome gpulowerRunMlirPasses(MlirPassManager manager,
+                                      MlirOperation operation) {
+  return gpulower::contain([&]() -> std::string {
+    return succeeded(unwrap(manager)->run(unwrap(operation)))
+               ? ""
+               : "MLIR's passes failed";
+  });
+}
+
+/// Lets several threads of the caller's use a context, and lets MLIR start none of its own: they would have small stacks,
+/// and a fatal error in one of them would not be contained. The context was made without threads.
+void gpulowerKeepToCallersThreads(MlirContext context) {
+  static Inline pool;
+  unwrap(context)->setThreadPool(pool);
 }
 
 bool gpulowerIsThreaded(MlirContext context) {

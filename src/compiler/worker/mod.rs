@@ -50,7 +50,7 @@ mod protocol;
 mod serve;
 mod wire;
 
-use std::{ffi::OsString, path::PathBuf, thread, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use melior::ir::operation::OperationLike;
 
@@ -78,9 +78,6 @@ use crate::{
     options::{Isolation, OptionError},
     stage::Stage,
 };
-
-/// MLIR's parser recurses as deeply as its input is nested. The worker reads an input on half of it first.
-const STACK_BYTES: usize = 64 << 20;
 
 /// The program that does the work with [`Isolation::Worker`], and when a process of it is replaced by a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,10 +168,10 @@ pub(super) fn run(compiler: &Compiler, request: &Request<'_>) -> Result<Outcome,
 }
 
 /// Runs `work`, which reads these inputs, after a worker has read the same bytes and lived. Without isolation it just runs.
-pub(super) fn reading<R: Send>(
+pub(super) fn reading<R>(
     compiler: &Compiler,
     inputs: &[(&str, &[u8])],
-    work: impl FnOnce() -> Result<R, Failure> + Send,
+    work: impl FnOnce() -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     if compiler.options.isolation == Isolation::InProcess {
         return work();
@@ -206,17 +203,7 @@ pub(super) fn reading<R: Send>(
         Some(name) => error.in_module(name),
         None => error,
     })?;
-    let started = thread::scope(|scope| {
-        let thread = thread::Builder::new()
-            .name("gpulower-read".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, work)
-            .map_err(|source| Cause::Internal(format!("no thread to read the input: {source}")))?;
-        thread
-            .join()
-            .map_err(|panic| Cause::Internal(super::pool::describe(&*panic)))
-    });
-    started.map_err(|cause| Error::new(Stage::Input, cause))?
+    work()
 }
 
 /// Whether isolation can be had at all.

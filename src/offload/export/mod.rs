@@ -224,6 +224,15 @@ pub fn export(
     targets: &[Target],
     options: &ExportOptions,
 ) -> Result<Export, Failure> {
+    compiler::with_deep_stack(|| export_program(compiler, module, targets, options))
+}
+
+fn export_program(
+    compiler: &Compiler,
+    module: &Module<'_>,
+    targets: &[Target],
+    options: &ExportOptions,
+) -> Result<Export, Failure> {
     compiler::prepare(context_of(module.context()));
     let Prepared {
         host,

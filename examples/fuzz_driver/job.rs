@@ -1,0 +1,204 @@
+//! One input, and what becomes of it.
+
+use std::{env, sync::Arc};
+
+use gpulower::{
+    Compiler, Emit, Failure, Library, Options, Search, Target, Toolkit,
+    compiler::{context, parse, prepare},
+    inspect::inspect,
+    melior::{pass::PassManager, utility::parse_pass_pipeline},
+    offload::{ExportForm, ExportOptions, export_source},
+    toolkit::cache_directory,
+};
+use serde::{Deserialize, Serialize};
+
+/// One input. The parts that an action does not need are empty.
+#[derive(Debug, Deserialize)]
+pub struct Job {
+    action: Action,
+    #[serde(default)]
+    targets: String,
+    #[serde(default)]
+    emit: String,
+    #[serde(default)]
+    options: Vec<(String, String)>,
+    #[serde(default)]
+    pipeline: String,
+    #[serde(default)]
+    finish_with: String,
+    /// The input, and libraries after it.
+    pub files: Vec<File>,
+}
+
+/// A file of an input.
+#[derive(Debug, Deserialize)]
+pub struct File {
+    pub name: String,
+    pub bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    /// `gpulower compile`
+    Compile,
+    /// `gpulower-opt`, a pipeline that has our passes in it
+    Passes,
+    /// `gpulower export`
+    Export,
+    /// `gpulower inspect`
+    Inspect,
+}
+
+/// What became of an input.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    accepted: bool,
+    /// Where it was refused.
+    stage: String,
+    message: String,
+}
+
+impl Answer {
+    const fn accepted() -> Self {
+        Self {
+            accepted: true,
+            stage: String::new(),
+            message: String::new(),
+        }
+    }
+}
+
+/// Why an input was refused.
+struct Refusal {
+    stage: &'static str,
+    message: String,
+}
+
+fn refused(stage: &'static str) -> impl Fn(&dyn std::fmt::Display) -> Refusal {
+    move |error| Refusal {
+        stage,
+        message: error.to_string(),
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self {
+            stage: failure.errors.first().map_or("none", |error| error.stage.name()),
+            message: failure.to_string(),
+        }
+    }
+}
+
+impl Job {
+    /// Carries the input out.
+    pub fn run(&self, files: &[Vec<u8>]) -> Answer {
+        let result = match self.action {
+            Action::Compile => self.compile(files),
+            Action::Passes => self.passes(files),
+            Action::Export => self.export(files),
+            Action::Inspect => self.inspect(files),
+        };
+        match result {
+            Ok(()) => Answer::accepted(),
+            Err(refusal) => Answer {
+                accepted: false,
+                stage: refusal.stage.to_owned(),
+                message: refusal.message,
+            },
+        }
+    }
+
+    fn input<'a>(&'a self, files: &'a [Vec<u8>]) -> (&'a str, &'a [u8]) {
+        let name = self.files.first().map_or("", |file| file.name.as_str());
+        (name, files.first().map_or(&[][..], Vec::as_slice))
+    }
+
+    fn compiler(&self, files: &[Vec<u8>]) -> Result<Compiler, Refusal> {
+        let mut options = Options::default();
+        for (name, value) in &self.options {
+            options.set(name, value).map_err(|error| refused("options")(&error))?;
+        }
+        options.libraries = self
+            .files
+            .iter()
+            .zip(files)
+            .skip(1)
+            .map(|(file, bytes)| Library::Memory {
+                name: file.name.clone(),
+                bytes: Arc::from(bytes.as_slice()),
+            })
+            .collect();
+        let variable = |name: &str| env::var_os(name);
+        let mut builder = Compiler::builder()
+            .options(options)
+            .threads(1)
+            .toolkit(Toolkit::discover(&Search::from_variables(variable)));
+        if let Some(directory) = cache_directory(variable) {
+            builder = builder.cache_directory(directory);
+        }
+        Ok(builder.build())
+    }
+
+    fn targets(&self) -> Result<Vec<Target>, Refusal> {
+        if self.targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        Target::parse_list(&self.targets).map_err(|error| refused("targets")(&error))
+    }
+
+    fn compile(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+        let emit: Emit = self.emit.parse().map_err(|error| refused("emit")(&error))?;
+        let (name, bytes) = self.input(files);
+        let compiler = self.compiler(files)?;
+        let made = compiler.compile_source(name, bytes, &self.targets()?, emit)?;
+        // What we made is read again, as `inspect` would.
+        for artifact in &made.artifacts {
+            if !matches!(self.emit.as_str(), "llvm" | "mlir" | "asm" | "bitcode") {
+                inspect(name, &artifact.bytes).map_err(|error| refused("inspect-result")(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn passes(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+        let (name, bytes) = self.input(files);
+        let context = context();
+        prepare(&context);
+        // The diagnostics are the refusal; nothing may print them.
+        context.attach_diagnostic_handler(|_| true);
+        let mut module = parse(&context, name, bytes).map_err(|error| refused("input")(&error))?;
+        let manager = PassManager::new(&context);
+        parse_pass_pipeline(manager.as_operation_pass_manager(), &self.pipeline)
+            .map_err(|error| refused("pipeline")(&error))?;
+        manager.run(&mut module).map_err(|error| refused("passes")(&error))
+    }
+
+    fn export(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+        let form: ExportForm = self.emit.parse().map_err(|error| refused("emit")(&error))?;
+        let triple = "x86_64-unknown-linux-gnu"
+            .parse()
+            .map_err(|error| refused("host-triple")(&error))?;
+        let finish_with = match self.finish_with.as_str() {
+            "" => None,
+            list => Some(list.parse().map_err(|error| refused("finish-with")(&error))?),
+        };
+        let (name, bytes) = self.input(files);
+        let options = ExportOptions {
+            form,
+            finish_with,
+            ..ExportOptions::new("fuzz", triple)
+        };
+        export_source(&self.compiler(files)?, name, bytes, &self.targets()?, &options)?;
+        Ok(())
+    }
+
+    fn inspect(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+        let (name, bytes) = self.input(files);
+        let inspection = inspect(name, bytes).map_err(|error| refused("inspect")(&error))?;
+        serde_json::to_string(&inspection)
+            .map(drop)
+            .map_err(|error| refused("json")(&error))
+    }
+}

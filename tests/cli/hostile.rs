@@ -1,0 +1,269 @@
+//! Inputs that ended the process, or kept it busy for minutes, before they were refused. `cargo xtask fuzz` found most.
+
+use super::support::{Run, Workshop};
+
+/// Compiles a text to PTX, or for gfx942 to an object.
+fn compile(name: &str, text: impl AsRef<[u8]>, target: &str) -> Run {
+    let work = Workshop::new();
+    work.write(name, text);
+    let emit = if target.starts_with("gfx") { "object" } else { "ptx" };
+    let run = work.run(&["compile", name, "-t", target, "-e", emit, "-o", "k"]);
+    assert_eq!(run.status == 0, work.path("k").exists(), "{}", run.stderr);
+    run
+}
+
+fn kernel(arguments: &str, body: &str) -> String {
+    format!("gpu.module @m {{ gpu.func @k({arguments}) kernel {{\n{body}\ngpu.return }} }}\n")
+}
+
+#[test]
+fn texts_that_nest_too_deeply() {
+    let deep = |open: &str, inside: &str, close: &str| {
+        let levels = 20_000;
+        format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))
+    };
+    let attribute = |text: String| format!("module attributes {{m.a = {text}}} {{}}\n");
+    for text in [
+        kernel(&format!("%a: {}", deep("tuple<", "i32", ">")), ""),
+        kernel(&format!("%a: {}", deep("!llvm.struct<(", "i32", ")>")), ""),
+        kernel(&format!("%a: memref<{}f32>", "1x".repeat(20_000)), ""),
+        kernel(
+            "",
+            &format!("%c = arith.constant true\n{}", deep("scf.if %c {\n", "", "}\n")),
+        ),
+        attribute(deep("[", "", "]")),
+        attribute(deep("{a = ", "1", "}")),
+        attribute(format!("affine_map<(d0) -> ({})>", deep("(", "d0", ")"))),
+        attribute(format!("affine_map<(d0) -> ({}d0)>", "-".repeat(20_000))),
+        attribute(format!("affine_map<(d0) -> (d0{})>", " + d0 floordiv 2".repeat(20_000))),
+        deep("module {", "", "}"),
+    ] {
+        compile("k.mlir", text, "sm_90")
+            .failed(1)
+            .says(&["error: input: it nests more than 1000 levels deep in line "]);
+    }
+    for text in [
+        format!("@x = global {} zeroinitializer\n", deep("[1 x ", "i32", "]")),
+        format!(
+            "@g = global i8 0\n@x = global ptr {}\n",
+            deep("getelementptr (i8, ptr ", "@g", ", i64 1)")
+        ),
+        format!("!0 = {}\n", deep("!{", "", "}")),
+    ] {
+        compile("k.ll", text, "sm_90")
+            .failed(1)
+            .says(&["error: input: it nests more than 1000 levels deep in line "]);
+    }
+}
+
+#[test]
+fn a_library_that_nests_too_deeply() {
+    let work = Workshop::new();
+    work.write("k.mlir", kernel("", ""));
+    let text = format!(
+        "@x = global {}i32{} undef\n",
+        "[1 x ".repeat(20_000),
+        "]".repeat(20_000)
+    );
+    work.write("deep.ll", text);
+    work.run(&[
+        "compile", "k.mlir", "-t", "sm_90", "-e", "ptx", "--link", "deep.ll", "-o", "k",
+    ])
+    .failed(1)
+    .says(&["deep.ll:1:1: error: link", "nests more than 1000 levels deep in line 1"]);
+    assert_eq!(work.files(""), ["deep.ll", "k.mlir"]);
+}
+
+/// What is allowed is compiled, or refused for another reason: there is room for it on the stack.
+#[test]
+fn texts_that_nest_as_deeply_as_may_be() {
+    let text = |levels: usize, open: &str, close: &str| {
+        let body = format!(
+            "%c = arith.constant true\n{}{}",
+            open.repeat(levels),
+            close.repeat(levels)
+        );
+        kernel("", &body)
+    };
+    compile("k.mlir", text(900, "scf.if %c {\n", "}\n"), "sm_90").quiet();
+    compile("k.mlir", text(900, "scf.if %c {\n", "}\n"), "gfx942").quiet();
+    let tuple = format!("%a: {}i32{}", "tuple<".repeat(900), ">".repeat(900));
+    compile("k.mlir", kernel(&tuple, ""), "sm_90")
+        .failed(1)
+        .says(&["error: lower"]);
+    let array = format!("%a: {}i32{}", "!llvm.array<1 x ".repeat(480), ">".repeat(480));
+    compile("k.mlir", kernel(&array, ""), "sm_90").quiet();
+}
+
+#[test]
+fn aliases_that_stand_for_too_much() {
+    let mut text = "!a0 = i32\n".to_owned();
+    for index in 1..40 {
+        text.push_str(&format!("!a{index} = !llvm.struct<(!a{0}, !a{0})>\n", index - 1));
+    }
+    text.push_str(&kernel("%a: !a39", ""));
+    compile("k.mlir", text, "sm_90")
+        .failed(1)
+        .says(&["k.mlir:20:1: error: input: an alias in line 20 stands for more than 1048576"]);
+}
+
+#[test]
+fn an_array_of_index() {
+    let text =
+        "gpu.module @m { gpu.func @k() kernel attributes {known_block_size = array<index: 256, 1, 1>} { gpu.return } }";
+    compile("k.mlir", text, "gfx942")
+        .failed(1)
+        .says(&["k.mlir:1:1: error: input: an array of index in line 1"]);
+}
+
+#[test]
+fn names_that_are_empty_or_no_text() {
+    let named = |module: &str, function: &str| {
+        format!("gpu.module @\"{module}\" {{ gpu.func @\"{function}\"() kernel {{ gpu.return }} }}")
+    };
+    for target in ["sm_90", "gfx942"] {
+        compile("k.mlir", named("", "k"), target).quiet();
+        compile("k.mlir", named("\\FF\\00", "k"), target).quiet();
+        // LLVM decides what it makes of a kernel without a name, or of one with such a name.
+        for function in ["", "\\FF", "a\\00b"] {
+            let run = compile("k.mlir", named("m", function), target);
+            assert!([0, 1].contains(&run.status), "{}", run.stderr);
+        }
+    }
+    // A diagnostic that quotes such a name.
+    let text = "gpu.module @m { func.func @\"\\FF\"() { %a = arith.constant 1 : i32 func.return %a : i32 } }";
+    compile("k.mlir", text, "sm_90").failed(1).says(&["error: input: "]);
+}
+
+#[test]
+fn vectors_that_llvm_takes_minutes_for() {
+    let text = |kind: &str| {
+        let body = format!("%c = arith.constant 0 : index\nmemref.store %v, %p[%c] : memref<?x{kind}>");
+        kernel(&format!("%v: {kind}, %p: memref<?x{kind}>"), &body)
+    };
+    for kind in [
+        "vector<65536xi8>",
+        "vector<70000x2xf32>",
+        "vector<9223372036854775807x2xi1>",
+    ] {
+        compile("k.mlir", text(kind), "gfx942").failed(1).says(&[
+            &format!("error: lower, module m, target gfx942: {kind} is too large"),
+            "at most 4096 elements in their last dimension and 65536 in all",
+        ]);
+    }
+    compile("k.mlir", text("vector<64x64xf32>"), "sm_90").quiet();
+}
+
+#[test]
+fn initial_values_that_fill_memory() {
+    let global = |size: &str, value: &str| {
+        format!(
+            "gpu.module @m {{ memref.global @g : memref<{size}xi8>{value}\ngpu.func @k() kernel {{ gpu.return }} }}"
+        )
+    };
+    for size in ["268435457", "4000000000", "9223372036854775807"] {
+        compile("k.mlir", global(size, " = dense<1>"), "sm_90")
+            .failed(1)
+            .says(&[
+                &format!("error: lower, module m, target sm_90: g has an initial value of {size} bytes"),
+                "at most 268435456 can be compiled",
+            ]);
+    }
+    // Nobody has to write down the contents of this one.
+    compile("k.mlir", global("4000000000", " = uninitialized"), "sm_90").quiet();
+}
+
+#[test]
+fn more_memory_than_there_is() {
+    let text = "gpu.module @m { llvm.func @k(%p: !llvm.ptr) attributes {nvvm.kernel} {
+        %c = llvm.mlir.constant(dense<1> : tensor<9223372036854775807xi8>) : !llvm.array<9223372036854775807 x i8>
+        llvm.store %c, %p : !llvm.array<9223372036854775807 x i8>, !llvm.ptr
+        llvm.return } }";
+    compile("k.mlir", text, "sm_90")
+        .failed(1)
+        .says(&["error: translate, module m, target sm_90: LLVM fatal error: out of memory"]);
+}
+
+#[test]
+fn ptx_with_more_registers_than_memory() {
+    let work = Workshop::new();
+    let ptx = |count: u64| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {{ .reg .b32 %r<{count}>; \
+             mov.b32 %r1, 1; ret; }}\n"
+        )
+    };
+    work.write("k.ptx", ptx(4_294_967_295));
+    work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "cubin", "-o", "k"])
+        .failed(1)
+        .says(&[
+            "error: input: the PTX declares 4294967295 registers at once",
+            "lower the number",
+        ]);
+    work.write("k.ptx", ptx(1000));
+    work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "cubin", "-o", "k"])
+        .quiet();
+}
+
+/// MLIR 22 translates the sizes of work groups to calls that return 64 bits, whatever their type is.
+#[test]
+fn sizes_of_work_groups_with_32_bit_indices_on_amd() {
+    let work = Workshop::new();
+    let body = "%b = gpu.block_dim x\n%g = gpu.grid_dim y\n%s = arith.addi %b, %g : index
+        %i = arith.index_cast %s : index to i32\nmemref.store %i, %p[%b] : memref<?xi32>";
+    work.write("k.mlir", kernel("%p: memref<?xi32>", body));
+    let arguments = ["compile", "k.mlir", "-t", "gfx942", "--index-bitwidth", "32", "-o", "k"];
+    work.run(&[&arguments[..], &["-e", "hsaco"]].concat()).quiet();
+    work.run(&[&arguments[..], &["-e", "mlir"]].concat()).quiet();
+    let text = work.text("k");
+    for expected in ["rocdl.workgroup.dim.x", "rocdl.grid.dim.y", ": i64\n", "llvm.trunc"] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
+}
+
+#[test]
+fn a_dimension_that_a_memref_does_not_have() {
+    for dimension in ["-1", "1", "9223372036854775807"] {
+        let body = format!(
+            "%c = arith.constant {dimension} : index\n%n = memref.dim %p, %c : memref<?xindex>
+             %z = arith.constant 0 : index\nmemref.store %n, %p[%z] : memref<?xindex>"
+        );
+        compile("k.mlir", kernel("%p: memref<?xindex>", &body), "sm_75")
+            .failed(1)
+            .says(&[
+                "k.mlir:3:6: error: lower, module m, target sm_75: ",
+                &format!("memref.dim asks for dimension {dimension}, which the memref does not have"),
+            ]);
+    }
+}
+
+/// LLVM's parser would print what is wrong with it.
+#[test]
+fn llvm_ir_with_debug_info_that_is_not_valid() {
+    let text =
+        "define ptx_kernel void @k(ptr %p) { %a = add i32 %b, 1 %b = add i32 %a, 1 store i32 %b, ptr %p ret void }
+        !llvm.module.flags = !{!0}\n!0 = !{i32 2, !\"Debug Info Version\", i32 3}\n";
+    let run = compile("k.ll", text, "sm_90").failed(1).says(&[
+        "k.ll: error: input, module k, target sm_90: ",
+        "Instruction does not dominate all uses!",
+    ]);
+    assert!(run.stderr.starts_with("k.ll: error: "), "{}", run.stderr);
+}
+
+#[test]
+fn a_buffer_of_a_type_that_llvm_does_not_have() {
+    for buffers in [
+        "workgroup(%b: memref<16xtf32, 3>)",
+        "private(%b: memref<4xvector<2xtf32>, 5>)",
+    ] {
+        let text = format!("gpu.module @m {{ gpu.func @k() {buffers} kernel {{ gpu.return }} }}");
+        for target in ["sm_90", "gfx942"] {
+            compile("k.mlir", &text, target).failed(1).says(&[
+                "k.mlir:1:17: error: lower, module m, target ",
+                "whose elements have no type in LLVM",
+            ]);
+        }
+    }
+    let text = "gpu.module @m { gpu.func @k() workgroup(%b: memref<16xf8E4M3FN, 3>) kernel { gpu.return } }";
+    compile("k.mlir", text, "sm_90").quiet();
+}

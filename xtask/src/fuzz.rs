@@ -1,0 +1,262 @@
+//! `cargo xtask fuzz`: damaged inputs of every kind through the whole pipeline, in a process that may die of them.
+//!
+//! An input is made from a seed, a surface and a number alone, so that a run can be repeated, and one input by itself.
+//! `examples/fuzz_driver` carries them out, a thousand in each process.
+
+mod driver;
+mod mutate;
+mod seeds;
+mod surface;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+
+use self::driver::{Driver, Outcome};
+use self::seeds::Seeds;
+use self::surface::Input;
+pub use self::surface::Surface;
+use crate::command::{Context, Failure, run as run_command};
+use crate::env::Workspace;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// How long to go on; inputs that have begun are finished.
+    #[arg(long, value_name = "SECONDS", default_value = "60", conflicts_with = "inputs")]
+    time: u64,
+    /// How many inputs to try of each surface, however long it takes.
+    #[arg(long, value_name = "N")]
+    inputs: Option<u64>,
+    /// Which ways in; all of them when none is named.
+    #[arg(long, value_name = "NAME", value_enum)]
+    surface: Vec<Surface>,
+    /// Other numbers make other inputs.
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// An option for every compilation, on top of those that an input has, such as isolation=worker; may be repeated.
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    options: Vec<(String, String)>,
+    /// The number of the first input.
+    #[arg(long, value_name = "N", default_value = "0")]
+    first: u64,
+    /// Where seeds are made and what is found is kept.
+    #[arg(long, value_name = "DIR", default_value = "target/fuzz")]
+    folder: PathBuf,
+    /// Use the programs as they are.
+    #[arg(long)]
+    no_build: bool,
+}
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    if !options.no_build {
+        run_command(
+            workspace
+                .cargo("build")
+                .args(["--bins", "--example", "fuzz_driver", "--locked"]),
+        )?;
+    }
+    let folder = workspace.root.join(&options.folder);
+    fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
+    let seeds = Seeds::gather(workspace, &folder)?;
+    let program = workspace.binaries()?.join("examples/fuzz_driver");
+    let surfaces = match options.surface.as_slice() {
+        [] => Surface::value_variants(),
+        named => named,
+    };
+    let begin = Instant::now();
+    let mut tally = Tally::default();
+    for (surface, place) in surfaces.iter().zip(1u32..) {
+        // One surface after the other, each with processes of its own: what one leaves broken is not another's.
+        let mut driver = Driver::new(workspace, program.clone(), &folder);
+        let end = Duration::from_secs(options.time) * place / surfaces.len().try_into().unwrap_or(1);
+        for number in options.first.. {
+            let over = match options.inputs {
+                Some(inputs) => number >= options.first + inputs,
+                None => begin.elapsed() >= end,
+            };
+            if over {
+                break;
+            }
+            let input = surface
+                .input(&seeds, options.seed, number)
+                .with_options(&options.options);
+            let outcome = driver.run(&input)?;
+            if outcome.is_noteworthy() {
+                let kept = keep(&folder, *surface, options.seed, number, &input, &outcome)?;
+                println!("{}", outcome.described(&kept));
+            }
+            tally.count(*surface, &outcome);
+        }
+        driver.end()?;
+    }
+    println!(
+        "\nseed {}, first input {}, {} s",
+        options.seed,
+        options.first,
+        begin.elapsed().as_secs()
+    );
+    print!("{tally}");
+    match tally.findings() {
+        0 => Ok(()),
+        findings => Err(Failure::new(format!(
+            "{findings} inputs ended the process, hung, or met a bug; they are kept in {}/found",
+            options.folder.display()
+        ))),
+    }
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| "expected NAME=VALUE".to_owned())
+}
+
+impl Outcome {
+    const fn is_noteworthy(&self) -> bool {
+        !matches!(self, Self::Accepted | Self::Refused(_))
+    }
+
+    fn described(&self, kept: &Path) -> String {
+        let (what, details) = match self {
+            Self::Accepted => ("accepted", ""),
+            Self::Refused(stage) => ("refused", stage.as_str()),
+            Self::Internal(message) => ("internal error", message.as_str()),
+            Self::Printed(text) => ("printed", text.trim()),
+            Self::Died(status) => ("died", status.as_str()),
+            Self::Hung => ("hung", ""),
+        };
+        let short: String = details.chars().take(300).collect();
+        format!("{what}: {}: {short}", kept.display())
+    }
+}
+
+/// Keeps an input with what repeats it.
+fn keep(
+    folder: &Path,
+    surface: Surface,
+    seed: u64,
+    number: u64,
+    input: &Input,
+    outcome: &Outcome,
+) -> Result<PathBuf, Failure> {
+    let place = folder.join(format!("found/{}-{seed}-{number}", surface.name()));
+    let write = |name: &str, bytes: &[u8]| {
+        let path = place.join(name);
+        fs::write(&path, bytes).context(|| format!("write {}", path.display()))
+    };
+    fs::create_dir_all(&place).context(|| format!("create {}", place.display()))?;
+    write("job.json", input.job.to_string().as_bytes())?;
+    for (name, bytes) in &input.files {
+        write(name, bytes)?;
+    }
+    let repeat = format!(
+        "{}\n\ncargo run --example fuzz_driver -- {}\ncargo xtask fuzz --surface {} --seed {seed} --first {number} --inputs 1\n",
+        outcome.described(&place),
+        place.display(),
+        surface.name(),
+    );
+    write("README", repeat.as_bytes())?;
+    Ok(place)
+}
+
+/// How many inputs of each surface came to what.
+#[derive(Debug, Default)]
+struct Tally {
+    surfaces: BTreeMap<Surface, Counts>,
+    /// In which stages inputs were refused.
+    stages: BTreeMap<Surface, BTreeMap<String, u64>>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    tried: u64,
+    accepted: u64,
+    refused: u64,
+    internal: u64,
+    printed: u64,
+    died: u64,
+    hung: u64,
+}
+
+impl Tally {
+    fn count(&mut self, surface: Surface, outcome: &Outcome) {
+        if let Outcome::Refused(stage) = outcome {
+            let stages = self.stages.entry(surface).or_default();
+            *stages.entry(stage.clone()).or_default() += 1;
+        }
+        let counts = self.surfaces.entry(surface).or_default();
+        counts.tried += 1;
+        *match outcome {
+            Outcome::Accepted => &mut counts.accepted,
+            Outcome::Refused(_) => &mut counts.refused,
+            Outcome::Internal(_) => &mut counts.internal,
+            Outcome::Printed(_) => &mut counts.printed,
+            Outcome::Died(_) => &mut counts.died,
+            Outcome::Hung => &mut counts.hung,
+        } += 1;
+    }
+
+    fn findings(&self) -> u64 {
+        // What LLVM and NVIDIA's libraries print by themselves is shown, and is no failure.
+        let findings = |counts: &Counts| counts.internal + counts.died + counts.hung;
+        self.surfaces.values().map(findings).sum()
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            formatter,
+            "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>6}",
+            "surface", "tried", "accepted", "refused", "internal", "printed", "died", "hung"
+        )?;
+        for (surface, counts) in &self.surfaces {
+            writeln!(
+                formatter,
+                "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>6}",
+                surface.name(),
+                counts.tried,
+                counts.accepted,
+                counts.refused,
+                counts.internal,
+                counts.printed,
+                counts.died,
+                counts.hung
+            )?;
+        }
+        writeln!(formatter, "\nrefused in the stages")?;
+        for (surface, stages) in &self.stages {
+            let stages: Vec<String> = stages.iter().map(|(stage, count)| format!("{stage} {count}")).collect();
+            writeln!(formatter, "{:<14} {}", surface.name(), stages.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deaths_hangs_and_bugs_are_findings() {
+        let mut tally = Tally::default();
+        for outcome in [
+            Outcome::Accepted,
+            Outcome::Refused("input".to_owned()),
+            Outcome::Internal(String::new()),
+            Outcome::Printed(String::new()),
+            Outcome::Died(String::new()),
+            Outcome::Hung,
+        ] {
+            tally.count(Surface::Ptx, &outcome);
+        }
+        assert_eq!(tally.findings(), 3);
+        let table = tally.to_string();
+        let row = table.lines().nth(1).expect("a row");
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells, ["ptx", "6", "1", "1", "1", "1", "1", "1"]);
+    }
+}
