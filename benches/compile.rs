@@ -23,7 +23,7 @@ fn builder() -> CompilerBuilder {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     Compiler::builder()
         .toolkit(Toolkit::discover(
-            &Search::default().with_cuda(&root.join(".toolkit/cuda")),
+            &Search::default().with_cuda(root.join(".toolkit/cuda")),
         ))
         .cache_directory(root.join("target/bench-tools"))
         .threads(1)

@@ -70,7 +70,8 @@ fn damaged_entries_are_misses_that_are_told_and_removed() {
     let directory = tempfile::tempdir().expect("a directory");
     let cache = on_disk(directory.path());
     let path = |name: &str| cache.path(&key(name)).expect("on disk");
-    let cases: [(&str, &dyn Fn(&Path), &str); 3] = [
+    type Case<'a> = (&'a str, &'a dyn Fn(&Path), &'a str);
+    let cases: [Case<'_>; 3] = [
         (
             "truncated",
             &|path| {

@@ -78,6 +78,7 @@ fn every_option_is_in_the_key_but_those_that_change_no_result() {
                 "N" | "SECONDS" => "7",
                 "X.Y" => "8.3",
                 "WORDS" => "-v",
+                pairs if pairs.contains('=') => "a=b",
                 value => value,
             })
             .filter_map(|value| {

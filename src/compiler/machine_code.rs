@@ -75,6 +75,7 @@ impl Job<'_, '_> {
             line_info: self.resolved.debug == DebugLevel::LineTables,
             device_debug: self.resolved.debug == DebugLevel::Full,
             relocatable,
+            threads: None,
             extra: self.options.ptxas_options.clone(),
         }
     }

@@ -1,5 +1,7 @@
 //! From the `gpu` dialect, and all that may stand beside it in a `gpu.module`, to the dialect of one target.
 
+use std::collections::BTreeSet;
+
 use melior::{
     Context,
     ir::{
@@ -16,8 +18,8 @@ use crate::{
     bridge::{
         LlvmError,
         mlir::{
-            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, set_attribute,
-            symbol_attribute_name,
+            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
+            set_attribute, symbol_attribute_name,
         },
         passes::register_patterns,
     },
@@ -181,8 +183,12 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
             warnings.extend(run(context, module, COMPLEX)?);
         }
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
+        let stated = kernels_with_a_stated_block(module);
         let pipeline = pipeline(resolved, has_scaled_floats(module), has_warpgroup_matrices(module));
         warnings.extend(run(context, module, &pipeline)?);
+        if let Target::Nvidia(_) = resolved.target {
+            require_the_stated_block(module, &stated);
+        }
         let mut rest = unlowered(module, &resolved.target);
         // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
         let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
@@ -429,6 +435,40 @@ fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError
         }
     }
     Ok(())
+}
+
+/// The kernels that state the size of their block, and say nothing else of it.
+fn kernels_with_a_stated_block(module: &Module<'_>) -> BTreeSet<String> {
+    operations(module)
+        .into_iter()
+        .filter(|operation| {
+            name_of(operation) == "gpu.func"
+                && operation.has_attribute("known_block_size")
+                && !operation.has_attribute("nvvm.maxntid")
+        })
+        .map(symbol)
+        .collect()
+}
+
+/// The symbol of an operation as MLIR prints it; empty where it has none.
+fn symbol(operation: OperationRef<'_, '_>) -> String {
+    operation
+        .attribute(symbol_attribute_name())
+        .map_or_else(|_| String::new(), |name| name.to_string())
+}
+
+/// MLIR makes `.maxntid` of a stated block, which a smaller one passes. The size is a constant in the code, though: `.reqntid`
+/// has the driver refuse a launch with any other.
+fn require_the_stated_block(module: &Module<'_>, stated: &BTreeSet<String>) {
+    for function in operations(module) {
+        if name_of(&function) == "llvm.func"
+            && stated.contains(&symbol(function))
+            && let Ok(size) = function.attribute("nvvm.maxntid")
+        {
+            set_attribute(function, "nvvm.reqntid", size);
+            remove_attribute(function, "nvvm.maxntid");
+        }
+    }
 }
 
 /// MLIR expands `gpu.all_reduce` to writes and reads of a shared buffer with no barrier behind the last read: repeated,

@@ -26,6 +26,13 @@ use crate::toolkit::digest::FileDigests;
 /// Time within which `ptxas --version` has to answer.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
+/// PTX of this size and more is compiled on several threads, kernel by kernel. Below it that gains nothing: a tenth of a second
+/// is spent.
+pub(super) const SPLIT_PTX_BYTES: usize = 256 << 10;
+
+/// On how many: the same on every machine, since the cubin has a note with the options.
+const SPLIT_THREADS: u8 = 4;
+
 const NOT_IN_TOOLKIT: &str = "the toolkit has none";
 
 /// Where NVIDIA's compilers are, as far as they exist.
@@ -176,7 +183,7 @@ impl PtxToCubin {
                     outcome,
                 });
             };
-            match self.attempt(compiler, ptx, chip, options, interrupt) {
+            match self.attempt(compiler, ptx, chip, &split(options, ptx, &version), interrupt) {
                 Attempt::Done { bytes, log } => {
                     decide(Outcome::Used);
                     let cubin = Cubin {
@@ -361,6 +368,23 @@ impl PtxToCubin {
             })
             .as_ref()
             .map_err(String::as_str)
+    }
+}
+
+/// The options, with threads for PTX that is large, where the compiler is known to take them (CUDA 13) and the caller has not
+/// said something else.
+fn split(options: &PtxOptions, ptx: &str, version: &str) -> PtxOptions {
+    let is_known = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok())
+        .is_some_and(|major| major >= 13);
+    let is_given = options.extra.iter().any(|option| option.contains("split-compile"));
+    PtxOptions {
+        threads: (ptx.len() >= SPLIT_PTX_BYTES && is_known && !is_given)
+            .then_some(SPLIT_THREADS)
+            .or(options.threads),
+        ..options.clone()
     }
 }
 

@@ -18,6 +18,9 @@ pub struct PtxOptions {
     pub device_debug: bool,
     /// Make relocatable code, to be linked with nvlink or nvJitLink. nvJitLink itself cannot stop there.
     pub relocatable: bool,
+    /// Threads on which ptxas or nvPTXCompiler compiles the kernels of one module. The code is the same with any number; from 2
+    /// on the whole cubin is, but for the note that holds the options. `None` for one.
+    pub threads: Option<u8>,
     /// Further options in the words of ptxas, one argument each ("--fmad=false").
     pub extra: Vec<String>,
 }
@@ -30,6 +33,7 @@ impl Default for PtxOptions {
             line_info: false,
             device_debug: false,
             relocatable: false,
+            threads: None,
             extra: Vec::new(),
         }
     }
@@ -103,6 +107,9 @@ pub(super) fn ptxas_options(chip: &str, options: &PtxOptions) -> Vec<String> {
     }
     if options.relocatable {
         words.push("--compile-only".to_owned());
+    }
+    if let Some(threads) = options.threads {
+        words.push(format!("--split-compile={threads}"));
     }
     words.extend(options.extra.iter().cloned());
     words
@@ -187,12 +194,13 @@ mod tests {
             max_registers: Some(32),
             line_info: true,
             relocatable: true,
+            threads: Some(4),
             extra: vec!["--fmad=false".to_owned()],
             ..PtxOptions::default()
         };
         assert_eq!(
             ptxas_options("sm_90a", &options).join(" "),
-            "--gpu-name=sm_90a -O2 -v --maxrregcount=32 --generate-line-info --compile-only --fmad=false"
+            "--gpu-name=sm_90a -O2 -v --maxrregcount=32 --generate-line-info --compile-only --split-compile=4 --fmad=false"
         );
         assert_eq!(
             nvjitlink_options("sm_90a", &options).join(" "),

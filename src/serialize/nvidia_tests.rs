@@ -250,3 +250,70 @@ fn threads_share_one_value() {
         }
     });
 }
+
+/// Large PTX is compiled on several threads. The machine code of each kernel is what one thread makes, and the cubin is the
+/// same each time.
+#[test]
+fn large_ptx_is_compiled_on_threads_to_the_same_code() {
+    use std::fmt::Write;
+
+    let mut ptx = ".version 7.8\n.target sm_90\n.address_size 64\n".to_owned();
+    for kernel in 0..40 {
+        writeln!(
+            ptx,
+            ".visible .entry k{kernel}(.param .u64 p) {{ .reg .f32 %f<4>; .reg .b64 %d<3>;"
+        )
+        .unwrap();
+        writeln!(
+            ptx,
+            "ld.param.u64 %d1, [p]; cvta.to.global.u64 %d2, %d1; ld.global.f32 %f1, [%d2];"
+        )
+        .unwrap();
+        for step in 0..150 {
+            writeln!(
+                ptx,
+                "fma.rn.f32 %f1, %f1, 0f3F8{:05X}, 0f3F000000;",
+                kernel * 150 + step
+            )
+            .unwrap();
+        }
+        writeln!(ptx, "st.global.f32 [%d2], %f1; ret; }}").unwrap();
+    }
+    assert!(ptx.len() >= super::nvidia::SPLIT_PTX_BYTES, "{}", ptx.len());
+    let code = |cubin: &[u8]| -> Vec<(String, Vec<u8>)> {
+        let elf = crate::image::elf::Elf::parse(cubin).unwrap();
+        let kernels = elf
+            .sections()
+            .iter()
+            .filter(|section| section.name.starts_with(".text."));
+        let mut code: Vec<_> = kernels
+            .map(|section| (section.name.to_owned(), elf.contents(section).unwrap().to_vec()))
+            .collect();
+        code.sort();
+        code
+    };
+    with(|parts| {
+        let compilers = PtxToCubin::new(parts);
+        for compiler in [PtxCompiler::NvPtxCompiler, PtxCompiler::Ptxas] {
+            let compile = |extra: &[&str]| {
+                let options = PtxOptions {
+                    extra: extra.iter().map(|&option| option.to_owned()).collect(),
+                    ..PtxOptions::default()
+                };
+                compilers
+                    .compile(&ptx, "sm_90", &options, Some(compiler), LONG)
+                    .unwrap()
+                    .bytes
+            };
+            let split = compile(&[]);
+            assert!(
+                split.windows(15).any(|window| window == b"split-compile 4"),
+                "the note with the options"
+            );
+            assert!(split == compile(&[]), "the same each time");
+            let whole = compile(&["--split-compile=1"]);
+            assert_eq!(code(&split).len(), 40);
+            assert!(code(&split) == code(&whole), "{compiler}");
+        }
+    });
+}

@@ -4,7 +4,9 @@
 // A kernel that states its block or grid size is never launched with another one: the size is a constant.
 
 gpu.module @kernels {
+  // With another block the driver does not launch it.
   // PTX-LABEL: .entry stated(
+  // PTX: .reqntid 64, 2, 1
   // PTX-NOT: %ntid
   // PTX-NOT: %nctaid
   // PTX: ret;
@@ -23,6 +25,7 @@ gpu.module @kernels {
   }
 
   // PTX-LABEL: .entry not_stated(
+  // PTX-NOT: ntid 64
   // PTX-DAG: %ntid.x
   // PTX-DAG: %nctaid.x
   // PTX: ret;
