@@ -552,14 +552,6 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
 
-/// Removes an attribute, if it is there, of an operation inside a module that the caller may change.
-pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
-    // SAFETY: as in `set_attribute`.
-    let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
-    // There is nothing to do where it is not there.
-    let _ = melior::ir::operation::OperationMutLike::remove_attribute(&mut operation, name);
-}
-
 /// A context with these dialects that several threads may use, and that starts none of its own.
 pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
     let context = Context::new_with_registry(registry, false);
