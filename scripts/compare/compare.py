@@ -295,7 +295,7 @@ class Bench:
         """64 modules of five kernels in one file; one process each."""
         mlir = self.write("many.mlir", "\n".join(module(seed) for seed in range(1, 65)))
         rows = []
-        rounds = max(3, self.rounds // 3)
+        rounds = max(1, self.rounds // 3)
         for form, upstream in (("ptx", "isa"), ("cubin", "bin"), ("fatbin", "fatbin")):
             programs = [
                 ("gpulower", self.ours(mlir, 64, form, self.chip)),
@@ -376,7 +376,7 @@ class Bench:
                     ("gpulower -j1", self.ours(source, count, form, self.chip, "-j", "1")),
                     ("mlir-opt", self.mlir_opt(source, count, upstream)),
                 ]
-                rows += self.rows(f"{label}, {form}", rounds_of(2, programs))
+                rows += self.rows(f"{label}, {form}", rounds_of(1, programs))
         return table(["input, output", "program", "ms", "to gpulower", "MiB"], rows)
 
     def sizes(self):
