@@ -100,6 +100,7 @@ mod tests {
             "N" | "SECONDS" => "7".to_owned(),
             "X.Y" => "8.3".to_owned(),
             "WORDS" => "-v".to_owned(),
+            pairs if pairs.contains('=') => "a=b".to_owned(),
             value => value.to_owned(),
         }
     }

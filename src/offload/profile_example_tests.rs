@@ -99,7 +99,7 @@ fn kernels_for_nvidia() {
                         !ptx.contains(".extern .func") && !ptx.contains("llvm.nvvm"),
                         "{name}: {ptx}"
                     );
-                    assert!(ptx.contains(".maxntid "), "{name}: {ptx}");
+                    assert!(ptx.contains(".reqntid "), "{name}: {ptx}");
                     kernels += ptx.matches(".entry ").count();
                     clangs.assemble(&ptx);
                 }

@@ -122,8 +122,8 @@ fn a_ptxas_that_hangs_is_stopped() {
     let work = Workshop::new();
     toolkit_with(&work, &format!("{VERSION}echo $$ >pid; exec sleep 1000"));
     compile(&work, &["--time-limit", "1"]).failed(1).says(&[
-        "ptxas 13.0.88 did not compile the PTX for sm_90 within 1s",
-        "raise the time limit",
+        "ptx-to-cubin, module saxpy, target sm_90: not done within the time limit of 1s",
+        "raise the limit (time-limit)",
     ]);
     let process = work.text("pid");
     let process = Path::new("/proc").join(process.trim());

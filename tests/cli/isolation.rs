@@ -294,48 +294,33 @@ fn a_worker_that_dies_while_idle_is_replaced_in_silence() {
     assert_eq!(saxpy(&compiler), before);
 }
 
-/// Nothing of ours stops MLIR's parser from recursing until the stack ends.
+/// What would overflow the stack of MLIR's or LLVM's parser is refused before it gets there, in either case.
 #[test]
-fn an_input_that_crashes_mlir_does_not_crash_us() {
-    let compiler = builder(isolated()).build();
-    let before = saxpy(&compiler);
+fn what_nests_too_deeply_is_refused_in_the_same_words() {
+    let (here, there) = (builder(Options::default()).build(), builder(isolated()).build());
+    let before = saxpy(&there);
     let depth = 400_000;
     let nested = format!(
         "module attributes {{a = {}1{}}} {{ }}",
         "[".repeat(depth),
         "]".repeat(depth)
     );
-    let failure = compile(&compiler, &nested, "sm_90", Emit::Ptx)
-        .map(drop)
-        .expect_err("too deep");
-    let text = failure.to_string();
-    assert!(
-        text.starts_with("input, module k.mlir: the worker process ended unexpectedly"),
-        "{text}"
-    );
-    assert!(text.contains("overflowed its stack"), "{text}");
-    // LLVM IR is parsed in the worker alone.
     let constant = format!(
         "define ptx_kernel void @k(ptr %p) {{ store ptr {}null{}, ptr %p ret void }}",
         "getelementptr (i8, ptr ".repeat(depth),
         ", i64 1)".repeat(depth)
     );
     let targets = Target::parse_list("sm_90").expect("a target");
-    let failure = compiler
-        .compile_source("deep.ll", constant.as_bytes(), &targets, Emit::Ptx)
-        .map(drop)
-        .expect_err("too deep");
-    let error = &failure.errors[0];
-    assert!(
-        matches!(&*error.cause, Cause::Worker(WorkerError::Crashed { .. })),
-        "{error}"
-    );
-    assert_eq!(
-        (error.stage, error.module.as_deref()),
-        (Stage::Input, Some("deep")),
-        "{error}"
-    );
-    assert_eq!(saxpy(&compiler), before);
+    for (name, source) in [("deep.mlir", nested), ("deep.ll", constant)] {
+        let refusal = |compiler: &Compiler| {
+            let failure = compiler.compile_source(name, source.as_bytes(), &targets, Emit::Ptx);
+            failure.map(drop).expect_err("too deep").to_string()
+        };
+        let text = refusal(&there);
+        assert!(text.contains("nests more than 1000 levels deep"), "{text}");
+        assert_eq!(text, refusal(&here));
+    }
+    assert_eq!(saxpy(&there), before, "the next one works");
 }
 
 #[test]
