@@ -247,11 +247,11 @@ fn writer() {
     }
 }
 
-/// As often as `GPULOWER_TEST_KILLS` says, 60 times without it.
+/// As often as `GPULOWER_TEST_KILLS` says, 1,000 times without it.
 #[test]
 fn no_reader_sees_part_of_an_entry_whose_writer_was_killed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let kills: u32 = std::env::var("GPULOWER_TEST_KILLS").map_or(60, |text| text.parse().expect("a number"));
+    let kills: u32 = std::env::var("GPULOWER_TEST_KILLS").map_or(1000, |text| text.parse().expect("a number"));
     let mut seen = 0;
     for round in 0..kills {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
