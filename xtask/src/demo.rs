@@ -200,7 +200,8 @@ fn jobs(example: &Example, options: &Options, cuda: bool) -> Vec<Job> {
 impl Job {
     fn command(&self, workspace: &Workspace, program: &Path) -> Command {
         let mut command = workspace.command(program);
-        command.arg("compile").arg(&self.input);
+        // What is shown is to be compiled.
+        command.arg("compile").arg(&self.input).arg("--no-cache");
         for library in &self.libraries {
             command.arg("--link").arg(library);
         }
@@ -475,7 +476,7 @@ mod tests {
         let job = &jobs(&example(&["sm_90"]), &options(), true)[0];
         assert_eq!(
             shown(&job.command(&workspace, Path::new("gpulower"))),
-            "gpulower compile examples/a.mlir --link examples/lib/f.ll --target sm_90 --emit cubin \
+            "gpulower compile examples/a.mlir --no-cache --link examples/lib/f.ll --target sm_90 --emit cubin \
              -o .demo/a.sm_90.cubin --report=json"
         );
     }
