@@ -70,8 +70,9 @@
 //! # What it leaves alone
 //!
 //! The library does not print, exit, abort or read environment variables, and starts no process but NVIDIA's `ptxas`,
-//! where that is the PTX compiler in use, and the [`worker`]s that you ask for. It logs through [`tracing`](https://docs.rs/tracing). A [`Compiler`] is `Send`
-//! and `Sync`, and two of them share nothing; MLIR's and LLVM's registries are, as ever, one for each process.
+//! where that is the PTX compiler in use, and the [`worker`]s that you ask for. It logs through
+//! [`tracing`](https://docs.rs/tracing). A [`Compiler`] is `Send` and `Sync`, and two of them share nothing but a [`cache`]
+//! that you give to both; MLIR's and LLVM's registries are, as ever, one for each process.
 //!
 //! # Building
 //!

@@ -1,26 +1,16 @@
 //! What the checks share: a device with a context, images, random numbers.
 
-use std::cell::Cell;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use gpulower::runtime::{Arguments, Context, DeviceBuffer, Driver, Function, LaunchShape, LoadOptions, Module, Stream};
 
-/// What a check found out, in a few words; or what is wrong.
-pub type Outcome = Result<String, Box<dyn Error>>;
+use crate::ensure;
+use crate::gpu_checks::Random;
+pub use crate::gpu_checks::{ONE, Outcome, launch};
 
 /// A check, and what it is called.
 pub type Check = (&'static str, fn(&Gpu) -> Outcome);
-
-/// Ends a check unless something holds.
-#[macro_export]
-macro_rules! ensure {
-    ($condition:expr, $($text:tt)*) => {
-        if !$condition {
-            return Err(format!($($text)*).into());
-        }
-    };
-}
 
 /// The kernels as text.
 pub const PLAIN: &str = include_str!("plain.ptx");
@@ -72,20 +62,19 @@ pub struct Gpu {
     pub images: Images,
     /// Where they are.
     pub directory: PathBuf,
-    random: Cell<u64>,
+    random: Random,
 }
 
 impl Gpu {
     /// The first device of CUDA's driver.
     pub fn new(images: Images, directory: PathBuf) -> Result<Self, Box<dyn Error>> {
         let context = Driver::cuda()?.device(0)?.context()?;
-        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
         Ok(Self {
             stream: context.stream()?,
             context,
             images,
             directory,
-            random: Cell::new(clock.as_nanos() as u64 | 1),
+            random: Random::new()?,
         })
     }
 
@@ -101,19 +90,13 @@ impl Gpu {
                 .target()
                 .map_or_else(|error| error.to_string(), |target| target.to_string()),
             driver.path().display(),
-            self.random.get()
+            self.random.seed()
         )
     }
 
     /// A random number.
     pub fn random(&self) -> u64 {
-        // xorshift64.
-        let mut next = self.random.get();
-        next ^= next << 13;
-        next ^= next >> 7;
-        next ^= next << 17;
-        self.random.set(next);
-        next
+        self.random.next()
     }
 
     /// Random numbers between -1 and 1.
@@ -165,21 +148,5 @@ impl Gpu {
     }
 }
 
-/// Checks a launch, and enqueues it.
-pub fn launch(
-    function: &Function,
-    shape: &LaunchShape,
-    arguments: &Arguments,
-    stream: &Stream,
-) -> Result<(), Box<dyn Error>> {
-    let launch = function.launch(shape, arguments)?;
-    // SAFETY: the kernels of this program stay within the buffers that its checks give them, which live until the results are
-    // read; those that do not are given addresses that are no memory at all.
-    unsafe { launch.enqueue(stream) }?;
-    Ok(())
-}
-
-/// One thread.
-pub const ONE: LaunchShape = LaunchShape::new([1, 1, 1], [1, 1, 1]);
 /// One warp.
 pub const WARP: LaunchShape = LaunchShape::new([1, 1, 1], [32, 1, 1]);

@@ -10,6 +10,8 @@
 mod cycles;
 mod faults;
 mod fixture;
+#[path = "../gpu_checks/mod.rs"]
+mod gpu_checks;
 mod launching;
 mod loading;
 mod memory;
@@ -53,49 +55,18 @@ fn main() -> ExitCode {
     let gpu = match Gpu::new(images, directory.into()) {
         Ok(gpu) => gpu,
         Err(error) => {
-            println!("FAILED {:<28} {error}", "start");
+            println!("FAILED {:<32} {error}", "start");
             return ExitCode::FAILURE;
         }
     };
     if let [flag, words @ ..] = only
         && flag == faults::CHILD
     {
-        return match faults::child(&gpu, words) {
-            Ok(detail) => {
-                println!("{detail}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                println!("{error}");
-                ExitCode::FAILURE
-            }
-        };
+        return gpu_checks::ended(faults::child(&gpu, words));
     }
     println!("{}", gpu.describe());
-    let (mut run, mut failed) = (0, 0);
-    for (name, check) in checks() {
-        if !only.is_empty() && !only.iter().any(|part| name.contains(part.as_str())) {
-            continue;
-        }
-        run += 1;
-        match check(&gpu) {
-            Ok(detail) => println!("ok     {name:<28} {detail}"),
-            Err(error) => {
-                failed += 1;
-                println!("FAILED {name:<28} {error}");
-            }
-        }
-        // Nothing here loses the context on purpose, and nothing brings it back.
-        if let Err(error) = gpu.context.synchronize() {
-            println!("FAILED {name:<28} and nothing else can be checked: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    println!("{} of {run} checks are right", run - failed);
+    let status = gpu_checks::run(&gpu, checks(), only, |gpu| gpu.context.synchronize());
     // What is still loaded here is released by the end of the process: that must be no error either.
     std::mem::forget(gpu);
-    match failed {
-        0 if run > 0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    }
+    status
 }

@@ -1,6 +1,5 @@
 //! What the checks share: a device with a context, a compiler, random numbers.
 
-use std::cell::Cell;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -8,24 +7,12 @@ use gpulower::runtime::{Arguments, Context, Driver, Function, LaunchShape, MemRe
 use gpulower::session::JitSession;
 use gpulower::{Compiler, Options, Search, Toolkit};
 
-/// What a check found out, in a few words; or what is wrong.
-pub type Outcome = Result<String, Box<dyn Error>>;
+use crate::ensure;
+use crate::gpu_checks::Random;
+pub use crate::gpu_checks::{ONE, Outcome, launch};
 
 /// A check, and what it is called.
 pub type Check = (&'static str, fn(&Gpu) -> Outcome);
-
-/// Ends a check unless something holds.
-#[macro_export]
-macro_rules! ensure {
-    ($condition:expr, $($text:tt)*) => {
-        if !$condition {
-            return Err(format!($($text)*).into());
-        }
-    };
-}
-
-/// One thread.
-pub const ONE: LaunchShape = LaunchShape::new([1, 1, 1], [1, 1, 1]);
 
 /// The device that is checked.
 pub struct Gpu {
@@ -36,21 +23,20 @@ pub struct Gpu {
     /// What compiles, with the default options.
     pub compiler: Arc<Compiler>,
     toolkit: Toolkit,
-    random: Cell<u64>,
+    random: Random,
 }
 
 impl Gpu {
     /// The first device of CUDA's driver.
     pub fn new() -> Result<Self, Box<dyn Error>> {
         let context = Driver::cuda()?.device(0)?.context()?;
-        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
         let toolkit = Toolkit::discover(&Search::from_variables(|name| std::env::var_os(name)));
         Ok(Self {
             stream: context.stream()?,
             compiler: Arc::new(Compiler::builder().toolkit(toolkit.clone()).build()),
             context,
             toolkit,
-            random: Cell::new(clock.as_nanos() as u64 | 1),
+            random: Random::new()?,
         })
     }
 
@@ -67,7 +53,7 @@ impl Gpu {
             self.toolkit
                 .require_ptxas()
                 .map_or_else(|error| error.to_string(), |path| path.display().to_string()),
-            self.random.get()
+            self.random.seed()
         )
     }
 
@@ -86,13 +72,7 @@ impl Gpu {
 
     /// A random number.
     pub fn random(&self) -> u64 {
-        // xorshift64.
-        let mut next = self.random.get();
-        next ^= next << 13;
-        next ^= next >> 7;
-        next ^= next << 17;
-        self.random.set(next);
-        next
+        self.random.next()
     }
 
     /// A random number between -1 and 1, and not 0.
@@ -138,20 +118,6 @@ pub fn check_scale(
             "word {index}, {GUARD} before {count} elements: {bits:#x} instead of {expected:#x}"
         );
     }
-    Ok(())
-}
-
-/// Checks a launch, and enqueues it.
-pub fn launch(
-    function: &Function,
-    shape: &LaunchShape,
-    arguments: &Arguments,
-    stream: &Stream,
-) -> Result<(), Box<dyn Error>> {
-    let launch = function.launch(shape, arguments)?;
-    // SAFETY: the kernels of this program stay within the buffers that its checks give them, which live until the results are
-    // read; those that do not are given addresses that are no memory at all.
-    unsafe { launch.enqueue(stream) }?;
     Ok(())
 }
 

@@ -15,6 +15,8 @@ mod cycles;
 mod faults;
 mod features;
 mod fixture;
+#[path = "../gpu_checks/mod.rs"]
+mod gpu_checks;
 mod growth;
 mod kernels;
 mod refused;
@@ -49,40 +51,8 @@ fn main() -> ExitCode {
     if let [flag, name] = only.as_slice()
         && flag == faults::CHILD
     {
-        return match faults::child(&gpu, name) {
-            Ok(detail) => {
-                println!("{detail}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                println!("{error}");
-                ExitCode::FAILURE
-            }
-        };
+        return gpu_checks::ended(faults::child(&gpu, name));
     }
     println!("{}", gpu.describe());
-    let (mut run, mut failed) = (0, 0);
-    for (name, check) in checks() {
-        if !only.is_empty() && !only.iter().any(|part| name.contains(part.as_str())) {
-            continue;
-        }
-        run += 1;
-        match check(&gpu) {
-            Ok(detail) => println!("ok     {name:<32} {detail}"),
-            Err(error) => {
-                failed += 1;
-                println!("FAILED {name:<32} {error}");
-            }
-        }
-        // Nothing here loses the context on purpose, and nothing brings it back.
-        if let Err(error) = gpu.context.synchronize() {
-            println!("FAILED {name:<32} and nothing else can be checked: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    println!("{} of {run} checks are right", run - failed);
-    match failed {
-        0 if run > 0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    }
+    gpu_checks::run(&gpu, checks(), &only, |gpu| gpu.context.synchronize())
 }

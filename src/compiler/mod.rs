@@ -61,7 +61,7 @@ use crate::{
     toolkit::{PartKind, Search, Toolkit, ToolkitError},
 };
 
-/// Compiles `gpu` modules. Built once, used from any thread; two compilers share nothing.
+/// Compiles `gpu` modules. Built once, used from any thread; two compilers share nothing but a [`Cache`] that both are given.
 ///
 /// ```no_run
 /// use gpulower::{Compiler, Emit, Target};
@@ -350,7 +350,7 @@ impl Compiler {
             collect(
                 self.run_sources(inputs, &targets, emit)?
                     .into_iter()
-                    .map(|(_, finished)| finished),
+                    .map(|result| result.finished),
             )?
         };
         Ok(self.with_cache_warnings(compilation))

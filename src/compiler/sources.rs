@@ -1,5 +1,7 @@
 //! Inputs in memory: those that are known come from the cache, the others are compiled together.
 
+use std::collections::BTreeSet;
+
 use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources, with_deep_stack, worker};
 use crate::{
     cache::Key,
@@ -7,6 +9,16 @@ use crate::{
     report::{Artifact, Compilation, Warning},
     stage::Stage,
 };
+
+/// One result of several inputs.
+pub(super) struct OfInput {
+    /// Which input it is of.
+    pub input: usize,
+    /// Whether a module of the input names libraries, in its target attributes: files that the input's key is not over.
+    pub names_libraries: bool,
+    /// The result.
+    pub finished: Finished,
+}
 
 impl Compiler {
     /// Takes what is known of each input from the cache, compiles the rest, and keeps that.
@@ -29,11 +41,13 @@ impl Compiler {
         if !unknown.is_empty() {
             let sources: Vec<(&str, &[u8])> = unknown.iter().map(|(_, input)| *input).collect();
             let mut errors = Vec::new();
-            for (place, finished) in self.run_sources(&sources, targets, emit)? {
-                match (
-                    finished.result,
-                    unknown.get(place).and_then(|(index, _)| artifacts.get_mut(*index)),
-                ) {
+            let mut not_to_be_kept = BTreeSet::new();
+            for result in self.run_sources(&sources, targets, emit)? {
+                let Some((index, _)) = unknown.get(result.input) else { continue };
+                if result.names_libraries {
+                    not_to_be_kept.insert(*index);
+                }
+                match (result.finished.result, artifacts.get_mut(*index)) {
                     (Ok(artifact), Some(slot)) => slot.get_or_insert_default().push(artifact),
                     (Ok(_), None) => {}
                     (Err(error), _) => errors.push(error),
@@ -42,7 +56,7 @@ impl Compiler {
             if !errors.is_empty() {
                 return Err(Failure { errors });
             }
-            for (index, input) in &unknown {
+            for (index, input) in unknown.iter().filter(|(index, _)| !not_to_be_kept.contains(index)) {
                 if let (Some(Some(made)), Some(before)) = (artifacts.get(*index), keys.get(*index)) {
                     self.keep_artifacts(*before, key(input), made);
                 }
@@ -54,13 +68,13 @@ impl Compiler {
         })
     }
 
-    /// Compiles inputs, and says which input each result is of.
+    /// Compiles inputs.
     pub(super) fn run_sources(
         &self,
         inputs: &[(&str, &[u8])],
         targets: &Targets,
         emit: Emit,
-    ) -> Result<Vec<(usize, Finished)>, Failure> {
+    ) -> Result<Vec<OfInput>, Failure> {
         worker::reading(self, inputs, || {
             with_deep_stack(|| self.run_read(inputs, targets, emit))
         })
@@ -71,23 +85,35 @@ impl Compiler {
         inputs: &[(&str, &[u8])],
         targets: &Targets,
         emit: Emit,
-    ) -> Result<Vec<(usize, Finished)>, Failure> {
+    ) -> Result<Vec<OfInput>, Failure> {
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum();
-        let is_fatal = |stopped: &Result<Vec<(usize, Finished)>, Failure>| match stopped {
-            Ok(finished) => finished
+        let is_fatal = |stopped: &Result<Vec<OfInput>, Failure>| match stopped {
+            Ok(results) => results
                 .iter()
-                .any(|(_, finished)| finished.result.as_ref().is_err_and(Error::is_fatal_in_mlir)),
+                .any(|result| result.finished.result.as_ref().is_err_and(Error::is_fatal_in_mlir)),
             Err(failure) => failure.is_fatal_in_mlir(),
         };
         let in_context = self.contexts.with(bytes, is_fatal, |context| {
             let sources = read_sources(context, inputs).map_err(|error| Err(error.into()))?;
             let (requests, ends) = self.requests_of_sources(&sources, targets, emit).map_err(Err)?;
-            let finished = self.run(context, requests, emit);
             let input_of = |module| ends.partition_point(|end| *end <= module);
+            let naming_libraries: BTreeSet<usize> = requests
+                .iter()
+                .filter(|request| request.options.libraries != self.options.libraries)
+                .map(|request| input_of(request.module))
+                .collect();
+            let finished = self.run(context, requests, emit);
             let failed = finished.iter().any(|finished| finished.result.is_err());
             let finished = finished
                 .into_iter()
-                .map(|finished| (input_of(finished.module), finished))
+                .map(|finished| {
+                    let input = input_of(finished.module);
+                    OfInput {
+                        input,
+                        names_libraries: naming_libraries.contains(&input),
+                        finished,
+                    }
+                })
                 .collect();
             // What was left half done stays in the context.
             if failed { Err(Ok(finished)) } else { Ok(finished) }

@@ -150,6 +150,38 @@ fn options_targets_and_libraries_are_part_of_what_is_asked() {
     assert!(work.read("k") == three);
 }
 
+#[test]
+fn a_library_that_the_input_names_counts_by_its_bytes() {
+    let work = Workshop::new();
+    work.write(
+        "k.mlir",
+        r#"gpu.module @m [#nvvm.target<chip = "sm_90", link = ["l.ll"]>] {
+           func.func private @scale(i32) -> i32
+           gpu.func @k(%p: memref<8xi32>, %v: i32) kernel {
+             %i = gpu.thread_id x
+             %w = func.call @scale(%v) : (i32) -> i32
+             memref.store %w, %p[%i] : memref<8xi32>
+             gpu.return } }"#,
+    );
+    let with = |factor: u32| {
+        work.write(
+            "l.ll",
+            format!(
+                "target triple = \"nvptx64-nvidia-cuda\"
+                 define i32 @scale(i32 %x) {{ %r = mul i32 %x, {factor} ret i32 %r }}"
+            ),
+        );
+        let run = compile(&work, "k.mlir", "k", &[]).quiet();
+        (stages(&run).1, work.read("k"))
+    };
+    let (taken, three) = with(3);
+    assert_eq!(taken, Vec::<String>::new());
+    let (taken, five) = with(5);
+    assert_eq!(taken, Vec::<String>::new());
+    assert!(five != three);
+    assert_eq!(with(3), (vec!["disk".to_owned()], three));
+}
+
 /// The toolkit of the tests with another `ptxas`, which does what the real one does.
 fn toolkit_with_another_ptxas(work: &Workshop, comment: &str) {
     let real = cuda();
