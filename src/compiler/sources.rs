@@ -43,7 +43,9 @@ impl Compiler {
             let mut errors = Vec::new();
             let mut not_to_be_kept = BTreeSet::new();
             for result in self.run_sources(&sources, targets, emit)? {
-                let Some((index, _)) = unknown.get(result.input) else { continue };
+                let Some((index, _)) = unknown.get(result.input) else {
+                    continue;
+                };
                 if result.names_libraries {
                     not_to_be_kept.insert(*index);
                 }
@@ -80,12 +82,7 @@ impl Compiler {
         })
     }
 
-    fn run_read(
-        &self,
-        inputs: &[(&str, &[u8])],
-        targets: &Targets,
-        emit: Emit,
-    ) -> Result<Vec<OfInput>, Failure> {
+    fn run_read(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Vec<OfInput>, Failure> {
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum();
         let is_fatal = |stopped: &Result<Vec<OfInput>, Failure>| match stopped {
             Ok(results) => results
