@@ -8,7 +8,7 @@ use melior::ir::{
     operation::{OperationLike, OperationPrintingFlags},
 };
 
-use super::request::{Product, Request, Source};
+use super::request::{Product, Request, SharedModule, Source};
 use crate::{
     bridge::mlir::{context_of, set_attribute, symbol_attribute_name},
     options::DebugLevel,
@@ -62,11 +62,12 @@ impl Content {
     }
 }
 
-fn content_of(source: &Source<'_>, debug: DebugLevel) -> blake3::Hash {
+fn content_of(source: &Source<SharedModule<'_>>, debug: DebugLevel) -> blake3::Hash {
     match source {
         Source::Llvm(bytes) => blake3::hash(bytes),
         Source::Ptx(text) => blake3::hash(text.as_bytes()),
         Source::Mlir(module) => {
+            let module = module.lock();
             let module = module.module();
             let context = context_of(module.context());
             let name = symbol_attribute_name();

@@ -58,7 +58,7 @@ pub(super) fn run_here(compiler: &Compiler, request: Request<'_>) -> Result<Outc
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
     pub(super) name: String,
-    parts: Vec<Part<'c>>,
+    parts: Vec<Part<OwnedModule<'c>>>,
     steps: Vec<Step>,
     pub(super) options: Options,
     pub(super) target: Target,
@@ -105,11 +105,15 @@ impl<'a, 'c> Job<'a, 'c> {
         // What a virtual architecture is compiled for in the end tells which images of the objects take part.
         let linked_for = products.first().map_or(target, |product| product.target);
         let interface = interface(&objects, &linked_for)?;
+        let parts = parts.into_iter().map(|Part { name, source }| Part {
+            name,
+            source: source.take(),
+        });
         Ok(Self {
             libraries: load_libraries(&options.libraries, Stage::Link)?,
             compiler,
             name,
-            parts,
+            parts: parts.collect(),
             steps,
             options,
             target,

@@ -45,7 +45,13 @@ pub use self::{
     pool::Executor,
     targets::Targets,
 };
-use self::{input::check_nesting, nesting::Language, pool::Threads, request::Source, run::collect};
+use self::{
+    input::check_nesting,
+    nesting::Language,
+    pool::Threads,
+    request::{SharedModule, Source},
+    run::collect,
+};
 
 use crate::{
     bridge::mlir::{OwnedModule, context_of},
@@ -396,7 +402,7 @@ impl Compiler {
 
     fn compile_device_source(
         &self,
-        source: Source<'static>,
+        source: Source<SharedModule<'static>>,
         name: &str,
         targets: &Targets,
         emit: Emit,

@@ -83,11 +83,18 @@ impl Compiler {
     fn plan_of_sources(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Plan, Failure> {
         let context = context();
         let sources = read_sources(&context, inputs)?;
-        let (requests, _) = self.requests_of_sources(&sources, targets, emit)?;
+        let counts: Vec<usize> = sources
+            .iter()
+            .map(|source| match source {
+                ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
+                ReadSource::Device(..) => 1,
+            })
+            .collect();
+        let (requests, _) = self.requests_of_sources(sources, targets, emit)?;
         let mut phases = Vec::new();
         // The phase that leaves each module of the inputs.
         let mut modules = Vec::new();
-        for ((name, bytes), source) in inputs.iter().zip(&sources) {
+        for ((name, bytes), count) in inputs.iter().zip(counts) {
             let kind = InputKind::of(name, bytes).map_err(|error| Error::new(Stage::Input, error))?;
             phases.push(Phase {
                 stage: Stage::Input,
@@ -102,10 +109,6 @@ impl Compiler {
                     own_part()
                 },
             });
-            let count = match source {
-                ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
-                ReadSource::Device(..) => 1,
-            };
             modules.extend(std::iter::repeat_n(phases.len() - 1, count));
         }
         self.plan(phases, &modules, &requests, emit)

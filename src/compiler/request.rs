@@ -1,6 +1,6 @@
 //! One unit of work: one module, one run of code generation, and the images that come from it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,24 +13,51 @@ use crate::{
     target::{PtxPolicy, Target},
 };
 
-/// What a request starts from.
-#[derive(Debug)]
-pub(crate) enum Source<'c> {
+/// A module with one `gpu.module`, from which the requests for all of its targets start. Lowering changes a module: whoever
+/// lowers it takes a copy when its turn comes, and the last one the module itself, so that there are as many copies as threads
+/// and not as requests.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedModule<'c>(Arc<Mutex<OwnedModule<'c>>>);
+
+impl<'c> SharedModule<'c> {
+    pub(super) fn new(module: OwnedModule<'c>) -> Self {
+        Self(Arc::new(Mutex::new(module)))
+    }
+
+    /// The module, to be looked at. Nobody copies it meanwhile.
+    pub(super) fn lock(&self) -> MutexGuard<'_, OwnedModule<'c>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self) -> OwnedModule<'c> {
+        match Arc::try_unwrap(self.0) {
+            Ok(module) => module.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Err(shared) => {
+                let module = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                OwnedModule::clone_whole(module.module())
+            }
+        }
+    }
+}
+
+/// What is compiled; MLIR in the form `M`.
+#[derive(Clone, Debug)]
+pub(crate) enum Source<M> {
     /// A module with one `gpu.module`.
-    Mlir(OwnedModule<'c>),
+    Mlir(M),
     /// LLVM IR, text or bitcode.
     Llvm(Arc<[u8]>),
     /// PTX.
     Ptx(Arc<str>),
 }
 
-impl<'c> Source<'c> {
-    /// A second handle on the same source; MLIR is cloned.
-    pub(super) fn share(&self) -> Self {
+impl<'c> Source<SharedModule<'c>> {
+    /// The same with a module that may be changed.
+    pub(super) fn take(self) -> Source<OwnedModule<'c>> {
         match self {
-            Self::Mlir(module) => Self::Mlir(OwnedModule::clone_whole(module.module())),
-            Self::Llvm(bytes) => Self::Llvm(Arc::clone(bytes)),
-            Self::Ptx(text) => Self::Ptx(Arc::clone(text)),
+            Self::Mlir(module) => Source::Mlir(module.take()),
+            Self::Llvm(bytes) => Source::Llvm(bytes),
+            Self::Ptx(text) => Source::Ptx(text),
         }
     }
 
@@ -45,11 +72,11 @@ impl<'c> Source<'c> {
 
 /// One module of a request.
 #[derive(Debug)]
-pub(crate) struct Part<'c> {
+pub(crate) struct Part<M> {
     /// Name in messages.
     pub name: String,
     /// The module.
-    pub source: Source<'c>,
+    pub source: Source<M>,
 }
 
 /// One thing that a request makes.
@@ -76,7 +103,7 @@ pub(crate) struct Request<'c> {
     /// Which module of the input it is, counted from 0. Containers hold the images of one module.
     pub module: usize,
     /// What to compile: one module, or the modules that are joined.
-    pub parts: Vec<Part<'c>>,
+    pub parts: Vec<Part<SharedModule<'c>>>,
     /// What code is generated for.
     pub target: Target,
     /// What is made of it, in order. Never empty.
@@ -185,5 +212,23 @@ impl Outcome {
             outcome: "serialized once".to_owned(),
         }];
         shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::input::{context, parse};
+
+    #[test]
+    fn the_last_request_takes_the_module_itself_and_the_others_copies() {
+        let context = context();
+        let module = parse(&context, "m.mlir", b"gpu.module @m {}").expect("parses");
+        let place = |module: &OwnedModule<'_>| module.module().as_operation().to_raw().ptr;
+        let first = SharedModule::new(OwnedModule::adopt(module));
+        let second = first.clone();
+        let original = place(&first.lock());
+        assert_ne!(place(&first.take()), original);
+        assert_eq!(place(&second.take()), original);
     }
 }

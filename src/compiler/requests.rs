@@ -14,7 +14,7 @@ use super::{
     emit::Emit,
     input::{InputError, InputKind, MOST_PTX_REGISTERS, check_nesting, parse},
     nesting::Language,
-    request::{Part, Request, Source},
+    request::{Part, Request, SharedModule, Source},
     targets::Targets,
 };
 use crate::{
@@ -30,7 +30,7 @@ pub(super) enum ReadSource<'c> {
     /// MLIR, with what it launches outlined.
     Mlir(OwnedModule<'c>),
     /// LLVM IR or PTX, and its name.
-    Device(String, Source<'static>),
+    Device(String, Source<SharedModule<'c>>),
 }
 
 pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -> Result<Vec<ReadSource<'c>>, Error> {
@@ -63,10 +63,11 @@ pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -
 }
 
 impl Compiler {
-    /// The requests for inputs that were read, and for each input the place after its last module.
+    /// The requests for inputs that were read, and for each input the place after its last module. What was read is freed as
+    /// it turns into requests.
     pub(super) fn requests_of_sources<'c>(
         &self,
-        sources: &[ReadSource<'c>],
+        sources: Vec<ReadSource<'c>>,
         targets: &Targets,
         emit: Emit,
     ) -> Result<(Vec<Request<'c>>, Vec<usize>), Failure> {
@@ -77,7 +78,7 @@ impl Compiler {
             let more = match source {
                 ReadSource::Mlir(module) => self.requests_of_all(index, module.module(), targets, emit)?,
                 ReadSource::Device(name, source) => {
-                    self.requests_of_device_source(index, source.share(), name, targets, emit)?
+                    self.requests_of_device_source(index, source, &name, targets, emit)?
                 }
             };
             index = more.iter().map(|request| request.module + 1).max().unwrap_or(index);
@@ -110,14 +111,14 @@ impl Compiler {
         joined
     }
 
-    pub(super) fn requests_of_device_source(
+    pub(super) fn requests_of_device_source<'c>(
         &self,
         index: usize,
-        source: Source<'static>,
+        source: Source<SharedModule<'c>>,
         name: &str,
         targets: &Targets,
         emit: Emit,
-    ) -> Result<Vec<Request<'static>>, Error> {
+    ) -> Result<Vec<Request<'c>>, Error> {
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
         let generations = targets
@@ -130,7 +131,7 @@ impl Compiler {
                 module: index,
                 parts: vec![Part {
                     name: stem.unwrap_or("kernels").to_owned(),
-                    source: source.share(),
+                    source: source.clone(),
                 }],
                 target: generation.target,
                 products: generation.products,
@@ -187,6 +188,7 @@ impl Compiler {
                     .get_or_insert_with(|| location_text(operation.location()));
                 error.in_module(&name)
             })?;
+        let source = Source::Mlir(SharedModule::new(OwnedModule::clone_of(operation)));
         Ok(generations
             .into_iter()
             .map(|generation| Request {
@@ -194,7 +196,7 @@ impl Compiler {
                 module: index,
                 parts: vec![Part {
                     name: name.clone(),
-                    source: Source::Mlir(OwnedModule::clone_of(operation)),
+                    source: source.clone(),
                 }],
                 target: generation.target,
                 products: generation.products,

@@ -92,7 +92,7 @@ impl Compiler {
         };
         let in_context = self.contexts.with(bytes, is_fatal, |context| {
             let sources = read_sources(context, inputs).map_err(|error| Err(error.into()))?;
-            let (requests, ends) = self.requests_of_sources(&sources, targets, emit).map_err(Err)?;
+            let (requests, ends) = self.requests_of_sources(sources, targets, emit).map_err(Err)?;
             let input_of = |module| ends.partition_point(|end| *end <= module);
             let naming_libraries: BTreeSet<usize> = requests
                 .iter()

