@@ -23,7 +23,7 @@ use crate::{
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute, shown},
     },
-    device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower},
+    device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error},
     image::symbols::LinkInterface,
     interrupt::Interrupt,
@@ -251,7 +251,7 @@ impl<'a, 'c> Job<'a, 'c> {
         let locate = |symbol: &str| {
             lowered
                 .iter()
-                .find_map(|(_, module)| lower::location_of_use((*module)?, symbol))
+                .find_map(|(_, module)| symbols::location_of_use((*module)?, symbol))
         };
         let job = DeviceJob {
             name: &self.name,
@@ -495,7 +495,7 @@ fn join<'d>(
     }
     let locate: Vec<_> = lowered
         .iter()
-        .map(|(_, mlir)| move |symbol: &str| lower::location_of_symbol((*mlir)?, symbol))
+        .map(|(_, mlir)| move |symbol: &str| symbols::location_of_symbol((*mlir)?, symbol))
         .collect();
     let inputs = modules
         .into_iter()
@@ -504,7 +504,7 @@ fn join<'d>(
         .map(|((module, (name, mlir)), locate)| JoinInput {
             name,
             module,
-            private: mlir.map(lower::private_definitions).unwrap_or_default(),
+            private: mlir.map(symbols::private_definitions).unwrap_or_default(),
             locate,
         })
         .collect();

@@ -24,7 +24,7 @@ pub struct JoinInput<'c, 'a> {
     pub name: &'a str,
     /// The module. All have to be of one context.
     pub module: DeviceModule<'c>,
-    /// Definitions that are private to it ([`super::lower::private_definitions`]): others may have the same names.
+    /// Definitions that are private to it ([`super::symbols::private_definitions`]): others may have the same names.
     pub private: Vec<String>,
     /// Where a symbol is defined or declared, in MLIR's syntax, if that is known.
     pub locate: &'a dyn Fn(&str) -> Option<String>,

@@ -13,7 +13,13 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use super::{math, validate};
+pub use super::lower_error::LowerError;
+use super::{
+    lower_pipeline::{COMPLEX, Contents, debug_pipeline, to_branches, to_elements, to_llvm},
+    math,
+    symbols::symbol_of,
+    validate,
+};
 use crate::{
     bridge::{
         LlvmError,
@@ -23,125 +29,9 @@ use crate::{
         },
         passes::register_patterns,
     },
-    options::{DebugLevel, Resolved, ResolvedVendor},
-    target::{AmdTarget, Target},
+    options::{DebugLevel, Resolved},
+    target::Target,
 };
-
-/// Why a module could not be lowered.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LowerError {
-    /// MLIR's passes refused it.
-    #[error("{}", first_message(.0))]
-    Refused(Vec<MlirDiagnostic>),
-    /// Operations that no conversion for this target knows.
-    #[error("cannot lower {} for {target}{}", .names.join(", "), lowered_hint(.names))]
-    Unsupported {
-        /// The operations' names, each once.
-        names: Vec<String>,
-        /// The target.
-        target: String,
-        /// Where the first of them is, in MLIR's syntax.
-        location: String,
-    },
-    /// An operation of another vendor's dialect.
-    #[error("{name} cannot be compiled for {target}: {advice}")]
-    Foreign {
-        /// The operation.
-        name: String,
-        /// The target.
-        target: String,
-        /// What to do.
-        advice: &'static str,
-        /// Where it is, in MLIR's syntax.
-        location: String,
-    },
-    /// A vector that would keep LLVM busy for minutes.
-    #[error(
-        "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
-         {MOST_ELEMENTS} in all; work on parts of it in a loop"
-    )]
-    LargeVector {
-        /// Its type.
-        kind: String,
-        /// Where it is, in MLIR's syntax.
-        location: String,
-    },
-    /// A buffer of a type that LLVM does not have. MLIR's passes crash on it.
-    #[error(
-        "a kernel has a buffer of type {kind}, whose elements have no type in LLVM: store them as f32, or as integers"
-    )]
-    ForeignBuffer {
-        /// Its type.
-        kind: String,
-        /// Where the kernel is, in MLIR's syntax.
-        location: String,
-    },
-    /// A dimension that a memref does not have. MLIR's passes crash on it.
-    #[error("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0")]
-    MissingDimension {
-        /// The dimension.
-        dimension: i64,
-        /// Where it is, in MLIR's syntax.
-        location: String,
-    },
-    /// An initial value that would keep LLVM busy for minutes, and fill memory.
-    #[error(
-        "{name} has an initial value of {bytes} bytes: at most {MOST_INITIAL_BYTES} can be compiled; fill it when the \
-         program runs"
-    )]
-    LargeGlobal {
-        /// The symbol.
-        name: String,
-        /// Its size.
-        bytes: u64,
-        /// Where it is, in MLIR's syntax.
-        location: String,
-    },
-    /// A fatal error of LLVM in the midst of MLIR's passes. The MLIR context should not be used further.
-    #[error(transparent)]
-    Fatal(LlvmError),
-    /// The pipeline itself is wrong, which is a bug of gpulower.
-    #[error("internal error: the lowering pipeline cannot be built: {0}")]
-    Pipeline(String),
-}
-
-impl LowerError {
-    /// Where the problem is, in MLIR's syntax.
-    pub fn location(&self) -> Option<&str> {
-        match self {
-            Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
-            Self::Unsupported { location, .. }
-            | Self::Foreign { location, .. }
-            | Self::LargeVector { location, .. }
-            | Self::ForeignBuffer { location, .. }
-            | Self::MissingDimension { location, .. }
-            | Self::LargeGlobal { location, .. } => Some(location),
-            Self::Fatal(_) | Self::Pipeline(_) => None,
-        }
-    }
-}
-
-fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
-    match diagnostics {
-        [] => "MLIR's lowering passes failed without a diagnostic".to_owned(),
-        [only] => only.message.clone(),
-        [first, rest @ ..] => format!("{} (and {} more diagnostics)", first.message, rest.len()),
-    }
-}
-
-fn lowered_hint(names: &[String]) -> &'static str {
-    let dialect_is = |dialects: &[&str]| {
-        names
-            .iter()
-            .any(|name| dialects.contains(&name.split('.').next().unwrap_or_default()))
-    };
-    if dialect_is(&["tensor", "bufferization", "linalg", "shape"]) {
-        "; bufferize tensors and turn linalg into loops before"
-    } else {
-        ""
-    }
-}
 
 /// Longest last dimension of a vector, which is one vector in LLVM. The time that LLVM's AMDGPU back end takes for a store
 /// grows with the square of the length: 2 s for 4096 elements of 8 bits, 36 s for 16384.
@@ -168,30 +58,31 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
         return Err(LowerError::LargeVector { kind, location });
     }
-    if let Some((kind, location)) = mlir::foreign_buffer(module) {
-        return Err(LowerError::ForeignBuffer { kind, location });
-    }
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
     let mut warnings = Vec::new();
-    if !unlowered(module, &resolved.target).is_empty() {
+    if unlowered(module, &resolved.target).next().is_some() {
         synchronize_repeated_reductions(module);
-        if operations(module)
-            .iter()
-            .any(|operation| name_of(operation).starts_with("complex."))
-        {
+        if has_any(module, "complex.") {
             warnings.extend(run(context, module, COMPLEX)?);
         }
         math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
         let stated = kernels_with_a_stated_block(module);
-        for part in pipeline(resolved, has_scaled_floats(module), has_warpgroup_matrices(module)) {
-            warnings.extend(run_unverified(context, module, &part)?);
-            verify(context, module)?;
-        }
+        let contents = Contents {
+            scaled_floats: has_scaled_floats(module),
+            warpgroups: has_any(module, "nvgpu.warpgroup."),
+            vectors: has_any(module, "vector."),
+        };
+        warnings.extend(run_and_verify(context, module, &to_branches(resolved, contents))?);
+        warnings.extend(run_and_verify(context, module, &to_elements(resolved))?);
+        let vectors = has_any(module, "vector.");
+        warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors))?);
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
         }
-        let mut rest = unlowered(module, &resolved.target);
+        let mut rest: Vec<(String, String)> = unlowered(module, &resolved.target)
+            .map(|operation| (name_of(&operation), location_text(operation.location())))
+            .collect();
         // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
         let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
         if rest.iter().any(|(name, _)| !is_cast(name)) {
@@ -234,13 +125,15 @@ pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result
     run_with(context, module, pipeline, true)
 }
 
-/// The same without MLIR's checks after each pass, which take a quarter of the passes' time: the caller checks the result.
-fn run_unverified(
+/// The same with MLIR's checks after all of them: after each pass they take a quarter of the passes' time.
+fn run_and_verify(
     context: &Context,
     module: &mut Module<'_>,
     pipeline: &str,
 ) -> Result<Vec<MlirDiagnostic>, LowerError> {
-    run_with(context, module, pipeline, false)
+    let warnings = run_with(context, module, pipeline, false)?;
+    verify(context, module)?;
+    Ok(warnings)
 }
 
 fn run_with(
@@ -249,8 +142,12 @@ fn run_with(
     pipeline: &str,
     verify_each: bool,
 ) -> Result<Vec<MlirDiagnostic>, LowerError> {
+    // What MLIR's passes crash on may be the work of passes before them: reductions bring buffers along.
     if let Some((dimension, location)) = mlir::missing_dimension(module) {
         return Err(LowerError::MissingDimension { dimension, location });
+    }
+    if let Some((kind, location)) = mlir::foreign_buffer(module) {
+        return Err(LowerError::ForeignBuffer { kind, location });
     }
     register_patterns();
     let manager = PassManager::new(context);
@@ -274,99 +171,7 @@ fn run_with(
     }
 }
 
-/// The one pipeline, in parts: after each the module is checked. Why in this order:
-///
-/// - 8-bit floats that the chip converts come before everything that would not know them;
-/// - named address spaces become numbers first: conversions that know no names would complain about each memref;
-/// - `scf` becomes `cf` before anything that expands to several blocks (`gpu.all_reduce`), and before `nvgpu`, whose
-///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`; but that of the accumulators of warpgroups can, and
-///   not through the branches that it becomes, so that where there are some `nvgpu` comes first;
-/// - `vector` before `gpu`: masked transfers create `arith` and `memref` operations that the gpu conversion then takes;
-/// - loops are interleaved while they are `scf.for`, and tidied before, so that constants can be seen;
-/// - `func` before `gpu`: the gpu conversion would turn a declared device function into a C wrapper;
-/// - `affine` twice: expanding strided metadata creates it anew.
-///
-/// The gpu conversion is told which dialects to take along. Left to itself it takes every dialect that is loaded, and
-/// with NVVM loaded it prefers LLVM's intrinsics to the vendor's library for some of `math`.
-pub fn pipeline(resolved: &Resolved, scaled_floats: bool, warpgroups: bool) -> [String; 3] {
-    let taken = format!(
-        "allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}",
-        memref_options(resolved)
-    );
-    let chip = expansion_options(resolved);
-    let (first, dialect_of_chip, gpu, last) = match &resolved.target {
-        Target::Nvidia(chip) => (
-            String::new(),
-            "convert-nvgpu-to-nvvm".to_owned(),
-            format!("convert-gpu-to-nvvm{{has-redux={} {taken}}}", chip.has_redux()),
-            "convert-nvvm-to-llvm,",
-        ),
-        Target::Amd(chip) => {
-            let chipset = chipset(chip);
-            (
-                format!("convert-arith-to-amdgpu{{chipset={chipset} saturate-fp8-truncf=true}},"),
-                format!("convert-amdgpu-to-rocdl{{chipset={chipset}}}"),
-                format!("convert-gpu-to-rocdl{{chipset={chipset} runtime=HIP {taken}}}"),
-                "",
-            )
-        }
-    };
-    let scaled = if scaled_floats {
-        "arith-expand{include-f8e8m0=true include-f4e2m1=true},"
-    } else {
-        ""
-    };
-    let warpgroups = if warpgroups { "convert-nvgpu-to-nvvm," } else { "" };
-    let index = format!("index-bitwidth={}", resolved.index_bitwidth);
-    let interleave = match resolved.interleave {
-        0 | 1 => String::new(),
-        count => format!("canonicalize,cse,gpulower-interleave-loops{{count={count} {index}}},"),
-    };
-    let loops = format!(
-        "{first}gpulower-expand-gpu{{{chip}}},{scaled}\
-         convert-vector-to-scf,lower-affine,scf-forall-to-for,{warpgroups}{interleave}convert-scf-to-cf,{dialect_of_chip}"
-    );
-    let memory = format!(
-        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse"
-    );
-    let llvm = format!(
-        "convert-vector-to-llvm,gpulower-func-to-llvm{{{index}}},\
-         {gpu},convert-math-to-llvm,convert-complex-to-llvm,convert-vector-to-llvm,\
-         convert-index-to-llvm{{{index}}},convert-ub-to-llvm,\
-         canonicalize,cse,{last}reconcile-unrealized-casts"
-    );
-    [loops, memory, llvm].map(|passes| format!("builtin.module(gpu.module({passes}))"))
-}
-
-/// What comes before [`pipeline`], and before the expansion of `math` operations: it makes such operations.
-const COMPLEX: &str = "builtin.module(gpu.module(convert-complex-to-standard))";
-
-/// Whether a loop may carry accumulators of warpgroups.
-fn has_warpgroup_matrices(module: &Module<'_>) -> bool {
-    operations(module)
-        .iter()
-        .any(|operation| name_of(operation).starts_with("nvgpu.warpgroup."))
-}
-
-/// What the `gpulower-expand-gpu*` passes have to know of the chip.
-fn expansion_options(resolved: &Resolved) -> String {
-    match (&resolved.target, &resolved.vendor) {
-        (Target::Nvidia(chip), _) => format!("redux={} clusters={}", chip.has_redux(), chip.has_cluster()),
-        (Target::Amd(chip), ResolvedVendor::Amd { wave_size, .. }) => {
-            format!("amd=true chipset={} subgroup-size={wave_size}", chipset(chip))
-        }
-        (Target::Amd(chip), _) => {
-            format!(
-                "amd=true chipset={} subgroup-size={}",
-                chipset(chip),
-                chip.default_wave_size()
-            )
-        }
-    }
-}
-
-/// Whether a module has floats of which only `arith-expand` knows what they are: scales and 4-bit elements. That pass
-/// would also take the instructions for maxima and minima apart, so it runs for these alone.
+/// See [`Contents::scaled_floats`].
 fn has_scaled_floats(module: &Module<'_>) -> bool {
     operations(module).into_iter().any(|operation| {
         let name = name_of(&operation);
@@ -382,47 +187,28 @@ fn has_scaled_floats(module: &Module<'_>) -> bool {
     })
 }
 
-fn memref_options(resolved: &Resolved) -> String {
-    format!(
-        "index-bitwidth={} use-bare-ptr-memref-call-conv={}",
-        resolved.index_bitwidth, resolved.bare_pointers
-    )
-}
-
-/// The chip as MLIR's AMD conversions name it: they know no generic targets, whose common ground is the family's
-/// oldest chip.
-fn chipset(chip: &AmdTarget) -> String {
-    let version = chip.isa_version();
-    format!("gfx{}{}{:x}", version.major, version.minor, version.stepping)
-}
-
-/// Debug scopes for every function. NVIDIA's compiler accepts optimised code only with bare `.loc` directives.
-fn debug_pipeline(resolved: &Resolved) -> String {
-    let kind = match (resolved.debug, &resolved.target) {
-        (DebugLevel::Full, _) => "Full",
-        (_, Target::Nvidia(_)) => "DebugDirectivesOnly",
-        (_, Target::Amd(_)) => "LineTablesOnly",
-    };
-    format!("builtin.module(ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}})")
-}
-
-/// Operations that are not in the target's dialect yet: name and location.
-fn unlowered(module: &Module<'_>, target: &Target) -> Vec<(String, String)> {
+/// Operations that are not in the target's dialect yet.
+fn unlowered<'c, 'a>(module: &'a Module<'c>, target: &Target) -> impl Iterator<Item = OperationRef<'c, 'a>> {
     let device = match target {
         Target::Nvidia(_) => "nvvm",
         Target::Amd(_) => "rocdl",
     };
-    operations(module)
-        .into_iter()
-        .filter(|operation| {
-            let name = operation.name();
-            let name = name.as_string_ref();
-            let name = name.as_str().unwrap_or_default();
-            let dialect = name.split('.').next().unwrap_or_default();
-            !(dialect == "llvm" || dialect == device || name == "gpu.module" || name == "builtin.module")
-        })
-        .map(|operation| (name_of(&operation), location_text(operation.location())))
-        .collect()
+    operations(module).into_iter().filter(move |operation| {
+        let name = operation.name();
+        let name = name.as_string_ref();
+        let name = name.as_str().unwrap_or_default();
+        let dialect = name.split('.').next().unwrap_or_default();
+        !(dialect == "llvm" || dialect == device || name == "gpu.module" || name == "builtin.module")
+    })
+}
+
+/// Whether the names of any operations begin so.
+fn has_any(module: &Module<'_>, prefix: &str) -> bool {
+    operations(module).iter().any(|operation| {
+        let name = operation.name();
+        let name = name.as_string_ref();
+        name.as_str().is_ok_and(|name| name.starts_with(prefix))
+    })
 }
 
 fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {
@@ -554,151 +340,4 @@ fn allow_full_work_groups<'c>(context: &'c Context, module: &Module<'c>) {
 /// The operation's name, dialect included.
 pub fn name_of<'c: 'a, 'a>(operation: &impl OperationLike<'c, 'a>) -> String {
     operation.name().as_string_ref().as_str().unwrap_or_default().to_owned()
-}
-
-/// The symbols that a lowered module defines for itself alone: functions and variables with `private` visibility. In LLVM
-/// IR they look like any others.
-pub fn private_definitions(module: &Module<'_>) -> Vec<String> {
-    operations(module)
-        .into_iter()
-        .filter(|operation| {
-            let has_body = |operation: &OperationRef<'_, '_>| {
-                operation.region(0).is_ok_and(|region| region.first_block().is_some())
-            };
-            let is_definition = match name_of(operation).as_str() {
-                "llvm.func" => has_body(operation),
-                "llvm.mlir.global" => has_body(operation) || operation.has_attribute("value"),
-                _ => false,
-            };
-            is_definition
-                && operation
-                    .attribute("sym_visibility")
-                    .is_ok_and(|visibility| visibility.to_string() == "\"private\"")
-        })
-        .filter_map(|operation| symbol_of(&operation))
-        .collect()
-}
-
-/// Where a lowered module defines or declares `symbol`, in MLIR's syntax.
-pub fn location_of_symbol(module: &Module<'_>, symbol: &str) -> Option<String> {
-    operations(module)
-        .into_iter()
-        .filter(|operation| matches!(name_of(operation).as_str(), "llvm.func" | "llvm.mlir.global"))
-        .find(|operation| symbol_of(operation).as_deref() == Some(symbol))
-        .map(|operation| location_text(operation.location()))
-}
-
-fn symbol_of(operation: &OperationRef<'_, '_>) -> Option<String> {
-    mlir::string_value(operation.attribute(symbol_attribute_name()).ok()?)
-}
-
-/// Where an operation calls or names `symbol`, in MLIR's syntax.
-pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<String> {
-    let reference = format!("@{symbol}");
-    let quoted = format!("@\"{symbol}\"");
-    operations(module)
-        .into_iter()
-        .filter(|operation| matches!(name_of(operation).as_str(), "llvm.call" | "llvm.mlir.addressof"))
-        .find(|operation| {
-            operation.attributes().any(|(_, attribute)| {
-                attribute.is_flat_symbol_ref() && {
-                    let text = mlir::shown(&attribute);
-                    text == reference || text == quoted
-                }
-            })
-        })
-        .map(|operation| location_text(operation.location()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::Options;
-
-    fn resolved(target: &str, options: &[(&str, &str)]) -> Resolved {
-        let mut asked = Options::default();
-        for (name, value) in options {
-            asked.set(name, value).expect("an option");
-        }
-        asked
-            .resolve(&target.parse().expect("a target"), None)
-            .expect("resolves")
-    }
-
-    #[test]
-    fn the_pipeline_knows_the_chip() {
-        for (target, options, part) in [
-            ("sm_75", &[][..], "gpulower-expand-gpu{redux=false clusters=false}"),
-            ("sm_80", &[], "gpulower-expand-gpu{redux=true clusters=false}"),
-            ("sm_90a", &[], "gpulower-expand-gpu{redux=true clusters=true}"),
-            (
-                "gfx942",
-                &[],
-                "gpulower-expand-gpu{amd=true chipset=gfx942 subgroup-size=64}",
-            ),
-            (
-                "gfx1100",
-                &[],
-                "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=32}",
-            ),
-            (
-                "gfx1100",
-                &[("wave-size", "64")],
-                "gpulower-expand-gpu{amd=true chipset=gfx1100 subgroup-size=64}",
-            ),
-            ("gfx90a:xnack+", &[], "convert-amdgpu-to-rocdl{chipset=gfx90a}"),
-            ("gfx9-4-generic", &[], "convert-gpu-to-rocdl{chipset=gfx94"),
-            (
-                "sm_90",
-                &[("index-bitwidth", "32")],
-                "gpulower-func-to-llvm{index-bitwidth=32}",
-            ),
-            ("sm_90", &[], "gpulower-interleave-loops{count=4 index-bitwidth=64}"),
-            ("sm_90", &[("O", "2")], "gpulower-interleave-loops{count=4 "),
-            (
-                "sm_90",
-                &[("O", "1"), ("interleave", "2")],
-                "gpulower-interleave-loops{count=2 ",
-            ),
-            (
-                "gfx942",
-                &[("interleave", "8"), ("index-bitwidth", "32")],
-                "gpulower-interleave-loops{count=8 index-bitwidth=32}",
-            ),
-            (
-                "sm_90",
-                &[("bare-pointers", "true")],
-                "use-bare-ptr-memref-call-conv=true",
-            ),
-        ] {
-            let text = pipeline(&resolved(target, options), false, false).concat();
-            assert!(text.contains(part), "{target}: {part} is not in\n{text}");
-        }
-    }
-
-    #[test]
-    fn loops_are_interleaved_where_it_was_measured_or_asked_for() {
-        for (target, options) in [
-            ("sm_90", &[("interleave", "1")][..]),
-            ("sm_90", &[("O", "1")]),
-            ("sm_90", &[("debug", "full")]),
-            ("gfx942", &[]),
-        ] {
-            let text = pipeline(&resolved(target, options), false, false).concat();
-            assert!(!text.contains("interleave"), "{target} {options:?}:\n{text}");
-        }
-    }
-
-    #[test]
-    fn tensors_are_refused_with_advice() {
-        let error = LowerError::Unsupported {
-            names: vec!["tensor.extract".to_owned()],
-            target: "sm_90".to_owned(),
-            location: "here".to_owned(),
-        };
-        assert_eq!(
-            error.to_string(),
-            "cannot lower tensor.extract for sm_90; bufferize tensors and turn linalg into loops before"
-        );
-    }
 }

@@ -7,8 +7,11 @@ mod float_power;
 pub mod join;
 mod libraries;
 pub mod lower;
+mod lower_error;
+mod lower_pipeline;
 mod math;
 mod reserve;
+pub mod symbols;
 mod validate;
 
 use std::{

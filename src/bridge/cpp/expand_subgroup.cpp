@@ -315,7 +315,7 @@ LogicalResult expandSubgroupReductions(Operation *root, const GpuChip &chip) {
     // The wider one is for vectors of 64-bit elements, which the other leaves alone.
     populateGpuBreakDownSubgroupReducePatterns(patterns, 32, 2);
     populateGpuBreakDownSubgroupReducePatterns(patterns, 64, 1);
-    if (failed(applyPatternsGreedily(root, std::move(patterns))))
+    if (failed(rewrite(root, std::move(patterns))))
       return failure();
   }
   auto addShuffles = [&](RewritePatternSet &patterns) {
@@ -353,7 +353,7 @@ LogicalResult expandSubgroupReductions(Operation *root, const GpuChip &chip) {
     populateGpuLowerClusteredSubgroupReduceToDPPPatterns(
         patterns, chip.subgroupSize, chip.chipset, 3);
     addShuffles(patterns);
-    if (failed(applyPatternsGreedily(root, std::move(patterns))))
+    if (failed(rewrite(root, std::move(patterns))))
       return failure();
   }
   return success();

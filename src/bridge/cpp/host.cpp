@@ -413,7 +413,7 @@ struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
 
     RewritePatternSet patterns(&getContext());
     gpulower::populateCopyPatterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(gpulower::rewrite(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };

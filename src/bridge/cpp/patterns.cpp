@@ -32,6 +32,17 @@
 using namespace mlir;
 using namespace gpulower;
 
+LogicalResult gpulower::rewrite(Operation *root, RewritePatternSet patterns) {
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  WalkResult walk = root->walk([&](Operation *operation) {
+    return frozen.getOpSpecificNativePatterns().contains(operation->getName()) ? WalkResult::interrupt()
+                                                                               : WalkResult::advance();
+  });
+  if (!walk.wasInterrupted() && frozen.getMatchAnyOpNativePatterns().empty())
+    return success();
+  return applyPatternsGreedily(root, frozen);
+}
+
 namespace {
 
 /// Most work items in a workgroup, for both vendors (CUDA C++ Programming Guide, "Compute Capabilities"; LLVM's
@@ -220,14 +231,14 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
       synchronizeSubgroup(loc, builder, *chip);
     };
     vector::populateWarpExecuteOnLane0OpToScfForPattern(patterns, onLane0);
-    if (failed(applyPatternsGreedily(root, std::move(patterns))) ||
+    if (failed(rewrite(root, std::move(patterns))) ||
         failed(expandSubgroupReductions(root, *chip)))
       return signalPassFailure();
 
     RewritePatternSet identity(context);
     populateGpuSubgroupIdPatterns(identity);
     populateSubgroupPatterns(identity, *chip);
-    if (failed(applyPatternsGreedily(root, std::move(identity))))
+    if (failed(rewrite(root, std::move(identity))))
       return signalPassFailure();
   }
 };
@@ -251,7 +262,7 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     populateShufflePatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(rewrite(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // Reductions ask for sizes, and bring workgroup attributions with names for their address spaces.
     foldKnownSizes(getOperation());

@@ -7,6 +7,9 @@
 
 namespace gpulower {
 
+/// Applies patterns until none matches. Where no operation has a pattern nothing is looked at twice, folded or tidied.
+mlir::LogicalResult rewrite(mlir::Operation *root, mlir::RewritePatternSet patterns);
+
 /// What the rewrites have to know of the chip.
 struct GpuChip {
   /// AMD's, or NVIDIA's otherwise.

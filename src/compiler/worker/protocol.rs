@@ -33,31 +33,8 @@ impl Hello {
     }
 }
 
-/// What a build is told from another by: its version, its features, LLVM's version, and the sources that decide how values
-/// are passed and what is done with them.
+/// What a build is told from another by: its version, its features, LLVM's version, and its sources.
 fn build() -> String {
-    const SOURCES: &[&str] = &[
-        include_str!("failure.rs"),
-        include_str!("protocol.rs"),
-        include_str!("serve.rs"),
-        include_str!("wire.rs"),
-        include_str!("../job.rs"),
-        include_str!("../machine_code.rs"),
-        include_str!("../request.rs"),
-        include_str!("../../device/libraries.rs"),
-        include_str!("../../device/lower.rs"),
-        include_str!("../../device/mod.rs"),
-        include_str!("../../image/resource.rs"),
-        include_str!("../../options/mod.rs"),
-        include_str!("../../report.rs"),
-        include_str!("../../stage.rs"),
-        include_str!("../../toolkit/part.rs"),
-    ];
-    let mut hasher = blake3::Hasher::new();
-    for source in SOURCES {
-        hasher.update(&source.len().to_le_bytes());
-        hasher.update(source.as_bytes());
-    }
     let mut features = String::new();
     for (name, built) in [("nvidia", cfg!(feature = "nvidia")), ("amd", cfg!(feature = "amd"))] {
         if built {
@@ -65,12 +42,11 @@ fn build() -> String {
             features.push_str(name);
         }
     }
-    let sources = hasher.finalize().to_hex();
     format!(
         "gpulower {}{features}, {}, protocol {VERSION}, sources {}",
         env!("CARGO_PKG_VERSION"),
         super::super::phases::llvm_part("LLVM"),
-        sources.get(..16).unwrap_or_default()
+        env!("GPULOWER_SOURCE_HASH")
     )
 }
 

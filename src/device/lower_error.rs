@@ -1,0 +1,138 @@
+//! What lowering refuses.
+
+use super::lower::{LONGEST_VECTOR, MOST_ELEMENTS, MOST_INITIAL_BYTES};
+use crate::bridge::{LlvmError, mlir::MlirDiagnostic};
+
+/// Why a module could not be lowered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LowerError {
+    /// MLIR's passes refused it.
+    #[error("{}", first_message(.0))]
+    Refused(Vec<MlirDiagnostic>),
+    /// Operations that no conversion for this target knows.
+    #[error("cannot lower {} for {target}{}", .names.join(", "), lowered_hint(.names))]
+    Unsupported {
+        /// The operations' names, each once.
+        names: Vec<String>,
+        /// The target.
+        target: String,
+        /// Where the first of them is, in MLIR's syntax.
+        location: String,
+    },
+    /// An operation of another vendor's dialect.
+    #[error("{name} cannot be compiled for {target}: {advice}")]
+    Foreign {
+        /// The operation.
+        name: String,
+        /// The target.
+        target: String,
+        /// What to do.
+        advice: &'static str,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A vector that would keep LLVM busy for minutes.
+    #[error(
+        "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
+         {MOST_ELEMENTS} in all; work on parts of it in a loop"
+    )]
+    LargeVector {
+        /// Its type.
+        kind: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A buffer of a type that LLVM does not have. MLIR's passes crash on it.
+    #[error(
+        "a kernel has a buffer of type {kind}, whose elements have no type in LLVM: store them as f32, or as integers"
+    )]
+    ForeignBuffer {
+        /// Its type.
+        kind: String,
+        /// Where the kernel is, in MLIR's syntax.
+        location: String,
+    },
+    /// A dimension that a memref does not have. MLIR's passes crash on it.
+    #[error("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0")]
+    MissingDimension {
+        /// The dimension.
+        dimension: i64,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// An initial value that would keep LLVM busy for minutes, and fill memory.
+    #[error(
+        "{name} has an initial value of {bytes} bytes: at most {MOST_INITIAL_BYTES} can be compiled; fill it when the \
+         program runs"
+    )]
+    LargeGlobal {
+        /// The symbol.
+        name: String,
+        /// Its size.
+        bytes: u64,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A fatal error of LLVM in the midst of MLIR's passes. The MLIR context should not be used further.
+    #[error(transparent)]
+    Fatal(LlvmError),
+    /// The pipeline itself is wrong, which is a bug of gpulower.
+    #[error("internal error: the lowering pipeline cannot be built: {0}")]
+    Pipeline(String),
+}
+
+impl LowerError {
+    /// Where the problem is, in MLIR's syntax.
+    pub fn location(&self) -> Option<&str> {
+        match self {
+            Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
+            Self::Unsupported { location, .. }
+            | Self::Foreign { location, .. }
+            | Self::LargeVector { location, .. }
+            | Self::ForeignBuffer { location, .. }
+            | Self::MissingDimension { location, .. }
+            | Self::LargeGlobal { location, .. } => Some(location),
+            Self::Fatal(_) | Self::Pipeline(_) => None,
+        }
+    }
+}
+
+fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
+    match diagnostics {
+        [] => "MLIR's lowering passes failed without a diagnostic".to_owned(),
+        [only] => only.message.clone(),
+        [first, rest @ ..] => format!("{} (and {} more diagnostics)", first.message, rest.len()),
+    }
+}
+
+fn lowered_hint(names: &[String]) -> &'static str {
+    let dialect_is = |dialects: &[&str]| {
+        names
+            .iter()
+            .any(|name| dialects.contains(&name.split('.').next().unwrap_or_default()))
+    };
+    if dialect_is(&["tensor", "bufferization", "linalg", "shape"]) {
+        "; bufferize tensors and turn linalg into loops before"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_refused_with_advice() {
+        let error = LowerError::Unsupported {
+            names: vec!["tensor.extract".to_owned()],
+            target: "sm_90".to_owned(),
+            location: "here".to_owned(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot lower tensor.extract for sm_90; bufferize tensors and turn linalg into loops before"
+        );
+    }
+}
