@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     bridge::LlvmError,
     cache::CacheError,
-    compiler::{EmitError, InputError, worker::WorkerError},
+    compiler::{EmitError, InputError, StackError, worker::WorkerError},
     device::{DeviceError, JoinError, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
     interrupt::InterruptError,
@@ -119,6 +119,9 @@ pub enum Cause {
     /// What a worker process reported, in the words of the cause that it would be in this process.
     #[error("{0}")]
     Relayed(String),
+    /// There is no stack to work on.
+    #[error(transparent)]
+    Stack(#[from] StackError),
     /// A thread of the compiler ended unexpectedly.
     #[error("internal error: {0} (this is a bug in gpulower)")]
     Internal(String),
@@ -238,6 +241,12 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { errors: vec![error] }
+    }
+}
+
+impl From<StackError> for Failure {
+    fn from(error: StackError) -> Self {
+        Error::new(Stage::Plan, error).into()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{env, sync::Arc};
 
 use gpulower::{
-    Compiler, Emit, Failure, Library, Options, Search, Target, Toolkit,
+    Compilation, Compiler, CompilerBuilder, Emit, Failure, Library, Options, Search, Target, Toolkit,
     compiler::{context, parse, prepare},
     inspect::inspect,
     melior::{pass::PassManager, utility::parse_pass_pipeline},
@@ -12,20 +12,25 @@ use gpulower::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::workers::Workers;
+
 /// One input. The parts that an action does not need are empty.
 #[derive(Debug, Deserialize)]
 pub struct Job {
     action: Action,
     #[serde(default)]
-    targets: String,
+    pub targets: String,
     #[serde(default)]
-    emit: String,
+    pub emit: String,
     #[serde(default)]
-    options: Vec<(String, String)>,
+    pub options: Vec<(String, String)>,
     #[serde(default)]
     pipeline: String,
     #[serde(default)]
     finish_with: String,
+    /// Whether to compile in worker processes.
+    #[serde(default)]
+    workers: bool,
     /// The input, and libraries after it.
     pub files: Vec<File>,
 }
@@ -50,32 +55,54 @@ enum Action {
     Inspect,
 }
 
+/// How an input ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    Accepted,
+    Refused,
+    /// By its time limit.
+    Stopped,
+    /// With its worker.
+    Lost,
+}
+
 /// What became of an input.
 #[derive(Debug, Serialize)]
 pub struct Answer {
-    accepted: bool,
+    pub outcome: Outcome,
     /// Where it was refused.
-    stage: String,
-    message: String,
+    pub stage: String,
+    pub message: String,
 }
 
 impl Answer {
-    const fn accepted() -> Self {
+    pub const fn accepted() -> Self {
         Self {
-            accepted: true,
+            outcome: Outcome::Accepted,
             stage: String::new(),
             message: String::new(),
         }
     }
 }
 
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            outcome: Outcome::Refused,
+            stage: refusal.stage.to_owned(),
+            message: refusal.message,
+        }
+    }
+}
+
 /// Why an input was refused.
-struct Refusal {
+pub struct Refusal {
     stage: &'static str,
     message: String,
 }
 
-fn refused(stage: &'static str) -> impl Fn(&dyn std::fmt::Display) -> Refusal {
+pub fn refused(stage: &'static str) -> impl Fn(&dyn std::fmt::Display) -> Refusal {
     move |error| Refusal {
         stage,
         message: error.to_string(),
@@ -93,29 +120,23 @@ impl From<Failure> for Refusal {
 
 impl Job {
     /// Carries the input out.
-    pub fn run(&self, files: &[Vec<u8>]) -> Answer {
+    pub fn run(&self, files: &[Vec<u8>], workers: &mut Workers) -> Answer {
         let result = match self.action {
+            Action::Compile if self.workers => workers.compile(self, files),
             Action::Compile => self.compile(files),
             Action::Passes => self.passes(files),
             Action::Export => self.export(files),
             Action::Inspect => self.inspect(files),
         };
-        match result {
-            Ok(()) => Answer::accepted(),
-            Err(refusal) => Answer {
-                accepted: false,
-                stage: refusal.stage.to_owned(),
-                message: refusal.message,
-            },
-        }
+        result.unwrap_or_else(Answer::from)
     }
 
-    fn input<'a>(&'a self, files: &'a [Vec<u8>]) -> (&'a str, &'a [u8]) {
+    pub fn input<'a>(&'a self, files: &'a [Vec<u8>]) -> (&'a str, &'a [u8]) {
         let name = self.files.first().map_or("", |file| file.name.as_str());
         (name, files.first().map_or(&[][..], Vec::as_slice))
     }
 
-    fn compiler(&self, files: &[Vec<u8>]) -> Result<Compiler, Refusal> {
+    pub fn options(&self, files: &[Vec<u8>]) -> Result<Options, Refusal> {
         let mut options = Options::default();
         for (name, value) in &self.options {
             options.set(name, value).map_err(|error| refused("options")(&error))?;
@@ -130,30 +151,43 @@ impl Job {
                 bytes: Arc::from(bytes.as_slice()),
             })
             .collect();
+        Ok(options)
+    }
+
+    pub fn compiler(&self, options: Options) -> CompilerBuilder {
         let variable = |name: &str| env::var_os(name);
-        let mut builder = Compiler::builder()
+        let builder = Compiler::builder()
             .options(options)
             .threads(1)
             .toolkit(Toolkit::discover(&Search::from_variables(variable)));
-        if let Some(directory) = cache_directory(variable) {
-            builder = builder.cache_directory(directory);
+        match cache_directory(variable) {
+            Some(directory) => builder.cache_directory(directory),
+            None => builder,
         }
-        Ok(builder.build())
     }
 
-    fn targets(&self) -> Result<Vec<Target>, Refusal> {
+    pub fn emit(&self) -> Result<Emit, Refusal> {
+        self.emit.parse().map_err(|error| refused("emit")(&error))
+    }
+
+    pub fn targets(&self) -> Result<Vec<Target>, Refusal> {
         if self.targets.is_empty() {
             return Ok(Vec::new());
         }
         Target::parse_list(&self.targets).map_err(|error| refused("targets")(&error))
     }
 
-    fn compile(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
-        let emit: Emit = self.emit.parse().map_err(|error| refused("emit")(&error))?;
+    fn compile(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
         let (name, bytes) = self.input(files);
-        let compiler = self.compiler(files)?;
-        let made = compiler.compile_source(name, bytes, &self.targets()?, emit)?;
-        // What we made is read again, as `inspect` would.
+        let compiler = self.compiler(self.options(files)?).build();
+        let made = compiler.compile_source(name, bytes, &self.targets()?, self.emit()?)?;
+        self.read_again(&made)?;
+        Ok(Answer::accepted())
+    }
+
+    /// Reads what we made, as `inspect` would.
+    pub fn read_again(&self, made: &Compilation) -> Result<(), Refusal> {
+        let (name, _) = self.input(&[]);
         for artifact in &made.artifacts {
             if !matches!(self.emit.as_str(), "llvm" | "mlir" | "asm" | "bitcode") {
                 inspect(name, &artifact.bytes).map_err(|error| refused("inspect-result")(&error))?;
@@ -162,7 +196,7 @@ impl Job {
         Ok(())
     }
 
-    fn passes(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+    fn passes(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
         let (name, bytes) = self.input(files);
         let context = context();
         prepare(&context);
@@ -172,10 +206,11 @@ impl Job {
         let manager = PassManager::new(&context);
         parse_pass_pipeline(manager.as_operation_pass_manager(), &self.pipeline)
             .map_err(|error| refused("pipeline")(&error))?;
-        manager.run(&mut module).map_err(|error| refused("passes")(&error))
+        manager.run(&mut module).map_err(|error| refused("passes")(&error))?;
+        Ok(Answer::accepted())
     }
 
-    fn export(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+    fn export(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
         let form: ExportForm = self.emit.parse().map_err(|error| refused("emit")(&error))?;
         let triple = "x86_64-unknown-linux-gnu"
             .parse()
@@ -190,15 +225,15 @@ impl Job {
             finish_with,
             ..ExportOptions::new("fuzz", triple)
         };
-        export_source(&self.compiler(files)?, name, bytes, &self.targets()?, &options)?;
-        Ok(())
+        let compiler = self.compiler(self.options(files)?).build();
+        export_source(&compiler, name, bytes, &self.targets()?, &options)?;
+        Ok(Answer::accepted())
     }
 
-    fn inspect(&self, files: &[Vec<u8>]) -> Result<(), Refusal> {
+    fn inspect(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
         let (name, bytes) = self.input(files);
         let inspection = inspect(name, bytes).map_err(|error| refused("inspect")(&error))?;
-        serde_json::to_string(&inspection)
-            .map(drop)
-            .map_err(|error| refused("json")(&error))
+        serde_json::to_string(&inspection).map_err(|error| refused("json")(&error))?;
+        Ok(Answer::accepted())
     }
 }

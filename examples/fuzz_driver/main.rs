@@ -9,6 +9,7 @@
 //! Everything runs on a thread with Rust's usual small stack, as it would in a server.
 
 mod job;
+mod workers;
 
 use std::{
     env,
@@ -21,9 +22,12 @@ use std::{
 
 use gpulower::{Search, passes, toolkit::cache_directory};
 
-use self::job::{Answer, Job};
+use self::{job::Job, workers::Workers};
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    if let Some(served) = workers::serve_if_asked() {
+        return Ok(served?);
+    }
     passes::register(passes::Environment {
         // Every input is to be compiled.
         cache: None,
@@ -44,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 
 /// Carries out inputs until there are no more.
 fn all(input: &mut impl BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut workers = Workers::default();
     loop {
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -56,7 +61,7 @@ fn all(input: &mut impl BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
             input.read_exact(&mut bytes)?;
             files.push(bytes);
         }
-        answer(&job, &files)?;
+        answer(&job, &files, &mut workers)?;
     }
 }
 
@@ -68,11 +73,11 @@ fn one(folder: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
         .iter()
         .map(|file| fs::read(folder.join(&file.name)))
         .collect::<io::Result<Vec<_>>>()?;
-    answer(&job, &files)
+    answer(&job, &files, &mut Workers::default())
 }
 
-fn answer(job: &Job, files: &[Vec<u8>]) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let answer: Answer = job.run(files);
+fn answer(job: &Job, files: &[Vec<u8>], workers: &mut Workers) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let answer = job.run(files, workers);
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, &answer)?;
     output.write_all(b"\n")?;

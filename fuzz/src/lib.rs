@@ -211,34 +211,38 @@ fn check_plan(plan: Option<TargetPlan>, text: &str) {
 mod tests {
     use std::{fs, path::Path};
 
-    type Target = (&'static str, fn(&[u8]));
-
     /// The seeds, without a fuzzer: what was found once stays found.
-    #[test]
-    fn seeds_are_read_without_a_crash() {
-        let targets: [Target; 12] = [
-            ("archive", super::archive),
-            ("bundle", super::bundle),
-            ("cubin", super::cubin),
-            ("elf", super::elf),
-            ("export_check", super::export_check),
-            ("fatbin", super::fatbin),
-            ("hsaco", super::hsaco),
-            ("inspect", super::inspect),
-            ("offload_binary", super::offload_binary),
-            ("ptx", super::ptx),
-            ("ptx_log", super::ptx_log),
-            ("specs", super::specs),
-        ];
+    fn read_seeds(name: &str, target: fn(&[u8])) {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-        for (name, target) in targets {
-            let mut seeds = 0;
-            for seed in fs::read_dir(corpus.join(name)).expect(name) {
-                let bytes = fs::read(seed.expect(name).path()).expect(name);
-                target(&bytes);
-                seeds += 1;
+        let mut seeds = 0;
+        for seed in fs::read_dir(corpus.join(name)).expect(name) {
+            let bytes = fs::read(seed.expect(name).path()).expect(name);
+            if cfg!(miri) && has_zstd(&bytes) {
+                continue;
             }
-            assert!(seeds > 0, "no seeds for {name}");
+            target(&bytes);
+            seeds += 1;
         }
+        assert!(seeds > 0, "no seeds for {name}");
+    }
+
+    /// Whether something in it may be compressed with zstd, which is C: Miri cannot run it.
+    fn has_zstd(bytes: &[u8]) -> bool {
+        bytes.windows(4).any(|window| window == [0x28, 0xb5, 0x2f, 0xfd])
+    }
+
+    macro_rules! seeds_are_read_without_a_crash {
+        ($($target:ident)*) => {
+            $(
+                #[test]
+                fn $target() {
+                    read_seeds(stringify!($target), super::$target);
+                }
+            )*
+        };
+    }
+
+    seeds_are_read_without_a_crash! {
+        archive bundle cubin elf export_check fatbin hsaco inspect offload_binary ptx ptx_log specs
     }
 }

@@ -26,6 +26,8 @@ pub mod host_module;
 #[cfg(feature = "compile")]
 pub mod import;
 #[cfg(feature = "compile")]
+pub mod large_values;
+#[cfg(feature = "compile")]
 pub mod lld;
 #[cfg(feature = "compile")]
 pub mod llvm;
@@ -49,6 +51,8 @@ pub mod opt_main;
 pub mod pass;
 #[cfg(feature = "compile")]
 pub mod passes;
+#[cfg(feature = "compile")]
+pub mod stack;
 mod vendor_library;
 
 #[cfg(feature = "compile")]

@@ -6,7 +6,7 @@ use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_al
 
 use super::{
     nesting::{self, Language, NestingError},
-    stack::with_deep_stack,
+    stack::{StackError, with_deep_stack},
 };
 use crate::{
     bridge::{
@@ -49,6 +49,9 @@ pub enum InputError {
     /// A fatal error of LLVM while MLIR parsed it.
     #[error(transparent)]
     Fatal(LlvmError),
+    /// There is no stack to parse it on.
+    #[error(transparent)]
+    Stack(#[from] StackError),
     /// There is nothing to compile.
     #[error(
         "the input holds no gpu.module and no gpu.launch; put kernels into a gpu.module, or give device LLVM IR or PTX"
@@ -160,7 +163,7 @@ impl InputKind {
 }
 
 /// mlir/docs/BytecodeFormat.md
-fn is_bytecode(bytes: &[u8]) -> bool {
+pub(super) fn is_bytecode(bytes: &[u8]) -> bool {
     bytes.starts_with(b"ML\xefR")
 }
 
@@ -197,7 +200,8 @@ fn load_dialects(context: &Context) {
 /// Parses MLIR, text or bytecode.
 pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, InputError> {
     check_nesting(Language::Mlir, name, bytes)?;
-    let (module, diagnostics) = with_deep_stack(|| capture_diagnostics(context, || parse_module(context, name, bytes)));
+    let (module, diagnostics) =
+        with_deep_stack(|| Ok::<_, InputError>(capture_diagnostics(context, || parse_module(context, name, bytes))))?;
     module.map_err(|error| match error {
         LlvmError::Refused(_) => InputError::Mlir(
             diagnostics

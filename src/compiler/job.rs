@@ -455,7 +455,12 @@ fn lower_part(
     // With its target attached, MLIR's verifier refuses operations that the chip does not have.
     let shown = module.module();
     let context: &Context = context_of(shown.context());
-    let attribute = attribute::make(context, target, options).map_err(|cause| Error::new(Stage::Plan, cause))?;
+    // A limit of time says nothing about the result, which the cache may have from a compilation without one.
+    let lasting = Options {
+        time_limit: None,
+        ..options.clone()
+    };
+    let attribute = attribute::make(context, target, &lasting).map_err(|cause| Error::new(Stage::Plan, cause))?;
     if let Some(inner) = shown.body().first_operation() {
         set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
     }

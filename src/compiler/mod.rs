@@ -43,6 +43,7 @@ pub use self::{
     nesting::{MAX_EXPANSION, MAX_LEVELS, NestingError},
     phases::{Phase, Plan, PlannedOutput},
     pool::Executor,
+    stack::StackError,
     targets::Targets,
 };
 use self::{

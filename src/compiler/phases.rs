@@ -75,7 +75,7 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Plan, Failure> {
         let targets = targets.into();
-        worker::reading(self, inputs, || {
+        worker::reading(self, inputs, |inputs| {
             with_deep_stack(|| self.plan_of_sources(inputs, &targets, emit))
         })
     }

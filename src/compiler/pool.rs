@@ -10,7 +10,8 @@ use std::{
     thread,
 };
 
-use super::stack::{STACK_BYTES, with_deep_stack};
+use super::stack::{STACK_BYTES, StackError, with_deep_stack};
+use crate::error::Cause;
 
 /// A pool of threads that the embedder has already, and that compilations are to use in the place of threads of their own.
 ///
@@ -67,12 +68,30 @@ impl fmt::Debug for Threads {
     }
 }
 
+/// Why a job has no result.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum JobError {
+    /// It panicked, or was left out.
+    Unexpected(String),
+    /// There was no stack to run it on.
+    Stack(StackError),
+}
+
+impl From<JobError> for Cause {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Unexpected(text) => Self::Internal(text),
+            JobError::Stack(error) => error.into(),
+        }
+    }
+}
+
 /// Runs `work` on every job; results keep the order of the jobs. A panic of one job is that job's error.
 pub(super) fn run<J: Send, R: Send>(
     threads: &Threads,
     jobs: Vec<J>,
     work: impl Fn(J) -> R + Sync,
-) -> Vec<Result<R, String>> {
+) -> Vec<Result<R, JobError>> {
     let slots: Vec<Mutex<Slot<J, R>>> = jobs
         .into_iter()
         .map(|job| {
@@ -87,15 +106,26 @@ pub(super) fn run<J: Send, R: Send>(
         let job = lock(slot).job.take();
         if let Some(job) = job {
             let result = catch_unwind(AssertUnwindSafe(|| work(job)));
-            lock(slot).result = Some(result.map_err(|panic| describe(&*panic)));
+            lock(slot).result = Some(result.map_err(|panic| JobError::Unexpected(describe(&*panic))));
+        }
+    };
+    let carry_out_with_room = |index: usize| {
+        let carried_out = with_deep_stack(|| {
+            carry_out(index);
+            Ok(())
+        });
+        if let (Err(error), Some(slot)) = (carried_out, slots.get(index)) {
+            lock(slot).result = Some(Err(JobError::Stack(error)));
         }
     };
     match threads {
-        Threads::Here => (0..slots.len()).for_each(|index| with_deep_stack(|| carry_out(index))),
-        Threads::Own(threads) => on_own_threads(*threads, slots.len(), &carry_out),
-        Threads::Theirs(executor) => {
-            executor.for_each(slots.len(), &|index| with_deep_stack(|| carry_out(index)));
+        Threads::Here => (0..slots.len()).for_each(carry_out_with_room),
+        Threads::Own(threads) => {
+            if !on_own_threads(*threads, slots.len(), &carry_out) {
+                (0..slots.len()).for_each(carry_out_with_room);
+            }
         }
+        Threads::Theirs(executor) => executor.for_each(slots.len(), &carry_out_with_room),
     }
     slots
         .into_iter()
@@ -103,12 +133,13 @@ pub(super) fn run<J: Send, R: Send>(
             slot.into_inner()
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
                 .result
-                .unwrap_or_else(|| Err("a job was not run".to_owned()))
+                .unwrap_or_else(|| Err(JobError::Unexpected("a job was not run".to_owned())))
         })
         .collect()
 }
 
-fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync)) {
+/// False where no thread could be started, and nothing was done.
+fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync)) -> bool {
     let next = AtomicUsize::new(0);
     let worker = || {
         loop {
@@ -131,14 +162,12 @@ fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync
             .filter(|started| *started)
             .count()
     });
-    if started == 0 {
-        worker();
-    }
+    started > 0
 }
 
 struct Slot<J, R> {
     job: Option<J>,
-    result: Option<Result<R, String>>,
+    result: Option<Result<R, JobError>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -174,7 +203,7 @@ mod tests {
     fn results_keep_the_order_of_the_jobs() {
         for threads in [Threads::Here, Threads::Own(4), Threads::Own(0)] {
             let results = run(&threads, (0..100).collect(), |job: u32| job * 2);
-            let expected: Vec<Result<u32, String>> = (0..100).map(|job| Ok(job * 2)).collect();
+            let expected: Vec<Result<u32, JobError>> = (0..100).map(|job| Ok(job * 2)).collect();
             assert_eq!(results, expected, "{threads:?}");
         }
     }
@@ -186,7 +215,7 @@ mod tests {
             job
         });
         assert_eq!(results[0], Ok(1));
-        assert!(results[1].as_ref().is_err_and(|text| text.contains("job two")));
+        assert!(matches!(&results[1], Err(JobError::Unexpected(text)) if text.contains("job two")));
         assert_eq!(results[2], Ok(3));
     }
 
@@ -198,6 +227,6 @@ mod tests {
         });
         let expected = |job| Ok((job, None));
         assert_eq!(results[..3], [expected(1), expected(2), expected(3)]);
-        assert_eq!(results[3], Err("a job was not run".to_owned()));
+        assert_eq!(results[3], Err(JobError::Unexpected("a job was not run".to_owned())));
     }
 }

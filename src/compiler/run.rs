@@ -89,8 +89,8 @@ impl Compiler {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];
         for (place, result) in places.into_iter().zip(results) {
             let Some(origin) = origins.get(place) else { continue };
-            let result = result.unwrap_or_else(|panic| {
-                Err(Error::new(Stage::Plan, crate::error::Cause::Internal(panic))
+            let result = result.unwrap_or_else(|error| {
+                Err(Error::new(Stage::Plan, error)
                     .in_module(&origin.name)
                     .for_target(&origin.target))
             });

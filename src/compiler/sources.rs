@@ -77,7 +77,7 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
     ) -> Result<Vec<OfInput>, Failure> {
-        worker::reading(self, inputs, || {
+        worker::reading(self, inputs, |inputs| {
             with_deep_stack(|| self.run_read(inputs, targets, emit))
         })
     }

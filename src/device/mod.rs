@@ -72,6 +72,19 @@ pub enum DeviceError {
         /// Where MLIR says it is.
         location: Option<String>,
     },
+    /// A value that LLVM's code generators crash on, or take minutes over.
+    #[error(
+        "the function {function} works with {what} at once, and LLVM, which takes minutes for such a value or crashes, is \
+         given at most {most}: work on parts of it in a loop, or leave it in memory"
+    )]
+    LargeValue {
+        /// The function.
+        function: String,
+        /// What is too large.
+        what: String,
+        /// The limit.
+        most: u64,
+    },
     /// The module holds no kernel.
     #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
     NoKernel,
@@ -324,6 +337,7 @@ pub fn compile_to_link<'c>(
             libraries::link(&module, job, others)?;
             control::finish(&module, resolved);
             module.internalize(&visible)?;
+            validate::no_large_values(&module)?;
             job.show(context, module, Checkpoint::Linked)
         })
         .map_err(at(Stage::Link))?;

@@ -1,8 +1,11 @@
 //! Checks that have to come before LLVM, which would end the process over what they find.
 
-use super::DeviceError;
+use super::{DeviceError, lower::LONGEST_VECTOR};
 use crate::{
-    bridge::llvm::DeviceModule,
+    bridge::{
+        large_values::{LargeValue, ValueLimits, large_value},
+        llvm::DeviceModule,
+    },
     target::{Target, Vendor},
 };
 
@@ -50,6 +53,34 @@ pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> 
         }),
         None => Ok(()),
     }
+}
+
+/// The largest values that functions may work with. All of it measured with LLVM 22's AMDGPU back end, processor time:
+///
+/// - vectors as in [`lower::LONGEST_VECTOR`](super::lower::LONGEST_VECTOR); a store of 65536 elements crashes it;
+/// - arrays and structures are taken apart into their members: a load and a store of 4096 bytes as one array takes some
+///   seconds, of 16384 more than a minute, and 65536 crash it;
+/// - a multiplication of 2048 bits takes 2.4 s, one of 4096 bits 27 s.
+const VALUE_LIMITS: ValueLimits = ValueLimits {
+    elements: LONGEST_VECTOR as u64,
+    members: 4096,
+    bits: 2048,
+};
+
+/// Refuses values that LLVM crashes on, or takes minutes over, wherever they come from: LLVM IR, libraries, or MLIR.
+pub(super) fn no_large_values(module: &DeviceModule<'_>) -> Result<(), DeviceError> {
+    let Some((function, value)) = large_value(module, &VALUE_LIMITS) else {
+        return Ok(());
+    };
+    let (what, most) = match value {
+        LargeValue::Vector(count) => (format!("a vector of {count} elements"), VALUE_LIMITS.elements),
+        LargeValue::Aggregate(count) => (
+            format!("an array or a structure of {count} members"),
+            VALUE_LIMITS.members,
+        ),
+        LargeValue::Integer(bits) => (format!("an integer of {bits} bits"), VALUE_LIMITS.bits),
+    };
+    Err(DeviceError::LargeValue { function, what, most })
 }
 
 /// Refuses an operation of the other vendor's dialects in a module that has been lowered.

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use crate::{
     bridge::{LlvmError, engine::EngineError, mgpu::CallError, mlir::MlirDiagnostic},
+    compiler::StackError,
     error::Failure,
     runtime::{DeviceError, DriverError, DriverLoadError, ModuleError},
 };
@@ -73,6 +74,12 @@ pub enum RunError {
         /// [`MisuseError`](crate::bridge::mgpu::MisuseError), among others.
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl From<StackError> for RunError {
+    fn from(error: StackError) -> Self {
+        Failure::from(error).into()
+    }
 }
 
 fn first_message(diagnostics: &[MlirDiagnostic]) -> String {

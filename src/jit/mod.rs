@@ -189,9 +189,12 @@ impl Program {
                 return Err(RunError::NotMlir);
             }
         }
-        let context = compiler::context();
-        let module = compiler::parse(&context, name, bytes).map_err(input)?;
-        compiler::with_deep_stack(|| Self::build(compiler, name, &module, options))
+        compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
+            let bytes = inputs.first().map_or(bytes, |(_, bytes)| *bytes);
+            let context = compiler::context();
+            let module = compiler::parse(&context, name, bytes).map_err(input)?;
+            compiler::with_deep_stack(|| Self::build(compiler, name, &module, options))
+        })
     }
 
     /// Runs the program: its constructors, the entry, its destructors. Kernels are loaded before that, and waited for

@@ -19,6 +19,7 @@ use crate::{
     bridge::mlir::OwnedModule,
     compiler::{
         Compiler, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name, with_deep_stack,
+        worker,
     },
     error::{Cause, Error, Failure},
     report::{Artifact, Compilation},
@@ -99,8 +100,11 @@ impl SessionCompiler {
         let is_fatal =
             |error: &SessionError| matches!(error, SessionError::Compile(failure) if failure.is_fatal_in_mlir());
         let (image, fresh) = match kind {
-            InputKind::Mlir => self.contexts.with(source.bytes.len(), is_fatal, |context| {
-                with_deep_stack(|| self.compile_mlir(context, name, &source.bytes))
+            InputKind::Mlir => worker::reading(&self.compiler, &[(name, &source.bytes)], |inputs| {
+                let bytes = inputs.first().map_or(source.bytes.as_slice(), |(_, bytes)| *bytes);
+                self.contexts.with(source.bytes.len(), is_fatal, |context| {
+                    with_deep_stack(|| self.compile_mlir(context, name, bytes))
+                })
             })?,
             InputKind::Llvm | InputKind::Ptx => {
                 let content = self.hasher.device_source(&source.bytes);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    compiler::EmitError,
+    compiler::{EmitError, StackError},
     device::{DeviceError, UnresolvedSymbol},
     error::{Cause, Failure},
     runtime::{DeviceError as GpuError, ModuleError},
@@ -106,6 +106,12 @@ pub enum SessionError {
         /// Why.
         source: Box<ModuleError>,
     },
+}
+
+impl From<StackError> for SessionError {
+    fn from(error: StackError) -> Self {
+        Failure::from(error).into()
+    }
 }
 
 impl SessionError {

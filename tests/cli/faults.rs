@@ -292,6 +292,39 @@ fn too_few_file_handles_are_told() {
     assert!(succeeded.iter().all(|cubin| *cubin == succeeded[0]));
 }
 
+/// The stack on which an input is read is mapped: where it cannot be, that is an error like others. Steps of 20 MiB cannot
+/// miss limits that leave room for the program and none for 64 MiB more.
+#[test]
+fn too_little_address_space_for_a_stack_is_told() {
+    let work = Workshop::new();
+    let saxpy = example("saxpy.mlir");
+    let mut told = 0;
+    let mut succeeded = false;
+    for mebibytes in (100..=2000).step_by(20) {
+        let script = format!(
+            "ulimit -c 0; ulimit -v {}; exec \"$1\" compile {saxpy} -t sm_90 -e ptx -j 2 -o k.ptx",
+            mebibytes << 10
+        );
+        let output = shell(&work, &["/bin/sh", "-c", &script, "sh"]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        // Other memory that cannot be had may end the program, which is its own process.
+        assert!(!stderr.contains("panicked"), "{mebibytes} MiB: {stderr}");
+        if stderr.contains("there is no memory for a stack of 64 MiB, which reading and compiling need: ") {
+            assert_eq!(output.status.code(), Some(1), "{mebibytes} MiB: {stderr}");
+            assert!(stderr.contains("raise the limit of the address space"), "{stderr}");
+            assert_eq!(work.files(""), Vec::<String>::new(), "{mebibytes} MiB");
+            told += 1;
+        }
+        succeeded = output.status.success();
+        if succeeded {
+            assert_eq!(work.files(""), ["k.ptx"], "{mebibytes} MiB");
+            break;
+        }
+    }
+    assert!(told > 0, "it was never told");
+    assert!(succeeded, "2 GiB are enough");
+}
+
 /// A program of the current directory that gives itself away.
 fn trap(work: &Workshop, name: &str) {
     work.write(name, "#!/bin/sh\necho $0 >>ran\nexit 1\n");

@@ -1,6 +1,8 @@
 //! Inputs that ended the process, or kept it busy for minutes, before they were refused. `cargo xtask fuzz` found most.
 
-use super::support::{Run, Workshop};
+use std::process::Command;
+
+use super::support::{Run, Workshop, llvm_program};
 
 /// Compiles a text to PTX, or for gfx942 to an object.
 fn compile(name: &str, text: impl AsRef<[u8]>, target: &str) -> Run {
@@ -152,6 +154,101 @@ fn vectors_that_llvm_takes_minutes_for() {
         ]);
     }
     compile("k.mlir", text("vector<64x64xf32>"), "sm_90").quiet();
+}
+
+/// A kernel that loads and stores one value.
+fn copying(value: &str, kernel: &str) -> String {
+    format!(
+        "define {kernel} @k(ptr %p, ptr %q) {{\n%v = load {value}, ptr %q\nstore {value} %v, ptr %p\nret void\n}}\n"
+    )
+}
+
+/// LLVM's AMDGPU back end crashes on 65536 elements or members, and takes minutes for fewer.
+#[test]
+fn values_of_llvm_ir_that_llvm_crashes_on() {
+    let text = |value: &str| copying(value, "amdgpu_kernel void");
+    for (value, what, most) in [
+        ("<65536 x i8>", "a vector of 65536 elements", 4096),
+        ("[2 x <4097 x i32>]", "a vector of 4097 elements", 4096),
+        ("[65536 x i8]", "an array or a structure of 65536 members", 4096),
+        (
+            "{[64 x [64 x i8]], i8}",
+            "an array or a structure of 4097 members",
+            4096,
+        ),
+        (
+            "[4294967296 x [4294967296 x i8]]",
+            "an array or a structure of 18446744073709551615 members",
+            4096,
+        ),
+        ("i65536", "an integer of 65536 bits", 2048),
+    ] {
+        let refusal = [
+            &format!("error: link, module k, target gfx942: the function k works with {what} at once"),
+            &format!("is given at most {most}: work on parts of it in a loop, or leave it in memory")[..],
+        ];
+        compile("k.ll", text(value), "gfx942").failed(1).says(&refusal);
+        compile("k.bc", bitcode(&text(value)), "gfx942")
+            .failed(1)
+            .says(&refusal);
+    }
+    for value in ["<64 x i8>", "[64 x i8]", "i512"] {
+        compile("k.ll", text(value), "gfx942").quiet();
+        compile("k.bc", bitcode(&text(value)), "gfx942").quiet();
+    }
+    let parameter = "define ptx_kernel void @k(<4097 x i8> %v) { ret void }";
+    compile("k.ll", parameter, "sm_90")
+        .failed(1)
+        .says(&["the function k works with a vector of 4097 elements at once"]);
+    // In memory a value may be as large as it likes.
+    let in_memory = "@table = addrspace(1) global [1000000 x i8] zeroinitializer
+        define amdgpu_kernel void @k(ptr addrspace(1) %p) {
+        %a = getelementptr [1000000 x i8], ptr addrspace(1) @table, i64 0, i64 70000
+        %v = load i8, ptr addrspace(1) %a
+        store i8 %v, ptr addrspace(1) %p
+        ret void }";
+    compile("k.ll", in_memory, "gfx942").quiet();
+}
+
+/// The same values by other ways: a library, and MLIR's own dialect for LLVM.
+#[test]
+fn large_values_in_libraries_and_in_mlir() {
+    let work = Workshop::new();
+    work.write(
+        "k.mlir",
+        "gpu.module @m { func.func private @f(!llvm.ptr)
+           gpu.func @k(%p: !llvm.ptr) kernel { func.call @f(%p) : (!llvm.ptr) -> () gpu.return } }",
+    );
+    let library = copying("[65536 x i8]", "void")
+        .replace("@k(ptr %p, ptr %q)", "@f(ptr %p)")
+        .replace("%q", "%p");
+    for (name, bytes) in [("f.ll", library.clone().into_bytes()), ("f.bc", bitcode(&library))] {
+        work.write(name, bytes);
+        work.run(&[
+            "compile", "k.mlir", "-t", "gfx942", "-e", "object", "--link", name, "-o", "k",
+        ])
+        .failed(1)
+        .says(&[
+            "error: link, module m, target gfx942: the function f works with an array or a structure of 65536 members",
+        ]);
+    }
+    let body = "%v = llvm.load %q : !llvm.ptr -> !llvm.array<65536 x i8>\nllvm.store %v, %p : !llvm.array<65536 x i8>, !llvm.ptr";
+    compile("k.mlir", kernel("%p: !llvm.ptr, %q: !llvm.ptr", body), "gfx942")
+        .failed(1)
+        .says(&[
+            "error: link, module m, target gfx942: the function k works with an array or a structure of 65536 members",
+        ]);
+}
+
+/// LLVM IR as bitcode, by LLVM's own assembler.
+fn bitcode(text: &str) -> Vec<u8> {
+    let work = Workshop::new();
+    work.write("k.ll", text);
+    let mut command = Command::new(llvm_program("llvm-as"));
+    command.args(["k.ll", "-o", "k.bc"]).current_dir(work.path(""));
+    let output = command.output().expect("llvm-as runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    work.read("k.bc")
 }
 
 #[test]

@@ -2,19 +2,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use super::support::{Run, Workshop, cuda, example};
-
-/// A program of LLVM 22.
-fn llvm(name: &str) -> PathBuf {
-    let directory = std::env::var_os("GPULOWER_LLVM_BIN").map_or_else(|| "/usr/lib/llvm-22/bin".into(), PathBuf::from);
-    let path = directory.join(name);
-    assert!(
-        path.exists(),
-        "{} is missing: install LLVM 22, or set GPULOWER_LLVM_BIN",
-        path.display()
-    );
-    path
-}
+use super::support::{Run, Workshop, cuda, example, llvm_program as llvm};
 
 /// Runs somebody else's tool in a workshop, and returns what it printed.
 fn tool(work: &Workshop, program: PathBuf, arguments: &[&str]) -> String {

@@ -1,14 +1,19 @@
 //! Worker processes: the same results as in process, and crashes, limits and cancellation as errors of their own request.
 
-use std::{fmt::Write, fs, path::Path, sync::Arc, thread, time::Duration};
+use std::{fmt::Write, fs, path::Path, process::Command, sync::Arc, thread, time::Duration};
 
 use gpulower::{
     Artifact, CancellationToken, Cause, Compilation, Compiler, CompilerBuilder, Emit, Failure, Isolation, Library,
-    Options, Search, StageListener, Target, Toolkit, Worker, interrupt::InterruptError, stage::Stage,
+    Options, Search, StageListener, Target, Toolkit, Worker,
+    interrupt::InterruptError,
+    jit::{Program, ProgramOptions},
+    offload::{ExportOptions, export_source},
+    session::JitSession,
+    stage::Stage,
     worker::WorkerError,
 };
 
-use super::support::{Workshop, cuda, example};
+use super::support::{Workshop, cuda, example, llvm_program};
 
 const SAXPY: &str = "gpu.module @saxpy { gpu.func @saxpy(%p: memref<?xf32>, %a: f32) kernel {
       %i = gpu.global_id x
@@ -192,6 +197,122 @@ fn every_kind_of_input_and_format_is_the_same() {
     both("k.ptx", &ptx, "sm_90", Emit::Cubin);
     for emit in [Emit::Mlir, Emit::Bitcode, Emit::Asm, Emit::Object, Emit::Fatbin] {
         both("k.mlir", SAXPY.as_bytes(), "sm_80,gfx1100", emit);
+    }
+}
+
+/// The process that asks does not read bytecode that came from outside: a worker writes it anew.
+#[test]
+fn bytecode_gives_the_same_and_is_refused_in_the_same_words() {
+    let (here, there) = (builder(Options::default()).build(), builder(isolated()).build());
+    let bytecode = Command::new(llvm_program("mlir-opt"))
+        .args(["--emit-bytecode", "-o", "-"])
+        .arg(example("gelu.mlir"))
+        .output();
+    let bytecode = bytecode.expect("mlir-opt runs").stdout;
+    let targets = Target::parse_list("sm_90,gfx942").expect("targets");
+    for debug in ["none", "full"] {
+        let compile = |compiler: &Compiler| {
+            let mut options = compiler.options().clone();
+            options.set("debug", debug).expect("an option");
+            let compiler = compiler.to_builder().options(options).build();
+            compiler
+                .compile_source("k.mlirbc", &bytecode, &targets, Emit::Asm)
+                .expect("compiles")
+        };
+        same(&compile(&here).artifacts, &compile(&there).artifacts);
+    }
+    for cut in [20, bytecode.len() / 2, bytecode.len() - 1] {
+        let refusal = |compiler: &Compiler| {
+            let failure = compiler.compile_source("k.mlirbc", &bytecode[..cut], &targets, Emit::Asm);
+            failure.map(drop).expect_err("cut off").to_string()
+        };
+        let text = refusal(&there);
+        assert!(text.contains("input: "), "{text}");
+        assert_eq!(text, refusal(&here));
+    }
+}
+
+/// Found by `cargo xtask fuzz --workers`: in process, MLIR's passes crash on it.
+const CRASHES_LOWERING: &[u8] = include_bytes!("crashes_lowering.mlirbc");
+
+#[test]
+fn damaged_bytecode_ends_a_worker_and_nothing_else() {
+    let compiler = builder(isolated()).threads(1).build();
+    let before = saxpy(&compiler);
+    let targets = Target::parse_list("sm_50").expect("a target");
+    let failure = compiler
+        .compile_source("damaged.mlirbc", CRASHES_LOWERING, &targets, Emit::Ptx)
+        .map(drop)
+        .expect_err("crashes");
+    let error = &failure.errors[0];
+    assert!(
+        matches!(&*error.cause, Cause::Worker(WorkerError::Crashed { .. })),
+        "{error}"
+    );
+    assert_eq!(error.stage, Stage::Lower, "{error}");
+    assert_eq!(saxpy(&compiler), before, "the next one works");
+}
+
+/// As above: MLIR's reader frees memory twice, whoever calls it.
+const BREAKS_THE_HEAP: &[u8] = include_bytes!("breaks_the_heap.mlirbc");
+
+#[test]
+fn no_door_reads_bytecode_before_a_worker_has() {
+    let compiler = Arc::new(builder(isolated()).threads(1).build());
+    let before = saxpy(&compiler);
+    let target: Target = "sm_90".parse().expect("a target");
+    let session = JitSession::builder(Arc::clone(&compiler))
+        .target(target)
+        .emit(Emit::Ptx)
+        .build()
+        .expect("a session");
+    let triple = "x86_64-unknown-linux-gnu".parse().expect("a triple");
+    let options = ExportOptions {
+        finish_with: Some("clang-19,cuda-12.4".parse().expect("a release")),
+        ..ExportOptions::new("k", triple)
+    };
+    let name = "damaged.mlirbc";
+    let refusals = [
+        compiler
+            .compile_source(name, BREAKS_THE_HEAP, &[target], Emit::Ptx)
+            .map(drop)
+            .map_err(|failure| failure.to_string()),
+        compiler
+            .plan_sources(&[(name, BREAKS_THE_HEAP)], &[target], Emit::Ptx)
+            .map(drop)
+            .map_err(|failure| failure.to_string()),
+        session
+            .add(name, BREAKS_THE_HEAP)
+            .map(drop)
+            .map_err(|error| error.to_string()),
+        export_source(&compiler, name, BREAKS_THE_HEAP, &[target], &options)
+            .map(drop)
+            .map_err(|failure| failure.to_string()),
+        Program::build_source(&compiler, name, BREAKS_THE_HEAP, &ProgramOptions::default())
+            .map(drop)
+            .map_err(|error| error.to_string()),
+    ];
+    for refusal in refusals {
+        let text = refusal.expect_err("crashes");
+        let expected = "input, module damaged.mlirbc: the worker process ended unexpectedly";
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(saxpy(&compiler), before, "the next one works");
+    }
+    assert!(session.add("k", SAXPY).is_ok());
+}
+
+/// Limits say whether something comes out, and not what.
+#[test]
+fn limits_leave_no_trace_in_what_comes_out() {
+    let limited = Options {
+        time_limit: Some(Duration::from_secs(600)),
+        memory_limit: Some(2 << 30),
+        ..isolated()
+    };
+    for emit in [Emit::Mlir, Emit::Llvm, Emit::Ptx] {
+        let one = compile(&builder(Options::default()).build(), SAXPY, "sm_90", emit).expect("compiles");
+        let other = compile(&builder(limited.clone()).build(), SAXPY, "sm_90", emit).expect("compiles");
+        same(&one.artifacts, &other.artifacts);
     }
 }
 

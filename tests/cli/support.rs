@@ -23,6 +23,18 @@ pub fn cuda() -> PathBuf {
     path
 }
 
+/// A program of LLVM 22.
+pub fn llvm_program(name: &str) -> PathBuf {
+    let directory = std::env::var_os("GPULOWER_LLVM_BIN").map_or_else(|| "/usr/lib/llvm-22/bin".into(), PathBuf::from);
+    let path = directory.join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: install LLVM 22, or set GPULOWER_LLVM_BIN",
+        path.display()
+    );
+    path
+}
+
 /// A file under `examples/`.
 pub fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);

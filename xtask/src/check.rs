@@ -127,7 +127,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         ],
         Part::Lit => vec![cargo("build", &["--bins", "--locked"]), lit(workspace)?],
         Part::Soak => soak::short(workspace),
-        Part::Fuzz => vec![short_fuzz(workspace)?],
+        Part::Fuzz => vec![short_fuzz(workspace)?, short_fuzz_in_workers(workspace)?],
     })
 }
 
@@ -140,6 +140,14 @@ fn short_fuzz(workspace: &Workspace) -> Result<Command, Failure> {
     for surface in SHORT_FUZZ {
         command.args(["--surface", &surface.name()]);
     }
+    Ok(command)
+}
+
+/// The same inputs every time, in processes that may die of them: this is not to end the one that embeds the library.
+fn short_fuzz_in_workers(workspace: &Workspace) -> Result<Command, Failure> {
+    let program = std::env::current_exe().context(|| "find this program".to_owned())?;
+    let mut command = workspace.command(program);
+    command.args(["fuzz", "--seed", "1", "--inputs", "10", "--workers", "--no-build"]);
     Ok(command)
 }
 
@@ -266,6 +274,8 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("bytecode") && !text.contains("bitcode"), "{text}");
+        let text = shown(&fuzz[1]);
+        assert!(text.contains(" fuzz --seed 1 --inputs 10 --workers"), "{text}");
     }
 
     #[test]

@@ -36,7 +36,10 @@ pub struct Options {
     /// Other numbers make other inputs.
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
-    /// An option for every compilation, on top of those that an input has, such as isolation=worker; may be repeated.
+    /// Compile in worker processes. An input that ends its worker is no failure; the next kernel has to be as always.
+    #[arg(long)]
+    workers: bool,
+    /// An option for every compilation, on top of those that an input has, such as ftz=true; may be repeated.
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = name_and_value)]
     options: Vec<(String, String)>,
     /// The number of the first input.
@@ -62,10 +65,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
     let seeds = Seeds::gather(workspace, &folder)?;
     let program = workspace.binaries()?.join("examples/fuzz_driver");
-    let surfaces = match options.surface.as_slice() {
-        [] => Surface::value_variants(),
-        named => named,
-    };
+    let surfaces = surfaces(&options.surface, options.workers)?;
     let begin = Instant::now();
     let mut tally = Tally::default();
     for (surface, place) in surfaces.iter().zip(1u32..) {
@@ -83,6 +83,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             let input = surface
                 .input(&seeds, options.seed, number)
                 .with_options(&options.options);
+            let input = if options.workers { input.in_workers() } else { input };
             let outcome = driver.run(&input)?;
             if outcome.is_noteworthy() {
                 let kept = keep(&folder, *surface, options.seed, number, &input, &outcome)?;
@@ -108,6 +109,22 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     }
 }
 
+/// The ways in that were asked for. Without workers these are all, else those that compile and can end the process.
+fn surfaces(named: &[Surface], workers: bool) -> Result<Vec<Surface>, Failure> {
+    let all = Surface::value_variants();
+    let possible: Vec<Surface> = all.iter().copied().filter(|one| !workers || one.compiles()).collect();
+    if named.is_empty() {
+        return Ok(possible);
+    }
+    match named.iter().find(|one| !possible.contains(one)) {
+        Some(other) => Err(Failure::new(format!(
+            "--workers is about compilations, and the surface {} is something else: leave one of the two out",
+            other.name()
+        ))),
+        None => Ok(named.to_vec()),
+    }
+}
+
 fn name_and_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -125,6 +142,8 @@ impl Outcome {
             Self::Refused(stage) => ("refused", stage.as_str()),
             Self::Internal(message) => ("internal error", message.as_str()),
             Self::Printed(text) => ("printed", text.trim()),
+            Self::Lost(message) => ("worker lost", message.as_str()),
+            Self::Stopped => ("stopped at its time limit", ""),
             Self::Died(status) => ("died", status.as_str()),
             Self::Hung => ("hung", ""),
         };
@@ -152,8 +171,10 @@ fn keep(
     for (name, bytes) in &input.files {
         write(name, bytes)?;
     }
+    let workers = if input.job["workers"] == true { " --workers" } else { "" };
     let repeat = format!(
-        "{}\n\ncargo run --example fuzz_driver -- {}\ncargo xtask fuzz --surface {} --seed {seed} --first {number} --inputs 1\n",
+        "{}\n\ncargo run --example fuzz_driver -- {}\n\
+         cargo xtask fuzz{workers} --surface {} --seed {seed} --first {number} --inputs 1\n",
         outcome.described(&place),
         place.display(),
         surface.name(),
@@ -177,6 +198,8 @@ struct Counts {
     refused: u64,
     internal: u64,
     printed: u64,
+    lost: u64,
+    stopped: u64,
     died: u64,
     hung: u64,
 }
@@ -194,13 +217,15 @@ impl Tally {
             Outcome::Refused(_) => &mut counts.refused,
             Outcome::Internal(_) => &mut counts.internal,
             Outcome::Printed(_) => &mut counts.printed,
+            Outcome::Lost(_) => &mut counts.lost,
+            Outcome::Stopped => &mut counts.stopped,
             Outcome::Died(_) => &mut counts.died,
             Outcome::Hung => &mut counts.hung,
         } += 1;
     }
 
     fn findings(&self) -> u64 {
-        // What LLVM and NVIDIA's libraries print by themselves is shown, and is no failure.
+        // What LLVM and NVIDIA's libraries print by themselves is shown, and is no failure. Nor is the end of a worker.
         let findings = |counts: &Counts| counts.internal + counts.died + counts.hung;
         self.surfaces.values().map(findings).sum()
     }
@@ -210,19 +235,21 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(
             formatter,
-            "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>6}",
-            "surface", "tried", "accepted", "refused", "internal", "printed", "died", "hung"
+            "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>8} {:>6} {:>6}",
+            "surface", "tried", "accepted", "refused", "internal", "printed", "lost", "stopped", "died", "hung"
         )?;
         for (surface, counts) in &self.surfaces {
             writeln!(
                 formatter,
-                "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>6}",
+                "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>8} {:>6} {:>6}",
                 surface.name(),
                 counts.tried,
                 counts.accepted,
                 counts.refused,
                 counts.internal,
                 counts.printed,
+                counts.lost,
+                counts.stopped,
                 counts.died,
                 counts.hung
             )?;
@@ -248,6 +275,8 @@ mod tests {
             Outcome::Refused("input".to_owned()),
             Outcome::Internal(String::new()),
             Outcome::Printed(String::new()),
+            Outcome::Lost(String::new()),
+            Outcome::Stopped,
             Outcome::Died(String::new()),
             Outcome::Hung,
         ] {
@@ -257,6 +286,19 @@ mod tests {
         let table = tally.to_string();
         let row = table.lines().nth(1).expect("a row");
         let cells: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(cells, ["ptx", "6", "1", "1", "1", "1", "1", "1"]);
+        assert_eq!(cells, ["ptx", "8", "1", "1", "1", "1", "1", "1", "1", "1"]);
+    }
+
+    #[test]
+    fn workers_are_for_what_compiles() {
+        let all = surfaces(&[], false).unwrap();
+        assert!(all.contains(&Surface::Containers) && all.contains(&Surface::Bitcode));
+        let compiling = surfaces(&[], true).unwrap();
+        assert!(compiling.contains(&Surface::Bitcode) && !compiling.contains(&Surface::Passes));
+        assert_eq!(surfaces(&[Surface::Ptx], true).unwrap(), [Surface::Ptx]);
+        let refusal = surfaces(&[Surface::Ptx, Surface::Passes], true)
+            .unwrap_err()
+            .to_string();
+        assert!(refusal.contains("the surface passes is something else"), "{refusal}");
     }
 }

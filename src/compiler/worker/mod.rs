@@ -67,7 +67,7 @@ use self::{
 };
 use super::{
     Compiler,
-    input::InputKind,
+    input::{InputKind, is_bytecode},
     request::{Outcome, Request, Source},
     symbol_name,
 };
@@ -160,32 +160,42 @@ pub(super) fn run(compiler: &Compiler, request: &Request<'_>) -> Result<Outcome,
         Answer::Compiled(result) => {
             result.map_err(|error| Error::from(*error).in_module(&request.name).for_target(&request.target))
         }
-        Answer::Read => Err(named(Error::new(
-            Stage::Plan,
-            Cause::Internal("the worker answered another request".to_owned()),
-        ))),
+        Answer::Read(_) => Err(named(another_answer())),
     }
 }
 
-/// Runs `work`, which reads these inputs, after a worker has read the same bytes and lived. Without isolation it just runs.
-pub(super) fn reading<R>(
+/// Runs `work`, which reads the inputs that it is given, after a worker has read the same bytes and lived. Damaged bytecode
+/// may do well in one process and crash the next: of bytecode, `work` is given what the worker has written anew. Without
+/// isolation it just runs.
+pub(crate) fn reading<R, E: From<Failure>>(
     compiler: &Compiler,
     inputs: &[(&str, &[u8])],
-    work: impl FnOnce() -> Result<R, Failure>,
-) -> Result<R, Failure> {
+    work: impl FnOnce(&[(&str, &[u8])]) -> Result<R, E>,
+) -> Result<R, E> {
     if compiler.options.isolation == Isolation::InProcess {
-        return work();
+        return work(inputs);
     }
+    let written = written_anew(compiler, inputs).map_err(Failure::from)?;
+    let inputs: Vec<(&str, &[u8])> = inputs
+        .iter()
+        .zip(&written)
+        .map(|((name, bytes), anew)| (*name, anew.as_deref().unwrap_or(bytes)))
+        .collect();
+    work(&inputs)
+}
+
+/// Has a worker read the inputs, and gives for each what is to be read in its place.
+fn written_anew(compiler: &Compiler, inputs: &[(&str, &[u8])]) -> Result<Vec<Option<Vec<u8>>>, Error> {
     check(compiler)?;
     // LLVM IR and PTX are not looked into here.
-    let is_mlir = |(name, bytes): &&(&str, &[u8])| matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir));
+    let is_mlir = |(name, bytes): &(&str, &[u8])| matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir));
     let risky: Vec<(String, Vec<u8>)> = inputs
         .iter()
-        .filter(is_mlir)
+        .filter(|input| is_mlir(input))
         .map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()))
         .collect();
     if risky.is_empty() {
-        return work();
+        return Ok(vec![None; inputs.len()]);
     }
     let name = match risky.as_slice() {
         [(name, _)] => Some(name.clone()),
@@ -196,14 +206,34 @@ pub(super) fn reading<R>(
         inputs: risky,
         memory_limit: options.memory_limit,
     });
-    exchange(compiler, Stage::Input, options.time_limit, options.memory_limit, || {
+    let answer = exchange(compiler, Stage::Input, options.time_limit, options.memory_limit, || {
         Ok(read)
     })
     .map_err(|error| match &name {
         Some(name) => error.in_module(name),
         None => error,
     })?;
-    work()
+    let Answer::Read(reread) = answer else {
+        return Err(another_answer());
+    };
+    let mut reread = reread.into_iter();
+    inputs
+        .iter()
+        .map(|input| {
+            let anew = if is_mlir(input) { reread.next().flatten() } else { None };
+            if anew.is_none() && is_bytecode(input.1) {
+                return Err(another_answer());
+            }
+            anew.transpose().map_err(|error| Error::from(*error))
+        })
+        .collect()
+}
+
+fn another_answer() -> Error {
+    Error::new(
+        Stage::Plan,
+        Cause::Internal("the worker answered another request".to_owned()),
+    )
 }
 
 /// Whether isolation can be had at all.

@@ -93,11 +93,16 @@ pub(super) enum FromWorker {
 /// What became of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// Reading came to an end, with an error or without.
-    Read,
+    /// Reading came to an end, with an error or without. For each input what this process is to read in its place, if that
+    /// is another: see [`Reread`].
+    Read(Vec<Option<Reread>>),
     /// Compiling did.
     Compiled(Result<Outcome, Box<WireError>>),
 }
+
+/// What stands for MLIR bytecode, whose reader trusts what it reads: the module as the worker has written it anew, or the
+/// error that it was refused with.
+pub(super) type Reread = Result<Vec<u8>, Box<WireError>>;
 
 /// A value as a frame.
 pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, String> {

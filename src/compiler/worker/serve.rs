@@ -13,7 +13,10 @@ use std::{
     thread,
 };
 
-use melior::ir::operation::{OperationLike, OperationPrintingFlags};
+use melior::{
+    Context,
+    ir::operation::{OperationLike, OperationPrintingFlags},
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -26,7 +29,7 @@ use rustix::{
 
 use super::{
     failure::WireError,
-    protocol::{Answer, FromWorker, Hello, Incoming, ReadInputs, ToWorker, decode, encode},
+    protocol::{Answer, FromWorker, Hello, Incoming, ReadInputs, Reread, ToWorker, decode, encode},
     wire::WireRequest,
 };
 use crate::{
@@ -35,21 +38,17 @@ use crate::{
         mlir::{OwnedModule, bytecode},
     },
     compiler::{
-        Compiler, InputKind, context, gpu_modules, job,
+        Compiler, context, gpu_modules,
+        input::is_bytecode,
+        job, parse,
         request::Outcome,
         requests::{ReadSource, read_sources},
+        stack::{SMALLER_STACK_BYTES, STACK_BYTES, without_growth},
     },
     device::StageObserver,
     error::{Cause, Error},
     stage::Stage,
 };
-
-/// The stack of a request, as in the process that asks.
-const STACK_BYTES: usize = 64 << 20;
-
-/// The stack on which an input is read that the process that asks reads next: half of what it has, so that what does not
-/// overflow here does not overflow there.
-const READING_STACK_BYTES: usize = STACK_BYTES / 2;
 
 /// What is printed before the worker aborts because it got no memory for a stack.
 pub(super) const NO_STACK: &str = "no memory for a stack";
@@ -116,8 +115,9 @@ pub fn serve() -> Result<(), ServeError> {
             ToWorker::Read(inputs) => {
                 socket.accept()?;
                 limit(Resource::Data, inputs.memory_limit);
-                on_stack(READING_STACK_BYTES, || read(&inputs));
-                (Some(Answer::Read), None)
+                // The process that asks reads it next, with more room: what does not overflow here does not overflow there.
+                let reread = on_stack(SMALLER_STACK_BYTES, || without_growth(|| read(&inputs)));
+                (Some(Answer::Read(reread)), None)
             }
             ToWorker::Compile(request) => {
                 socket.accept()?;
@@ -145,31 +145,38 @@ pub fn serve() -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Everything that the process that asks does with MLIR itself: reading, outlining, cloning, printing, writing, freeing.
-fn read(inputs: &ReadInputs) {
+/// What the process that asks is to read in the place of each input, where that is another.
+fn read(inputs: &ReadInputs) -> Vec<Option<Reread>> {
     let context = context();
-    let inputs: Vec<(&str, &[u8])> = inputs
-        .inputs
-        .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
-        .collect();
-    // Errors are for the process that asks: it meets them, too.
-    for input in inputs {
-        if !matches!(InputKind::of(input.0, input.1), Ok(InputKind::Mlir)) {
-            continue;
-        }
-        let Ok(sources) = read_sources(&context, &[input]) else {
-            continue;
-        };
-        for source in &sources {
-            let ReadSource::Mlir(module) = source else { continue };
-            for operation in gpu_modules(module.module()) {
-                let clone = OwnedModule::clone_of(operation);
-                let second = OwnedModule::clone_whole(clone.module());
-                let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
-                let _ = second.module().as_operation().to_string_with_flags(flags);
-                drop(bytecode(second.module()));
+    let inputs = inputs.inputs.iter();
+    inputs
+        .map(|(name, bytes)| {
+            let reread = is_bytecode(bytes).then(|| match parse(&context, name, bytes) {
+                Ok(module) => Ok(bytecode(&module)),
+                Err(error) => Err(Box::new(Error::new(Stage::Input, error).into())),
+            });
+            match &reread {
+                Some(Ok(anew)) => read_one(&context, (name, anew)),
+                Some(Err(_)) => {}
+                None => read_one(&context, (name, bytes)),
             }
+            reread
+        })
+        .collect()
+}
+
+/// Everything that the process that asks does with MLIR itself: reading, outlining, cloning, printing, writing, freeing.
+fn read_one(context: &Context, input: (&str, &[u8])) {
+    // Errors are for the process that asks: it meets them, too.
+    let sources = read_sources(context, &[input]).unwrap_or_default();
+    for source in &sources {
+        let ReadSource::Mlir(module) = source else { continue };
+        for operation in gpu_modules(module.module()) {
+            let clone = OwnedModule::clone_of(operation);
+            let second = OwnedModule::clone_whole(clone.module());
+            let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
+            let _ = second.module().as_operation().to_string_with_flags(flags);
+            drop(bytecode(second.module()));
         }
     }
 }

@@ -282,9 +282,12 @@ pub fn export_source(
         InputKind::Mlir => {}
         InputKind::Llvm | InputKind::Ptx => return Err(Error::new(Stage::Input, ExportError::NotMlir).into()),
     }
-    let context = compiler::context();
-    let module = compiler::parse(&context, name, bytes).map_err(|error| Error::new(Stage::Input, error))?;
-    export(compiler, &module, targets, options)
+    compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
+        let bytes = inputs.first().map_or(bytes, |(_, bytes)| *bytes);
+        let context = compiler::context();
+        let module = compiler::parse(&context, name, bytes).map_err(|error| Error::new(Stage::Input, error))?;
+        export(compiler, &module, targets, options)
+    })
 }
 
 /// A program whose parts are all there.

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
@@ -16,6 +16,10 @@ use crate::env::Workspace;
 /// Processor time after which an input counts as one that hangs. The machine may have other things to do: the clock on
 /// the wall does not count.
 pub const MOST_SECONDS: u64 = 10;
+
+/// Time after which an input counts as one that hangs although nothing works on it. A worker process is ended by its own
+/// limits long before.
+const MOST_WAIT: Duration = Duration::from_secs(600);
 
 /// Address space of the process, in KiB: what asks for more has to be told so.
 const MEMORY_KIB: u64 = 6 << 20;
@@ -33,15 +37,29 @@ pub enum Outcome {
     Internal(String),
     /// It printed something, which the library must not.
     Printed(String),
+    /// It ended its worker process, and nothing else.
+    Lost(String),
+    /// Its time limit ended it, and its worker process.
+    Stopped,
     /// The process ended; what it said last.
     Died(String),
     /// It went on for too long.
     Hung,
 }
 
+/// As in `examples/fuzz_driver/job.rs`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Ended {
+    Accepted,
+    Refused,
+    Stopped,
+    Lost,
+}
+
 #[derive(Debug, Deserialize)]
 struct Answer {
-    accepted: bool,
+    outcome: Ended,
     stage: String,
     message: String,
 }
@@ -84,6 +102,7 @@ impl<'w> Driver<'w> {
             None => self.start()?,
         };
         running.inputs += 1;
+        let begin = Instant::now();
         let spent = running.processor_seconds();
         // A process that is gone cannot be written to: that is found out below.
         let _ = input.write_to(&mut running.input);
@@ -94,15 +113,17 @@ impl<'w> Driver<'w> {
                         serde_json::from_str(&line).context(|| format!("read the driver's answer {line:?}"))?;
                     let said = running.said()?;
                     self.running = Some(running);
-                    return Ok(match answer {
+                    return Ok(match answer.outcome {
                         _ if !said.trim().is_empty() => Outcome::Printed(said),
-                        Answer { accepted: true, .. } => Outcome::Accepted,
-                        Answer { message, .. } if message.contains("bug in gpulower") => Outcome::Internal(message),
-                        Answer { stage, .. } => Outcome::Refused(stage),
+                        _ if answer.message.contains("bug in gpulower") => Outcome::Internal(answer.message),
+                        Ended::Accepted => Outcome::Accepted,
+                        Ended::Refused => Outcome::Refused(answer.stage),
+                        Ended::Stopped => Outcome::Stopped,
+                        Ended::Lost => Outcome::Lost(answer.message),
                     });
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if running.processor_seconds() > spent + MOST_SECONDS {
+                    if running.processor_seconds() > spent + MOST_SECONDS || begin.elapsed() > MOST_WAIT {
                         running.kill()?;
                         return Ok(Outcome::Hung);
                     }

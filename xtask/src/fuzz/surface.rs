@@ -45,6 +45,12 @@ pub struct Input {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
+/// Time that an input has in a worker process: on a busy machine, thrice what is a hang in the driver's own.
+const WORKER_SECONDS: &str = "30";
+
+/// Memory that an input has in a worker process.
+const WORKER_MEBIBYTES: &str = "2048";
+
 const NVIDIA: &[&str] = &[
     "sm_50",
     "sm_70",
@@ -120,6 +126,20 @@ impl Surface {
         self.to_possible_value()
             .map(|value| value.get_name().to_owned())
             .unwrap_or_default()
+    }
+
+    /// Whether its inputs are for the compiler itself: damaged kernels, libraries and PTX.
+    pub const fn compiles(self) -> bool {
+        match self {
+            Self::MlirNvidia
+            | Self::MlirAmd
+            | Self::MlirBytecode
+            | Self::LlvmIr
+            | Self::Bitcode
+            | Self::Libraries
+            | Self::Ptx => true,
+            Self::Passes | Self::Pipelines | Self::Export | Self::Targets | Self::Options | Self::Containers => false,
+        }
     }
 
     /// The input of a number: always the same for the same seed.
@@ -230,6 +250,17 @@ impl Input {
             listed.extend(options.iter().map(|pair| json!(pair)));
         }
         self
+    }
+
+    /// The input as one for worker processes, with limits of time and memory.
+    pub fn in_workers(mut self) -> Self {
+        self.job["workers"] = json!(true);
+        let limits = [
+            ("isolation", "worker"),
+            ("time-limit", WORKER_SECONDS),
+            ("memory-limit", WORKER_MEBIBYTES),
+        ];
+        self.with_options(&limits.map(|(name, value)| (name.to_owned(), value.to_owned())))
     }
 
     fn new(mut job: Value, files: Vec<(&str, Vec<u8>)>) -> Self {
@@ -436,6 +467,17 @@ mod tests {
         let again = input.clone().with_options(&[("ftz".to_owned(), "true".to_owned())]);
         assert_eq!(input, again);
         assert_eq!(input.job["files"], json!([{ "name": "a", "bytes": 2 }]));
+    }
+
+    #[test]
+    fn inputs_for_workers_are_limited() {
+        let input = compile("sm_90", "ptx", vec![("O".to_owned(), "0".to_owned())], Vec::new()).in_workers();
+        assert_eq!(input.job["workers"], true);
+        let options = input.job["options"].to_string();
+        assert!(
+            options.contains(r#"["O","0"],["isolation","worker"]"#) && options.contains("time-limit"),
+            "{options}"
+        );
     }
 
     #[test]
