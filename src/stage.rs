@@ -156,6 +156,12 @@ pub trait StageListener: Send + Sync {
         false
     }
 
+    /// Whether [`StageListener::llvm`] has to be called at [`Checkpoint::Optimized`]. Where no listener asks for it, large
+    /// modules are optimised in parts at the same time, and there is no optimised module to show. The result is the same.
+    fn wants_optimized(&self) -> bool {
+        true
+    }
+
     /// Whether [`StageListener::isa`] has to be called for AMD targets too, which costs a second code generation.
     fn wants_isa(&self) -> bool {
         false

@@ -168,9 +168,18 @@ impl DeviceContext {
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }
 
+    /// Reports diagnostics of another context in which a part of the work was done.
+    pub fn add_diagnostics(&self, diagnostics: Vec<LlvmDiagnostic>) {
+        self.diagnostics.borrow_mut().extend(diagnostics);
+    }
+
+    pub(super) fn raw(&self) -> LLVMContextRef {
+        self.context.raw()
+    }
+
     /// Turns an outcome into a result: a fatal error abandons the context, and errors that LLVM had reported to the
     /// context's handler become part of the text.
-    fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
+    pub(super) fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
         let mut result = outcome.into_result();
         if matches!(result, Err(LlvmError::Fatal(_))) {
             self.abandoned.set(true);
@@ -241,7 +250,7 @@ impl<'c> DeviceModule<'c> {
     /// # Safety
     ///
     /// `raw` is a module in `context` that nobody else owns.
-    unsafe fn from_raw(raw: LLVMModuleRef, context: &'c DeviceContext) -> Self {
+    pub(super) unsafe fn from_raw(raw: LLVMModuleRef, context: &'c DeviceContext) -> Self {
         Self {
             // SAFETY: forwarded to the caller.
             module: ManuallyDrop::new(unsafe { Module::new(raw) }),

@@ -52,6 +52,8 @@ pub mod pass;
 #[cfg(feature = "compile")]
 pub mod passes;
 #[cfg(feature = "compile")]
+pub mod split;
+#[cfg(feature = "compile")]
 pub mod stack;
 mod vendor_library;
 

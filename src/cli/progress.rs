@@ -28,11 +28,11 @@ pub struct Progress {
     display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// How many modules have begun and how many have been optimised.
+/// How many modules have begun and how many have been linked: from then on LLVM is at work.
 #[derive(Debug, Default)]
 struct Count {
     begun: AtomicUsize,
-    optimized: AtomicUsize,
+    linked: AtomicUsize,
 }
 
 impl Progress {
@@ -81,8 +81,8 @@ impl Progress {
 impl Count {
     fn message(&self, name: &str) -> String {
         let begun = self.begun.load(Ordering::Relaxed);
-        let optimized = self.optimized.load(Ordering::Relaxed);
-        format!("compiling {name}: modules begun {begun}, optimised {optimized}")
+        let linked = self.linked.load(Ordering::Relaxed);
+        format!("compiling {name}: modules begun {begun}, linked {linked}")
     }
 }
 
@@ -91,10 +91,14 @@ impl StageListener for Count {
         true
     }
 
+    fn wants_optimized(&self) -> bool {
+        false
+    }
+
     fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, _: &Module<'_>) -> Result<Option<Vec<u8>>, String> {
         match checkpoint {
             Checkpoint::Initial => self.begun.fetch_add(1, Ordering::Relaxed),
-            Checkpoint::Optimized => self.optimized.fetch_add(1, Ordering::Relaxed),
+            Checkpoint::Linked => self.linked.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
         Ok(None)
@@ -123,9 +127,6 @@ mod tests {
         ] {
             assert_eq!(count.llvm(subject, checkpoint, &module), Ok(None));
         }
-        assert_eq!(
-            count.message("a.mlir"),
-            "compiling a.mlir: modules begun 2, optimised 1"
-        );
+        assert_eq!(count.message("a.mlir"), "compiling a.mlir: modules begun 2, linked 1");
     }
 }

@@ -21,6 +21,7 @@ use super::{
     job,
     phases::llvm_part,
     request::{Outcome, Request},
+    spare::Spare,
 };
 use crate::{
     cache::{Cache, CacheError, CacheProblem, Key, KeyBuilder, Source},
@@ -138,7 +139,12 @@ impl Compiler {
     }
 
     /// Carries out one request, unless its result is known. `content` identifies what it compiles.
-    pub(super) fn carry_out(&self, request: Request<'_>, content: Option<&Content>) -> Result<Outcome, Error> {
+    pub(super) fn carry_out(
+        &self,
+        request: Request<'_>,
+        content: Option<&Content>,
+        spare: &Spare,
+    ) -> Result<Outcome, Error> {
         let name = request.name.clone();
         let described = content.map(|content| Described::of(&request, content));
         let key = || self.request_key(described.as_ref()?);
@@ -154,7 +160,7 @@ impl Compiler {
             },
             may_be_kept: |outcome| names_no_place(&outcome.warnings),
         };
-        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, || job::run(self, request))?;
+        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, || job::run(self, request, spare))?;
         if let Some(from) = from {
             value.stages.clear();
             value.decisions.push(taken(from));

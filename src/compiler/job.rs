@@ -15,6 +15,7 @@ use super::{
     Compiler, attribute, load_libraries, parse,
     plan::{self, Step},
     request::{Outcome, Part, Request, Source},
+    spare::Spare,
     symbol_name, worker,
 };
 use crate::{
@@ -38,25 +39,26 @@ use crate::{
 };
 
 /// Carries out one request: here, or in a worker process.
-pub(super) fn run(compiler: &Compiler, request: Request<'_>) -> Result<Outcome, Error> {
+pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
     match compiler.options.isolation {
-        Isolation::InProcess => run_here(compiler, request),
+        Isolation::InProcess => run_here(compiler, request, spare),
         Isolation::Worker => worker::run(compiler, &request),
     }
 }
 
-/// Carries out one request in this process.
-pub(super) fn run_here(compiler: &Compiler, request: Request<'_>) -> Result<Outcome, Error> {
+/// Carries out one request in this process, with the help of `spare` threads.
+pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
     let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
     let name = request.name.clone();
     let target = request.target;
-    Job::new(compiler, request)
+    Job::new(compiler, request, spare)
         .and_then(Job::run)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
+    spare: &'a Spare,
     pub(super) name: String,
     parts: Vec<Part<OwnedModule<'c>>>,
     steps: Vec<Step>,
@@ -74,7 +76,7 @@ pub(super) struct Job<'a, 'c> {
 }
 
 impl<'a, 'c> Job<'a, 'c> {
-    fn new(compiler: &'a Compiler, request: Request<'c>) -> Result<Self, Error> {
+    fn new(compiler: &'a Compiler, request: Request<'c>, spare: &'a Spare) -> Result<Self, Error> {
         let interrupt = Interrupt::new(&compiler.cancellation, request.options.time_limit);
         let clock = StageClock::new(interrupt, compiler.observer.clone());
         clock.check().map_err(|error| Error::new(Stage::Plan, error))?;
@@ -112,6 +114,7 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(Self {
             libraries: load_libraries(&options.libraries, Stage::Link)?,
             compiler,
+            spare,
             name,
             parts: parts.collect(),
             steps,
@@ -260,6 +263,7 @@ impl<'a, 'c> Job<'a, 'c> {
             vendor_library: &|which| self.compiler.vendor_library(which),
             locate: &locate,
             listeners: &self.compiler.listeners,
+            for_each: &|pieces, piece| self.spare.for_each(pieces, piece),
         };
         let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
             |(stage, error)| match error {

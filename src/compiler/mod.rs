@@ -17,6 +17,9 @@ mod request;
 mod requests;
 mod run;
 mod sources;
+mod spare;
+#[cfg(all(test, feature = "nvidia"))]
+mod split_tests;
 mod stack;
 mod targets;
 pub mod worker;

@@ -1,4 +1,6 @@
 //! Working through a list of jobs: on a bounded set of threads of ours, on the caller's own, or on this one.
+//!
+//! A job may be made of pieces. Those are carried out by the job's thread, and by threads of ours that no other job needs.
 
 use std::{
     fmt,
@@ -10,13 +12,17 @@ use std::{
     thread,
 };
 
-use super::stack::{STACK_BYTES, StackError, with_deep_stack};
+use super::{
+    spare::Spare,
+    stack::{STACK_BYTES, StackError, with_deep_stack},
+};
 use crate::error::Cause;
 
 /// A pool of threads that the embedder has already, and that compilations are to use in the place of threads of their own.
 ///
 /// LLVM recurses deeply on large functions. A thread whose stack is smaller than gpulower's own have, 64 MiB, gets as much
-/// for the length of a job.
+/// for the length of a job. A large module is one job: the parts that LLVM compiles it in are carried out one after the
+/// other, since a job that waited for others could keep them from being carried out.
 ///
 /// ```
 /// use gpulower::compiler::Executor;
@@ -90,8 +96,9 @@ impl From<JobError> for Cause {
 pub(super) fn run<J: Send, R: Send>(
     threads: &Threads,
     jobs: Vec<J>,
-    work: impl Fn(J) -> R + Sync,
+    work: impl Fn(J, &Spare) -> R + Sync,
 ) -> Vec<Result<R, JobError>> {
+    let spare = Spare::default();
     let slots: Vec<Mutex<Slot<J, R>>> = jobs
         .into_iter()
         .map(|job| {
@@ -105,7 +112,7 @@ pub(super) fn run<J: Send, R: Send>(
         let Some(slot) = slots.get(index) else { return };
         let job = lock(slot).job.take();
         if let Some(job) = job {
-            let result = catch_unwind(AssertUnwindSafe(|| work(job)));
+            let result = catch_unwind(AssertUnwindSafe(|| work(job, &spare)));
             lock(slot).result = Some(result.map_err(|panic| JobError::Unexpected(describe(&*panic))));
         }
     };
@@ -121,7 +128,7 @@ pub(super) fn run<J: Send, R: Send>(
     match threads {
         Threads::Here => (0..slots.len()).for_each(carry_out_with_room),
         Threads::Own(threads) => {
-            if !on_own_threads(*threads, slots.len(), &carry_out) {
+            if !on_own_threads(*threads, slots.len(), &carry_out, &spare) {
                 (0..slots.len()).for_each(carry_out_with_room);
             }
         }
@@ -139,19 +146,22 @@ pub(super) fn run<J: Send, R: Send>(
 }
 
 /// False where no thread could be started, and nothing was done.
-fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync)) -> bool {
+fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync), spare: &Spare) -> bool {
     let next = AtomicUsize::new(0);
     let worker = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= jobs {
+                spare.add(1);
                 return;
             }
             carry_out(index);
         }
     };
+    let needed = threads.clamp(1, jobs.max(1));
+    spare.add(threads.saturating_sub(needed));
     let started = thread::scope(|scope| {
-        (0..threads.clamp(1, jobs.max(1)))
+        (0..needed)
             .map(|index| {
                 thread::Builder::new()
                     .name(format!("gpulower-{index}"))
@@ -202,7 +212,7 @@ mod tests {
     #[test]
     fn results_keep_the_order_of_the_jobs() {
         for threads in [Threads::Here, Threads::Own(4), Threads::Own(0)] {
-            let results = run(&threads, (0..100).collect(), |job: u32| job * 2);
+            let results = run(&threads, (0..100).collect(), |job: u32, _| job * 2);
             let expected: Vec<Result<u32, JobError>> = (0..100).map(|job| Ok(job * 2)).collect();
             assert_eq!(results, expected, "{threads:?}");
         }
@@ -210,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_one_jobs_error() {
-        let results = run(&Threads::Own(2), vec![1, 2, 3], |job: u32| {
+        let results = run(&Threads::Own(2), vec![1, 2, 3], |job: u32, _| {
             assert!(job != 2, "job two");
             job
         });
@@ -221,12 +231,67 @@ mod tests {
 
     #[test]
     fn the_embedders_threads_are_used_and_a_job_that_they_forget_fails() {
-        let results = run(&Threads::Theirs(Arc::new(Forgetful)), vec![1, 2, 3, 4], |job: u32| {
-            let name = thread::current().name().map(str::to_owned);
-            (job, name)
-        });
+        let results = run(
+            &Threads::Theirs(Arc::new(Forgetful)),
+            vec![1, 2, 3, 4],
+            |job: u32, _| {
+                let name = thread::current().name().map(str::to_owned);
+                (job, name)
+            },
+        );
         let expected = |job| Ok((job, None));
         assert_eq!(results[..3], [expected(1), expected(2), expected(3)]);
         assert_eq!(results[3], Err(JobError::Unexpected("a job was not run".to_owned())));
+    }
+
+    /// The most pieces of jobs that are carried out at once.
+    fn most_at_once(threads: &Threads, jobs: usize, pieces: usize) -> usize {
+        let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let results = run(threads, (0..jobs).collect(), |_: usize, spare| {
+            spare.for_each(pieces, &|_| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::sleep(std::time::Duration::from_millis(2));
+                now.fetch_sub(1, Ordering::SeqCst);
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+        });
+        assert!(results.iter().all(Result::is_ok));
+        assert_eq!(done.into_inner(), jobs * pieces, "{threads:?}");
+        most.into_inner()
+    }
+
+    #[test]
+    fn pieces_use_the_threads_that_are_left_and_no_more() {
+        assert_eq!(most_at_once(&Threads::Here, 2, 8), 1);
+        assert_eq!(most_at_once(&Threads::Theirs(Arc::new(Two)), 1, 8), 1);
+        assert_eq!(most_at_once(&Threads::Own(1), 3, 8), 1);
+        // Threads that no job took, and threads that found no more jobs.
+        let alone = most_at_once(&Threads::Own(4), 1, 100);
+        assert!((2..=4).contains(&alone), "{alone}");
+        let several = most_at_once(&Threads::Own(3), 5, 40);
+        assert!((2..=3).contains(&several), "{several}");
+    }
+
+    /// Two threads of somebody else's.
+    struct Two;
+
+    impl Executor for Two {
+        fn for_each(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+            thread::scope(|scope| {
+                for half in [0..jobs / 2, jobs / 2..jobs] {
+                    scope.spawn(|| half.for_each(job));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_piece_is_the_jobs_error_and_its_thread_comes_back() {
+        let results = run(&Threads::Own(2), vec![0, 1], |job: u32, spare| {
+            spare.for_each(4, &|piece| assert!(job != 0 || piece != 2, "piece two"));
+            job
+        });
+        assert!(results[0].is_err());
+        assert_eq!(results[1], Ok(1));
     }
 }

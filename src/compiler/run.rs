@@ -68,7 +68,9 @@ impl Compiler {
         read_libraries(&mut requests);
         // What is compiled has to be known where something may be the same.
         let contents: Vec<Option<Content>> = if requests.len() > 1 || self.keeps_results() {
-            let identified = pool::run(threads, requests.iter_mut().collect(), |request| Content::of(request));
+            let identified = pool::run(threads, requests.iter_mut().collect(), |request, _| {
+                Content::of(request)
+            });
             identified.into_iter().map(Result::ok).collect()
         } else {
             requests.iter().map(|_| None).collect()
@@ -82,8 +84,8 @@ impl Compiler {
             .filter(|(index, ..)| firsts.get(*index) == Some(index))
             .collect();
         let places: Vec<usize> = jobs.iter().map(|(index, ..)| *index).collect();
-        let results = pool::run(threads, jobs, |(_, request, content)| {
-            self.carry_out(request, content.as_ref())
+        let results = pool::run(threads, jobs, |(_, request, content), spare| {
+            self.carry_out(request, content.as_ref(), spare)
         });
         let mut finished = Vec::new();
         let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];

@@ -65,6 +65,7 @@ fn compile<'c>(
         vendor_library: &missing,
         locate: &|_| None,
         listeners: &[],
+        for_each: &crate::device::in_turn,
     };
     compile_to_link(context, module, &job, others, output, &mut StageClock::default())
         .map(|bytes| String::from_utf8(bytes).expect("text"))

@@ -2,15 +2,18 @@
 //!
 //! Knows nothing of containers, vendor tools or hosts.
 
+mod components;
 mod control;
 mod float_power;
 pub mod join;
+mod join_ptx;
 mod libraries;
 pub mod lower;
 mod lower_error;
 mod lower_pipeline;
 mod math;
 mod reserve;
+mod split;
 pub mod symbols;
 mod validate;
 
@@ -31,8 +34,11 @@ use crate::{
     toolkit::ToolkitError,
 };
 
+pub(crate) use split::Split;
+
 pub use join::{JoinError, JoinInput, join};
 pub use libraries::{LoadedLibrary, VendorLibrary};
+pub use split::{ForEach, in_turn};
 
 /// What goes wrong between LLVM IR and machine code.
 #[derive(Debug, thiserror::Error)]
@@ -191,6 +197,8 @@ pub struct DeviceJob<'a> {
     pub locate: &'a dyn Fn(&str) -> Option<String>,
     /// Watchers.
     pub listeners: &'a [Arc<dyn StageListener>],
+    /// Carries out the parts of a large module.
+    pub for_each: &'a ForEach<'a>,
 }
 
 impl fmt::Debug for DeviceJob<'_> {
@@ -343,9 +351,22 @@ pub fn compile_to_link<'c>(
         .map_err(at(Stage::Link))?;
 
     clock.check().map_err(interrupted(Stage::Optimize))?;
+    let split = clock
+        .time(Stage::Optimize, || Split::prepare(&module, resolved, others))
+        .map_err(|error| (Stage::Optimize, error.into()))?;
+    if let Some(split) = &split
+        && output == DeviceOutput::Assembly
+        && !job.listeners.iter().any(|listener| listener.wants_optimized())
+        && let Some(text) = split.compile(context, &module, job, clock)?
+    {
+        return job.show_isa(text).map_err(at(Stage::CodeGen));
+    }
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
             module.run_passes(&machine, pipeline(resolved))?;
+            if let Some(split) = &split {
+                split.finish(&module);
+            }
             if resolved.target.vendor() == Vendor::Amd {
                 reserve::reserve(context, &module, others.registers)?;
             }

@@ -75,6 +75,7 @@ mod tests {
             vendor_library: &missing,
             locate: &|_| None,
             listeners: &[],
+            for_each: &crate::device::in_turn,
         };
         let interface = LinkInterface {
             defined: ["other".to_owned()].into(),

@@ -188,7 +188,7 @@ fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<Wir
         }
         let context = context();
         let request = request.into_request(&context)?;
-        job::run_here(compiler, request)
+        job::run_here(compiler, request, &crate::compiler::spare::Spare::default())
     };
     let result = catch_unwind(AssertUnwindSafe(run));
     let result = result.unwrap_or_else(|panic| {

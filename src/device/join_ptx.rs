@@ -1,0 +1,352 @@
+//! PTX that LLVM made of the parts of a module, put together as LLVM would have made it of the whole.
+//!
+//! LLVM numbers functions and calls across a module, and the numbers are in names: `$L__BB7_2`, `__local_depot7`,
+//! `callseq 12`, `prototype_12`. Everything else in the text of a function is a matter of that function.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use crate::bridge::split::Global;
+
+/// Why texts were not put together.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum JoinPtxError {
+    /// Two names of the module are one in PTX.
+    #[error("the module has two names that are {0} in PTX")]
+    Ambiguous(String),
+    /// Something that the module did not have.
+    #[error("a part has {0}, which was not in the module")]
+    Unknown(String),
+    /// A line that is not of the expected form.
+    #[error("a part has an unexpected line: {0}")]
+    Line(String),
+    /// Two parts disagree on something.
+    #[error("the parts have different texts for {0}")]
+    Differs(String),
+    /// Numbers that are not those of the function.
+    #[error("the numbers in {0} are not as expected")]
+    Numbers(String),
+}
+
+type JoinResult<T> = Result<T, JoinPtxError>;
+
+/// The functions and variables of a module in order, by their names in PTX.
+pub(super) struct Order(HashMap<String, usize>);
+
+impl Order {
+    pub(super) fn new(globals: &[Global]) -> JoinResult<Self> {
+        let mut order = HashMap::new();
+        for (position, global) in globals.iter().enumerate() {
+            let name = in_ptx(&global.name);
+            if order.insert(name.clone().into_owned(), position).is_some() {
+                return Err(JoinPtxError::Ambiguous(name.into_owned()));
+            }
+        }
+        Ok(Self(order))
+    }
+
+    /// The position of a function or variable, by its name in LLVM IR or in PTX.
+    pub(super) fn of(&self, name: &str) -> JoinResult<usize> {
+        let position = self.0.get(in_ptx(name).as_ref()).copied();
+        position.ok_or_else(|| JoinPtxError::Unknown(name.to_owned()))
+    }
+}
+
+/// A name as code generation writes it (LLVM's NVPTXAssignValidGlobalNames).
+fn in_ptx(name: &str) -> Cow<'_, str> {
+    if name.contains(['.', '@']) {
+        Cow::Owned(name.replace(['.', '@'], "_$_"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+/// Something with its place in the module.
+struct Placed<'t> {
+    position: usize,
+    name: &'t str,
+    text: &'t str,
+}
+
+struct Function<'t> {
+    placed: Placed<'t>,
+    /// The comment before a function that others can call.
+    comment: &'t str,
+    /// Its number in its part.
+    number: usize,
+    /// The number of its first call in its part, and how many there are.
+    calls: (usize, usize),
+}
+
+/// The text of one part.
+struct Part<'t> {
+    header: &'t str,
+    declarations: Vec<Placed<'t>>,
+    variables: Vec<Placed<'t>>,
+    functions: Vec<Function<'t>>,
+}
+
+/// The texts as one.
+pub(super) fn join_ptx(texts: &[String], order: &Order) -> JoinResult<String> {
+    let mut header = None;
+    let (mut declarations, mut variables, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+    for text in texts {
+        let part = Reader { text, order }.part()?;
+        if *header.get_or_insert(part.header) != part.header {
+            return Err(JoinPtxError::Differs("the target".to_owned()));
+        }
+        declarations.extend(part.declarations);
+        variables.extend(part.variables);
+        functions.extend(part.functions);
+    }
+    functions.sort_by_key(|function| function.placed.position);
+    let repeated = functions.windows(2).find_map(|pair| match pair {
+        [one, other] if one.placed.position == other.placed.position => Some(one.placed.name),
+        _ => None,
+    });
+    if let Some(name) = repeated {
+        // It was to be inlined.
+        return Err(JoinPtxError::Differs(name.to_owned()));
+    }
+    let mut joined = String::with_capacity(texts.iter().map(String::len).sum());
+    joined.push_str(header.unwrap_or_default());
+    // LLVM writes what belongs to no function within the first one, behind its comment.
+    joined.push_str(functions.first().map_or("", |function| function.comment));
+    for placed in once(declarations)?.iter().chain(&once(variables)?) {
+        joined.push_str(placed.text);
+    }
+    joined.push('\n');
+    let mut call = 0;
+    for (number, function) in functions.iter().enumerate() {
+        if number > 0 {
+            joined.push_str(function.comment);
+        }
+        renumber(function, number, call, &mut joined)?;
+        call += function.calls.1;
+    }
+    Ok(joined)
+}
+
+/// In the order of the module, each once.
+fn once(mut placed: Vec<Placed<'_>>) -> JoinResult<Vec<Placed<'_>>> {
+    placed.sort_by_key(|placed| placed.position);
+    for pair in placed.windows(2) {
+        if let [one, other] = pair
+            && one.position == other.position
+            && one.text != other.text
+        {
+            return Err(JoinPtxError::Differs(one.name.to_owned()));
+        }
+    }
+    placed.dedup_by_key(|placed| placed.position);
+    Ok(placed)
+}
+
+/// Writes a function with its number, and that of its first call, in the whole module.
+fn renumber(function: &Function<'_>, number: usize, call: usize, output: &mut String) -> JoinResult<()> {
+    let failed = || JoinPtxError::Numbers(function.placed.name.to_owned());
+    let names = [
+        ("$L__BB", function.number, 1, number),
+        ("__local_depot", function.number, 1, number),
+        ("// callseq ", function.calls.0, function.calls.1, call),
+        ("prototype_", function.calls.0, function.calls.1, call),
+    ];
+    for (line, is_code) in code_lines(function.placed.text) {
+        let mut line = Cow::Borrowed(line);
+        if is_code {
+            for (name, old, count, new) in names {
+                if line.contains(name) {
+                    line = Cow::Owned(replace(&line, name, old..old + count, new).ok_or_else(failed)?);
+                }
+            }
+        }
+        output.push_str(&line);
+    }
+    Ok(())
+}
+
+/// Replaces the numbers behind `name`, which are of the range `old`, by those from `new` on.
+fn replace(line: &str, name: &str, old: std::ops::Range<usize>, new: usize) -> Option<String> {
+    let mut pieces = line.split(name);
+    let mut replaced = pieces.next()?.to_owned();
+    for piece in pieces {
+        let digits = digits(piece);
+        let number: usize = digits.parse().ok()?;
+        replaced.push_str(name);
+        if !old.contains(&number) {
+            return None;
+        }
+        replaced.push_str(&(number - old.start + new).to_string());
+        replaced.push_str(piece.get(digits.len()..)?);
+    }
+    Some(replaced)
+}
+
+fn digits(text: &str) -> &str {
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit());
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// The lines, each with its end, and whether LLVM wrote it: the lines of inline assembly are the user's.
+fn code_lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut in_assembly = false;
+    text.split_inclusive('\n').map(move |line| {
+        match line.trim() {
+            "// begin inline asm" => in_assembly = true,
+            "// end inline asm" => in_assembly = false,
+            _ => {}
+        }
+        (line, !in_assembly)
+    })
+}
+
+/// Takes a text apart from its beginning.
+struct Reader<'t, 'o> {
+    text: &'t str,
+    order: &'o Order,
+}
+
+impl<'t> Reader<'t, '_> {
+    fn part(mut self) -> JoinResult<Part<'t>> {
+        let header_end = self
+            .text
+            .find("\n.address_size 64\n\n")
+            .ok_or_else(|| JoinPtxError::Line(self.first_line().to_owned()))?;
+        let header = self.take(header_end + "\n.address_size 64\n\n".len());
+        let mut comment = self.comment();
+        let (mut declarations, mut variables) = (Vec::new(), Vec::new());
+        loop {
+            let line = self.first_line();
+            if line == "\n" {
+                self.take(line.len());
+                break;
+            } else if is_function(line) {
+                declarations.push(self.declaration()?);
+            } else {
+                variables.push(self.variable()?);
+            }
+        }
+        let mut functions = Vec::new();
+        let mut call = 0;
+        while !self.text.is_empty() {
+            let placed = self.function()?;
+            let calls = calls(placed.text, call).ok_or_else(|| JoinPtxError::Numbers(placed.name.to_owned()))?;
+            functions.push(Function {
+                placed,
+                comment,
+                number: functions.len(),
+                calls: (call, calls),
+            });
+            call += calls;
+            comment = self.comment();
+        }
+        Ok(Part {
+            header,
+            declarations,
+            variables,
+            functions,
+        })
+    }
+
+    fn take(&mut self, length: usize) -> &'t str {
+        let (taken, rest) = self.text.split_at(length);
+        self.text = rest;
+        taken
+    }
+
+    fn first_line(&self) -> &'t str {
+        self.text.split_inclusive('\n').next().unwrap_or_default()
+    }
+
+    fn comment(&mut self) -> &'t str {
+        let line = self.first_line();
+        let length = if line.starts_with("\t// .globl\t") {
+            line.len()
+        } else {
+            0
+        };
+        self.take(length)
+    }
+
+    fn place(&self, name: Option<&'t str>, text: &'t str) -> JoinResult<Placed<'t>> {
+        let name = name
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| JoinPtxError::Line(text.lines().next().unwrap_or_default().to_owned()))?;
+        Ok(Placed {
+            position: self.order.of(name)?,
+            name,
+            text,
+        })
+    }
+
+    /// ".extern .func NAME", parameters on lines of their own, and the line that ends with a semicolon.
+    fn declaration(&mut self) -> JoinResult<Placed<'t>> {
+        let name = self.first_line().split_whitespace().next_back();
+        let end = self.text.find(";\n").map_or(self.text.len(), |end| end + 2);
+        let text = self.take(end);
+        self.place(name.map(|name| name.trim_end_matches("()")), text)
+    }
+
+    /// ".global .align 4 .b8 NAME[8] = {1, 2};", or what is left of a variable that one function alone has.
+    fn variable(&mut self) -> JoinResult<Placed<'t>> {
+        let line = self.first_line();
+        let demoted = line
+            .strip_prefix("// ")
+            .and_then(|rest| rest.strip_suffix(" has been demoted\n"));
+        let defined = line
+            .strip_suffix(";\n")
+            .filter(|rest| rest.starts_with('.'))
+            .and_then(|rest| rest.split(" = ").next())
+            .and_then(|rest| rest.split_whitespace().next_back())
+            .and_then(|name| name.split('[').next());
+        let text = self.take(line.len());
+        self.place(demoted.or(defined), text)
+    }
+
+    /// ".visible .entry NAME(", up to the brace at the beginning of a line that closes it.
+    fn function(&mut self) -> JoinResult<Placed<'t>> {
+        let line = self.first_line();
+        if !is_function(line) {
+            return Err(JoinPtxError::Line(line.trim_end().to_owned()));
+        }
+        let head = line.trim_end().trim_end_matches(')').trim_end_matches('(');
+        let name = head.split_whitespace().next_back();
+        let mut length = 0;
+        let closed = code_lines(self.text).any(|(line, is_code)| {
+            length += line.len();
+            is_code && line == "}\n"
+        });
+        if !closed {
+            return Err(JoinPtxError::Line(line.trim_end().to_owned()));
+        }
+        let text = self.take(length);
+        self.place(name, text)
+    }
+}
+
+fn is_function(line: &str) -> bool {
+    let start = [".visible ", ".extern ", ".weak "]
+        .iter()
+        .find_map(|linkage| line.strip_prefix(linkage))
+        .unwrap_or(line);
+    start.starts_with(".entry ") || start.starts_with(".func ")
+}
+
+/// The number of calls of a function whose first has the number `first`; `None` if their numbers do not follow each other.
+fn calls(text: &str, first: usize) -> Option<usize> {
+    let mut numbers = Vec::new();
+    for (line, is_code) in code_lines(text) {
+        if let Some(rest) = line.trim_start().strip_prefix("{ // callseq ").filter(|_| is_code) {
+            numbers.push(digits(rest).parse::<usize>().ok()?);
+        }
+    }
+    numbers.sort_unstable();
+    let follow = numbers
+        .iter()
+        .zip(first..)
+        .all(|(&number, expected)| number == expected);
+    follow.then_some(numbers.len())
+}
+
+#[cfg(test)]
+#[path = "join_ptx_tests.rs"]
+mod tests;

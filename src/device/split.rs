@@ -1,0 +1,234 @@
+//! Large modules, compiled in parts at the same time. The text is the one that the module as a whole gives.
+//!
+//! A module is divided by its contents alone ([`super::components`]). Each part is optimised and emitted in an LLVM context
+//! of its own, and the texts are put together ([`super::join_ptx`]). Where anything is unexpected or fails, the caller
+//! compiles the whole, and so fails as it would have without parts.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    DeviceError, DeviceJob, StageClock, StageResult,
+    components::{self, Parts},
+    join_ptx::{JoinPtxError, Order, join_ptx},
+    machine, pipeline,
+};
+use crate::{
+    bridge::{
+        LlvmError,
+        llvm::{DeviceContext, DeviceModule, EmitKind, LlvmDiagnostic},
+        split::Shared,
+    },
+    image::symbols::LinkInterface,
+    interrupt::InterruptError,
+    options::{DebugLevel, Resolved},
+    stage::Stage,
+    target::Vendor,
+};
+
+/// Carries out pieces of one job: calls the function once with each number below the first argument, from any threads, and
+/// returns when all calls have.
+pub type ForEach<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
+
+/// One piece after the other, on this thread.
+pub fn in_turn(pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
+    (0..pieces).for_each(piece);
+}
+
+/// A module that is to be compiled in parts. Until [`Split::finish`] passes draw no conclusions from who uses what several
+/// parts have, in a part and in the whole module alike.
+pub(crate) struct Split {
+    parts: Parts,
+    order: Order,
+    shared: Shared,
+}
+
+impl Split {
+    /// Prepares a module that is linked and not optimised. `None` where it is small, or in one piece.
+    pub(crate) fn prepare(
+        module: &DeviceModule<'_>,
+        resolved: &Resolved,
+        others: &LinkInterface,
+    ) -> Result<Option<Self>, LlvmError> {
+        let fits = resolved.target.vendor() == Vendor::Nvidia
+            && resolved.optimization.number() > 0
+            && resolved.debug == DebugLevel::None
+            && *others == LinkInterface::default();
+        if !fits || !components::may_be_divided(module.count_instructions()) {
+            return Ok(None);
+        }
+        let globals = match module.globals() {
+            Ok(globals) => globals,
+            Err(LlvmError::Refused(reason)) => {
+                tracing::debug!(reason, "the module is compiled as a whole");
+                return Ok(None);
+            }
+            Err(fatal) => return Err(fatal),
+        };
+        let (Some(parts), Ok(order)) = (components::divide(&globals), Order::new(&globals)) else {
+            tracing::debug!("the module cannot be divided: it is compiled as a whole");
+            return Ok(None);
+        };
+        let names = parts.shared.iter().filter_map(|&index| globals.get(index));
+        let shared = module.share(names.map(|global| global.name.clone()).collect());
+        Ok(Some(Self { parts, order, shared }))
+    }
+
+    /// Ends what [`Split::prepare`] began, in the whole module or a part of it.
+    pub(super) fn finish(&self, module: &DeviceModule<'_>) {
+        module.unshare(&self.shared);
+    }
+
+    /// The PTX of all parts. `None` where the module has to be compiled as a whole.
+    pub(crate) fn compile(
+        &self,
+        context: &DeviceContext,
+        module: &DeviceModule<'_>,
+        job: &DeviceJob<'_>,
+        clock: &mut StageClock,
+    ) -> StageResult<Option<Vec<u8>>> {
+        let start = Instant::now();
+        let bitcode = module
+            .to_exact_bitcode()
+            .map_err(|error| (Stage::Optimize, error.into()))?;
+        let compiled = {
+            let (interrupt, observer) = (clock.interrupt(), clock.observer.as_ref());
+            let begin = |stage: Stage| {
+                if let Some(observer) = observer {
+                    observer(stage);
+                }
+                interrupt.check().map_err(|error| Failure::Interrupted(stage, error))
+            };
+            self.compile_parts(&bitcode, job, &begin)
+        };
+        let texts = match compiled {
+            Ok(mut compiled) => {
+                for stage in 0..2 {
+                    for part in &mut compiled {
+                        context.add_diagnostics(std::mem::take(&mut part.diagnostics[stage]));
+                    }
+                }
+                account(clock, start.elapsed(), &compiled);
+                tracing::debug!(parts = compiled.len(), "the module was compiled in parts");
+                compiled.into_iter().map(|part| part.text).collect::<Vec<_>>()
+            }
+            Err(Failure::Interrupted(stage, error)) => return Err((stage, error.into())),
+            Err(Failure::Other(reason)) => {
+                clock.add(Stage::Optimize, start.elapsed());
+                tracing::debug!(%reason, "a part failed: the module is compiled as a whole");
+                return Ok(None);
+            }
+        };
+        let joined = clock.time(Stage::CodeGen, || join_ptx(&texts, &self.order));
+        Ok(joined
+            .inspect_err(|reason| tracing::debug!(%reason, "the module is compiled as a whole"))
+            .ok()
+            .map(String::into_bytes))
+    }
+
+    fn compile_parts(&self, bitcode: &[u8], job: &DeviceJob<'_>, begin: &Begin<'_>) -> Result<Vec<Compiled>, Failure> {
+        let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> =
+            self.parts.kept.iter().map(|_| Mutex::new(None)).collect();
+        let failed = AtomicBool::new(false);
+        let (name, resolved) = (job.name, job.resolved);
+        (job.for_each)(slots.len(), &|index| {
+            let (Some(kept), Some(slot)) = (self.parts.kept.get(index), slots.get(index)) else {
+                return;
+            };
+            if failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let result = self.compile_part(bitcode, kept, name, resolved, begin);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        });
+        let mut results = Vec::new();
+        let mut failure = None;
+        for slot in slots {
+            match slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                Some(Ok(compiled)) => results.push(compiled),
+                Some(Err(interrupted @ Failure::Interrupted(..))) => return Err(interrupted),
+                Some(Err(other)) => failure = Some(other),
+                None => {}
+            }
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None if results.len() < self.parts.kept.len() => Err(Failure::Other("a part was left out".to_owned())),
+            None => Ok(results),
+        }
+    }
+
+    fn compile_part(
+        &self,
+        bitcode: &[u8],
+        kept: &[bool],
+        name: &str,
+        resolved: &Resolved,
+        begin: &Begin<'_>,
+    ) -> Result<Compiled, Failure> {
+        begin(Stage::Optimize)?;
+        let start = Instant::now();
+        let context = DeviceContext::new();
+        let machine = machine(resolved).map_err(|error| Failure::from(DeviceError::from(error)))?;
+        let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
+        module
+            .run_passes(&machine, pipeline(resolved))
+            .map_err(DeviceError::from)?;
+        self.finish(&module);
+        for variable in module.inkwell().get_globals() {
+            // Sooner than when the texts are put together: other parts need not begin.
+            self.order.of(&variable.get_name().to_string_lossy())?;
+        }
+        let optimized = context.take_diagnostics();
+        let optimize = start.elapsed();
+        begin(Stage::CodeGen)?;
+        let text = module.emit(&machine, EmitKind::Assembly).map_err(DeviceError::from)?;
+        Ok(Compiled {
+            text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
+            diagnostics: [optimized, context.take_diagnostics()],
+            times: [optimize, start.elapsed() - optimize],
+        })
+    }
+}
+
+/// Tells that a stage begins in a part, or that it is not to begin.
+type Begin<'a> = dyn Fn(Stage) -> Result<(), Failure> + Sync + 'a;
+
+/// What came of a part: optimisation, and then code generation.
+struct Compiled {
+    text: String,
+    diagnostics: [Vec<LlvmDiagnostic>; 2],
+    times: [Duration; 2],
+}
+
+enum Failure {
+    Interrupted(Stage, InterruptError),
+    Other(String),
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+impl From<JoinPtxError> for Failure {
+    fn from(error: JoinPtxError) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+/// Divides the time that passed among the two stages as the parts did.
+fn account(clock: &mut StageClock, passed: Duration, compiled: &[Compiled]) {
+    let [optimize, code_gen] = [0, 1].map(|stage| compiled.iter().map(|part| part.times[stage]).sum::<Duration>());
+    let all = (optimize + code_gen).as_secs_f64();
+    let optimize = passed.mul_f64(if all > 0.0 { optimize.as_secs_f64() / all } else { 1.0 });
+    clock.add(Stage::Optimize, optimize);
+    clock.add(Stage::CodeGen, passed.saturating_sub(optimize));
+}
