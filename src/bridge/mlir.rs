@@ -469,6 +469,20 @@ pub fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
     u64::try_from(unsafe { gpulowerGlobalSize(global.to_raw()) }).ok()
 }
 
+/// What a search found; nothing where the operation is null.
+///
+/// # Safety
+///
+/// Else the operation is alive, and the type is set.
+unsafe fn type_and_place(operation: mlir_sys::MlirOperation, kind: mlir_sys::MlirType) -> Option<(String, String)> {
+    if operation.ptr.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let (operation, kind) = unsafe { (OperationRef::from_raw(operation), melior::ir::Type::from_raw(kind)) };
+    Some((shown(&kind), location_text(operation.location())))
+}
+
 /// The first vector that is longer in its last dimension than `longest` or has more elements than `most`, and where it is.
 pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
     let mut kind = mlir_sys::MlirType {
@@ -478,14 +492,7 @@ pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(Str
     unsafe {
         let root = module.as_operation().to_raw();
         let operation = gpulowerFindLargeVector(root, longest.into(), most.into(), &mut kind);
-        if operation.ptr.is_null() {
-            return None;
-        }
-        let operation = OperationRef::from_raw(operation);
-        Some((
-            shown(&melior::ir::Type::from_raw(kind)),
-            location_text(operation.location()),
-        ))
+        type_and_place(operation, kind)
     }
 }
 
@@ -497,14 +504,7 @@ pub fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
     // SAFETY: as in `large_vector`.
     unsafe {
         let operation = gpulowerFindForeignBuffer(module.as_operation().to_raw(), &mut kind);
-        if operation.ptr.is_null() {
-            return None;
-        }
-        let operation = OperationRef::from_raw(operation);
-        Some((
-            shown(&melior::ir::Type::from_raw(kind)),
-            location_text(operation.location()),
-        ))
+        type_and_place(operation, kind)
     }
 }
 

@@ -1,5 +1,6 @@
 // From assembly text to an object, as llvm-mc does it (llvm/tools/llvm-mc/llvm-mc.cpp).
 
+#include "bytes.h"
 #include "contain.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -22,13 +23,9 @@
 
 using namespace llvm;
 using gpulower::contain;
+using gpulower::toStringRef;
 
 extern "C" {
-
-struct GpulowerBytes {
-  const char *data;
-  size_t length;
-};
 
 void gpulowerInitializeTargets();
 
@@ -37,9 +34,6 @@ GpulowerOutcome gpulowerAssemble(GpulowerBytes tripleName, GpulowerBytes chip,
                                  GpulowerBytes features, GpulowerBytes name,
                                  GpulowerBytes text, void *closure,
                                  void (*sink)(void *, GpulowerBytes)) {
-  auto toStringRef = [](GpulowerBytes bytes) {
-    return StringRef(bytes.data, bytes.length);
-  };
   gpulowerInitializeTargets();
   // Released on the ordinary path only: a fatal error leaks it with everything else.
   auto *buffer = new SmallString<0>();

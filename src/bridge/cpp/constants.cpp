@@ -1,5 +1,6 @@
 // Constants of a module as the bytes and pointers that they will be in memory.
 
+#include "bytes.h"
 #include "contain.h"
 
 #include "llvm-c/Core.h"
@@ -14,13 +15,9 @@
 
 using namespace llvm;
 using gpulower::contain;
+using gpulower::toBytes;
 
 extern "C" {
-struct GpulowerBytes {
-  const char *data;
-  size_t length;
-};
-
 /// What is reported of each constant, and of the pointers in the one that was reported last.
 struct GpulowerConstants {
   void *closure;
@@ -33,8 +30,6 @@ struct GpulowerConstants {
 }
 
 namespace {
-GpulowerBytes toBytes(StringRef text) { return GpulowerBytes{text.data(), text.size()}; }
-
 struct Pointer {
   uint64_t offset;
   GlobalValue *target;

@@ -1,5 +1,6 @@
 // The steps of a device module's compilation that go through LLVM's C++ API, each contained.
 
+#include "bytes.h"
 #include "contain.h"
 
 #include "mlir/CAPI/IR.h"
@@ -41,17 +42,11 @@
 
 using namespace llvm;
 using gpulower::contain;
+using gpulower::toBytes;
+using gpulower::toStringRef;
 using gpulower::copyText;
 
 extern "C" {
-
-struct GpulowerBytes {
-  const char *data;
-  size_t length;
-};
-
-/// Called with (closure, bytes); the bytes are valid during the call.
-typedef void (*GpulowerSink)(void *closure, GpulowerBytes bytes);
 
 void gpulowerFreeText(char *text) { std::free(text); }
 
@@ -70,14 +65,6 @@ void gpulowerInitializeTargets() {
 }
 
 } // extern "C"
-
-static StringRef toStringRef(GpulowerBytes bytes) {
-  return StringRef(bytes.data, bytes.length);
-}
-
-static GpulowerBytes toBytes(StringRef text) {
-  return GpulowerBytes{text.data(), text.size()};
-}
 
 static bool isKernel(const Function &function) {
   return function.getCallingConv() == CallingConv::PTX_Kernel ||

@@ -3,6 +3,7 @@
 #ifndef GPULOWER_BRIDGE_DOWNGRADE_H
 #define GPULOWER_BRIDGE_DOWNGRADE_H
 
+#include "bytes.h"
 #include "contain.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -11,11 +12,6 @@
 #include "llvm/IR/Module.h"
 
 extern "C" {
-
-struct GpulowerBytes {
-  const char *data;
-  size_t length;
-};
 
 /// What names are of; `Kind` of src/bridge/downgrade.rs.
 enum GpulowerKind : int {

@@ -1,5 +1,7 @@
 // Values that LLVM's code generators crash on, or take minutes over.
 
+#include "bytes.h"
+
 #include "llvm-c/Types.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/DerivedTypes.h"
@@ -10,11 +12,6 @@
 using namespace llvm;
 
 extern "C" {
-
-struct GpulowerText {
-  const char *data;
-  size_t length;
-};
 
 /// The most that a value may have.
 struct GpulowerValueLimits {
@@ -86,7 +83,7 @@ extern "C" {
 /// `count` is how many elements, members or bits there are.
 GpulowerLargeValue gpulowerFindLargeValue(LLVMModuleRef module,
                                           const GpulowerValueLimits *limits,
-                                          GpulowerText *function,
+                                          GpulowerBytes *function,
                                           uint64_t *count) {
   Measure measure;
   auto check = [&](Type *type) {
@@ -115,7 +112,7 @@ GpulowerLargeValue gpulowerFindLargeValue(LLVMModuleRef module,
           found = check(operand->getType());
     }
     if (found != GpulowerNone) {
-      *function = GpulowerText{one.getName().data(), one.getName().size()};
+      *function = GpulowerBytes{one.getName().data(), one.getName().size()};
       return found;
     }
   }

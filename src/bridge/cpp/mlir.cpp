@@ -1,6 +1,7 @@
 // What the C API lacks: the parameters of `#nvvm.target` and `#rocdl.target`, diagnostics below errors, threads of a
 // context, and containment of what may end in one of LLVM's fatal errors.
 
+#include "bytes.h"
 #include "contain.h"
 
 #include "mlir/CAPI/IR.h"
@@ -17,6 +18,8 @@
 #include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
+using gpulower::toBytes;
+using gpulower::toStringRef;
 
 namespace {
 /// A thread pool without threads: tasks run where they are submitted. Any number of threads may use it at once.
@@ -36,36 +39,27 @@ private:
 
 extern "C" {
 
-struct GpulowerText {
-  const char *data;
-  size_t length;
-};
-
 struct GpulowerTargetAttribute {
   /// 0 another attribute, 1 `#nvvm.target`, 2 `#rocdl.target`.
   int vendor;
   int optimization;
-  GpulowerText triple;
-  GpulowerText chip;
-  GpulowerText features;
-  GpulowerText abi;
+  GpulowerBytes triple;
+  GpulowerBytes chip;
+  GpulowerBytes features;
+  GpulowerBytes abi;
   /// Null when absent.
   MlirAttribute flags;
   MlirAttribute link;
 };
-
-static GpulowerText toText(StringRef text) {
-  return GpulowerText{text.data(), text.size()};
-}
 
 GpulowerTargetAttribute gpulowerReadTarget(MlirAttribute attribute) {
   GpulowerTargetAttribute result = {};
   auto read = [&](auto target, int vendor) {
     result.vendor = vendor;
     result.optimization = target.getO();
-    result.triple = toText(target.getTriple());
-    result.chip = toText(target.getChip());
-    result.features = toText(target.getFeatures());
+    result.triple = toBytes(target.getTriple());
+    result.chip = toBytes(target.getChip());
+    result.features = toBytes(target.getFeatures());
     result.flags = wrap(Attribute(target.getFlags()));
     result.link = wrap(Attribute(target.getLink()));
   };
@@ -73,23 +67,23 @@ GpulowerTargetAttribute gpulowerReadTarget(MlirAttribute attribute) {
     read(target, 1);
   if (auto target = dyn_cast<ROCDL::ROCDLTargetAttr>(unwrap(attribute))) {
     read(target, 2);
-    result.abi = toText(target.getAbi());
+    result.abi = toBytes(target.getAbi());
   }
   return result;
 }
 
 /// The bytes of a library given in memory (`dense_resource`), or a null pointer when the attribute is none.
-GpulowerText gpulowerReadBlob(MlirAttribute attribute) {
+GpulowerBytes gpulowerReadBlob(MlirAttribute attribute) {
   auto resource = dyn_cast<DenseResourceElementsAttr>(unwrap(attribute));
   if (!resource || !resource.getRawHandle().getBlob())
-    return GpulowerText{nullptr, 0};
+    return GpulowerBytes{nullptr, 0};
   ArrayRef<char> data = resource.getRawHandle().getBlob()->getData();
-  return GpulowerText{data.data(), data.size()};
+  return GpulowerBytes{data.data(), data.size()};
 }
 
 /// `severity`: 0 error, 1 warning, 2 remark.
 void gpulowerEmitDiagnostic(MlirLocation location, int severity,
-                            GpulowerText message) {
+                            GpulowerBytes message) {
   StringRef text(message.data, message.length);
   if (severity == 0)
     emitError(unwrap(location)) << text;
@@ -101,12 +95,12 @@ void gpulowerEmitDiagnostic(MlirLocation location, int severity,
 
 /// Parses text or bytecode. Operations that are not in a `module` are put into one, as MLIR's own tools do.
 /// A refusal is in MLIR's diagnostics.
-GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerText source,
-                                  GpulowerText name, MlirModule *result) {
+GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
+                                  GpulowerBytes name, MlirModule *result) {
   return gpulower::contain([&]() -> std::string {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
-        StringRef(source.data, source.length), ParserConfig(unwrap(context)),
-        StringRef(name.data, name.length));
+        toStringRef(source), ParserConfig(unwrap(context)),
+        toStringRef(name));
     *result = wrap(module.release());
     return result->ptr ? "" : "MLIR refused the input";
   });

@@ -1,5 +1,6 @@
 // What a device module is taken apart by, and taking a part of it into an LLVM context of its own.
 
+#include "bytes.h"
 #include "contain.h"
 
 #include "llvm-c/Core.h"
@@ -19,16 +20,10 @@
 
 using namespace llvm;
 using gpulower::contain;
+using gpulower::toBytes;
+using gpulower::toStringRef;
 
 extern "C" {
-
-struct GpulowerBytes {
-  const char *data;
-  size_t length;
-};
-
-/// Called with (closure, bytes); the bytes are valid during the call.
-typedef void (*GpulowerSink)(void *closure, GpulowerBytes bytes);
 
 /// A function or variable of a module.
 struct GpulowerGlobal {
@@ -49,10 +44,6 @@ struct GpulowerGlobal {
 };
 
 } // extern "C"
-
-static GpulowerBytes toBytes(StringRef text) {
-  return GpulowerBytes{text.data(), text.size()};
-}
 
 /// Adds the functions and variables that a constant is made of.
 static void collect(const Constant *constant, SmallPtrSetImpl<const Constant *> &seen,
@@ -226,7 +217,7 @@ GpulowerOutcome gpulowerGlobals(LLVMModuleRef moduleRef, void *closure,
 /// gpulowerUnshare needs.
 void gpulowerShare(LLVMModuleRef moduleRef, const GpulowerBytes *names, size_t count, bool *wasPrivate) {
   for (size_t i = 0; i < count; ++i) {
-    GlobalValue *value = unwrap(moduleRef)->getNamedValue(StringRef(names[i].data, names[i].length));
+    GlobalValue *value = unwrap(moduleRef)->getNamedValue(toStringRef(names[i]));
     if (!value || value->isDeclaration())
       continue;
     wasPrivate[i] = value->hasPrivateLinkage();
@@ -239,7 +230,7 @@ void gpulowerShare(LLVMModuleRef moduleRef, const GpulowerBytes *names, size_t c
 /// Makes definitions again what they were before gpulowerShare, as far as they are still there.
 void gpulowerUnshare(LLVMModuleRef moduleRef, const GpulowerBytes *names, size_t count, const bool *wasPrivate) {
   for (size_t i = 0; i < count; ++i)
-    if (GlobalValue *value = unwrap(moduleRef)->getNamedValue(StringRef(names[i].data, names[i].length)))
+    if (GlobalValue *value = unwrap(moduleRef)->getNamedValue(toStringRef(names[i])))
       if (value->hasLinkOnceODRLinkage())
         value->setLinkage(wasPrivate[i] ? GlobalValue::PrivateLinkage : GlobalValue::InternalLinkage);
 }
@@ -260,7 +251,7 @@ GpulowerOutcome gpulowerWriteExactly(LLVMModuleRef module, void *closure, Gpulow
 GpulowerOutcome gpulowerTakePart(LLVMContextRef context, GpulowerBytes bitcode, GpulowerBytes name, const bool *kept,
                                  size_t keptCount, LLVMModuleRef *result) {
   return contain([&]() -> std::string {
-    MemoryBufferRef buffer(StringRef(bitcode.data, bitcode.length), StringRef(name.data, name.length));
+    MemoryBufferRef buffer(toStringRef(bitcode), toStringRef(name));
     Expected<std::unique_ptr<Module>> lazy =
         getLazyBitcodeModule(buffer, *unwrap(context), /*ShouldLazyLoadMetadata=*/true);
     if (!lazy)
