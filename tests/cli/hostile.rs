@@ -109,6 +109,113 @@ fn aliases_that_stand_for_too_much() {
         .says(&["k.mlir:20:1: error: input: an alias in line 20 stands for more than 1048576"]);
 }
 
+/// MLIR's verifiers of these operations ask what they get for its bits or its dimensions, and crash where there are none.
+#[test]
+fn types_that_verifiers_take_for_granted() {
+    let bits = "whose elements are not integers or floats of at least one bit";
+    let copy = |element: &str| {
+        kernel(
+            &format!("%a: memref<?x{element}>, %b: memref<64x{element}, #gpu.address_space<workgroup>>, %i: index"),
+            &format!(
+                "%c = nvgpu.device_async_copy %a[%i], %b[%i], 4 \
+                 : memref<?x{element}> to memref<64x{element}, #gpu.address_space<workgroup>>"
+            ),
+        )
+    };
+    let matrix = |element: &str| {
+        kernel(
+            &format!("%a: memref<4x{element}, 3>, %i: index"),
+            &format!(
+                "%r = nvgpu.ldmatrix %a[%i] {{numTiles = 4 : i32, transpose = false}} \
+                 : memref<4x{element}, 3> -> vector<4x1x{element}>"
+            ),
+        )
+    };
+    let map = |tensor: &str| {
+        format!(
+            "!nvgpu.tensormap.descriptor<tensor = {tensor}, swizzle = swizzle_128b, l2promo = none, oob = zero, \
+             interleave = none>"
+        )
+    };
+    let accumulator = "!nvgpu.warpgroup.accumulator<fragmented = vector<64xf32>>";
+    let from_global = |element: &str| format!("%a: memref<128x{element}, 1>, %b: memref<128x{element}, 3>, %i: index");
+    for (text, reason) in [
+        (copy("index"), bits),
+        (copy("i0"), bits),
+        (copy("vector<4xf32>"), bits),
+        (matrix("index"), bits),
+        (matrix("i0"), bits),
+        (
+            format!(
+                "func.func @f(%a: memref<*xindex>, %n: index) {{\n\
+                 %m = nvgpu.tma.create.descriptor %a box[%n, %n] : memref<*xindex> -> {}\nreturn }}\n{}",
+                map("memref<32x64xindex, 3>"),
+                kernel("", "")
+            ),
+            bits,
+        ),
+        (
+            kernel(
+                &format!(
+                    "%m: {0}, %b: memref<f32, 3>, %g: !nvgpu.mbarrier.group<memorySpace = 3>, %i: index",
+                    map("memref<f32, 3>")
+                ),
+                &format!(
+                    "nvgpu.tma.async.load %m[], %g[%i] to %b \
+                     : {}, !nvgpu.mbarrier.group<memorySpace = 3> -> memref<f32, 3>",
+                    map("memref<f32, 3>")
+                ),
+            ),
+            "which has no dimensions",
+        ),
+        (
+            kernel(
+                "",
+                &format!("%i = nvgpu.warpgroup.mma.init.accumulator -> {accumulator}"),
+            ),
+            "which does not have two dimensions",
+        ),
+        (
+            kernel(
+                "%a: !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>, %m: memref<64xf32>",
+                "nvgpu.warpgroup.mma.store %a, %m \
+                 : !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>> to memref<64xf32>",
+            ),
+            "'memref<64xf32>', which does not have two dimensions",
+        ),
+        (
+            kernel("%a: index", "%r = amdgpu.dpp %a %a row_shl(1) : index"),
+            "'index', which is not an integer or a float of at least one bit",
+        ),
+        (
+            kernel(
+                &from_global("f32"),
+                "amdgpu.gather_to_lds %a[%i], %b[%i] : index, memref<128xf32, 1>, memref<128xf32, 3>",
+            ),
+            "'index', which is not an integer or a float of at least one bit",
+        ),
+        (
+            kernel(
+                "%a: memref<128xindex, 3>, %i: index",
+                "%r = amdgpu.transpose_load %a[%i] : memref<128xindex, 3> -> vector<4xindex>",
+            ),
+            bits,
+        ),
+        (
+            kernel(
+                &from_global("index"),
+                "%r = amdgpu.make_dma_base %a[%i], %b[%i] \
+                 : memref<128xindex, 1>, memref<128xindex, 3> -> !amdgpu.tdm_base<f32>",
+            ),
+            bits,
+        ),
+    ] {
+        compile("k.mlir", text, "sm_90")
+            .failed(1)
+            .says(&["k.mlir:2:", "error: input: '", "' op cannot use '", reason]);
+    }
+}
+
 #[test]
 fn an_array_of_index() {
     let text =

@@ -3,6 +3,7 @@
 
 #include "bytes.h"
 #include "contain.h"
+#include "verify.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Pass.h"
@@ -13,7 +14,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ThreadPool.h"
 
@@ -98,18 +98,20 @@ void gpulowerEmitDiagnostic(MlirLocation location, int severity,
 GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
                                   GpulowerBytes name, MlirModule *result) {
   return gpulower::contain([&]() -> std::string {
+    ParserConfig unverified(unwrap(context), /*verifyAfterParse=*/false);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
-        toStringRef(source), ParserConfig(unwrap(context)),
-        toStringRef(name));
+        toStringRef(source), unverified, toStringRef(name));
+    if (!module || failed(gpulower::verify(*module)))
+      return "MLIR refused the input";
     *result = wrap(module.release());
-    return result->ptr ? "" : "MLIR refused the input";
+    return "";
   });
 }
 
 /// A refusal is in MLIR's diagnostics.
 GpulowerOutcome gpulowerVerify(MlirOperation operation) {
   return gpulower::contain([&]() -> std::string {
-    return succeeded(verify(unwrap(operation))) ? "" : "MLIR refused the module";
+    return succeeded(gpulower::verify(unwrap(operation))) ? "" : "MLIR refused the module";
   });
 }
 
