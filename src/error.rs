@@ -163,12 +163,13 @@ impl Error {
         self
     }
 
-    /// Whether LLVM met a fatal error in the midst of MLIR's work, whose context is in an unknown state since.
+    /// Whether a fatal error or a crash came in the midst of MLIR's work, whose context is in an unknown state since.
     pub(crate) fn is_fatal_in_mlir(&self) -> bool {
-        matches!(
-            *self.cause,
-            Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal(_))
-        )
+        match &*self.cause {
+            Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal { .. }) => true,
+            Cause::Llvm(error) => self.stage == Stage::Translate && error.is_fatal(),
+            _ => false,
+        }
     }
 
     /// The location as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.

@@ -133,6 +133,7 @@ pub use melior;
 pub use crate::target::Target;
 #[cfg(feature = "compile")]
 pub use crate::{
+    bridge::contain_crashes,
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     error::{Cause, Error, Failure},
     interrupt::CancellationToken,

@@ -1,6 +1,6 @@
-//! Outcomes of contained LLVM calls.
+//! Outcomes of contained LLVM calls, and containment of other libraries' calls.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Why a call into LLVM did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
@@ -12,7 +12,20 @@ pub enum LlvmError {
     /// LLVM met a fatal error, which was contained; the context involved has been abandoned.
     #[error("LLVM fatal error: {text}{advice}", text = .0, advice = advice(.0))]
     Fatal(String),
+    /// LLVM or MLIR crashed, which was contained; everything involved has been abandoned.
+    #[error("LLVM or MLIR crashed: {0}; {CRASH_ADVICE}")]
+    Crashed(String),
 }
+
+impl LlvmError {
+    /// Whether what the call worked on is in an unknown state, and was abandoned.
+    pub const fn is_fatal(&self) -> bool {
+        matches!(self, Self::Fatal(_) | Self::Crashed(_))
+    }
+}
+
+/// What to do about a crash.
+pub(super) const CRASH_ADVICE: &str = "what it worked on is lost; report the input to its authors, and compile what you do not trust with isolation=worker";
 
 fn advice(fatal: &str) -> &'static str {
     if fatal.contains("Cannot select") {
@@ -31,6 +44,72 @@ pub(super) struct Outcome {
 
 unsafe extern "C" {
     fn gpulowerFreeText(text: *mut c_char);
+    fn gpulowerContainCrashes(enabled: bool);
+    fn gpulowerContain(call: unsafe extern "C" fn(*mut c_void), closure: *mut c_void) -> Outcome;
+    fn gpulowerSuspend() -> *mut c_void;
+    fn gpulowerResume(frame: *mut c_void);
+}
+
+/// Whether crashes inside LLVM, MLIR and NVIDIA's libraries come back as errors ([`LlvmError::Crashed`]) in this process,
+/// as they do unless this is called with `false`. Then they end the process, as any crash does.
+///
+/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE` and `SIGILL` are
+/// installed when the first module is compiled, and stay; with `false` before that, they are not. They hand every signal
+/// that is not from such a crash on to the handler that was there before. `docs/reliability.md` says what is contained, and
+/// what a program with handlers of its own has to know.
+pub fn contain_crashes(enabled: bool) {
+    // SAFETY: sets an atomic variable.
+    unsafe { gpulowerContainCrashes(enabled) }
+}
+
+/// Calls a function of a foreign library. An error says how it crashed, and that what it worked on must not be used again.
+///
+/// # Safety
+///
+/// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock.
+pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, String> {
+    struct Call<F, R> {
+        function: F,
+        result: Option<R>,
+    }
+    unsafe extern "C" fn run<F: Fn() -> R, R>(closure: *mut c_void) {
+        // SAFETY: the closure is the value below, which nothing else touches meanwhile.
+        let call = unsafe { &mut *closure.cast::<Call<F, R>>() };
+        call.result = Some((call.function)());
+    }
+    fn runner<F: Fn() -> R, R>(_: &F) -> unsafe extern "C" fn(*mut c_void) {
+        run::<F, R>
+    }
+    let run = runner(&call);
+    let mut call = Call {
+        function: call,
+        result: None,
+    };
+    // SAFETY: `run` gets the value that it expects. The frames between it and the library own nothing, as the caller vouches
+    // for: to jump over them leaves nothing undone.
+    let outcome = unsafe { gpulowerContain(run, (&raw mut call).cast()) };
+    match (outcome.into_result(), call.result) {
+        (Ok(()), Some(result)) => Ok(result),
+        (Err(LlvmError::Refused(text) | LlvmError::Fatal(text) | LlvmError::Crashed(text)), _) => Err(text),
+        (Ok(()), None) => Err("it did not return".to_owned()),
+    }
+}
+
+/// While it lives, nothing jumps over the frames of this thread: for functions that C++ calls back.
+pub(super) struct Uncontained(*mut c_void);
+
+impl Uncontained {
+    pub(super) fn new() -> Self {
+        // SAFETY: changes a variable of this thread, and is undone when the value is dropped.
+        Self(unsafe { gpulowerSuspend() })
+    }
+}
+
+impl Drop for Uncontained {
+    fn drop(&mut self) {
+        // SAFETY: a value cannot leave its thread, and the frame is that of the call that is still going on around it.
+        unsafe { gpulowerResume(self.0) }
+    }
 }
 
 impl Outcome {
@@ -48,7 +127,8 @@ impl Outcome {
         match self.kind {
             0 => Ok(()),
             1 => Err(LlvmError::Refused(text)),
-            _ => Err(LlvmError::Fatal(text)),
+            2 => Err(LlvmError::Fatal(text)),
+            _ => Err(LlvmError::Crashed(text)),
         }
     }
 }
@@ -86,5 +166,78 @@ impl Bytes {
     pub(super) unsafe fn to_text(self) -> String {
         // SAFETY: forwarded to the caller.
         String::from_utf8_lossy(unsafe { self.as_slice() }).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{hint, thread};
+
+    fn deeper(level: usize) -> usize {
+        let frame = hint::black_box([level; 64]);
+        if frame[0] == usize::MAX {
+            return 0;
+        }
+        deeper(level + 1) + frame[level % 64]
+    }
+
+    fn overflow() -> Result<usize, String> {
+        // SAFETY: the frames of `deeper` own nothing.
+        unsafe { contained(|| deeper(0)) }
+    }
+
+    #[test]
+    fn a_call_gives_its_result() {
+        // SAFETY: the closure owns nothing.
+        assert_eq!(unsafe { contained(|| 42) }, Ok(42));
+    }
+
+    #[test]
+    fn the_end_of_a_stack_is_an_error() {
+        let overflows = || {
+            for _ in 0..3 {
+                assert_eq!(overflow(), Err("the end of the stack was reached (SIGSEGV)".to_owned()));
+            }
+        };
+        thread::spawn(overflows).join().expect("goes on");
+        // Threads that are not Rust's have no stack for handlers.
+        let without_handler_stack = move || {
+            let none = libc::stack_t {
+                ss_sp: std::ptr::null_mut(),
+                ss_flags: libc::SS_DISABLE,
+                ss_size: 0,
+            };
+            // SAFETY: Rust finds none when this thread ends, and frees what it had.
+            assert_eq!(unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) }, 0);
+            overflows();
+        };
+        thread::spawn(without_handler_stack).join().expect("goes on");
+    }
+
+    #[test]
+    fn signals_of_the_processor_have_words() {
+        // SAFETY: the closures own nothing.
+        unsafe {
+            let read = |address: usize| contained(move || hint::black_box(*hint::black_box(address as *const u8)));
+            assert_eq!(read(0x10), Err("invalid access to memory at 0x10 (SIGSEGV)".to_owned()));
+            // An address that no process can have.
+            assert_eq!(
+                read(0x8000_0000_0000_0000),
+                Err("invalid access to memory (SIGSEGV)".to_owned())
+            );
+            // As LLVM's CrashRecoveryContext raises what it took from another thread.
+            let raised = contained(|| libc::raise(libc::SIGFPE));
+            assert_eq!(raised, Err("invalid arithmetic (SIGFPE)".to_owned()));
+        }
+    }
+
+    #[test]
+    fn messages_say_what_to_do() {
+        assert_eq!(
+            LlvmError::Crashed("the end of the stack was reached (SIGSEGV)".to_owned()).to_string(),
+            "LLVM or MLIR crashed: the end of the stack was reached (SIGSEGV); what it worked on is lost; report the \
+             input to its authors, and compile what you do not trust with isolation=worker"
+        );
     }
 }

@@ -181,7 +181,7 @@ impl DeviceContext {
     /// context's handler become part of the text.
     pub(super) fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
         let mut result = outcome.into_result();
-        if matches!(result, Err(LlvmError::Fatal(_))) {
+        if result.as_ref().is_err_and(LlvmError::is_fatal) {
             self.abandoned.set(true);
         }
         let errors: Vec<String> = {
@@ -197,6 +197,7 @@ impl DeviceContext {
                 Ok(()) => Err(LlvmError::Refused(reported)),
                 Err(LlvmError::Refused(text)) => Err(LlvmError::Refused(format!("{text}: {reported}"))),
                 Err(LlvmError::Fatal(text)) => Err(LlvmError::Fatal(format!("{text}: {reported}"))),
+                Err(LlvmError::Crashed(text)) => Err(LlvmError::Crashed(format!("{text}: {reported}"))),
             };
         }
         result

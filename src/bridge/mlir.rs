@@ -16,7 +16,7 @@ use mlir_sys::{
     mlirGPUObjectAttrGetTarget, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
-use super::contain::{Bytes, LlvmError, Outcome};
+use super::contain::{Bytes, LlvmError, Outcome, Uncontained};
 
 #[repr(C)]
 struct RawTargetAttribute {
@@ -193,6 +193,7 @@ pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R
     let sink = Rc::clone(&collected);
     let owner = thread::current().id();
     let id = context.attach_diagnostic_handler(move |diagnostic| {
+        let _uncontained = Uncontained::new();
         // Another thread's diagnostic is another handler's business. `sink` is touched by its own thread alone.
         if thread::current().id() != owner {
             return false;
@@ -566,12 +567,12 @@ pub fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
     unsafe { gpulowerVerify(operation.to_raw()) }.into_result()
 }
 
-/// Runs passes on a module. What [`LlvmError::Refused`] refuses is in the diagnostics. After [`LlvmError::Fatal`] the
+/// Runs passes on a module. What [`LlvmError::Refused`] refuses is in the diagnostics. After [`LlvmError::is_fatal`] the
 /// module is empty: what it held is in no state to be looked at or freed, and is leaked together with the passes.
 pub fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
     // SAFETY: both are alive, and the module is borrowed exclusively.
     let result = unsafe { gpulowerRunMlirPasses(manager.to_raw(), module.as_operation().to_raw()) }.into_result();
-    if matches!(result, Err(LlvmError::Fatal(_))) {
+    if result.as_ref().is_err_and(LlvmError::is_fatal) {
         let unknown = Location::unknown(context_of(module.context()));
         let broken = std::mem::replace(module, Module::new(unknown));
         std::mem::forget((broken, manager));

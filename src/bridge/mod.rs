@@ -58,4 +58,4 @@ pub mod stack;
 mod vendor_library;
 
 #[cfg(feature = "compile")]
-pub use contain::LlvmError;
+pub use contain::{LlvmError, contain_crashes};

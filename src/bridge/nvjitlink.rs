@@ -10,7 +10,10 @@ use std::ptr;
 
 use libloading::os::unix::Library;
 
-use super::vendor_library;
+use super::{
+    contain::{CRASH_ADVICE, contained},
+    vendor_library,
+};
 
 /// `nvJitLinkHandle`.
 type Handle = *mut c_void;
@@ -113,6 +116,14 @@ pub enum NvJitLinkError {
         code: i32,
         /// The error log, empty when there is none.
         log: String,
+    },
+    /// The library crashed, which was contained; its state is unknown since.
+    #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
+    Crashed {
+        /// The function that crashed, and on what.
+        call: String,
+        /// How.
+        reason: String,
     },
 }
 
@@ -300,24 +311,21 @@ impl NvJitLink {
         };
         // SAFETY: the handle is valid for one write; the array holds `count` NUL-terminated strings.
         // When this fails on an option the handle is not null, and still has to be destroyed.
-        let code = unsafe { (self.create)(&raw mut job.handle, count, arguments.as_ptr()) };
-        job.check("nvJitLinkCreate", code)?;
+        let (create, handle, arguments) = (self.create, &raw mut job.handle, arguments.as_ptr());
+        // The closure owns nothing.
+        let code = unsafe { contained(|| create(handle, count, arguments)) };
+        job.finish("nvJitLinkCreate", code)?;
         for (input, bytes, name) in &contents {
-            // SAFETY: the handle is live; the bytes and the name outlive it.
-            let code = unsafe {
-                (self.add_data)(
-                    job.handle,
-                    input.kind as c_int,
-                    bytes.as_ptr().cast(),
-                    bytes.len(),
-                    name.as_ptr(),
-                )
-            };
-            job.check(&format!("nvJitLinkAddData({:?})", input.name), code)?;
+            let (add_data, handle, kind) = (self.add_data, job.handle, input.kind as c_int);
+            let (data, size, name) = (bytes.as_ptr().cast(), bytes.len(), name.as_ptr());
+            // SAFETY: the handle is live; the bytes and the name outlive it. The closure owns nothing.
+            let code = unsafe { contained(|| add_data(handle, kind, data, size, name)) };
+            job.finish(&format!("nvJitLinkAddData({:?})", input.name), code)?;
         }
-        // SAFETY: the handle is live.
-        let code = unsafe { (self.complete)(job.handle) };
-        job.check("nvJitLinkComplete", code)?;
+        let (complete, handle) = (self.complete, job.handle);
+        // SAFETY: the handle is live. The closure owns nothing.
+        let code = unsafe { contained(|| complete(handle)) };
+        job.finish("nvJitLinkComplete", code)?;
 
         take(&job)
     }
@@ -367,6 +375,18 @@ impl Job<'_> {
             // SAFETY: the handle is live and `sized_text` gives a buffer of the size asked for, plus one.
             |text| unsafe { get(self.handle, text) },
         )
+    }
+
+    /// After a crash the handle is not used again, not even destroyed.
+    fn finish(&mut self, call: &str, outcome: Result<c_int, String>) -> Result<(), NvJitLinkError> {
+        let code = outcome.map_err(|reason| {
+            self.handle = ptr::null_mut();
+            NvJitLinkError::Crashed {
+                call: call.to_owned(),
+                reason,
+            }
+        })?;
+        self.check(call, code)
     }
 
     fn check(&self, call: &str, code: c_int) -> Result<(), NvJitLinkError> {

@@ -7,7 +7,10 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use super::vendor_library;
+use super::{
+    contain::{CRASH_ADVICE, contained},
+    vendor_library,
+};
 
 /// `nvPTXCompilerHandle`.
 type Handle = *mut c_void;
@@ -80,6 +83,14 @@ pub enum NvPtxCompilerError {
         code: i32,
         /// The error log, empty when there is none.
         log: String,
+    },
+    /// The library crashed, which was contained; its state is unknown since.
+    #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
+    Crashed {
+        /// The function that crashed.
+        call: &'static str,
+        /// How.
+        reason: String,
     },
 }
 
@@ -270,9 +281,11 @@ impl NvPtxCompiler {
             library: self,
             handle: ptr::null_mut(),
         };
+        let (create, handle, text) = (self.create, &raw mut job.handle, ptx.as_bytes());
         // SAFETY: the handle is valid for one write; the text has the given length and a NUL after it,
-        // and outlives the job.
-        let code = unsafe { (self.create)(&raw mut job.handle, ptx.as_bytes().len(), ptx.as_ptr()) };
+        // and outlives the job. The closure owns nothing.
+        let code = unsafe { contained(|| create(handle, text.len(), text.as_ptr().cast())) }
+            .map_err(|reason| job.crashed("nvPTXCompilerCreate", reason))?;
         if code != SUCCESS {
             // A handle is not defined after a failed create.
             job.handle = ptr::null_mut();
@@ -286,8 +299,10 @@ impl NvPtxCompiler {
             check("nvPTXCompilerSetFlowCallback", code, String::new)?;
         }
 
-        // SAFETY: the handle is live; the array holds `count` pointers to NUL-terminated strings.
-        let code = unsafe { (self.compile)(job.handle, count, arguments.as_ptr()) };
+        let (compile, handle, arguments) = (self.compile, job.handle, arguments.as_ptr());
+        // SAFETY: the handle is live; the array holds `count` pointers to NUL-terminated strings. The closure owns nothing.
+        let code = unsafe { contained(|| compile(handle, count, arguments)) }
+            .map_err(|reason| job.crashed("nvPTXCompilerCompile", reason))?;
         check("nvPTXCompilerCompile", code, || {
             job.text(self.error_log_size, self.error_log)
         })?;
@@ -306,6 +321,12 @@ impl NvPtxCompiler {
 }
 
 impl Job<'_> {
+    /// The handle is not used again, not even destroyed.
+    fn crashed(&mut self, call: &'static str, reason: String) -> NvPtxCompilerError {
+        self.handle = ptr::null_mut();
+        NvPtxCompilerError::Crashed { call, reason }
+    }
+
     /// One of the two logs; empty when the library has none to give.
     fn text(&self, get_size: GetSize, get: GetText) -> String {
         vendor_library::sized_text(

@@ -46,9 +46,14 @@ pub enum InputError {
         /// Where, in MLIR's syntax.
         location: String,
     },
-    /// A fatal error of LLVM while MLIR parsed it.
-    #[error(transparent)]
-    Fatal(LlvmError),
+    /// A fatal error or a crash while MLIR parsed it.
+    #[error("{error}")]
+    Fatal {
+        /// What it was.
+        error: LlvmError,
+        /// The beginning of the input, in MLIR's syntax: where in it MLIR was is not known.
+        location: String,
+    },
     /// There is no stack to parse it on.
     #[error(transparent)]
     Stack(#[from] StackError),
@@ -94,7 +99,7 @@ impl InputError {
         match self {
             Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             Self::NoTarget { location } => location.as_deref(),
-            Self::Nesting { location, .. } => Some(location),
+            Self::Nesting { location, .. } | Self::Fatal { location, .. } => Some(location),
             _ => None,
         }
     }
@@ -209,7 +214,10 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
                 .filter(|diagnostic| diagnostic.is_error)
                 .collect(),
         ),
-        fatal => InputError::Fatal(fatal),
+        error => InputError::Fatal {
+            error,
+            location: format!("{name:?}:1:1"),
+        },
     })
 }
 

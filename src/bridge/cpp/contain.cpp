@@ -6,18 +6,15 @@
 
 namespace gpulower {
 
-Frame *&currentFrame() {
-  static thread_local Frame *frame = nullptr;
-  return frame;
-}
+thread_local Frame *currentFrame = nullptr;
 
 /// Outside of `contain` this returns, and LLVM goes on as it would have without us.
 static void handleFatalError(void *, const char *reason, bool) {
-  Frame *frame = currentFrame();
+  Frame *frame = currentFrame;
   if (!frame)
     return;
   frame->text = copyText(reason ? reason : "unknown fatal error");
-  _longjmp(frame->buffer, 1);
+  _longjmp(frame->buffer, JumpOfFatalError);
 }
 
 /// LLVM's word for it varies, and says no more.

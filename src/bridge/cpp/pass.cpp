@@ -4,6 +4,8 @@
 // (facts: llvm/llvm-project#157850). This class does: every option is a string that Rust parses, and every virtual
 // function forwards to a table of Rust functions.
 
+#include "contain.h"
+
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
@@ -128,7 +130,12 @@ public:
 
   void runOnOperation() override {
     SmallVector<GpulowerString> values = optionValues();
-    if (!table.run(table.pass, values.data(), wrap(getOperation())))
+    bool done;
+    {
+      gpulower::Uncontained rust;
+      done = table.run(table.pass, values.data(), wrap(getOperation()));
+    }
+    if (!done)
       signalPassFailure();
   }
 

@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     bridge::{
+        contain_crashes,
         exhausted::tell_of_exhausted_memory,
         mlir::{OwnedModule, bytecode},
     },
@@ -80,6 +81,8 @@ pub fn serve() -> Result<(), ServeError> {
         .try_clone_to_owned()
         .map_err(ServeError::NotAWorker)?;
     socket_type(&socket).map_err(|error| ServeError::NotAWorker(error.into()))?;
+    // A worker that has crashed is replaced: this process is not to go on with what is left of it.
+    contain_crashes(false);
     // A crash is expected work: no file is to be left of it.
     limit(Resource::Core, Some(0));
     tell_of_exhausted_memory();

@@ -1,0 +1,221 @@
+// Crashes of what runs inside `contain`.
+//
+// The handlers are installed once, and stay. They take a signal only where the processor raised it on a thread that is
+// inside of `contain`; every other one goes to the handler that was there before, with all that came with it, or to the
+// system's default. They call nothing that is not async-signal-safe.
+//
+// A crash inside the C library, or wherever `malloc` comes from, is not taken: it may hold the lock of the heap, and the
+// next allocation would wait for ever. Damage to the heap shows itself there, mostly, and ends the process.
+
+#include "crash.h"
+
+#include "contain.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+
+#include <link.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace {
+
+using gpulower::Crash;
+using gpulower::currentFrame;
+using gpulower::Frame;
+
+constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+struct sigaction before[std::size(signals)];
+
+std::atomic<bool> contained = true;
+
+/// Addresses of code.
+struct Range {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+
+  bool contains(uintptr_t address) const { return begin <= address && address < end; }
+};
+Range allocator;
+
+/// The code of the loaded object that has this address in it.
+Range codeAround(uintptr_t address) {
+  struct Search {
+    uintptr_t address;
+    Range found;
+  } search = {address, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info *object, size_t, void *closure) {
+        auto &search = *static_cast<Search *>(closure);
+        for (int index = 0; index < object->dlpi_phnum; ++index) {
+          const auto &segment = object->dlpi_phdr[index];
+          Range range;
+          range.begin = object->dlpi_addr + segment.p_vaddr;
+          range.end = range.begin + segment.p_memsz;
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) && range.contains(search.address)) {
+            search.found = range;
+            return 1;
+          }
+        }
+        return 0;
+      },
+      &search);
+  return search.found;
+}
+
+#if defined(__x86_64__)
+uintptr_t codeAddress(const ucontext_t *state) { return state->uc_mcontext.gregs[REG_RIP]; }
+uintptr_t stackAddress(const ucontext_t *state) { return state->uc_mcontext.gregs[REG_RSP]; }
+#elif defined(__aarch64__)
+uintptr_t codeAddress(const ucontext_t *state) { return state->uc_mcontext.pc; }
+uintptr_t stackAddress(const ucontext_t *state) { return state->uc_mcontext.sp; }
+#else
+#error "where a signal was raised is known for x86-64 and AArch64"
+#endif
+
+/// LLVM's CrashRecoveryContext, which lld uses, raises a signal again that it has taken from another thread.
+bool wasRaisedAgain(const siginfo_t *info) { return info->si_code == SI_TKILL && info->si_pid == getpid(); }
+
+/// A larger frame than this is entered page by page.
+constexpr uintptr_t farFromStack = 1 << 16;
+
+void take(int signal, siginfo_t *info, void *context) {
+  auto *state = static_cast<ucontext_t *>(context);
+  Frame *frame = currentFrame;
+  bool synchronous = info->si_code > 0;
+  if (frame && contained.load(std::memory_order_relaxed) &&
+      (synchronous ? !allocator.contains(codeAddress(state)) : wasRaisedAgain(info))) {
+    frame->crash.signal = signal;
+    frame->crash.code = info->si_code;
+    frame->crash.address = synchronous ? info->si_addr : nullptr;
+    uintptr_t distance = reinterpret_cast<uintptr_t>(frame->crash.address) - stackAddress(state);
+    frame->crash.atEndOfStack = signal == SIGSEGV && distance + farFromStack < 2 * farFromStack;
+    _longjmp(frame->buffer, gpulower::JumpOfCrash);
+  }
+  for (size_t index = 0; index < std::size(signals); ++index) {
+    if (signals[index] != signal)
+      continue;
+    const struct sigaction &other = before[index];
+    if (other.sa_flags & SA_SIGINFO) {
+      other.sa_sigaction(signal, info, context);
+    } else if (other.sa_handler == SIG_DFL || (other.sa_handler == SIG_IGN && synchronous)) {
+      // The instruction is run again, and then there is no handler.
+      struct sigaction standard = {};
+      standard.sa_handler = SIG_DFL;
+      sigaction(signal, &standard, nullptr);
+      if (!synchronous)
+        raise(signal);
+    } else if (other.sa_handler != SIG_IGN) {
+      other.sa_handler(signal);
+    }
+  }
+}
+
+void install() {
+  allocator = codeAround(reinterpret_cast<uintptr_t>(&malloc));
+  // A program that is linked statically is one object: nothing can be told apart.
+  if (allocator.contains(reinterpret_cast<uintptr_t>(&install)))
+    allocator = Range();
+  struct sigaction action = {};
+  action.sa_sigaction = take;
+  // The mask of signals stays as it is, so that a jump need not restore it.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  for (size_t index = 0; index < std::size(signals); ++index)
+    sigaction(signals[index], &action, &before[index]);
+}
+
+/// A stack for the handlers: at the end of a thread's own there is no room for them. Threads of Rust have one, and those
+/// of a runtime that has handlers itself.
+class HandlerStack {
+public:
+  HandlerStack() {
+    stack_t now;
+    if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE))
+      return;
+    void *pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+      return;
+    stack_t mine = {};
+    mine.ss_sp = pages;
+    mine.ss_size = size;
+    if (sigaltstack(&mine, nullptr) == 0)
+      base = pages;
+    else
+      munmap(pages, size);
+  }
+
+  ~HandlerStack() {
+    stack_t now;
+    if (!base || sigaltstack(nullptr, &now) != 0)
+      return;
+    if (now.ss_sp == base) {
+      stack_t none = {};
+      none.ss_flags = SS_DISABLE;
+      sigaltstack(&none, nullptr);
+    }
+    munmap(base, size);
+  }
+
+private:
+  /// What the processor's registers take is below 16 KiB, and the handler that was there before needs some too.
+  static constexpr size_t size = 1 << 16;
+  void *base = nullptr;
+};
+
+} // namespace
+
+void gpulower::prepareForCrashes() {
+  if (!contained.load(std::memory_order_relaxed))
+    return;
+  static std::once_flag once;
+  std::call_once(once, install);
+  thread_local HandlerStack stack;
+  (void)stack;
+}
+
+std::string gpulower::describe(const Crash &crash) {
+  if (crash.atEndOfStack)
+    return "the end of the stack was reached (SIGSEGV)";
+  char address[2 * sizeof(void *) + 3];
+  std::snprintf(address, sizeof address, "%p", crash.address);
+  switch (crash.signal) {
+  case SIGSEGV:
+    // Of an address that no process can have, the processor does not tell.
+    return crash.code == SEGV_MAPERR || crash.code == SEGV_ACCERR
+               ? std::string("invalid access to memory at ") + (crash.address ? address : "0x0") + " (SIGSEGV)"
+               : "invalid access to memory (SIGSEGV)";
+  case SIGBUS:
+    return "invalid access to memory (SIGBUS)";
+  case SIGFPE:
+    return crash.code == FPE_INTDIV ? "division by zero (SIGFPE)" : "invalid arithmetic (SIGFPE)";
+  default:
+    return "invalid instruction (SIGILL)";
+  }
+}
+
+extern "C" {
+
+/// Whether crashes inside of `contain` are contained, in this process, from now on.
+void gpulowerContainCrashes(bool enabled) { contained.store(enabled); }
+
+/// Runs `call` inside of `contain`. What it calls may be cut short: its own frame must own nothing.
+GpulowerOutcome gpulowerContain(void (*call)(void *), void *closure) {
+  return gpulower::contain([&]() -> std::string {
+    call(closure);
+    return "";
+  });
+}
+
+/// Suspends `contain` on this thread; returns what `gpulowerResume` takes.
+void *gpulowerSuspend() {
+  Frame *frame = currentFrame;
+  currentFrame = nullptr;
+  return frame;
+}
+
+void gpulowerResume(void *frame) { currentFrame = static_cast<Frame *>(frame); }
+}

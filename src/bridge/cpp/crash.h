@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace gpulower {
+
+/// What a handler saw.
+struct Crash {
+  int signal;
+  int code;
+  void *address;
+  bool atEndOfStack;
+};
+
+/// Makes sure that the handlers are there, and that this thread has a stack for them. Nothing, where crashes are not
+/// contained.
+void prepareForCrashes();
+
+std::string describe(const Crash &crash);
+
+} // namespace gpulower
