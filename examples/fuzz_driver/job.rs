@@ -61,6 +61,8 @@ enum Action {
 pub enum Outcome {
     Accepted,
     Refused,
+    /// In this process, which goes on.
+    Crashed,
     /// By its time limit.
     Stopped,
     /// With its worker.
@@ -88,8 +90,10 @@ impl Answer {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
+        // As LlvmError::Crashed and the errors of NVIDIA's libraries say it.
+        let crashed = refusal.message.contains(" crashed: ");
         Self {
-            outcome: Outcome::Refused,
+            outcome: if crashed { Outcome::Crashed } else { Outcome::Refused },
             stage: refusal.stage.to_owned(),
             message: refusal.message,
         }

@@ -9,6 +9,7 @@
 //! Everything runs on a thread with Rust's usual small stack, as it would in a server.
 
 mod job;
+mod valid;
 mod workers;
 
 use std::{
@@ -22,7 +23,11 @@ use std::{
 
 use gpulower::{Search, passes, toolkit::cache_directory};
 
-use self::{job::Job, workers::Workers};
+use self::{
+    job::{Job, Outcome},
+    valid::Before,
+    workers::Workers,
+};
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     if let Some(served) = workers::serve_if_asked() {
@@ -49,6 +54,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 /// Carries out inputs until there are no more.
 fn all(input: &mut impl BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut workers = Workers::default();
+    let before = Before::now();
     loop {
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -61,7 +67,7 @@ fn all(input: &mut impl BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
             input.read_exact(&mut bytes)?;
             files.push(bytes);
         }
-        answer(&job, &files, &mut workers)?;
+        answer(&job, &files, &mut workers, &before)?;
     }
 }
 
@@ -73,11 +79,21 @@ fn one(folder: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
         .iter()
         .map(|file| fs::read(folder.join(&file.name)))
         .collect::<io::Result<Vec<_>>>()?;
-    answer(&job, &files, &mut Workers::default())
+    answer(&job, &files, &mut Workers::default(), &Before::now())
 }
 
-fn answer(job: &Job, files: &[Vec<u8>], workers: &mut Workers) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let answer = job.run(files, workers);
+fn answer(
+    job: &Job,
+    files: &[Vec<u8>],
+    workers: &mut Workers,
+    before: &Before,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut answer = job.run(files, workers);
+    if answer.outcome == Outcome::Crashed
+        && let Some(difference) = before.differs()
+    {
+        answer.message = difference;
+    }
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, &answer)?;
     output.write_all(b"\n")?;

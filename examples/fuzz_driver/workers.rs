@@ -4,20 +4,16 @@
 use std::{collections::HashMap, env};
 
 use gpulower::{
-    Cause, Compilation, Compiler, Error, Failure, Isolation, Options, Worker, interrupt::InterruptError, worker,
-    worker::WorkerError,
+    Cause, Compiler, Error, Failure, Isolation, Options, Worker, interrupt::InterruptError, worker, worker::WorkerError,
 };
 
-use super::job::{Answer, Job, Outcome, Refusal, refused};
+use super::{
+    job::{Answer, Job, Outcome, Refusal, refused},
+    valid::{Made, difference},
+};
 
 /// What makes this program a worker.
 const WORKER: &str = "--worker";
-
-/// A kernel that every target compiles.
-const KERNEL: &str = "gpu.module @m { gpu.func @k(%p: memref<?xf32>, %v: f32) kernel {
-  %i = gpu.global_id x
-  memref.store %v, %p[%i] : memref<?xf32>
-  gpu.return } }";
 
 /// Serves as a worker if this process was started as one.
 pub fn serve_if_asked() -> Option<Result<(), worker::ServeError>> {
@@ -32,7 +28,7 @@ pub struct Workers {
     /// The last compiler for the valid kernel after inputs with libraries, which it is not to be linked with.
     without_libraries: Option<Compiler>,
     /// What the valid kernel is without workers, by options, targets and form of output.
-    valid: HashMap<String, Result<Vec<Vec<u8>>, String>>,
+    valid: HashMap<String, Made>,
 }
 
 impl Workers {
@@ -54,7 +50,7 @@ impl Workers {
                     ..options.clone()
                 };
                 let compiler = job.compiler(here).build();
-                let made = results(compiler.compile_source("valid.mlir", KERNEL.as_bytes(), &targets, emit));
+                let made = Made::by(&compiler, &targets, emit);
                 self.valid.entry(key).or_insert(made).clone()
             }
         };
@@ -72,13 +68,9 @@ impl Workers {
             Ok(made) => job.read_again(&made).map_or_else(Answer::from, |()| Answer::accepted()),
             Err(failure) => of_failure(failure),
         };
-        let after = results(after.compile_source("valid.mlir", KERNEL.as_bytes(), &targets, emit));
+        let after = Made::by(after, &targets, emit);
         if after != expected {
-            answer.message = format!(
-                "a bug in gpulower: the next kernel should be {}, and is {}",
-                shown(&expected),
-                shown(&after)
-            );
+            answer.message = difference(&expected, &after);
             answer.outcome = Outcome::Refused;
         }
         Ok(answer)
@@ -111,20 +103,5 @@ fn of_error(error: &Error) -> Outcome {
         Cause::Worker(WorkerError::Crashed { .. } | WorkerError::Memory { .. }) => Outcome::Lost,
         Cause::Interrupted(InterruptError::TimeLimit { .. }) => Outcome::Stopped,
         _ => Outcome::Refused,
-    }
-}
-
-fn results(made: Result<Compilation, Failure>) -> Result<Vec<Vec<u8>>, String> {
-    made.map(|made| made.artifacts.into_iter().map(|artifact| artifact.bytes).collect())
-        .map_err(|failure| failure.to_string())
-}
-
-fn shown(results: &Result<Vec<Vec<u8>>, String>) -> String {
-    match results {
-        Ok(artifacts) => {
-            let lengths: Vec<usize> = artifacts.iter().map(Vec::len).collect();
-            format!("of {lengths:?} bytes")
-        }
-        Err(message) => format!("refused with {message:?}"),
     }
 }

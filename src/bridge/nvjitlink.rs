@@ -309,10 +309,9 @@ impl NvJitLink {
             library: self,
             handle: ptr::null_mut(),
         };
-        // SAFETY: the handle is valid for one write; the array holds `count` NUL-terminated strings.
-        // When this fails on an option the handle is not null, and still has to be destroyed.
         let (create, handle, arguments) = (self.create, &raw mut job.handle, arguments.as_ptr());
-        // The closure owns nothing.
+        // SAFETY: the handle is valid for one write; the array holds `count` NUL-terminated strings. The closure owns
+        // nothing. When this fails on an option the handle is not null, and still has to be destroyed.
         let code = unsafe { contained(|| create(handle, count, arguments)) };
         job.finish("nvJitLinkCreate", code)?;
         for (input, bytes, name) in &contents {

@@ -142,6 +142,7 @@ impl Outcome {
             Self::Refused(stage) => ("refused", stage.as_str()),
             Self::Internal(message) => ("internal error", message.as_str()),
             Self::Printed(text) => ("printed", text.trim()),
+            Self::Crashed(message) => ("crashed, and went on", message.as_str()),
             Self::Lost(message) => ("worker lost", message.as_str()),
             Self::Stopped => ("stopped at its time limit", ""),
             Self::Died(status) => ("died", status.as_str()),
@@ -198,6 +199,7 @@ struct Counts {
     refused: u64,
     internal: u64,
     printed: u64,
+    crashed: u64,
     lost: u64,
     stopped: u64,
     died: u64,
@@ -217,6 +219,7 @@ impl Tally {
             Outcome::Refused(_) => &mut counts.refused,
             Outcome::Internal(_) => &mut counts.internal,
             Outcome::Printed(_) => &mut counts.printed,
+            Outcome::Crashed(_) => &mut counts.crashed,
             Outcome::Lost(_) => &mut counts.lost,
             Outcome::Stopped => &mut counts.stopped,
             Outcome::Died(_) => &mut counts.died,
@@ -225,7 +228,8 @@ impl Tally {
     }
 
     fn findings(&self) -> u64 {
-        // What LLVM and NVIDIA's libraries print by themselves is shown, and is no failure. Nor is the end of a worker.
+        // What LLVM and NVIDIA's libraries print by themselves is shown, and is no failure. Nor is a crash that was
+        // contained, or the end of a worker.
         let findings = |counts: &Counts| counts.internal + counts.died + counts.hung;
         self.surfaces.values().map(findings).sum()
     }
@@ -235,19 +239,30 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(
             formatter,
-            "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>8} {:>6} {:>6}",
-            "surface", "tried", "accepted", "refused", "internal", "printed", "lost", "stopped", "died", "hung"
+            "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6}",
+            "surface",
+            "tried",
+            "accepted",
+            "refused",
+            "internal",
+            "printed",
+            "crashed",
+            "lost",
+            "stopped",
+            "died",
+            "hung"
         )?;
         for (surface, counts) in &self.surfaces {
             writeln!(
                 formatter,
-                "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>6} {:>8} {:>6} {:>6}",
+                "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6}",
                 surface.name(),
                 counts.tried,
                 counts.accepted,
                 counts.refused,
                 counts.internal,
                 counts.printed,
+                counts.crashed,
                 counts.lost,
                 counts.stopped,
                 counts.died,
@@ -275,6 +290,7 @@ mod tests {
             Outcome::Refused("input".to_owned()),
             Outcome::Internal(String::new()),
             Outcome::Printed(String::new()),
+            Outcome::Crashed(String::new()),
             Outcome::Lost(String::new()),
             Outcome::Stopped,
             Outcome::Died(String::new()),
@@ -286,7 +302,7 @@ mod tests {
         let table = tally.to_string();
         let row = table.lines().nth(1).expect("a row");
         let cells: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(cells, ["ptx", "8", "1", "1", "1", "1", "1", "1", "1", "1"]);
+        assert_eq!(cells, ["ptx", "9", "1", "1", "1", "1", "1", "1", "1", "1", "1"]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum Outcome {
     Internal(String),
     /// It printed something, which the library must not.
     Printed(String),
+    /// It crashed LLVM, MLIR or a library of NVIDIA's in the driver's process, which went on and was as before.
+    Crashed(String),
     /// It ended its worker process, and nothing else.
     Lost(String),
     /// Its time limit ended it, and its worker process.
@@ -53,6 +55,7 @@ pub enum Outcome {
 enum Ended {
     Accepted,
     Refused,
+    Crashed,
     Stopped,
     Lost,
 }
@@ -118,6 +121,7 @@ impl<'w> Driver<'w> {
                         _ if answer.message.contains("bug in gpulower") => Outcome::Internal(answer.message),
                         Ended::Accepted => Outcome::Accepted,
                         Ended::Refused => Outcome::Refused(answer.stage),
+                        Ended::Crashed => Outcome::Crashed(answer.message),
                         Ended::Stopped => Outcome::Stopped,
                         Ended::Lost => Outcome::Lost(answer.message),
                     });
