@@ -38,7 +38,7 @@
 //! | read registers, shared memory, spills, code size | [`Artifact::kernels`], [`image::resource::KernelResources`] |
 //! | learn which tool was used, and why not another | [`Artifact::decisions`] |
 //! | look at, or replace, what a stage made | [`StageListener`] |
-//! | compile what may crash a compiler | [`Options::isolation`], [`worker`] |
+//! | compile what may crash a compiler | [`Options::isolation`], [`worker`]; in process, [`contain_crashes`] |
 //! | end a compilation early | [`Options::time_limit`], [`Compiler::with_cancellation`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
 //! | read a cubin, hsaco, fat binary, bundle or offload binary | [`image`], [`container`] |

@@ -12,7 +12,7 @@ use melior::{
 use super::{
     Compiler,
     emit::Emit,
-    input::{InputError, InputKind, MOST_PTX_REGISTERS, check_nesting, parse},
+    input::{InputError, InputKind, check_nesting, check_sizes, parse},
     nesting::Language,
     request::{Part, Request, SharedModule, Source},
     targets::Targets,
@@ -21,7 +21,6 @@ use crate::{
     bridge::mlir::{OwnedModule, location_text, operations, operations_below, string_value, symbol_attribute_name},
     device::lower::{self, name_of},
     error::{Error, Failure},
-    image::ptx_registers::most_declared,
     stage::Stage,
 };
 
@@ -51,10 +50,7 @@ pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -
                 }
                 InputKind::Ptx => {
                     let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
-                    let count = most_declared(bytes);
-                    if count > MOST_PTX_REGISTERS {
-                        return Err(failed(InputError::PtxRegisters { count }));
-                    }
+                    check_sizes(bytes).map_err(failed)?;
                     device(Source::Ptx(text.into()))
                 }
             })

@@ -58,6 +58,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
         return Err(LowerError::LargeVector { kind, location });
     }
+    refuse_operations_outside_of_functions(module)?;
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
     let mut warnings = Vec::new();
@@ -209,6 +210,31 @@ fn has_any(module: &Module<'_>, prefix: &str) -> bool {
         let name = name.as_string_ref();
         name.as_str().is_ok_and(|name| name.starts_with(prefix))
     })
+}
+
+/// Operations without a symbol that may stand in a module (`mlir/include/mlir/Dialect/LLVMIR/LLVMOps.td`).
+const OF_MODULES: &[&str] = &[
+    "llvm.linker_options",
+    "llvm.mlir.global_ctors",
+    "llvm.mlir.global_dtors",
+    "llvm.module_flags",
+];
+
+fn refuse_operations_outside_of_functions(module: &Module<'_>) -> Result<(), LowerError> {
+    let kernels = module.body().first_operation();
+    let region = kernels.as_ref().and_then(|kernels| kernels.region(0).ok());
+    let mut next = region.and_then(|region| region.first_block()?.first_operation());
+    while let Some(operation) = next {
+        let name = name_of(&operation);
+        if operation.attribute(symbol_attribute_name()).is_err() && !OF_MODULES.contains(&name.as_str()) {
+            return Err(LowerError::OutsideOfFunction {
+                name,
+                location: location_text(operation.location()),
+            });
+        }
+        next = operation.next_in_block();
+    }
+    Ok(())
 }
 
 fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {

@@ -53,6 +53,14 @@ pub enum LowerError {
         /// Where the kernel is, in MLIR's syntax.
         location: String,
     },
+    /// An operation in the module itself, where none is run. MLIR's translation crashes on it.
+    #[error("{name} stands outside of a function: move it into one")]
+    OutsideOfFunction {
+        /// The operation.
+        name: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A dimension that a memref does not have. MLIR's passes crash on it.
     #[error("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0")]
     MissingDimension {
@@ -92,6 +100,7 @@ impl LowerError {
             | Self::LargeVector { location, .. }
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }
+            | Self::OutsideOfFunction { location, .. }
             | Self::LargeGlobal { location, .. } => Some(location),
             Self::Fatal(_) | Self::Pipeline(_) => None,
         }

@@ -16,7 +16,7 @@ pub mod producer;
 pub mod ptx;
 pub mod ptx_entries;
 pub mod ptx_log;
-pub mod ptx_registers;
+pub mod ptx_sizes;
 pub mod ptx_symbols;
 mod ptx_tokens;
 pub mod resource;

@@ -216,6 +216,51 @@ fn types_that_verifiers_take_for_granted() {
     }
 }
 
+/// Found by `cargo xtask fuzz`: MLIR translates the operation, and has no function to put it into.
+#[test]
+fn operations_outside_of_functions() {
+    let text = "gpu.module @m {\ngpu.func @k() kernel { gpu.return }\ngpu.barrier\n}\n";
+    for target in ["sm_90", "gfx942"] {
+        compile("k.mlir", text, target).failed(1).says(&[
+            "k.mlir:3:1: error: lower, module m",
+            "gpu.barrier stands outside of a function: move it into one",
+        ]);
+    }
+    let text = "gpu.module @m {\nmemref.global @g : memref<4xf32>\nllvm.mlir.global_ctors ctors = [], priorities = [], \
+                data = []\ngpu.func @k() kernel { gpu.return }\n}\n";
+    compile("k.mlir", text, "gfx942").quiet();
+}
+
+/// MLIR's parser of this type asks `index` for its bits: a crash of the process that it happens in, but for `contain`.
+#[test]
+fn a_crash_of_mlir() {
+    let text = kernel("%a: !amdgpu.tdm_gather_base<index, i32>", "");
+    compile("k.mlir", text, "gfx942").failed(1).says(&[
+        "k.mlir:1:1: error: input: LLVM or MLIR crashed: invalid access to memory at 0x0 (SIGSEGV); what it worked on is \
+         lost; report the input to its authors, and compile what you do not trust with isolation=worker",
+    ]);
+}
+
+#[test]
+fn ptx_with_more_dimensions_than_there_is_time_for() {
+    let text = |dimensions: usize| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 x{};\n.visible .entry k() {{ ret; }}\n",
+            "[1]".repeat(dimensions)
+        )
+    };
+    let work = Workshop::new();
+    work.write("k.ptx", text(1001));
+    work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "cubin", "-o", "k"])
+        .failed(1)
+        .says(&[
+            "the PTX declares an array of 1001 dimensions, and more than 1000 are not handed to NVIDIA's compilers",
+        ]);
+    work.write("k.ptx", text(100));
+    work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "cubin", "-o", "k"])
+        .quiet();
+}
+
 #[test]
 fn an_array_of_index() {
     let text =
