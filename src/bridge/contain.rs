@@ -53,7 +53,7 @@ unsafe extern "C" {
 /// Whether crashes inside LLVM, MLIR and NVIDIA's libraries come back as errors ([`LlvmError::Crashed`]) in this process,
 /// as they do unless this is called with `false`. Then they end the process, as any crash does.
 ///
-/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE` and `SIGILL` are
+/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE`, `SIGILL` and `SIGTRAP` are
 /// installed when the first module is compiled, and stay; with `false` before that, they are not. They hand every signal
 /// that is not from such a crash on to the handler that was there before. `docs/reliability.md` says what is contained, and
 /// what a program with handlers of its own has to know.

@@ -18,7 +18,7 @@ pub struct ValueLimits {
     pub bits: u64,
 }
 
-/// A value that is too large.
+/// A value that is too large, or of another processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LargeValue {
     /// A vector with so many elements.
@@ -27,6 +27,8 @@ pub enum LargeValue {
     Aggregate(u64),
     /// An integer of so many bits.
     Integer(u64),
+    /// A float of 80 bits, or one that is two doubles.
+    ForeignFloat,
 }
 
 unsafe extern "C" {
@@ -52,6 +54,7 @@ pub fn large_value(module: &DeviceModule<'_>, limits: &ValueLimits) -> Option<(S
         1 => LargeValue::Vector(count),
         2 => LargeValue::Aggregate(count),
         3 => LargeValue::Integer(count),
+        4 => LargeValue::ForeignFloat,
         _ => return None,
     };
     Some((name, value))

@@ -5,9 +5,9 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Mutex, thread};
 
 use melior::{
     Context, ContextRef,
-    diagnostic::DiagnosticSeverity,
+    diagnostic::{Diagnostic, DiagnosticSeverity},
     ir::{
-        Attribute, AttributeLike, Location, Module,
+        Attribute, AttributeLike, Location, Module, Type,
         operation::{OperationLike, OperationRef},
     },
 };
@@ -16,7 +16,7 @@ use mlir_sys::{
     mlirGPUObjectAttrGetTarget, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
-use super::contain::{Bytes, LlvmError, Outcome, Uncontained};
+use super::contain::{Bytes, LlvmError, Outcome, Uncontained, contained};
 
 #[repr(C)]
 struct RawTargetAttribute {
@@ -49,6 +49,8 @@ unsafe extern "C" {
         root: mlir_sys::MlirOperation,
         kind: *mut mlir_sys::MlirType,
     ) -> mlir_sys::MlirOperation;
+    fn gpulowerFindForeignType(root: mlir_sys::MlirOperation, kind: *mut mlir_sys::MlirType)
+    -> mlir_sys::MlirOperation;
     fn gpulowerFindMissingDimension(root: mlir_sys::MlirOperation, dimension: *mut i64) -> mlir_sys::MlirOperation;
     fn gpulowerWidenDimensions(root: mlir_sys::MlirOperation);
     fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
@@ -226,13 +228,27 @@ pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R
 /// What MLIR prints of an attribute, a type, an operation or a diagnostic.
 ///
 /// Strings in MLIR are bytes; a message that names a symbol has those bytes in it. What is not UTF-8 is left out:
-/// melior's `Display` fails there, and `to_string` would panic.
-pub fn shown(value: &impl std::fmt::Display) -> String {
+/// melior's `Display` fails there, and `to_string` would panic. Where MLIR crashes in the midst of it, the text ends.
+pub fn shown(value: &impl Printed) -> String {
     use std::fmt::Write;
     let mut text = String::new();
-    let _ = write!(text, "{value}");
+    let end = &raw mut text;
+    // SAFETY: nothing else has the text meanwhile. The frames that may be left are those of `write!` and of melior's
+    // `Display` for the types of `Printed`, which own nothing (0.27.8, the release that is pinned).
+    let printed = unsafe { contained(|| write!(&mut *end, "{value}").is_ok()) };
+    if let Err(reason) = printed {
+        tracing::debug!(reason, "MLIR crashed while it printed");
+        text.push_str(" (MLIR crashes when it prints the rest)");
+    }
     text
 }
+
+/// What [`shown`] is for.
+pub trait Printed: std::fmt::Display {}
+impl Printed for Attribute<'_> {}
+impl Printed for Diagnostic<'_> {}
+impl Printed for OperationRef<'_, '_> {}
+impl Printed for Type<'_> {}
 
 /// The value of a string attribute, with replacement characters for what is not UTF-8; `None` for another attribute.
 pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
@@ -505,6 +521,18 @@ pub fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
     // SAFETY: as in `large_vector`.
     unsafe {
         let operation = gpulowerFindForeignBuffer(module.as_operation().to_raw(), &mut kind);
+        type_and_place(operation, kind)
+    }
+}
+
+/// The first value of a type that LLVM does not have, in a module that has been lowered: the type, and where it is.
+pub fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
+    let mut kind = mlir_sys::MlirType {
+        ptr: std::ptr::null_mut(),
+    };
+    // SAFETY: as in `large_vector`.
+    unsafe {
+        let operation = gpulowerFindForeignType(module.as_operation().to_raw(), &mut kind);
         type_and_place(operation, kind)
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_all_passes};
 
 use super::{
+    bytecode::{self, BytecodeError},
     nesting::{self, Language, NestingError},
     stack::{StackError, with_deep_stack},
 };
@@ -45,6 +46,14 @@ pub enum InputError {
         /// What is too much.
         reason: NestingError,
         /// Where, in MLIR's syntax.
+        location: String,
+    },
+    /// Bytecode that MLIR's reader must not see.
+    #[error("{reason}")]
+    Bytecode {
+        /// What is wrong with it.
+        reason: BytecodeError,
+        /// The beginning of the input, in MLIR's syntax.
         location: String,
     },
     /// A fatal error or a crash while MLIR parsed it.
@@ -109,7 +118,9 @@ impl InputError {
         match self {
             Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             Self::NoTarget { location } => location.as_deref(),
-            Self::Nesting { location, .. } | Self::Fatal { location, .. } => Some(location),
+            Self::Nesting { location, .. } | Self::Bytecode { location, .. } | Self::Fatal { location, .. } => {
+                Some(location)
+            }
             _ => None,
         }
     }
@@ -218,7 +229,14 @@ fn load_dialects(context: &Context) {
 
 /// Parses MLIR, text or bytecode.
 pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, InputError> {
+    let beginning = || format!("{name:?}:1:1");
     check_nesting(Language::Mlir, name, bytes)?;
+    if is_bytecode(bytes) {
+        bytecode::check(bytes).map_err(|reason| InputError::Bytecode {
+            reason,
+            location: beginning(),
+        })?;
+    }
     let (module, diagnostics) =
         with_deep_stack(|| Ok::<_, InputError>(capture_diagnostics(context, || parse_module(context, name, bytes))))?;
     module.map_err(|error| match error {
@@ -230,7 +248,7 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
         ),
         error => InputError::Fatal {
             error,
-            location: format!("{name:?}:1:1"),
+            location: beginning(),
         },
     })
 }

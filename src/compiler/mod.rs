@@ -1,6 +1,7 @@
 //! One compilation: the plan (modules × targets), the threads that carry it out, and the results in order.
 
 pub mod attribute;
+mod bytecode;
 mod cached;
 mod container;
 mod contexts;
@@ -34,13 +35,8 @@ use std::{
 use inkwell::module::Module as LlvmModule;
 use melior::ir::Module;
 
-pub(crate) use self::{
-    contexts::Contexts,
-    requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
-    run::Finished,
-    stack::with_deep_stack,
-};
 pub use self::{
+    bytecode::BytecodeError,
     emit::{Emit, EmitError},
     input::{InputError, InputKind, context, parse, prepare},
     nesting::{MAX_EXPANSION, MAX_LEVELS, NestingError},
@@ -48,6 +44,12 @@ pub use self::{
     pool::Executor,
     stack::StackError,
     targets::Targets,
+};
+pub(crate) use self::{
+    contexts::Contexts,
+    requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
+    run::Finished,
+    stack::with_deep_stack,
 };
 use self::{
     input::check_nesting,

@@ -102,6 +102,9 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         }
         refuse_foreign(module, &resolved.target)?;
     }
+    if let Some((kind, location)) = mlir::foreign_type(module) {
+        return Err(LowerError::ForeignType { kind, location });
+    }
     if let Target::Amd(_) = resolved.target {
         mlir::widen_dimensions(module);
         allow_full_work_groups(context, module);
@@ -199,7 +202,10 @@ fn unlowered<'c, 'a>(module: &'a Module<'c>, target: &Target) -> impl Iterator<I
         let name = name.as_string_ref();
         let name = name.as_str().unwrap_or_default();
         let dialect = name.split('.').next().unwrap_or_default();
-        !(dialect == "llvm" || dialect == device || name == "gpu.module" || name == "builtin.module")
+        // MLIR translates them whatever their types are, and no GPU has coroutines.
+        let of_coroutines = name.starts_with("llvm.intr.coro.");
+        let lowered = dialect == "llvm" || dialect == device || name == "gpu.module" || name == "builtin.module";
+        of_coroutines || !lowered
     })
 }
 

@@ -53,6 +53,14 @@ pub enum LowerError {
         /// Where the kernel is, in MLIR's syntax.
         location: String,
     },
+    /// A value of a type that LLVM does not have.
+    #[error("a value of type {kind}, which LLVM does not have, cannot be lowered: use another type")]
+    ForeignType {
+        /// The type.
+        kind: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// An operation in the module itself, where none is run. MLIR's translation crashes on it.
     #[error("{name} stands outside of a function: move it into one")]
     OutsideOfFunction {
@@ -101,6 +109,7 @@ impl LowerError {
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }
             | Self::OutsideOfFunction { location, .. }
+            | Self::ForeignType { location, .. }
             | Self::LargeGlobal { location, .. } => Some(location),
             Self::Fatal(_) | Self::Pipeline(_) => None,
         }

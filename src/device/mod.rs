@@ -91,6 +91,15 @@ pub enum DeviceError {
         /// The limit.
         most: u64,
     },
+    /// A function with a float of another processor's.
+    #[error(
+        "the function {function} works with x86_fp80 or ppc_fp128, which no GPU has, and LLVM crashes on: use double, or \
+         fp128"
+    )]
+    ForeignFloat {
+        /// The function.
+        function: String,
+    },
     /// The module holds no kernel.
     #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
     NoKernel,

@@ -79,6 +79,7 @@ pub(super) fn no_large_values(module: &DeviceModule<'_>) -> Result<(), DeviceErr
             VALUE_LIMITS.members,
         ),
         LargeValue::Integer(bits) => (format!("an integer of {bits} bits"), VALUE_LIMITS.bits),
+        LargeValue::ForeignFloat => return Err(DeviceError::ForeignFloat { function }),
     };
     Err(DeviceError::LargeValue { function, what, most })
 }

@@ -231,6 +231,39 @@ fn operations_outside_of_functions() {
     compile("k.mlir", text, "gfx942").quiet();
 }
 
+/// Found by `cargo xtask fuzz --surface operations`: MLIR translates them to what crashes LLVM.
+#[test]
+fn types_that_llvm_or_a_gpu_does_not_have() {
+    for (arguments, body, reason) in [
+        (
+            "",
+            "%r = \"llvm.intr.vscale\"() : () -> vector<4xindex>",
+            "k.mlir:2:6: error: lower, module m, target {}: a value of type vector<4xindex>, which LLVM does not have",
+        ),
+        (
+            "%a: i0",
+            "%r = arith.minsi %a, %a : i0",
+            "a value of type i0, which LLVM does not have, cannot be lowered: use another type",
+        ),
+        (
+            "",
+            "%r = \"llvm.intr.coro.align\"() : () -> !llvm.token",
+            "k.mlir:2:6: error: lower, module m, target {}: cannot lower llvm.intr.coro.align for {}",
+        ),
+        (
+            "%a: f80, %p: !llvm.ptr",
+            "%r = llvm.fadd %a, %a : f80\nllvm.store %r, %p : f80, !llvm.ptr",
+            "the function k works with x86_fp80 or ppc_fp128, which no GPU has",
+        ),
+    ] {
+        for target in ["sm_90", "gfx942"] {
+            compile("k.mlir", kernel(arguments, body), target)
+                .failed(1)
+                .says(&[&reason.replace("{}", target)]);
+        }
+    }
+}
+
 /// MLIR's parser of this type asks `index` for its bits: a crash of the process that it happens in, but for `contain`.
 #[test]
 fn a_crash_of_mlir() {

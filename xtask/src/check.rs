@@ -154,6 +154,7 @@ fn short_fuzz_in_workers(workspace: &Workspace) -> Result<Command, Failure> {
 const SHORT_FUZZ: &[Surface] = &[
     Surface::MlirNvidia,
     Surface::MlirAmd,
+    Surface::Operations,
     Surface::Passes,
     Surface::Pipelines,
     Surface::Export,

@@ -5,6 +5,7 @@
 
 mod driver;
 mod mutate;
+mod operations;
 mod seeds;
 mod surface;
 

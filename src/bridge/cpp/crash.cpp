@@ -28,7 +28,8 @@ using gpulower::Crash;
 using gpulower::currentFrame;
 using gpulower::Frame;
 
-constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+/// SIGTRAP: what runs off the end of a function, where LLVM says that nothing can come, meets the filling between two.
+constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 struct sigaction before[std::size(signals)];
 
 std::atomic<bool> contained = true;
@@ -192,6 +193,8 @@ std::string gpulower::describe(const Crash &crash) {
     return "invalid access to memory (SIGBUS)";
   case SIGFPE:
     return crash.code == FPE_INTDIV ? "division by zero (SIGFPE)" : "invalid arithmetic (SIGFPE)";
+  case SIGTRAP:
+    return "code that cannot be reached was reached (SIGTRAP)";
   default:
     return "invalid instruction (SIGILL)";
   }

@@ -1,4 +1,4 @@
-// Values that LLVM's code generators crash on, or take minutes over.
+// Values that LLVM's code generators for GPUs crash on, or take minutes over.
 
 #include "bytes.h"
 
@@ -25,6 +25,8 @@ enum GpulowerLargeValue : int {
   GpulowerVector = 1,
   GpulowerAggregate = 2,
   GpulowerInteger = 3,
+  /// A float of another processor's: LLVM says that code for it cannot be reached.
+  GpulowerForeignFloat = 4,
 };
 }
 
@@ -35,8 +37,10 @@ struct Extent {
   uint64_t elements = 0;
   uint64_t members = 1;
   uint64_t bits = 0;
+  bool foreignFloat = false;
 
   void include(const Extent &other) {
+    foreignFloat |= other.foreignFloat;
     elements = std::max(elements, other.elements);
     bits = std::max(bits, other.bits);
   }
@@ -67,6 +71,8 @@ public:
       }
     } else if (auto *integer = dyn_cast<IntegerType>(type)) {
       extent->bits = integer->getBitWidth();
+    } else {
+      extent->foreignFloat = type->isX86_FP80Ty() || type->isPPC_FP128Ty();
     }
     return *extents.try_emplace(type, std::move(extent)).first->second;
   }
@@ -79,7 +85,7 @@ private:
 
 extern "C" {
 
-/// The first function with an argument, a result or an operand that is too large; its name lives as long as the module.
+/// The first function with an argument, a result or an operand that is too large, or of another processor; its name lives as long as the module.
 /// `count` is how many elements, members or bits there are.
 GpulowerLargeValue gpulowerFindLargeValue(LLVMModuleRef module,
                                           const GpulowerValueLimits *limits,
@@ -94,7 +100,7 @@ GpulowerLargeValue gpulowerFindLargeValue(LLVMModuleRef module,
       return *count = extent.members, GpulowerAggregate;
     if (extent.bits > limits->bits)
       return *count = extent.bits, GpulowerInteger;
-    return GpulowerNone;
+    return extent.foreignFloat ? GpulowerForeignFloat : GpulowerNone;
   };
   for (const Function &one : *unwrap(module)) {
     if (one.isDeclaration())

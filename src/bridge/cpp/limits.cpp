@@ -3,6 +3,7 @@
 #include "mlir/CAPI/IR.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Matchers.h"
@@ -93,6 +94,35 @@ MlirOperation gpulowerFindForeignBuffer(MlirOperation root, MlirType *type) {
         !llvm::any_of(function.getPrivateAttributions(), isForeign))
       return WalkResult::advance();
     culprit = function;
+    return WalkResult::interrupt();
+  });
+  return wrap(culprit);
+}
+
+/// The first operation below `root` with a result, an operand or an argument of a block whose type LLVM does not have; null if
+/// there is none. For a module that has been lowered. MLIR's translation of such types is undefined.
+MlirOperation gpulowerFindForeignType(MlirOperation root, MlirType *type) {
+  llvm::DenseSet<Type> known;
+  auto isForeign = [&](Type one) {
+    if (!known.insert(one).second)
+      return false;
+    bool empty = false;
+    one.walk([&](IntegerType integer) { empty |= integer.getWidth() == 0; });
+    if (!empty && LLVM::isCompatibleType(one))
+      return false;
+    *type = wrap(one);
+    return true;
+  };
+  Operation *culprit = nullptr;
+  unwrap(root)->walk<WalkOrder::PreOrder>([&](Operation *operation) {
+    bool foreign = llvm::any_of(operation->getResultTypes(), isForeign) ||
+                   llvm::any_of(operation->getOperandTypes(), isForeign);
+    for (Region &region : operation->getRegions())
+      for (Block &block : region)
+        foreign |= llvm::any_of(block.getArgumentTypes(), isForeign);
+    if (!foreign)
+      return WalkResult::advance();
+    culprit = operation;
     return WalkResult::interrupt();
   });
   return wrap(culprit);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 
 /// Types of MLIR, the usual ones and those that passes forget about.
-const MLIR_TYPES: &[&str] = &[
+pub const MLIR_TYPES: &[&str] = &[
     "i1",
     "i2",
     "i7",

@@ -155,7 +155,11 @@ pub fn all(include: &Path) -> Result<Vec<Operation>, Failure> {
         let mut headers = Vec::new();
         for entry in entries {
             let path = entry.context(|| format!("list {}", folder.display()))?.path();
-            if path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(".h.inc")) {
+            if path
+                .file_name()
+                .and_then(OsStr::to_str)
+                .is_some_and(|name| name.ends_with(".h.inc"))
+            {
                 headers.push(path);
             }
         }
@@ -244,7 +248,10 @@ impl Operation {
         let operands = choose_types(self.operands);
         let results = choose_types(self.results);
         let regions = self.regions.choose(rng).min(3);
-        let arguments: Vec<String> = (0..).zip(&operands).map(|(index, kind)| format!("%a{index}: {kind}")).collect();
+        let arguments: Vec<String> = (0..)
+            .zip(&operands)
+            .map(|(index, kind)| format!("%a{index}: {kind}"))
+            .collect();
         let values: Vec<String> = (0..operands.len()).map(|index| format!("%a{index}")).collect();
         let mut properties = Vec::new();
         for name in &self.attributes {

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::mutate::Vocabulary;
+use super::operations::{self, Operation};
 use crate::command::{Context, Failure, capture};
 use crate::env::Workspace;
 
@@ -32,6 +33,7 @@ pub struct Seeds {
     pub libraries: Vec<Seed>,
     pub ptx: Vec<Seed>,
     pub containers: Vec<Seed>,
+    pub operations: Vec<Operation>,
     pub mlir_words: Vocabulary,
     pub llvm_words: Vocabulary,
     pub other_words: Vocabulary,
@@ -89,6 +91,7 @@ impl Seeds {
             libraries,
             ptx,
             containers,
+            operations: operations::all(&workspace.llvm.join("include"))?,
         };
         for (what, seeds) in [
             ("MLIR", &seeds.mlir),
@@ -103,6 +106,9 @@ impl Seeds {
             if seeds.is_empty() {
                 return Err(Failure::new(format!("there is no seed for {what}")));
             }
+        }
+        if seeds.operations.is_empty() {
+            return Err(Failure::new("MLIR's headers define no operation"));
         }
         Ok(seeds)
     }

@@ -14,6 +14,8 @@ pub enum Surface {
     MlirNvidia,
     /// MLIR to AMD objects, assembly and hsacos.
     MlirAmd,
+    /// One operation in a kernel, with anything as operands and attributes.
+    Operations,
     /// MLIR through the passes of gpulower-opt.
     Passes,
     /// Pass pipelines.
@@ -133,6 +135,7 @@ impl Surface {
         match self {
             Self::MlirNvidia
             | Self::MlirAmd
+            | Self::Operations
             | Self::MlirBytecode
             | Self::LlvmIr
             | Self::Bitcode
@@ -170,6 +173,12 @@ impl Surface {
                     some_options(rng, target, emit),
                     vec![("input.mlir", bytes)],
                 )
+            }
+            Self::Operations => {
+                let operation = &seeds.operations[rng.usize(0..seeds.operations.len())];
+                let bytes = operation.kernel(rng).into_bytes();
+                let (target, emit) = Vendor::any(rng).target(rng);
+                compile(target, emit, Vec::new(), vec![("input.mlir", bytes)])
             }
             Self::Passes => {
                 let pipeline = one_of(rng, PIPELINES);
