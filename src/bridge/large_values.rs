@@ -27,8 +27,8 @@ pub enum LargeValue {
     Aggregate(u64),
     /// An integer of so many bits.
     Integer(u64),
-    /// A float of 80 bits, or one that is two doubles.
-    ForeignFloat,
+    /// One of a type that no GPU computes with: `x86_fp80`, `ppc_fp128`, `target("...")`.
+    Foreign,
 }
 
 unsafe extern "C" {
@@ -54,7 +54,7 @@ pub fn large_value(module: &DeviceModule<'_>, limits: &ValueLimits) -> Option<(S
         1 => LargeValue::Vector(count),
         2 => LargeValue::Aggregate(count),
         3 => LargeValue::Integer(count),
-        4 => LargeValue::ForeignFloat,
+        4 => LargeValue::Foreign,
         _ => return None,
     };
     Some((name, value))

@@ -91,12 +91,12 @@ pub enum DeviceError {
         /// The limit.
         most: u64,
     },
-    /// A function with a float of another processor's.
+    /// A function with a value of a type that no GPU computes with.
     #[error(
-        "the function {function} works with x86_fp80 or ppc_fp128, which no GPU has, and LLVM crashes on: use double, or \
-         fp128"
+        "the function {function} works with a value of type x86_fp80, ppc_fp128 or target(...), which no GPU computes with, \
+         and LLVM crashes on: use another type"
     )]
-    ForeignFloat {
+    ForeignValue {
         /// The function.
         function: String,
     },
@@ -339,6 +339,7 @@ pub fn compile_to_link<'c>(
             }
             let module = job.show(context, module, Checkpoint::Initial)?;
             validate::no_foreign_intrinsics(&module, &resolved.target)?;
+            validate::no_newer_barriers(&module, &resolved.target)?;
             validate::no_foreign_kernels(&module, &resolved.target)?;
             // The user's own instructions alone: a vendor's library knows what it does.
             module.set_floating_point(FloatingPoint {

@@ -31,6 +31,34 @@ pub(super) fn no_foreign_intrinsics(module: &DeviceModule<'_>, target: &Target) 
     Ok(())
 }
 
+/// Refuses the two halves of a barrier and named barriers on chips before gfx12, which have none: LLVM selects the instructions
+/// all the same, and crashes when it writes them.
+pub(super) fn no_newer_barriers(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
+    match target {
+        Target::Amd(chip) if chip.isa_version().major < 12 => {}
+        _ => return Ok(()),
+    }
+    for function in module.inkwell().get_functions() {
+        let name = function.get_name().to_string_lossy();
+        if [
+            "llvm.amdgcn.s.barrier.",
+            "llvm.amdgcn.s.get.barrier.",
+            "llvm.amdgcn.s.get.named.barrier.",
+        ]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+        {
+            return Err(DeviceError::WrongTarget {
+                what: format!("the intrinsic {name}"),
+                target: target.to_string(),
+                advice: "it is of gfx12 and newer; use llvm.amdgcn.s.barrier, or gpu.barrier in MLIR",
+                location: None,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses kernels of the other vendor, whose calling convention LLVM meets with a fatal error.
 pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
     // `llvm/include/llvm/IR/CallingConv.h`.
@@ -79,7 +107,7 @@ pub(super) fn no_large_values(module: &DeviceModule<'_>) -> Result<(), DeviceErr
             VALUE_LIMITS.members,
         ),
         LargeValue::Integer(bits) => (format!("an integer of {bits} bits"), VALUE_LIMITS.bits),
-        LargeValue::ForeignFloat => return Err(DeviceError::ForeignFloat { function }),
+        LargeValue::Foreign => return Err(DeviceError::ForeignValue { function }),
     };
     Err(DeviceError::LargeValue { function, what, most })
 }

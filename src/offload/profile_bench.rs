@@ -100,6 +100,8 @@ impl Clangs {
         let output = Command::new(&program)
             .args(arguments)
             .current_dir(self.folder())
+            // clang-linker-wrapper leaves files behind.
+            .env("TMPDIR", self.folder())
             .output()
             .unwrap_or_else(|error| panic!("{program} cannot be run ({error}): run `cargo xtask setup`"));
         match output.status.success() {

@@ -70,6 +70,8 @@ impl Bench {
         let output = Command::new(tool)
             .args(arguments)
             .current_dir(self.folder.path())
+            // clang-linker-wrapper leaves files behind.
+            .env("TMPDIR", self.folder.path())
             .env("PATH", path)
             .env("CUDA_ROOT", &root)
             .env("LD_LIBRARY_PATH", self.folder.path())

@@ -253,7 +253,7 @@ fn types_that_llvm_or_a_gpu_does_not_have() {
         (
             "%a: f80, %p: !llvm.ptr",
             "%r = llvm.fadd %a, %a : f80\nllvm.store %r, %p : f80, !llvm.ptr",
-            "the function k works with x86_fp80 or ppc_fp128, which no GPU has",
+            "the function k works with a value of type x86_fp80, ppc_fp128 or target(...), which no GPU computes with",
         ),
     ] {
         for target in ["sm_90", "gfx942"] {
@@ -262,6 +262,43 @@ fn types_that_llvm_or_a_gpu_does_not_have() {
                 .says(&[&reason.replace("{}", target)]);
         }
     }
+}
+
+/// Found by `cargo xtask fuzz --surface libraries`: LLVM divides by the size of a type that has none.
+#[test]
+fn values_of_target_types() {
+    let kind = "target(\"amdgcn.named.barrier\", 0)";
+    for (target, convention) in [("sm_80", "ptx_kernel"), ("gfx942", "amdgpu_kernel")] {
+        let text = format!("define {convention} void @k(ptr %p) {{\n%x = load {kind}, ptr %p\nret void }}\n");
+        compile("k.ll", text, target)
+            .failed(1)
+            .says(&["the function k works with a value of type x86_fp80, ppc_fp128 or target(...)"]);
+    }
+}
+
+/// Found by `cargo xtask fuzz --surface operations`: LLVM selects an instruction that it cannot write.
+#[test]
+fn halves_of_a_barrier_on_chips_without() {
+    let text = kernel(
+        "",
+        "\"rocdl.s.barrier.signal\"() <{id = 1 : i32}> : () -> ()\nrocdl.s.barrier.wait id = 1",
+    );
+    compile("k.mlir", &text, "gfx1201").quiet();
+    for target in ["gfx942", "gfx1100"] {
+        compile("k.mlir", &text, target).failed(1).says(&[
+            "the intrinsic llvm.amdgcn.s.barrier.",
+            &format!(" in a module for {target}: it is of gfx12 and newer; use llvm.amdgcn.s.barrier, or gpu.barrier"),
+        ]);
+    }
+}
+
+/// Found by `cargo xtask fuzz --surface operations`: MLIR's translation reads operands that there are none of.
+#[test]
+fn an_operation_without_its_operands() {
+    let text = kernel("", "%r = \"rocdl.mfma.scale.f32.32x32x64.f8f6f4\"() : () -> i16");
+    compile("k.mlir", text, "gfx950")
+        .failed(1)
+        .says(&["k.mlir:2:6: error: input: 'rocdl.mfma.scale.f32.32x32x64.f8f6f4' op needs its matrices as operands"]);
 }
 
 /// MLIR's parser of this type asks `index` for its bits: a crash of the process that it happens in, but for `contain`.

@@ -25,8 +25,8 @@ enum GpulowerLargeValue : int {
   GpulowerVector = 1,
   GpulowerAggregate = 2,
   GpulowerInteger = 3,
-  /// A float of another processor's: LLVM says that code for it cannot be reached.
-  GpulowerForeignFloat = 4,
+  /// Of a type that no GPU computes with: LLVM has no size for it, or says that code for it cannot be reached.
+  GpulowerForeign = 4,
 };
 }
 
@@ -37,10 +37,10 @@ struct Extent {
   uint64_t elements = 0;
   uint64_t members = 1;
   uint64_t bits = 0;
-  bool foreignFloat = false;
+  bool foreign = false;
 
   void include(const Extent &other) {
-    foreignFloat |= other.foreignFloat;
+    foreign |= other.foreign;
     elements = std::max(elements, other.elements);
     bits = std::max(bits, other.bits);
   }
@@ -72,7 +72,8 @@ public:
     } else if (auto *integer = dyn_cast<IntegerType>(type)) {
       extent->bits = integer->getBitWidth();
     } else {
-      extent->foreignFloat = type->isX86_FP80Ty() || type->isPPC_FP128Ty();
+      extent->foreign = type->isX86_FP80Ty() || type->isPPC_FP128Ty() ||
+                        type->isTargetExtTy();
     }
     return *extents.try_emplace(type, std::move(extent)).first->second;
   }
@@ -100,7 +101,7 @@ GpulowerLargeValue gpulowerFindLargeValue(LLVMModuleRef module,
       return *count = extent.members, GpulowerAggregate;
     if (extent.bits > limits->bits)
       return *count = extent.bits, GpulowerInteger;
-    return extent.foreignFloat ? GpulowerForeignFloat : GpulowerNone;
+    return extent.foreign ? GpulowerForeign : GpulowerNone;
   };
   for (const Function &one : *unwrap(module)) {
     if (one.isDeclaration())

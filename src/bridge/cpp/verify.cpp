@@ -1,4 +1,4 @@
-// What MLIR's verifiers of `nvgpu` and `amdgpu` take for granted.
+// What MLIR's verifiers of `nvgpu` and `amdgpu` take for granted, and what they do not look at.
 //
 // They ask memrefs and vectors for the bits of an element, whatever it is (`Type::getIntOrFloatBitWidth`, which reads
 // through a null pointer for `index` and others), divide by that, and look at dimensions that a type may not have:
@@ -58,6 +58,10 @@ LogicalResult checkBeforeVerification(Operation *operation) {
     return operation->emitOpError("cannot use ") << type << reason;
   };
   constexpr StringLiteral notBits = ", which is not an integer or a float of at least one bit";
+  // Their translation asks the first two operands for their types, and MLIR's verifier for none.
+  if (operation->getNumOperands() < 2 &&
+      operation->getName().getStringRef().starts_with("rocdl.mfma.scale."))
+    return operation->emitOpError("needs its matrices as operands");
   bool bits = asksForBits(operation);
   if (!bits && !isa_and_nonnull<nvgpu::NVGPUDialect>(operation->getDialect()))
     return success();
