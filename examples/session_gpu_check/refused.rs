@@ -15,6 +15,7 @@ pub const CHECKS: &[Check] = &[
     ("PTX newer than the driver", ptx_newer_than_the_driver),
     ("PTX that is wrong", ptx_that_is_wrong),
     ("MLIR that is wrong", mlir_that_is_wrong),
+    ("MLIR that crashes MLIR", mlir_that_crashes),
     ("wrong arguments", wrong_arguments),
     ("too many threads, too much shared", too_much),
 ];
@@ -72,6 +73,28 @@ fn ptx_that_is_wrong(gpu: &Gpu) -> Outcome {
         }
         other => Err(format!("{other:?}").into()),
     }
+}
+
+/// The process has CUDA's threads, and its handlers, if it has any: what was loaded before the crash still runs, and what comes
+/// after it is compiled.
+fn mlir_that_crashes(gpu: &Gpu) -> Outcome {
+    let session = gpu.session()?;
+    session.add("before", scale(3.0))?;
+    let before = session.function("before", "scale")?;
+    let crashes = "gpu.module @m { gpu.func @k(%a: !amdgpu.tdm_gather_base<index, i32>) kernel { gpu.return } }";
+    let mut said = String::new();
+    for round in 0..10u8 {
+        match session.add("crashes", crashes) {
+            Err(SessionError::Compile(failure)) => said = one_line(&failure.to_string()),
+            other => return Err(format!("{other:?}").into()),
+        }
+        ensure!(said.contains("LLVM or MLIR crashed"), "{said}");
+        gpu.check_scale(&before, 3.0, 1000)?;
+        let factor = f32::from(round) + 4.0;
+        session.add("after", scale(factor))?;
+        gpu.check_scale(&session.function("after", "scale")?, factor, 1000)?;
+    }
+    Ok(said)
 }
 
 fn mlir_that_is_wrong(gpu: &Gpu) -> Outcome {
