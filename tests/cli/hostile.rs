@@ -301,6 +301,15 @@ fn an_operation_without_its_operands() {
         .says(&["k.mlir:2:6: error: input: 'rocdl.mfma.scale.f32.32x32x64.f8f6f4' op needs its matrices as operands"]);
 }
 
+/// Found by `cargo xtask fuzz --surface mlir-bytecode`: MLIR's reader tries for ever to read one of its attributes.
+#[test]
+fn bytecode_with_an_attribute_inside_of_itself() {
+    let bytecode = include_bytes!("refers_to_itself.mlirbc");
+    compile("k.mlirbc", bytecode, "sm_90")
+        .failed(1)
+        .says(&["error: input: an attribute or a type of the bytecode refers to itself"]);
+}
+
 /// MLIR's parser of this type asks `index` for its bits: a crash of the process that it happens in, but for `contain`.
 #[test]
 fn a_crash_of_mlir() {

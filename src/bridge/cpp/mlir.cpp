@@ -5,6 +5,8 @@
 #include "contain.h"
 #include "verify.h"
 
+#include "mlir/Bytecode/BytecodeImplementation.h"
+#include "mlir/Bytecode/BytecodeReaderConfig.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Pass.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -35,6 +37,26 @@ private:
     task();
   }
 };
+
+/// Limits how often MLIR's reader of bytecode tries to read an attribute or a type. Some are tried again when what they refer
+/// to is known; those that refer to themselves would be for ever.
+void limitReading(ParserConfig &config, size_t length) {
+  // Each takes a byte or more of the input, and some tries.
+  auto left = std::make_shared<size_t>(16 * length + (1 << 16));
+  auto count = [left](DialectBytecodeReader &reader, StringRef, auto &) -> LogicalResult {
+    if (*left == 0)
+      return reader.emitError("an attribute or a type of the bytecode refers to itself");
+    --*left;
+    return success();
+  };
+  BytecodeReaderConfig &reader = config.getBytecodeReaderConfig();
+  reader.attachAttributeCallback([count](DialectBytecodeReader &reader, StringRef dialect, Attribute &attribute) {
+    return count(reader, dialect, attribute);
+  });
+  reader.attachTypeCallback([count](DialectBytecodeReader &reader, StringRef dialect, Type &type) {
+    return count(reader, dialect, type);
+  });
+}
 } // namespace
 
 extern "C" {
@@ -99,6 +121,7 @@ GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
                                   GpulowerBytes name, MlirModule *result) {
   return gpulower::contain([&]() -> std::string {
     ParserConfig unverified(unwrap(context), /*verifyAfterParse=*/false);
+    limitReading(unverified, source.length);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
         toStringRef(source), unverified, toStringRef(name));
     if (!module || failed(gpulower::verify(*module)))
