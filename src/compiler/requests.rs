@@ -223,16 +223,24 @@ pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<O
     Ok(Some(copy))
 }
 
-/// Every `gpu.module` of a module, nested ones included, in order.
+/// Every `gpu.module` of a module, those in modules inside of it included, in order.
 pub(crate) fn gpu_modules<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
     gpu_modules_below(module.as_operation())
 }
 
-/// Every `gpu.module` inside an operation, or the operation itself, in order.
+/// Every `gpu.module` inside an operation, or the operation itself, in order. One inside of another goes where that goes:
+/// lowering refuses it.
 pub(crate) fn gpu_modules_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    const NAME: &str = "gpu.module";
     operations_below(root)
         .into_iter()
-        .filter(|operation| name_of(operation) == "gpu.module")
+        .filter(|operation| {
+            let mut parent = operation.parent_operation();
+            while let Some(outer) = parent.filter(|outer| name_of(outer) != NAME) {
+                parent = outer.parent_operation();
+            }
+            name_of(operation) == NAME && parent.is_none()
+        })
         .collect()
 }
 

@@ -226,12 +226,20 @@ const OF_MODULES: &[&str] = &[
     "llvm.module_flags",
 ];
 
+/// Refuses what may stand in a `gpu.module` for MLIR, and not for its translation.
 fn refuse_operations_outside_of_functions(module: &Module<'_>) -> Result<(), LowerError> {
     let kernels = module.body().first_operation();
     let region = kernels.as_ref().and_then(|kernels| kernels.region(0).ok());
     let mut next = region.and_then(|region| region.first_block()?.first_operation());
     while let Some(operation) = next {
         let name = name_of(&operation);
+        if ["gpu.module", "builtin.module"].contains(&name.as_str()) {
+            return Err(LowerError::NestedModule {
+                kind: name,
+                name: symbol_of(&operation).unwrap_or_default(),
+                location: location_text(operation.location()),
+            });
+        }
         if operation.attribute(symbol_attribute_name()).is_err() && !OF_MODULES.contains(&name.as_str()) {
             return Err(LowerError::OutsideOfFunction {
                 name,

@@ -69,6 +69,16 @@ pub enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A module inside of a `gpu.module`.
+    #[error("the {kind} {name} stands inside of a gpu.module: put it beside that")]
+    NestedModule {
+        /// `gpu.module` or `builtin.module`.
+        kind: String,
+        /// Its symbol.
+        name: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A dimension that a memref does not have. MLIR's passes crash on it.
     #[error("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0")]
     MissingDimension {
@@ -109,6 +119,7 @@ impl LowerError {
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }
             | Self::OutsideOfFunction { location, .. }
+            | Self::NestedModule { location, .. }
             | Self::ForeignType { location, .. }
             | Self::LargeGlobal { location, .. } => Some(location),
             Self::Fatal(_) | Self::Pipeline(_) => None,

@@ -310,6 +310,33 @@ fn bytecode_with_an_attribute_inside_of_itself() {
         .says(&["error: input: an attribute or a type of the bytecode refers to itself"]);
 }
 
+/// Found by `cargo xtask fuzz --surface passes`: the outer one was replaced, and the inner one with it.
+#[test]
+fn a_module_inside_of_a_gpu_module() {
+    let text = "gpu.module @outer {\ngpu.module @inner { gpu.func @k() kernel { gpu.return } }\n}\n";
+    let reason = "module outer, target sm_90: the gpu.module inner stands inside of a gpu.module: put it beside that";
+    compile("k.mlir", text, "sm_90")
+        .failed(1)
+        .says(&["k.mlir:2:1: error: lower, ", reason]);
+    let work = Workshop::new();
+    work.write("k.mlir", text);
+    for passes in [
+        "gpulower-lower",
+        "gpulower-serialize{format=isa}",
+        "gpulower-to-binary{format=isa}",
+    ] {
+        let pipeline = format!("--pass-pipeline=builtin.module(gpulower-attach-targets{{targets=sm_90}},{passes})");
+        let output = Command::new(env!("CARGO_BIN_EXE_gpulower-opt"))
+            .args([pipeline.as_str(), "k.mlir"])
+            .current_dir(work.path(""))
+            .output()
+            .expect("gpulower-opt starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("k.mlir:2:1: error: ") && said.contains(reason), "{said}");
+    }
+}
+
 /// MLIR's parser of this type asks `index` for its bits: a crash of the process that it happens in, but for `contain`.
 #[test]
 fn a_crash_of_mlir() {
