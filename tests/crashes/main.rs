@@ -34,6 +34,9 @@ const CASES: &[Case] = &[
         goes_on,
         |output| output.status.success() && output.stderr.is_empty(),
     ),
+    ("crashes while lld links on another thread", while_lld_links, |output| {
+        output.status.success() && output.stderr.is_empty()
+    }),
     ("a crash with containment switched off", switched_off, |output| {
         ended_by(output, Signal::SEGV)
     }),
@@ -116,6 +119,24 @@ fn goes_on() {
         }
     });
     assert_eq!(saxpy(&compiler), before);
+}
+
+/// lld's recovery context has handlers of its own meanwhile, and raises what it takes again.
+fn while_lld_links() {
+    let compiler = compiler();
+    let target: Target = "gfx942".parse().expect("a target");
+    let link = || {
+        let compilation = compiler.compile_source("k.mlir", SAXPY.as_bytes(), &[target], Emit::Hsaco);
+        compilation.expect("compiles").artifacts[0].bytes.clone()
+    };
+    let before = link();
+    thread::scope(|scope| {
+        let linking = scope.spawn(|| (0..50).all(|_| link() == before));
+        while !linking.is_finished() {
+            compile(&compiler, CRASHES).map(drop).expect_err("crashes");
+        }
+        assert!(linking.join().expect("links"));
+    });
 }
 
 fn switched_off() {
