@@ -41,6 +41,33 @@ fn links_two_modules_on_four_threads() {
     });
 }
 
+/// The linker works on the stack of the thread that calls it; this one has too little.
+#[test]
+fn a_crash_of_the_linker_is_an_error_and_the_next_call_works() {
+    let library = library();
+    let text = store_kernel("7.8", "sm_90");
+    let input = Input {
+        kind: InputKind::Ptx,
+        bytes: text.as_bytes(),
+        name: "kernels.ptx",
+    };
+    let link = || library.link(&[input], &options(&[]));
+    let before = link().unwrap();
+    for _ in 0..3 {
+        let error = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(16 << 10);
+            thread.spawn_scoped(scope, link).unwrap().join().unwrap().unwrap_err()
+        });
+        let text = error.to_string();
+        assert!(matches!(error, NvJitLinkError::Crashed { .. }), "{text}");
+        assert!(
+            text.contains(" crashed: the end of the stack was reached (SIGSEGV); "),
+            "{text}"
+        );
+        assert_eq!(link().unwrap().cubin, before.cubin);
+    }
+}
+
 #[test]
 fn errors_carry_log_and_code() {
     let library = library();
