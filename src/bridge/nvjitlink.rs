@@ -321,12 +321,25 @@ impl NvJitLink {
             let code = unsafe { contained(|| add_data(handle, kind, data, size, name)) };
             job.finish(&format!("nvJitLinkAddData({:?})", input.name), code)?;
         }
-        let (complete, handle) = (self.complete, job.handle);
-        // SAFETY: the handle is live. The closure owns nothing.
-        let code = unsafe { contained(|| complete(handle)) };
-        job.finish("nvJitLinkComplete", code)?;
+        // SAFETY: the handle is live.
+        unsafe { job.complete() }?;
 
         take(&job)
+    }
+}
+
+#[cfg(test)]
+impl NvJitLink {
+    /// Has the library work on a handle that is none.
+    pub(crate) fn crash(&self) -> Result<(), NvJitLinkError> {
+        let mut job = Job {
+            library: self,
+            handle: ptr::without_provenance_mut(0x10),
+        };
+        // SAFETY: it is not: the library reads what is not there, and the crash is contained.
+        let result = unsafe { job.complete() };
+        job.handle = ptr::null_mut();
+        result
     }
 }
 
@@ -374,6 +387,16 @@ impl Job<'_> {
             // SAFETY: the handle is live and `sized_text` gives a buffer of the size asked for, plus one.
             |text| unsafe { get(self.handle, text) },
         )
+    }
+
+    /// # Safety
+    ///
+    /// The handle is one of the library's.
+    unsafe fn complete(&mut self) -> Result<(), NvJitLinkError> {
+        let (complete, handle) = (self.library.complete, self.handle);
+        // SAFETY: the caller vouches for the handle. The closure owns nothing.
+        let code = unsafe { contained(|| complete(handle)) };
+        self.finish("nvJitLinkComplete", code)
     }
 
     /// After a crash the handle is not used again, not even destroyed.

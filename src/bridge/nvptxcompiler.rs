@@ -299,13 +299,8 @@ impl NvPtxCompiler {
             check("nvPTXCompilerSetFlowCallback", code, String::new)?;
         }
 
-        let (compile, handle, arguments) = (self.compile, job.handle, arguments.as_ptr());
-        // SAFETY: the handle is live; the array holds `count` pointers to NUL-terminated strings. The closure owns nothing.
-        let code = unsafe { contained(|| compile(handle, count, arguments)) }
-            .map_err(|reason| job.crashed("nvPTXCompilerCompile", reason))?;
-        check("nvPTXCompilerCompile", code, || {
-            job.text(self.error_log_size, self.error_log)
-        })?;
+        // SAFETY: the handle is live; the array holds `count` pointers to NUL-terminated strings.
+        unsafe { job.compile(count, arguments.as_ptr()) }?;
 
         let mut size = 0usize;
         // SAFETY: the handle is live and the pointer is valid for one write.
@@ -320,7 +315,36 @@ impl NvPtxCompiler {
     }
 }
 
+#[cfg(test)]
+impl NvPtxCompiler {
+    /// Has the library work on a handle that is none.
+    pub(crate) fn crash(&self) -> Result<(), NvPtxCompilerError> {
+        let mut job = Job {
+            library: self,
+            handle: ptr::without_provenance_mut(0x10),
+        };
+        // SAFETY: it is not: the library reads what is not there, and the crash is contained.
+        let result = unsafe { job.compile(0, ptr::null()) };
+        job.handle = ptr::null_mut();
+        result
+    }
+}
+
 impl Job<'_> {
+    /// # Safety
+    ///
+    /// The handle is one of the library's; there are so many options, each with a NUL at its end.
+    unsafe fn compile(&mut self, count: c_int, options: *const *const c_char) -> Result<(), NvPtxCompilerError> {
+        const CALL: &str = "nvPTXCompilerCompile";
+        let (compile, handle) = (self.library.compile, self.handle);
+        // SAFETY: the caller vouches for what is passed. The closure owns nothing.
+        let code =
+            unsafe { contained(|| compile(handle, count, options)) }.map_err(|reason| self.crashed(CALL, reason))?;
+        check(CALL, code, || {
+            self.text(self.library.error_log_size, self.library.error_log)
+        })
+    }
+
     /// The handle is not used again, not even destroyed.
     fn crashed(&mut self, call: &'static str, reason: String) -> NvPtxCompilerError {
         self.handle = ptr::null_mut();

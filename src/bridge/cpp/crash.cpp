@@ -200,6 +200,21 @@ std::string gpulower::describe(const Crash &crash) {
   }
 }
 
+gpulower::SignalHandlers::SignalHandlers() {
+  for (int signal = 1; signal < NSIG; ++signal)
+    if (sigaction(signal, nullptr, &saved[signal]) != 0)
+      saved[signal].sa_handler = SIG_ERR;
+}
+
+void gpulower::SignalHandlers::restore() const {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction now;
+    if (saved[signal].sa_handler != SIG_ERR && sigaction(signal, nullptr, &now) == 0 &&
+        now.sa_handler != saved[signal].sa_handler)
+      sigaction(signal, &saved[signal], nullptr);
+  }
+}
+
 extern "C" {
 
 /// Whether crashes inside of `contain` are contained, in this process, from now on.

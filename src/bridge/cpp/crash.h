@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <string>
 
 namespace gpulower {
@@ -17,5 +18,17 @@ struct Crash {
 void prepareForCrashes();
 
 std::string describe(const Crash &crash);
+
+/// The handlers of all signals, as they were when it was made.
+class SignalHandlers {
+public:
+  SignalHandlers();
+
+  /// Puts back what is another now.
+  void restore() const;
+
+private:
+  struct sigaction saved[NSIG];
+};
 
 } // namespace gpulower

@@ -1,5 +1,7 @@
 // One ELF link with lld inside this process. Called from one thread alone: lld has one context per process.
 
+#include "contain.h"
+
 #include "lld/Common/CommonLinkerContext.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Support/CommandLine.h"
@@ -7,6 +9,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,13 +69,27 @@ extern "C" unsigned gpulowerLldLinkElf(const char *const *argv, size_t argc,
   lld::Result result;
   {
     HiddenCommandLineOptions hidden;
-    // Without an enabled recovery context, lld's fatal() ends the process.
+    gpulower::prepareForCrashes();
+    gpulower::SignalHandlers handlers;
+    // Without an enabled recovery context, lld's fatal() ends the process. Its signal handlers are not wanted: they know
+    // nothing of the crashes of other threads, and have no stack of their own.
     llvm::CrashRecoveryContext::Enable();
-    result = lld::lldMain(llvm::ArrayRef<const char *>(argv, argc), out, out, {{lld::Gnu, &lld::elf::link}});
-    // After a fatal error lld leaves its context behind, and the next link would assert on it.
-    if (!result.canRunAgain && lld::hasContext())
-      lld::CommonLinkerContext::destroy();
+    handlers.restore();
+    GpulowerOutcome outcome = gpulower::contain([&]() -> std::string {
+      result = lld::lldMain(llvm::ArrayRef<const char *>(argv, argc), out, out, {{lld::Gnu, &lld::elf::link}});
+      // After a fatal error lld leaves its context behind, and the next link would assert on it.
+      if (!result.canRunAgain && lld::hasContext())
+        lld::CommonLinkerContext::destroy();
+      return "";
+    });
+    if (outcome.kind != GpulowerOk) {
+      result = {1, false};
+      out << "lld crashed: " << (outcome.text ? outcome.text : "");
+      std::free(outcome.text);
+    }
     llvm::CrashRecoveryContext::Disable();
+    // A link that writes a file installs some that remove it.
+    handlers.restore();
   }
   out.flush();
   sink(context, text.data(), text.size());
