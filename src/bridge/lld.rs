@@ -1,7 +1,6 @@
 //! lld's ELF linker, called inside this process.
 //!
-//! lld keeps one global context, and swaps the process's signal handlers while it runs, so links
-//! follow each other on one thread. lld also resets every LLVM command line option (`cl::opt`) that is
+//! lld keeps one global context, so links follow each other on one thread. lld also resets every LLVM command line option (`cl::opt`) that is
 //! registered when it starts: the shim hides them from it, so that those of the program around this
 //! library keep their values.
 
@@ -18,7 +17,7 @@ use std::thread;
 pub struct LldError {
     /// Everything lld printed.
     pub text: String,
-    /// False when lld stopped at a fatal error (a damaged input, for example) half way. Its state was
+    /// False when lld stopped at a fatal error (a damaged input, for example) or a crash half way. Its state was
     /// cleared, and later links were seen to work, but lld itself promises nothing from there on.
     pub can_run_again: bool,
 }
