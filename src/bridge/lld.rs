@@ -1,8 +1,8 @@
 //! lld's ELF linker, called inside this process.
 //!
-//! lld keeps one global context, so links follow each other on one thread. lld also resets every LLVM command line option (`cl::opt`) that is
-//! registered when it starts: the shim hides them from it, so that those of the program around this
-//! library keep their values.
+//! lld keeps one global context, so links follow each other on one thread. lld also resets every LLVM
+//! command line option (`cl::opt`) that is registered when it starts: the shim hides them from it, so
+//! that those of the program around this library keep their values.
 
 use std::ffi::{CString, OsStr, c_char, c_uint, c_void};
 use std::io;
