@@ -52,6 +52,9 @@ const CASES: &[Case] = &[
         signal_while_compiling,
         |output| ended_by(output, Signal::FPE),
     ),
+    ("a trap of the program's own", own_trap, |output| {
+        ended_by(output, Signal::TRAP)
+    }),
     ("a handler of the program's own", own_handler, |output| {
         output.status.code() == Some(42) && output.stdout == b"address 0x10\n"
     }),
@@ -180,6 +183,20 @@ fn signal_while_compiling() {
     });
     while !sender.is_finished() {
         saxpy(&compiler);
+    }
+}
+
+/// The processor goes on behind such an instruction.
+fn own_trap() {
+    saxpy(&compiler());
+    // SAFETY: it ends the process.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("int3");
+    }
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("brk #0");
     }
 }
 

@@ -104,11 +104,11 @@ void take(int signal, siginfo_t *info, void *context) {
     if (other.sa_flags & SA_SIGINFO) {
       other.sa_sigaction(signal, info, context);
     } else if (other.sa_handler == SIG_DFL || (other.sa_handler == SIG_IGN && synchronous)) {
-      // The instruction is run again, and then there is no handler.
+      // The instruction is run again, and then there is no handler; but a trap is behind its instruction.
       struct sigaction standard = {};
       standard.sa_handler = SIG_DFL;
       sigaction(signal, &standard, nullptr);
-      if (!synchronous)
+      if (!synchronous || signal == SIGTRAP)
         raise(signal);
     } else if (other.sa_handler != SIG_IGN) {
       other.sa_handler(signal);
