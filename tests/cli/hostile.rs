@@ -301,6 +301,16 @@ fn an_operation_without_its_operands() {
         .says(&["k.mlir:2:6: error: input: 'rocdl.mfma.scale.f32.32x32x64.f8f6f4' op needs its matrices as operands"]);
 }
 
+/// Found by `cargo xtask fuzz --workers`: MLIR's reader writes beyond its tables, and the heap is broken.
+#[test]
+fn bytecode_whose_tables_are_too_small() {
+    let bytecode = include_bytes!("breaks_the_heap.mlirbc");
+    compile("k.mlirbc", bytecode, "sm_90").failed(1).says(&[
+        "k.mlirbc:1:1: error: input: the bytecode is damaged: a group of attributes has 756 entries, where the table has \
+         room for 62",
+    ]);
+}
+
 /// Found by `cargo xtask fuzz --surface mlir-bytecode`: MLIR's reader tries for ever to read one of its attributes.
 #[test]
 fn bytecode_with_an_attribute_inside_of_itself() {

@@ -253,8 +253,8 @@ fn damaged_bytecode_ends_a_worker_and_nothing_else() {
     assert_eq!(saxpy(&compiler), before, "the next one works");
 }
 
-/// As above: MLIR's reader frees memory twice, whoever calls it.
-const BREAKS_THE_HEAP: &[u8] = include_bytes!("breaks_the_heap.mlirbc");
+/// As above: MLIR's reader crashes on it, whoever calls it.
+const CRASHES_READING: &[u8] = include_bytes!("crashes_reading.mlirbc");
 
 #[test]
 fn no_door_reads_bytecode_before_a_worker_has() {
@@ -274,21 +274,21 @@ fn no_door_reads_bytecode_before_a_worker_has() {
     let name = "damaged.mlirbc";
     let refusals = [
         compiler
-            .compile_source(name, BREAKS_THE_HEAP, &[target], Emit::Ptx)
+            .compile_source(name, CRASHES_READING, &[target], Emit::Ptx)
             .map(drop)
             .map_err(|failure| failure.to_string()),
         compiler
-            .plan_sources(&[(name, BREAKS_THE_HEAP)], &[target], Emit::Ptx)
+            .plan_sources(&[(name, CRASHES_READING)], &[target], Emit::Ptx)
             .map(drop)
             .map_err(|failure| failure.to_string()),
         session
-            .add(name, BREAKS_THE_HEAP)
+            .add(name, CRASHES_READING)
             .map(drop)
             .map_err(|error| error.to_string()),
-        export_source(&compiler, name, BREAKS_THE_HEAP, &[target], &options)
+        export_source(&compiler, name, CRASHES_READING, &[target], &options)
             .map(drop)
             .map_err(|failure| failure.to_string()),
-        Program::build_source(&compiler, name, BREAKS_THE_HEAP, &ProgramOptions::default())
+        Program::build_source(&compiler, name, CRASHES_READING, &ProgramOptions::default())
             .map(drop)
             .map_err(|error| error.to_string()),
     ];
