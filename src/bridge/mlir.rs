@@ -486,55 +486,42 @@ pub fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
     u64::try_from(unsafe { gpulowerGlobalSize(global.to_raw()) }).ok()
 }
 
-/// What a search found; nothing where the operation is null.
-///
-/// # Safety
-///
-/// Else the operation is alive, and the type is set.
-unsafe fn type_and_place(operation: mlir_sys::MlirOperation, kind: mlir_sys::MlirType) -> Option<(String, String)> {
+/// What a search in a module finds: a type, as MLIR prints it, and where it is. The search gives a null operation, or one of the
+/// module and the type.
+fn find_type(
+    module: &Module<'_>,
+    search: impl FnOnce(mlir_sys::MlirOperation, &mut mlir_sys::MlirType) -> mlir_sys::MlirOperation,
+) -> Option<(String, String)> {
+    let mut kind = mlir_sys::MlirType {
+        ptr: std::ptr::null_mut(),
+    };
+    let operation = search(module.as_operation().to_raw(), &mut kind);
     if operation.ptr.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
-    let (operation, kind) = unsafe { (OperationRef::from_raw(operation), melior::ir::Type::from_raw(kind)) };
+    // SAFETY: the operation is one of the module's, which is alive, and the type is set then.
+    let (operation, kind) = unsafe { (OperationRef::from_raw(operation), Type::from_raw(kind)) };
     Some((shown(&kind), location_text(operation.location())))
 }
 
 /// The first vector that is longer in its last dimension than `longest` or has more elements than `most`, and where it is.
 pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
-    let mut kind = mlir_sys::MlirType {
-        ptr: std::ptr::null_mut(),
-    };
-    // SAFETY: the module is alive; an operation that is found is one of it, and the type is set then.
-    unsafe {
-        let root = module.as_operation().to_raw();
-        let operation = gpulowerFindLargeVector(root, longest.into(), most.into(), &mut kind);
-        type_and_place(operation, kind)
-    }
+    // SAFETY: the module is alive.
+    find_type(module, |root, kind| unsafe {
+        gpulowerFindLargeVector(root, longest.into(), most.into(), kind)
+    })
 }
 
 /// The first workgroup or private buffer of floats that LLVM has no type for: its type, and where its function is.
 pub fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
-    let mut kind = mlir_sys::MlirType {
-        ptr: std::ptr::null_mut(),
-    };
-    // SAFETY: as in `large_vector`.
-    unsafe {
-        let operation = gpulowerFindForeignBuffer(module.as_operation().to_raw(), &mut kind);
-        type_and_place(operation, kind)
-    }
+    // SAFETY: the module is alive.
+    find_type(module, |root, kind| unsafe { gpulowerFindForeignBuffer(root, kind) })
 }
 
 /// The first value of a type that LLVM does not have, in a module that has been lowered: the type, and where it is.
 pub fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
-    let mut kind = mlir_sys::MlirType {
-        ptr: std::ptr::null_mut(),
-    };
-    // SAFETY: as in `large_vector`.
-    unsafe {
-        let operation = gpulowerFindForeignType(module.as_operation().to_raw(), &mut kind);
-        type_and_place(operation, kind)
-    }
+    // SAFETY: the module is alive.
+    find_type(module, |root, kind| unsafe { gpulowerFindForeignType(root, kind) })
 }
 
 /// The first `memref.dim` of a dimension that its memref does not have: the dimension, and where it is.

@@ -58,7 +58,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
         return Err(LowerError::LargeVector { kind, location });
     }
-    refuse_operations_outside_of_functions(module)?;
+    refuse_misplaced_operations(module)?;
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
     let mut warnings = Vec::new();
@@ -227,7 +227,7 @@ const OF_MODULES: &[&str] = &[
 ];
 
 /// Refuses what may stand in a `gpu.module` for MLIR, and not for its translation.
-fn refuse_operations_outside_of_functions(module: &Module<'_>) -> Result<(), LowerError> {
+fn refuse_misplaced_operations(module: &Module<'_>) -> Result<(), LowerError> {
     let kernels = module.body().first_operation();
     let region = kernels.as_ref().and_then(|kernels| kernels.region(0).ok());
     let mut next = region.and_then(|region| region.first_block()?.first_operation());

@@ -339,7 +339,6 @@ pub fn compile_to_link<'c>(
             }
             let module = job.show(context, module, Checkpoint::Initial)?;
             validate::no_foreign_intrinsics(&module, &resolved.target)?;
-            validate::no_newer_barriers(&module, &resolved.target)?;
             validate::no_foreign_kernels(&module, &resolved.target)?;
             // The user's own instructions alone: a vendor's library knows what it does.
             module.set_floating_point(FloatingPoint {

@@ -11,47 +11,40 @@ use crate::{
 
 const ADVICE: &str = "compile it for a chip of that vendor, or lower it from the gpu dialect for this one";
 
-/// Refuses intrinsics of the other vendor: "Cannot select" is a fatal error.
+/// Refuses intrinsics of the other vendor, for which "Cannot select" is a fatal error, and those of newer chips that LLVM selects
+/// all the same, and crashes on when it writes them: the two halves of a barrier, and named barriers.
 pub(super) fn no_foreign_intrinsics(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
-    let foreign: &[&str] = match target.vendor() {
-        Vendor::Nvidia => &["llvm.amdgcn.", "llvm.r600."],
-        Vendor::Amd => &["llvm.nvvm."],
-    };
-    for function in module.inkwell().get_functions() {
-        let name = function.get_name().to_string_lossy();
-        if foreign.iter().any(|prefix| name.starts_with(prefix)) {
-            return Err(DeviceError::WrongTarget {
-                what: format!("the intrinsic {name}"),
-                target: target.to_string(),
-                advice: ADVICE,
-                location: None,
-            });
+    match target {
+        Target::Nvidia(_) => no_intrinsics(module, target, &["llvm.amdgcn.", "llvm.r600."], ADVICE),
+        Target::Amd(chip) => {
+            no_intrinsics(module, target, &["llvm.nvvm."], ADVICE)?;
+            if chip.isa_version().major >= 12 {
+                return Ok(());
+            }
+            let barriers = [
+                "llvm.amdgcn.s.barrier.",
+                "llvm.amdgcn.s.get.barrier.",
+                "llvm.amdgcn.s.get.named.barrier.",
+            ];
+            let advice = "it is of gfx12 and newer; use llvm.amdgcn.s.barrier, or gpu.barrier in MLIR";
+            no_intrinsics(module, target, &barriers, advice)
         }
     }
-    Ok(())
 }
 
-/// Refuses the two halves of a barrier and named barriers on chips before gfx12, which have none: LLVM selects the instructions
-/// all the same, and crashes when it writes them.
-pub(super) fn no_newer_barriers(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
-    match target {
-        Target::Amd(chip) if chip.isa_version().major < 12 => {}
-        _ => return Ok(()),
-    }
+fn no_intrinsics(
+    module: &DeviceModule<'_>,
+    target: &Target,
+    prefixes: &[&str],
+    advice: &'static str,
+) -> Result<(), DeviceError> {
     for function in module.inkwell().get_functions() {
         let name = function.get_name().to_string_lossy();
-        if [
-            "llvm.amdgcn.s.barrier.",
-            "llvm.amdgcn.s.get.barrier.",
-            "llvm.amdgcn.s.get.named.barrier.",
-        ]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
-        {
+        if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             return Err(DeviceError::WrongTarget {
                 what: format!("the intrinsic {name}"),
                 target: target.to_string(),
-                advice: "it is of gfx12 and newer; use llvm.amdgcn.s.barrier, or gpu.barrier in MLIR",
+                advice,
                 location: None,
             });
         }

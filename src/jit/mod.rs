@@ -191,9 +191,11 @@ impl Program {
         }
         compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
             let bytes = inputs.first().map_or(bytes, |(_, bytes)| *bytes);
-            let context = compiler::context();
-            let module = compiler::parse(&context, name, bytes).map_err(input)?;
-            compiler::with_deep_stack(|| Self::build(compiler, name, &module, options))
+            let is_fatal = |error: &RunError| matches!(error, RunError::Compile(failure) if failure.is_fatal_in_mlir());
+            compiler::Contexts::new(0).with(bytes.len(), is_fatal, |context| {
+                let module = compiler::parse(context, name, bytes).map_err(input)?;
+                compiler::with_deep_stack(|| Self::build(compiler, name, &module, options))
+            })
         })
     }
 

@@ -209,6 +209,14 @@ fn types_that_verifiers_take_for_granted() {
             ),
             bits,
         ),
+        (
+            kernel(
+                "%b: !amdgpu.tdm_base<index>",
+                "%d = amdgpu.make_dma_descriptor %b globalSize [1, 2] globalStride [2, 1] sharedSize [1, 2] \
+                 : !amdgpu.tdm_base<index> -> !amdgpu.tdm_descriptor",
+            ),
+            bits,
+        ),
     ] {
         compile("k.mlir", text, "sm_90")
             .failed(1)

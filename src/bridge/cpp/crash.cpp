@@ -20,7 +20,6 @@
 #include <link.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 namespace {
 
@@ -78,9 +77,6 @@ uintptr_t stackAddress(const ucontext_t *state) { return state->uc_mcontext.sp; 
 #error "where a signal was raised is known for x86-64 and AArch64"
 #endif
 
-/// LLVM's CrashRecoveryContext, which lld uses, raises a signal again that it has taken from another thread.
-bool wasRaisedAgain(const siginfo_t *info) { return info->si_code == SI_TKILL && info->si_pid == getpid(); }
-
 /// A larger frame than this is entered page by page.
 constexpr uintptr_t farFromStack = 1 << 16;
 
@@ -88,11 +84,10 @@ void take(int signal, siginfo_t *info, void *context) {
   auto *state = static_cast<ucontext_t *>(context);
   Frame *frame = currentFrame;
   bool synchronous = info->si_code > 0;
-  if (frame && contained.load(std::memory_order_relaxed) &&
-      (synchronous ? !allocator.contains(codeAddress(state)) : wasRaisedAgain(info))) {
+  if (frame && synchronous && contained.load(std::memory_order_relaxed) && !allocator.contains(codeAddress(state))) {
     frame->crash.signal = signal;
     frame->crash.code = info->si_code;
-    frame->crash.address = synchronous ? info->si_addr : nullptr;
+    frame->crash.address = info->si_addr;
     uintptr_t distance = reinterpret_cast<uintptr_t>(frame->crash.address) - stackAddress(state);
     frame->crash.atEndOfStack = signal == SIGSEGV && distance + farFromStack < 2 * farFromStack;
     _longjmp(frame->buffer, gpulower::JumpOfCrash);

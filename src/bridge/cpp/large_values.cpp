@@ -86,7 +86,8 @@ private:
 
 extern "C" {
 
-/// The first function with an argument, a result or an operand that is too large, or of another processor; its name lives as long as the module.
+/// The first function with an argument, a result or an operand that is too large, or of another processor; its name lives
+/// as long as the module.
 /// `count` is how many elements, members or bits there are.
 GpulowerLargeValue gpulowerFindLargeValue(LLVMModuleRef module,
                                           const GpulowerValueLimits *limits,

@@ -14,6 +14,24 @@
 
 using namespace mlir;
 
+/// The first operation below `root`, outermost first, with a result, an operand or an argument of a block whose type is wanted;
+/// null if there is none.
+static Operation *findValue(Operation *root, llvm::function_ref<bool(Type)> isWanted) {
+  Operation *found = nullptr;
+  root->walk<WalkOrder::PreOrder>([&](Operation *operation) {
+    bool wanted = llvm::any_of(operation->getResultTypes(), isWanted) ||
+                  llvm::any_of(operation->getOperandTypes(), isWanted);
+    for (Region &region : operation->getRegions())
+      for (Block &block : region)
+        wanted |= llvm::any_of(block.getArgumentTypes(), isWanted);
+    if (!wanted)
+      return WalkResult::advance();
+    found = operation;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
 extern "C" {
 
 /// The first operation below `root` with a vector, in a result, an operand or an argument of a block, that is longer in
@@ -38,19 +56,7 @@ MlirOperation gpulowerFindLargeVector(MlirOperation root, int64_t longest,
     });
     return found;
   };
-  Operation *culprit = nullptr;
-  unwrap(root)->walk<WalkOrder::PreOrder>([&](Operation *operation) {
-    bool large = llvm::any_of(operation->getResultTypes(), isLarge) ||
-                 llvm::any_of(operation->getOperandTypes(), isLarge);
-    for (Region &region : operation->getRegions())
-      for (Block &block : region)
-        large |= llvm::any_of(block.getArgumentTypes(), isLarge);
-    if (!large)
-      return WalkResult::advance();
-    culprit = operation;
-    return WalkResult::interrupt();
-  });
-  return wrap(culprit);
+  return wrap(findValue(unwrap(root), isLarge));
 }
 
 /// The first `memref.dim` below `root` that asks for a dimension that its memref does not have, by a constant; null if
@@ -113,19 +119,7 @@ MlirOperation gpulowerFindForeignType(MlirOperation root, MlirType *type) {
     *type = wrap(one);
     return true;
   };
-  Operation *culprit = nullptr;
-  unwrap(root)->walk<WalkOrder::PreOrder>([&](Operation *operation) {
-    bool foreign = llvm::any_of(operation->getResultTypes(), isForeign) ||
-                   llvm::any_of(operation->getOperandTypes(), isForeign);
-    for (Region &region : operation->getRegions())
-      for (Block &block : region)
-        foreign |= llvm::any_of(block.getArgumentTypes(), isForeign);
-    if (!foreign)
-      return WalkResult::advance();
-    culprit = operation;
-    return WalkResult::interrupt();
-  });
-  return wrap(culprit);
+  return wrap(findValue(unwrap(root), isForeign));
 }
 
 } // extern "C"

@@ -50,12 +50,8 @@ void limitReading(ParserConfig &config, size_t length) {
     return success();
   };
   BytecodeReaderConfig &reader = config.getBytecodeReaderConfig();
-  reader.attachAttributeCallback([count](DialectBytecodeReader &reader, StringRef dialect, Attribute &attribute) {
-    return count(reader, dialect, attribute);
-  });
-  reader.attachTypeCallback([count](DialectBytecodeReader &reader, StringRef dialect, Type &type) {
-    return count(reader, dialect, type);
-  });
+  reader.attachAttributeCallback(AttrTypeBytecodeReader<Attribute>::fromCallable(decltype(count)(count)));
+  reader.attachTypeCallback(AttrTypeBytecodeReader<Type>::fromCallable(std::move(count)));
 }
 } // namespace
 

@@ -37,7 +37,8 @@ StringRef reasonAgainst(Type type) {
           .Case([](nvgpu::WarpgroupMatrixDescriptorType matrix) { return matrix.getTensor(); })
           .Case([](nvgpu::WarpgroupAccumulatorType sum) { return sum.getFragmented(); })
           .Default(type);
-  if (!hasBitsInElements(inside))
+  auto base = dyn_cast<amdgpu::TDMBaseType>(type);
+  if (!hasBitsInElements(inside) || (base && !hasBits(base.getElementType())))
     return ", whose elements are not integers or floats of at least one bit";
   if (isa<nvgpu::TensorMapDescriptorType>(type) && cast<ShapedType>(inside).getRank() == 0)
     return ", which has no dimensions";
@@ -49,7 +50,8 @@ StringRef reasonAgainst(Type type) {
 /// These look at a memref, a vector or a scalar as one of bits; others of the dialect take memrefs of anything.
 bool asksForBits(Operation *operation) {
   return isa<amdgpu::DPPOp, amdgpu::GatherToLDSOp, amdgpu::TransposeLoadOp,
-             amdgpu::MakeDmaBaseOp, amdgpu::MakeGatherDmaBaseOp>(operation);
+             amdgpu::MakeDmaBaseOp, amdgpu::MakeGatherDmaBaseOp,
+             amdgpu::MakeDmaDescriptorOp>(operation);
 }
 
 /// No operation has been verified yet: operands may be missing or of any type.

@@ -284,9 +284,10 @@ pub fn export_source(
     }
     compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
         let bytes = inputs.first().map_or(bytes, |(_, bytes)| *bytes);
-        let context = compiler::context();
-        let module = compiler::parse(&context, name, bytes).map_err(|error| Error::new(Stage::Input, error))?;
-        export(compiler, &module, targets, options)
+        compiler::Contexts::new(0).with(bytes.len(), Failure::is_fatal_in_mlir, |context| {
+            let module = compiler::parse(context, name, bytes).map_err(|error| Error::new(Stage::Input, error))?;
+            export(compiler, &module, targets, options)
+        })
     })
 }
 
