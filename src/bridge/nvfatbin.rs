@@ -9,7 +9,10 @@ use std::ptr;
 
 use libloading::os::unix::Library;
 
-use super::vendor_library;
+use super::{
+    contain::{CRASH_ADVICE, contained},
+    vendor_library,
+};
 
 /// `nvFatbinHandle`.
 type Handle = *mut c_void;
@@ -100,6 +103,14 @@ pub enum NvFatbinError {
         call: String,
         /// `nvFatbinResult`.
         code: i32,
+    },
+    /// The library crashed, which was contained; its state is unknown since.
+    #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
+    Crashed {
+        /// The function that crashed, and on what.
+        call: String,
+        /// How.
+        reason: String,
     },
 }
 
@@ -246,50 +257,88 @@ impl NvFatbin {
             library: self,
             handle: ptr::null_mut(),
         };
-        // SAFETY: the handle is valid for one write; the array holds as many NUL-terminated strings as is stated.
-        let code = unsafe { (self.create)(&raw mut job.handle, arguments.as_ptr(), arguments.len()) };
-        check("nvFatbinCreate", code)?;
+        let (create, handle) = (self.create, &raw mut job.handle);
+        let (options, count) = (arguments.as_ptr(), arguments.len());
+        // SAFETY: the handle is valid for one write; the array holds as many NUL-terminated strings as is stated. The closure
+        // owns nothing.
+        let code = unsafe { contained(|| create(handle, options, count)) };
+        job.finish("nvFatbinCreate", code)?;
         for (kind, bytes, (arch, identifier, options)) in &contents {
-            let (arch_pointer, identifier, options) = (arch.as_ptr(), identifier.as_ptr(), options.as_ptr());
+            let (name, identifier, options) = (arch.as_ptr(), identifier.as_ptr(), options.as_ptr());
+            let (handle, data, length) = (job.handle, bytes.as_ptr(), bytes.len());
             let (call, code) = match kind {
                 InputKind::Ptx => ("nvFatbinAddPTX", {
-                    let text = bytes.as_ptr().cast();
-                    // SAFETY: the handle is live; the text ends with a NUL that its size counts; all outlive the handle.
-                    unsafe { (self.add_ptx)(job.handle, text, bytes.len(), arch_pointer, identifier, options) }
+                    let add = self.add_ptx;
+                    // SAFETY: the handle is live; the text ends with a NUL that its size counts; all outlive the handle. The
+                    // closure owns nothing.
+                    unsafe { contained(|| add(handle, data.cast(), length, name, identifier, options)) }
                 }),
                 InputKind::Cubin => ("nvFatbinAddCubin", {
-                    let code = bytes.as_ptr().cast();
-                    // SAFETY: the handle is live; the bytes and the texts outlive it.
-                    unsafe { (self.add_cubin)(job.handle, code, bytes.len(), arch_pointer, identifier) }
+                    let add = self.add_cubin;
+                    // SAFETY: the handle is live; the bytes and the texts outlive it. The closure owns nothing.
+                    unsafe { contained(|| add(handle, data.cast(), length, name, identifier)) }
                 }),
                 InputKind::LtoIr => ("nvFatbinAddLTOIR", {
-                    let code = bytes.as_ptr().cast();
-                    // SAFETY: the handle is live; the bytes and the texts outlive it.
-                    unsafe { (self.add_lto_ir)(job.handle, code, bytes.len(), arch_pointer, identifier, options) }
+                    let add = self.add_lto_ir;
+                    // SAFETY: the handle is live; the bytes and the texts outlive it. The closure owns nothing.
+                    unsafe { contained(|| add(handle, data.cast(), length, name, identifier, options)) }
                 }),
             };
-            check(&format!("{call} for {}", arch.to_string_lossy()), code)?;
+            job.finish(&format!("{call} for {}", arch.to_string_lossy()), code)?;
         }
-        let mut size = 0usize;
-        // SAFETY: the handle is live and the pointer is valid for one write.
-        let code = unsafe { (self.size)(job.handle, &raw mut size) };
-        check("nvFatbinSize", code)?;
-        let mut fatbin = vec![0u8; size];
-        // SAFETY: the buffer has the size the library asked for.
-        let code = unsafe { (self.get)(job.handle, fatbin.as_mut_ptr().cast()) };
-        check("nvFatbinGet", code)?;
-        Ok(fatbin)
+        // SAFETY: the handle is live.
+        unsafe { job.fat_binary() }
     }
 }
 
-fn check(call: &str, code: c_int) -> Result<(), NvFatbinError> {
-    if code == SUCCESS {
-        return Ok(());
+#[cfg(test)]
+impl NvFatbin {
+    /// Has the library work on a handle that is none.
+    pub(crate) fn crash(&self) -> Result<Vec<u8>, NvFatbinError> {
+        let mut job = Job {
+            library: self,
+            handle: ptr::without_provenance_mut(0x10),
+        };
+        // SAFETY: it is not: the library reads what is not there, and the crash is contained.
+        let result = unsafe { job.fat_binary() };
+        job.handle = ptr::null_mut();
+        result
     }
-    Err(NvFatbinError::Failed {
-        call: call.to_owned(),
-        code,
-    })
+}
+
+impl Job<'_> {
+    /// The fat binary of what was added.
+    ///
+    /// # Safety
+    ///
+    /// The handle is one of the library's.
+    unsafe fn fat_binary(&mut self) -> Result<Vec<u8>, NvFatbinError> {
+        let (get_size, get, handle) = (self.library.size, self.library.get, self.handle);
+        let mut size = 0usize;
+        let end = &raw mut size;
+        // SAFETY: the caller vouches for the handle; the pointer is valid for one write. The closure owns nothing.
+        let code = unsafe { contained(|| get_size(handle, end)) };
+        self.finish("nvFatbinSize", code)?;
+        let mut fatbin = vec![0u8; size];
+        let buffer = fatbin.as_mut_ptr();
+        // SAFETY: the buffer has the size the library asked for. The closure owns nothing.
+        let code = unsafe { contained(|| get(handle, buffer.cast())) };
+        self.finish("nvFatbinGet", code)?;
+        Ok(fatbin)
+    }
+
+    /// After a crash the handle is not used again, not even destroyed.
+    fn finish(&mut self, call: &str, outcome: Result<c_int, String>) -> Result<(), NvFatbinError> {
+        let call = call.to_owned();
+        match outcome {
+            Ok(SUCCESS) => Ok(()),
+            Ok(code) => Err(NvFatbinError::Failed { call, code }),
+            Err(reason) => {
+                self.handle = ptr::null_mut();
+                Err(NvFatbinError::Crashed { call, reason })
+            }
+        }
+    }
 }
 
 fn c_string(text: &str) -> Result<CString, NvFatbinError> {

@@ -240,6 +240,22 @@ fn what_nvfatbin_would_take_and_should_not_is_refused() {
 }
 
 #[test]
+fn a_crash_of_the_library_is_an_error_and_the_next_call_works() {
+    let library = library();
+    let lto = lto_ir("90a");
+    let write = || write_with_lto(&library, &[LtoEntry::LtoIr(plain(&lto, "sm_90a"))]);
+    let before = write().unwrap();
+    for _ in 0..3 {
+        let text = library.crash().unwrap_err().to_string();
+        assert!(
+            text.starts_with("nvFatbinSize crashed: invalid access to memory at 0x"),
+            "{text}"
+        );
+        assert_eq!(write().unwrap(), before);
+    }
+}
+
+#[test]
 fn a_toolkit_without_nvfatbin_says_how_to_get_it() {
     let empty = tempfile::tempdir().unwrap();
     let toolkit = Toolkit::discover(&Search::nowhere().with_cuda(empty.path()));
