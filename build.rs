@@ -1,17 +1,11 @@
 //! Compiles the C++ half of `src/bridge/` against LLVM and MLIR 22 and links lld; tells the crate the hash of its sources.
 
-#[cfg(feature = "compile")]
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-/// Without the compiler there is nothing foreign to build.
-#[cfg(not(feature = "compile"))]
-fn main() {}
-
-#[cfg(feature = "compile")]
 fn main() {
     for variable in ["LLVM_SYS_221_PREFIX", "MLIR_SYS_220_PREFIX"] {
         println!("cargo:rerun-if-env-changed={variable}");
@@ -38,7 +32,6 @@ fn main() {
 
 /// Compiles the C++ files, unless that was done from the same files in the same way: they take minutes, and this program
 /// runs for every change of a source file.
-#[cfg(feature = "compile")]
 fn compile_bridge(prefix: &Path) {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo:rustc-link-search=native={}", folder.display());
@@ -81,7 +74,6 @@ fn compile_bridge(prefix: &Path) {
 }
 
 /// Every file below a folder of the crate, in order.
-#[cfg(feature = "compile")]
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("the crate's folders can be read") {
@@ -96,7 +88,6 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-#[cfg(feature = "compile")]
 fn hash_of(files: &[PathBuf]) -> String {
     let mut hasher = blake3::Hasher::new();
     for file in files {
@@ -107,7 +98,6 @@ fn hash_of(files: &[PathBuf]) -> String {
 }
 
 /// The LLVM installation that melior and inkwell are told to use: one LLVM for everything, or option registries collide.
-#[cfg(feature = "compile")]
 fn llvm_prefix() -> PathBuf {
     let mlir = env::var_os("MLIR_SYS_220_PREFIX").map(PathBuf::from);
     let llvm = env::var_os("LLVM_SYS_221_PREFIX").map(PathBuf::from);
@@ -125,7 +115,6 @@ fn llvm_prefix() -> PathBuf {
     })
 }
 
-#[cfg(feature = "compile")]
 fn llvm_config(prefix: &std::path::Path, question: &str) -> String {
     let program = prefix.join("bin/llvm-config");
     let output = Command::new(&program)

@@ -34,7 +34,7 @@ make_directory() {
     echo "$chip" > "$directory/chip" || exit 1
     cp "$here/examples/app.mlir" "$here"/scripts/run_on_gpu/*.mlir "$directory/" || exit 1
     # A number that is not 0; the program fills its matrices from it.
-    sed "s/constant SEED/constant $((RANDOM + 1))/" "$here/examples/session_gpu_check/tma_wgmma.mlir" > "$directory/tma_wgmma.mlir" || exit 1
+    sed "s/constant SEED/constant $((RANDOM + 1))/" "$here/crates/gpulower-checks/src/session/tma_wgmma.mlir" > "$directory/tma_wgmma.mlir" || exit 1
     "$opt" "$here/scripts/run_on_gpu/registered.mlir" -o "$directory/lowered_by_mlir.mlir" \
         --gpu-lower-to-nvvm-pipeline="cubin-chip=$chip cubin-features=+ptx80 cubin-format=isa" || fail "mlir-opt failed"
     strip -o "$directory/gpulower" "$gpulower" && xz -f -T0 "-${XZ_LEVEL:-6}" "$directory/gpulower" || fail "cannot compress $gpulower"

@@ -5,7 +5,7 @@
 #     check_runtime_on_gpu.sh run DIRECTORY [NAME ...]         where the GPU is
 #
 # `make` fills DIRECTORY with the program, which needs glibc and nothing else, and with images for CHIP (sm_90 if it is left
-# out) and for another chip that CHIP does not run (sm_80): ptxas compiles the kernels of examples/runtime_gpu_check/, and
+# out) and for another chip that CHIP does not run (sm_80): ptxas compiles the kernels of crates/gpulower-checks/src/runtime/, and
 # gpulower examples/saxpy.mlir and strided.mlir. `run` runs the checks, or those whose names contain one of NAMEs, and needs neither cargo nor
 # CUDA's tools. The exit status is 0 when every check is right.
 #
@@ -26,14 +26,14 @@ make_images() {
     [ -x "$ptxas" ] || { echo "no $ptxas: name a CUDA toolkit in GPULOWER_CUDA, or run 'cargo xtask setup'" >&2; exit 1; }
     [ -x "$gpulower" ] || { echo "no $gpulower: run 'cargo build', or name the program in GPULOWER" >&2; exit 1; }
     mkdir -p "$directory"
-    "$ptxas" -arch="$chip" "$here/examples/runtime_gpu_check/plain.ptx" -o "$directory/plain.cubin"
-    "$ptxas" -arch="$other" "$here/examples/runtime_gpu_check/plain.ptx" -o "$directory/other.cubin"
-    for kernel in "$here/examples/saxpy.mlir" "$here/examples/runtime_gpu_check/strided.mlir"; do
+    "$ptxas" -arch="$chip" "$here/crates/gpulower-checks/src/runtime/plain.ptx" -o "$directory/plain.cubin"
+    "$ptxas" -arch="$other" "$here/crates/gpulower-checks/src/runtime/plain.ptx" -o "$directory/other.cubin"
+    for kernel in "$here/examples/saxpy.mlir" "$here/crates/gpulower-checks/src/runtime/strided.mlir"; do
         CUDA_HOME="$cuda" "$gpulower" compile "$kernel" --target "$chip" --emit cubin \
             -o "$directory/$(basename "$kernel" .mlir).cubin"
     done
-    (cd "$here" && cargo build --release --no-default-features --features runtime --example runtime_gpu_check)
-    cp "${CARGO_TARGET_DIR:-$here/target}/release/examples/runtime_gpu_check" "$directory/"
+    (cd "$here" && cargo build --release --locked --package gpulower-checks)
+    cp "${CARGO_TARGET_DIR:-$here/target}/release/gpulower-checks" "$directory/"
     echo "$directory is complete: copy it to the machine with the GPU"
 }
 
@@ -43,8 +43,8 @@ shift 2
 case "$action" in
     make) make_images "$directory" "$@" ;;
     run)
-        [ -x "$directory/runtime_gpu_check" ] || { echo "no $directory/runtime_gpu_check: 'make' makes it" >&2; exit 1; }
-        exec "$directory/runtime_gpu_check" "$directory" "$@"
+        [ -x "$directory/gpulower-checks" ] || { echo "no $directory/gpulower-checks: 'make' makes it" >&2; exit 1; }
+        exec "$directory/gpulower-checks" runtime "$directory" "$@"
         ;;
     *) usage ;;
 esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks sessions, and what MLIR's operations for newer chips do, on an NVIDIA GPU (examples/session_gpu_check/).
+# Checks sessions, and what MLIR's operations for newer chips do, on an NVIDIA GPU (`gpulower-checks session`).
 #
 #     check_session_on_gpu.sh make DIRECTORY              where cargo and LLVM are
 #     check_session_on_gpu.sh run DIRECTORY [NAME ...]    where the GPU is
@@ -17,19 +17,19 @@ usage() {
 
 make_directory() {
     mkdir -p "$directory"
-    (cd "$here" && cargo build --release --locked --example session_gpu_check)
-    strip -o "$directory/session_gpu_check" "${CARGO_TARGET_DIR:-$here/target}/release/examples/session_gpu_check"
-    xz -f -T0 "-${XZ_LEVEL:-6}" "$directory/session_gpu_check"
-    ls -l "$directory/session_gpu_check.xz"
+    (cd "$here" && cargo build --release --locked --package gpulower-checks)
+    strip -o "$directory/gpulower-checks" "${CARGO_TARGET_DIR:-$here/target}/release/gpulower-checks"
+    xz -f -T0 "-${XZ_LEVEL:-6}" "$directory/gpulower-checks"
+    ls -l "$directory/gpulower-checks.xz"
 }
 
 run_checks() {
-    [ -f "$directory/session_gpu_check.xz" ] || { echo "no $directory/session_gpu_check.xz: 'make' makes it" >&2; exit 1; }
+    [ -f "$directory/gpulower-checks.xz" ] || { echo "no $directory/gpulower-checks.xz: 'make' makes it" >&2; exit 1; }
     work="$(mktemp -d)"
     trap 'rm -rf "$work"' EXIT
-    xz -dc "$directory/session_gpu_check.xz" > "$work/session_gpu_check"
-    chmod +x "$work/session_gpu_check"
-    "$work/session_gpu_check" "$@"
+    xz -dc "$directory/gpulower-checks.xz" > "$work/gpulower-checks"
+    chmod +x "$work/gpulower-checks"
+    "$work/gpulower-checks" session "$@"
 }
 
 [ $# -ge 2 ] || usage

@@ -40,7 +40,7 @@ part lowering lowering.cubin "$python" scripts/check_lowering_on_gpu.py lowering
 part math math "$python" scripts/check_math_on_gpu.py run math
 part containers containers "$python" scripts/check_containers_on_gpu.py run containers
 part link link "$python" scripts/check_device_link_on_gpu.py link
-part runtime runtime runtime/runtime_gpu_check runtime
+part runtime runtime runtime/gpulower-checks runtime
 part run run scripts/check_run_on_gpu.sh run run
 part session session scripts/check_session_on_gpu.sh run session
 part export export export/run.sh

@@ -85,55 +85,29 @@
 //! that name, and needs neither LLVM nor a C++ compiler.
 #![deny(unsafe_code)]
 
-pub mod container;
-pub mod image;
-pub mod inspect;
-pub mod offload;
-pub mod pack;
-pub mod target;
-#[cfg(test)]
-mod testing;
-
-#[cfg(any(feature = "compile", feature = "runtime"))]
-pub mod bridge;
-#[cfg(feature = "compile")]
+mod bridge;
 pub mod cache;
-#[cfg(feature = "compile")]
 pub mod compiler;
-#[cfg(feature = "compile")]
 pub mod device;
-#[cfg(feature = "compile")]
 pub mod error;
-#[cfg(feature = "compile")]
 pub mod interrupt;
-#[cfg(all(feature = "compile", feature = "runtime"))]
 pub mod jit;
-#[cfg(feature = "compile")]
+pub mod offload;
 pub mod options;
-#[cfg(feature = "compile")]
 pub mod passes;
-#[cfg(feature = "compile")]
 pub mod report;
-#[cfg(feature = "runtime")]
-pub mod runtime;
-#[cfg(feature = "compile")]
 pub mod serialize;
-#[cfg(all(feature = "compile", feature = "runtime"))]
 pub mod session;
-#[cfg(feature = "compile")]
 pub mod stage;
-#[cfg(feature = "compile")]
 pub mod toolkit;
 
-#[cfg(feature = "compile")]
+pub use gpulower_image::{Target, container, image, inspect, pack, target};
+pub use gpulower_runtime as runtime;
 pub use inkwell;
-#[cfg(feature = "compile")]
 pub use melior;
 
-pub use crate::target::Target;
-#[cfg(feature = "compile")]
 pub use crate::{
-    bridge::contain_crashes,
+    bridge::{LlvmError, contain_crashes, opt_main::opt_main},
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     error::{Cause, Error, Failure},
     interrupt::CancellationToken,

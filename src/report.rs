@@ -1,5 +1,6 @@
 //! What a compilation returns when it succeeds: artifacts, and how they came about.
 
+use gpulower_runtime::{ChooseError, Context, LoadOptions, Module, ModuleError};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
@@ -180,6 +181,26 @@ pub struct Artifact {
 }
 
 impl Artifact {
+    /// Loads what the context's device takes of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ModuleError`], also for a form that no driver loads, such as LLVM IR.
+    pub fn load(&self, context: &Context, options: &LoadOptions) -> Result<Module, ModuleError> {
+        match self.format {
+            Format::Ptx | Format::Cubin | Format::Hsaco | Format::Fatbin | Format::Bundle | Format::Offload => {}
+            // The driver links a relocatable cubin; of AMD's objects the reader says that they are to be linked.
+            Format::Object => {}
+            Format::Mlir | Format::Llvm | Format::Bitcode | Format::Asm => {
+                return Err(ModuleError::from(ChooseError::NotMachineCode {
+                    name: self.module.clone(),
+                    title: self.format.title(),
+                }));
+            }
+        }
+        Module::load(context, &self.module, &self.bytes, options)
+    }
+
     /// The targets of its images, each once, in order.
     pub fn targets(&self) -> Vec<Target> {
         let mut targets = Vec::new();

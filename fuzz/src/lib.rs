@@ -6,7 +6,7 @@
 use std::alloc::System;
 
 use cap::Cap;
-use gpulower::{
+use gpulower_image::{
     container::{archive, bundle, fatbin, offload_binary},
     image::{
         cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, producer, ptx, ptx_entries, ptx_log, ptx_symbols,

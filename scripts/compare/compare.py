@@ -252,7 +252,7 @@ class Bench:
         """What the program `measure` prints."""
         output = self.work / "measured.json"
         with output.open("wb") as file:
-            run([self.measure, *words, "--cuda", self.cuda, "--tools", self.cache], stdout=file)
+            run([self.measure, "measure", *words, "--cuda", self.cuda, "--tools", self.cache], stdout=file)
         return json.loads(output.read_text())
 
     # The parts of the report.
@@ -438,7 +438,7 @@ def machine(bench):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpulower", required=True, type=pathlib.Path, help="the release build")
-    parser.add_argument("--measure", required=True, type=pathlib.Path, help="examples/measure, the release build")
+    parser.add_argument("--measure", required=True, type=pathlib.Path, help="gpulower-checks, the release build")
     parser.add_argument("--cuda", required=True)
     parser.add_argument("--llvm", required=True)
     parser.add_argument("--nvrtc", help="libnvrtc.so.13")

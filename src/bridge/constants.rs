@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use gpulower_image::offload::check::{Constant, Pointer};
 use llvm_sys::prelude::LLVMModuleRef;
 
 use super::{
@@ -19,34 +20,6 @@ struct Report {
 
 unsafe extern "C" {
     fn gpulowerConstants(module: LLVMModuleRef, limit: u64, report: *const Report) -> Outcome;
-}
-
-/// A global variable with its initializer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Constant {
-    /// Its name.
-    pub name: String,
-    /// Its section; empty for none.
-    pub section: String,
-    /// Whether it is in `llvm.used`.
-    pub kept: bool,
-    /// What it will be in memory, with zeros where pointers are.
-    pub bytes: Vec<u8>,
-    /// The pointers in it, by offset.
-    pub pointers: Vec<Pointer>,
-}
-
-/// A pointer in a constant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pointer {
-    /// Where it is, in bytes from the start of the constant.
-    pub offset: u64,
-    /// The number of the constant that it points to, if that was read.
-    pub target: Option<usize>,
-    /// Where in its target it points, in bytes.
-    pub addend: i64,
-    /// The symbol that it points to.
-    pub symbol: String,
 }
 
 /// What a call collects.

@@ -17,7 +17,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::driver::Vouched;
+use super::vouched::Vouched;
 
 unsafe extern "C" {
     fn gpulowerLeaveProgram();
@@ -41,7 +41,7 @@ pub trait Gpu: Send + Sync {
     /// A kernel of an image; its handle.
     fn function(&self, module: usize, name: &str) -> Result<usize, CallError>;
     /// Launches a kernel.
-    fn launch(&self, launch: &KernelCall) -> Result<(), CallError>;
+    fn launch(&self, launch: &KernelCall<'_>) -> Result<(), CallError>;
     /// A stream; its handle.
     fn stream(&self) -> Result<usize, CallError>;
     /// The program does not need a stream any more.
@@ -63,21 +63,28 @@ pub trait Gpu: Send + Sync {
     /// Gives memory back, when the stream is done.
     fn free(&self, address: usize, stream: usize) -> Result<(), CallError>;
     /// Copies from anywhere to anywhere.
-    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: Vouched) -> Result<(), CallError>;
+    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: &Vouched<'_>) -> Result<(), CallError>;
     /// Fills memory with so many elements.
-    fn fill(&self, to: usize, element: Element, count: i64, stream: usize, vouched: Vouched) -> Result<(), CallError>;
+    fn fill(
+        &self,
+        to: usize,
+        element: Element,
+        count: i64,
+        stream: usize,
+        vouched: &Vouched<'_>,
+    ) -> Result<(), CallError>;
     /// Pins host memory.
-    fn register(&self, address: usize, bytes: i64, vouched: Vouched) -> Result<(), CallError>;
+    fn register(&self, address: usize, bytes: i64, vouched: &Vouched<'_>) -> Result<(), CallError>;
     /// Ends that.
     fn unregister(&self, address: usize) -> Result<(), CallError>;
     /// The address on the device of pinned host memory.
-    fn device_address(&self, host: usize, vouched: Vouched) -> Result<usize, CallError>;
+    fn device_address(&self, host: usize, vouched: &Vouched<'_>) -> Result<usize, CallError>;
     /// The device of the calls that follow.
     fn set_device(&self, device: i32) -> Result<(), CallError>;
     /// A descriptor for NVIDIA's tensor memory accelerator.
     fn tensor_map(&self, map: &TensorMap) -> Result<[u64; 16], CallError>;
     /// The same in memory of the device; its address.
-    fn tensor_map_on_device(&self, map: &TensorMap, vouched: Vouched) -> Result<usize, CallError>;
+    fn tensor_map_on_device(&self, map: &TensorMap, vouched: &Vouched<'_>) -> Result<usize, CallError>;
 }
 
 /// An element that memory is filled with.
@@ -104,7 +111,7 @@ pub enum KernelHandle {
 
 /// A launch, as the program asks for it.
 #[derive(Debug)]
-pub struct KernelCall {
+pub struct KernelCall<'call> {
     /// The kernel.
     pub kernel: KernelHandle,
     /// Blocks of the grid.
@@ -125,10 +132,10 @@ pub struct KernelCall {
     pub has_extra: bool,
     arguments: *const *const u8,
     /// For the kernel's run.
-    pub vouched: Vouched,
+    pub vouched: &'call Vouched<'call>,
 }
 
-impl KernelCall {
+impl KernelCall<'_> {
     /// The bytes of an argument, of which the caller knows number and size from the kernel; `None` for a null pointer.
     pub fn argument(&self, index: usize, size: usize) -> Option<&[u8]> {
         if self.arguments.is_null() {
@@ -239,7 +246,7 @@ fn caller() -> Option<Arc<dyn Gpu>> {
 }
 
 /// Carries a call out. `None` if the program has to stop.
-fn attempt<R>(call: &'static str, work: impl FnOnce(&dyn Gpu, Vouched) -> Result<R, CallError>) -> Option<R> {
+fn attempt<R>(call: &'static str, work: impl FnOnce(&dyn Gpu, &Vouched<'_>) -> Result<R, CallError>) -> Option<R> {
     // Nobody wrote a call of the stubs' functions.
     let call = match call {
         "__gpulower_launch" | "__gpulower_launch_clusters" => "gpu.launch_func",
@@ -251,7 +258,7 @@ fn attempt<R>(call: &'static str, work: impl FnOnce(&dyn Gpu, Vouched) -> Result
     }
     // SAFETY: a program is running, and whoever runs it vouches for what it does to memory.
     let vouched = unsafe { Vouched::new() };
-    let error: CallError = match catch_unwind(AssertUnwindSafe(|| work(&*gpu, vouched))) {
+    let error: CallError = match catch_unwind(AssertUnwindSafe(|| work(&*gpu, &vouched))) {
         Ok(Ok(result)) => return Some(result),
         Ok(Err(error)) => error,
         Err(_) => "internal error: a panic (this is a bug in gpulower)".into(),

@@ -9,10 +9,9 @@ use std::ptr;
 
 use libloading::os::unix::Library;
 
-use super::{
-    contain::{CRASH_ADVICE, contained},
-    vendor_library,
-};
+use gpulower_runtime::vendor_library;
+
+use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvFatbinHandle`.
 type Handle = *mut c_void;

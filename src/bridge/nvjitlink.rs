@@ -10,10 +10,9 @@ use std::ptr;
 
 use libloading::os::unix::Library;
 
-use super::{
-    contain::{CRASH_ADVICE, contained},
-    vendor_library,
-};
+use gpulower_runtime::vendor_library;
+
+use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvJitLinkHandle`.
 type Handle = *mut c_void;
@@ -37,10 +36,6 @@ pub enum InputKind {
     LtoIr = 3,
     /// A fat binary.
     Fatbin = 4,
-    /// A host object that embeds device code.
-    Object = 5,
-    /// A host archive of such objects.
-    Library = 6,
 }
 
 /// One input of a link.

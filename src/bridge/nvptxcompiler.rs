@@ -7,10 +7,9 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use super::{
-    contain::{CRASH_ADVICE, contained},
-    vendor_library,
-};
+use gpulower_runtime::vendor_library;
+
+use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvPTXCompilerHandle`.
 type Handle = *mut c_void;

@@ -75,16 +75,6 @@ pub enum EmitError {
         /// What to ask for instead.
         advice: &'static str,
     },
-    /// The crate was built without the back end that the target needs.
-    #[error(
-        "cannot compile for {target}: gpulower was built without the feature '{feature}'; build it with that feature"
-    )]
-    BackEndLeftOut {
-        /// The target.
-        target: String,
-        /// The feature of the crate.
-        feature: &'static str,
-    },
     /// Nothing of what was planned has the format.
     #[error("{plan} asks for no {emit}: ask for another format, or for other images")]
     NothingPlanned {
@@ -126,16 +116,6 @@ impl Emit {
 
     /// The format of the image for one target, or why there is none.
     pub fn format(self, target: &Target) -> Result<Format, EmitError> {
-        let (built, feature) = match target.vendor() {
-            Vendor::Nvidia => (cfg!(feature = "nvidia"), "nvidia"),
-            Vendor::Amd => (cfg!(feature = "amd"), "amd"),
-        };
-        if !built {
-            return Err(EmitError::BackEndLeftOut {
-                target: target.to_string(),
-                feature,
-            });
-        }
         let refuse = |advice| {
             Err(EmitError::NotForTarget {
                 emit: self.name(),
@@ -223,29 +203,6 @@ mod tests {
     }
 
     #[test]
-    fn a_back_end_that_was_left_out_is_named() {
-        for (chip, feature, built) in [
-            ("sm_90", "nvidia", cfg!(feature = "nvidia")),
-            ("gfx942", "amd", cfg!(feature = "amd")),
-        ] {
-            match Emit::Llvm.format(&target(chip)) {
-                Ok(format) => assert!(built && format == Format::Llvm),
-                Err(error) => {
-                    assert!(!built);
-                    assert_eq!(
-                        error.to_string(),
-                        format!(
-                            "cannot compile for {chip}: gpulower was built without the feature '{feature}'; \
-                             build it with that feature"
-                        )
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    #[cfg(all(feature = "nvidia", feature = "amd"))]
     fn a_format_of_the_other_vendor_is_refused_with_advice() {
         for (emit, chip, advice) in [
             (Emit::Ptx, "gfx942", "ask for asm"),

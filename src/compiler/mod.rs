@@ -19,7 +19,7 @@ mod requests;
 mod run;
 mod sources;
 mod spare;
-#[cfg(all(test, feature = "nvidia"))]
+#[cfg(test)]
 mod split_tests;
 mod stack;
 mod targets;
@@ -520,7 +520,6 @@ mod tests {
 
     /// A fatal error of LLVM is an error of one job; the compiler works on and gives the same bytes.
     #[test]
-    #[cfg(feature = "nvidia")]
     fn a_fatal_error_does_not_end_the_process() {
         let good = "define ptx_kernel void @k(ptr %p) { store i32 1, ptr %p ret void }";
         // sm_70 has no instruction for it, in any PTX version.

@@ -8,12 +8,12 @@ use std::{
 use super::error::RunError;
 use crate::{
     bridge::{
-        driver::{TensorShape, Vouched},
         mgpu::{CallError, Element, Gpu, KernelCall, KernelHandle, MisuseError, TensorMap},
+        vouched::Vouched,
     },
     runtime::{
         Arguments, Context, DeviceBuffer, Driver, DriverLoadError, Event, Function, LaunchShape, LoadOptions, Module,
-        Stream,
+        Stream, TensorShape,
     },
     target::Vendor,
 };
@@ -234,7 +234,7 @@ impl ProgramGpu {
         };
         let old = std::mem::replace(&mut *lock(&self.state), fresh);
         for (address, context) in &old.registered {
-            if let Err(error) = context.unregister(*address) {
+            if let Err(error) = context.unregister_memory(*address) {
                 tracing::debug!("host memory stays pinned: {error}");
             }
         }
@@ -435,7 +435,7 @@ impl Gpu for ProgramGpu {
         Ok(handle)
     }
 
-    fn launch(&self, call: &KernelCall) -> Result<(), CallError> {
+    fn launch(&self, call: &KernelCall<'_>) -> Result<(), CallError> {
         let function = self.kernel(call.kernel)?;
         let stream = self.stream_of(call.stream)?;
         let mut shape = LaunchShape::new(
@@ -447,9 +447,7 @@ impl Gpu for ProgramGpu {
             shape = shape.with_cluster(sizes("a size of the cluster", cluster)?);
         }
         let arguments = arguments(call, &function)?;
-        function
-            .launch(&shape, &arguments)?
-            .enqueue_vouched(&stream, call.vouched)?;
+        call.vouched.enqueue(function.launch(&shape, &arguments)?, &stream)?;
         if call.wait {
             stream.synchronize()?;
         }
@@ -526,7 +524,7 @@ impl Gpu for ProgramGpu {
         removed.map(drop).ok_or_else(|| unknown("memory", address))
     }
 
-    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: Vouched) -> Result<(), CallError> {
+    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: &Vouched<'_>) -> Result<(), CallError> {
         let (stream, bytes) = (self.stream_of(stream)?, length(bytes)?);
         if bytes == 0 {
             return Ok(());
@@ -539,10 +537,17 @@ impl Gpu for ProgramGpu {
             })
             .into());
         }
-        Ok(stream.copy_vouched(to as u64, from as u64, bytes, vouched)?)
+        Ok(vouched.copy(&stream, to as u64, from as u64, bytes)?)
     }
 
-    fn fill(&self, to: usize, element: Element, count: i64, stream: usize, vouched: Vouched) -> Result<(), CallError> {
+    fn fill(
+        &self,
+        to: usize,
+        element: Element,
+        count: i64,
+        stream: usize,
+        vouched: &Vouched<'_>,
+    ) -> Result<(), CallError> {
         let (stream, count, to) = (self.stream_of(stream)?, length(count)?, to as u64);
         if count == 0 {
             return Ok(());
@@ -551,23 +556,23 @@ impl Gpu for ProgramGpu {
             return Err(MisuseError::Null("the memory to set").into());
         }
         match element {
-            Element::Bits8(value) => stream.fill_8_vouched(to, value, count, vouched)?,
-            Element::Bits16(value) => stream.fill_16_vouched(to, value, count, vouched)?,
-            Element::Bits32(value) => stream.fill_32_vouched(to, value, count, vouched)?,
+            Element::Bits8(value) => vouched.fill_8(&stream, to, value, count)?,
+            Element::Bits16(value) => vouched.fill_16(&stream, to, value, count)?,
+            Element::Bits32(value) => vouched.fill_32(&stream, to, value, count)?,
             Element::Bits64(value) => {
                 let (low, high) = (value as u32, (value >> 32) as u32);
                 let words = count.checked_mul(2).ok_or(MisuseError::TooLarge)?;
                 let bytes = count.checked_mul(8).ok_or(MisuseError::TooLarge)?;
                 if low == high {
-                    return Ok(stream.fill_32_vouched(to, low, words, vouched)?);
+                    return Ok(vouched.fill_32(&stream, to, low, words)?);
                 }
                 // The first element, and then what is there behind itself, twice as much each time.
-                stream.fill_32_vouched(to, low, 1, vouched)?;
-                stream.fill_32_vouched(to.wrapping_add(4), high, 1, vouched)?;
+                vouched.fill_32(&stream, to, low, 1)?;
+                vouched.fill_32(&stream, to.wrapping_add(4), high, 1)?;
                 let mut done = 8;
                 while done < bytes {
                     let amount = done.min(bytes - done);
-                    stream.copy_vouched(to.wrapping_add(done as u64), to, amount, vouched)?;
+                    vouched.copy(&stream, to.wrapping_add(done as u64), to, amount)?;
                     done += amount;
                 }
             }
@@ -575,7 +580,7 @@ impl Gpu for ProgramGpu {
         Ok(())
     }
 
-    fn register(&self, address: usize, bytes: i64, vouched: Vouched) -> Result<(), CallError> {
+    fn register(&self, address: usize, bytes: i64, vouched: &Vouched<'_>) -> Result<(), CallError> {
         let (context, bytes) = (self.context()?, length(bytes)?);
         if bytes == 0 {
             return Ok(());
@@ -583,7 +588,7 @@ impl Gpu for ProgramGpu {
         if address == 0 {
             return Err(MisuseError::Null("the host memory").into());
         }
-        context.register_vouched(address, bytes, vouched)?;
+        vouched.register(&context, address, bytes)?;
         lock(&self.state).registered.insert(address, context);
         Ok(())
     }
@@ -591,10 +596,10 @@ impl Gpu for ProgramGpu {
     fn unregister(&self, address: usize) -> Result<(), CallError> {
         let removed = lock(&self.state).registered.remove(&address);
         let context = removed.ok_or_else(|| unknown("registered host memory", address))?;
-        Ok(context.unregister(address)?)
+        Ok(context.unregister_memory(address)?)
     }
 
-    fn device_address(&self, host: usize, _: Vouched) -> Result<usize, CallError> {
+    fn device_address(&self, host: usize, _: &Vouched<'_>) -> Result<usize, CallError> {
         Ok(usize::try_from(self.context()?.device_address(host)?)?)
     }
 
@@ -613,7 +618,7 @@ impl Gpu for ProgramGpu {
         Ok(self.context()?.tensor_map(&tensor_shape(map)?)?)
     }
 
-    fn tensor_map_on_device(&self, map: &TensorMap, _: Vouched) -> Result<usize, CallError> {
+    fn tensor_map_on_device(&self, map: &TensorMap, _: &Vouched<'_>) -> Result<usize, CallError> {
         let encoded = self.tensor_map(map)?;
         let context = self.context()?;
         let buffer = context.allocate(size_of_val(&encoded))?;

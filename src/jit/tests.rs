@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "running the tests' own programs")]
 
 use super::*;
-use crate::testing::amd::run as run_tool;
+use gpulower_testing::amd::run as run_tool;
 
 fn build(source: &str, options: &ProgramOptions) -> Result<Program, RunError> {
     Program::build_source(&Compiler::builder().build(), "test.mlir", source.as_bytes(), options)
@@ -277,15 +277,15 @@ impl Gpu for Refusing {
     }
     refuse! {
         load(&[u8]) -> usize; compile(&[u8], i32) -> usize; unload(usize) -> (); function(usize, &str) -> usize;
-        launch(&mgpu::KernelCall) -> (); end_stream(usize) -> (); wait(usize) -> (); stream_waits(usize, usize) -> ();
+        launch(&mgpu::KernelCall<'_>) -> (); end_stream(usize) -> (); wait(usize) -> (); stream_waits(usize, usize) -> ();
         event() -> usize; end_event(usize) -> (); wait_event(usize) -> (); record(usize, usize) -> ();
         allocate(i64, bool) -> usize; free(usize, usize) -> ();
-        copy(usize, usize, i64, usize, crate::bridge::driver::Vouched) -> ();
-        fill(usize, mgpu::Element, i64, usize, crate::bridge::driver::Vouched) -> ();
-        register(usize, i64, crate::bridge::driver::Vouched) -> (); unregister(usize) -> ();
-        device_address(usize, crate::bridge::driver::Vouched) -> usize; set_device(i32) -> ();
+        copy(usize, usize, i64, usize, &crate::bridge::vouched::Vouched<'_>) -> ();
+        fill(usize, mgpu::Element, i64, usize, &crate::bridge::vouched::Vouched<'_>) -> ();
+        register(usize, i64, &crate::bridge::vouched::Vouched<'_>) -> (); unregister(usize) -> ();
+        device_address(usize, &crate::bridge::vouched::Vouched<'_>) -> usize; set_device(i32) -> ();
         tensor_map(&mgpu::TensorMap) -> [u64; 16];
-        tensor_map_on_device(&mgpu::TensorMap, crate::bridge::driver::Vouched) -> usize;
+        tensor_map_on_device(&mgpu::TensorMap, &crate::bridge::vouched::Vouched<'_>) -> usize;
     }
 }
 

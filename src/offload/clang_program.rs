@@ -29,18 +29,16 @@ pub enum ClangProgramError {
     },
 }
 
-impl ClangRelease {
-    /// The release of a clang, which is run with `--version`.
-    ///
-    /// # Errors
-    ///
-    /// [`ClangProgramError`].
-    pub fn of_program(program: &Path) -> Result<Self, ClangProgramError> {
-        Self::of_version_text(&version_text(program)?).map_err(|source| ClangProgramError::Version {
-            program: program.to_path_buf(),
-            source,
-        })
-    }
+/// The release of a clang, which is run with `--version`.
+///
+/// # Errors
+///
+/// [`ClangProgramError`].
+pub fn release_of_program(program: &Path) -> Result<ClangRelease, ClangProgramError> {
+    ClangRelease::of_version_text(&version_text(program)?).map_err(|source| ClangProgramError::Version {
+        program: program.to_path_buf(),
+        source,
+    })
 }
 
 /// A clang of this machine, asked.

@@ -223,7 +223,6 @@ fn the_example_runs_and_its_calls_are_in_order() {
 }
 
 #[test]
-#[cfg(all(feature = "nvidia", feature = "amd"))]
 fn the_examples_kernels_compile_under_their_names() {
     let context = compiler::context();
     let program = lowered(&context, &app(), &options(Runtime::Cuda));
@@ -536,7 +535,6 @@ fn stub_arguments(program: &HostProgram<'_>) -> Vec<String> {
 
 /// Host and device code are lowered apart, and have to agree on what a kernel takes.
 #[test]
-#[cfg(feature = "nvidia")]
 fn stubs_pass_what_kernels_take() {
     let cases = [
         (EVERY_KIND.to_owned(), &[][..]),

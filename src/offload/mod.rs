@@ -12,64 +12,37 @@
 //!
 //! [`export`](mod@export) ties them together: a module in, the file to carry and the command that finishes it out.
 //!
-//! The check, and what it stands on, build without LLVM.
+//! The check, and what it stands on, are in `gpulower_image`, which builds without LLVM.
 
 pub mod check;
-#[cfg(feature = "compile")]
 pub mod clang_program;
-pub mod clang_version;
-#[cfg(feature = "compile")]
 mod debug_text;
-#[cfg(feature = "compile")]
 pub mod embed;
-#[cfg(feature = "compile")]
 pub mod entries;
-#[cfg(feature = "compile")]
 pub mod error;
-#[cfg(feature = "compile")]
 pub mod export;
-#[cfg(feature = "compile")]
 pub mod host;
-pub mod images;
-#[cfg(feature = "compile")]
 pub mod ir_text;
-pub mod layout;
-#[cfg(feature = "compile")]
 mod modules;
-#[cfg(feature = "compile")]
 pub mod profile;
-#[cfg(feature = "compile")]
 pub mod profile_table;
-#[cfg(feature = "compile")]
 pub mod program;
-#[cfg(feature = "compile")]
 pub mod registration;
-pub mod release;
-pub mod runtime;
-#[cfg(feature = "compile")]
 mod splat;
-#[cfg(feature = "compile")]
 mod stub;
-#[cfg(feature = "compile")]
 mod support;
-#[cfg(feature = "compile")]
 pub mod triple;
 
-#[cfg(all(test, feature = "compile"))]
+#[cfg(test)]
 mod finish_tests;
-#[cfg(all(test, feature = "compile"))]
+#[cfg(test)]
 mod profile_bench;
-#[cfg(all(test, feature = "compile"))]
+#[cfg(test)]
 mod test_bench;
 
-#[cfg(feature = "compile")]
 pub use error::OffloadError;
-#[cfg(feature = "compile")]
 pub use export::{Export, ExportError, ExportForm, ExportOptions, export, export_source};
-#[cfg(feature = "compile")]
+pub use gpulower_image::offload::{Runtime, clang_version, images, layout, release, runtime};
 pub use host::{HostOptions, HostProgram, Names, Support};
-#[cfg(feature = "compile")]
 pub use program::{Kernel, KernelModule, Program, Variable};
-pub use runtime::Runtime;
-#[cfg(feature = "compile")]
 pub use triple::{HostArchitecture, HostTriple};

@@ -201,7 +201,7 @@ impl Clangs {
     /// Has `ptxas` take PTX.
     pub(super) fn assemble(&self, ptx: &str) {
         let input = self.input(ptx.as_bytes());
-        let ptxas = crate::testing::nvidia::toolkit().join("bin/ptxas");
+        let ptxas = gpulower_testing::nvidia::toolkit().join("bin/ptxas");
         let output = Command::new(&ptxas)
             .arg("-arch=sm_80")
             .arg(&input)

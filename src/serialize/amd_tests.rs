@@ -2,7 +2,7 @@
 
 use super::amd::{AmdLinkError, NamedObject, UndefinedSymbol, link_object, link_objects};
 use crate::image::hsaco::Hsaco;
-use crate::testing::amd::{DEFINITIONS, KERNELS, UNDEFINED, object, run, spawned_lld, tool};
+use gpulower_testing::amd::{DEFINITIONS, KERNELS, UNDEFINED, object, run, spawned_lld, tool};
 
 fn named<'a>(name: &'a str, bytes: &'a [u8]) -> NamedObject<'a> {
     NamedObject { name, bytes }

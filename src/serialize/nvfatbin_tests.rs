@@ -8,8 +8,8 @@ use crate::bridge::nvjitlink::{self, NvJitLink};
 use crate::container::fatbin::{self, Compression, Content, Image, ImageKind, ZSTD_DEFAULT};
 use crate::image::cubin;
 use crate::target::NvidiaArch;
-use crate::testing::nvidia::{nvcc, part, relocatable_cubin, run, store_kernel, toolkit};
 use crate::toolkit::{Search, Toolkit};
+use gpulower_testing::nvidia::{nvcc, part, relocatable_cubin, run, store_kernel, toolkit};
 
 const SOURCE: &str = "extern \"C\" __device__ int thrice(int a) { return 3 * a; }\n\
                       extern \"C\" __global__ void k(int *p) { p[threadIdx.x] = thrice(p[threadIdx.x]); }\n";

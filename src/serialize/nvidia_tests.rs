@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::nvidia::{NvidiaParts, Outcome, PtxCompiler, PtxOptions, PtxToCubin, SerializeError};
-use crate::testing::nvidia::{part, rich_module, store_kernel};
+use gpulower_testing::nvidia::{part, rich_module, store_kernel};
 
 const LONG: Duration = Duration::from_secs(120);
 

@@ -1,7 +1,7 @@
 //! nvJitLink itself; linking with it is tested in `device_link`.
 
 use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError, result_name};
-use crate::testing::nvidia::{part, store_kernel};
+use gpulower_testing::nvidia::{part, store_kernel};
 
 fn library() -> NvJitLink {
     NvJitLink::open(&part("lib/libnvJitLink.so.13")).unwrap()

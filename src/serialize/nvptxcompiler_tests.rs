@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::nvptxcompiler::{load, shared_object};
 use crate::bridge::nvptxcompiler::NvPtxCompilerError;
-use crate::testing::nvidia::{part, store_kernel};
+use gpulower_testing::nvidia::{part, store_kernel};
 
 const ARCHIVE: &str = "lib/libnvptxcompiler_static.a";
 

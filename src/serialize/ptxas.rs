@@ -239,7 +239,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::nvidia::{part, store_kernel};
+    use gpulower_testing::nvidia::{part, store_kernel};
 
     const LONG: Duration = Duration::from_secs(120);
 

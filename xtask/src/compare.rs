@@ -26,7 +26,7 @@ pub struct Options {
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let mut build = workspace.cargo("build");
-    build.args(["--release", "--bin", "gpulower", "--example", "measure"]);
+    build.args(["--release", "--package", "gpulower-cli", "--package", "gpulower-checks"]);
     run_command(&mut build)?;
     let programs = workspace.binaries()?;
     let release = programs.with_file_name("release");
@@ -36,7 +36,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         .arg("--gpulower")
         .arg(release.join("gpulower"))
         .arg("--measure")
-        .arg(release.join("examples/measure"))
+        .arg(release.join("gpulower-checks"))
         .arg("--cuda")
         .arg(workspace.wheel_cuda())
         .arg("--llvm")

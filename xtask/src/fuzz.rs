@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: damaged inputs of every kind through the whole pipeline, in a process that may die of them.
 //!
 //! An input is made from a seed, a surface and a number alone, so that a run can be repeated, and one input by itself.
-//! `examples/fuzz_driver` carries them out, a thousand in each process.
+//! `gpulower-checks fuzz` carries them out, a thousand in each process.
 
 mod driver;
 mod mutate;
@@ -56,16 +56,19 @@ pub struct Options {
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     if !options.no_build {
-        run_command(
-            workspace
-                .cargo("build")
-                .args(["--bins", "--example", "fuzz_driver", "--locked"]),
-        )?;
+        run_command(workspace.cargo("build").args([
+            "--bins",
+            "--package",
+            "gpulower-cli",
+            "--package",
+            "gpulower-checks",
+            "--locked",
+        ]))?;
     }
     let folder = workspace.root.join(&options.folder);
     fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
     let seeds = Seeds::gather(workspace, &folder)?;
-    let program = workspace.binaries()?.join("examples/fuzz_driver");
+    let program = workspace.binaries()?.join("gpulower-checks");
     let surfaces = surfaces(&options.surface, options.workers)?;
     let begin = Instant::now();
     let mut tally = Tally::default();
@@ -175,7 +178,7 @@ fn keep(
     }
     let workers = if input.job["workers"] == true { " --workers" } else { "" };
     let repeat = format!(
-        "{}\n\ncargo run --example fuzz_driver -- {}\n\
+        "{}\n\ncargo run -p gpulower-checks -- fuzz {}\n\
          cargo xtask fuzz{workers} --surface {} --seed {seed} --first {number} --inputs 1\n",
         outcome.described(&place),
         place.display(),

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: compiling for a long time, with `examples/soak.rs`.
+//! `cargo xtask soak`: compiling for a long time, with `gpulower-checks soak`.
 
 use std::process::Command;
 
@@ -48,6 +48,8 @@ pub fn short(workspace: &Workspace) -> Vec<Command> {
 
 fn soak(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = workspace.cargo("run");
-    command.args(["--locked", "--example", "soak", "--"]).args(arguments);
+    command
+        .args(["--locked", "--package", "gpulower-checks", "--", "soak"])
+        .args(arguments);
     command
 }

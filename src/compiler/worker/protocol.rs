@@ -33,17 +33,10 @@ impl Hello {
     }
 }
 
-/// What a build is told from another by: its version, its features, LLVM's version, and its sources.
+/// What a build is told from another by: its version, LLVM's version, and its sources.
 fn build() -> String {
-    let mut features = String::new();
-    for (name, built) in [("nvidia", cfg!(feature = "nvidia")), ("amd", cfg!(feature = "amd"))] {
-        if built {
-            features.push_str(", ");
-            features.push_str(name);
-        }
-    }
     format!(
-        "gpulower {}{features}, {}, protocol {VERSION}, sources {}",
+        "gpulower {}, {}, protocol {VERSION}, sources {}",
         env!("CARGO_PKG_VERSION"),
         super::super::phases::llvm_part("LLVM"),
         env!("GPULOWER_SOURCE_HASH")

@@ -1,68 +1,23 @@
-//! Which releases of clang register which kernels of a host file, and what a finished program registers.
-//!
-//! Nothing else says so: a link with the wrong layout succeeds, and the program finds no kernel. [`check()`] reads objects,
-//! programs, archives and LLVM IR, of gpulower's making or not.
-//!
-//! | file | what is said |
-//! |---|---|
-//! | object, LLVM IR, archive of them | for each release of clang what a link with `--offload-link` would register |
-//! | program or shared library | what it registers |
-//! | object that registers its kernels itself | the images in it, and what it registers if it was made by `clang -r` |
-//!
-//! Reading LLVM IR needs the feature `compile`.
+//! Which releases of clang register which kernels of a host file: `gpulower_image`'s check, with LLVM to read LLVM IR.
 
-mod archive;
-#[cfg(feature = "compile")]
-mod bitcode;
-mod chips;
-mod contents;
-mod elf;
-mod entries;
-mod finished;
-mod images;
-#[cfg(feature = "compile")]
-mod ir;
-mod items;
-mod member;
-mod release;
-mod report;
-pub(in crate::offload) mod symbols;
+mod llvm_ir;
 
-pub use report::{FileKind, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report};
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_images;
+#[cfg(test)]
+mod tests_ir;
+#[cfg(test)]
+mod tests_links;
 
-use self::member::Member;
-use crate::image::elf::ElfError;
+pub use gpulower_image::offload::check::{
+    CheckError, FileKind, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report,
+};
 
-/// Why a host file could not be checked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckError {
-    /// Neither a host object or program, nor an archive, nor LLVM IR.
-    #[error("cannot be checked: {error}{}", advice(.0), error = .0)]
-    Elf(#[from] ElfError),
-    /// Device code, not host code.
-    #[error(
-        "cannot be checked: it is device code, for machine {machine} of ELF; name the host object or program that it is \
-         in (`gpulower inspect` reads device code)"
-    )]
-    DeviceCode {
-        /// `e_machine`.
-        machine: u16,
-    },
-    /// LLVM IR that LLVM refuses.
-    #[error("cannot be checked: {0}")]
-    LlvmIr(String),
-    /// LLVM IR, and there is no LLVM.
-    #[error("cannot be checked: it is LLVM IR, and this gpulower was built without LLVM (feature `compile`)")]
-    WithoutLlvm,
-}
+pub(crate) use gpulower_image::offload::check::symbols::{form_of, symbols_of};
 
-fn advice(error: &ElfError) -> &'static str {
-    match error {
-        ElfError::NotElf { .. } => "; name a host object, a program, an archive of objects, or host code as LLVM IR",
-        _ => "",
-    }
-}
+pub(crate) use self::llvm_ir::WithLlvm;
 
 /// Reads a host object, a program or shared library (64-bit ELF), an archive of objects, or LLVM IR as text or bitcode.
 ///
@@ -70,31 +25,5 @@ fn advice(error: &ElfError) -> &'static str {
 ///
 /// [`CheckError`] if it is nothing of that. What is wrong inside is in the report.
 pub fn check(bytes: &[u8]) -> Result<Report, CheckError> {
-    if archive::is_archive(bytes) {
-        return Ok(archive::check(bytes));
-    }
-    let member = Member::read(bytes)?;
-    Ok(Report::of_members(member.kind, vec![(None, member)]))
-}
-
-#[cfg(all(test, feature = "compile"))]
-mod tests;
-#[cfg(all(test, feature = "compile"))]
-mod tests_images;
-#[cfg(all(test, feature = "compile"))]
-mod tests_ir;
-#[cfg(all(test, feature = "compile"))]
-mod tests_links;
-#[cfg(all(test, not(feature = "compile")))]
-mod tests_without_llvm {
-    #[test]
-    fn llvm_ir_needs_llvm() {
-        for bytes in [&b"define void @f()"[..], b"BC\xc0\xde"] {
-            let error = super::check(bytes).expect_err("LLVM IR").to_string();
-            assert!(
-                error.starts_with("cannot be checked: it is LLVM IR, and this gpulower was built without LLVM"),
-                "{error}"
-            );
-        }
-    }
+    gpulower_image::offload::check::check_with(bytes, Some(&WithLlvm))
 }

@@ -7,7 +7,7 @@ use melior::ir::{
 
 use super::{
     super::{
-        check::symbols::{form_of, symbols_of},
+        check::{WithLlvm, form_of, symbols_of},
         images::{self, ImageRecipe},
         layout::{ImageForm, refusal},
         program::{Program, Runtime},
@@ -178,7 +178,7 @@ fn maker_of(cubin: &[u8]) -> Option<crate::target::CudaRelease> {
 
 /// Refuses an image of a compiled module that lacks a kernel which the program launches.
 pub(super) fn check_kernels(program: &Program, module: usize, image: &DeviceImage) -> Result<(), ExportError> {
-    let Some(found) = symbols_of(&image.bytes).map(|symbols| symbols.kernels) else {
+    let Some(found) = symbols_of(&image.bytes, Some(&WithLlvm)).map(|symbols| symbols.kernels) else {
         return Ok(());
     };
     match program.kernels_of(module).find(|kernel| !found.contains(&kernel.name)) {

@@ -215,7 +215,7 @@ fn reachable(first: usize, calls: &[BTreeMap<&str, usize>]) -> BTreeSet<usize> {
 mod tests {
     use super::*;
     use crate::serialize::device_link::input::UnitKind;
-    use crate::testing::amd::{object, run};
+    use gpulower_testing::amd::{object, run};
 
     const HUNGRY: &str = "define i32 @callee(ptr addrspace(1) %x, i32 %v) {\n\
         %a = load volatile <32 x i32>, ptr addrspace(1) %x\n  %b = load volatile <32 x i32>, ptr addrspace(1) %x\n\

@@ -5,7 +5,7 @@ use super::*;
 use crate::serialize::nvidia::{NvidiaParts, PtxToCubin};
 use crate::serialize::nvidia_options::PtxOptions;
 use crate::target::Target;
-use crate::testing::amd::{DEFINITIONS, KERNELS, UNDEFINED, object, run, spawned_lld};
+use gpulower_testing::amd::{DEFINITIONS, KERNELS, UNDEFINED, object, run, spawned_lld};
 
 fn link_for(chip: &str, files: &[(&str, &[u8])]) -> Result<LinkedImage, DeviceLinkError> {
     let target: Target = chip.parse().unwrap();

@@ -3,8 +3,8 @@
 use super::*;
 use crate::container::fatbin::{self, Content, Image};
 use crate::serialize::ptxas;
-use crate::testing::amd;
-use crate::testing::nvidia::{part, relocatable_cubin, store_kernel};
+use gpulower_testing::amd;
+use gpulower_testing::nvidia::{part, relocatable_cubin, store_kernel};
 
 fn target(name: &str) -> Target {
     name.parse().unwrap()

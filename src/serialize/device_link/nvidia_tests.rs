@@ -5,7 +5,7 @@ use super::*;
 use crate::serialize::nvidia::NvidiaParts;
 use crate::serialize::nvidia_options::PtxOptions;
 use crate::target::Target;
-use crate::testing::nvidia::{LINKED_KERNELS, nvcc, part, relocatable_cubin, run};
+use gpulower_testing::nvidia::{LINKED_KERNELS, nvcc, part, relocatable_cubin, run};
 
 /// What [`LINKED_KERNELS`] needs.
 const DEFINITIONS: &str = ".version 7.8\n.target sm_90\n.address_size 64\n\
@@ -129,7 +129,7 @@ fn the_image_is_what_nvlink_makes() {
 
 #[test]
 fn resources_and_spills_are_read_from_image_and_log() {
-    let spilling = crate::testing::nvidia::rich_module("8.0", "sm_90");
+    let spilling = gpulower_testing::nvidia::rich_module("8.0", "sm_90");
     let image = link(&[("rich.ptx", spilling.as_bytes())]).unwrap();
     let spills: Vec<(&str, bool)> = image
         .kernels
@@ -311,7 +311,7 @@ fn a_limit_on_registers_that_does_not_act_is_refused() {
         };
         link_for("sm_90", &options, &[("rich", bytes)]).map(drop)
     };
-    let ptx = crate::testing::nvidia::rich_module("8.0", "sm_90").replace(".maxntid 256, 1, 1\n.maxnreg 24", "");
+    let ptx = gpulower_testing::nvidia::rich_module("8.0", "sm_90").replace(".maxntid 256, 1, 1\n.maxnreg 24", "");
     assert!(limited(32, ptx.as_bytes()).is_ok());
     let compiled = relocatable_cubin(&ptx, "sm_90");
     let text = limited(32, &compiled).unwrap_err().to_string();

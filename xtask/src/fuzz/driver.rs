@@ -49,7 +49,7 @@ pub enum Outcome {
     Hung,
 }
 
-/// As in `examples/fuzz_driver/job.rs`.
+/// As in `crates/gpulower-checks/src/fuzz/job.rs`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Ended {
@@ -174,8 +174,11 @@ impl<'w> Driver<'w> {
     /// The shell sets the limits that Rust's standard library cannot, and then is the driver.
     fn command(&self) -> Command {
         let mut command = self.workspace.command("/bin/sh");
-        command.args(["-c", &format!("ulimit -v {MEMORY_KIB}; ulimit -c 0; exec \"$0\"")]);
-        command.arg(&self.program);
+        command.args([
+            "-c",
+            &format!("ulimit -v {MEMORY_KIB}; ulimit -c 0; exec \"$0\" \"$@\""),
+        ]);
+        command.arg(&self.program).arg("fuzz");
         command
     }
 

@@ -1,0 +1,101 @@
+//! Carries out inputs that `cargo xtask fuzz` made, many in one process, so that the death of the process is noticed.
+//!
+//! ```sh
+//! cargo run -p gpulower-checks -- fuzz                    # inputs from the standard input, as xtask/src/fuzz/ writes them
+//! cargo run -p gpulower-checks -- fuzz target/fuzz/found/mlir-nvidia-17   # one that was kept, once more
+//! ```
+//!
+//! An input is a line of JSON ([`job::Job`]) and the bytes of its files; the answer is a line of JSON ([`job::Answer`]).
+//! Everything runs on a thread with Rust's usual small stack, as it would in a server.
+
+mod job;
+mod valid;
+mod workers;
+
+use std::{
+    env,
+    error::Error,
+    fs,
+    io::{self, BufRead, Write},
+    path::Path,
+    thread,
+};
+
+use gpulower::{Search, passes, toolkit::cache_directory};
+
+use self::{
+    job::{Job, Outcome},
+    valid::Before,
+    workers::Workers,
+};
+
+pub fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    if let Some(served) = workers::serve_if_asked() {
+        return Ok(served?);
+    }
+    passes::register(passes::Environment {
+        // Every input is to be compiled.
+        cache: None,
+        search: Search::from_variables(|name| env::var_os(name)),
+        cache_directory: cache_directory(|name| env::var_os(name)),
+    });
+    let kept = env::args_os().nth(2);
+    let worker = thread::spawn(move || match kept {
+        Some(folder) => one(Path::new(&folder)),
+        None => all(&mut io::stdin().lock()),
+    });
+    match worker.join() {
+        Ok(result) => result,
+        // What panicked has been printed.
+        Err(_) => std::process::exit(101),
+    }
+}
+
+/// Carries out inputs until there are no more.
+fn all(input: &mut impl BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut workers = Workers::default();
+    let before = Before::now();
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let job: Job = serde_json::from_str(&line)?;
+        let mut files = Vec::new();
+        for file in &job.files {
+            let mut bytes = vec![0; file.bytes];
+            input.read_exact(&mut bytes)?;
+            files.push(bytes);
+        }
+        answer(&job, &files, &mut workers, &before)?;
+    }
+}
+
+/// Carries out an input that was kept in a folder.
+fn one(folder: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let job: Job = serde_json::from_slice(&fs::read(folder.join("job.json"))?)?;
+    let files = job
+        .files
+        .iter()
+        .map(|file| fs::read(folder.join(&file.name)))
+        .collect::<io::Result<Vec<_>>>()?;
+    answer(&job, &files, &mut Workers::default(), &Before::now())
+}
+
+fn answer(
+    job: &Job,
+    files: &[Vec<u8>],
+    workers: &mut Workers,
+    before: &Before,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut answer = job.run(files, workers);
+    if answer.outcome == Outcome::Crashed
+        && let Some(difference) = before.differs()
+    {
+        answer.message = difference;
+    }
+    let mut output = io::stdout().lock();
+    serde_json::to_writer(&mut output, &answer)?;
+    output.write_all(b"\n")?;
+    Ok(output.flush()?)
+}

@@ -1,0 +1,44 @@
+//! What drives GPUs, fuzzing, measurements and soak tests. Not published: `cargo xtask` starts it.
+//!
+//! ```text
+//! gpulower-checks fuzz [FOLDER]        carries out inputs that `cargo xtask fuzz` made
+//! gpulower-checks measure ...          compile times inside one process, for `cargo xtask compare`
+//! gpulower-checks runtime DIRECTORY    devices, memory, streams, loading, launching, faults: needs a GPU
+//! gpulower-checks session              kernels added and replaced while a program runs: needs a GPU
+//! gpulower-checks soak memory|mixed    compiling for a long time
+//! ```
+
+#[macro_use]
+mod gpu_checks;
+
+mod fuzz;
+mod measure;
+mod runtime;
+mod session;
+mod soak;
+
+use std::{error::Error, fmt::Debug, process::ExitCode};
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("fuzz") => status(fuzz::main()),
+        Some("measure") => status(measure::main()),
+        Some("runtime") => runtime::main(),
+        Some("session") => session::main(),
+        Some("soak") => status(soak::main()),
+        _ => {
+            eprintln!("usage: gpulower-checks fuzz|measure|runtime|session|soak ...");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn status<E: Into<Box<dyn Error>> + Debug>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {error:?}");
+            ExitCode::FAILURE
+        }
+    }
+}

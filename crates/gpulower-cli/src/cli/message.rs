@@ -1,0 +1,197 @@
+//! Errors and warnings as people and machines read them.
+
+use std::io::{self, Write};
+
+use gpulower::{Error, Warning, stage::Stage};
+use serde::Serialize;
+
+/// Something that failed: the library's errors, and the command line's own in the same form.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Problem(Box<Details>);
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Details {
+    stage: Stage,
+    module: Option<String>,
+    target: Option<String>,
+    kernels: Vec<String>,
+    /// In MLIR's syntax, such as `"kernel.mlir":3:5`, or the input's name.
+    location: Option<String>,
+    message: String,
+    /// Place, stage, module, target and message, as the terminal shows them.
+    #[serde(skip)]
+    text: String,
+    /// Where an editor has to go.
+    #[serde(skip)]
+    place: Option<String>,
+}
+
+impl Problem {
+    fn own(stage: Stage, message: String) -> Self {
+        Self(Box::new(Details {
+            stage,
+            module: None,
+            target: None,
+            kernels: Vec::new(),
+            location: None,
+            text: format!("{stage}: {message}"),
+            place: None,
+            message,
+        }))
+    }
+
+    /// What was asked for cannot be planned.
+    pub fn plan(message: String) -> Self {
+        Self::own(Stage::Plan, message)
+    }
+
+    /// The input cannot be read.
+    pub fn input(message: String) -> Self {
+        Self::own(Stage::Input, message)
+    }
+
+    /// Something is wrong with the file of this name.
+    pub fn in_file(name: &str, message: String) -> Self {
+        let mut problem = Self::input(message);
+        problem.0.location = Some(name.to_owned());
+        problem.0.place = Some(name.to_owned());
+        problem
+    }
+
+    /// Objects cannot be linked.
+    pub fn link(message: String) -> Self {
+        Self::own(Stage::Link, message)
+    }
+
+    /// A program does not run, or not to its end.
+    pub fn run(message: String) -> Self {
+        Self::own(Stage::Run, message)
+    }
+
+    /// A result cannot be written.
+    pub fn output(message: String) -> Self {
+        Self::own(Stage::Output, message)
+    }
+
+    /// An error of the library about the input with this name.
+    pub fn of(error: &Error, input: &str) -> Self {
+        let mut text = error.to_string();
+        let mut place = error.place();
+        if let Some(rest) = place
+            .as_ref()
+            .and_then(|place| text.strip_prefix(place.as_str())?.strip_prefix(": "))
+        {
+            text = rest.to_owned();
+        }
+        if place.is_none() && error.stage == Stage::Input {
+            place = Some(input.to_owned());
+        }
+        if let (Some(found), "-") = (&mut place, input) {
+            // MLIR's locations have the name that was given for the input.
+            if found == "-" || found.starts_with("-:") {
+                found.replace_range(..1, "<stdin>");
+            }
+        }
+        Self(Box::new(Details {
+            stage: error.stage,
+            module: error.module.clone(),
+            target: error.target.map(|target| target.to_string()),
+            kernels: error.kernels.clone(),
+            location: error.location.clone().or_else(|| place.clone()),
+            message: error.message(),
+            text,
+            place,
+        }))
+    }
+
+    /// What is wrong, without stage and place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+/// Text that may come from a file of anybody's, with the characters escaped that would control a terminal or reorder what
+/// it shows.
+pub fn printable(text: &str) -> String {
+    let hides = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if hides(character) {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
+}
+
+/// Says that something failed.
+pub fn error(problem: &Problem) {
+    line(&with_place(problem.0.place.as_deref(), "error", &problem.0.text));
+}
+
+/// Passes on a warning of the library.
+pub fn warning(warning: &Warning) {
+    let mut text = warning.stage.to_string();
+    if let Some(module) = &warning.module {
+        text.push_str(&format!(", module {module}"));
+    }
+    if let Some(target) = &warning.target {
+        text.push_str(&format!(", target {target}"));
+    }
+    text.push_str(": ");
+    text.push_str(&warning.message);
+    line(&with_place(warning.place().as_deref(), "warning", &text));
+}
+
+/// A warning of the command line's own.
+pub fn warn(text: &str) {
+    line(&format!("warning: {text}"));
+}
+
+fn with_place(place: Option<&str>, kind: &str, text: &str) -> String {
+    match place {
+        Some(place) => format!("{place}: {kind}: {text}"),
+        None => format!("{kind}: {text}"),
+    }
+}
+
+/// Writes a line to the standard error output. When even that is closed there is nobody left to tell.
+pub fn line(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_comes_first() {
+        assert_eq!(
+            with_place(Some("a.mlir:3:5"), "error", "lower: no"),
+            "a.mlir:3:5: error: lower: no"
+        );
+        assert_eq!(with_place(None, "warning", "lower: no"), "warning: lower: no");
+    }
+
+    #[test]
+    fn names_of_others_do_not_control_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2J\nb\u{202e}c"), "a\\u{1b}[2J\\nb\\u{202e}c");
+        assert_eq!(printable("größe <T>"), "größe <T>");
+    }
+
+    #[test]
+    fn the_command_lines_own_problems_name_their_stage() {
+        let problem = Problem::input("cannot read x".to_owned());
+        assert_eq!(problem.0.text, "input: cannot read x");
+        assert_eq!(
+            serde_json::to_value(&problem).expect("JSON"),
+            serde_json::json!({"stage": "input", "module": null, "target": null, "kernels": [], "location": null,
+                               "message": "cannot read x"})
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Reads `ar` archives (`.a`): members with their names and places.
+//!
+//! Both dialects are read: GNU's (long names in the member `//`) and BSD's (`#1/LENGTH`, the name in front of the
+//! contents). Symbol tables are passed over. Source: LLVM's `llvm/Object/Archive.h` and the manual page `ar(5)`.
+
+/// The first bytes of an archive.
+pub const MAGIC: &[u8] = b"!<arch>\n";
+/// The first bytes of a thin archive, which names files and holds none.
+pub const THIN_MAGIC: &[u8] = b"!<thin>\n";
+
+/// Bytes of a member's header: name (16), date (12), owner (6), group (6), mode (8), size (10), end mark (2).
+const HEADER_SIZE: usize = 60;
+
+/// Why a file could not be read as an archive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The file does not start with the magic.
+    #[error("not an archive: it does not start with !<arch>")]
+    NotArchive,
+    /// The archive holds no members, only the names of files.
+    #[error(
+        "a thin archive holds the names of its members and none of their bytes: name the object files, or make a full \
+         archive of it with llvm-ar cqsL FULL.a THIN.a"
+    )]
+    Thin,
+    /// Something contradicts the format.
+    #[error("damaged archive: {what} at offset {offset:#x}: {problem}")]
+    Damaged {
+        /// What was being read.
+        what: &'static str,
+        /// Where it starts, in bytes from the start of the archive.
+        offset: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// One member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member<'data> {
+    /// Its name, with what is no UTF-8 replaced. It says nothing about where the member may be written.
+    pub name: String,
+    /// Where its contents start, in bytes from the start of the archive.
+    pub offset: u64,
+    /// Its contents.
+    pub contents: &'data [u8],
+}
+
+/// Reads the members in their order. Those before a damaged one are kept: the error comes beside them.
+pub fn read(bytes: &[u8]) -> (Vec<Member<'_>>, Option<ArchiveError>) {
+    let mut members = Vec::new();
+    let error = read_into(bytes, &mut members).err();
+    (members, error)
+}
+
+fn read_into<'data>(bytes: &'data [u8], members: &mut Vec<Member<'data>>) -> Result<(), ArchiveError> {
+    if bytes.starts_with(THIN_MAGIC) {
+        return Err(ArchiveError::Thin);
+    }
+    if !bytes.starts_with(MAGIC) {
+        return Err(ArchiveError::NotArchive);
+    }
+    let mut long_names: &[u8] = &[];
+    let mut name_bytes = 0usize;
+    let mut position = MAGIC.len();
+    while let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) {
+        let damaged = |what, problem: String| ArchiveError::Damaged {
+            what,
+            offset: position as u64,
+            problem,
+        };
+        // Some writers pad the last member.
+        if rest == b"\n" {
+            break;
+        }
+        let Some(header) = rest.first_chunk::<HEADER_SIZE>() else {
+            return Err(damaged(
+                "a member's header",
+                format!("{} bytes are left of {HEADER_SIZE}", rest.len()),
+            ));
+        };
+        if !header.ends_with(b"`\n") {
+            return Err(damaged("a member's header", "it does not end with its mark".to_owned()));
+        }
+        let field = header.as_slice();
+        let size = decimal(field.get(48..58).unwrap_or_default())
+            .ok_or_else(|| damaged("a member's header", "its size is no decimal number".to_owned()))?;
+        let Some(contents) = rest.get(HEADER_SIZE..).and_then(|rest| rest.get(..size)) else {
+            return Err(damaged(
+                "a member",
+                format!("it has {size} bytes, and {} are left", rest.len() - HEADER_SIZE),
+            ));
+        };
+        let raw = field.get(..16).unwrap_or_default().trim_ascii_end();
+        let (name, contents, skipped) = match raw {
+            b"//" => {
+                long_names = contents;
+                (None, contents, 0)
+            }
+            b"/" | b"/SYM64/" => (None, contents, 0),
+            [b'#', b'1', b'/', length @ ..] => {
+                let length = decimal(length).filter(|&length| length <= contents.len());
+                let length =
+                    length.ok_or_else(|| damaged("a member's name", "it is longer than the member".to_owned()))?;
+                let (name, contents) = contents.split_at(length);
+                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+                (
+                    Some(name).filter(|name| !name.starts_with(b"__.SYMDEF")),
+                    contents,
+                    length,
+                )
+            }
+            [b'/', offset @ ..] => {
+                let name = decimal(offset)
+                    .and_then(|offset| long_names.get(offset..))
+                    .and_then(|names| names.split(|&byte| byte == b'\n').next())
+                    .ok_or_else(|| {
+                        damaged(
+                            "a member's name",
+                            "it lies outside of the table of long names".to_owned(),
+                        )
+                    })?;
+                (Some(name.strip_suffix(b"/").unwrap_or(name)), contents, 0)
+            }
+            name => (Some(name.strip_suffix(b"/").unwrap_or(name)), contents, 0),
+        };
+        if let Some(name) = name {
+            // Members that shared one long name could make a small file describe a large result.
+            name_bytes += name.len();
+            if name_bytes > bytes.len() {
+                return Err(damaged("a member's name", "the names overlap".to_owned()));
+            }
+            members.push(Member {
+                name: String::from_utf8_lossy(name).into_owned(),
+                offset: (position + HEADER_SIZE + skipped) as u64,
+                contents,
+            });
+        }
+        // Members begin at even offsets.
+        position = (position + HEADER_SIZE + size).next_multiple_of(2);
+    }
+    Ok(())
+}
+
+fn decimal(field: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(field).ok()?.trim_end();
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpulower_testing::amd::tool;
+
+    /// An archive of two files made by `llvm-ar` in one dialect.
+    fn archive(format: &str) -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let long = "a_file_with_a_name_of_more_than_sixteen_characters.txt";
+        std::fs::write(directory.path().join("short.o"), "odd").unwrap();
+        std::fs::write(directory.path().join(long), "contents").unwrap();
+        let status = std::process::Command::new(tool("llvm-ar"))
+            .args([&format!("--format={format}"), "crS", "out.a", "short.o", long])
+            .current_dir(directory.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        std::fs::read(directory.path().join("out.a")).unwrap()
+    }
+
+    #[test]
+    fn both_dialects_of_llvm_ar() {
+        for format in ["gnu", "bsd"] {
+            let bytes = archive(format);
+            let (members, error) = read(&bytes);
+            assert_eq!(error, None);
+            let [short, long] = members.as_slice() else {
+                panic!("{members:?}");
+            };
+            assert_eq!((short.name.as_str(), short.contents), ("short.o", &b"odd"[..]));
+            assert_eq!(long.name, "a_file_with_a_name_of_more_than_sixteen_characters.txt");
+            assert_eq!(long.contents, b"contents");
+            for member in &members {
+                let offset = usize::try_from(member.offset).unwrap();
+                assert!(bytes[offset..].starts_with(member.contents));
+            }
+        }
+    }
+
+    #[test]
+    fn damage_keeps_what_came_before_it() {
+        let good = archive("gnu");
+        let second = read(&good).0[1].offset;
+        let cut = &good[..usize::try_from(second).unwrap() + 3];
+        let (members, error) = read(cut);
+        assert_eq!(members.len(), 1);
+        let message = error.unwrap().to_string();
+        let header = second - 60;
+        assert_eq!(
+            message,
+            format!("damaged archive: a member at offset {header:#x}: it has 8 bytes, and 3 are left")
+        );
+        let refusal = |from: &str, to: &str| {
+            let changed = String::from_utf8(good.clone()).unwrap().replacen(from, to, 1);
+            read(changed.as_bytes()).1.unwrap().to_string()
+        };
+        let message = refusal("`\n", "??");
+        assert!(
+            message.ends_with("a member's header at offset 0x8: it does not end with its mark"),
+            "{message}"
+        );
+        let message = refusal("8         `\n", "x         `\n");
+        assert!(message.ends_with("its size is no decimal number"), "{message}");
+        let message = refusal("/0  ", "/900");
+        assert!(
+            message.ends_with("it lies outside of the table of long names"),
+            "{message}"
+        );
+        let message = read(&[MAGIC, b"#1/9      "].concat()).1.unwrap().to_string();
+        assert!(message.contains("10 bytes are left of 60"), "{message}");
+        let mut bsd = archive("bsd");
+        bsd[MAGIC.len() + 3..][..4].copy_from_slice(b"9999");
+        let message = read(&bsd).1.unwrap().to_string();
+        assert!(message.contains("it is longer than the member"), "{message}");
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert_eq!(read(b"text").1, Some(ArchiveError::NotArchive));
+        let message = read(b"!<thin>\nrest").1.unwrap().to_string();
+        assert!(
+            message.starts_with("a thin archive holds the names of its members"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn every_truncation_and_every_wrong_byte_is_survived() {
+        for good in [archive("gnu"), archive("bsd")] {
+            for length in 0..good.len() {
+                let _ = read(&good[..length]);
+            }
+            let mut changed = good.clone();
+            for position in 0..good.len() {
+                for value in [0, b'9', b'/', b'\n', 0xff] {
+                    changed[position] = value;
+                    let (members, _) = read(&changed);
+                    let names: usize = members.iter().map(|member| member.name.len()).sum();
+                    assert!(names <= 3 * good.len());
+                }
+                changed[position] = good[position];
+            }
+        }
+    }
+}
