@@ -17,7 +17,7 @@ mod runtime;
 mod session;
 mod soak;
 
-use std::{error::Error, fmt::Debug, process::ExitCode};
+use std::{fmt::Debug, process::ExitCode};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn status<E: Into<Box<dyn Error>> + Debug>(result: Result<(), E>) -> ExitCode {
+fn status(result: Result<(), impl Debug>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
