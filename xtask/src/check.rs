@@ -68,40 +68,10 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
     };
     Ok(match part {
         Part::Fmt => vec![cargo("fmt", &["--all", "--check"])],
-        Part::Clippy => vec![
-            cargo(
-                "clippy",
-                &["--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
-            ),
-            // The readers and writers, and what loads and launches, without LLVM.
-            cargo(
-                "clippy",
-                &[
-                    "--no-default-features",
-                    "--features",
-                    "runtime",
-                    "--lib",
-                    "--tests",
-                    "--locked",
-                    "--",
-                    "-D",
-                    "warnings",
-                ],
-            ),
-            // The readers and writers alone.
-            cargo(
-                "clippy",
-                &[
-                    "--no-default-features",
-                    "--lib",
-                    "--tests",
-                    "--locked",
-                    "--",
-                    "-D",
-                    "warnings",
-                ],
-            ),
-        ],
+        Part::Clippy => vec![cargo(
+            "clippy",
+            &["--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+        )],
         Part::Doc => {
             let mut doc = cargo("doc", &["--workspace", "--no-deps", "--locked"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");
@@ -109,10 +79,6 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         }
         Part::Rust => vec![
             cargo("test", &["--workspace", "--locked"]),
-            cargo(
-                "test",
-                &["--no-default-features", "--features", "runtime", "--lib", "--locked"],
-            ),
             // The seeds of the fuzz targets.
             cargo(
                 "test",
@@ -125,7 +91,10 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
                 ],
             ),
         ],
-        Part::Lit => vec![cargo("build", &["--bins", "--locked"]), lit(workspace)?],
+        Part::Lit => vec![
+            cargo("build", &["--package", "gpulower-cli", "--locked"]),
+            lit(workspace)?,
+        ],
         Part::Soak => soak::short(workspace),
         Part::Fuzz => vec![short_fuzz(workspace)?, short_fuzz_in_workers(workspace)?],
     })

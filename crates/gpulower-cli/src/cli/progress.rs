@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn modules_are_counted() {
         let count = Count::default();
-        let context = inkwell::context::Context::create();
+        let context = gpulower::inkwell::context::Context::create();
         let module = context.create_module("m");
         let target = "sm_90".parse().expect("a target");
         let subject = Subject {

@@ -262,7 +262,7 @@ fn the_document_has_the_fields_that_are_documented() {
     assert!(json.get("devices").is_none() && json.get("extracted").is_none());
 
     // The documentation names every field.
-    let documentation = include_str!("../../docs/inspect.md");
+    let documentation = include_str!("../../../../docs/inspect.md");
     let mut fields = Vec::new();
     names(&json, &mut fields);
     for field in fields {

@@ -18,7 +18,6 @@ mod plans;
 mod refusals;
 mod reports;
 mod reproducible;
-#[cfg(feature = "runtime")]
 mod run;
 mod stages;
 mod support;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The CUDA toolkit of the tests. They need one: without it they fail and say so.
 pub fn cuda() -> PathBuf {
     let path = std::env::var_os("GPULOWER_CUDA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/cuda"),
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.toolkit/cuda"),
         PathBuf::from,
     );
     assert!(
@@ -37,7 +37,7 @@ pub fn llvm_program(name: &str) -> PathBuf {
 
 /// A file under `examples/`.
 pub fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     assert!(path.exists(), "{} is missing", path.display());
     path.display().to_string()
 }

@@ -1,8 +1,10 @@
 //! The arguments that the runtime builds for a memref are those that a compiled kernel has.
 
-use super::*;
-use crate::{Compiler, Emit, Options};
-use gpulower_image::target::{Target, Vendor};
+use gpulower::{
+    Compiler, Emit, Options, Target,
+    runtime::{Arguments, KernelInterface, MemRef, PtxFallback, choose},
+    target::Vendor,
+};
 
 /// The kernel `k`, compiled for `target` with an option or none.
 fn kernel(source: &str, target: &str, option: Option<(&str, &str)>) -> KernelInterface {
