@@ -47,7 +47,7 @@
 //! | run a whole program, host code and kernels | [`jit`] |
 //! | say what is in a file, and what a device loads of it | [`inspect::inspect()`], [`inspect::device::answer`] |
 //! | say which clang registers which kernels of a host file | [`offload::check::check()`] |
-//! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, location and [`Cause`] |
+//! | understand a failure | [`Failure`], [`Error`]: the stage, module, target, kernels, [`Location`] and [`ErrorKind`] |
 //!
 //! The programs `gpulower` and `gpulower-opt` stand on this library. `examples/` in the repository holds programs that
 //! compile files and modules, and watch stages; `docs/` describes passes, options, targets and errors.
@@ -62,9 +62,9 @@
 //! | adaptors | [`passes`]: MLIR passes that call the compiler; [`runtime`]: loading and launching |
 //! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
-//! | stages | [`device`]: MLIR to PTX or an object; [`serialize`]: machine code |
-//! | values | [`toolkit`], [`cache`], [`options`], [`stage`], [`report`], [`error`] |
-//! | foreign code | [`bridge`]: all `unsafe` code and all C++, behind safe functions |
+//! | stages | `device`: MLIR to PTX or an object; [`serialize`]: machine code |
+//! | values | [`toolkit`], [`cache`], [`options`], `stage`, `report`, `error` |
+//! | foreign code | `bridge`: all `unsafe` code and all C++, behind safe functions |
 //! | readers and writers, without LLVM | [`pack`], [`inspect`], [`container`], [`image`], [`target`] |
 //!
 //! # What it leaves alone
@@ -88,17 +88,17 @@
 mod bridge;
 pub mod cache;
 pub mod compiler;
-pub mod device;
-pub mod error;
-pub mod interrupt;
+mod device;
+mod error;
+mod interrupt;
 pub mod jit;
 pub mod offload;
 pub mod options;
 pub mod passes;
-pub mod report;
+mod report;
 pub mod serialize;
 pub mod session;
-pub mod stage;
+mod stage;
 pub mod toolkit;
 
 pub use gpulower_image::{Target, container, image, inspect, pack, target};
@@ -109,10 +109,11 @@ pub use melior;
 pub use crate::{
     bridge::{LlvmError, contain_crashes, opt_main::opt_main},
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
-    error::{Cause, Error, Failure},
+    device::UnresolvedSymbol,
+    error::{Error, ErrorKind, Failure, Location, Note},
     interrupt::CancellationToken,
     options::{Isolation, Library, Options},
-    report::{Artifact, Compilation, Decision, Format, Warning},
-    stage::{Checkpoint, Stage, StageListener, Subject},
+    report::{Artifact, Compilation, Decision, Format, Image, KernelSignature, Warning},
+    stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     toolkit::{Search, Toolkit},
 };

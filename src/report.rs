@@ -4,7 +4,7 @@ use gpulower_runtime::{ChooseError, Context, LoadOptions, Module, ModuleError};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
-    error::plain_location,
+    error::Location,
     image::resource::KernelResources,
     options::OptimizationLevel,
     stage::{Stage, StageTime},
@@ -112,8 +112,8 @@ pub struct Warning {
     pub module: Option<String>,
     /// The target.
     pub target: Option<Target>,
-    /// The location in MLIR's syntax.
-    pub location: Option<String>,
+    /// Where in the source, where that is known.
+    pub location: Option<Location>,
     /// What it is.
     pub message: String,
 }
@@ -132,7 +132,7 @@ pub struct KernelSignature {
 impl Warning {
     /// The location as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.
     pub fn place(&self) -> Option<String> {
-        self.location.as_deref().map(plain_location)
+        self.location.as_ref().map(ToString::to_string)
     }
 }
 

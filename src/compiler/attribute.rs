@@ -41,7 +41,7 @@ pub fn with_debug_of<'c>(module: OperationRef<'c, '_>, options: &Options) -> Res
 }
 
 /// What a target attribute asks for, under the compiler's own options, which win.
-pub fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options), Cause> {
+pub(crate) fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, Options), Cause> {
     let Some(parameters) = TargetAttribute::read(attribute) else {
         return Err(InputError::UnknownTargetAttribute {
             attribute: shown(&attribute),
@@ -242,7 +242,7 @@ pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
 }
 
 /// The target attribute for a target and options.
-pub fn make<'c>(context: &'c Context, target: &Target, options: &Options) -> Result<Attribute<'c>, Cause> {
+pub(crate) fn make<'c>(context: &'c Context, target: &Target, options: &Options) -> Result<Attribute<'c>, Cause> {
     let text = text(target, options)?;
     let (attribute, diagnostics) = capture_diagnostics(context, || Attribute::parse(context, &text));
     attribute.ok_or_else(|| {

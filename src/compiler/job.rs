@@ -25,7 +25,7 @@ use crate::{
         mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute, shown},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
-    error::{Cause, Error},
+    error::{Cause, Error, Location},
     image::symbols::LinkInterface,
     interrupt::Interrupt,
     options::{Isolation, Options, Resolved, ResolvedVendor},
@@ -205,7 +205,7 @@ impl<'a, 'c> Job<'a, 'c> {
                 stage: Stage::Lower,
                 module: Some(part.name.clone()),
                 target: Some(self.target),
-                location: Some(diagnostic.location),
+                location: Some(Location::from_mlir(&diagnostic.location)),
                 message: diagnostic.message,
             }));
         }
@@ -329,7 +329,7 @@ impl<'a, 'c> Job<'a, 'c> {
         let newest = self
             .newest_tool_ptx
             .map_or(PtxIsa::newest_llvm(), |tool| tool.min(PtxIsa::newest_llvm()));
-        let (needed, reason) = match error.cause.as_ref() {
+        let (needed, reason) = match error.cause()? {
             Cause::Device(DeviceError::Llvm(LlvmError::Fatal(text))) if text.contains("Cannot select") => {
                 let reason = text.lines().next().unwrap_or_default().to_owned();
                 (self.oldest_sufficient_ptx(ptx, newest, output)?, reason)

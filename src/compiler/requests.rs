@@ -178,12 +178,7 @@ impl Compiler {
         let name = symbol_name(operation);
         let generations = targets
             .generations(InputKind::Mlir, emit, &self.options, Some(operation))
-            .map_err(|mut error| {
-                error
-                    .location
-                    .get_or_insert_with(|| location_text(operation.location()));
-                error.in_module(&name)
-            })?;
+            .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
         let source = Source::Mlir(SharedModule::new(OwnedModule::clone_of(operation)));
         Ok(generations
             .into_iter()

@@ -52,7 +52,7 @@ impl fmt::Display for SymbolPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "module {}", self.module)?;
         match &self.location {
-            Some(location) => write!(formatter, " at {}", crate::error::plain_location(location)),
+            Some(location) => write!(formatter, " at {}", crate::error::Location::from_mlir(location)),
             None => Ok(()),
         }
     }

@@ -11,11 +11,10 @@ use crate::{
     bridge::mlir::{operations, read_gpu_object},
     compiler::{Compiler, Emit, attribute, gpu_modules, symbol_name, target_attributes},
     device::lower::name_of,
-    error::{Cause, Error, Failure},
+    error::{Cause, Error, ErrorKind, Failure},
     offload::HostProgram,
     options::Options,
     report::Compilation,
-    serialize::nvidia::SerializeError,
     stage::Stage,
     target::{Device as TargetDevice, Target, Vendor},
 };
@@ -132,7 +131,7 @@ pub(super) fn make(
 fn compile(compiler: &Compiler, device: &Module<'_>, target: Target) -> Result<Compilation, Failure> {
     let emit = |emit| compiler.compile(device, &[target], emit);
     emit(Emit::Binary).or_else(|failure| {
-        let no_compiler = |error: &Error| matches!(*error.cause, Cause::Serialize(SerializeError::NoCompiler { .. }));
+        let no_compiler = |error: &Error| error.stage == Stage::PtxToCubin && error.kind == ErrorKind::Toolkit;
         match failure.errors.iter().all(no_compiler) {
             true => emit(Emit::Ptx),
             false => Err(failure),

@@ -23,6 +23,7 @@ use crate::{
     },
     compiler,
     device::lower::{self, name_of},
+    device::lower::LowerError,
     error::Cause,
 };
 
@@ -132,9 +133,9 @@ impl<'c> HostProgram<'c> {
 pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgram<'c>, OffloadError> {
     let context = context_of(module.context());
     compiler::prepare(context);
-    let outlined = compiler::outline(context, module).map_err(|error| match *error.cause {
-        Cause::Lower(error) => OffloadError::from(error),
-        cause => OffloadError::Internal(cause.to_string()),
+    let outlined = compiler::outline(context, module).map_err(|error| match error.cause() {
+        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::Refused(diagnostics.clone()),
+        _ => OffloadError::Internal(error.message),
     })?;
     let mut host = outlined.unwrap_or_else(|| OwnedModule::clone_whole(module));
 

@@ -180,9 +180,9 @@ impl Embedding {
             DiagnosticEmitted
         })?;
         for warning in &exported.warnings {
-            let place = warning.location.as_deref();
+            let place = warning.location.as_ref();
             let place = place.map_or(location, |place| {
-                parse_location(crate::bridge::mlir::context_of(location.context()), place)
+                parse_location(crate::bridge::mlir::context_of(location.context()), place.as_mlir())
             });
             emit(place, Severity::Warning, &warning.message);
         }

@@ -100,20 +100,10 @@ fn read_libraries(values: &OptionValues) -> impl Iterator<Item = Library> {
 fn report(error: &Error, fallback: Location<'_>) -> DiagnosticEmitted {
     let context = fallback.context();
     let location = match &error.location {
-        Some(location) => parse_location(crate::bridge::mlir::context_of(context), location),
+        Some(location) => parse_location(crate::bridge::mlir::context_of(context), location.as_mlir()),
         None => fallback,
     };
-    // The location is the diagnostic's: the message need not repeat it.
-    let message = error.to_string();
-    let message = error
-        .location
-        .as_ref()
-        .and_then(|_| {
-            message
-                .find(&format!("{}, ", error.stage))
-                .map(|start| &message[start..])
-        })
-        .unwrap_or(&message);
-    emit(location, Severity::Error, message);
+    // The place is the diagnostic's: the message does not repeat it.
+    emit(location, Severity::Error, &error.without_place().to_string());
     DiagnosticEmitted
 }

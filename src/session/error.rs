@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::{
     compiler::{EmitError, StackError},
-    device::{DeviceError, UnresolvedSymbol},
-    error::{Cause, Failure},
+    device::UnresolvedSymbol,
+    error::{ErrorKind, Failure},
     runtime::{DeviceError as GpuError, ModuleError},
 };
 
@@ -142,11 +142,8 @@ pub(super) fn undefined_symbols(failure: &Failure) -> Vec<&UnresolvedSymbol> {
     failure
         .errors
         .iter()
-        .filter_map(|error| match error.cause.as_ref() {
-            Cause::Device(DeviceError::Unresolved(symbols)) => Some(symbols),
-            _ => None,
-        })
-        .flatten()
+        .filter(|error| error.kind == ErrorKind::Symbols)
+        .flat_map(|error| &error.symbols)
         .collect()
 }
 

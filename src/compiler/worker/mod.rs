@@ -43,7 +43,6 @@
 //! `docs/reliability.md` in the repository has the whole contract.
 
 mod error;
-mod failure;
 mod pool;
 mod process;
 mod protocol;

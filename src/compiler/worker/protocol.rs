@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{failure::WireError, wire::WireRequest};
+use super::wire::WireRequest;
+use crate::error::Error;
 use crate::{compiler::request::Outcome, stage::Stage, toolkit::Toolkit};
 
 /// How frames look and what may follow what.
@@ -90,12 +91,12 @@ pub(super) enum Answer {
     /// is another: see [`Reread`].
     Read(Vec<Option<Reread>>),
     /// Compiling did.
-    Compiled(Result<Outcome, Box<WireError>>),
+    Compiled(Result<Outcome, Box<Error>>),
 }
 
 /// What stands for MLIR bytecode, whose reader trusts what it reads: the module as the worker has written it anew, or the
 /// error that it was refused with.
-pub(super) type Reread = Result<Vec<u8>, Box<WireError>>;
+pub(super) type Reread = Result<Vec<u8>, Box<Error>>;
 
 /// A value as a frame.
 pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, String> {

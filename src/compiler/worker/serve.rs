@@ -28,7 +28,6 @@ use rustix::{
 };
 
 use super::{
-    failure::WireError,
     protocol::{Answer, FromWorker, Hello, Incoming, ReadInputs, Reread, ToWorker, decode, encode},
     wire::WireRequest,
 };
@@ -156,7 +155,7 @@ fn read(inputs: &ReadInputs) -> Vec<Option<Reread>> {
         .map(|(name, bytes)| {
             let reread = is_bytecode(bytes).then(|| match parse(&context, name, bytes) {
                 Ok(module) => Ok(bytecode(&module)),
-                Err(error) => Err(Box::new(Error::new(Stage::Input, error).into())),
+                Err(error) => Err(Box::new(Error::new(Stage::Input, error))),
             });
             match &reread {
                 Some(Ok(anew)) => read_one(&context, (name, anew)),
@@ -184,7 +183,7 @@ fn read_one(context: &Context, input: (&str, &[u8])) {
     }
 }
 
-fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<WireError>> {
+fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<Error>> {
     let run = || {
         if let Some(observer) = &compiler.observer {
             observer(Stage::Input);

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, env};
 
 use gpulower::{
-    Cause, Compiler, Error, Failure, Isolation, Options, Worker, interrupt::InterruptError, worker, worker::WorkerError,
+    Compiler, Error, ErrorKind, Failure, Isolation, Options, Worker, worker,
 };
 
 use super::{
@@ -99,9 +99,9 @@ fn of_failure(failure: Failure) -> Answer {
 }
 
 fn of_error(error: &Error) -> Outcome {
-    match error.cause.as_ref() {
-        Cause::Worker(WorkerError::Crashed { .. } | WorkerError::Memory { .. }) => Outcome::Lost,
-        Cause::Interrupted(InterruptError::TimeLimit { .. }) => Outcome::Stopped,
+    match error.kind {
+        ErrorKind::Crash | ErrorKind::Memory => Outcome::Lost,
+        ErrorKind::TimeLimit => Outcome::Stopped,
         _ => Outcome::Refused,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use gpulower::{Error, Warning, stage::Stage};
+use gpulower::{Error, Location, Stage, Warning};
 use serde::Serialize;
 
 /// Something that failed: the library's errors, and the command line's own in the same form.
@@ -16,8 +16,14 @@ struct Details {
     module: Option<String>,
     target: Option<String>,
     kernels: Vec<String>,
+    /// `E0401` and its like: `docs/errors.md`. None of the command line's own problems.
+    code: Option<&'static str>,
     /// In MLIR's syntax, such as `"kernel.mlir":3:5`, or the input's name.
     location: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    symbols: Vec<String>,
     message: String,
     /// Place, stage, module, target and message, as the terminal shows them.
     #[serde(skip)]
@@ -34,7 +40,12 @@ impl Problem {
             module: None,
             target: None,
             kernels: Vec::new(),
+            code: None,
             location: None,
+            file: None,
+            line: None,
+            column: None,
+            symbols: Vec::new(),
             text: format!("{stage}: {message}"),
             place: None,
             message,
@@ -76,14 +87,8 @@ impl Problem {
 
     /// An error of the library about the input with this name.
     pub fn of(error: &Error, input: &str) -> Self {
-        let mut text = error.to_string();
+        let text = error.without_place().to_string();
         let mut place = error.place();
-        if let Some(rest) = place
-            .as_ref()
-            .and_then(|place| text.strip_prefix(place.as_str())?.strip_prefix(": "))
-        {
-            text = rest.to_owned();
-        }
         if place.is_none() && error.stage == Stage::Input {
             place = Some(input.to_owned());
         }
@@ -93,13 +98,19 @@ impl Problem {
                 found.replace_range(..1, "<stdin>");
             }
         }
+        let location = error.location.as_ref();
         Self(Box::new(Details {
             stage: error.stage,
             module: error.module.clone(),
             target: error.target.map(|target| target.to_string()),
             kernels: error.kernels.clone(),
-            location: error.location.clone().or_else(|| place.clone()),
-            message: error.message(),
+            code: Some(error.kind.code()),
+            location: location.map(|location| location.as_mlir().to_owned()).or_else(|| place.clone()),
+            file: location.and_then(Location::file).map(str::to_owned),
+            line: location.and_then(Location::line),
+            column: location.and_then(Location::column),
+            symbols: error.symbols.iter().map(|symbol| symbol.name.clone()).collect(),
+            message: error.message.clone(),
             text,
             place,
         }))
@@ -190,8 +201,8 @@ mod tests {
         assert_eq!(problem.0.text, "input: cannot read x");
         assert_eq!(
             serde_json::to_value(&problem).expect("JSON"),
-            serde_json::json!({"stage": "input", "module": null, "target": null, "kernels": [], "location": null,
-                               "message": "cannot read x"})
+            serde_json::json!({"stage": "input", "module": null, "target": null, "kernels": [], "code": null, "location": null,
+                               "file": null, "line": null, "column": null, "symbols": [], "message": "cannot read x"})
         );
     }
 }

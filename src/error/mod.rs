@@ -1,12 +1,17 @@
 //! What a compilation returns when it fails.
 
-use std::fmt;
+mod kind;
+mod location;
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    bridge::LlvmError,
+    bridge::{LlvmError, mlir::MlirDiagnostic},
     cache::CacheError,
     compiler::{EmitError, InputError, StackError, worker::WorkerError},
-    device::{DeviceError, JoinError, lower::LowerError},
+    device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
     image::{cubin::CubinError, hsaco::HsacoError},
     interrupt::InterruptError,
     offload::{ExportError, OffloadError},
@@ -18,10 +23,13 @@ use crate::{
     toolkit::ToolkitError,
 };
 
+pub use self::{kind::ErrorKind, location::Location};
+
 /// One failure: in which stage, for which module, target and kernels, where in the source, and why.
 ///
-/// `Display` gives all of it in one message.
-#[derive(Debug)]
+/// `Display` gives all of it in one message, with the words of every cause: there is no chain of sources that would say
+/// them again. The same error comes from a worker process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Error {
     /// The stage that failed.
@@ -32,16 +40,33 @@ pub struct Error {
     pub target: Option<Target>,
     /// The kernels concerned, where that is known.
     pub kernels: Vec<String>,
-    /// The location in MLIR's syntax, such as `"kernel.mlir":3:5`, where there is one.
-    pub location: Option<String>,
-    /// Why.
-    pub cause: Box<Cause>,
+    /// Where in the source, where that is known.
+    pub location: Option<Location>,
+    /// What kind of failure it is.
+    pub kind: ErrorKind,
+    /// The symbols that nothing defines, if that is what is wrong.
+    pub symbols: Vec<UnresolvedSymbol>,
+    /// What is wrong, without stage, module, target and place.
+    pub message: String,
+    /// What else the compiler said, each with its place.
+    pub notes: Vec<Note>,
+    /// The value that the words came from, for those in this crate and process who can do something about it.
+    #[serde(skip)]
+    cause: Option<Arc<Cause>>,
 }
 
-/// Why a stage failed: one kind for each concept.
+/// A further remark about a failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Where in the source.
+    pub location: Location,
+    /// What is said.
+    pub message: String,
+}
+
+/// Why a stage failed, as the stages say it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Cause {
+pub(crate) enum Cause {
     /// The input cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -116,9 +141,6 @@ pub enum Cause {
     /// The worker process that was to do it ended, or could not be used.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// What a worker process reported, in the words of the cause that it would be in this process.
-    #[error("{0}")]
-    Relayed(String),
     /// There is no stack to work on.
     #[error(transparent)]
     Stack(#[from] StackError),
@@ -131,25 +153,17 @@ impl Error {
     /// An error of a stage, with nothing else known yet.
     pub(crate) fn new(stage: Stage, cause: impl Into<Cause>) -> Self {
         let cause = cause.into();
-        let location = match &cause {
-            Cause::Lower(error) => error.location().map(str::to_owned),
-            Cause::Device(error) => error.location().map(str::to_owned),
-            Cause::Join(error) => error.location().map(str::to_owned),
-            Cause::Input(error) => error.location().map(str::to_owned),
-            Cause::Offload(error) => error.location().map(str::to_owned),
-            _ => None,
-        };
-        let kernels = match &cause {
-            Cause::Device(error) => error.kernels(),
-            _ => Vec::new(),
-        };
         Self {
             stage,
             module: None,
             target: None,
-            kernels,
-            location,
-            cause: Box::new(cause),
+            kernels: kernels(&cause),
+            location: location(&cause).map(Location::from_mlir),
+            kind: ErrorKind::of(&cause),
+            symbols: symbols(&cause).to_vec(),
+            message: cause.to_string(),
+            notes: notes(&cause),
+            cause: Some(Arc::new(cause)),
         }
     }
 
@@ -163,31 +177,45 @@ impl Error {
         self
     }
 
+    /// Gives a place to an error that has none.
+    pub(crate) fn at(mut self, location: impl FnOnce() -> String) -> Self {
+        self.location.get_or_insert_with(|| Location::from_mlir(&location()));
+        self
+    }
+
+    /// What the stage said, unless that was in another process.
+    pub(crate) fn cause(&self) -> Option<&Cause> {
+        self.cause.as_deref()
+    }
+
     /// Whether a fatal error or a crash came in the midst of MLIR's work, whose context is in an unknown state since.
     pub(crate) fn is_fatal_in_mlir(&self) -> bool {
-        match &*self.cause {
-            Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal { .. }) => true,
-            Cause::Llvm(error) => self.stage == Stage::Translate && error.is_fatal(),
+        match self.cause() {
+            Some(Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal { .. })) => true,
+            Some(Cause::Llvm(error)) => self.stage == Stage::Translate && error.is_fatal(),
             _ => false,
         }
     }
 
-    /// The location as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.
+    /// The place as editors follow it, `kernel.mlir:3:5`, where it is a position in a file; else in MLIR's syntax.
+    #[must_use]
     pub fn place(&self) -> Option<String> {
-        self.location.as_deref().map(plain_location)
+        self.location.as_ref().map(ToString::to_string)
     }
 
-    /// The message without stage, module and location.
-    pub fn message(&self) -> String {
-        self.cause.to_string()
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(location) = &self.location {
-            write!(formatter, "{}: ", plain_location(location))?;
+    /// The whole message but for the place.
+    #[must_use]
+    pub fn without_place(&self) -> impl fmt::Display {
+        struct WithoutPlace<'a>(&'a Error);
+        impl fmt::Display for WithoutPlace<'_> {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write_without_place(formatter)
+            }
         }
+        WithoutPlace(self)
+    }
+
+    fn write_without_place(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.stage)?;
         if let Some(module) = &self.module {
             write!(formatter, ", module {module}")?;
@@ -195,38 +223,66 @@ impl fmt::Display for Error {
         if let Some(target) = &self.target {
             write!(formatter, ", target {target}")?;
         }
-        write!(formatter, ": {}", self.cause)?;
-        if let Cause::Lower(LowerError::Refused(diagnostics)) = self.cause.as_ref() {
-            for diagnostic in diagnostics.iter().skip(1) {
-                write!(
-                    formatter,
-                    "\n  {}: {}",
-                    plain_location(&diagnostic.location),
-                    diagnostic.message
-                )?;
-            }
+        write!(formatter, ": {}", self.message)?;
+        for Note { location, message } in &self.notes {
+            write!(formatter, "\n  {location}: {message}")?;
         }
         Ok(())
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(self.cause.as_ref())
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(location) = &self.location {
+            write!(formatter, "{location}: ")?;
+        }
+        self.write_without_place(formatter)
     }
 }
 
-/// `"file.mlir":3:5` as `file.mlir:3:5`, which editors follow.
-pub(crate) fn plain_location(location: &str) -> String {
-    location
-        .strip_prefix('"')
-        .and_then(|rest| rest.split_once('"'))
-        .filter(|(_, rest)| rest.starts_with(':') && rest[1..].chars().all(|c| c.is_ascii_digit() || c == ':'))
-        .map_or_else(|| location.to_owned(), |(file, rest)| format!("{file}{rest}"))
+impl std::error::Error for Error {}
+
+/// The kernels that a cause names.
+fn kernels(cause: &Cause) -> Vec<String> {
+    match cause {
+        Cause::Device(error) => error.kernels(),
+        _ => Vec::new(),
+    }
+}
+
+/// Where a cause says that it is, in MLIR's syntax.
+fn location(cause: &Cause) -> Option<&str> {
+    match cause {
+        Cause::Lower(error) => error.location(),
+        Cause::Device(error) => error.location(),
+        Cause::Join(error) => error.location(),
+        Cause::Input(error) => error.location(),
+        Cause::Offload(error) => error.location(),
+        _ => None,
+    }
+}
+
+fn symbols(cause: &Cause) -> &[UnresolvedSymbol] {
+    match cause {
+        Cause::Device(DeviceError::Unresolved(symbols) | DeviceError::LibraryMissing { symbols, .. }) => symbols,
+        _ => &[],
+    }
+}
+
+/// The first diagnostic is the message.
+fn notes(cause: &Cause) -> Vec<Note> {
+    let Cause::Lower(LowerError::Refused(diagnostics)) = cause else {
+        return Vec::new();
+    };
+    let note = |diagnostic: &MlirDiagnostic| Note {
+        location: Location::from_mlir(&diagnostic.location),
+        message: diagnostic.message.clone(),
+    };
+    diagnostics.iter().skip(1).map(note).collect()
 }
 
 /// Everything that failed in one compilation, in the order of the input. Never empty.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// The errors.
     pub errors: Vec<Error>,
@@ -263,11 +319,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.errors.first().map(|error| error as _)
-    }
-}
+impl std::error::Error for Failure {}
 
 #[cfg(test)]
 mod tests {
@@ -278,20 +330,10 @@ mod tests {
         let mut error = Error::new(Stage::Link, Cause::Internal("x".to_owned()))
             .in_module("m")
             .for_target(&"sm_90".parse().expect("a target"));
-        error.location = Some("\"a.mlir\":3:5".to_owned());
+        error.location = Some(Location::from_mlir("\"a.mlir\":3:5"));
         assert_eq!(
             error.to_string(),
             "a.mlir:3:5: link, module m, target sm_90: internal error: x (this is a bug in gpulower)"
-        );
-    }
-
-    #[test]
-    fn only_plain_locations_are_made_plain() {
-        assert_eq!(plain_location("\"a b.mlir\":3:5"), "a b.mlir:3:5");
-        assert_eq!(plain_location("unknown"), "unknown");
-        assert_eq!(
-            plain_location("callsite(\"a\":1:2 at \"b\":3:4)"),
-            "callsite(\"a\":1:2 at \"b\":3:4)"
         );
     }
 }
