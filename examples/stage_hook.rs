@@ -9,11 +9,20 @@
 
 use std::{env, error::Error, fs, sync::Arc};
 
-use gpulower::{Checkpoint, Compiler, Emit, Search, StageListener, Subject, Target, Toolkit, inkwell::module::Module};
+use gpulower::{Checkpoint, Compiler, Emit, StageListener, Subject, Target, inkwell::module::Module};
 
 struct Hook;
 
 impl StageListener for Hook {
+    fn checkpoints(&self) -> &[Checkpoint] {
+        &[
+            Checkpoint::Initial,
+            Checkpoint::Linked,
+            Checkpoint::Optimized,
+            Checkpoint::Isa,
+        ]
+    }
+
     fn llvm(
         &self,
         subject: Subject<'_>,
@@ -46,9 +55,8 @@ impl StageListener for Hook {
 fn main() -> Result<(), Box<dyn Error>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/transpose.mlir");
     let target: Target = "sm_90".parse()?;
-    let toolkit = || Toolkit::discover(&Search::from_variables(|name| env::var_os(name)));
-    let plain = Compiler::builder().toolkit(toolkit()).build();
-    let hooked = Compiler::builder().toolkit(toolkit()).listener(Arc::new(Hook)).build();
+    let plain = Compiler::builder().environment().build();
+    let hooked = plain.with_listener(Arc::new(Hook));
     for compiler in [plain, hooked] {
         let compilation = compiler.compile_source(path, &fs::read(path)?, &[target], Emit::Cubin)?;
         for kernel in compilation.artifacts.iter().flat_map(|artifact| artifact.kernels()) {

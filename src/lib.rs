@@ -95,6 +95,7 @@ pub mod jit;
 pub mod offload;
 pub mod options;
 pub mod passes;
+mod progress;
 mod report;
 pub mod serialize;
 pub mod session;
@@ -113,7 +114,8 @@ pub use crate::{
     error::{Error, ErrorKind, Failure, Location, Note},
     interrupt::CancellationToken,
     options::{Isolation, Library, Options},
-    report::{Artifact, Compilation, Decision, Format, Image, KernelSignature, Warning},
+    progress::{Progress, ProgressCallback},
+    report::{Artifact, Compilation, Decision, Format, Image, InputId, KernelSignature, Warning},
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     toolkit::{Search, Toolkit},
 };

@@ -154,10 +154,22 @@ pub struct Image {
     pub log: String,
 }
 
+/// Which input of a call something came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputId {
+    /// Its place among the inputs of the call, from 0 on.
+    pub index: usize,
+    /// The name that it was given.
+    pub name: String,
+}
+
 /// One result: for one module and one target, or for one module and all targets where the format is a container.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Artifact {
+    /// The input that it was made of; `None` for a module of the caller's own context, and where modules of several inputs
+    /// became one image.
+    pub input: Option<InputId>,
     /// The symbol of the `gpu.module`, or the name of the input.
     pub module: String,
     /// What the bytes are.

@@ -125,6 +125,14 @@ pub struct Subject<'a> {
 /// Every function returns `Ok(None)` to go on unchanged, `Ok(Some(text))` to go on with a replacement, or an error that
 /// ends the compilation of this module for this target. Listeners are called from the compiler's threads.
 pub trait StageListener: Send + Sync {
+    /// The checkpoints at which it is to be called.
+    ///
+    /// Whoever wants one sees every compilation: results do not come from the cache then. [`Checkpoint::Optimized`] keeps
+    /// large modules from being optimised in parts at the same time, since there is no optimised module then, and
+    /// [`Checkpoint::Isa`] costs a second code generation for AMD's targets, whose code goes straight to an object. What
+    /// comes out is the same.
+    fn checkpoints(&self) -> &[Checkpoint];
+
     /// The module in the dialect of its target. `text` prints it.
     fn lowered(&self, subject: Subject<'_>, text: &dyn Fn() -> String) -> Result<Option<String>, String> {
         let _ = (subject, text);
@@ -143,27 +151,9 @@ pub trait StageListener: Send + Sync {
         Ok(None)
     }
 
-    /// PTX or AMDGPU assembly. Where AMD code goes straight to an object no assembly exists, unless
-    /// [`StageListener::wants_isa`] asks for it.
+    /// PTX or AMDGPU assembly.
     fn isa(&self, subject: Subject<'_>, text: &str) -> Result<Option<String>, String> {
         let _ = (subject, text);
         Ok(None)
-    }
-
-    /// Whether it neither replaces anything nor refuses, and need not see what was compiled before: only then may results
-    /// come from the cache.
-    fn only_watches(&self) -> bool {
-        false
-    }
-
-    /// Whether [`StageListener::llvm`] has to be called at [`Checkpoint::Optimized`]. Where no listener asks for it, large
-    /// modules are optimised in parts at the same time, and there is no optimised module to show. The result is the same.
-    fn wants_optimized(&self) -> bool {
-        true
-    }
-
-    /// Whether [`StageListener::isa`] has to be called for AMD targets too, which costs a second code generation.
-    fn wants_isa(&self) -> bool {
-        false
     }
 }

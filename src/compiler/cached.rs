@@ -129,7 +129,7 @@ pub(super) fn machine_code_key(kind: &str, fields: &[(&str, &[u8])]) -> Key {
 impl Compiler {
     /// The cache, if it may answer in the place of the stages: a listener that may change what they make has to see them.
     fn result_cache(&self) -> Option<&Cache> {
-        let free = self.listeners.iter().all(|listener| listener.only_watches());
+        let free = self.listeners.iter().all(|listener| listener.checkpoints().is_empty());
         self.results.as_ref().filter(|_| free)
     }
 
@@ -318,6 +318,7 @@ struct StoredArtifact {
 impl StoredArtifact {
     fn of(artifact: &Artifact) -> Self {
         let Artifact {
+            input: _,
             module,
             format,
             bytes,
@@ -360,6 +361,7 @@ impl StoredArtifact {
         } = self;
         decisions.push(taken(from));
         Artifact {
+            input: None,
             module,
             format,
             bytes,

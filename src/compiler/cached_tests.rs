@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     options::DESCRIPTIONS,
-    stage::{StageListener, Subject},
+    stage::{Checkpoint, StageListener, Subject},
     target::Target,
 };
 
@@ -140,10 +140,10 @@ fn targets_formats_names_and_libraries_are_in_the_key() {
     );
 }
 
-struct Watcher(bool);
+struct Watcher(&'static [Checkpoint]);
 
 impl StageListener for Watcher {
-    fn only_watches(&self) -> bool {
+    fn checkpoints(&self) -> &[Checkpoint] {
         self.0
     }
 
@@ -155,15 +155,15 @@ impl StageListener for Watcher {
 #[test]
 fn a_listener_that_may_change_something_sees_every_compilation() {
     let cache = Cache::builder().build();
-    let with = |only_watches| {
+    let with = |wanted| {
         Compiler::builder()
             .cache(cache.clone())
-            .listener(Arc::new(Watcher(only_watches)))
+            .listener(Arc::new(Watcher(wanted)))
             .build()
     };
-    compile(&with(true), KERNEL);
-    assert!(is_taken(&compile(&with(true), KERNEL)));
-    assert!(!is_taken(&compile(&with(false), KERNEL)));
+    compile(&with(&[]), KERNEL);
+    assert!(is_taken(&compile(&with(&[]), KERNEL)));
+    assert!(!is_taken(&compile(&with(&[Checkpoint::Lowered]), KERNEL)));
 }
 
 #[test]

@@ -67,6 +67,7 @@ pub(super) fn assemble(
         },
     };
     Some(Ok(Artifact {
+        input: None,
         module: origin.name.clone(),
         format: planned.format,
         bytes,

@@ -78,7 +78,7 @@ pub(super) struct Job<'a, 'c> {
 impl<'a, 'c> Job<'a, 'c> {
     fn new(compiler: &'a Compiler, request: Request<'c>, spare: &'a Spare) -> Result<Self, Error> {
         let interrupt = Interrupt::new(&compiler.cancellation, request.options.time_limit);
-        let clock = StageClock::new(interrupt, compiler.observer.clone());
+        let clock = StageClock::new(interrupt, compiler.observer_of(&request.name, &request.target));
         clock.check().map_err(|error| Error::new(Stage::Plan, error))?;
         let steps = plan::steps(&request).map_err(|error| Error::new(Stage::Plan, error))?;
         let Request {
@@ -471,7 +471,8 @@ fn lower_part(
     let warnings = clock
         .time(Stage::Lower, || lower::lower(module.module_mut(), resolved))
         .map_err(|error| Error::new(Stage::Lower, error))?;
-    for listener in listeners {
+    let wants = |listener: &&Arc<dyn StageListener>| listener.checkpoints().contains(&Checkpoint::Lowered);
+    for listener in listeners.iter().filter(wants) {
         let subject = Subject { module: name, target };
         let refused = |reason| {
             Error::new(

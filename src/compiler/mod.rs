@@ -57,6 +57,7 @@ use self::{
     pool::Threads,
     request::{SharedModule, Source},
     run::collect,
+    sources::OnError,
 };
 
 use crate::{
@@ -66,11 +67,12 @@ use crate::{
     error::{Error, Failure},
     interrupt::CancellationToken,
     options::{Library, Options},
+    progress::{Progress, ProgressCallback, Reporter},
     report::{Artifact, Compilation},
     serialize::nvidia::{NvidiaParts, PtxToCubin},
-    stage::{Stage, StageListener},
+    stage::{Stage, StageListener, Subject},
     target::Target,
-    toolkit::{PartKind, Search, Toolkit, ToolkitError},
+    toolkit::{self, PartKind, Search, Toolkit, ToolkitError},
 };
 
 /// Compiles `gpu` modules. Built once, used from any thread; two compilers share nothing but a [`Cache`] that both are given.
@@ -86,9 +88,10 @@ use crate::{
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct Compiler {
     options: Options,
-    toolkit: Toolkit,
+    toolkit: Arc<Toolkit>,
     listeners: Vec<Arc<dyn StageListener>>,
     threads: Threads,
     cache: Option<PathBuf>,
@@ -101,6 +104,7 @@ pub struct Compiler {
     cancellation: CancellationToken,
     /// Is told of stages; a worker process passes them on.
     observer: Option<StageObserver>,
+    progress: Option<ProgressCallback>,
 }
 
 /// The vendors' device libraries, each read when it is first needed.
@@ -134,6 +138,7 @@ pub struct CompilerBuilder {
     cache: Option<PathBuf>,
     results: Option<Cache>,
     worker: Option<worker::Worker>,
+    progress: Option<ProgressCallback>,
 }
 
 impl Default for CompilerBuilder {
@@ -147,6 +152,7 @@ impl Default for CompilerBuilder {
             cache: None,
             results: None,
             worker: None,
+            progress: None,
         }
     }
 }
@@ -174,6 +180,24 @@ impl CompilerBuilder {
     #[must_use]
     pub fn toolkit(mut self, toolkit: Toolkit) -> Self {
         self.toolkit = toolkit;
+        self
+    }
+
+    /// Finds the toolkits, and the directory for what is made of them, as the programs do: `CUDA_HOME`, `ROCM_PATH`,
+    /// `XDG_CACHE_HOME` and their like count. This is the one place where the library reads the environment, and it does so
+    /// now.
+    #[must_use]
+    pub fn environment(mut self) -> Self {
+        let variable = |name: &str| std::env::var_os(name);
+        self.toolkit = Toolkit::discover(&Search::from_variables(variable));
+        self.cache = toolkit::cache_directory(variable);
+        self
+    }
+
+    /// Tells of progress: modules that begin, enter a stage and are done, taken from the cache or not.
+    #[must_use]
+    pub fn progress(mut self, callback: ProgressCallback) -> Self {
+        self.progress = Some(callback);
         self
     }
 
@@ -247,7 +271,8 @@ impl CompilerBuilder {
             worker: self.worker,
             cancellation: CancellationToken::new(),
             observer: None,
-            toolkit: self.toolkit,
+            progress: self.progress,
+            toolkit: Arc::new(self.toolkit),
         }
     }
 }
@@ -264,12 +289,13 @@ impl Compiler {
     pub fn to_builder(&self) -> CompilerBuilder {
         CompilerBuilder {
             options: self.options.clone(),
-            toolkit: self.toolkit.clone(),
+            toolkit: Toolkit::clone(&self.toolkit),
             listeners: self.listeners.clone(),
             threads: Some(self.threads.clone()),
             cache: self.cache.clone(),
             results: self.results.clone(),
             worker: self.worker.clone(),
+            progress: self.progress.clone(),
         }
     }
 
@@ -297,19 +323,35 @@ impl Compiler {
     #[must_use]
     pub fn with_cancellation(&self, token: &CancellationToken) -> Self {
         Self {
-            options: self.options.clone(),
-            toolkit: self.toolkit.clone(),
-            listeners: self.listeners.clone(),
-            threads: self.threads.clone(),
-            cache: self.cache.clone(),
-            results: self.results.clone(),
-            contexts: Arc::clone(&self.contexts),
-            ptx_to_cubin: Arc::clone(&self.ptx_to_cubin),
-            vendor_libraries: Arc::clone(&self.vendor_libraries),
-            worker: self.worker.clone(),
-            workers: Arc::clone(&self.workers),
             cancellation: token.clone(),
-            observer: self.observer.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// This compiler with other options. It shares everything else with this one: libraries that were read, tools that were
+    /// loaded, workers.
+    #[must_use]
+    pub fn with_options(&self, options: Options) -> Self {
+        Self {
+            options,
+            ..self.clone()
+        }
+    }
+
+    /// This compiler with one more listener. It shares everything else with this one.
+    #[must_use]
+    pub fn with_listener(&self, listener: Arc<dyn StageListener>) -> Self {
+        let mut compiler = self.clone();
+        compiler.listeners.push(listener);
+        compiler
+    }
+
+    /// This compiler, for calls that tell their progress. It shares everything else with this one.
+    #[must_use]
+    pub fn with_progress(&self, callback: ProgressCallback) -> Self {
+        Self {
+            progress: Some(callback),
+            ..self.clone()
         }
     }
 
@@ -347,25 +389,57 @@ impl Compiler {
         self.compile_sources(&[(name, bytes)], targets, emit)
     }
 
-    /// Compiles several inputs, each as [`Compiler::compile_source`] does. With [`Options::device_link`] the modules of
-    /// all of them become one image for each target; PTX among them is linked as an object then.
+    /// Compiles several inputs, all or none: with [`Options::device_link`] their modules become one image for each target, and
+    /// PTX among them is linked as an object. Nothing is compiled if one of them cannot be read or planned.
+    ///
+    /// # Errors
+    ///
+    /// Everything that failed.
     pub fn compile_sources(
         &self,
         inputs: &[(&str, &[u8])],
         targets: impl Into<Targets>,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
-        let targets = targets.into();
-        let compilation = if self.options.device_link.is_none() && self.keeps_results() {
-            self.compile_unknown_sources(inputs, &targets, emit)?
+        let mut all = Compilation::default();
+        let mut errors = Vec::new();
+        for result in self.compile_inputs(inputs, &targets.into(), emit, OnError::Stop) {
+            match result {
+                Ok(compilation) => all.artifacts.extend(compilation.artifacts),
+                Err(failure) => errors.extend(failure.errors),
+            }
+        }
+        if errors.is_empty() {
+            Ok(self.with_cache_warnings(all))
         } else {
-            collect(
-                self.run_sources(inputs, &targets, emit)?
-                    .into_iter()
-                    .map(|result| result.finished),
-            )?
-        };
-        Ok(self.with_cache_warnings(compilation))
+            Err(Failure { errors })
+        }
+    }
+
+    /// Compiles several inputs, each for itself: one that fails costs no other. The results are in the order of the inputs.
+    ///
+    /// ```
+    /// use gpulower::{Compiler, Emit, Target};
+    ///
+    /// let good = "gpu.module @m { gpu.func @k() kernel { gpu.return } }";
+    /// let inputs = [("good.mlir", good.as_bytes()), ("bad.mlir", b"gpu.module {")];
+    /// let targets = Target::parse_list("sm_90")?;
+    /// let results = Compiler::builder().build().compile_many(&inputs, &targets, Emit::Ptx);
+    /// assert!(results[0].is_ok());
+    /// let error = &results[1].as_ref().expect_err("no module").errors[0];
+    /// assert_eq!(error.input.as_ref().map(|input| input.index), Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile_many(
+        &self,
+        inputs: &[(&str, &[u8])],
+        targets: impl Into<Targets>,
+        emit: Emit,
+    ) -> Vec<Result<Compilation, Failure>> {
+        self.compile_inputs(inputs, &targets.into(), emit, OnError::KeepGoing)
+            .into_iter()
+            .map(|result| result.map(|compilation| self.with_cache_warnings(compilation)))
+            .collect()
     }
 
     /// Compiles every `gpu.module` of a module, nested ones included, for each target; `gpu.launch` regions are
@@ -385,7 +459,12 @@ impl Compiler {
             let outlined = outline(context, module)?;
             let requests =
                 self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
-            Ok(self.with_cache_warnings(collect(self.run(context, self.joined(requests), emit))?))
+            Ok(self.with_cache_warnings(collect(self.run(
+                context,
+                self.joined(requests),
+                emit,
+                &self.reporter(),
+            ))?))
         })
     }
 
@@ -414,7 +493,32 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Compilation, Failure> {
         let requests = self.requests_of_device_source(0, source, name, targets, emit)?;
-        Ok(self.with_cache_warnings(collect(self.run_on(&self.threads, self.joined(requests), emit))?))
+        Ok(self.with_cache_warnings(collect(self.run_on(
+            &self.threads,
+            self.joined(requests),
+            emit,
+            &self.reporter(),
+        ))?))
+    }
+
+    /// Who is told of the stages of a piece of work.
+    fn observer_of(&self, module: &str, target: &Target) -> Option<StageObserver> {
+        let Some(callback) = self.progress.clone() else {
+            return self.observer.clone();
+        };
+        let (module, target) = (module.to_owned(), *target);
+        Some(Arc::new(move |stage| {
+            let subject = Subject {
+                module: &module,
+                target: &target,
+            };
+            callback(&Progress::Stage { subject, stage });
+        }))
+    }
+
+    /// Tells the progress of one call.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter::new(self.progress.clone())
     }
 
     /// The hash of a vendor's device library; `None` where there is none.

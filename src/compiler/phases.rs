@@ -7,7 +7,7 @@ use super::{
     identical::{Content, first_of_each},
     plan::{self, Step},
     request::Request,
-    requests::{ReadSource, read_sources},
+    requests::{ReadSource, read_source},
     with_deep_stack, worker,
 };
 use crate::{
@@ -82,15 +82,20 @@ impl Compiler {
 
     fn plan_of_sources(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Plan, Failure> {
         let context = context();
-        let sources = read_sources(&context, inputs)?;
-        let counts: Vec<usize> = sources
-            .iter()
-            .map(|source| match source {
+        let mut counts = Vec::new();
+        let mut requests = Vec::new();
+        let mut next = 0;
+        for (name, bytes) in inputs {
+            let source = read_source(&context, name, bytes)?;
+            counts.push(match &source {
                 ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
                 ReadSource::Device(..) => 1,
-            })
-            .collect();
-        let (requests, _) = self.requests_of_sources(sources, targets, emit)?;
+            });
+            let more = self.requests_of_source(next, source, targets, emit)?;
+            next = more.iter().map(|request| request.module + 1).max().unwrap_or(next);
+            requests.extend(more);
+        }
+        let requests = self.joined(requests);
         let mut phases = Vec::new();
         // The phase that leaves each module of the inputs.
         let mut modules = Vec::new();

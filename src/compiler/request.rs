@@ -9,7 +9,7 @@ use crate::{
     bridge::mlir::OwnedModule,
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
-    stage::{Stage, StageTime},
+    stage::{Stage, StageTime, Subject},
     target::{PtxPolicy, Target},
 };
 
@@ -181,6 +181,16 @@ pub(super) struct Origin {
     pub include_ptx: PtxPolicy,
 }
 
+impl Origin {
+    /// What progress is told about.
+    pub(super) fn subject(&self) -> Subject<'_> {
+        Subject {
+            module: &self.name,
+            target: &self.target,
+        }
+    }
+}
+
 /// What a request made. It is kept in the cache, and passed from one process to another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
@@ -199,6 +209,11 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Whether it was known, and nothing was compiled.
+    pub(super) fn is_from_cache(&self) -> bool {
+        self.decisions.iter().any(|decision| decision.stage == Stage::Cache)
+    }
+
     /// The same for a module that is identical: its warnings name that module, and its time was spent already.
     pub(super) fn shared_with(&self, first: &str, other: &str) -> Self {
         let mut shared = self.clone();

@@ -32,56 +32,44 @@ pub(super) enum ReadSource<'c> {
     Device(String, Source<SharedModule<'c>>),
 }
 
-pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -> Result<Vec<ReadSource<'c>>, Error> {
+/// Reads one input.
+pub(super) fn read_source<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<ReadSource<'c>, Error> {
     let failed = |error| Error::new(Stage::Input, error);
-    inputs
-        .iter()
-        .map(|(name, bytes)| {
-            let device = |source| ReadSource::Device((*name).to_owned(), source);
-            Ok(match InputKind::of(name, bytes).map_err(failed)? {
-                InputKind::Mlir => {
-                    let module = parse(context, name, bytes).map_err(failed)?;
-                    let outlined = outline(context, &module)?;
-                    ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
-                }
-                InputKind::Llvm => {
-                    check_nesting(Language::LlvmIr, name, bytes).map_err(failed)?;
-                    device(Source::Llvm((*bytes).into()))
-                }
-                InputKind::Ptx => {
-                    let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
-                    check_sizes(bytes).map_err(failed)?;
-                    device(Source::Ptx(text.into()))
-                }
-            })
-        })
-        .collect()
+    let device = |source| ReadSource::Device(name.to_owned(), source);
+    Ok(match InputKind::of(name, bytes).map_err(failed)? {
+        InputKind::Mlir => {
+            let module = parse(context, name, bytes).map_err(failed)?;
+            let outlined = outline(context, &module)?;
+            ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
+        }
+        InputKind::Llvm => {
+            check_nesting(Language::LlvmIr, name, bytes).map_err(failed)?;
+            device(Source::Llvm(bytes.into()))
+        }
+        InputKind::Ptx => {
+            let text = std::str::from_utf8(bytes).map_err(|_| failed(InputError::UnknownFormat))?;
+            check_sizes(bytes).map_err(failed)?;
+            device(Source::Ptx(text.into()))
+        }
+    })
 }
 
 impl Compiler {
-    /// The requests for inputs that were read, and for each input the place after its last module. What was read is freed as
-    /// it turns into requests.
-    pub(super) fn requests_of_sources<'c>(
+    /// The requests for an input that was read. `first` is the number of its first module. What was read is freed as it
+    /// turns into requests.
+    pub(super) fn requests_of_source<'c>(
         &self,
-        sources: Vec<ReadSource<'c>>,
+        first: usize,
+        source: ReadSource<'c>,
         targets: &Targets,
         emit: Emit,
-    ) -> Result<(Vec<Request<'c>>, Vec<usize>), Failure> {
-        let mut requests = Vec::new();
-        let mut ends = Vec::new();
-        let mut index = 0;
-        for source in sources {
-            let more = match source {
-                ReadSource::Mlir(module) => self.requests_of_all(index, module.module(), targets, emit)?,
-                ReadSource::Device(name, source) => {
-                    self.requests_of_device_source(index, source, &name, targets, emit)?
-                }
-            };
-            index = more.iter().map(|request| request.module + 1).max().unwrap_or(index);
-            requests.extend(more);
-            ends.push(index);
+    ) -> Result<Vec<Request<'c>>, Failure> {
+        match source {
+            ReadSource::Mlir(module) => self.requests_of_all(first, module.module(), targets, emit),
+            ReadSource::Device(name, source) => {
+                Ok(self.requests_of_device_source(first, source, &name, targets, emit)?)
+            }
         }
-        Ok((self.joined(requests), ends))
     }
 
     /// With device linking, one request for each target and what is made for it.
@@ -96,7 +84,7 @@ impl Compiler {
             });
             match same {
                 Some(other) => other.parts.extend(request.parts),
-                None => joined.push(Request { module: 0, ..request }),
+                None => joined.push(request),
             }
         }
         for request in &mut joined {

@@ -16,6 +16,7 @@ use crate::{
     bridge::mlir::is_threaded,
     error::{Error, Failure},
     options::Library,
+    progress::Reporter,
     report::{Artifact, Compilation},
     stage::Stage,
 };
@@ -51,18 +52,30 @@ pub(super) fn collect(finished: impl IntoIterator<Item = Finished>) -> Result<Co
 
 impl Compiler {
     /// Carries out requests whose operations live in `context`; results are in the order of the requests.
-    pub(crate) fn run(&self, context: &Context, requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+    pub(crate) fn run(
+        &self,
+        context: &Context,
+        requests: Vec<Request<'_>>,
+        emit: Emit,
+        reporter: &Reporter,
+    ) -> Vec<Finished> {
         // The embedder may have switched the context's threads off: its operations stay on this one then.
         let threads = if is_threaded(context) {
             &self.threads
         } else {
             &Threads::Here
         };
-        self.run_on(threads, requests, emit)
+        self.run_on(threads, requests, emit, reporter)
     }
 
     /// Carries out requests, and puts the artifacts together.
-    pub(super) fn run_on(&self, threads: &Threads, mut requests: Vec<Request<'_>>, emit: Emit) -> Vec<Finished> {
+    pub(super) fn run_on(
+        &self,
+        threads: &Threads,
+        mut requests: Vec<Request<'_>>,
+        emit: Emit,
+        reporter: &Reporter,
+    ) -> Vec<Finished> {
         let planned = plan::artifacts(&requests, emit);
         let origins: Vec<Origin> = requests.iter().map(Request::origin).collect();
         read_libraries(&mut requests);
@@ -84,8 +97,14 @@ impl Compiler {
             .filter(|(index, ..)| firsts.get(*index) == Some(index))
             .collect();
         let places: Vec<usize> = jobs.iter().map(|(index, ..)| *index).collect();
-        let results = pool::run(threads, jobs, |(_, request, content), spare| {
-            self.carry_out(request, content.as_ref(), spare)
+        reporter.planned(jobs.len());
+        let results = pool::run(threads, jobs, |(index, request, content), spare| {
+            let subject = origins.get(index).map(Origin::subject);
+            subject.inspect(|subject| reporter.begun(*subject));
+            let result = self.carry_out(request, content.as_ref(), spare);
+            let from_cache = result.as_ref().is_ok_and(Outcome::is_from_cache);
+            subject.inspect(|subject| reporter.finished(*subject, from_cache, result.is_err()));
+            result
         });
         let mut finished = Vec::new();
         let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];

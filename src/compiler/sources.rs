@@ -1,121 +1,271 @@
 //! Inputs in memory: those that are known come from the cache, the others are compiled together.
 
-use std::collections::BTreeSet;
+use melior::Context;
 
-use super::{Compiler, Finished, Targets, emit::Emit, requests::read_sources, with_deep_stack, worker};
+use super::{
+    Compiler, Finished, Targets, emit::Emit, request::Request, requests::read_source, with_deep_stack, worker,
+};
 use crate::{
     cache::Key,
     error::{Error, Failure},
-    report::{Artifact, Compilation, Warning},
-    stage::Stage,
+    progress::Reporter,
+    report::{Artifact, Compilation, InputId, Warning},
+    stage::{Stage, Subject},
 };
 
-/// One result of several inputs.
-pub(super) struct OfInput {
-    /// Which input it is of.
-    pub input: usize,
-    /// Whether a module of the input names libraries, in its target attributes: files that the input's key is not over.
-    pub names_libraries: bool,
-    /// The result.
-    pub finished: Finished,
+/// What happens to the other inputs when one cannot be read or planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnError {
+    /// Nothing is compiled.
+    Stop,
+    /// They are compiled.
+    KeepGoing,
 }
 
-impl Compiler {
-    /// Takes what is known of each input from the cache, compiles the rest, and keeps that.
-    pub(super) fn compile_unknown_sources(
-        &self,
-        inputs: &[(&str, &[u8])],
-        targets: &Targets,
-        emit: Emit,
-    ) -> Result<Compilation, Failure> {
-        let key = |(name, bytes): &(&str, &[u8])| self.source_key(name, bytes, targets, emit);
-        let keys: Vec<Option<Key>> = inputs.iter().map(key).collect();
-        // For each input its artifacts, if they are known.
-        let mut artifacts: Vec<Option<Vec<Artifact>>> = keys.iter().map(|key| self.known_artifacts(*key)).collect();
-        let unknown: Vec<(usize, (&str, &[u8]))> = inputs
-            .iter()
-            .copied()
-            .enumerate()
-            .filter(|(index, _)| artifacts.get(*index).is_some_and(Option::is_none))
-            .collect();
-        if !unknown.is_empty() {
-            let sources: Vec<(&str, &[u8])> = unknown.iter().map(|(_, input)| *input).collect();
-            let mut errors = Vec::new();
-            let mut not_to_be_kept = BTreeSet::new();
-            for result in self.run_sources(&sources, targets, emit)? {
-                let Some((index, _)) = unknown.get(result.input) else {
-                    continue;
-                };
-                if result.names_libraries {
-                    not_to_be_kept.insert(*index);
-                }
-                match (result.finished.result, artifacts.get_mut(*index)) {
-                    (Ok(artifact), Some(slot)) => slot.get_or_insert_default().push(artifact),
-                    (Ok(_), None) => {}
-                    (Err(error), _) => errors.push(error),
-                }
-            }
-            if !errors.is_empty() {
-                return Err(Failure { errors });
-            }
-            for (index, input) in unknown.iter().filter(|(index, _)| !not_to_be_kept.contains(index)) {
-                if let (Some(Some(made)), Some(before)) = (artifacts.get(*index), keys.get(*index)) {
-                    self.keep_artifacts(*before, key(input), made);
-                }
-            }
+/// An input with its place among those of the call.
+type Numbered<'a> = (usize, (&'a str, &'a [u8]));
+
+/// What became of one input.
+#[derive(Default)]
+struct OfInput {
+    artifacts: Vec<Artifact>,
+    errors: Vec<Error>,
+    /// Whether a module of the input names libraries, in its target attributes: files that the input's key is not over.
+    names_libraries: bool,
+}
+
+impl OfInput {
+    fn failed(errors: Vec<Error>) -> Self {
+        Self {
+            errors,
+            ..Self::default()
+        }
+    }
+
+    /// Says which input it is of.
+    fn of(mut self, id: &InputId) -> Self {
+        for artifact in &mut self.artifacts {
+            artifact.input = Some(id.clone());
+        }
+        for error in &mut self.errors {
+            error.input = Some(id.clone());
+        }
+        self
+    }
+
+    fn into_result(self) -> Result<Compilation, Failure> {
+        if !self.errors.is_empty() {
+            return Err(Failure { errors: self.errors });
         }
         Ok(Compilation {
-            artifacts: artifacts.into_iter().flatten().flatten().collect(),
+            artifacts: self.artifacts,
             warnings: Vec::new(),
         })
     }
+}
 
-    /// Compiles inputs.
-    pub(super) fn run_sources(
+impl Compiler {
+    /// Takes what is known of each input from the cache, compiles the rest, and keeps that. With device linking and
+    /// [`OnError::Stop`], all artifacts are those of the first input.
+    pub(super) fn compile_inputs(
         &self,
         inputs: &[(&str, &[u8])],
         targets: &Targets,
         emit: Emit,
+        on_error: OnError,
+    ) -> Vec<Result<Compilation, Failure>> {
+        let reporter = self.reporter();
+        let is_linked = self.options.device_link.is_some();
+        let key = |(name, bytes): (&str, &[u8])| match is_linked {
+            true => None,
+            false => self.source_key(name, bytes, targets, emit),
+        };
+        let mut results: Vec<Option<OfInput>> = Vec::new();
+        let mut unknown: Vec<Numbered<'_>> = Vec::new();
+        let keys: Vec<Option<Key>> = inputs.iter().map(|input| key(*input)).collect();
+        for (index, (input, key)) in inputs.iter().zip(&keys).enumerate() {
+            let known = self.known_artifacts(*key);
+            match &known {
+                Some(artifacts) => report_known(&reporter, artifacts),
+                None => unknown.push((index, *input)),
+            }
+            results.push(known.map(|artifacts| {
+                let known = OfInput {
+                    artifacts,
+                    ..OfInput::default()
+                };
+                known.of(&id(&(index, *input)))
+            }));
+        }
+        for (index, result) in self.compile_unknown(&unknown, targets, emit, on_error, &reporter) {
+            if result.errors.is_empty()
+                && !result.names_libraries
+                && let (Some(before), Some(input)) = (keys.get(index), inputs.get(index))
+            {
+                self.keep_artifacts(*before, key(*input), &result.artifacts);
+            }
+            if let Some(slot) = results.get_mut(index) {
+                *slot = Some(result);
+            }
+        }
+        results
+            .into_iter()
+            .map(|result| result.unwrap_or_default().into_result())
+            .collect()
+    }
+
+    /// Compiles inputs together. Where all of them fail together, because LLVM crashed while one was read, halves are tried:
+    /// in the end the one that is to blame is alone.
+    fn compile_unknown(
+        &self,
+        inputs: &[Numbered<'_>],
+        targets: &Targets,
+        emit: Emit,
+        on_error: OnError,
+        reporter: &Reporter,
+    ) -> Vec<(usize, OfInput)> {
+        let Some((first, rest)) = inputs.split_first() else {
+            return Vec::new();
+        };
+        let failure = match self.run_sources(inputs, targets, emit, on_error, reporter) {
+            Ok(results) => return inputs.iter().map(|(index, _)| *index).zip(results).collect(),
+            Err(failure) => failure,
+        };
+        if rest.is_empty() || on_error == OnError::Stop {
+            let failed = OfInput::failed(failure.errors);
+            // Of several inputs the errors say themselves which they are about, as far as that is known.
+            let failed = if rest.is_empty() { failed.of(&id(first)) } else { failed };
+            return vec![(first.0, failed)];
+        }
+        let (front, back) = inputs.split_at(inputs.len() / 2);
+        let mut results = self.compile_unknown(front, targets, emit, on_error, reporter);
+        results.extend(self.compile_unknown(back, targets, emit, on_error, reporter));
+        results
+    }
+
+    /// What became of each input; or why nothing became of any.
+    fn run_sources(
+        &self,
+        inputs: &[Numbered<'_>],
+        targets: &Targets,
+        emit: Emit,
+        on_error: OnError,
+        reporter: &Reporter,
     ) -> Result<Vec<OfInput>, Failure> {
-        worker::reading(self, inputs, |inputs| {
-            with_deep_stack(|| self.run_read(inputs, targets, emit))
+        let ids: Vec<InputId> = inputs.iter().map(id).collect();
+        let inputs: Vec<(&str, &[u8])> = inputs.iter().map(|(_, input)| *input).collect();
+        let results = worker::reading(self, &inputs, |inputs| {
+            with_deep_stack(|| self.run_read(inputs, &ids, targets, emit, on_error, reporter))
+        })?;
+        let is_joined = self.options.device_link.is_some() && on_error == OnError::Stop && ids.len() > 1;
+        Ok(match is_joined {
+            // What was joined is of no input alone.
+            true => results,
+            false => results
+                .into_iter()
+                .zip(&ids)
+                .map(|(result, id)| result.of(id))
+                .collect(),
         })
     }
 
-    fn run_read(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Vec<OfInput>, Failure> {
+    fn run_read(
+        &self,
+        inputs: &[(&str, &[u8])],
+        ids: &[InputId],
+        targets: &Targets,
+        emit: Emit,
+        on_error: OnError,
+        reporter: &Reporter,
+    ) -> Result<Vec<OfInput>, Failure> {
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum();
         let is_fatal = |stopped: &Result<Vec<OfInput>, Failure>| match stopped {
             Ok(results) => results
                 .iter()
-                .any(|result| result.finished.result.as_ref().is_err_and(Error::is_fatal_in_mlir)),
+                .flat_map(|result| &result.errors)
+                .any(Error::is_fatal_in_mlir),
             Err(failure) => failure.is_fatal_in_mlir(),
         };
         let in_context = self.contexts.with(bytes, is_fatal, |context| {
-            let sources = read_sources(context, inputs).map_err(|error| Err(error.into()))?;
-            let (requests, ends) = self.requests_of_sources(sources, targets, emit).map_err(Err)?;
+            let read = self.read(context, inputs, ids, targets, emit, on_error).map_err(Err)?;
+            let Read {
+                requests,
+                ends,
+                mut results,
+            } = read;
             let input_of = |module| ends.partition_point(|end| *end <= module);
-            let naming_libraries: BTreeSet<usize> = requests
-                .iter()
-                .filter(|request| request.options.libraries != self.options.libraries)
-                .map(|request| input_of(request.module))
-                .collect();
-            let finished = self.run(context, requests, emit);
-            let failed = finished.iter().any(|finished| finished.result.is_err());
-            let finished = finished
-                .into_iter()
-                .map(|finished| {
-                    let input = input_of(finished.module);
-                    OfInput {
-                        input,
-                        names_libraries: naming_libraries.contains(&input),
-                        finished,
-                    }
-                })
-                .collect();
+            for request in &requests {
+                if request.options.libraries != self.options.libraries
+                    && let Some(result) = results.get_mut(input_of(request.module))
+                {
+                    result.names_libraries = true;
+                }
+            }
+            for Finished { module, result, .. } in self.run(context, requests, emit, reporter) {
+                let Some(of_input) = results.get_mut(input_of(module)) else {
+                    continue;
+                };
+                match result {
+                    Ok(artifact) => of_input.artifacts.push(artifact),
+                    Err(error) => of_input.errors.push(error),
+                }
+            }
             // What was left half done stays in the context.
-            if failed { Err(Ok(finished)) } else { Ok(finished) }
+            match results.iter().all(|result| result.errors.is_empty()) {
+                true => Ok(results),
+                false => Err(Ok(results)),
+            }
         });
         in_context.or_else(|stopped| stopped)
+    }
+
+    /// Reads inputs and plans what to do with them.
+    fn read<'c>(
+        &self,
+        context: &'c Context,
+        inputs: &[(&str, &[u8])],
+        ids: &[InputId],
+        targets: &Targets,
+        emit: Emit,
+        on_error: OnError,
+    ) -> Result<Read<'c>, Failure> {
+        let mut read = Read::default();
+        let mut next = 0;
+        for ((name, bytes), id) in inputs.iter().zip(ids) {
+            let source = read_source(context, name, bytes).map_err(Failure::from);
+            let planned = source.and_then(|source| self.requests_of_source(next, source, targets, emit));
+            let result = match planned {
+                Ok(more) => {
+                    next = more.iter().map(|request| request.module + 1).max().unwrap_or(next);
+                    let more = match on_error {
+                        OnError::KeepGoing => self.joined(more),
+                        OnError::Stop => more,
+                    };
+                    read.requests.extend(more);
+                    OfInput::default()
+                }
+                // The context cannot be used any more.
+                Err(failure) if failure.is_fatal_in_mlir() => {
+                    let errors = OfInput::failed(failure.errors).of(id).errors;
+                    return Err(Failure { errors });
+                }
+                Err(failure) => OfInput::failed(failure.errors).of(id),
+            };
+            read.ends.push(next);
+            read.results.push(result);
+        }
+        if on_error == OnError::Stop {
+            let errors: Vec<Error> = read
+                .results
+                .iter_mut()
+                .flat_map(|result| std::mem::take(&mut result.errors))
+                .collect();
+            if !errors.is_empty() {
+                return Err(Failure { errors });
+            }
+            read.requests = self.joined(read.requests);
+        }
+        Ok(read)
     }
 
     /// Adds what went wrong with the cache, which cost time and nothing else.
@@ -129,5 +279,35 @@ impl Compiler {
             message: problem.to_string(),
         }));
         compilation
+    }
+}
+
+fn id((index, (name, _)): &Numbered<'_>) -> InputId {
+    InputId {
+        index: *index,
+        name: (*name).to_owned(),
+    }
+}
+
+/// Inputs that were read.
+#[derive(Default)]
+struct Read<'c> {
+    requests: Vec<Request<'c>>,
+    /// For each input the number after that of its last module.
+    ends: Vec<usize>,
+    /// For each input what is wrong with it already.
+    results: Vec<OfInput>,
+}
+
+/// What was taken from the cache as a whole.
+fn report_known(reporter: &Reporter, artifacts: &[Artifact]) {
+    let images = || {
+        artifacts
+            .iter()
+            .flat_map(|artifact| artifact.images.iter().map(|image| (&artifact.module, &image.target)))
+    };
+    reporter.planned(images().count());
+    for (module, target) in images() {
+        reporter.finished(Subject { module, target }, true, false);
     }
 }

@@ -23,6 +23,10 @@ use crate::{
 struct Keep(Mutex<Vec<u8>>);
 
 impl StageListener for Keep {
+    fn checkpoints(&self) -> &[Checkpoint] {
+        &[Checkpoint::Linked, Checkpoint::Optimized]
+    }
+
     fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, module: &LlvmModule<'_>) -> Result<Option<Vec<u8>>, String> {
         if checkpoint == Checkpoint::Linked {
             let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
@@ -209,6 +213,10 @@ fn everything_that_kernels_share_is_the_same_in_parts() {
 struct Mark(Mutex<Vec<Checkpoint>>);
 
 impl StageListener for Mark {
+    fn checkpoints(&self) -> &[Checkpoint] {
+        &[Checkpoint::Initial, Checkpoint::Linked, Checkpoint::Isa]
+    }
+
     fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, _: &LlvmModule<'_>) -> Result<Option<Vec<u8>>, String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(checkpoint);
         Ok(None)
@@ -216,10 +224,6 @@ impl StageListener for Mark {
 
     fn isa(&self, _: Subject<'_>, text: &str) -> Result<Option<String>, String> {
         Ok(Some(format!("{text}// marked\n")))
-    }
-
-    fn wants_optimized(&self) -> bool {
-        false
     }
 }
 

@@ -38,7 +38,9 @@ pub(crate) use split::Split;
 
 pub use join::{JoinError, JoinInput, join};
 pub use libraries::{LoadedLibrary, VendorLibrary};
-pub use split::{ForEach, in_turn};
+pub use split::ForEach;
+#[cfg(test)]
+pub use split::in_turn;
 
 /// What goes wrong between LLVM IR and machine code.
 #[derive(Debug, thiserror::Error)]
@@ -302,17 +304,6 @@ impl StageClock {
 /// An error of a stage.
 pub type StageResult<T> = Result<T, (Stage, DeviceError)>;
 
-/// Compiles LLVM IR: links what it needs, checks that nothing is unresolved, optimises and emits.
-pub fn compile<'c>(
-    context: &'c DeviceContext,
-    module: DeviceModule<'c>,
-    job: &DeviceJob<'_>,
-    output: DeviceOutput,
-    clock: &mut StageClock,
-) -> StageResult<Vec<u8>> {
-    compile_to_link(context, module, job, &LinkInterface::default(), output, clock)
-}
-
 /// Compiles LLVM IR that will be linked with other objects: what `others` define may stay undefined, and what they need
 /// stays visible.
 pub fn compile_to_link<'c>(
@@ -365,7 +356,7 @@ pub fn compile_to_link<'c>(
         .map_err(|error| (Stage::Optimize, error.into()))?;
     if let Some(split) = &split
         && output == DeviceOutput::Assembly
-        && !job.listeners.iter().any(|listener| listener.wants_optimized())
+        && job.wanting(Checkpoint::Optimized).next().is_none()
         && let Some(text) = split.compile(context, &module, job, clock)?
     {
         return job.show_isa(text).map_err(at(Stage::CodeGen));
@@ -391,7 +382,7 @@ pub fn compile_to_link<'c>(
                 DeviceOutput::Bitcode => Ok(module.to_bitcode()),
                 DeviceOutput::Assembly => job.show_isa(module.emit(&machine, EmitKind::Assembly)?),
                 DeviceOutput::Object => {
-                    if job.listeners.iter().any(|listener| listener.wants_isa()) {
+                    if job.wanting(Checkpoint::Isa).next().is_some() {
                         // Code generation uses the module up: the listener's assembly comes from a copy.
                         let copy = context.parse(&module.to_bitcode(), job.name)?;
                         let text = copy.emit(&machine, EmitKind::Assembly)?;
@@ -463,6 +454,12 @@ impl DeviceJob<'_> {
         }
     }
 
+    /// The listeners that want to be called at a checkpoint.
+    fn wanting(&self, checkpoint: Checkpoint) -> impl Iterator<Item = &dyn StageListener> {
+        let listeners = self.listeners.iter().map(|listener| &**listener);
+        listeners.filter(move |listener| listener.checkpoints().contains(&checkpoint))
+    }
+
     /// Shows a module to the listeners, and takes their replacement.
     fn show<'c>(
         &self,
@@ -470,7 +467,7 @@ impl DeviceJob<'_> {
         mut module: DeviceModule<'c>,
         checkpoint: Checkpoint,
     ) -> Result<DeviceModule<'c>, DeviceError> {
-        for listener in self.listeners {
+        for listener in self.wanting(checkpoint) {
             let replacement = listener
                 .llvm(self.subject(), checkpoint, module.inkwell())
                 .map_err(|reason| refused(checkpoint, reason))?;
@@ -484,12 +481,12 @@ impl DeviceJob<'_> {
     }
 
     fn show_isa(&self, bytes: Vec<u8>) -> Result<Vec<u8>, DeviceError> {
-        if self.listeners.is_empty() {
+        if self.wanting(Checkpoint::Isa).next().is_none() {
             return Ok(bytes);
         }
         let mut text = String::from_utf8(bytes)
             .map_err(|error| LlvmError::Refused(format!("LLVM emitted assembly that is not UTF-8: {error}")))?;
-        for listener in self.listeners {
+        for listener in self.wanting(Checkpoint::Isa) {
             if let Some(replacement) = listener
                 .isa(self.subject(), &text)
                 .map_err(|reason| refused(Checkpoint::Isa, reason))?

@@ -35,6 +35,7 @@ use crate::{
 /// returns when all calls have.
 pub type ForEach<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
 
+#[cfg(test)]
 /// One piece after the other, on this thread.
 pub fn in_turn(pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
     (0..pieces).for_each(piece);

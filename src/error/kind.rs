@@ -244,7 +244,10 @@ mod tests {
         assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
         let page = include_str!("../../docs/errors.md");
         for code in codes {
-            assert!(page.contains(&format!("| {code} |")), "docs/errors.md does not list {code}");
+            assert!(
+                page.contains(&format!("| {code} |")),
+                "docs/errors.md does not list {code}"
+            );
         }
     }
 }

@@ -106,10 +106,18 @@ mod tests {
     #[test]
     fn positions_in_files_are_numbers() {
         let location = Location::from_mlir("\"a b.mlir\":3:5");
-        assert_eq!((location.file(), location.line(), location.column()), (Some("a b.mlir"), Some(3), Some(5)));
+        assert_eq!(
+            (location.file(), location.line(), location.column()),
+            (Some("a b.mlir"), Some(3), Some(5))
+        );
         assert_eq!(location.to_string(), "a b.mlir:3:5");
         assert_eq!(Location::from_mlir("\"a\\22b\\5C\":1:2").file(), Some("a\"b\\"));
-        for other in ["unknown", "callsite(\"a\":1:2 at \"b\":3:4)", "\"a\"(\"b\":1:2)", "\"a\":1:2 to :3:4"] {
+        for other in [
+            "unknown",
+            "callsite(\"a\":1:2 at \"b\":3:4)",
+            "\"a\"(\"b\":1:2)",
+            "\"a\":1:2 to :3:4",
+        ] {
             let location = Location::from_mlir(other);
             assert_eq!((location.line(), location.to_string().as_str()), (None, other));
         }

@@ -17,6 +17,7 @@ use crate::{
     offload::{ExportError, OffloadError},
     options::OptionError,
     pack::PackError,
+    report::InputId,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
     target::{PlanError, PtxPolicyError, Target, TargetError},
@@ -34,6 +35,8 @@ pub use self::{kind::ErrorKind, location::Location};
 pub struct Error {
     /// The stage that failed.
     pub stage: Stage,
+    /// The input that it is about, where there are inputs.
+    pub input: Option<InputId>,
     /// The symbol of the `gpu.module`, or the name of the input.
     pub module: Option<String>,
     /// The target that was compiled for.
@@ -155,6 +158,7 @@ impl Error {
         let cause = cause.into();
         Self {
             stage,
+            input: None,
             module: None,
             target: None,
             kernels: kernels(&cause),

@@ -85,7 +85,13 @@ impl From<StackError> for RunError {
 fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
     diagnostics.first().map_or_else(
         || "MLIR could not translate the host code to LLVM IR".to_owned(),
-        |first| format!("{}: {}", crate::error::Location::from_mlir(&first.location), first.message),
+        |first| {
+            format!(
+                "{}: {}",
+                crate::error::Location::from_mlir(&first.location),
+                first.message
+            )
+        },
     )
 }
 

@@ -22,8 +22,8 @@ use crate::{
         mlir::{OwnedModule, capture_diagnostics, context_of, location_text, operations, set_attribute},
     },
     compiler,
-    device::lower::{self, name_of},
     device::lower::LowerError,
+    device::lower::{self, name_of},
     error::Cause,
 };
 

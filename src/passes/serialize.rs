@@ -224,7 +224,7 @@ impl Serialization {
                 return Err(DiagnosticEmitted);
             }
         }
-        let finished = compiler.run(context, requests, self.emit());
+        let finished = compiler.run(context, requests, self.emit(), &compiler.reporter());
         let mut binaries: BTreeMap<String, Binary<'_, '_>> = BTreeMap::new();
         for Finished {
             module: index,

@@ -29,6 +29,10 @@ impl Counter {
 }
 
 impl StageListener for Counter {
+    fn checkpoints(&self) -> &[crate::Checkpoint] {
+        &[crate::Checkpoint::Lowered]
+    }
+
     fn lowered(&self, subject: Subject<'_>, _: &dyn Fn() -> String) -> Result<Option<String>, String> {
         self.lowered.fetch_add(1, Ordering::SeqCst);
         lock(&self.names).push(subject.module.to_owned());
@@ -209,6 +213,10 @@ struct Gate {
 }
 
 impl StageListener for Gate {
+    fn checkpoints(&self) -> &[crate::Checkpoint] {
+        &[crate::Checkpoint::Lowered]
+    }
+
     fn lowered(&self, subject: Subject<'_>, _: &dyn Fn() -> String) -> Result<Option<String>, String> {
         let _ = lock(&self.inside).send(subject.module.to_owned());
         let _ = lock(&self.go).recv();

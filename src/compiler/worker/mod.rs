@@ -237,7 +237,11 @@ fn another_answer() -> Error {
 
 /// Whether isolation can be had at all.
 fn check(compiler: &Compiler) -> Result<&Worker, Error> {
-    if !compiler.listeners.iter().all(|listener| listener.only_watches()) {
+    if !compiler
+        .listeners
+        .iter()
+        .all(|listener| listener.checkpoints().is_empty())
+    {
         let refusal = OptionError::NotHonoured {
             name: "isolation",
             target: "a compiler with stage listeners".to_owned(),
@@ -267,7 +271,7 @@ fn exchange(
         .map_err(|reason| at_first(reason.into()))?;
     let frame = frame(&made()?).map_err(|error| at_first(error.into()))?;
     let configuration = ToWorker::Configure(Configuration {
-        toolkit: compiler.toolkit.clone(),
+        toolkit: (*compiler.toolkit).clone(),
         cache: compiler.cache.clone(),
     });
     // A worker that was ended from outside while it had nothing to do is not the request's fault: a few may be met.

@@ -42,7 +42,7 @@ use crate::{
         input::is_bytecode,
         job, parse,
         request::Outcome,
-        requests::{ReadSource, read_sources},
+        requests::{ReadSource, read_source},
         stack::{SMALLER_STACK_BYTES, STACK_BYTES, without_growth},
     },
     device::StageObserver,
@@ -158,9 +158,9 @@ fn read(inputs: &ReadInputs) -> Vec<Option<Reread>> {
                 Err(error) => Err(Box::new(Error::new(Stage::Input, error))),
             });
             match &reread {
-                Some(Ok(anew)) => read_one(&context, (name, anew)),
+                Some(Ok(anew)) => read_one(&context, name, anew),
                 Some(Err(_)) => {}
-                None => read_one(&context, (name, bytes)),
+                None => read_one(&context, name, bytes),
             }
             reread
         })
@@ -168,18 +168,17 @@ fn read(inputs: &ReadInputs) -> Vec<Option<Reread>> {
 }
 
 /// Everything that the process that asks does with MLIR itself: reading, outlining, cloning, printing, writing, freeing.
-fn read_one(context: &Context, input: (&str, &[u8])) {
+fn read_one(context: &Context, name: &str, bytes: &[u8]) {
     // Errors are for the process that asks: it meets them, too.
-    let sources = read_sources(context, &[input]).unwrap_or_default();
-    for source in &sources {
-        let ReadSource::Mlir(module) = source else { continue };
-        for operation in gpu_modules(module.module()) {
-            let clone = OwnedModule::clone_of(operation);
-            let second = OwnedModule::clone_whole(clone.module());
-            let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
-            let _ = second.module().as_operation().to_string_with_flags(flags);
-            drop(bytecode(second.module()));
-        }
+    let Ok(ReadSource::Mlir(module)) = read_source(context, name, bytes) else {
+        return;
+    };
+    for operation in gpu_modules(module.module()) {
+        let clone = OwnedModule::clone_of(operation);
+        let second = OwnedModule::clone_whole(clone.module());
+        let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
+        let _ = second.module().as_operation().to_string_with_flags(flags);
+        drop(bytecode(second.module()));
     }
 }
 

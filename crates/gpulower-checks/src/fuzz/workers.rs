@@ -3,9 +3,7 @@
 
 use std::{collections::HashMap, env};
 
-use gpulower::{
-    Compiler, Error, ErrorKind, Failure, Isolation, Options, Worker, worker,
-};
+use gpulower::{Compiler, Error, ErrorKind, Failure, Isolation, Options, Worker, worker};
 
 use super::{
     job::{Answer, Job, Outcome, Refusal, refused},

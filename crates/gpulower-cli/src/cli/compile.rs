@@ -157,10 +157,7 @@ impl Arguments {
             return self.show(&plan, destination);
         }
         let progress = Progress::start(&self.input);
-        // A worker process calls no listener: there is less to show then.
-        if self.flags.0.isolation == Isolation::InProcess {
-            builder = builder.listener(progress.listener());
-        }
+        builder = builder.progress(progress.callback());
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
         }

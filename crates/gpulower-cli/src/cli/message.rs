@@ -105,7 +105,9 @@ impl Problem {
             target: error.target.map(|target| target.to_string()),
             kernels: error.kernels.clone(),
             code: Some(error.kind.code()),
-            location: location.map(|location| location.as_mlir().to_owned()).or_else(|| place.clone()),
+            location: location
+                .map(|location| location.as_mlir().to_owned())
+                .or_else(|| place.clone()),
             file: location.and_then(Location::file).map(str::to_owned),
             line: location.and_then(Location::line),
             column: location.and_then(Location::column),

@@ -4,16 +4,14 @@ use std::{
     io::{self, IsTerminal},
     path::Path,
     sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
-use gpulower::inkwell::module::Module;
-use gpulower::{Checkpoint, StageListener, Subject};
+use gpulower::{self as library, ProgressCallback, Stage};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What is over sooner than this needs no sign of life.
@@ -24,24 +22,27 @@ const REDRAW: Duration = Duration::from_millis(120);
 /// Counts modules, and shows the count on a terminal.
 #[derive(Debug)]
 pub struct Progress {
-    count: Arc<Count>,
+    state: Arc<Mutex<State>>,
     display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// How many modules have begun and how many have been linked: from then on LLVM is at work.
+/// How far the compilation is.
 #[derive(Debug, Default)]
-struct Count {
-    begun: AtomicUsize,
-    linked: AtomicUsize,
+struct State {
+    total: usize,
+    done: usize,
+    from_cache: usize,
+    /// The last that was heard of: module, target, stage.
+    last: Option<(String, String, Stage)>,
 }
 
 impl Progress {
     /// Starts to watch the compilation of `input`.
     pub fn start(input: &Path) -> Self {
-        let count = Arc::new(Count::default());
+        let state = Arc::new(Mutex::new(State::default()));
         let display = io::stderr().is_terminal().then(|| {
             let (sender, receiver) = mpsc::channel();
-            let (name, count) = (input.display().to_string(), Arc::clone(&count));
+            let (name, state) = (input.display().to_string(), Arc::clone(&state));
             let start = Instant::now();
             let thread = thread::spawn(move || {
                 let goes_on = |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
@@ -49,23 +50,25 @@ impl Progress {
                     return;
                 }
                 let spinner = ProgressBar::new_spinner().with_elapsed(start.elapsed());
-                if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} [{elapsed}]") {
                     spinner.set_style(style);
                 }
                 while goes_on(REDRAW) {
-                    spinner.set_message(count.message(&name));
+                    let message = state.lock().unwrap_or_else(PoisonError::into_inner).message(&name);
+                    spinner.set_message(message);
                     spinner.tick();
                 }
                 spinner.finish_and_clear();
             });
             (sender, thread)
         });
-        Self { count, display }
+        Self { state, display }
     }
 
-    /// What counts the modules.
-    pub fn listener(&self) -> Arc<dyn StageListener> {
-        Arc::clone(&self.count) as _
+    /// What the compiler tells of its progress.
+    pub fn callback(&self) -> ProgressCallback {
+        let state = Arc::clone(&self.state);
+        Arc::new(move |progress| state.lock().unwrap_or_else(PoisonError::into_inner).note(progress))
     }
 
     /// Removes the display.
@@ -78,55 +81,75 @@ impl Progress {
     }
 }
 
-impl Count {
+impl State {
+    fn note(&mut self, progress: &library::Progress<'_>) {
+        match *progress {
+            library::Progress::Planned { more } => self.total += more,
+            library::Progress::Stage { subject, stage } => {
+                self.last = Some((subject.module.to_owned(), subject.target.to_string(), stage));
+            }
+            library::Progress::Finished { from_cache, .. } => {
+                self.done += 1;
+                self.from_cache += usize::from(from_cache);
+            }
+            _ => {}
+        }
+    }
+
     fn message(&self, name: &str) -> String {
-        let begun = self.begun.load(Ordering::Relaxed);
-        let linked = self.linked.load(Ordering::Relaxed);
-        format!("compiling {name}: modules begun {begun}, linked {linked}")
-    }
-}
-
-impl StageListener for Count {
-    fn only_watches(&self) -> bool {
-        true
-    }
-
-    fn wants_optimized(&self) -> bool {
-        false
-    }
-
-    fn llvm(&self, _: Subject<'_>, checkpoint: Checkpoint, _: &Module<'_>) -> Result<Option<Vec<u8>>, String> {
-        match checkpoint {
-            Checkpoint::Initial => self.begun.fetch_add(1, Ordering::Relaxed),
-            Checkpoint::Linked => self.linked.fetch_add(1, Ordering::Relaxed),
-            _ => 0,
-        };
-        Ok(None)
+        let mut text = format!("compiling {}: ", super::message::printable(name));
+        match self.total {
+            0 => text.push_str("reading"),
+            total => text.push_str(&format!("{} of {total} done", self.done)),
+        }
+        if self.from_cache > 0 {
+            text.push_str(&format!(" ({} from the cache)", self.from_cache));
+        }
+        if let Some((module, target, stage)) = &self.last {
+            text.push_str(&format!(
+                ", {} for {target}: {stage}",
+                super::message::printable(module)
+            ));
+        }
+        text
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gpulower::Subject;
+
     use super::*;
 
     #[test]
     fn modules_are_counted() {
-        let count = Count::default();
-        let context = gpulower::inkwell::context::Context::create();
-        let module = context.create_module("m");
+        let mut state = State::default();
+        assert_eq!(state.message("a.mlir"), "compiling a.mlir: reading");
         let target = "sm_90".parse().expect("a target");
         let subject = Subject {
             module: "m",
             target: &target,
         };
-        for checkpoint in [
-            Checkpoint::Initial,
-            Checkpoint::Linked,
-            Checkpoint::Optimized,
-            Checkpoint::Initial,
+        let finished = |from_cache| library::Progress::Finished {
+            subject,
+            from_cache,
+            failed: false,
+            done: 1,
+            total: 3,
+        };
+        let stage = Stage::Optimize;
+        for progress in [
+            library::Progress::Planned { more: 3 },
+            finished(true),
+            library::Progress::Begun { subject },
+            library::Progress::Stage { subject, stage },
+            finished(false),
         ] {
-            assert_eq!(count.llvm(subject, checkpoint, &module), Ok(None));
+            state.note(&progress);
         }
-        assert_eq!(count.message("a.mlir"), "compiling a.mlir: modules begun 2, linked 1");
+        assert_eq!(
+            state.message("a.mlir"),
+            "compiling a.mlir: 2 of 3 done (1 from the cache), m for sm_90: optimize"
+        );
     }
 }

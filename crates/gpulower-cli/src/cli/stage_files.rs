@@ -185,6 +185,16 @@ fn file_name(subject: Subject<'_>, checkpoint: Checkpoint) -> String {
 }
 
 impl StageListener for StageFiles {
+    fn checkpoints(&self) -> &[Checkpoint] {
+        &[
+            Checkpoint::Lowered,
+            Checkpoint::Initial,
+            Checkpoint::Linked,
+            Checkpoint::Optimized,
+            Checkpoint::Isa,
+        ]
+    }
+
     fn lowered(&self, subject: Subject<'_>, text: &dyn Fn() -> String) -> Result<Option<String>, String> {
         self.stage(subject, Checkpoint::Lowered, text)?
             .map(|bytes| utf8(subject, Checkpoint::Lowered, bytes))
@@ -205,10 +215,6 @@ impl StageListener for StageFiles {
         self.stage(subject, Checkpoint::Isa, || text.to_owned())?
             .map(|bytes| utf8(subject, Checkpoint::Isa, bytes))
             .transpose()
-    }
-
-    fn wants_isa(&self) -> bool {
-        true
     }
 }
 

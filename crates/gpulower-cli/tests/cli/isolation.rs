@@ -3,8 +3,8 @@
 use std::{fmt::Write, fs, path::Path, process::Command, sync::Arc, thread, time::Duration};
 
 use gpulower::{
-    Artifact, CancellationToken, Compilation, Compiler, CompilerBuilder, Emit, ErrorKind, Failure, Isolation, Library,
-    Options, Search, Stage, StageListener, Target, Toolkit, Worker,
+    Artifact, CancellationToken, Checkpoint, Compilation, Compiler, CompilerBuilder, Emit, ErrorKind, Failure,
+    Isolation, Library, Options, Search, Stage, StageListener, Target, Toolkit, Worker,
     jit::{Program, ProgramOptions},
     offload::{ExportOptions, export_source},
     session::JitSession,
@@ -242,10 +242,7 @@ fn damaged_bytecode_ends_a_worker_and_nothing_else() {
         .map(drop)
         .expect_err("crashes");
     let error = &failure.errors[0];
-    assert!(
-        error.kind == ErrorKind::Crash,
-        "{error}"
-    );
+    assert!(error.kind == ErrorKind::Crash, "{error}");
     assert_eq!(error.stage, Stage::Lower, "{error}");
     assert_eq!(saxpy(&compiler), before, "the next one works");
 }
@@ -453,10 +450,7 @@ fn memory_is_limited() {
         .map(drop)
         .expect_err("too large");
     let error = &failure.errors[0];
-    assert!(
-        error.kind == ErrorKind::Memory,
-        "{error}"
-    );
+    assert!(error.kind == ErrorKind::Memory, "{error}");
     assert!(error.to_string().contains("limited to 320 MiB"), "{error}");
     assert_eq!(saxpy(&compiler), before);
 
@@ -492,10 +486,7 @@ fn time_is_limited_in_both_modes() {
             .map(drop)
             .expect_err("too slow");
         for error in &failure.errors {
-            assert!(
-                error.kind == ErrorKind::TimeLimit,
-                "{error}"
-            );
+            assert!(error.kind == ErrorKind::TimeLimit, "{error}");
             assert!(
                 error
                     .to_string()
@@ -538,10 +529,7 @@ fn cancelling_ends_what_runs_and_what_waits() {
         });
         assert!(!failure.errors.is_empty());
         for error in &failure.errors {
-            assert!(
-                error.kind == ErrorKind::Cancelled,
-                "{error}"
-            );
+            assert!(error.kind == ErrorKind::Cancelled, "{error}");
         }
         assert_eq!(
             saxpy(&compiler),
@@ -651,10 +639,7 @@ fn ptxas_is_stopped_in_both_modes() {
             )
         });
         let error = &failure.errors[0];
-        assert!(
-            error.kind == ErrorKind::Cancelled,
-            "{error}"
-        );
+        assert!(error.kind == ErrorKind::Cancelled, "{error}");
         // In this process the ptxas that was seen may be that of another test.
         if isolation.ends_with("worker") {
             assert_eq!(error.stage, Stage::PtxToCubin, "{error}");
@@ -778,7 +763,11 @@ fn what_is_no_worker_is_refused() {
 #[test]
 fn listeners_are_refused() {
     struct Watcher;
-    impl StageListener for Watcher {}
+    impl StageListener for Watcher {
+        fn checkpoints(&self) -> &[Checkpoint] {
+            &[Checkpoint::Lowered]
+        }
+    }
     let compiler = builder(isolated()).listener(Arc::new(Watcher)).build();
     let text = compile(&compiler, SAXPY, "sm_90", Emit::Ptx)
         .map(drop)
