@@ -100,6 +100,31 @@ fn every_option_is_in_the_key_but_those_that_change_no_result() {
 }
 
 #[test]
+fn values_that_look_alike_as_text_have_keys_of_their_own() {
+    let key = |options: Options| {
+        let compiler = Compiler::builder()
+            .options(options)
+            .cache(Cache::builder().build())
+            .build();
+        compiler.source_key("k.mlir", KERNEL.as_bytes(), &targets(), Emit::Ptx)
+    };
+    let map = |entries: &[(&str, &str)]| Options {
+        debug_prefix_map: entries
+            .iter()
+            .map(|(old, new)| ((*old).to_owned(), (*new).to_owned()))
+            .collect(),
+        ..Options::default()
+    };
+    let words = |words: &[&str]| Options {
+        ptxas_options: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..Options::default()
+    };
+    assert_ne!(key(map(&[("a", "b,c=d")])), key(map(&[("a", "b"), ("c", "d")])));
+    assert_ne!(key(map(&[("a=b", "c")])), key(map(&[("a", "b=c")])));
+    assert_ne!(key(words(&["-a -b"])), key(words(&["-a", "-b"])));
+}
+
+#[test]
 fn targets_formats_names_and_libraries_are_in_the_key() {
     let compiler = |options| {
         Compiler::builder()
