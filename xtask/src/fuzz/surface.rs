@@ -365,7 +365,11 @@ fn with_pass_options(rng: &mut Rng, known: &[OptionSeed], pipeline: &str) -> Str
     let option = &known[rng.usize(0..known.len())];
     let name = &option.name;
     let value = match rng.u8(0..4) {
-        0 => one_of(rng, &["0", "1", "7", "48", "-1", "4294967295", "18446744073709551616", ""]).to_owned(),
+        0 => one_of(
+            rng,
+            &["0", "1", "7", "48", "-1", "4294967295", "18446744073709551616", ""],
+        )
+        .to_owned(),
         _ => option.value(rng),
     };
     let given = format!("{name}=\"{value}\"");
@@ -373,7 +377,10 @@ fn with_pass_options(rng: &mut Rng, known: &[OptionSeed], pipeline: &str) -> Str
         let end = after.find([' ', '}']).unwrap_or(after.len());
         return format!("{before}{given}{}", &after[end..]);
     }
-    let pass = option.passes.iter().find_map(|pass| pipeline.find(&format!("{pass}{{")));
+    let pass = option
+        .passes
+        .iter()
+        .find_map(|pass| pipeline.find(&format!("{pass}{{")));
     // A pass that is two in one has the options of both.
     let place = pass.or_else(|| pipeline.find("gpulower-to-binary{"));
     match place.and_then(|place| Some(place + pipeline[place..].find('{')? + 1)) {
@@ -389,7 +396,12 @@ fn compile(target: &str, emit: &str, options: Vec<(String, String)>, files: Vec<
 
 fn for_vendor(rng: &mut Rng, seeds: &Seeds, vendor: Vendor, file: (&str, Vec<u8>)) -> Input {
     let (target, emit) = vendor.target(rng);
-    compile(target, emit, some_options(rng, &seeds.options, target, emit), vec![file])
+    compile(
+        target,
+        emit,
+        some_options(rng, &seeds.options, target, emit),
+        vec![file],
+    )
 }
 
 fn passes(pipeline: &str, bytes: Vec<u8>) -> Input {
