@@ -421,13 +421,24 @@ impl OptionDescription {
         (self.access.is_given)(options)
     }
 
-    /// Its value as bytes, for keys: no two values have the same.
-    pub fn encode(&self, options: &Options) -> Result<Vec<u8>, postcard::Error> {
-        (self.access.encode)(options)
+    /// Its value as bytes: no two values have the same.
+    fn encode(&self, options: &Options) -> Vec<u8> {
+        // Its text has everything too.
+        let text = |_| (self.access.print)(options).into_bytes();
+        (self.access.encode)(options).unwrap_or_else(text)
     }
 }
 
 impl Options {
+    /// What may give another result, for keys: names and values of the options that differ from the default. What has no
+    /// textual form is not among them.
+    pub fn identity(&self) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+        DESCRIPTIONS
+            .iter()
+            .filter(|option| option.rules.changes_result && option.is_given(self))
+            .map(|option| (option.name(), option.encode(self)))
+    }
+
     /// Sets what is given in others; what adds up is added.
     pub fn carry_over(&mut self, others: &Self) {
         for option in DESCRIPTIONS.iter().filter(|option| option.is_given(others)) {

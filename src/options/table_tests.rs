@@ -15,7 +15,7 @@ fn rows_are_sound() {
         for value in option.examples {
             let mut options = Options::default();
             options.set(name, value).expect("an example is a value");
-            let encoded = option.encode(&options).expect("encoded");
+            let encoded = option.encode(&options);
             assert!(!seen.contains(&encoded), "{name}={value} is encoded like another value");
             seen.push(encoded);
             let mut other = Options::default();
@@ -30,13 +30,10 @@ fn rows_are_sound() {
             option.examples.iter().any(is_first_given),
             "{name} has an example that is not its default"
         );
-        let pinned = !option.examples.iter().any(|value| !is_first_given(value));
-        let refused = option
-            .examples
-            .iter()
-            .chain(&["", "sparkle", "-1", "=", "1e99"])
-            .any(|value| Options::default().set(name, value).is_err());
-        assert!(refused || pinned, "{name} refuses nothing");
+        assert!(
+            option.values == "WORDS" || Options::default().set(name, "sparkle").is_err(),
+            "{name} refuses nothing"
+        );
     }
 }
 
