@@ -421,6 +421,14 @@ impl OptionDescription {
         (self.access.is_given)(options)
     }
 
+    /// What the values of an option are, if it does not take this one; otherwise nothing.
+    pub fn expected(name: &str, value: &str) -> &'static str {
+        match Self::named(name) {
+            Some(option) if Options::default().set(name, value).is_err() => option.values,
+            _ => "",
+        }
+    }
+
     /// Its value as bytes: no two values have the same.
     fn encode(&self, options: &Options) -> Vec<u8> {
         // Its text has everything too.

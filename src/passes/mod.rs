@@ -54,7 +54,7 @@ pub fn register(environment: Environment) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = ENVIRONMENT.set(environment);
-        register_patterns();
+        register_patterns(OptionDescription::expected);
         pass::register::<attach_targets::AttachTargets>();
         pass::register::<lower::Lower>();
         pass::register::<serialize::Serialize>();
