@@ -1,4 +1,5 @@
-//! Compiles the C++ half of `src/bridge/` against LLVM and MLIR 22 and links lld; tells the crate the hash of its sources.
+//! Compiles the C++ half of `src/bridge/` against LLVM and MLIR 22 and links lld; tells the crate the hash of what it is made
+//! of.
 
 use std::{
     env, fs,
@@ -6,16 +7,28 @@ use std::{
     process::Command,
 };
 
+const BRIDGE: &str = "src/bridge/cpp";
+
 fn main() {
     for variable in ["LLVM_SYS_221_PREFIX", "MLIR_SYS_220_PREFIX"] {
         println!("cargo:rerun-if-env-changed={variable}");
     }
-    println!("cargo:rerun-if-changed=src");
-    // Results are kept in caches by what made them: see `src/compiler/cached.rs`.
-    println!(
-        "cargo:rustc-env=GPULOWER_SOURCE_HASH={}",
-        hash_of(&files_below(Path::new("src")))
-    );
+    // Results are kept in caches by what made them (`src/compiler/cached.rs`), and a worker has to be of the same build
+    // (`src/compiler/worker/protocol.rs`): all that can change a result counts, and nothing else.
+    let mut made_of = vec![PathBuf::from("build.rs")];
+    made_of.extend(files_below(Path::new("src")));
+    // Beside a package there is none: the version of the dependency, which is exact, says it then.
+    let image = Path::new("crates/gpulower-image/src");
+    if image.is_dir() {
+        made_of.extend(files_below(image));
+    }
+    made_of.retain(|path| !is_of_tests(path));
+    for path in &made_of {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+    // A new file of another kind comes with a change of one that is listed.
+    println!("cargo:rerun-if-changed={BRIDGE}");
+    println!("cargo:rustc-env=GPULOWER_SOURCE_HASH={}", hash_of(&made_of));
 
     let prefix = llvm_prefix();
     compile_bridge(&prefix);
@@ -30,47 +43,101 @@ fn main() {
     }
 }
 
-/// Compiles the C++ files, unless that was done from the same files in the same way: they take minutes, and this program
-/// runs for every change of a source file.
+/// Compiles the C++ files that have changed, or whose headers have: one takes up to a minute, and this program runs for
+/// every change of a source file.
 fn compile_bridge(prefix: &Path) {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=static=gpulower_bridge");
     println!("cargo:rustc-link-lib=stdc++");
 
-    let files = files_below(Path::new("src/bridge/cpp"));
-    let mut made_of = vec![
-        hash_of(&files),
-        llvm_config(prefix, "--includedir"),
+    let include = llvm_config(prefix, "--includedir");
+    let mut way = vec![
+        include.clone(),
         llvm_config(prefix, "--version"),
+        hash_of(&["build.rs".into()]),
     ];
     for variable in ["CXX", "CXXFLAGS", "TARGET"] {
         println!("cargo:rerun-if-env-changed={variable}");
-        made_of.push(env::var(variable).unwrap_or_default());
+        way.push(env::var(variable).unwrap_or_default());
     }
-    let made_of = made_of.join("\n");
-    let stamp = folder.join("gpulower_bridge.stamp");
-    if folder.join("libgpulower_bridge.a").exists() && fs::read_to_string(&stamp).is_ok_and(|text| text == made_of) {
+    let way = way.join("\n");
+    let units: Vec<(PathBuf, PathBuf)> = files_below(Path::new(BRIDGE))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "cpp"))
+        .map(|path| {
+            let key = blake3::hash(format!("{way}\n{}", hash_of(&with_headers(&path))).as_bytes()).to_hex();
+            let stem = path.file_stem().expect("it has an extension").to_string_lossy();
+            let object = folder.join(format!("{stem}-{key}.o"));
+            (path, object)
+        })
+        .collect();
+    let stale: Vec<&(PathBuf, PathBuf)> = units.iter().filter(|(_, object)| !object.exists()).collect();
+    if stale.is_empty() && folder.join("libgpulower_bridge.a").exists() {
         return;
     }
-    cc::Build::new()
-        .cargo_metadata(false)
-        .cpp(true)
+    let mut build = cc::Build::new();
+    build.cargo_metadata(false).cpp(true);
+    let made = build
+        .clone()
         .std("c++17")
-        .files(
-            files
-                .iter()
-                .filter(|path| path.extension().is_some_and(|extension| extension == "cpp")),
-        )
-        .include(llvm_config(prefix, "--includedir"))
+        .files(stale.iter().map(|(path, _)| path))
+        .include(include)
         // `contain` catches exceptions: those of allocations that fail.
         .flag("-fno-rtti")
         .define("_GNU_SOURCE", None)
         .warnings(false)
         .opt_level(2)
         .debug(false)
-        .compile("gpulower_bridge");
-    fs::write(&stamp, made_of).expect("OUT_DIR can be written to");
+        .compile_intermediates();
+    for (made, (_, object)) in made.iter().zip(stale) {
+        fs::rename(made, object).expect("OUT_DIR can be written to");
+    }
+    let objects = || units.iter().map(|(_, object)| object);
+    for path in files_below(&folder) {
+        if path.extension().is_some_and(|extension| extension == "o") && objects().all(|object| *object != path) {
+            fs::remove_file(path).expect("OUT_DIR can be written to");
+        }
+    }
+    build.objects(objects()).compile("gpulower_bridge");
+}
+
+/// A C++ file and the headers of ours that it includes, and these in turn.
+fn with_headers(path: &Path) -> Vec<PathBuf> {
+    let mut files = vec![path.to_owned()];
+    let mut next = 0;
+    while let Some(file) = files.get(next) {
+        let text = fs::read_to_string(file).expect("the crate's files can be read");
+        for name in text.lines().filter_map(|line| line.strip_prefix("#include \"")) {
+            let header = Path::new(BRIDGE).join(name.trim_end().trim_end_matches('"'));
+            if header.exists() && !files.contains(&header) {
+                files.push(header);
+            }
+        }
+        next += 1;
+    }
+    files
+}
+
+/// Whether a file is for tests alone, by its name.
+fn is_of_tests(path: &Path) -> bool {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    stem == "tests" || stem.ends_with("_tests") || stem.starts_with("tests_") || stem.starts_with("test_")
+}
+
+/// A source without its module of tests, which ends with a brace at the beginning of a line.
+fn without_tests(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let begins = |next: &&str| next.starts_with("mod ") && next.ends_with("{\n");
+        if line == "#[cfg(test)]\n" && lines.peek().is_some_and(begins) {
+            lines.by_ref().find(|line| line.trim_end() == "}");
+        } else {
+            kept.push_str(line);
+        }
+    }
+    kept
 }
 
 /// Every file below a folder of the crate, in order.
@@ -92,7 +159,14 @@ fn hash_of(files: &[PathBuf]) -> String {
     let mut hasher = blake3::Hasher::new();
     for file in files {
         hasher.update(file.as_os_str().as_encoded_bytes());
-        hasher.update(blake3::hash(&fs::read(file).expect("the crate's files can be read")).as_bytes());
+        let bytes = fs::read(file).expect("the crate's files can be read");
+        let hash = match std::str::from_utf8(&bytes) {
+            Ok(text) if file.extension().is_some_and(|extension| extension == "rs") => {
+                blake3::hash(without_tests(text).as_bytes())
+            }
+            _ => blake3::hash(&bytes),
+        };
+        hasher.update(hash.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
 }

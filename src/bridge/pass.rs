@@ -1,6 +1,7 @@
 //! MLIR passes written in Rust that are registered by name, with options.
 
 use std::{
+    borrow::Cow,
     ffi::c_void,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -14,17 +15,17 @@ use super::{
 };
 
 /// One option of a pass. Values are strings; [`NamedPass::parse`] gives them their type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PassOption {
     /// Name in pipeline strings, in kebab case.
     pub name: &'static str,
     /// One line for `--help`.
-    pub help: &'static str,
+    pub help: Cow<'static, str>,
     /// Value when the pipeline string does not give one.
     pub default: &'static str,
 }
 
-/// The values of a pass's options, in the order of [`NamedPass::OPTIONS`].
+/// The values of a pass's options, in the order of [`NamedPass::options`].
 #[derive(Clone, Debug)]
 pub struct OptionValues {
     names: &'static [PassOption],
@@ -48,10 +49,11 @@ pub trait NamedPass: Sync + 'static {
     const ARGUMENT: &'static str;
     /// One line for `--help`.
     const DESCRIPTION: &'static str;
-    /// Options in the order of `--help`.
-    const OPTIONS: &'static [PassOption];
     /// Options with their types.
     type Options;
+
+    /// Options in the order of `--help`; the same at every call.
+    fn options() -> &'static [PassOption];
 
     /// Gives the option values their types, or says what is wrong with them.
     fn parse(values: &OptionValues) -> Result<Self::Options, String>;
@@ -92,7 +94,7 @@ unsafe extern "C" {
 
 /// Registers a pass with MLIR, for this process. Call once per pass: MLIR refuses a second registration.
 pub fn register<P: NamedPass>() {
-    let options: Vec<RawOption> = P::OPTIONS
+    let options: Vec<RawOption> = P::options()
         .iter()
         .map(|option| RawOption {
             name: Bytes::new(option.name.as_bytes()),
@@ -119,12 +121,12 @@ pub fn register<P: NamedPass>() {
 ///
 /// `values` points to as many strings as `P` has options.
 unsafe fn option_values<P: NamedPass>(values: *const Bytes) -> OptionValues {
-    let values = (0..P::OPTIONS.len())
+    let values = (0..P::options().len())
         // SAFETY: the C++ pass hands over one string for each option.
         .map(|index| unsafe { (*values.add(index)).to_text() })
         .collect();
     OptionValues {
-        names: P::OPTIONS,
+        names: P::options(),
         values,
     }
 }

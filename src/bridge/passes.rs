@@ -1,21 +1,42 @@
 //! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
 //! `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
-use std::sync::Once;
+use std::{panic::catch_unwind, sync::OnceLock};
+
+use super::contain::Bytes;
+
+/// What the values of an option are, if it does not take this one; otherwise nothing.
+pub type Range = fn(option: &str, value: &str) -> &'static str;
+
+static RANGE: OnceLock<Range> = OnceLock::new();
 
 unsafe extern "C" {
+    fn gpulowerSetOptionRange(range: extern "C" fn(Bytes, Bytes) -> Bytes);
     fn gpulowerRegisterPatternPasses();
     fn gpulowerRegisterInterleavePass();
     fn gpulowerRegisterHostPasses();
 }
 
-/// Registers the passes with MLIR, for this process. Further calls do nothing.
-pub fn register_patterns() {
-    static ONCE: Once = Once::new();
-    // SAFETY: called once; they add to MLIR's registry alone.
-    ONCE.call_once(|| unsafe {
-        gpulowerRegisterPatternPasses();
-        gpulowerRegisterInterleavePass();
-        gpulowerRegisterHostPasses();
+/// Registers the passes with MLIR, for this process. `range` is asked about the values of their options. Further calls do
+/// nothing.
+pub fn register_patterns(range: Range) {
+    RANGE.get_or_init(|| {
+        // SAFETY: called once; they add to MLIR's registry alone, and the function lives as long as the process.
+        unsafe {
+            gpulowerSetOptionRange(expected);
+            gpulowerRegisterPatternPasses();
+            gpulowerRegisterInterleavePass();
+            gpulowerRegisterHostPasses();
+        }
+        range
     });
+}
+
+extern "C" fn expected(option: Bytes, value: Bytes) -> Bytes {
+    let text = catch_unwind(|| {
+        // SAFETY: both live during the call.
+        let (option, value) = unsafe { (option.to_text(), value.to_text()) };
+        RANGE.get().map_or("", |range| range(&option, &value))
+    });
+    Bytes::new(text.unwrap_or("another value").as_bytes())
 }

@@ -17,7 +17,7 @@ use melior::{
 use crate::{
     bridge::mlir::{TargetAttribute, TargetDialect, capture_diagnostics, read_blob, shown, string_value},
     error::Cause,
-    options::{DebugLevel, Library, OptionError, Options},
+    options::{DebugLevel, Library, OptionDescription, OptionError, Options},
     target::{AmdTarget, NvidiaKind, NvidiaTarget, Target},
 };
 
@@ -105,9 +105,7 @@ pub(crate) fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, 
         }
     }
     // What the caller asks for wins over the attribute; libraries and words for the PTX compiler add up.
-    for (name, value) in base.to_pairs() {
-        options.set(name, &value)?;
-    }
+    options.carry_over(base);
     options.device_link.clone_from(&base.device_link);
     options.libraries.clone_from(&base.libraries);
     if let Some(link) = parameters.link {
@@ -127,22 +125,18 @@ fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute
     };
     let text = text.split(" : ").next().unwrap_or_default();
     let amd = matches!(target, Target::Amd(_));
+    // A module does not say how far it is trusted.
+    if let Some(option) = OptionDescription::named(name).filter(|option| option.rules.is_the_callers) {
+        return Err(OptionError::NotHonoured {
+            name: option.name(),
+            target: target.to_string(),
+            reason: "it is for the caller to say, not for a module's target attribute; take it out of `flags`"
+                .to_owned(),
+        }
+        .into());
+    }
     match name {
         VIRTUAL if !amd => {}
-        // A module does not say how far it is trusted.
-        "isolation" | "memory-limit" => {
-            return Err(OptionError::NotHonoured {
-                name: if name == "isolation" {
-                    "isolation"
-                } else {
-                    "memory-limit"
-                },
-                target: target.to_string(),
-                reason: "it is for the caller to say, not for a module's target attribute; take it out of `flags`"
-                    .to_owned(),
-            }
-            .into());
-        }
         "ptxas-cmd-options" => options.set("ptxas-options", text)?,
         "wave64" if amd => options.wave_size = Some(64),
         "no_wave64" if amd => options.wave_size = Some(32),
@@ -190,11 +184,9 @@ pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
         .into_iter()
         .filter(|(name, value)| match *name {
             "O" | "ptx" | "wave-size" => false,
-            // Where a compilation runs is no property of the module.
-            "isolation" | "memory-limit" => false,
             // `abi` has it, but version 6 there cannot be told from upstream's default.
             "code-object-version" => value == "6",
-            _ => true,
+            name => OptionDescription::named(name).is_none_or(|option| !option.rules.is_the_callers),
         })
         .map(|(name, value)| match (name, value.as_str()) {
             ("fast" | "ftz", "true") => name.to_owned(),

@@ -17,10 +17,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     Compiler, Targets,
     emit::Emit,
-    identical::Content,
     job,
     phases::llvm_part,
-    request::{Outcome, Request},
+    request::{Outcome, Product, Request},
     spare::Spare,
 };
 use crate::{
@@ -30,14 +29,11 @@ use crate::{
     options::{DebugLevel, Library, OptimizationLevel, Options},
     report::{Artifact, Decision, Format, Image, KernelSignature, Warning},
     stage::Stage,
-    target::Vendor,
+    target::{Target, Vendor},
 };
 
 /// A change of what is stored, or of what a key is over, is another number.
-const FORMAT: &str = "1";
-
-/// Options that decide whether something comes out, and not what.
-const UNIMPORTANT: &[&str] = &["isolation", "memory-limit", "time-limit"];
+const FORMAT: &str = "2";
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
@@ -142,7 +138,7 @@ impl Compiler {
     pub(super) fn carry_out(
         &self,
         request: Request<'_>,
-        content: Option<&Content>,
+        content: Option<&Key>,
         spare: &Spare,
     ) -> Result<Outcome, Error> {
         let name = request.name.clone();
@@ -174,10 +170,8 @@ impl Compiler {
     fn request_key(&self, described: &Described) -> Option<Key> {
         let key = begin("module")
             .field("content", described.content.as_bytes())
-            .field("target", &described.target)
-            .field("products", &described.products)
-            .field("notes", &described.notes);
-        let key = self.made_with(key, &described.options, described.vendor)?;
+            .field("made", postcard::to_allocvec(&described.made).ok()?);
+        let key = self.made_with(key, &described.options, described.made.0.vendor())?;
         Some(key.finish())
     }
 
@@ -217,8 +211,8 @@ impl Compiler {
         let key = begin("source")
             .field("name", if shows_places { name } else { file })
             .field("bytes", bytes)
-            .field("targets", format!("{targets:?}"))
             .field("emit", emit.name());
+        let key = with_targets(key, targets);
         // Both vendors: what the input's own attributes ask for is not known yet.
         let key = self.made_with(key, &self.options, Vendor::Nvidia)?;
         let key = self.made_with(key, &self.options, Vendor::Amd)?;
@@ -227,7 +221,9 @@ impl Compiler {
 
     /// Adds the options, the libraries and the tools. `None` where one cannot be read: compiling will tell.
     fn made_with(&self, key: KeyBuilder, options: &Options, vendor: Vendor) -> Option<KeyBuilder> {
-        let mut key = key.field("options", format!("{:?}", identifying(options)));
+        let mut key = options.identity().fold(key, |key, (name, value)| {
+            key.field("option", name).field("value", value)
+        });
         let linked = options.device_link.iter().flat_map(|link| &link.objects);
         for (kind, library) in [("library", &options.libraries)]
             .into_iter()
@@ -258,32 +254,42 @@ impl Compiler {
     }
 }
 
-/// The options that change what comes out, by name. Those without a textual form go into a key by their bytes.
-fn identifying(options: &Options) -> Vec<(&'static str, String)> {
-    let mut pairs = options.to_pairs();
-    pairs.retain(|(name, _)| !UNIMPORTANT.contains(name));
-    pairs
+/// Adds what is compiled for.
+fn with_targets(key: KeyBuilder, targets: &Targets) -> KeyBuilder {
+    match targets {
+        Targets::Attributes => key.field("targets", "attributes"),
+        Targets::List(list) => list
+            .iter()
+            .fold(key, |key, target| key.field("target", target.to_string())),
+        Targets::Plan(plan) => {
+            let key = key.field("include-ptx", plan.include_ptx.to_string());
+            let key = plan
+                .notes
+                .iter()
+                .fold(key, |key, note| key.field("note", note.to_string()));
+            plan.generations.iter().fold(key, |key, generation| {
+                let key = key.field("generation", generation.target.to_string());
+                let images = generation.images.iter();
+                images.fold(key, |key, image| key.field("image", image.to_string()))
+            })
+        }
+    }
 }
 
 /// What a request is made of, as far as its key is over it.
 struct Described {
-    content: Content,
-    target: String,
-    products: String,
-    notes: String,
+    content: Key,
+    /// What is made of it: target, products, and what there is to say about them.
+    made: (Target, Vec<Product>, Vec<String>),
     options: Options,
-    vendor: Vendor,
 }
 
 impl Described {
-    fn of(request: &Request<'_>, content: &Content) -> Self {
+    fn of(request: &Request<'_>, content: &Key) -> Self {
         Self {
             content: *content,
-            target: request.target.to_string(),
-            products: format!("{:?}", request.products),
-            notes: format!("{:?}", request.notes),
+            made: (request.target, request.products.clone(), request.notes.clone()),
             options: request.options.clone(),
-            vendor: request.target.vendor(),
         }
     }
 }

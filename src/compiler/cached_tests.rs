@@ -71,32 +71,46 @@ fn every_option_is_in_the_key_but_those_that_change_no_result() {
     let plain = key(Options::default());
     assert!(plain.is_some());
     for option in DESCRIPTIONS {
-        // A value that is not the default.
-        let values = option.values.split('|').rev();
-        let changed = values
-            .map(|value| match value {
-                "N" | "SECONDS" => "7",
-                "X.Y" => "8.3",
-                "WORDS" => "-v",
-                pairs if pairs.contains('=') => "a=b",
-                value => value,
-            })
-            .filter_map(|value| {
-                let mut options = Options::default();
-                options.set(option.name, value).ok()?;
-                (options != Options::default()).then_some(options)
-            })
-            .next();
-        let Some(options) = changed else {
-            panic!("no value of {} changes anything", option.name);
-        };
-        assert_eq!(
-            key(options) == plain,
-            UNIMPORTANT.contains(&option.name),
-            "{}",
-            option.name
-        );
+        let mut keys = vec![plain];
+        for value in option.examples {
+            let mut options = Options::default();
+            options.set(option.name(), value).expect("a value");
+            let is_given = option.is_given(&options);
+            let key = key(options);
+            assert_eq!(
+                keys.contains(&key),
+                !(is_given && option.rules.changes_result),
+                "{}={value}",
+                option.name()
+            );
+            keys.push(key);
+        }
     }
+}
+
+#[test]
+fn values_that_look_alike_as_text_have_keys_of_their_own() {
+    let key = |options: Options| {
+        let compiler = Compiler::builder()
+            .options(options)
+            .cache(Cache::builder().build())
+            .build();
+        compiler.source_key("k.mlir", KERNEL.as_bytes(), &targets(), Emit::Ptx)
+    };
+    let map = |entries: &[(&str, &str)]| Options {
+        debug_prefix_map: entries
+            .iter()
+            .map(|(old, new)| ((*old).to_owned(), (*new).to_owned()))
+            .collect(),
+        ..Options::default()
+    };
+    let words = |words: &[&str]| Options {
+        ptxas_options: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..Options::default()
+    };
+    assert_ne!(key(map(&[("a", "b,c=d")])), key(map(&[("a", "b"), ("c", "d")])));
+    assert_ne!(key(map(&[("a=b", "c")])), key(map(&[("a", "b=c")])));
+    assert_ne!(key(words(&["-a -b"])), key(words(&["-a", "-b"])));
 }
 
 #[test]

@@ -136,10 +136,17 @@ impl Job<'_, '_> {
         let choice = self.options.ptx_compiler;
         let compiler = &self.compiler.ptx_to_cubin;
         let key = || {
-            let (how, tools) = (format!("{options:?} {choice:?}"), compiler.identity(choice));
-            let texts = [("chip", chip), ("options", &how), ("tools", &tools)];
-            let fields: Vec<(&str, &[u8])> = texts.map(|(name, text)| (name, text.as_bytes())).into();
-            Some(machine_code_key("cubin", &[&[("ptx", code)], &fields[..]].concat()))
+            let (how, tools) = (
+                postcard::to_allocvec(&(&options, choice)).ok()?,
+                compiler.identity(choice),
+            );
+            let fields: [(&str, &[u8]); 4] = [
+                ("ptx", code),
+                ("chip", chip.as_bytes()),
+                ("options", &how),
+                ("tools", tools.as_bytes()),
+            ];
+            Some(machine_code_key("cubin", &fields))
         };
         let kept = Kept {
             what: "a cubin",

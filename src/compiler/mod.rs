@@ -4,6 +4,7 @@ pub mod attribute;
 mod bytecode;
 mod cached;
 mod container;
+mod content;
 mod contexts;
 mod emit;
 mod identical;
@@ -46,6 +47,7 @@ pub use self::{
     targets::Targets,
 };
 pub(crate) use self::{
+    content::Content,
     contexts::Contexts,
     requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
     run::Finished,

@@ -1,16 +1,19 @@
 //! The plan of a compilation as something to look at: every phase, what it takes, what it leaves, and who does it.
 
 use super::{
-    Compiler, InputKind, Targets, context,
+    Compiler, InputKind, Targets,
+    content::Content,
+    context,
     emit::Emit,
     gpu_modules,
-    identical::{Content, first_of_each},
+    identical::first_of_each,
     plan::{self, Step},
     request::Request,
     requests::{ReadSource, read_source},
     with_deep_stack, worker,
 };
 use crate::{
+    cache::Key,
     error::{Error, Failure},
     options::Library,
     report::Format,
@@ -128,7 +131,7 @@ impl Compiler {
     ) -> Result<Plan, Failure> {
         // For each request the phases that leave its products.
         let mut made: Vec<Vec<usize>> = Vec::new();
-        let contents: Vec<Option<Content>> = requests.iter().map(|request| Some(Content::of(request))).collect();
+        let contents: Vec<Option<Key>> = requests.iter().map(|request| Some(Content::of(request))).collect();
         for (request, first) in requests.iter().zip(first_of_each(requests, &contents)) {
             if let Some(phases) = made.get(first) {
                 made.push(phases.clone());

@@ -80,7 +80,7 @@ pub(crate) struct Part<M> {
 }
 
 /// One thing that a request makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Product {
     /// What it is for: the target of the request, or another chip that its PTX is compiled for.
     pub target: Target,

@@ -6,14 +6,16 @@ use melior::Context;
 
 use super::{
     Compiler, container,
+    content::Content,
     emit::Emit,
-    identical::{Content, first_of_each},
+    identical::first_of_each,
     plan,
     pool::{self, Threads},
     request::{Origin, Outcome, Request},
 };
 use crate::{
     bridge::mlir::is_threaded,
+    cache::Key,
     error::{Error, Failure},
     options::Library,
     progress::Reporter,
@@ -80,7 +82,7 @@ impl Compiler {
         let origins: Vec<Origin> = requests.iter().map(Request::origin).collect();
         read_libraries(&mut requests);
         // What is compiled has to be known where something may be the same.
-        let contents: Vec<Option<Content>> = if requests.len() > 1 || self.keeps_results() {
+        let contents: Vec<Option<Key>> = if requests.len() > 1 || self.keeps_results() {
             let identified = pool::run(threads, requests.iter_mut().collect(), |request, _| {
                 Content::of(request)
             });
@@ -89,7 +91,7 @@ impl Compiler {
             requests.iter().map(|_| None).collect()
         };
         let firsts = first_of_each(&requests, &contents);
-        let jobs: Vec<(usize, Request<'_>, Option<Content>)> = requests
+        let jobs: Vec<(usize, Request<'_>, Option<Key>)> = requests
             .into_iter()
             .zip(contents)
             .enumerate()

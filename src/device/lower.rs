@@ -29,7 +29,7 @@ use crate::{
         },
         passes::register_patterns,
     },
-    options::{DebugLevel, Resolved},
+    options::{DebugLevel, OptionDescription, Resolved},
     target::Target,
 };
 
@@ -153,7 +153,7 @@ fn run_with(
     if let Some((kind, location)) = mlir::foreign_buffer(module) {
         return Err(LowerError::ForeignBuffer { kind, location });
     }
-    register_patterns();
+    register_patterns(OptionDescription::expected);
     let manager = PassManager::new(context);
     manager.enable_verifier(verify_each);
     let (parsed, _) = capture_diagnostics(context, || {

@@ -1,6 +1,6 @@
 //! What the options mean for one target.
 
-use super::{DebugLevel, FpContract, OptimizationLevel, OptionError, Options};
+use super::{DESCRIPTIONS, DebugLevel, FpContract, OptimizationLevel, OptionError, Options};
 use crate::target::{CodeObjectVersion, PtxIsa, Target};
 
 impl Options {
@@ -14,17 +14,16 @@ impl Options {
                 reason: reason.to_owned(),
             })
         };
+        for option in DESCRIPTIONS {
+            if let Some((vendor, reason)) = option.rules.only
+                && vendor != target.vendor()
+                && option.is_given(self)
+            {
+                return refuse(option.name(), &format!("{reason}; leave the option out"));
+            }
+        }
         let vendor = match target {
             Target::Nvidia(chip) => {
-                if self.wave_size.is_some() {
-                    return refuse("wave-size", "NVIDIA's warps have 32 threads; leave the option out");
-                }
-                if self.code_object_version.is_some() {
-                    return refuse(
-                        "code-object-version",
-                        "only AMD's code objects have one; leave the option out",
-                    );
-                }
                 if self.debug == DebugLevel::Full
                     && self.optimization.is_some_and(|level| level > OptimizationLevel::O0)
                 {
@@ -41,23 +40,11 @@ impl Options {
                     ptx_is_fixed: self.ptx.is_some() || chip.explicit_ptx().is_some(),
                 }
             }
-            Target::Amd(chip) => {
-                let nvidia_only = "only NVIDIA's targets have it; leave the option out";
-                if self.ptx.is_some() {
-                    return refuse("ptx", nvidia_only);
-                }
-                if self.ptx_compiler.is_some() {
-                    return refuse("ptx-compiler", nvidia_only);
-                }
-                if !self.ptxas_options.is_empty() {
-                    return refuse("ptxas-options", nvidia_only);
-                }
-                ResolvedVendor::Amd {
-                    wave_size: chip.resolve_wave_size(self.wave_size)?,
-                    features: chip.llvm_features(self.wave_size)?,
-                    code_object_version: chip.resolve_code_object_version(self.code_object_version)?,
-                }
-            }
+            Target::Amd(chip) => ResolvedVendor::Amd {
+                wave_size: chip.resolve_wave_size(self.wave_size)?,
+                features: chip.llvm_features(self.wave_size)?,
+                code_object_version: chip.resolve_code_object_version(self.code_object_version)?,
+            },
         };
         let unoptimised = matches!(target, Target::Nvidia(_)) && self.debug == DebugLevel::Full;
         let default_level = if unoptimised {

@@ -1,5 +1,7 @@
 //! `gpulower-attach-targets`: target attributes from names.
 
+use std::sync::OnceLock;
+
 use melior::ir::{
     Attribute,
     attribute::ArrayAttribute,
@@ -7,7 +9,7 @@ use melior::ir::{
 };
 use regex_lite::Regex;
 
-use super::{option, read_libraries, read_options};
+use super::{option, options_of, read_options};
 use crate::{
     bridge::{
         mlir::{Severity, as_ref, context_of, emit, set_attribute},
@@ -21,30 +23,6 @@ use crate::{
 /// The pass.
 pub(super) struct AttachTargets;
 
-/// Options of a target attribute, in the order of `--help`.
-pub(super) const TARGET_OPTIONS: &[&str] = &[
-    "O",
-    "fast",
-    "ftz",
-    "daz",
-    "prec-sqrt",
-    "prec-div",
-    "fp-contract",
-    "max-registers",
-    "wave-size",
-    "code-object-version",
-    "debug",
-    "debug-prefix-map",
-    "ptx",
-    "ptx-compiler",
-    "ptxas-options",
-    "index-bitwidth",
-    "bare-pointers",
-    "interleave",
-    "spill-warning",
-    "time-limit",
-];
-
 /// What to attach, and where.
 #[derive(Debug)]
 pub(super) struct Attachment {
@@ -55,7 +33,7 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    /// Reads `targets`, `module`, `l` and [`TARGET_OPTIONS`].
+    /// Reads the options of [`AttachTargets`].
     pub(super) fn read(values: &OptionValues) -> Result<Self, String> {
         let text = values.get("targets");
         let targets = if text.is_empty() {
@@ -63,9 +41,7 @@ impl Attachment {
         } else {
             Target::parse_list(text).map_err(|error| error.to_string())?
         };
-        let mut options = Options::default();
-        read_options(&mut options, values, TARGET_OPTIONS)?;
-        options.libraries.extend(read_libraries(values));
+        let options = read_options(AttachTargets::ARGUMENT, values)?;
         for target in &targets {
             options.resolve(target, None).map_err(|error| error.to_string())?;
         }
@@ -122,59 +98,22 @@ impl Attachment {
 impl NamedPass for AttachTargets {
     const ARGUMENT: &'static str = "gpulower-attach-targets";
     const DESCRIPTION: &'static str = "Attach target attributes to gpu.modules by the names of chips";
-    const OPTIONS: &'static [PassOption] = &[
-        option("targets", "Chips, such as sm_80,sm_90a,gfx942:xnack- (required)"),
-        option(
-            "module",
-            "Regular expression: only modules whose whole name matches (default: all)",
-        ),
-        option("l", "Bitcode libraries to link, comma-separated paths"),
-        option("O", "Optimisation level 0 to 3 (default 3)"),
-        option("fast", "Permit everything that loses precision for speed: true|false"),
-        option("ftz", "Flush f32 denormals to zero: true|false"),
-        option("daz", "The same as ftz"),
-        option(
-            "prec-sqrt",
-            "Correctly rounded f32 square roots: true|false (default true)",
-        ),
-        option("prec-div", "Correctly rounded f32 divisions: true|false (default true)"),
-        option("fp-contract", "Fused multiply-add: off|on|fast (default on)"),
-        option("max-registers", "Upper bound of registers (AMD: VGPRs) per thread"),
-        option("wave-size", "Lanes in a wave, 32|64 (AMD; default: the chip's own)"),
-        option("code-object-version", "4|5|6 (AMD; default 5, generic targets 6)"),
-        option("debug", "Debug info: none|line-tables|full (default none)"),
-        option(
-            "debug-prefix-map",
-            "OLD=NEW[,..]: write NEW for paths that begin with OLD in debug info",
-        ),
-        option(
-            "ptx",
-            "PTX ISA, such as 8.3 (NVIDIA; default: the chip's minimum, raised as needed)",
-        ),
-        option(
-            "ptx-compiler",
-            "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)",
-        ),
-        option("ptxas-options", "Further options for the PTX compiler (NVIDIA)"),
-        option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
-        option(
-            "bare-pointers",
-            "Pass memrefs of static shape as bare pointers: true|false",
-        ),
-        option(
-            "interleave",
-            "Iterations of a loop that run at once: 1|2|4|8 (default: 4 for NVIDIA at O=2 and above, else 1)",
-        ),
-        option(
-            "spill-warning",
-            "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
-        ),
-        option(
-            "time-limit",
-            "Longest time for a module and a target, in seconds (default: none)",
-        ),
-    ];
     type Options = Attachment;
+
+    fn options() -> &'static [PassOption] {
+        static OPTIONS: OnceLock<Vec<PassOption>> = OnceLock::new();
+        OPTIONS.get_or_init(|| {
+            let own = [
+                option("targets", "Chips, such as sm_80,sm_90a,gfx942:xnack- (required)"),
+                option(
+                    "module",
+                    "Regular expression: only modules whose whole name matches (default: all)",
+                ),
+                option("l", "Bitcode libraries to link, comma-separated paths"),
+            ];
+            options_of(Self::ARGUMENT, &own)
+        })
+    }
 
     fn parse(values: &OptionValues) -> Result<Attachment, String> {
         let attachment = Attachment::read(values)?;

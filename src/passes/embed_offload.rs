@@ -1,14 +1,14 @@
 //! `gpulower-embed-offload`: host code that launches kernels into the LLVM dialect, with launch stubs, offload entries and
 //! embedded images.
 
-use std::path::Path;
+use std::{path::Path, sync::OnceLock};
 
 use melior::ir::{
     Location,
     operation::{OperationLike, OperationRef, OperationRefMut},
 };
 
-use super::{environment, option, read_libraries, read_options, report};
+use super::{environment, option, options_of, read_options, report, with_default};
 use crate::{
     bridge::{
         mlir::{OwnedModule, Severity, as_ref, emit, location_text, parse_location, replace_contents},
@@ -24,52 +24,6 @@ use crate::{
 /// The pass.
 pub(super) struct EmbedOffload;
 
-const OPTIONS: &[PassOption] = &[
-    option(
-        "finish-with",
-        "What finishes the program: clang-15 to clang-23 and a CUDA toolkit or rocm, such as 'clang-19,cuda-12.4'",
-    ),
-    option(
-        "kind",
-        "cuda|hip: whose runtime the host code calls (default: that of the targets)",
-    ),
-    option(
-        "targets",
-        "What to compile gpu.modules for (default: their target attributes)",
-    ),
-    PassOption {
-        name: "self-registering",
-        help: "true|false: a constructor registers the kernels, and no clang is needed",
-        default: "false",
-    },
-    PassOption {
-        name: "host-triple",
-        help: "The machine that the program runs on",
-        default: "x86_64-unknown-linux-gnu",
-    },
-    option(
-        "name",
-        "What the program is called, a part of its kernels' names (default: the file of the module's location)",
-    ),
-    PassOption {
-        name: "keep-names",
-        help: "true|false: leave the names of kernels and device variables as they are",
-        default: "false",
-    },
-    option("cuda", "Root of the CUDA toolkit to use (default: searched for)"),
-    option("rocm", "Root of the ROCm toolkit to use"),
-    option(
-        "ptxas-of",
-        "Roots of further CUDA toolkits whose ptxas may be used, comma-separated",
-    ),
-    option("l", "Bitcode libraries to link, comma-separated paths"),
-    option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
-    option(
-        "bare-pointers",
-        "Pass memrefs of static shape as bare pointers: true|false",
-    ),
-];
-
 /// What to embed, and how.
 pub(super) struct Embedding {
     export: ExportOptions,
@@ -84,8 +38,54 @@ impl NamedPass for EmbedOffload {
     const ARGUMENT: &'static str = "gpulower-embed-offload";
     const DESCRIPTION: &'static str =
         "Bring a program's host code into the LLVM dialect, with launch stubs, offload entries and embedded images";
-    const OPTIONS: &'static [PassOption] = OPTIONS;
     type Options = Embedding;
+
+    fn options() -> &'static [PassOption] {
+        static OPTIONS: OnceLock<Vec<PassOption>> = OnceLock::new();
+        OPTIONS.get_or_init(|| {
+            let own = [
+                option(
+                    "finish-with",
+                    "What finishes the program: clang-15 to clang-23 and a CUDA toolkit or rocm, such as 'clang-19,cuda-12.4'",
+                ),
+                option(
+                    "kind",
+                    "cuda|hip: whose runtime the host code calls (default: that of the targets)",
+                ),
+                option(
+                    "targets",
+                    "What to compile gpu.modules for (default: their target attributes)",
+                ),
+                with_default(
+                    "self-registering",
+                    "true|false: a constructor registers the kernels, and no clang is needed",
+                    "false",
+                ),
+                with_default(
+                    "host-triple",
+                    "The machine that the program runs on",
+                    "x86_64-unknown-linux-gnu",
+                ),
+                option(
+                    "name",
+                    "What the program is called, a part of its kernels' names (default: the file of the module's location)",
+                ),
+                with_default(
+                    "keep-names",
+                    "true|false: leave the names of kernels and device variables as they are",
+                    "false",
+                ),
+                option("cuda", "Root of the CUDA toolkit to use (default: searched for)"),
+                option("rocm", "Root of the ROCm toolkit to use"),
+                option(
+                    "ptxas-of",
+                    "Roots of further CUDA toolkits whose ptxas may be used, comma-separated",
+                ),
+                option("l", "Bitcode libraries to link, comma-separated paths"),
+            ];
+            options_of(Self::ARGUMENT, &own)
+        })
+    }
 
     fn parse(values: &OptionValues) -> Result<Embedding, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
@@ -123,9 +123,7 @@ impl NamedPass for EmbedOffload {
             Some(list) => Target::parse_list(list).map_err(|error| text(&error))?,
             None => Vec::new(),
         };
-        let mut options = Options::default();
-        read_options(&mut options, values, &["index-bitwidth", "bare-pointers"])?;
-        options.libraries.extend(read_libraries(values));
+        let options = read_options(Self::ARGUMENT, values)?;
         let mut search = environment().search.clone();
         if let Some(root) = given("cuda") {
             search = search.with_cuda(Path::new(root));

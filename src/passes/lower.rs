@@ -1,5 +1,7 @@
 //! `gpulower-lower`: `gpu.module`s into the dialects of their targets.
 
+use std::sync::OnceLock;
+
 use melior::{
     Context,
     ir::{
@@ -9,7 +11,7 @@ use melior::{
     },
 };
 
-use super::{option, read_options, report};
+use super::{options_of, read_options, report};
 use crate::{
     bridge::{
         mlir::{
@@ -38,28 +40,15 @@ impl NamedPass for Lower {
     const ARGUMENT: &'static str = "gpulower-lower";
     const DESCRIPTION: &'static str =
         "Lower gpu.modules to the dialects of their targets, once for each target that differs";
-    const OPTIONS: &'static [PassOption] = &[
-        option("index-bitwidth", "Bits of index on the device: 32|64 (default 64)"),
-        option(
-            "bare-pointers",
-            "Pass memrefs of static shape as bare pointers: true|false",
-        ),
-        option(
-            "interleave",
-            "Iterations of a loop that run at once: 1|2|4|8 (default: 4 for NVIDIA at O=2 and above, else 1)",
-        ),
-        option("debug", "Debug info: none|line-tables|full (default none)"),
-    ];
     type Options = Options;
 
+    fn options() -> &'static [PassOption] {
+        static OPTIONS: OnceLock<Vec<PassOption>> = OnceLock::new();
+        OPTIONS.get_or_init(|| options_of(Self::ARGUMENT, &[]))
+    }
+
     fn parse(values: &OptionValues) -> Result<Options, String> {
-        let mut options = Options::default();
-        read_options(
-            &mut options,
-            values,
-            &["index-bitwidth", "bare-pointers", "interleave", "debug"],
-        )?;
-        Ok(options)
+        read_options(Self::ARGUMENT, values)
     }
 
     fn can_schedule_on(operation_name: &str) -> bool {

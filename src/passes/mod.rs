@@ -16,6 +16,7 @@ mod serialize;
 mod to_binary;
 
 use std::{
+    borrow::Cow,
     path::PathBuf,
     sync::{Once, OnceLock},
 };
@@ -30,7 +31,7 @@ use crate::{
     },
     cache::Cache,
     error::Error,
-    options::{Library, Options},
+    options::{Library, OptionDescription, Options},
     toolkit::Search,
 };
 
@@ -53,7 +54,7 @@ pub fn register(environment: Environment) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = ENVIRONMENT.set(environment);
-        register_patterns();
+        register_patterns(OptionDescription::expected);
         pass::register::<attach_targets::AttachTargets>();
         pass::register::<lower::Lower>();
         pass::register::<serialize::Serialize>();
@@ -66,24 +67,46 @@ fn environment() -> &'static Environment {
     ENVIRONMENT.get_or_init(Environment::default)
 }
 
-/// A pass option that sets an entry of [`Options`]; an empty value leaves it as it is.
+/// A pass option that is none of [`Options`]; an empty value is one that was not given.
 const fn option(name: &'static str, help: &'static str) -> PassOption {
+    with_default(name, help, "")
+}
+
+const fn with_default(name: &'static str, help: &'static str, default: &'static str) -> PassOption {
     PassOption {
         name,
-        help,
-        default: "",
+        help: Cow::Borrowed(help),
+        default,
     }
 }
 
-/// Sets the options among `names` that a pipeline string gives.
-fn read_options(options: &mut Options, values: &OptionValues, names: &[&str]) -> Result<(), String> {
-    for name in names {
+/// The options of a pass: its own, and those of [`Options`] that it has by the table.
+fn options_of(pass: &str, own: &[PassOption]) -> Vec<PassOption> {
+    let from_table = OptionDescription::of_pass(pass).flat_map(|option| {
+        let help = match option.names {
+            [_] => format!("{}: {}", option.help(), option.values),
+            names => format!("{}: {} ({})", option.help(), option.values, names.join(", ")),
+        };
+        option.names.iter().map(move |name| PassOption {
+            name,
+            help: Cow::Owned(help.clone()),
+            default: "",
+        })
+    });
+    own.iter().cloned().chain(from_table).collect()
+}
+
+/// Those of [`Options`] that a pipeline string gives; libraries too. An empty value leaves an option as it is.
+fn read_options(pass: &str, values: &OptionValues) -> Result<Options, String> {
+    let mut options = Options::default();
+    for name in OptionDescription::of_pass(pass).flat_map(|option| option.names) {
         let value = values.get(name);
         if !value.is_empty() {
             options.set(name, value).map_err(|error| error.to_string())?;
         }
     }
-    Ok(())
+    options.libraries.extend(read_libraries(values));
+    Ok(options)
 }
 
 /// The comma-separated paths of `l`.

@@ -1,6 +1,6 @@
 //! `gpulower-serialize`: `gpu.module`s to `gpu.binary`s, in place of upstream's `gpu-module-to-binary`.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::OnceLock};
 
 use melior::{
     Context,
@@ -16,7 +16,7 @@ use super::{
     environment,
     kernel_table::kernel_table,
     lower::{POSITIONS, VARIANT_OF},
-    option, read_libraries, read_options, report,
+    option, options_of, read_options, report, with_default,
 };
 use crate::{
     bridge::{
@@ -56,44 +56,6 @@ pub(super) struct Serialization {
     verbose: bool,
 }
 
-pub(super) const OPTIONS: &[PassOption] = &[
-    PassOption {
-        name: "format",
-        help: "offloading|llvm, assembly|isa, binary|bin, or fatbinary|fatbin",
-        default: "fatbin",
-    },
-    option(
-        "toolkit",
-        "Root of the CUDA or ROCm toolkit to use, for either vendor (default: searched for)",
-    ),
-    option("cuda", "Root of the CUDA toolkit to use"),
-    option("rocm", "Root of the ROCm toolkit to use"),
-    option("l", "Bitcode libraries to link, comma-separated paths"),
-    option("opts", "Options for the PTX compiler (NVIDIA)"),
-    option("section", "ELF section in which the binary is embedded"),
-    option(
-        "ptx-compiler",
-        "nvptxcompiler|ptxas|nvjitlink (NVIDIA; default: the first that can)",
-    ),
-    option(
-        "include-ptx",
-        "PTX in a fat binary (NVIDIA): none|lowest|newest|all|sm_XX[,..] (default lowest)",
-    ),
-    option(
-        "compress",
-        "How a fat binary stores its images: none|lz4|zstd (default none)",
-    ),
-    option(
-        "spill-warning",
-        "Warn when a kernel spills more bytes (AMD: registers) than this (default 0)",
-    ),
-    option(
-        "time-limit",
-        "Longest time for a module and a target, in seconds (default: none)",
-    ),
-    option("threads", "Threads to use at most (default: one for each processor)"),
-];
-
 impl Serialization {
     pub(super) fn read(values: &OptionValues) -> Result<Self, String> {
         let format = match values.get("format") {
@@ -107,13 +69,7 @@ impl Serialization {
                 ));
             }
         };
-        let mut options = Options::default();
-        read_options(
-            &mut options,
-            values,
-            &["ptx-compiler", "include-ptx", "compress", "spill-warning", "time-limit"],
-        )?;
-        options.libraries.extend(read_libraries(values));
+        let mut options = read_options(Serialize::ARGUMENT, values)?;
         let words = values.get("opts");
         if !words.is_empty() {
             options.set("ptxas-options", words).map_err(|error| error.to_string())?;
@@ -389,8 +345,31 @@ impl NamedPass for Serialize {
     const ARGUMENT: &'static str = "gpulower-serialize";
     const DESCRIPTION: &'static str =
         "Serialize gpu.modules to gpu.binaries; takes the options of gpu-module-to-binary";
-    const OPTIONS: &'static [PassOption] = OPTIONS;
     type Options = Serialization;
+
+    fn options() -> &'static [PassOption] {
+        static OPTIONS: OnceLock<Vec<PassOption>> = OnceLock::new();
+        OPTIONS.get_or_init(|| {
+            let own = [
+                with_default(
+                    "format",
+                    "offloading|llvm, assembly|isa, binary|bin, or fatbinary|fatbin",
+                    "fatbin",
+                ),
+                option(
+                    "toolkit",
+                    "Root of the CUDA or ROCm toolkit to use, for either vendor (default: searched for)",
+                ),
+                option("cuda", "Root of the CUDA toolkit to use"),
+                option("rocm", "Root of the ROCm toolkit to use"),
+                option("l", "Bitcode libraries to link, comma-separated paths"),
+                option("opts", "Options for the PTX compiler (NVIDIA)"),
+                option("section", "ELF section in which the binary is embedded"),
+                option("threads", "Threads to use at most (default: one for each processor)"),
+            ];
+            options_of(Self::ARGUMENT, &own)
+        })
+    }
 
     fn parse(values: &OptionValues) -> Result<Serialization, String> {
         Serialization::read(values)

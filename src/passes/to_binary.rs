@@ -1,10 +1,12 @@
 //! `gpulower-to-binary`: attach, lower and serialize in one pass.
 
+use std::sync::OnceLock;
+
 use melior::ir::operation::{OperationLike, OperationRefMut};
 
 use super::{
     attach_targets::{AttachTargets, Attachment},
-    serialize::{self, NOT_OUTLINED, Serialization},
+    serialize::{NOT_OUTLINED, Serialization, Serialize},
 };
 use crate::{
     bridge::{
@@ -17,63 +19,24 @@ use crate::{
 /// The pass.
 pub(super) struct ToBinary;
 
-const ATTACH: &[PassOption] = AttachTargets::OPTIONS;
-const SERIALIZE: &[PassOption] = serialize::OPTIONS;
-
-/// Options that both passes have: they are attached.
-const SHARED: usize = 4;
-
-/// The options of both passes, each once.
-const BOTH: [PassOption; ATTACH.len() + SERIALIZE.len() - SHARED] = {
-    let mut both = [ATTACH[0]; ATTACH.len() + SERIALIZE.len() - SHARED];
-    let mut count = 0;
-    let mut index = 0;
-    while index < ATTACH.len() {
-        both[count] = ATTACH[index];
-        count += 1;
-        index += 1;
-    }
-    index = 0;
-    while index < SERIALIZE.len() {
-        if !contains(ATTACH, SERIALIZE[index].name) {
-            both[count] = SERIALIZE[index];
-            count += 1;
-        }
-        index += 1;
-    }
-    both
-};
-
-const fn contains(options: &[PassOption], name: &str) -> bool {
-    let mut index = 0;
-    while index < options.len() {
-        if equal(options[index].name.as_bytes(), name.as_bytes()) {
-            return true;
-        }
-        index += 1;
-    }
-    false
-}
-
-const fn equal(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut index = 0;
-    while index < a.len() {
-        if a[index] != b[index] {
-            return false;
-        }
-        index += 1;
-    }
-    true
-}
-
 impl NamedPass for ToBinary {
     const ARGUMENT: &'static str = "gpulower-to-binary";
     const DESCRIPTION: &'static str = "Attach targets, lower and serialize gpu.modules";
-    const OPTIONS: &'static [PassOption] = &BOTH;
     type Options = (Attachment, Serialization);
+
+    /// The options of both passes, each once.
+    fn options() -> &'static [PassOption] {
+        static OPTIONS: OnceLock<Vec<PassOption>> = OnceLock::new();
+        OPTIONS.get_or_init(|| {
+            let mut both = AttachTargets::options().to_vec();
+            for option in Serialize::options() {
+                if both.iter().all(|other| other.name != option.name) {
+                    both.push(option.clone());
+                }
+            }
+            both
+        })
+    }
 
     fn parse(values: &OptionValues) -> Result<Self::Options, String> {
         let attachment = Attachment::read(values)?;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::content::{ContentHash, SourceHash};
+use super::content::SourceHash;
+use crate::cache::Key;
 
 /// The modules by name. `M` is whatever stands for one: dropping the book's last clone of it is what unloads it.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Book<M> {
 #[derive(Debug)]
 struct Entry<M> {
     source: SourceHash,
-    content: ContentHash,
+    content: Key,
     generation: u64,
     module: M,
 }
@@ -52,7 +53,7 @@ impl<M: Clone> Book<M> {
     }
 
     /// The module of that name, if it is this content already. The text that it came from last is remembered.
-    pub(super) fn same(&mut self, name: &str, source: SourceHash, content: ContentHash) -> Option<M> {
+    pub(super) fn same(&mut self, name: &str, source: SourceHash, content: Key) -> Option<M> {
         let entry = self.entries.get_mut(name).filter(|entry| entry.content == content)?;
         entry.source = source;
         Some(entry.module.clone())
@@ -69,7 +70,7 @@ impl<M: Clone> Book<M> {
         &mut self,
         name: &str,
         source: SourceHash,
-        content: ContentHash,
+        content: Key,
         generation: u64,
         module: M,
     ) -> Option<M> {
@@ -124,13 +125,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::cache::KeyBuilder;
 
     fn source(text: &str) -> SourceHash {
         SourceHash::of(text.as_bytes())
     }
 
-    fn content(text: &str) -> ContentHash {
-        ContentHash::plain(text)
+    fn content(text: &str) -> Key {
+        KeyBuilder::new(text).finish()
     }
 
     fn put(book: &mut Book<Arc<str>>, name: &str, text: &str) -> Option<Arc<str>> {

@@ -11,15 +11,15 @@ use melior::{
 };
 
 use super::{
-    content::{ContentHasher, SourceHash, definitions},
+    content::{self, SourceHash, definitions},
     error::{SessionError, UndefinedSymbol, undefined_symbols},
     image::{Image, Images},
 };
 use crate::{
     bridge::mlir::OwnedModule,
     compiler::{
-        Compiler, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name, with_deep_stack,
-        worker,
+        Compiler, Content, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name,
+        with_deep_stack, worker,
     },
     error::{Cause, Error, Failure},
     report::{Artifact, Compilation},
@@ -72,7 +72,8 @@ pub(super) struct SessionCompiler {
     pub compiler: Arc<Compiler>,
     pub target: Target,
     pub emit: Emit,
-    hasher: ContentHasher,
+    /// What contents begin with.
+    begun: Content,
     images: Images,
     contexts: Contexts,
 }
@@ -81,7 +82,7 @@ impl SessionCompiler {
     /// `threads` is how many compilations are expected at once.
     pub(super) fn new(compiler: Arc<Compiler>, target: Target, emit: Emit, threads: usize) -> Self {
         Self {
-            hasher: ContentHasher::new(&compiler, &target, emit),
+            begun: content::begin(&compiler, &target, emit),
             compiler,
             target,
             emit,
@@ -107,7 +108,7 @@ impl SessionCompiler {
                 })
             })?,
             InputKind::Llvm | InputKind::Ptx => {
-                let content = self.hasher.device_source(&source.bytes);
+                let content = self.begun.clone().device_source(kind, &source.bytes).finish();
                 self.images.get_or_compile(content, || {
                     let compilation = self
                         .compiler
@@ -140,7 +141,7 @@ impl SessionCompiler {
                     modules: modules.into_iter().map(symbol_name).collect(),
                 });
             }
-            self.hasher.modules(&modules)
+            content::of_modules(&self.begun, &modules)
         };
         self.images.get_or_compile(content, || {
             let compilation = self.compiler.compile(module.module(), &[self.target], self.emit)?;

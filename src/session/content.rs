@@ -1,15 +1,12 @@
 //! What tells one module from another: hashes of its text, and of what is compiled.
 
-use melior::ir::{
-    attribute::StringAttribute,
-    operation::{OperationLike, OperationPrintingFlags, OperationRef},
-};
+use melior::ir::operation::{OperationLike, OperationRef};
 
 use crate::{
-    bridge::mlir::{OwnedModule, context_of, operations, set_attribute, string_value, symbol_attribute_name},
-    compiler::{Compiler, Emit},
+    bridge::mlir::{OwnedModule, operations, string_value, symbol_attribute_name},
+    cache::Key,
+    compiler::{Compiler, Content, Emit},
     device::lower::name_of,
-    options::DebugLevel,
     target::Target,
 };
 
@@ -23,62 +20,23 @@ impl SourceHash {
     }
 }
 
-/// A hash of what is compiled, for what, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ContentHash(blake3::Hash);
-
-impl ContentHash {
-    #[cfg(test)]
-    pub(super) fn plain(text: &str) -> Self {
-        Self(blake3::hash(text.as_bytes()))
-    }
+/// The content that is compiled for one target by one compiler, before anything is added to it.
+pub(super) fn begin(compiler: &Compiler, target: &Target, emit: Emit) -> Content {
+    let options = compiler.options();
+    let content = Content::new(options.debug)
+        .field("target", target.to_string())
+        .field("emit", emit.name());
+    options.identity().fold(content, |content, (name, value)| {
+        content.field("option", name).field("value", value)
+    })
 }
 
-/// Hashes contents that are compiled for one target with the options of one compiler.
-pub(super) struct ContentHasher {
-    begun: blake3::Hasher,
-    debug: DebugLevel,
-}
-
-impl ContentHasher {
-    pub(super) fn new(compiler: &Compiler, target: &Target, emit: Emit) -> Self {
-        let options = compiler.options();
-        let mut begun = blake3::Hasher::new();
-        begun.update(format!("{target}\0{emit}\0{:?}\0", options.to_pairs()).as_bytes());
-        Self {
-            begun,
-            debug: options.debug,
-        }
-    }
-
-    /// The content of device LLVM IR or PTX.
-    pub(super) fn device_source(&self, bytes: &[u8]) -> ContentHash {
-        ContentHash(self.begun.clone().update(bytes).finalize())
-    }
-
-    /// The content of `gpu.module`s: their generic form without their names, and without places in the source unless
-    /// these get into the code. The module is the caller's own: its operations are renamed for a moment.
-    pub(super) fn modules(&self, modules: &[OperationRef<'_, '_>]) -> ContentHash {
-        let mut hasher = self.begun.clone();
-        for module in modules {
-            let context = context_of(module.context());
-            let name = symbol_attribute_name();
-            let kept = module.attribute(name).ok();
-            set_attribute(*module, name, StringAttribute::new(context, "kernels").into());
-            let flags = || OperationPrintingFlags::new().print_generic_operation_form();
-            let print = |flags| module.to_string_with_flags(flags).unwrap_or_default();
-            let mut text = print(flags());
-            // An assertion that fails names its place, with or without debug info.
-            if self.debug != DebugLevel::None || text.contains("\"cf.assert\"") {
-                text = print(flags().enable_debug_info(true, false));
-            }
-            if let Some(kept) = kept {
-                set_attribute(*module, name, kept);
-            }
-            hasher.update(&text.len().to_le_bytes()).update(text.as_bytes());
-        }
-        ContentHash(hasher.finalize())
-    }
+/// What `gpu.module`s of the caller's own are.
+pub(super) fn of_modules(begun: &Content, modules: &[OperationRef<'_, '_>]) -> Key {
+    let all = modules
+        .iter()
+        .fold(begun.clone(), |content, module| content.module(*module, Some(*module)));
+    all.finish()
 }
 
 /// The variables and functions that a module defines and others may want to refer to.

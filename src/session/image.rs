@@ -5,13 +5,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use super::{content::ContentHash, error::SessionError};
-use crate::report::Artifact;
+use super::error::SessionError;
+use crate::{cache::Key, report::Artifact};
 
 /// What one content was compiled to.
 #[derive(Debug)]
 pub(super) struct Image {
-    pub content: ContentHash,
+    pub content: Key,
     pub artifact: Artifact,
     /// Variables and functions that it defines.
     pub definitions: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Images {
 
 #[derive(Debug, Default)]
 struct Slots {
-    by_content: HashMap<ContentHash, Arc<Slot>>,
+    by_content: HashMap<Key, Arc<Slot>>,
     /// How many there may be before those that are empty are looked for.
     sweep_at: usize,
 }
@@ -37,7 +37,7 @@ impl Images {
     /// The image of a content, and whether it had to be compiled.
     pub(super) fn get_or_compile(
         &self,
-        content: ContentHash,
+        content: Key,
         compile: impl FnOnce() -> Result<Image, SessionError>,
     ) -> Result<(Arc<Image>, bool), SessionError> {
         let slot = lock(&self.slots).slot(content);
@@ -52,7 +52,7 @@ impl Images {
 }
 
 impl Slots {
-    fn slot(&mut self, content: ContentHash) -> Arc<Slot> {
+    fn slot(&mut self, content: Key) -> Arc<Slot> {
         const FEW: usize = 64;
         // Each sweep waits for as many new contents as the last one left: a constant cost for each.
         if self.by_content.len() >= self.sweep_at.max(FEW) {

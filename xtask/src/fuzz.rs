@@ -67,8 +67,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     }
     let folder = workspace.root.join(&options.folder);
     fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
-    let seeds = Seeds::gather(workspace, &folder)?;
     let program = workspace.binaries()?.join("gpulower-checks");
+    let seeds = Seeds::gather(workspace, &program, &folder)?;
     let surfaces = surfaces(&options.surface, options.workers)?;
     let begin = Instant::now();
     let mut tally = Tally::default();

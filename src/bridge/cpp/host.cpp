@@ -12,6 +12,7 @@
 
 #include "contain.h"
 #include "patterns.h"
+#include "option_range.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -478,6 +479,12 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
     for (auto binary : llvm::make_early_inc_range(module.getOps<gpu::BinaryOp>()))
       binary.erase();
     module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
+  }
+
+  LogicalResult initializeOptions(StringRef text,
+                                  function_ref<LogicalResult(const Twine &)> refuse) final {
+    return failure(failed(Pass::initializeOptions(text, refuse)) ||
+                   failed(gpulower::checkRange("kernel-index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
   Option<bool> barePointers{*this, "bare-pointers",

@@ -2,6 +2,7 @@
 // the memory busy; neither LLVM nor the PTX compiler moves a load over a store that may write what is loaded.
 
 #include "interleave.h"
+#include "option_range.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -203,6 +204,13 @@ struct InterleaveLoops final : PassWrapper<InterleaveLoops, OperationPass<>> {
       if (plan)
         Interleaver(loop, *plan, largestStep).run(plan->isHeavy ? 2 : count);
     }
+  }
+
+  LogicalResult initializeOptions(StringRef text,
+                                  function_ref<LogicalResult(const Twine &)> refuse) final {
+    return failure(failed(Pass::initializeOptions(text, refuse)) ||
+                   failed(gpulower::checkRange("count", "interleave", count, refuse)) ||
+                   failed(gpulower::checkRange("index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
   Option<unsigned> count{*this, "count", llvm::cl::desc("Iterations at once"), llvm::cl::init(4)};

@@ -5,6 +5,7 @@
 // function forwards to a table of Rust functions.
 
 #include "contain.h"
+#include "option_range.h"
 
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
@@ -167,4 +168,21 @@ extern "C" void gpulowerRegisterPass(const GpulowerPassTable *table) {
   static TypeIDAllocator allocator;
   TypeID id = allocator.allocate();
   registerPass([id, table] { return std::make_unique<RustPass>(id, *table); });
+}
+
+/// What the values of an option are, if `value` is none of them; otherwise nothing. Lives as long as the process.
+typedef GpulowerString (*GpulowerRange)(GpulowerString option, GpulowerString value);
+
+static GpulowerRange optionRange = nullptr;
+
+/// Call once, before the passes that ask are registered.
+extern "C" void gpulowerSetOptionRange(GpulowerRange range) { optionRange = range; }
+
+LogicalResult gpulower::checkRange(StringRef name, StringRef like, unsigned value,
+                                   function_ref<LogicalResult(const Twine &)> refuse) {
+  std::string text = std::to_string(value);
+  StringRef expected = toStringRef(optionRange(fromStringRef(like), fromStringRef(text)));
+  if (expected.empty())
+    return success();
+  return refuse("option '" + name + "' cannot be '" + text + "': expected " + expected);
 }

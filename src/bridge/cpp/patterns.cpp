@@ -2,6 +2,7 @@
 // only passes for `func.func`, or nothing at all.
 
 #include "patterns.h"
+#include "option_range.h"
 
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -303,6 +304,12 @@ struct LowerDeviceFunctions final
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
+  }
+
+  LogicalResult initializeOptions(StringRef text,
+                                  function_ref<LogicalResult(const Twine &)> refuse) final {
+    return failure(failed(Pass::initializeOptions(text, refuse)) ||
+                   failed(gpulower::checkRange("index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
   Option<unsigned> indexBitwidth{*this, "index-bitwidth",

@@ -11,7 +11,6 @@ use crate::{
     },
     error::Error,
     options::{Library, Options},
-    report::Format,
     stage::Stage,
     target::{PtxPolicy, Target},
 };
@@ -22,7 +21,7 @@ pub(super) struct WireRequest {
     name: String,
     parts: Vec<(String, WireSource)>,
     target: Target,
-    products: Vec<(Target, Format)>,
+    products: Vec<Product>,
     pub options: Options,
     notes: Vec<String>,
 }
@@ -50,12 +49,11 @@ impl WireRequest {
         if let Some(link) = &mut options.device_link {
             link.objects.iter_mut().for_each(read_here);
         }
-        let products = request.products.iter();
         Self {
             name: request.name.clone(),
             parts: parts.collect(),
             target: request.target,
-            products: products.map(|product| (product.target, product.format)).collect(),
+            products: request.products.clone(),
             options,
             notes: request.notes.clone(),
         }
@@ -77,13 +75,12 @@ impl WireRequest {
             Ok(Part { name: part, source })
         });
         let parts = parts.collect::<Result<_, Error>>()?;
-        let products = self.products.into_iter();
         Ok(Request {
             name,
             module: 0,
             parts,
             target,
-            products: products.map(|(target, format)| Product { target, format }).collect(),
+            products: self.products,
             options: self.options,
             include_ptx: PtxPolicy::default(),
             notes: self.notes,

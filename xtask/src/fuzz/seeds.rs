@@ -5,6 +5,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
+use serde::Deserialize;
+
 use super::mutate::Vocabulary;
 use super::operations::{self, Operation};
 use crate::command::{Context, Failure, capture};
@@ -23,8 +26,28 @@ impl Seed {
     }
 }
 
+/// An option of the library's, as `gpulower-checks fuzz --options` lists them.
+#[derive(Debug, Clone, Deserialize)]
+pub struct OptionSeed {
+    pub name: String,
+    pub examples: Vec<String>,
+    /// The vendor whose targets alone have it.
+    pub only: Option<String>,
+    pub passes: Vec<String>,
+    /// Whether only a caller may say it, and not a module.
+    pub is_the_callers: bool,
+}
+
+impl OptionSeed {
+    /// One of its values.
+    pub fn value(&self, rng: &mut Rng) -> String {
+        self.examples[rng.usize(0..self.examples.len())].clone()
+    }
+}
+
 /// Everything that there is to damage.
 pub struct Seeds {
+    pub options: Vec<OptionSeed>,
     pub mlir: Vec<Seed>,
     pub programs: Vec<Seed>,
     pub bytecode: Vec<Seed>,
@@ -41,8 +64,10 @@ pub struct Seeds {
 
 impl Seeds {
     /// Reads them, and makes those that have to be made in `folder`.
-    pub fn gather(workspace: &Workspace, folder: &Path) -> Result<Self, Failure> {
+    pub fn gather(workspace: &Workspace, program: &Path, folder: &Path) -> Result<Self, Failure> {
         let root = &workspace.root;
+        let options = capture(workspace.command(program).args(["fuzz", "--options"]))?;
+        let options = serde_json::from_slice(&options.stdout).context(|| "read the list of options".to_owned())?;
         let made = Makers { workspace, folder }.all()?;
         let mut mlir = Vec::new();
         for file in files_below(&root.join("examples"), "mlir")?
@@ -80,6 +105,7 @@ impl Seeds {
             Vocabulary::of(texts.iter().map(String::as_str))
         };
         let seeds = Self {
+            options,
             mlir_words: words(&mlir),
             llvm_words: words(&llvm),
             other_words: words(&ptx),

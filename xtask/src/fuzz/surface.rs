@@ -5,7 +5,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::mutate::{self, Language, one_of};
-use super::seeds::{Seed, Seeds};
+use super::seeds::{OptionSeed, Seed, Seeds};
 
 /// A way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -89,25 +89,6 @@ const TARGETS: &[&str] = &[
     "gfx1250",
 ];
 
-const OPTIONS: &[(&str, &[&str])] = &[
-    ("O", &["0", "1", "2", "3"]),
-    ("fast", &["true", "false"]),
-    ("ftz", &["true", "false"]),
-    ("prec-sqrt", &["true", "false"]),
-    ("prec-div", &["true", "false"]),
-    ("fp-contract", &["off", "on", "fast"]),
-    ("max-registers", &["1", "8", "32", "255", "256", "65536", "4294967295"]),
-    ("wave-size", &["32", "64"]),
-    ("code-object-version", &["4", "5", "6"]),
-    ("debug", &["none", "line-tables", "full"]),
-    ("ptx", &["3.2", "6.0", "7.8", "8.3", "8.8", "9.0", "99.9"]),
-    ("include-ptx", &["none", "lowest", "all", "sm_80", "sm_90,sm_80"]),
-    ("compress", &["none", "lz4", "zstd"]),
-    ("index-bitwidth", &["32", "64"]),
-    ("bare-pointers", &["true", "false"]),
-    ("spill-warning", &["0", "4294967295"]),
-];
-
 const PIPELINES: &[&str] = &[
     "builtin.module(gpulower-to-binary{targets=sm_90 format=isa})",
     "builtin.module(gpulower-to-binary{targets=gfx942 format=llvm})",
@@ -115,6 +96,10 @@ const PIPELINES: &[&str] = &[
     "builtin.module(gpulower-attach-targets{targets=sm_90 fast=true ftz=true},gpulower-serialize{format=isa})",
     "builtin.module(gpulower-attach-targets{targets=gfx90a wave-size=64},gpulower-serialize{format=isa})",
     "builtin.module(gpulower-embed-offload{targets=gfx942 finish-with=clang-22,rocm})",
+    "builtin.module(gpu.module(gpulower-interleave-loops{count=4 index-bitwidth=64}))",
+    "builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=64}))",
+    "builtin.module(gpu.module(gpulower-expand-gpu{amd=true chipset=gfx942 subgroup-size=64}))",
+    "builtin.module(gpulower-host-to-llvm{kernel-index-bitwidth=64})",
 ];
 
 /// A kernel that every target compiles.
@@ -159,7 +144,7 @@ impl Surface {
                 compile(
                     target,
                     emit,
-                    some_options(rng, target, emit),
+                    some_options(rng, &seeds.options, target, emit),
                     vec![("input.mlir", bytes)],
                 )
             }
@@ -170,7 +155,7 @@ impl Surface {
                 compile(
                     target,
                     emit,
-                    some_options(rng, target, emit),
+                    some_options(rng, &seeds.options, target, emit),
                     vec![("input.mlir", bytes)],
                 )
             }
@@ -182,34 +167,36 @@ impl Surface {
             }
             Self::Passes => {
                 let pipeline = one_of(rng, PIPELINES);
+                let pipeline = with_pass_options(rng, &seeds.options, pipeline);
                 let vendor = match pipeline.contains("gfx") {
                     true => Vendor::Amd,
                     false => Vendor::Nvidia,
                 };
                 let bytes = mlir(rng, seeds, &seeds.mlir, vendor);
-                passes(pipeline, bytes)
+                passes(&pipeline, bytes)
             }
             Self::Pipelines => {
                 let (pipeline, other) = (one_of(rng, PIPELINES), one_of(rng, PIPELINES));
-                let pipeline = mutate::text(rng, Language::Other, pipeline, other, &seeds.other_words);
+                let pipeline = with_pass_options(rng, &seeds.options, pipeline);
+                let pipeline = mutate::text(rng, Language::Other, &pipeline, other, &seeds.other_words);
                 passes(&pipeline, KERNEL.as_bytes().to_vec())
             }
             Self::Export => export(rng, seeds),
             Self::MlirBytecode => {
                 let vendor = Vendor::any(rng);
                 let bytes = damaged(rng, &seeds.bytecode);
-                for_vendor(rng, vendor, ("input.mlirbc", bytes))
+                for_vendor(rng, seeds, vendor, ("input.mlirbc", bytes))
             }
             Self::LlvmIr => {
                 let vendor = Vendor::any(rng);
                 let bytes = llvm(rng, seeds, vendor);
-                for_vendor(rng, vendor, ("input.ll", bytes))
+                for_vendor(rng, seeds, vendor, ("input.ll", bytes))
             }
             Self::Bitcode => {
                 let vendor = Vendor::any(rng);
                 let (seed, other) = (pick_for(rng, &seeds.bitcode, vendor), pick(rng, &seeds.bitcode));
                 let bytes = mutate::bytes(rng, &seed.bytes, &other.bytes);
-                for_vendor(rng, vendor, ("input.bc", bytes))
+                for_vendor(rng, seeds, vendor, ("input.bc", bytes))
             }
             Self::Libraries => libraries(rng, seeds),
             Self::Ptx => {
@@ -232,7 +219,7 @@ impl Surface {
             }
             Self::Options => {
                 let target = one_of(rng, &[NVIDIA, AMD].concat());
-                let mut options = some_options(rng, target, "binary");
+                let mut options = some_options(rng, &seeds.options, target, "binary");
                 for (name, value) in &mut options {
                     let text = if rng.u8(0..8) == 0 { name } else { value };
                     *text = mutate::text(rng, Language::Other, text, "0\n-1\ntrue", &seeds.other_words);
@@ -352,11 +339,8 @@ fn llvm(rng: &mut Rng, seeds: &Seeds, vendor: Vendor) -> Vec<u8> {
 }
 
 /// Options that the vendor's targets can honour for a form of output, most of the time.
-fn some_options(rng: &mut Rng, target: &str, emit: &str) -> Vec<(String, String)> {
-    let foreign: &[&str] = match target.starts_with("gfx") {
-        true => &["ptx", "include-ptx"],
-        false => &["wave-size", "code-object-version"],
-    };
+fn some_options(rng: &mut Rng, known: &[OptionSeed], target: &str, emit: &str) -> Vec<(String, String)> {
+    let vendor = if target.starts_with("gfx") { "AMD" } else { "NVIDIA" };
     let of_containers: &[&str] = match emit {
         "fatbin" => &[],
         "bundle" => &["include-ptx"],
@@ -365,13 +349,44 @@ fn some_options(rng: &mut Rng, target: &str, emit: &str) -> Vec<(String, String)
     let count = one_of(rng, &[0, 0, 1, 2, 4]);
     let mut options = Vec::new();
     for _ in 0..count {
-        let (name, values) = OPTIONS[rng.usize(0..OPTIONS.len())];
-        let fits = !foreign.contains(&name) && !of_containers.contains(&name);
+        let option = &known[rng.usize(0..known.len())];
+        let fits = option.only.as_deref().is_none_or(|only| only == vendor)
+            && !option.is_the_callers
+            && !of_containers.contains(&option.name.as_str());
         if fits || rng.u8(0..16) == 0 {
-            options.push((name.to_owned(), one_of(rng, values).to_owned()));
+            options.push((option.name.clone(), option.value(rng)));
         }
     }
     options
+}
+
+/// A pipeline with an option of one of its passes, or with another value of one that it has.
+fn with_pass_options(rng: &mut Rng, known: &[OptionSeed], pipeline: &str) -> String {
+    let option = &known[rng.usize(0..known.len())];
+    let name = &option.name;
+    let value = match rng.u8(0..4) {
+        0 => one_of(
+            rng,
+            &["0", "1", "7", "48", "-1", "4294967295", "18446744073709551616", ""],
+        )
+        .to_owned(),
+        _ => option.value(rng),
+    };
+    let given = format!("{name}=\"{value}\"");
+    if let Some((before, after)) = pipeline.split_once(&format!("{name}=")) {
+        let end = after.find([' ', '}']).unwrap_or(after.len());
+        return format!("{before}{given}{}", &after[end..]);
+    }
+    let pass = option
+        .passes
+        .iter()
+        .find_map(|pass| pipeline.find(&format!("{pass}{{")));
+    // A pass that is two in one has the options of both.
+    let place = pass.or_else(|| pipeline.find("gpulower-to-binary{"));
+    match place.and_then(|place| Some(place + pipeline[place..].find('{')? + 1)) {
+        Some(place) => format!("{}{given} {}", &pipeline[..place], &pipeline[place..]),
+        None => pipeline.to_owned(),
+    }
 }
 
 fn compile(target: &str, emit: &str, options: Vec<(String, String)>, files: Vec<(&str, Vec<u8>)>) -> Input {
@@ -379,9 +394,14 @@ fn compile(target: &str, emit: &str, options: Vec<(String, String)>, files: Vec<
     Input::new(job, files)
 }
 
-fn for_vendor(rng: &mut Rng, vendor: Vendor, file: (&str, Vec<u8>)) -> Input {
+fn for_vendor(rng: &mut Rng, seeds: &Seeds, vendor: Vendor, file: (&str, Vec<u8>)) -> Input {
     let (target, emit) = vendor.target(rng);
-    compile(target, emit, some_options(rng, target, emit), vec![file])
+    compile(
+        target,
+        emit,
+        some_options(rng, &seeds.options, target, emit),
+        vec![file],
+    )
 }
 
 fn passes(pipeline: &str, bytes: Vec<u8>) -> Input {
@@ -409,7 +429,7 @@ fn export(rng: &mut Rng, seeds: &Seeds) -> Input {
         false => Vendor::Nvidia,
     };
     let job = json!({
-        "action": "export", "targets": target, "emit": emit, "finish_with": finish_with, "options": some_options(rng, target, emit),
+        "action": "export", "targets": target, "emit": emit, "finish_with": finish_with, "options": some_options(rng, &seeds.options, target, emit),
     });
     Input::new(job, vec![("input.mlir", mlir(rng, seeds, &seeds.programs, vendor))])
 }
@@ -487,6 +507,24 @@ mod tests {
             options.contains(r#"["O","0"],["isolation","worker"]"#) && options.contains("time-limit"),
             "{options}"
         );
+    }
+
+    #[test]
+    fn passes_get_options_that_they_have() {
+        let known = [OptionSeed {
+            name: "index-bitwidth".to_owned(),
+            examples: vec!["32".to_owned()],
+            only: None,
+            passes: vec!["gpulower-lower".to_owned()],
+            is_the_callers: false,
+        }];
+        let some = |pipeline| -> Vec<String> {
+            let mut rng = Rng::with_seed(1);
+            (0..20).map(|_| with_pass_options(&mut rng, &known, pipeline)).collect()
+        };
+        assert!(some("a(gpulower-lower{O=1})").contains(&"a(gpulower-lower{index-bitwidth=\"32\" O=1})".to_owned()));
+        assert!(some("b{index-bitwidth=64 x}").contains(&"b{index-bitwidth=\"32\" x}".to_owned()));
+        assert_eq!(some("c{d=1}")[0], "c{d=1}");
     }
 
     #[test]

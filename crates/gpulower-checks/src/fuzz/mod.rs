@@ -2,6 +2,7 @@
 //!
 //! ```sh
 //! cargo run -p gpulower-checks -- fuzz                    # inputs from the standard input, as xtask/src/fuzz/ writes them
+//! cargo run -p gpulower-checks -- fuzz --options          # the options that inputs may have
 //! cargo run -p gpulower-checks -- fuzz target/fuzz/found/mlir-nvidia-17   # one that was kept, once more
 //! ```
 //!
@@ -21,7 +22,8 @@ use std::{
     thread,
 };
 
-use gpulower::{Search, passes, toolkit::cache_directory};
+use gpulower::{Search, options::DESCRIPTIONS, passes, toolkit::cache_directory};
+use serde_json::json;
 
 use self::{
     job::{Job, Outcome},
@@ -40,6 +42,9 @@ pub fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         cache_directory: cache_directory(|name| env::var_os(name)),
     });
     let kept = env::args_os().nth(2);
+    if kept.as_deref().is_some_and(|word| word == "--options") {
+        return list_options();
+    }
     let worker = thread::spawn(move || match kept {
         Some(folder) => one(Path::new(&folder)),
         None => all(&mut io::stdin().lock()),
@@ -49,6 +54,24 @@ pub fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         // What panicked has been printed.
         Err(_) => std::process::exit(101),
     }
+}
+
+/// The options that inputs may have: `xtask` builds nothing of the library's.
+fn list_options() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let list: Vec<serde_json::Value> = DESCRIPTIONS
+        .iter()
+        .map(|option| {
+            json!({
+                "name": option.name(),
+                "examples": option.examples,
+                "only": option.rules.only.map(|(vendor, _)| vendor.to_string()),
+                "passes": option.passes,
+                "is_the_callers": option.rules.is_the_callers,
+            })
+        })
+        .collect();
+    serde_json::to_writer(io::stdout(), &list)?;
+    Ok(())
 }
 
 /// Carries out inputs until there are no more.

@@ -35,19 +35,22 @@ impl Args for Flags {
 }
 
 fn flag(option: &OptionDescription) -> Arg {
-    let arg = Arg::new(option.name)
-        .help(option.help)
+    let name = option.name();
+    let arg = Arg::new(name)
+        .help(option.help())
         .value_name(option.values)
-        .allow_hyphen_values(option.name == "ptxas-options");
-    let arg = match option.name {
-        "O" => arg.short('O').long("optimization"),
-        "ftz" => arg.long("ftz").visible_alias("daz"),
-        name => arg.long(name),
+        .allow_hyphen_values(option.values == "WORDS");
+    let mut letter = name.chars();
+    let arg = match (letter.next(), letter.next(), option.names) {
+        (Some(letter), None, [_, long, ..]) => arg.short(letter).long(*long),
+        _ => arg
+            .long(name)
+            .visible_aliases(option.names.get(1..).unwrap_or_default().iter().copied()),
     };
-    let arg = match option.name {
-        // Several add up, as `Options::set` has it.
-        "ptxas-options" => arg.action(ArgAction::Append),
-        _ => arg.overrides_with(option.name),
+    let arg = if option.rules.adds_up {
+        arg.action(ArgAction::Append)
+    } else {
+        arg.overrides_with(name)
     };
     if option.values == SWITCH {
         arg.num_args(0..=1).require_equals(true).default_missing_value("true")
@@ -66,9 +69,9 @@ impl FromArgMatches for Flags {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         let Self(options) = self;
         for option in DESCRIPTIONS {
-            for value in matches.get_many::<String>(option.name).into_iter().flatten() {
+            for value in matches.get_many::<String>(option.name()).into_iter().flatten() {
                 options
-                    .set(option.name, value)
+                    .set(option.name(), value)
                     .map_err(|error| Error::raw(ErrorKind::InvalidValue, error.to_string()))?;
             }
         }
@@ -93,29 +96,22 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// A value that each option takes.
-    fn example(option: &OptionDescription) -> String {
-        let first = option.values.split('|').next().unwrap_or_default();
-        match first {
-            "N" | "SECONDS" => "7".to_owned(),
-            "X.Y" => "8.3".to_owned(),
-            "WORDS" => "-v".to_owned(),
-            pairs if pairs.contains('=') => "a=b".to_owned(),
-            value => value.to_owned(),
-        }
-    }
-
     #[test]
     fn every_described_option_is_a_flag() {
         for option in DESCRIPTIONS {
-            let value = example(option);
-            let mut expected = Options::default();
-            expected.set(option.name, &value).expect("an option");
-            let flag = match option.name {
-                "O" => format!("-O{value}"),
-                name => format!("--{name}={value}"),
-            };
-            assert_eq!(parse(&[&flag]), Ok(expected), "{flag}");
+            for (name, value) in option
+                .names
+                .iter()
+                .flat_map(|name| option.examples.iter().map(move |value| (name, value)))
+            {
+                let mut expected = Options::default();
+                expected.set(option.name(), value).expect("an option");
+                let flag = match *name {
+                    "O" => format!("-O{value}"),
+                    name => format!("--{name}={value}"),
+                };
+                assert_eq!(parse(&[&flag]), Ok(expected), "{flag}");
+            }
         }
     }
 
@@ -141,6 +137,8 @@ mod tests {
             parse(&["--ptxas-options", "-v --warn-on-spills", "--ptxas-options=-lineinfo"]).ptxas_options,
             ["-v", "--warn-on-spills", "-lineinfo"]
         );
+        let twice = parse(&["--debug-prefix-map=/a=/b", "--debug-prefix-map", "/c=/d"]);
+        assert_eq!(twice.debug_prefix_map.len(), 2);
     }
 
     #[test]

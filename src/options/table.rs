@@ -1,0 +1,460 @@
+//! The options, each declared once: field, default, names, texts, values, passes, rules.
+//!
+//! Fields and defaults of [`Options`], flags of the command line, options of passes, entries of target attributes, the cache's
+//! keys, the fuzzer's inputs and the tables of `docs/options.md` are made from these rows.
+
+use std::time::Duration;
+
+use super::{
+    Compression, DebugLevel, DeviceLink, FpContract, Isolation, Library, OptimizationLevel, PtxCompiler,
+    form::{
+        ABOVE_ZERO, COMPRESSION, Form, MEBIBYTES, NUMBER, OPEN_SWITCH, PATH_PREFIXES, PTX_ISA, PTX_POLICY, SECONDS,
+        SWITCH, WORDS, Wrong, choice,
+    },
+};
+use crate::target::{CodeObjectVersion, PtxIsa, PtxPolicy, Vendor};
+
+/// What is known of one option that has a textual form.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionDescription {
+    /// Its names, in kebab case. The first is the one that counts.
+    pub names: &'static [&'static str],
+    /// What it is for, in one line.
+    pub summary: &'static str,
+    /// What its values look like: `off|on|fast`, `N`.
+    pub values: &'static str,
+    /// What its values are, in words.
+    pub meaning: &'static str,
+    /// Values that it takes.
+    pub examples: &'static [&'static str],
+    /// What it is when it is not given.
+    pub default: &'static str,
+    /// What it does for NVIDIA's targets, in Markdown.
+    pub nvidia: &'static str,
+    /// What it does for AMD's targets, in Markdown; empty for the same as for NVIDIA's.
+    pub amd: &'static str,
+    /// The passes that have it.
+    pub passes: &'static [&'static str],
+    /// What sets it apart from others.
+    pub rules: Rules,
+    pub(super) access: Access,
+}
+
+/// What sets an option apart from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Whose targets alone have it, and why others refuse it.
+    pub only: Option<(Vendor, &'static str)>,
+    /// Whether it adds up when it is given several times; otherwise the last one counts.
+    pub adds_up: bool,
+    /// Whether it is for the caller alone to say, and not for a module.
+    pub is_the_callers: bool,
+    /// Whether another value may give another result; otherwise it decides at most whether there is one.
+    pub changes_result: bool,
+}
+
+/// How an option is read, printed and carried over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub read: fn(&str, &mut Options) -> Result<(), Wrong>,
+    pub print: fn(&Options) -> String,
+    /// Whether it is not what it is by default.
+    pub is_given: fn(&Options) -> bool,
+    /// Sets it in the first to what it is in the second, or adds that.
+    pub carry_over: fn(&mut Options, &Options),
+    /// Its value as bytes; no two values have the same.
+    pub encode: fn(&Options) -> Result<Vec<u8>, postcard::Error>,
+}
+
+const ORDINARY: Rules = Rules {
+    only: None,
+    adds_up: false,
+    is_the_callers: false,
+    changes_result: true,
+};
+const ADDS_UP: Rules = Rules {
+    adds_up: true,
+    ..ORDINARY
+};
+const NVIDIA_ONLY: Rules = Rules {
+    only: Some((Vendor::Nvidia, "only NVIDIA's targets have it")),
+    ..ORDINARY
+};
+
+const ATTACH: &str = "gpulower-attach-targets";
+const LOWER: &str = "gpulower-lower";
+const SERIALIZE: &str = "gpulower-serialize";
+const EMBED: &str = "gpulower-embed-offload";
+
+/// Makes [`Options`] and [`DESCRIPTIONS`] of rows `field: type = default, form, { description };`. What has no textual form
+/// has no form and no description.
+macro_rules! options {
+    ($(
+        $(#[doc = $doc:literal])*
+        $field:ident: $type:ty = $default:expr $(, $form:expr, { $($property:ident: $value:expr),* $(,)? })?;
+    )*) => {
+        /// What is asked of a compilation. [`Options::default`] asks for `-O3` and code that computes what the IR says.
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub struct Options {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        impl Default for Options {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        /// Every option that has a textual form, in the order of the documentation.
+        pub const DESCRIPTIONS: &[OptionDescription] = &[$($({
+            const FORM: Form<$type> = $form;
+            OptionDescription {
+                $($property: $value,)*
+                values: FORM.values,
+                meaning: FORM.meaning,
+                examples: FORM.examples,
+                access: Access {
+                    read: |text, options| (FORM.read)(text, &mut options.$field),
+                    print: |options| (FORM.print)(&options.$field),
+                    is_given: |options| options.$field != Options::default().$field,
+                    carry_over: |to, from| (FORM.carry_over)(&mut to.$field, &from.$field),
+                    encode: |options| postcard::to_allocvec(&options.$field),
+                },
+            }
+        },)?)*];
+    };
+}
+
+options! {
+    /// Optimisation level; `None` means 3, or 0 where full debug info asks for it.
+    optimization: Option<OptimizationLevel> = None, choice!(
+        "0" => Some(OptimizationLevel::O0),
+        "1" => Some(OptimizationLevel::O1),
+        "2" => Some(OptimizationLevel::O2),
+        "3" => Some(OptimizationLevel::O3)
+    ), {
+        names: &["O", "optimization"],
+        summary: "Optimisation level of LLVM and the vendor's compiler",
+        default: "3; 0 with debug=full on NVIDIA",
+        nvidia: "LLVM's `default<On>`, and `-On` for the PTX compiler",
+        amd: "LLVM's `default<On>`",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Permits everything that loses precision for speed: all fast-math flags, flushed denormals, approximate division
+    /// and square root, contraction. A more specific option wins over it.
+    fast: bool = false, SWITCH, {
+        names: &["fast"],
+        summary: "Permit everything that loses precision for speed",
+        default: "off",
+        nvidia: "see below",
+        amd: "see below",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Flushes f32 denormals to zero (`ftz`, also called `daz`). `None` follows `fast`.
+    ftz: Option<bool> = None, OPEN_SWITCH, {
+        names: &["ftz", "daz"],
+        summary: "Flush f32 denormals to zero",
+        default: "as fast",
+        nvidia: "f32 instructions with `.ftz`, libdevice's `__CUDA_FTZ`",
+        amd: "f32 denormal mode 0 in the kernel descriptor, ocml's `__oclc_daz_opt`",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Correctly rounded f32 square roots. `None` means yes, unless `fast`.
+    prec_sqrt: Option<bool> = None, OPEN_SWITCH, {
+        names: &["prec-sqrt"],
+        summary: "Correctly rounded f32 square roots",
+        default: "on; off with fast",
+        nvidia: "`sqrt.rn.f32`; off: `sqrt.approx.f32`",
+        amd: "correctly rounded sequence; off: the 1 ulp `v_sqrt_f32`; ocml's `__oclc_correctly_rounded_sqrt32`",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Correctly rounded f32 divisions. `None` means yes, unless `fast`.
+    prec_div: Option<bool> = None, OPEN_SWITCH, {
+        names: &["prec-div"],
+        summary: "Correctly rounded f32 divisions",
+        default: "on; off with fast",
+        nvidia: "`div.rn.f32`; off: `div.full.f32`, 2 ulp over the full range; with `fast`: `div.approx.f32`",
+        amd: "correctly rounded sequence; off: reciprocal and product",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Fused multiply-add. `None` means on, or fast with `fast`.
+    fp_contract: Option<FpContract> = None, choice!(
+        "off" => Some(FpContract::Off),
+        "on" => Some(FpContract::On),
+        "fast" => Some(FpContract::Fast)
+    ), {
+        names: &["fp-contract"],
+        summary: "Fused multiply-add: never, where the IR allows it, everywhere",
+        default: "on; fast with fast",
+        nvidia: "see below",
+        amd: "see below",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Upper bound of registers a thread may use (NVIDIA: registers, AMD: VGPRs).
+    max_registers: Option<u32> = None, ABOVE_ZERO, {
+        names: &["max-registers"],
+        summary: "Upper bound of registers (AMD: VGPRs) per thread",
+        default: "none",
+        nvidia: "`.maxnreg` in the PTX of every kernel; an error when the PTX compiler cannot keep it (24 is the least on `sm_90`)",
+        amd: "LLVM's `amdgpu-num-vgpr` on every kernel; on gfx90a and later chips with MFMA the bound covers accumulation registers too",
+        passes: &[ATTACH],
+        rules: ORDINARY,
+    };
+    /// Lanes in a wave, 32 or 64 (AMD). `None` means the chip's own.
+    wave_size: Option<u32> = None, choice!("32" => Some(32), "64" => Some(64)), {
+        names: &["wave-size"],
+        summary: "Lanes in a wave",
+        default: "the chip's own",
+        nvidia: "refused",
+        amd: "code, and ocml's and ockl's `__oclc_wavefrontsize64`; refused when the chip cannot run it",
+        passes: &[ATTACH],
+        rules: Rules { only: Some((Vendor::Amd, "NVIDIA's warps have 32 threads")), ..ORDINARY },
+    };
+    /// Code object version (AMD). `None` means 5, or 6 for generic targets.
+    code_object_version: Option<CodeObjectVersion> = None, choice!(
+        "4" => Some(CodeObjectVersion::V4),
+        "5" => Some(CodeObjectVersion::V5),
+        "6" => Some(CodeObjectVersion::V6)
+    ), {
+        names: &["code-object-version"],
+        summary: "Code object version",
+        default: "5; 6 for generic targets",
+        nvidia: "refused",
+        amd: "module flag, `__oclc_ABI_version`, ELF header; below 6 refused for generic targets",
+        passes: &[ATTACH],
+        rules: Rules { only: Some((Vendor::Amd, "only AMD's code objects have one")), ..ORDINARY },
+    };
+    /// Debug info.
+    debug: DebugLevel = DebugLevel::None, choice!(
+        "none" => DebugLevel::None,
+        "line-tables" => DebugLevel::LineTables,
+        "full" => DebugLevel::Full
+    ), {
+        names: &["debug"],
+        summary: "Debug info",
+        default: "none",
+        nvidia: "see below",
+        amd: "see below",
+        passes: &[ATTACH, LOWER],
+        rules: ORDINARY,
+    };
+    /// What paths in debug info begin with, and what is written instead. The last that fits a path counts.
+    debug_prefix_map: Vec<(String, String)> = Vec::new(), PATH_PREFIXES, {
+        names: &["debug-prefix-map"],
+        summary: "Write NEW for paths that begin with OLD in debug info; may be repeated, the last that fits counts",
+        default: "none",
+        nvidia: "files in debug info whose path begins with OLD get NEW in its place, so that artifacts do not depend on where they were built; the last entry that fits counts",
+        amd: "",
+        passes: &[ATTACH],
+        rules: ADDS_UP,
+    };
+    /// PTX ISA (NVIDIA). `None` means the chip's minimum, raised when an instruction needs more.
+    ptx: Option<PtxIsa> = None, PTX_ISA, {
+        names: &["ptx"],
+        summary: "PTX ISA",
+        default: "the chip's first, raised when an instruction needs more",
+        nvidia: "`.version` of the PTX; refused below the chip's first, above LLVM's newest, above what the PTX compiler reads: [targets.md](targets.md)",
+        amd: "refused",
+        passes: &[ATTACH],
+        rules: NVIDIA_ONLY,
+    };
+    /// Who turns PTX into a cubin (NVIDIA). `None` means the first that can.
+    ptx_compiler: Option<PtxCompiler> = None, choice!(
+        "nvptxcompiler" => Some(PtxCompiler::NvPtxCompiler),
+        "ptxas" => Some(PtxCompiler::Ptxas),
+        "nvjitlink" => Some(PtxCompiler::NvJitLink)
+    ), {
+        names: &["ptx-compiler"],
+        summary: "Who turns PTX into a cubin",
+        default: "the first that can",
+        nvidia: "that one and no other",
+        amd: "refused",
+        passes: &[ATTACH, SERIALIZE],
+        rules: NVIDIA_ONLY,
+    };
+    /// Further options for NVIDIA's PTX compiler, one per word.
+    ptxas_options: Vec<String> = Vec::new(), WORDS, {
+        names: &["ptxas-options"],
+        summary: "Further options for the PTX compiler; may be repeated",
+        default: "none",
+        nvidia: "passed on, after our own. PTX of 256 KiB and more gets `--split-compile=4` from CUDA 13 on, whatever `-j` says, unless the words say something else: [performance.md](performance.md)",
+        amd: "refused",
+        passes: &[ATTACH],
+        rules: Rules { adds_up: true, ..NVIDIA_ONLY },
+    };
+    /// Which PTX a container holds beside the machine code (NVIDIA). `None` is [`PtxPolicy::default`].
+    include_ptx: Option<PtxPolicy> = None, PTX_POLICY, {
+        names: &["include-ptx"],
+        summary: "PTX in a fat binary: of no target, of the lowest or newest portable one, of all, or of those named",
+        default: "lowest",
+        nvidia: "which PTX a container holds beside the cubins: [targets.md](targets.md)",
+        amd: "nothing; refused without an NVIDIA target",
+        passes: &[SERIALIZE],
+        rules: ORDINARY,
+    };
+    /// How a container stores its images. `None` means as they are, which every driver reads.
+    compression: Option<Compression> = None, COMPRESSION, {
+        names: &["compress"],
+        summary: "How a container stores its images",
+        default: "none, which every driver reads",
+        nvidia: "how a fat binary stores its images",
+        amd: "`zstd`: a compressed bundle (`CCOB`, version 2)",
+        passes: &[SERIALIZE],
+        rules: ORDINARY,
+    };
+    /// Joins the modules of one input into one image for each target, and links objects into it. `None` makes an image of
+    /// each module.
+    device_link: Option<DeviceLink> = None;
+    /// Libraries to link before the vendor's.
+    libraries: Vec<Library> = Vec::new();
+    /// Bits of `index` on the device, 32 or 64.
+    index_bitwidth: u32 = 64, choice!("32" => 32, "64" => 64), {
+        names: &["index-bitwidth"],
+        summary: "Bits of index on the device",
+        default: "64",
+        nvidia: "bits of `index`, and of the sizes in memref descriptors",
+        amd: "",
+        passes: &[ATTACH, LOWER, EMBED],
+        rules: ORDINARY,
+    };
+    /// Passes memrefs of static shape to kernels as bare pointers.
+    bare_pointers: bool = false, SWITCH, {
+        names: &["bare-pointers"],
+        summary: "Pass memrefs of static shape to kernels as bare pointers",
+        default: "off",
+        nvidia: "memrefs of static shape are one pointer in kernels",
+        amd: "",
+        passes: &[ATTACH, LOWER, EMBED],
+        rules: ORDINARY,
+    };
+    /// How many iterations of a loop run at once, with their loads first: 1, 2, 4 or 8. `None` means 4 for NVIDIA from
+    /// optimisation level 2 on, and 1 otherwise.
+    interleave: Option<u32> = None, choice!("1" => Some(1), "2" => Some(2), "4" => Some(4), "8" => Some(8)), {
+        names: &["interleave"],
+        summary: "Iterations of a loop that run at once, with their loads first",
+        default: "4 for NVIDIA from O=2 on, else 1",
+        nvidia: "how many iterations of a loop run at once, see below",
+        amd: "",
+        passes: &[ATTACH, LOWER],
+        rules: ORDINARY,
+    };
+    /// A warning is given for each kernel that spills more bytes (NVIDIA) or registers (AMD) than this.
+    spill_warning: u32 = 0, NUMBER, {
+        names: &["spill-warning"],
+        summary: "Warn when a kernel spills more bytes (AMD: registers) than this",
+        default: "0",
+        nvidia: "a warning for each kernel that spills more bytes",
+        amd: "more registers",
+        passes: &[ATTACH, SERIALIZE],
+        rules: ORDINARY,
+    };
+    /// Longest time for a module and a target. A worker process is killed then; in this process it is looked at between
+    /// stages, and `ptxas` is killed. `None` means no limit.
+    time_limit: Option<Duration> = None, SECONDS, {
+        names: &["time-limit"],
+        summary: "Longest time for a module and a target, in seconds",
+        default: "none",
+        nvidia: "for each module and target. With `isolation=worker` the worker is killed; in process it is looked at between stages, `ptxas` is killed, and nvPTXCompiler ends between its phases. LLVM and nvJitLink cannot be interrupted in process",
+        amd: "the same; LLVM and lld cannot be interrupted in process",
+        passes: &[ATTACH, SERIALIZE],
+        rules: Rules { changes_result: false, ..ORDINARY },
+    };
+    /// Most memory that a worker process may use, in bytes. `None` means no limit.
+    memory_limit: Option<u64> = None, MEBIBYTES, {
+        names: &["memory-limit"],
+        summary: "Most memory of a worker process, in MiB",
+        default: "none",
+        nvidia: "with `isolation=worker`: the most that a worker may use; refused without",
+        amd: "",
+        passes: &[],
+        rules: Rules { is_the_callers: true, changes_result: false, ..ORDINARY },
+    };
+    /// Where the risky part runs. What comes out is the same.
+    isolation: Isolation = Isolation::InProcess, choice!(
+        "in-process" => Isolation::InProcess,
+        "worker" => Isolation::Worker
+    ), {
+        names: &["isolation"],
+        summary: "Where lowering, LLVM and the vendor's compiler run",
+        default: "in-process",
+        nvidia: "where lowering, LLVM and the vendor's compiler run: [reliability.md](reliability.md)",
+        amd: "",
+        passes: &[],
+        rules: Rules { is_the_callers: true, changes_result: false, ..ORDINARY },
+    };
+}
+
+impl OptionDescription {
+    /// The name that counts.
+    pub fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+
+    /// The option with this name, whichever of its names that is.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        DESCRIPTIONS.iter().find(|option| option.names.contains(&name))
+    }
+
+    /// The options of a pass.
+    pub fn of_pass(pass: &str) -> impl Iterator<Item = &'static Self> {
+        DESCRIPTIONS.iter().filter(move |option| option.passes.contains(&pass))
+    }
+
+    /// Summary, vendor and default in one line.
+    pub fn help(&self) -> String {
+        let vendor = self
+            .rules
+            .only
+            .map(|(vendor, _)| format!("{vendor}; "))
+            .unwrap_or_default();
+        format!("{} ({vendor}default: {})", self.summary, self.default)
+    }
+
+    /// Whether it is not what it is by default.
+    pub fn is_given(&self, options: &Options) -> bool {
+        (self.access.is_given)(options)
+    }
+
+    /// What the values of an option are, if it does not take this one; otherwise nothing.
+    pub fn expected(name: &str, value: &str) -> &'static str {
+        match Self::named(name) {
+            Some(option) if Options::default().set(name, value).is_err() => option.values,
+            _ => "",
+        }
+    }
+
+    /// Its value as bytes: no two values have the same.
+    fn encode(&self, options: &Options) -> Vec<u8> {
+        // Its text has everything too.
+        let text = |_| (self.access.print)(options).into_bytes();
+        (self.access.encode)(options).unwrap_or_else(text)
+    }
+}
+
+impl Options {
+    /// What may give another result, for keys: names and values of the options that differ from the default. What has no
+    /// textual form is not among them.
+    pub fn identity(&self) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+        DESCRIPTIONS
+            .iter()
+            .filter(|option| option.rules.changes_result && option.is_given(self))
+            .map(|option| (option.name(), option.encode(self)))
+    }
+
+    /// Sets what is given in others; what adds up is added.
+    pub fn carry_over(&mut self, others: &Self) {
+        for option in DESCRIPTIONS.iter().filter(|option| option.is_given(others)) {
+            (option.access.carry_over)(self, others);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;
