@@ -5,10 +5,10 @@ use super::{
     request::{Origin, Outcome},
 };
 use crate::{
+    FileKind,
     container::fatbin::Compression,
     device::StageClock,
     error::Error,
-    inspect::ImageKind,
     options::DebugLevel,
     pack::{Member, Pack, PackError, PackFormat},
     report::{Artifact, Format, Image},
@@ -93,9 +93,9 @@ fn write(format: PackFormat, parts: &[Part<'_>]) -> Result<Vec<u8>, PackError> {
         pack.push(Member {
             input: format!("module {}", origin.name),
             kind: match image.format {
-                Format::Ptx => ImageKind::Ptx,
-                Format::Cubin => ImageKind::Cubin,
-                _ => ImageKind::Hsaco,
+                Format::Ptx => FileKind::Ptx,
+                Format::Cubin => FileKind::Cubin,
+                _ => FileKind::Hsaco,
             },
             target: match image.target {
                 Target::Nvidia(target) => target.chip().to_owned(),

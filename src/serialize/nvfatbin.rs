@@ -3,8 +3,9 @@
 //! LTO-IR is NVIDIA's, and how a fat binary scrambles it is not described. nvFatbin makes an entry of each; the container
 //! and its other entries are written by [`fatbin`], as they are without LTO-IR.
 
+use crate::FileKind;
 use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError};
-use crate::container::fatbin::{self, Compression, Fatbin, FatbinError, FatbinWriteError, Image, ImageKind};
+use crate::container::fatbin::{self, Compression, Fatbin, FatbinError, FatbinWriteError, Image};
 use crate::image::lto_ir;
 use crate::target::{NvidiaArch, Suffix};
 use crate::toolkit::{PartKind, Toolkit, ToolkitError};
@@ -150,7 +151,7 @@ fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Re
     let [entry] = fatbin.entries.as_slice() else {
         return unexpected(format!("{} entries for one input", fatbin.entries.len()));
     };
-    if entry.kind != ImageKind::LtoIr || entry.arch != lto.arch {
+    if entry.kind != FileKind::LtoIr || entry.arch != lto.arch {
         return unexpected(format!("an entry of kind {:?} for {}", entry.kind, entry.arch));
     }
     if std::mem::discriminant(&entry.compression) != std::mem::discriminant(&lto.compression) {

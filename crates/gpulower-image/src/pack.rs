@@ -1,7 +1,7 @@
 //! Images from files, put into one container: what `fatbinary`, `clang-offload-bundler` and `llvm-offload-binary` do.
 //!
 //! ```no_run
-//! use gpulower::{container::fatbin::Compression, pack::{Pack, PackFormat}};
+//! use gpulower_image::{container::fatbin::Compression, pack::{Pack, PackFormat}};
 //!
 //! let mut pack = Pack::default();
 //! for name in ["saxpy.sm_80.cubin", "saxpy.sm_90.fatbin"] {
@@ -12,12 +12,13 @@
 //! ```
 
 use crate::{
+    FileKind,
     container::{
         bundle::{self, BundleImage, BundleOptions, BundleWriteError},
         fatbin::{self, Compression, Content, FatbinWriteError},
         offload_binary::{self, KindNumbering, OffloadBinaryWriteError, OffloadKind},
     },
-    inspect::{DebugInfo, ImageKind, InspectError, inspect_with},
+    inspect::{DebugInfo, InspectError, inspect_with},
     target::{AmdTarget, NvidiaArch, PtxPolicy, PtxPolicyError},
 };
 
@@ -142,7 +143,7 @@ pub struct Member {
     /// The file it came from.
     pub input: String,
     /// What it is.
-    pub kind: ImageKind,
+    pub kind: FileKind,
     /// What it is for: `sm_90a`, `gfx90a:xnack-`.
     pub target: String,
     /// The image.
@@ -333,10 +334,10 @@ impl Pack {
         let mut entries = Vec::new();
         for member in &self.members {
             let content = match member.kind {
-                ImageKind::Cubin => Content::Cubin(&member.bytes),
+                FileKind::Cubin => Content::Cubin(&member.bytes),
                 // What is no text has no head either, which the writer says.
-                ImageKind::Ptx => Content::Ptx(std::str::from_utf8(&member.bytes).unwrap_or_default()),
-                ImageKind::LtoIr => {
+                FileKind::Ptx => Content::Ptx(std::str::from_utf8(&member.bytes).unwrap_or_default()),
+                FileKind::LtoIr => {
                     entries.push(PackedEntry::LtoIr(member));
                     continue;
                 }
@@ -360,7 +361,7 @@ impl Pack {
         let mut images = vec![BundleImage::host()];
         for member in &self.members {
             let target: AmdTarget = match member.kind {
-                ImageKind::Hsaco | ImageKind::AmdObject => member.amd_target()?,
+                FileKind::Hsaco | FileKind::AmdObject => member.amd_target()?,
                 _ => return Err(member.wrong_kind("a bundle for HIP", "put NVIDIA's code into a fat binary")),
             };
             images.push(BundleImage::hip(&target, &member.bytes));
@@ -385,10 +386,10 @@ impl Pack {
                 (OffloadKind::Hip, "amdgcn-amd-amdhsa")
             };
             let kind = match member.kind {
-                ImageKind::Cubin => offload_binary::ImageKind::Cubin,
-                ImageKind::Ptx => offload_binary::ImageKind::Ptx,
-                ImageKind::Hsaco | ImageKind::AmdObject => offload_binary::ImageKind::Object,
-                ImageKind::Bitcode => offload_binary::ImageKind::Bitcode,
+                FileKind::Cubin => offload_binary::ImageKind::Cubin,
+                FileKind::Ptx => offload_binary::ImageKind::Ptx,
+                FileKind::Hsaco | FileKind::AmdObject => offload_binary::ImageKind::Object,
+                FileKind::Bitcode => offload_binary::ImageKind::Bitcode,
                 _ => return Err(member.wrong_kind("an offload binary", "it takes machine code, PTX and bitcode")),
             };
             let mut image = offload_binary::Image::new(
@@ -445,7 +446,7 @@ fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(),
     };
     let agrees = match (NvidiaArch::parse(target), NvidiaArch::parse(&member.target)) {
         // A cubin says its number, and whether it is for that chip alone.
-        (Some(stated), Some(own)) => stated == own || (member.kind == ImageKind::Cubin && stated.number == own.number),
+        (Some(stated), Some(own)) => stated == own || (member.kind == FileKind::Cubin && stated.number == own.number),
         (Some(_), None) => member.target.is_empty(),
         (None, _) if target.parse::<AmdTarget>().is_err() => {
             return Err(refused(

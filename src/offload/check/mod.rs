@@ -12,7 +12,7 @@ mod tests_ir;
 mod tests_links;
 
 pub use gpulower_image::offload::check::{
-    CheckError, FileKind, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report,
+    CheckError, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report,
 };
 
 pub(crate) use gpulower_image::offload::check::symbols::{form_of, symbols_of};

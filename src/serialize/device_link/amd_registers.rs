@@ -214,7 +214,7 @@ fn reachable(first: usize, calls: &[BTreeMap<&str, usize>]) -> BTreeSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serialize::device_link::input::UnitKind;
+    use crate::FileKind;
     use gpulower_testing::amd::{object, run};
 
     const HUNGRY: &str = "define i32 @callee(ptr addrspace(1) %x, i32 %v) {\n\
@@ -227,7 +227,7 @@ mod tests {
     fn functions(bytes: Vec<u8>, chip: &str) -> FunctionRegisters {
         let unit = Unit {
             name: "f.o".to_owned(),
-            kind: UnitKind::AmdObject,
+            kind: FileKind::AmdObject,
             bytes: bytes.into(),
             optional: false,
         };

@@ -6,7 +6,7 @@
 //! [`section_id`] and [`from_sections`].
 //!
 //! ```
-//! use gpulower::container::bundle::{self, BundleImage, BundleOptions};
+//! use gpulower_image::container::bundle::{self, BundleImage, BundleOptions};
 //!
 //! let code_object = b"\x7fELF...";
 //! let images = [BundleImage::host(), BundleImage::hip(&"gfx942".parse()?, code_object)];
@@ -250,7 +250,17 @@ impl Bundle<'_> {
 /// Whether `bytes` begin as a bundle of any form does.
 #[must_use]
 pub fn is_bundle(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC) || bytes.starts_with(bundle_compressed::MAGIC) || bundle_text::comment_of(bytes).is_some()
+    is_binary_bundle(bytes) || is_text_bundle(bytes)
+}
+
+/// Whether `bytes` begin as a binary bundle does, compressed or not.
+pub(crate) fn is_binary_bundle(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || bytes.starts_with(bundle_compressed::MAGIC)
+}
+
+/// Whether `bytes` begin as a bundle in comments of a text does.
+pub(crate) fn is_text_bundle(bytes: &[u8]) -> bool {
+    bundle_text::comment_of(bytes).is_some()
 }
 
 /// Reads a file that is one bundle and nothing else but zeros at its end.

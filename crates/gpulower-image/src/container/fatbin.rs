@@ -3,12 +3,12 @@
 //! The driver takes the best cubin for its device, or else compiles the PTX. [`write()`] gives the bytes that
 //! `fatbinary` gives for the same images; [`read`] takes the container apart again.
 
-pub use super::fatbin_format::{Compression, ImageKind, ZSTD_DEFAULT};
+pub use super::fatbin_format::{Compression, MAGIC, ZSTD_DEFAULT};
 pub use super::fatbin_read::{Entry, Fatbin, FatbinError, read, read_first};
 
 use super::fatbin_format::{
     ENTRY_HEADER_SIZE, ENTRY_VERSION, FLAG_64_BIT, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LINUX, FLAG_LZ4,
-    FLAG_MERCURY, FLAG_ZSTD, HEADER_SIZE, KIND_ELF, KIND_PTX, MAGIC, VERSION, padded,
+    FLAG_MERCURY, FLAG_ZSTD, HEADER_SIZE, KIND_ELF, KIND_PTX, VERSION, padded,
 };
 use crate::image::cubin::{self, CubinError};
 use crate::image::elf::{Elf, ElfError};
@@ -133,7 +133,7 @@ pub fn write(images: &[Image<'_>]) -> Result<Vec<u8>, FatbinWriteError> {
         write_entry(image, &mut entries)?;
     }
     let mut bytes = Vec::with_capacity(HEADER_SIZE + entries.len());
-    bytes.extend(MAGIC.to_le_bytes());
+    bytes.extend(MAGIC);
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend((HEADER_SIZE as u16).to_le_bytes());
     bytes.extend((entries.len() as u64).to_le_bytes());

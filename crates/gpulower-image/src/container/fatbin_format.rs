@@ -4,7 +4,7 @@
 //! 13.0, and the output of the writer is compared with theirs. All numbers are little-endian.
 
 /// First four bytes of a container.
-pub(super) const MAGIC: u32 = 0xba55_ed50;
+pub const MAGIC: [u8; 4] = 0xba55_ed50u32.to_le_bytes();
 /// Container version.
 pub(super) const VERSION: u16 = 1;
 /// Size of the container's header: magic, version (u16), this size (u16), size of all entries (u64).
@@ -29,20 +29,6 @@ pub(super) const FLAG_OBFUSCATED: u64 = 0x1_0000;
 pub(super) const FLAG_ARCH_SPECIFIC: u64 = 0x10_0000;
 pub(super) const FLAG_FAMILY: u64 = 0x20_0000;
 pub(super) const FLAG_MERCURY: u64 = 0x100_0000;
-
-/// What an entry holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-#[non_exhaustive]
-pub enum ImageKind {
-    /// PTX text.
-    Ptx,
-    /// A cubin.
-    Elf,
-    /// NVVM LTO-IR. It is scrambled: only NVIDIA's tools read it.
-    LtoIr,
-    /// A kind this crate does not know.
-    Other(u16),
-}
 
 /// How an entry's content is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

@@ -5,8 +5,9 @@ use std::io::Read;
 
 use super::fatbin_format::{
     Compression, ENTRY_HEADER_SIZE, FLAG_ARCH_SPECIFIC, FLAG_DEBUG, FLAG_FAMILY, FLAG_LZ4, FLAG_MERCURY,
-    FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, ImageKind, KIND_ELF, KIND_LTO_IR, KIND_PTX, MAGIC, VERSION,
+    FLAG_OBFUSCATED, FLAG_ZSTD, HEADER_SIZE, KIND_ELF, KIND_LTO_IR, KIND_PTX, MAGIC, VERSION,
 };
+use crate::FileKind;
 use crate::target::{NvidiaArch, Suffix};
 
 /// Largest image that is decompressed, in bytes: far above any cubin, far below what exhausts memory.
@@ -60,8 +61,8 @@ pub struct Fatbin<'data> {
 /// One image of a fat binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry<'data> {
-    /// What it is.
-    pub kind: ImageKind,
+    /// What it is; scrambled, if it is LTO-IR.
+    pub kind: FileKind,
     /// The architecture it is stored under.
     pub arch: NvidiaArch,
     /// Major and minor version: the PTX ISA, or 1 and the ABI version of a cubin.
@@ -117,7 +118,7 @@ impl<'data> Entry<'data> {
             Compression::Lz4 => Cow::Owned(self.decompress_lz4()?),
             Compression::Zstd { .. } => Cow::Owned(self.decompress_zstd()?),
         };
-        if self.kind == ImageKind::Ptx
+        if self.kind == FileKind::Ptx
             && let Some(end) = payload.iter().position(|&byte| byte == 0)
         {
             match &mut payload {
@@ -210,7 +211,7 @@ pub fn read(bytes: &[u8]) -> Result<Fatbin<'_>, FatbinError> {
 /// As [`read`].
 pub fn read_first(bytes: &[u8]) -> Result<Fatbin<'_>, FatbinError> {
     let magic = bytes.get(..4).unwrap_or(bytes);
-    if magic != MAGIC.to_le_bytes() {
+    if magic != MAGIC {
         let start: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
         let start = start.join(" ");
         return Err(FatbinError::NotFatbin { start });
@@ -324,16 +325,16 @@ impl<'data> Bytes<'data> {
             }
         };
         let kind = match self.u16(start)? {
-            KIND_PTX => ImageKind::Ptx,
-            KIND_ELF => ImageKind::Elf,
-            KIND_LTO_IR => ImageKind::LtoIr,
-            other => ImageKind::Other(other),
+            KIND_PTX => FileKind::Ptx,
+            KIND_ELF => FileKind::Cubin,
+            KIND_LTO_IR => FileKind::LtoIr,
+            _ => FileKind::Unknown,
         };
         let extension = Extension { header, start };
         let identifier = extension.identifier(self.u32(start + 0x20)?, self.u32(start + 0x24)?)?;
         let record = extension.record(self.u32(start + 0x14)?)?;
         let (options, compatibility) = match (kind, record) {
-            (ImageKind::Elf, Some((at, length))) => {
+            (FileKind::Cubin, Some((at, length))) => {
                 // An empty options string comes first.
                 (
                     None,

@@ -5,8 +5,8 @@
 //! [`host_sections`](super::host_sections).
 //!
 //! ```
-//! use gpulower::container::fatbin::{self, Content, Image};
-//! use gpulower::container::host_object::{self, DeviceCode, HostArch, HostSymbol};
+//! use gpulower_image::container::fatbin::{self, Content, Image};
+//! use gpulower_image::container::host_object::{self, DeviceCode, HostArch, HostSymbol};
 //!
 //! let ptx = ".version 7.8\n.target sm_80\n.address_size 64\n";
 //! let fatbin = fatbin::write(&[Image::new(Content::Ptx(ptx), "sm_80")?])?;
@@ -35,7 +35,7 @@ use super::host_sections::{
     LLVM_OFFLOADING_SECTION, NV_FATBIN_ALIGN, NV_FATBIN_SECTION, NV_WRAPPER_MAGIC, NV_WRAPPER_SECTION,
     SHT_LLVM_OFFLOADING, WRAPPER_ALIGN, WRAPPER_DATA_OFFSET, WRAPPER_SIZE, WRAPPER_VERSION,
 };
-use super::{bundle, bundle_compressed, fatbin, offload_binary};
+use super::{bundle, fatbin, offload_binary};
 
 /// The processor of the host. Objects are 64-bit little-endian ELF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -171,7 +171,7 @@ pub fn write(arch: HostArch, parts: &[DeviceCode<'_>]) -> Result<Vec<u8>, HostOb
                 writer.wrapped(&NVIDIA, bytes, data, wrapper)?;
             }
             DeviceCode::HipBundle { bytes, data, wrapper } => {
-                if !bytes.starts_with(bundle::MAGIC) && !bytes.starts_with(bundle_compressed::MAGIC) {
+                if !bundle::is_binary_bundle(bytes) {
                     return Err(HostObjectError::NotBundle);
                 }
                 writer.wrapped(&HIP, bytes, data, wrapper)?;

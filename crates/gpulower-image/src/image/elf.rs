@@ -14,6 +14,11 @@ pub const ET_REL: u16 = 1;
 /// `e_type` of a shared object.
 pub const ET_DYN: u16 = 3;
 
+/// `e_machine` of NVIDIA's GPUs.
+pub const EM_CUDA: u16 = 190;
+/// `e_machine` of AMD's GPUs.
+pub const EM_AMDGPU: u16 = 224;
+
 /// `sh_type` of the symbol table of the static linker.
 pub const SHT_SYMTAB: u32 = 2;
 /// `sh_type` of the symbol table of the loader.
@@ -221,6 +226,18 @@ impl<'data> Elf<'data> {
     #[must_use]
     pub fn sections(&self) -> &[Section<'data>] {
         &self.sections
+    }
+
+    /// Whether it is a program that is loaded anywhere: a shared object with a mark.
+    pub(crate) fn is_position_independent_program(&self) -> bool {
+        const DT_FLAGS_1: u64 = 0x6fff_fffb;
+        const DF_1_PIE: u64 = 0x0800_0000;
+        let dynamic = self.sections.iter().find(|section| section.name == ".dynamic");
+        let contents = dynamic.and_then(|section| self.contents(section).ok());
+        let (words, _) = contents.unwrap_or_default().as_chunks::<8>();
+        let (entries, _) = words.as_chunks::<2>();
+        let mut flags = entries.iter().map(|entry| entry.map(u64::from_le_bytes));
+        flags.any(|[tag, value]| tag == DT_FLAGS_1 && value & DF_1_PIE != 0)
     }
 
     /// The contents of `section`, empty for a section that takes no space in the file.

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_SYMTAB, Symbol};
-use super::hsaco_flags::{ELFOSABI_AMDGPU_HSA, EM_AMDGPU, TargetFlags};
+use super::elf::{EM_AMDGPU, ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_SYMTAB, Symbol};
+use super::hsaco_flags::{ELFOSABI_AMDGPU_HSA, TargetFlags};
 use super::hsaco_metadata;
 use super::resource::KernelResources;
 use crate::target::CodeObjectVersion;

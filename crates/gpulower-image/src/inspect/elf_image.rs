@@ -1,6 +1,7 @@
 //! Cubins and AMDGPU code objects, described.
 
-use super::model::{DebugInfo, Image, ImageKind, Kernel, SectionSize};
+use super::model::{DebugInfo, Image, Kernel, SectionSize};
+use crate::FileKind;
 use crate::image::elf::{Elf, ElfError, SHT_NOBITS};
 use crate::image::hsaco::Hsaco;
 use crate::image::{cubin, producer};
@@ -38,9 +39,9 @@ pub(super) fn amd(bytes: &[u8], image: &mut Image) -> Result<(), String> {
     common(bytes, image, producer::of_comment)?;
     let code = Hsaco::read(bytes).map_err(|error| error.to_string())?;
     image.kind = if code.linked {
-        ImageKind::Hsaco
+        FileKind::Hsaco
     } else {
-        ImageKind::AmdObject
+        FileKind::AmdObject
     };
     image.target = Some(code.target.to_string());
     image.code_object_version = Some(code.version.number());

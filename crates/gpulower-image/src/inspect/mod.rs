@@ -13,7 +13,6 @@ pub mod device;
 mod elf_image;
 mod embedded;
 mod extract;
-mod form;
 mod host;
 mod limits;
 mod model;
@@ -28,8 +27,7 @@ mod nvidia_tests;
 mod tests;
 
 pub use extract::file_names;
-pub use form::Form;
-pub use model::{Compression, Container, ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize};
+pub use model::{Compression, Container, DebugInfo, Image, Inspection, Kernel, SectionSize};
 
 /// Why nothing can be said about a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

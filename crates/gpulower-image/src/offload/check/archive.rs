@@ -2,21 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    CheckError,
-    ir::LlvmIrReader,
-    member::Member,
-    report::{FileKind, Report},
-};
-use crate::{
-    container::archive::{MAGIC, THIN_MAGIC, read},
-    image::elf::ElfError,
-};
-
-/// Whether bytes start as an archive does.
-pub(super) fn is_archive(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC) || bytes.starts_with(THIN_MAGIC)
-}
+use super::{CheckError, ir::LlvmIrReader, member::Member, report::Report};
+use crate::{FileKind, container::archive::read, image::elf::ElfError};
 
 /// Reads every member that is an object or LLVM IR; archives hold all sorts of files.
 ///

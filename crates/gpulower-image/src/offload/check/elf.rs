@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    contents::{HostContents, Part, Pointee, text_at, u64_at},
-    report::FileKind,
-};
-use crate::image::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
+use super::contents::{HostContents, Part, Pointee, text_at, u64_at};
+use crate::FileKind;
+use crate::image::elf::{ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
 
 const SHT_RELA: u32 = 4;
 const SHF_ALLOC: u64 = 2;
@@ -21,6 +19,7 @@ type Relocations = BTreeMap<(usize, u64), (u32, u64)>;
 /// A host object, shared library or executable.
 #[derive(Debug)]
 pub(super) struct HostFile<'data> {
+    kind: FileKind,
     elf: Elf<'data>,
     size: usize,
     /// Flags and address of each section.
@@ -42,6 +41,7 @@ impl<'data> HostFile<'data> {
             symbols: elf.symbols(SHT_SYMTAB)?,
             dynamic_symbols: elf.symbols(SHT_DYNSYM)?,
             placement,
+            kind: FileKind::of(bytes),
             size: bytes.len(),
             starts: BTreeSet::new(),
             relocations: BTreeMap::new(),
@@ -104,18 +104,6 @@ impl<'data> HostFile<'data> {
         Ok(relocations)
     }
 
-    /// A position-independent program is a shared object with a mark.
-    fn is_position_independent_program(&self) -> bool {
-        const DT_FLAGS_1: u64 = 0x6fff_fffb;
-        const DF_1_PIE: u64 = 0x0800_0000;
-        let dynamic = self.elf.sections().iter().find(|section| section.name == ".dynamic");
-        let contents = dynamic.and_then(|section| self.elf.contents(section).ok());
-        let (words, _) = contents.unwrap_or_default().as_chunks::<8>();
-        let (entries, _) = words.as_chunks::<2>();
-        let mut flags = entries.iter().map(|entry| entry.map(u64::from_le_bytes));
-        flags.any(|[tag, value]| tag == DT_FLAGS_1 && value & DF_1_PIE != 0)
-    }
-
     fn memory(&self) -> Vec<(u64, u64, usize)> {
         let sections = self.elf.sections().iter().zip(&self.placement).enumerate();
         let mut memory: Vec<(u64, u64, usize)> = sections
@@ -140,11 +128,7 @@ impl<'data> HostFile<'data> {
 
 impl HostContents for HostFile<'_> {
     fn kind(&self) -> FileKind {
-        match self.elf.header().kind {
-            ET_REL => FileKind::Object,
-            ET_DYN if !self.is_position_independent_program() => FileKind::SharedLibrary,
-            _ => FileKind::Executable,
-        }
+        self.kind
     }
 
     fn parts(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<Part<'_>> {

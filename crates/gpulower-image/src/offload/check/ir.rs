@@ -8,8 +8,9 @@ use super::{
     CheckError,
     contents::{HostContents, Part, Pointee, entry_section, is_wrapper, text_at, u64_at},
     member::Member,
-    report::{FileKind, ImageSymbols},
+    report::ImageSymbols,
 };
+use crate::FileKind;
 use crate::container::host_sections::{
     HIP_FATBIN_SECTION, LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, SHT_LLVM_OFFLOADING,
 };

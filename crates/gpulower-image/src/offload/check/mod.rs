@@ -26,10 +26,10 @@ mod report;
 pub mod symbols;
 
 pub use ir::{Constant, HostConstants, LlvmIrReader, Pointer};
-pub use report::{FileKind, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report};
+pub use report::{FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report};
 
 use self::member::Member;
-use crate::image::elf::ElfError;
+use crate::{FileKind, image::elf::ElfError};
 
 /// Why a host file could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +77,7 @@ pub fn check(bytes: &[u8]) -> Result<Report, CheckError> {
 ///
 /// As those of [`check()`].
 pub fn check_with(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Report, CheckError> {
-    if archive::is_archive(bytes) {
+    if matches!(FileKind::of(bytes), FileKind::Archive | FileKind::ThinArchive) {
         return Ok(archive::check(bytes, reader));
     }
     let member = Member::read(bytes, reader)?;
