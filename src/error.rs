@@ -3,15 +3,15 @@
 use std::fmt;
 
 use crate::{
+    ReadError,
     bridge::LlvmError,
     cache::CacheError,
     compiler::{EmitError, InputError, StackError, worker::WorkerError},
+    container::WriteError,
     device::{DeviceError, JoinError, lower::LowerError},
-    image::{cubin::CubinError, hsaco::HsacoError},
     interrupt::InterruptError,
     offload::{ExportError, OffloadError},
     options::OptionError,
-    pack::PackError,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
     target::{PlanError, PtxPolicyError, Target, TargetError},
@@ -77,7 +77,7 @@ pub enum Cause {
     Serialize(#[from] SerializeError),
     /// A cubin cannot be read.
     #[error("the cubin cannot be read: {0}")]
-    Cubin(#[from] CubinError),
+    Cubin(#[source] ReadError),
     /// An AMD object could not be linked.
     #[error(transparent)]
     AmdLink(#[from] AmdLinkError),
@@ -89,10 +89,10 @@ pub enum Cause {
     DeviceLink(#[from] DeviceLinkError),
     /// An hsaco cannot be read.
     #[error("the hsaco cannot be read: {0}")]
-    Hsaco(#[from] HsacoError),
+    Hsaco(#[source] ReadError),
     /// Images could not be put into a container.
     #[error(transparent)]
-    Pack(#[from] PackError),
+    Pack(#[from] WriteError),
     /// A program's host code could not be made ready for export.
     #[error(transparent)]
     Offload(#[from] OffloadError),

@@ -6,11 +6,12 @@ use super::{
 };
 use crate::{
     FileKind,
+    container::WriteError,
     container::fatbin::Compression,
     device::StageClock,
     error::Error,
     options::DebugLevel,
-    pack::{Member, Pack, PackError, PackFormat},
+    pack::{Member, Pack, PackFormat},
     report::{Artifact, Format, Image},
     stage::Stage,
     target::{Target, Vendor},
@@ -86,7 +87,7 @@ pub(super) fn assemble(
 type Part<'a> = (&'a Origin, &'a Image, &'a [u8]);
 
 /// The images of a module in a container.
-fn write(format: PackFormat, parts: &[Part<'_>]) -> Result<Vec<u8>, PackError> {
+fn write(format: PackFormat, parts: &[Part<'_>]) -> Result<Vec<u8>, WriteError> {
     let mut pack = Pack::default();
     let mut compression = Compression::None;
     for (origin, image, bytes) in parts {

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 
 use super::amd_pipe;
-use crate::FileKind;
 use crate::bridge::{lld, memfd};
-use crate::image::elf::{EM_AMDGPU, ET_REL, Elf, ElfError, SHT_SYMTAB};
+use crate::image::elf::{EM_AMDGPU, ET_REL, Elf, SHT_SYMTAB};
+use crate::{FileKind, ReadError};
 
 /// The options with which clang 22 links for `amdgcn-amd-amdhsa` (seen with `clang -###`), but for
 /// `-plugin-opt=mcpu=`, which concerns bitcode inputs only. One thread, as [`lld::link`] asks for; all
@@ -77,7 +77,7 @@ pub enum AmdLinkError {
         name: String,
         /// What is wrong with it.
         #[source]
-        source: ElfError,
+        source: ReadError,
     },
     /// Symbols are used and not defined.
     #[error(

@@ -29,6 +29,11 @@ pub mod image;
 pub mod inspect;
 pub mod offload;
 pub mod pack;
+mod read;
 pub mod target;
 
-pub use crate::{file_kind::FileKind, target::Target};
+pub use crate::{
+    file_kind::FileKind,
+    read::{ReadError, ReadProblem},
+    target::Target,
+};

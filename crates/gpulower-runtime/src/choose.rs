@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use super::cubin_layout;
 use super::kernel::KernelInterface;
 use crate::bridge::driver::JitOptions;
-use gpulower_image::FileKind;
 use gpulower_image::inspect::device::{Module, Outcome, answer};
-use gpulower_image::inspect::{Image, InspectError, Inspection, inspect_with};
+use gpulower_image::inspect::{Image, Inspection, inspect_with};
 use gpulower_image::target::{Device, PtxIsa};
+use gpulower_image::{FileKind, ReadError};
 
 /// Whether the driver may compile PTX where no machine code fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +31,7 @@ pub enum ChooseError {
         /// What the bytes are called.
         name: String,
         /// What they are instead.
-        source: InspectError,
+        source: ReadError,
     },
     /// An artifact is of a form that a compiler takes, and no driver.
     #[error(

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::{DeviceLinkError, InputProblem, RegisterShortage};
 use super::input::Unit;
 use super::resolve::Object;
+use crate::ReadError;
 use crate::bridge::disassemble::Disassembler;
-use crate::image::elf::{Elf, ElfError, SHT_SYMTAB};
+use crate::image::elf::{Elf, SHT_SYMTAB};
 use crate::image::resource::KernelResources;
 use crate::image::symbols::{FunctionRegisters, SymbolKind};
 use crate::target::{AmdTarget, Target};
@@ -28,7 +29,7 @@ const LAST_SCALAR: u32 = 105;
 
 /// The most registers that a function of the object uses, kernels apart.
 pub(super) fn of_functions(unit: &Unit<'_>, target: AmdTarget) -> Result<FunctionRegisters, DeviceLinkError> {
-    let damaged = |error: ElfError| DeviceLinkError::input(&unit.name, InputProblem::from(error));
+    let damaged = |error: ReadError| DeviceLinkError::input(&unit.name, InputProblem::from(error));
     let elf = Elf::parse(&unit.bytes).map_err(damaged)?;
     let symbols = elf.symbols(SHT_SYMTAB).map_err(damaged)?;
     let kernels: BTreeSet<&str> = symbols

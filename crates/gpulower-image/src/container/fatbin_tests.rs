@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::fatbin::{Compression, Content, FatbinError, Image, ZSTD_DEFAULT, read, read_first, write};
-use crate::FileKind;
+use super::fatbin::{Compression, Content, Image, ZSTD_DEFAULT, read, read_first, write};
 use crate::target::Suffix;
+use crate::{FileKind, ReadProblem};
 use gpulower_testing::nvidia::{assemble, part, rich_module, run, store_kernel};
 
 fn cubin(ptx: &str, chip: &str) -> Vec<u8> {
@@ -202,9 +202,9 @@ fn every_truncation_and_every_wrong_byte_is_survived() {
         let good = write(&[image(Content::Cubin(&binary)), image(Content::Ptx(&ptx))]).unwrap();
         for length in 0..good.len() {
             let error = read(&good[..length]).unwrap_err();
-            let named = match &error {
-                FatbinError::NotFatbin { .. } => length < 4,
-                FatbinError::Truncated { .. } => error.to_string().contains("at offset 0x"),
+            let named = match error.problem {
+                ReadProblem::OtherFormat => length < 4,
+                ReadProblem::Truncated => error.to_string().contains("at offset 0x"),
                 _ => false,
             };
             assert!(named, "{length}: {error}");

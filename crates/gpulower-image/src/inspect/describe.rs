@@ -2,10 +2,9 @@
 
 use super::elf_image;
 use super::model::{DebugInfo, Image, Kernel};
-use super::walk::start;
-use crate::FileKind;
 use crate::image::{lto_ir, producer, ptx, ptx_entries};
 use crate::target::NvidiaArch;
+use crate::{FileKind, read::start};
 
 /// Describes an image that is said to be of a kind. What is wrong with it stands in [`Image::error`].
 pub(super) fn image(kind: FileKind, bytes: &[u8]) -> Image {
@@ -20,7 +19,7 @@ pub(super) fn image(kind: FileKind, bytes: &[u8]) -> Image {
                 lto_ir::arch(bytes).map(|(number, specific)| format!("sm_{number}{}", if specific { "a" } else { "" }));
             Ok(())
         }
-        _ => Err(format!("of no kind that is read: it starts with [{}]", start(bytes))),
+        _ => Err(format!("of no kind that is read: it starts with [{}]", start(bytes, 8))),
     };
     if let Err(error) = result {
         image.error = Some(error);

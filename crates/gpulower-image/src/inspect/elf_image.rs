@@ -2,7 +2,8 @@
 
 use super::model::{DebugInfo, Image, Kernel, SectionSize};
 use crate::FileKind;
-use crate::image::elf::{Elf, ElfError, SHT_NOBITS};
+use crate::ReadError;
+use crate::image::elf::{Elf, SHT_NOBITS};
 use crate::image::hsaco::Hsaco;
 use crate::image::{cubin, producer};
 
@@ -68,7 +69,7 @@ fn owned(names: &[&str], file_size: usize) -> Result<Vec<String>, String> {
 fn common(
     bytes: &[u8],
     image: &mut Image,
-    producer: impl Fn(&Elf<'_>) -> Result<Option<producer::Producer>, ElfError>,
+    producer: impl Fn(&Elf<'_>) -> Result<Option<producer::Producer>, ReadError>,
 ) -> Result<(), String> {
     let elf = Elf::parse(bytes).map_err(|error| error.to_string())?;
     let has = |name: &str| elf.sections().iter().any(|section| section.name == name);

@@ -2,11 +2,11 @@
 
 use super::describe::{self, state_target};
 use super::model::{Compression, Container, DebugInfo, Image};
-use super::walk::{Place, Walk, kind_of, start};
-use crate::FileKind;
+use super::walk::{Place, Walk, kind_of};
 use crate::container::bundle::{self, Bundle, BundleForm, CompressionMethod};
 use crate::container::fatbin::{self, Compression as FatbinCompression, Entry};
 use crate::container::offload_binary::{self, BodyCompression};
+use crate::{FileKind, read::start};
 
 /// Where the next container is looked for behind a damaged one: all of them start at multiples of this.
 const ALIGNMENT: usize = 8;
@@ -30,7 +30,7 @@ impl Walk<'_> {
                     kind: FileKind::Unknown,
                     error: format!(
                         "neither fat binary nor offload bundle nor offload binary: it starts with [{}]",
-                        start(rest)
+                        start(rest, 8)
                     ),
                 }),
             };

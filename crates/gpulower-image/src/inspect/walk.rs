@@ -1,13 +1,12 @@
 //! The way through a file: containers are opened, images described, and everything is noted where it lies.
 
-use super::InspectError;
 use super::describe::{self, state_target};
 use super::limits::Limits;
 use super::model::{Container, Image, Inspection};
-use crate::FileKind;
+use crate::{FileKind, ReadError, read::start};
 
 /// Inspects a whole file.
-pub(super) fn file(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, InspectError> {
+pub(super) fn file(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, ReadError> {
     let Some(kind) = kind_of(bytes) else {
         return Err(refusal(bytes));
     };
@@ -39,26 +38,25 @@ pub(super) fn kind_of(bytes: &[u8]) -> Option<FileKind> {
 }
 
 /// Why a file of no such kind is refused.
-fn refusal(bytes: &[u8]) -> InspectError {
-    let not_read = |what, advice| InspectError::NotRead { what, advice };
+fn refusal(bytes: &[u8]) -> ReadError {
+    let not_read = |what: &str| ReadError::not_read(format!("it is {what}"));
     match bytes {
-        [] => InspectError::Empty,
-        [b'M', b'Z', ..] => not_read("a Windows program", "only ELF files are read"),
-        [0xcf, 0xfa, 0xed, 0xfe, ..] => not_read("a macOS program", "only ELF files are read"),
-        [b'P', b'K', 3, 4, ..] => not_read("a zip file, as a Python wheel is", "unpack it, and name a file in it"),
-        [0x1f, 0x8b, ..] => not_read("a gzip file", "unpack it"),
+        [] => ReadError::other_format("the file is empty"),
+        [b'M', b'Z', ..] => not_read("a Windows program: only ELF files are read"),
+        [0xcf, 0xfa, 0xed, 0xfe, ..] => not_read("a macOS program: only ELF files are read"),
+        [b'P', b'K', 3, 4, ..] => not_read("a zip file, as a Python wheel is: unpack it, and name a file in it"),
+        [0x1f, 0x8b, ..] => not_read("a gzip file: unpack it"),
         _ if FileKind::of(bytes) == FileKind::ThinArchive => not_read(
-            "a thin archive, which holds the names of its members and none of their bytes",
-            "name the object files, or make a full archive of it with llvm-ar cqsL FULL.a THIN.a",
+            "a thin archive, which holds the names of its members and none of their bytes: name the object files, or \
+             make a full archive of it with llvm-ar cqsL FULL.a THIN.a",
         ),
-        _ => InspectError::Unrecognized { start: start(bytes) },
+        _ => ReadError::other_format(format!(
+            "it is none of the files that are read: it starts with [{}]. Read are cubin, PTX, fat binary, AMDGPU code \
+             object, offload bundle, offload binary, LLVM bitcode, and 64-bit little-endian ELF files and ar archives \
+             which hold any of them",
+            start(bytes, 8)
+        )),
     }
-}
-
-/// The first bytes in hexadecimal.
-pub(super) fn start(bytes: &[u8]) -> String {
-    let start: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    start.join(" ")
 }
 
 /// Where a piece of the file lies.

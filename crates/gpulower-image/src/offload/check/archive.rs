@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{CheckError, ir::LlvmIrReader, member::Member, report::Report};
-use crate::{FileKind, container::archive::read, image::elf::ElfError};
+use super::{ir::LlvmIrReader, member::Member, report::Report};
+use crate::{FileKind, ReadProblem, container::archive::read};
 
 /// Reads every member that is an object or LLVM IR; archives hold all sorts of files.
 ///
@@ -17,7 +17,7 @@ pub(super) fn check(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Report {
             Ok(member) if member.is_empty() && member.problems.is_empty() => {}
             Ok(member) => members.push((Some(file.name), member)),
             // Not a host file.
-            Err(CheckError::DeviceCode { .. } | CheckError::Elf(ElfError::NotElf { .. })) => {}
+            Err(error) if error.problem == ReadProblem::OtherFormat => {}
             Err(error) => problems.push(format!("{}: {error}", file.name)),
         }
     }

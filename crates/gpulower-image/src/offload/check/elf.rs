@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::{HostContents, Part, Pointee, text_at, u64_at};
-use crate::FileKind;
-use crate::image::elf::{ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
+use crate::image::elf::{self, ET_REL, Elf, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
+use crate::{FileKind, ReadError};
 
 const SHT_RELA: u32 = 4;
 const SHF_ALLOC: u64 = 2;
@@ -34,7 +34,7 @@ pub(super) struct HostFile<'data> {
 }
 
 impl<'data> HostFile<'data> {
-    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, ElfError> {
+    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, ReadError> {
         let elf = Elf::parse(bytes)?;
         let placement = placement(bytes, elf.sections().len());
         let mut file = Self {
@@ -75,7 +75,7 @@ impl<'data> HostFile<'data> {
         self.elf.header().machine
     }
 
-    fn read_relocations(&self, file_size: usize) -> Result<Relocations, ElfError> {
+    fn read_relocations(&self, file_size: usize) -> Result<Relocations, ReadError> {
         let mut relocations = BTreeMap::new();
         let mut total = 0usize;
         for section in self.elf.sections().iter().filter(|section| section.kind == SHT_RELA) {
@@ -86,11 +86,11 @@ impl<'data> HostFile<'data> {
             let contents = self.elf.contents(section)?;
             total = total.saturating_add(contents.len());
             if total > file_size {
-                return Err(ElfError::Damaged {
-                    what: format!("section `{}`", section.name),
-                    offset: section.offset,
-                    problem: "sections with relocations overlap".to_owned(),
-                });
+                return Err(elf::damaged(
+                    format!("section `{}`", section.name),
+                    section.offset,
+                    "sections with relocations overlap".to_owned(),
+                ));
             }
             let (entries, _) = contents.as_chunks::<RELA_SIZE>();
             for entry in entries {

@@ -2,18 +2,18 @@
 
 use super::{
     super::{layout::ImageForm, release::ClangRelease, runtime::Runtime},
-    CheckError,
     contents::{HostContents, is_wrapper},
     elf::HostFile,
     entries::entries,
     finished::finished,
     images::{finished_images, images},
     ir::LlvmIrReader,
+    refused,
     release::registered,
     report::{FoundEntry, FoundImage, Registered, Report},
 };
 use crate::{
-    FileKind,
+    FileKind, ReadError,
     container::{
         host_sections::{HIP_WRAPPER_SECTION, LLVM_OFFLOADING_SECTION, NV_WRAPPER_SECTION},
         offload_binary::ImageKind,
@@ -36,14 +36,17 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn read(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Self, CheckError> {
+    pub(super) fn read(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Self, ReadError> {
         if matches!(FileKind::of(bytes), FileKind::LlvmIr | FileKind::Bitcode) {
             return super::ir::read(bytes, reader);
         }
-        let file = HostFile::parse(bytes)?;
+        let file = HostFile::parse(bytes).map_err(refused)?;
         let machine = file.machine();
         if DEVICE_MACHINES.contains(&machine) {
-            return Err(CheckError::DeviceCode { machine });
+            return Err(ReadError::other_format(format!(
+                "cannot be checked: it is device code, for machine {machine} of ELF; name the host object or program that \
+                 it is in (`gpulower inspect` reads device code)"
+            )));
         }
         Ok(Self::of(&file, reader))
     }
