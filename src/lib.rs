@@ -102,7 +102,7 @@ pub mod session;
 mod stage;
 pub mod toolkit;
 
-pub use gpulower_image::{Target, container, image, inspect, pack, target};
+pub use gpulower_image::{FileKind, ReadError, ReadProblem, Target, container, image, inspect, pack, target};
 pub use gpulower_runtime as runtime;
 pub use inkwell;
 pub use melior;

@@ -5,12 +5,13 @@ use super::{
     request::{Origin, Outcome},
 };
 use crate::{
+    FileKind,
+    container::WriteError,
     container::fatbin::Compression,
     device::StageClock,
     error::Error,
-    inspect::ImageKind,
     options::DebugLevel,
-    pack::{Member, Pack, PackError, PackFormat},
+    pack::{Member, Pack, PackFormat},
     report::{Artifact, Format, Image},
     stage::Stage,
     target::{Target, Vendor},
@@ -87,16 +88,16 @@ pub(super) fn assemble(
 type Part<'a> = (&'a Origin, &'a Image, &'a [u8]);
 
 /// The images of a module in a container.
-fn write(format: PackFormat, parts: &[Part<'_>]) -> Result<Vec<u8>, PackError> {
+fn write(format: PackFormat, parts: &[Part<'_>]) -> Result<Vec<u8>, WriteError> {
     let mut pack = Pack::default();
     let mut compression = Compression::None;
     for (origin, image, bytes) in parts {
         pack.push(Member {
             input: format!("module {}", origin.name),
             kind: match image.format {
-                Format::Ptx => ImageKind::Ptx,
-                Format::Cubin => ImageKind::Cubin,
-                _ => ImageKind::Hsaco,
+                Format::Ptx => FileKind::Ptx,
+                Format::Cubin => FileKind::Cubin,
+                _ => FileKind::Hsaco,
             },
             target: match image.target {
                 Target::Nvidia(target) => target.chip().to_owned(),

@@ -6,10 +6,11 @@ use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_al
 
 use super::{
     bytecode::{self, BytecodeError},
-    nesting::{self, Language, NestingError},
+    nesting::{self, NestingError},
     stack::{StackError, with_deep_stack},
 };
 use crate::{
+    FileKind,
     bridge::{
         LlvmError,
         mlir::{MlirDiagnostic, capture_diagnostics, context_without_threads, parse_module},
@@ -140,7 +141,8 @@ fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
         .map_or_else(|| "MLIR refused the input".to_owned(), |first| first.message.clone())
 }
 
-/// What an input is.
+/// The language of an input, whether as text or in binary form. [`FileKind`] says what the bytes are; only a name tells
+/// MLIR as text from other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// MLIR, text or bytecode.
@@ -157,28 +159,23 @@ impl InputKind {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err(InputError::Empty);
         }
-        if is_bytecode(bytes) {
-            return Ok(Self::Mlir);
+        let kind = FileKind::of(bytes);
+        match kind {
+            FileKind::MlirBytecode => return Ok(Self::Mlir),
+            FileKind::Bitcode => return Ok(Self::Llvm),
+            _ if std::str::from_utf8(bytes).is_err() => return Err(InputError::UnknownFormat),
+            _ => {}
         }
-        if is_bitcode(bytes) {
-            return Ok(Self::Llvm);
-        }
-        let text = std::str::from_utf8(bytes).map_err(|_| InputError::UnknownFormat)?;
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         Ok(match extension {
             "mlir" | "mlirbc" => Self::Mlir,
             "ll" | "bc" => Self::Llvm,
             "ptx" => Self::Ptx,
-            _ if text.lines().any(|line| line.trim_start().starts_with(".version ")) => Self::Ptx,
-            _ if text.lines().any(|line| {
-                ["define ", "target triple", "target datalayout", "source_filename"]
-                    .iter()
-                    .any(|start| line.starts_with(start))
-            }) =>
-            {
-                Self::Llvm
-            }
-            _ => Self::Mlir,
+            _ => match kind {
+                FileKind::Ptx => Self::Ptx,
+                FileKind::LlvmIr => Self::Llvm,
+                _ => Self::Mlir,
+            },
         })
     }
 
@@ -192,14 +189,8 @@ impl InputKind {
     }
 }
 
-/// mlir/docs/BytecodeFormat.md
 pub(super) fn is_bytecode(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"ML\xefR")
-}
-
-/// "BC" 0xC0DE, and the wrapper's 0x0B17C0DE (LLVM's BitCodeFormat).
-fn is_bitcode(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(&[0xde, 0xc0, 0x17, 0x0b])
+    FileKind::of(bytes) == FileKind::MlirBytecode
 }
 
 /// A context with everything that lowering needs. Several threads may use it; MLIR starts none of its own in it.
@@ -230,7 +221,7 @@ fn load_dialects(context: &Context) {
 /// Parses MLIR, text or bytecode.
 pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, InputError> {
     let beginning = || format!("{name:?}:1:1");
-    check_nesting(Language::Mlir, name, bytes)?;
+    check_nesting(InputKind::Mlir, name, bytes)?;
     if is_bytecode(bytes) {
         bytecode::check(bytes).map_err(|reason| InputError::Bytecode {
             reason,
@@ -268,8 +259,8 @@ pub(super) fn check_sizes(ptx: &[u8]) -> Result<(), InputError> {
 }
 
 /// Refuses a text that nests too deeply to be parsed.
-pub(super) fn check_nesting(language: Language, name: &str, bytes: &[u8]) -> Result<(), InputError> {
-    if is_bytecode(bytes) || is_bitcode(bytes) {
+pub(super) fn check_nesting(language: InputKind, name: &str, bytes: &[u8]) -> Result<(), InputError> {
+    if matches!(FileKind::of(bytes), FileKind::MlirBytecode | FileKind::Bitcode) {
         return Ok(());
     }
     nesting::check(language, bytes).map_err(|reason| InputError::Nesting {

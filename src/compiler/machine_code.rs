@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     bridge::LlvmError,
-    error::Error,
-    image::{cubin, hsaco::Hsaco, ptx_log, resource::KernelResources},
+    error::{Cause, Error},
+    image::{hsaco::Hsaco, ptx_log, resource::KernelResources},
     interrupt::InterruptError,
     options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
@@ -193,7 +193,7 @@ impl Job<'_, '_> {
                     .to_owned(),
             );
         }
-        let unreadable = |error: cubin::CubinError| Error::new(Stage::PtxToCubin, error);
+        let unreadable = |error| Error::new(Stage::PtxToCubin, Cause::Cubin(error));
         let info = cubin.info().map_err(unreadable)?;
         for warning in ptx_log::parse(&cubin.log).warnings {
             self.warn_for(product.target, Stage::PtxToCubin, warning);
@@ -211,6 +211,6 @@ impl Job<'_, '_> {
 }
 
 fn hsaco_kernels(bytes: &[u8]) -> Result<Vec<KernelResources>, Error> {
-    let hsaco = Hsaco::read(bytes).map_err(|error| Error::new(Stage::LinkObject, error))?;
+    let hsaco = Hsaco::read(bytes).map_err(|error| Error::new(Stage::LinkObject, Cause::Hsaco(error)))?;
     Ok(hsaco.resources().cloned().collect())
 }

@@ -55,7 +55,6 @@ pub(crate) use self::{
 };
 use self::{
     input::check_nesting,
-    nesting::Language,
     pool::Threads,
     request::{SharedModule, Source},
     run::collect,
@@ -582,7 +581,7 @@ fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibra
                 Library::Memory { bytes, .. } => Arc::clone(bytes),
             };
             if stage == Stage::Link {
-                check_nesting(Language::LlvmIr, &library.name(), &bytes).map_err(|error| Error::new(stage, error))?;
+                check_nesting(InputKind::Llvm, &library.name(), &bytes).map_err(|error| Error::new(stage, error))?;
             }
             Ok(LoadedLibrary {
                 name: library.name(),

@@ -14,6 +14,7 @@
 //!
 //! The count follows the syntax only as far as that takes. Where it is wrong, it is by some levels.
 
+use super::input::InputKind;
 use std::collections::HashMap;
 
 /// Most levels. People nest some dozens; a parser needs 1 to 3 KB of stack for one.
@@ -61,15 +62,8 @@ impl NestingError {
     }
 }
 
-/// Whose text it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
-    Mlir,
-    LlvmIr,
-}
-
 /// Refuses a text that nests too deeply. Bytes that are no text, such as bytecode, are not looked at.
-pub(super) fn check(language: Language, text: &[u8]) -> Result<(), NestingError> {
+pub(super) fn check(language: InputKind, text: &[u8]) -> Result<(), NestingError> {
     let mut counter = Counter {
         language,
         text,
@@ -99,7 +93,7 @@ struct Meaning {
 }
 
 struct Counter<'a> {
-    language: Language,
+    language: InputKind,
     text: &'a [u8],
     position: usize,
     line: usize,
@@ -126,8 +120,8 @@ impl<'a> Counter<'a> {
                 }
                 b' ' | b'\t' | b'\r' => self.continues = continued,
                 b'"' => self.skip_string(),
-                b';' if self.language == Language::LlvmIr => self.skip_line(),
-                b'/' if self.language == Language::Mlir && self.peek() == Some(b'/') => {
+                b';' if self.language == InputKind::Llvm => self.skip_line(),
+                b'/' if self.language == InputKind::Mlir && self.peek() == Some(b'/') => {
                     self.skip_line();
                     self.continues = continued;
                 }
@@ -137,7 +131,7 @@ impl<'a> Counter<'a> {
                 b'}' => self.close(b'{'),
                 b'>' => self.close(b'<'),
                 b',' => self.comma(),
-                _ if self.language == Language::LlvmIr => {}
+                _ if self.language == InputKind::Llvm => {}
                 // Arrows and comparisons are no brackets.
                 b'-' | b'=' if self.peek() == Some(b'>') => {
                     self.position += 1;
@@ -184,7 +178,7 @@ impl<'a> Counter<'a> {
             match byte {
                 b'"' => return,
                 // LLVM IR writes a quote as \22.
-                b'\\' if self.language == Language::Mlir => {
+                b'\\' if self.language == InputKind::Mlir => {
                     let escaped = self.next();
                     self.line += usize::from(escaped == Some(b'\n'));
                 }
@@ -357,7 +351,7 @@ mod tests {
     use super::*;
 
     fn mlir(text: &str) -> Result<(), NestingError> {
-        check(Language::Mlir, text.as_bytes())
+        check(InputKind::Mlir, text.as_bytes())
     }
 
     const DEEP: usize = MAX_LEVELS + 1;
@@ -455,7 +449,7 @@ mod tests {
 
     #[test]
     fn llvm_ir_has_strings_and_comments_of_its_own() {
-        let check = |text: &str| check(Language::LlvmIr, text.as_bytes());
+        let check = |text: &str| check(InputKind::Llvm, text.as_bytes());
         assert_eq!(check(&"; (((\n@x = constant [1 x i8] c\"\\\"\n".repeat(DEEP)), Ok(()));
         assert!(check(&format!("@x = global {}i8", "[1 x ".repeat(DEEP))).is_err());
         assert!(check(&"!{".repeat(DEEP)).is_err());

@@ -13,7 +13,6 @@ use super::{
     Compiler,
     emit::Emit,
     input::{InputError, InputKind, check_nesting, check_sizes, parse},
-    nesting::Language,
     request::{Part, Request, SharedModule, Source},
     targets::Targets,
 };
@@ -43,7 +42,7 @@ pub(super) fn read_source<'c>(context: &'c Context, name: &str, bytes: &[u8]) ->
             ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
         }
         InputKind::Llvm => {
-            check_nesting(Language::LlvmIr, name, bytes).map_err(failed)?;
+            check_nesting(InputKind::Llvm, name, bytes).map_err(failed)?;
             device(Source::Llvm(bytes.into()))
         }
         InputKind::Ptx => {

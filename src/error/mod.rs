@@ -8,15 +8,15 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ReadError,
     bridge::{LlvmError, mlir::MlirDiagnostic},
     cache::CacheError,
     compiler::{EmitError, InputError, StackError, worker::WorkerError},
+    container::WriteError,
     device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
-    image::{cubin::CubinError, hsaco::HsacoError},
     interrupt::InterruptError,
     offload::{ExportError, OffloadError},
     options::OptionError,
-    pack::PackError,
     report::InputId,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
@@ -105,7 +105,7 @@ pub(crate) enum Cause {
     Serialize(#[from] SerializeError),
     /// A cubin cannot be read.
     #[error("the cubin cannot be read: {0}")]
-    Cubin(#[from] CubinError),
+    Cubin(#[source] ReadError),
     /// An AMD object could not be linked.
     #[error(transparent)]
     AmdLink(#[from] AmdLinkError),
@@ -117,10 +117,10 @@ pub(crate) enum Cause {
     DeviceLink(#[from] DeviceLinkError),
     /// An hsaco cannot be read.
     #[error("the hsaco cannot be read: {0}")]
-    Hsaco(#[from] HsacoError),
+    Hsaco(#[source] ReadError),
     /// Images could not be put into a container.
     #[error(transparent)]
-    Pack(#[from] PackError),
+    Pack(#[from] WriteError),
     /// A program's host code could not be made ready for export.
     #[error(transparent)]
     Offload(#[from] OffloadError),

@@ -53,7 +53,7 @@ use crate::{
     compiler::{self, Compiler, InputKind},
     device::lower::name_of,
     error::Error,
-    image::elf::{Elf, ElfError, SHT_SYMTAB, Symbol},
+    image::elf::{Elf, SHT_SYMTAB, Symbol},
     offload::{
         HostOptions, Names, OffloadError, Runtime, Support,
         host::{self, HostProgram},
@@ -351,7 +351,7 @@ fn entry(module: &DeviceModule<'_>, name: &str) -> Result<Returns, RunError> {
 /// The addresses of everything that an object needs, and whether a function for the GPU is among them.
 fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>, bool), RunError> {
     let unreadable =
-        |error: ElfError| RunError::Engine(EngineError::Link(format!("its object cannot be read: {error}")));
+        |error: crate::ReadError| RunError::Engine(EngineError::Link(format!("its object cannot be read: {error}")));
     let elf = Elf::parse(object).map_err(unreadable)?;
     let own: HashMap<&str, usize> = mgpu::functions().into_iter().collect();
     let (mut defined, mut missing, mut needs_gpu) = (BTreeMap::new(), Vec::new(), false);

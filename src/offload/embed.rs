@@ -7,8 +7,9 @@ use super::{
 };
 use crate::{
     container::{
+        WriteError,
         host_sections::{LLVM_OFFLOADING_ALIGN, LLVM_OFFLOADING_SECTION, SHT_LLVM_OFFLOADING},
-        offload_binary::{self, Image, OffloadBinaryWriteError},
+        offload_binary::{self, Image},
     },
     target::Target,
 };
@@ -31,7 +32,7 @@ pub enum EmbedError {
     },
     /// No images.
     #[error(transparent)]
-    Write(#[from] OffloadBinaryWriteError),
+    Write(#[from] WriteError),
 }
 
 /// An image of one device module for one chip.

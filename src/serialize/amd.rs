@@ -10,8 +10,8 @@ use std::io;
 
 use super::amd_pipe;
 use crate::bridge::{lld, memfd};
-use crate::image::elf::{ET_REL, Elf, ElfError, SHT_SYMTAB};
-use crate::image::hsaco_flags::EM_AMDGPU;
+use crate::image::elf::{EM_AMDGPU, ET_REL, Elf, SHT_SYMTAB};
+use crate::{FileKind, ReadError};
 
 /// The options with which clang 22 links for `amdgcn-amd-amdhsa` (seen with `clang -###`), but for
 /// `-plugin-opt=mcpu=`, which concerns bitcode inputs only. One thread, as [`lld::link`] asks for; all
@@ -77,7 +77,7 @@ pub enum AmdLinkError {
         name: String,
         /// What is wrong with it.
         #[source]
-        source: ElfError,
+        source: ReadError,
     },
     /// Symbols are used and not defined.
     #[error(
@@ -198,19 +198,22 @@ impl<'data> SymbolTable<'data> {
             name: input.name.to_owned(),
             problem: problem.to_owned(),
         };
-        if input.bytes.starts_with(b"!<arch>\n") {
-            self.has_archive = true;
-            return Ok(());
-        }
-        if input.bytes.starts_with(b"!<thin>\n") {
-            return Err(not_an_object(
-                "it is a thin archive, which only names other files; make a regular one (llvm-ar without --thin)",
-            ));
-        }
-        if input.bytes.starts_with(b"BC\xc0\xde") {
-            return Err(not_an_object(
-                "it is LLVM bitcode; link it into the kernel module before code generation",
-            ));
+        match FileKind::of(input.bytes) {
+            FileKind::Archive => {
+                self.has_archive = true;
+                return Ok(());
+            }
+            FileKind::ThinArchive => {
+                return Err(not_an_object(
+                    "it is a thin archive, which only names other files; make a regular one (llvm-ar without --thin)",
+                ));
+            }
+            FileKind::Bitcode => {
+                return Err(not_an_object(
+                    "it is LLVM bitcode; link it into the kernel module before code generation",
+                ));
+            }
+            _ => {}
         }
         let damaged = |source| AmdLinkError::Damaged {
             name: input.name.to_owned(),

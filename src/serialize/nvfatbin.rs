@@ -4,10 +4,12 @@
 //! and its other entries are written by [`fatbin`], as they are without LTO-IR.
 
 use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError};
-use crate::container::fatbin::{self, Compression, Fatbin, FatbinError, FatbinWriteError, Image, ImageKind};
+use crate::container::WriteError;
+use crate::container::fatbin::{self, Compression, Fatbin, Image};
 use crate::image::lto_ir;
 use crate::target::{NvidiaArch, Suffix};
 use crate::toolkit::{PartKind, Toolkit, ToolkitError};
+use crate::{FileKind, ReadError};
 
 /// From this level on, zstd is nvFatbin's "size", which takes level 19; below, its default, which takes 5.
 const SMALL_LEVEL: i32 = 10;
@@ -24,7 +26,7 @@ pub enum NvFatbinWriteError {
     NvFatbin(#[from] NvFatbinError),
     /// One of the other images could not be written.
     #[error(transparent)]
-    Image(#[from] FatbinWriteError),
+    Image(#[from] WriteError),
     /// What was given as LTO-IR is something else.
     #[error("what is given as LTO-IR for {arch} starts with [{start}] instead of [ed 43 4e 7f]")]
     NotLtoIr {
@@ -49,8 +51,8 @@ pub enum NvFatbinWriteError {
     },
 }
 
-impl From<FatbinError> for NvFatbinWriteError {
-    fn from(error: FatbinError) -> Self {
+impl From<ReadError> for NvFatbinWriteError {
+    fn from(error: ReadError) -> Self {
         Self::Unexpected {
             problem: error.to_string(),
         }
@@ -150,7 +152,7 @@ fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Re
     let [entry] = fatbin.entries.as_slice() else {
         return unexpected(format!("{} entries for one input", fatbin.entries.len()));
     };
-    if entry.kind != ImageKind::LtoIr || entry.arch != lto.arch {
+    if entry.kind != FileKind::LtoIr || entry.arch != lto.arch {
         return unexpected(format!("an entry of kind {:?} for {}", entry.kind, entry.arch));
     }
     if std::mem::discriminant(&entry.compression) != std::mem::discriminant(&lto.compression) {

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::nvfatbin::{LtoEntry, LtoIr, load, write_with_lto};
+use crate::FileKind;
 use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError, result_name};
 use crate::bridge::nvjitlink::{self, NvJitLink};
-use crate::container::fatbin::{self, Compression, Content, Image, ImageKind, ZSTD_DEFAULT};
+use crate::container::fatbin::{self, Compression, Content, Image, ZSTD_DEFAULT};
 use crate::image::cubin;
 use crate::target::NvidiaArch;
 use crate::toolkit::{Search, Toolkit};
@@ -115,7 +116,7 @@ fn nvjitlink_and_cuobjdump_read_it() {
         let [first, second] = &read.entries[..] else {
             panic!("{read:?}");
         };
-        assert_eq!((first.kind, second.kind), (ImageKind::LtoIr, ImageKind::Ptx));
+        assert_eq!((first.kind, second.kind), (FileKind::LtoIr, FileKind::Ptx));
         assert_eq!((first.arch, first.options), (arch("sm_90"), Some("-ftz=1")));
         assert_eq!(first.is_obfuscated(), compression != Compression::None);
         if compression == Compression::None {
@@ -167,7 +168,7 @@ fn the_library_itself_makes_all_kinds() {
     let bytes = library.create(&inputs, &["-compress=false"]).unwrap();
     let read = fatbin::read(&bytes).unwrap();
     let kinds: Vec<_> = read.entries.iter().map(|entry| entry.kind).collect();
-    assert_eq!(kinds, [ImageKind::Elf, ImageKind::Ptx, ImageKind::LtoIr]);
+    assert_eq!(kinds, [FileKind::Cubin, FileKind::Ptx, FileKind::LtoIr]);
     assert!(*read.entries[0].payload().unwrap() == *cubin);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -274,7 +275,7 @@ fn nvcc_gives_the_same_entry() {
     let bytes = nvcc(SOURCE, &["-dc", "-fatbin", "-gencode=arch=compute_90a,code=lto_90a"]);
     let read = fatbin::read(&bytes).unwrap();
     let entry = &read.entries[0];
-    assert_eq!((entry.kind, entry.arch), (ImageKind::LtoIr, arch("sm_90a")));
+    assert_eq!((entry.kind, entry.arch), (FileKind::LtoIr, arch("sm_90a")));
     let lto = lto_ir("90a");
     let ours = LtoIr {
         options: entry.options.unwrap(),

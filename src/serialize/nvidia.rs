@@ -16,9 +16,10 @@ pub use super::nvidia_options::PtxOptions;
 
 use super::nvidia_attempt::{self as attempt, Attempt};
 use super::{nvptxcompiler, ptxas};
+use crate::ReadError;
 use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
-use crate::image::cubin::{self, CubinError, CubinInfo};
+use crate::image::cubin::{self, CubinInfo};
 use crate::image::{ptx, ptx_log};
 use crate::interrupt::{Interrupt, InterruptError};
 use crate::toolkit::digest::FileDigests;
@@ -71,8 +72,8 @@ impl Cubin {
     ///
     /// # Errors
     ///
-    /// [`CubinError`] if the compiler wrote something unreadable.
-    pub fn info(&self) -> Result<CubinInfo, CubinError> {
+    /// [`ReadError`] if the compiler wrote something unreadable.
+    pub fn info(&self) -> Result<CubinInfo, ReadError> {
         let mut info = cubin::read(&self.bytes)?;
         info.add_log(&ptx_log::parse(&self.log));
         Ok(info)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::image::cubin::CubinError;
+use crate::ReadError;
 
 /// One of NVIDIA's three compilers from PTX to a cubin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -177,7 +177,7 @@ pub enum SerializeError {
         /// Its version.
         version: String,
         /// What is wrong with it.
-        source: Box<CubinError>,
+        source: Box<ReadError>,
         /// What was tried.
         decisions: Vec<Decision>,
     },

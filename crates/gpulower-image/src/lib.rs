@@ -8,6 +8,7 @@
 //! | name a chip or a target ID | [`Target`], `"gfx90a:xnack+".parse()` |
 //! | read a cubin, an AMDGPU code object or PTX, with its kernels' resources | [`image`] |
 //! | read or write a fat binary, a bundle, offload binaries, a host object | [`container`] |
+//! | know what bytes are | [`FileKind::of`] |
 //! | say what is in any file | [`inspect::inspect()`] |
 //! | know what a device loads of it | [`inspect::device::answer`] |
 //! | put images into one container | [`pack::Pack`] |
@@ -23,10 +24,16 @@
 #![forbid(unsafe_code)]
 
 pub mod container;
+mod file_kind;
 pub mod image;
 pub mod inspect;
 pub mod offload;
 pub mod pack;
+mod read;
 pub mod target;
 
-pub use crate::target::Target;
+pub use crate::{
+    file_kind::FileKind,
+    read::{ReadError, ReadProblem},
+    target::Target,
+};

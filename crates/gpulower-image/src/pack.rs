@@ -1,7 +1,7 @@
 //! Images from files, put into one container: what `fatbinary`, `clang-offload-bundler` and `llvm-offload-binary` do.
 //!
 //! ```no_run
-//! use gpulower::{container::fatbin::Compression, pack::{Pack, PackFormat}};
+//! use gpulower_image::{container::fatbin::Compression, pack::{Pack, PackFormat}};
 //!
 //! let mut pack = Pack::default();
 //! for name in ["saxpy.sm_80.cubin", "saxpy.sm_90.fatbin"] {
@@ -12,13 +12,15 @@
 //! ```
 
 use crate::{
+    FileKind,
     container::{
-        bundle::{self, BundleImage, BundleOptions, BundleWriteError},
-        fatbin::{self, Compression, Content, FatbinWriteError},
-        offload_binary::{self, KindNumbering, OffloadBinaryWriteError, OffloadKind},
+        WriteError,
+        bundle::{self, BundleImage, BundleOptions},
+        fatbin::{self, Compression, Content},
+        offload_binary::{self, KindNumbering, OffloadKind},
     },
-    inspect::{DebugInfo, ImageKind, InspectError, inspect_with},
-    target::{AmdTarget, NvidiaArch, PtxPolicy, PtxPolicyError},
+    inspect::{DebugInfo, inspect_with},
+    target::{AmdTarget, NvidiaArch, PtxPolicy, TargetError},
 };
 
 /// The key under which an offload image says which PTX its artifact was to hold.
@@ -35,114 +37,13 @@ pub enum PackFormat {
     Offload,
 }
 
-/// Why images could not be put together.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PackError {
-    /// A file is of no kind that is read.
-    #[error("{input}: {source}")]
-    Input {
-        /// The file.
-        input: String,
-        /// Why.
-        source: InspectError,
-    },
-    /// Part of a file is damaged.
-    #[error("{input}: {place}: {problem}")]
-    Damaged {
-        /// The file.
-        input: String,
-        /// Which part.
-        place: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A file holds no image.
-    #[error("{input} holds no image")]
-    NoImage {
-        /// The file.
-        input: String,
-    },
-    /// No input at all.
-    #[error("there is nothing to put together: name at least one file")]
-    Empty,
-    /// An image does not say what it is for.
-    #[error("{input} does not say which chip its {kind} is for: write TARGET={input}, such as sm_90={input}")]
-    NoTarget {
-        /// The file.
-        input: String,
-        /// What the image is.
-        kind: &'static str,
-    },
-    /// A target was stated that cannot be.
-    #[error("{target}={input}: {reason}")]
-    Target {
-        /// The target.
-        target: String,
-        /// The file.
-        input: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The container has no place for an image of the kind.
-    #[error("{input} has {kind} for {target}, which {format} does not hold: {advice}")]
-    WrongKind {
-        /// The file.
-        input: String,
-        /// What the image is.
-        kind: &'static str,
-        /// What it is for.
-        target: String,
-        /// The container.
-        format: &'static str,
-        /// What to do.
-        advice: &'static str,
-    },
-    /// Two different images of one kind and target.
-    #[error(
-        "{first} and {second} both have {kind} for {target}, and they differ: a device would load one of them only"
-    )]
-    Twice {
-        /// One file.
-        first: String,
-        /// The other.
-        second: String,
-        /// What the images are.
-        kind: &'static str,
-        /// What they are for.
-        target: String,
-    },
-    /// Two inputs ask for different PTX.
-    #[error(transparent)]
-    Policy(#[from] PtxPolicyError),
-    /// The fat binary could not be written.
-    #[error(transparent)]
-    Fatbin(#[from] FatbinWriteError),
-    /// The bundle could not be written.
-    #[error(transparent)]
-    Bundle(#[from] BundleWriteError),
-    /// The offload binaries could not be written.
-    #[error(transparent)]
-    Offload(#[from] OffloadBinaryWriteError),
-    /// The way to compress is none of the container's.
-    #[error("{format} cannot be compressed with {compression}: {advice}")]
-    Compression {
-        /// The container.
-        format: &'static str,
-        /// The way.
-        compression: &'static str,
-        /// What to do.
-        advice: &'static str,
-    },
-}
-
 /// An image to be put into a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The file it came from.
     pub input: String,
     /// What it is.
-    pub kind: ImageKind,
+    pub kind: FileKind,
     /// What it is for: `sm_90a`, `gfx90a:xnack-`.
     pub target: String,
     /// The image.
@@ -182,7 +83,7 @@ impl Pack {
     ///
     /// A file that cannot be read in every part, or holds nothing; an image without a target; an image that differs from
     /// another for the same target; a PTX policy that contradicts that of another file.
-    pub fn add(&mut self, input: &str, bytes: &[u8], target: Option<&str>) -> Result<(), PackError> {
+    pub fn add(&mut self, input: &str, bytes: &[u8], target: Option<&str>) -> Result<(), WriteError> {
         let mut members = Vec::new();
         let mut see = |image: &crate::inspect::Image, bytes: &[u8]| {
             members.push(Member {
@@ -195,21 +96,15 @@ impl Pack {
                 debug: image.debug == DebugInfo::Full,
             });
         };
-        let inspection = inspect_with(input, bytes, &mut see).map_err(|source| PackError::Input {
-            input: input.to_owned(),
+        let inspection = inspect_with(input, bytes, &mut see).map_err(|source| WriteError::Input {
+            place: input.to_owned(),
             source,
         })?;
         if let Some((place, problem)) = inspection.problems().next() {
-            return Err(PackError::Damaged {
-                input: input.to_owned(),
-                place,
-                problem: problem.to_owned(),
-            });
+            return Err(WriteError::Refused(format!("{input}: {place}: {problem}")));
         }
         if members.is_empty() {
-            return Err(PackError::NoImage {
-                input: input.to_owned(),
-            });
+            return Err(WriteError::Refused(format!("{input} holds no image")));
         }
         if let Some(target) = target {
             state_target(&mut members, input, target)?;
@@ -235,13 +130,13 @@ impl Pack {
     ///
     /// # Errors
     ///
-    /// [`PackError::NoTarget`]; [`PackError::Twice`].
-    pub fn push(&mut self, member: Member) -> Result<(), PackError> {
+    /// An image without a target, or one that differs from another for the same target.
+    pub fn push(&mut self, member: Member) -> Result<(), WriteError> {
         if member.target.is_empty() {
-            return Err(PackError::NoTarget {
-                input: member.input,
-                kind: member.kind.name(),
-            });
+            let (input, kind) = (member.input, member.kind.name());
+            return Err(WriteError::NoTarget(format!(
+                "{input} does not say which chip its {kind} is for: write TARGET={input}, such as sm_90={input}"
+            )));
         }
         let same = self
             .members
@@ -249,12 +144,13 @@ impl Pack {
             .find(|other| other.kind == member.kind && other.target == member.target);
         match same {
             Some(other) if other.bytes == member.bytes => Ok(()),
-            Some(other) => Err(PackError::Twice {
-                first: other.input.clone(),
-                second: member.input,
-                kind: member.kind.name(),
-                target: member.target,
-            }),
+            Some(other) => Err(WriteError::Refused(format!(
+                "{} and {} both have {} for {}, and they differ: a device would load one of them only",
+                other.input,
+                member.input,
+                member.kind.name(),
+                member.target
+            ))),
             None => {
                 self.members.push(member);
                 Ok(())
@@ -262,7 +158,7 @@ impl Pack {
         }
     }
 
-    fn add_policies(&mut self, input: &str, bytes: &[u8], members: &[Member]) -> Result<(), PackError> {
+    fn add_policies(&mut self, input: &str, bytes: &[u8], members: &[Member]) -> Result<(), WriteError> {
         let mut policies = Vec::new();
         for identifier in members.iter().filter_map(|member| member.identifier.as_deref()) {
             policies.extend(PtxPolicy::from_identifier(identifier)?);
@@ -284,8 +180,8 @@ impl Pack {
     ///
     /// # Errors
     ///
-    /// [`PackError::Policy`] if another input was asked to hold other PTX.
-    pub fn set_include_ptx(&mut self, policy: &PtxPolicy, input: &str) -> Result<(), PackError> {
+    /// [`WriteError::Target`] if another input was asked to hold other PTX.
+    pub fn set_include_ptx(&mut self, policy: &PtxPolicy, input: &str) -> Result<(), WriteError> {
         self.policy = Some(match self.policy.take() {
             None => (policy.clone(), input.to_owned()),
             Some((before, from)) => (PtxPolicy::join((&before, &from), (policy, input))?, from),
@@ -299,9 +195,11 @@ impl Pack {
     /// # Errors
     ///
     /// No image; an image that the container does not hold; a way to compress that it does not have.
-    pub fn write(&self, format: PackFormat, compression: Compression) -> Result<Vec<u8>, PackError> {
+    pub fn write(&self, format: PackFormat, compression: Compression) -> Result<Vec<u8>, WriteError> {
         if self.members.is_empty() {
-            return Err(PackError::Empty);
+            return Err(WriteError::Empty(
+                "there is nothing to put together: name at least one file",
+            ));
         }
         match format {
             PackFormat::Fatbin => self.fat_binary(compression),
@@ -310,7 +208,7 @@ impl Pack {
         }
     }
 
-    fn fat_binary(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
+    fn fat_binary(&self, compression: Compression) -> Result<Vec<u8>, WriteError> {
         let mut images = Vec::new();
         for entry in self.fat_binary_entries(compression)? {
             match entry {
@@ -329,14 +227,14 @@ impl Pack {
     /// # Errors
     ///
     /// An image that is not NVIDIA's, or has no architecture.
-    pub fn fat_binary_entries(&self, compression: Compression) -> Result<Vec<PackedEntry<'_>>, PackError> {
+    pub fn fat_binary_entries(&self, compression: Compression) -> Result<Vec<PackedEntry<'_>>, WriteError> {
         let mut entries = Vec::new();
         for member in &self.members {
             let content = match member.kind {
-                ImageKind::Cubin => Content::Cubin(&member.bytes),
+                FileKind::Cubin => Content::Cubin(&member.bytes),
                 // What is no text has no head either, which the writer says.
-                ImageKind::Ptx => Content::Ptx(std::str::from_utf8(&member.bytes).unwrap_or_default()),
-                ImageKind::LtoIr => {
+                FileKind::Ptx => Content::Ptx(std::str::from_utf8(&member.bytes).unwrap_or_default()),
+                FileKind::LtoIr => {
                     entries.push(PackedEntry::LtoIr(member));
                     continue;
                 }
@@ -352,7 +250,7 @@ impl Pack {
         Ok(entries)
     }
 
-    fn bundle(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
+    fn bundle(&self, compression: Compression) -> Result<Vec<u8>, WriteError> {
         let options = BundleOptions {
             compression: bundle_compression(compression)?,
             ..BundleOptions::default()
@@ -360,7 +258,7 @@ impl Pack {
         let mut images = vec![BundleImage::host()];
         for member in &self.members {
             let target: AmdTarget = match member.kind {
-                ImageKind::Hsaco | ImageKind::AmdObject => member.amd_target()?,
+                FileKind::Hsaco | FileKind::AmdObject => member.amd_target()?,
                 _ => return Err(member.wrong_kind("a bundle for HIP", "put NVIDIA's code into a fat binary")),
             };
             images.push(BundleImage::hip(&target, &member.bytes));
@@ -368,13 +266,12 @@ impl Pack {
         Ok(bundle::write(&images, &options)?)
     }
 
-    fn offload(&self, compression: Compression) -> Result<Vec<u8>, PackError> {
+    fn offload(&self, compression: Compression) -> Result<Vec<u8>, WriteError> {
         if compression != Compression::None {
-            return Err(PackError::Compression {
-                format: "an offload binary",
-                compression: compression.name(),
-                advice: "clang up to 23 would not read it; leave it as it is",
-            });
+            return Err(WriteError::Refused(format!(
+                "an offload binary cannot be compressed with {}: clang up to 23 would not read it; leave it as it is",
+                compression.name()
+            )));
         }
         let policy = self.include_ptx().map(ToString::to_string);
         let mut images = Vec::new();
@@ -385,10 +282,10 @@ impl Pack {
                 (OffloadKind::Hip, "amdgcn-amd-amdhsa")
             };
             let kind = match member.kind {
-                ImageKind::Cubin => offload_binary::ImageKind::Cubin,
-                ImageKind::Ptx => offload_binary::ImageKind::Ptx,
-                ImageKind::Hsaco | ImageKind::AmdObject => offload_binary::ImageKind::Object,
-                ImageKind::Bitcode => offload_binary::ImageKind::Bitcode,
+                FileKind::Cubin => offload_binary::ImageKind::Cubin,
+                FileKind::Ptx => offload_binary::ImageKind::Ptx,
+                FileKind::Hsaco | FileKind::AmdObject => offload_binary::ImageKind::Object,
+                FileKind::Bitcode => offload_binary::ImageKind::Bitcode,
                 _ => return Err(member.wrong_kind("an offload binary", "it takes machine code, PTX and bitcode")),
             };
             let mut image = offload_binary::Image::new(
@@ -409,34 +306,23 @@ impl Pack {
 }
 
 impl Member {
-    fn wrong_kind(&self, format: &'static str, advice: &'static str) -> PackError {
-        PackError::WrongKind {
-            input: self.input.clone(),
-            kind: self.kind.name(),
-            target: self.target.clone(),
-            format,
-            advice,
-        }
+    fn wrong_kind(&self, format: &str, advice: &str) -> WriteError {
+        let (input, kind, target) = (&self.input, self.kind.name(), &self.target);
+        WriteError::Refused(format!(
+            "{input} has {kind} for {target}, which {format} does not hold: {advice}"
+        ))
     }
 
-    fn amd_target(&self) -> Result<AmdTarget, PackError> {
+    fn amd_target(&self) -> Result<AmdTarget, WriteError> {
         self.target
             .parse()
-            .map_err(|error: crate::target::TargetError| PackError::Target {
-                target: self.target.clone(),
-                input: self.input.clone(),
-                reason: error.to_string(),
-            })
+            .map_err(|error: TargetError| WriteError::Refused(format!("{}={}: {error}", self.target, self.input)))
     }
 }
 
 /// Puts a stated target in the place of what images say, which has to be the same or less.
-fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(), PackError> {
-    let refused = |reason: String| PackError::Target {
-        target: target.to_owned(),
-        input: input.to_owned(),
-        reason,
-    };
+fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(), WriteError> {
+    let refused = |reason: String| WriteError::Refused(format!("{target}={input}: {reason}"));
     let [member] = members else {
         return Err(refused(format!(
             "it holds {} images, which have targets of their own; leave the target out",
@@ -445,7 +331,7 @@ fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(),
     };
     let agrees = match (NvidiaArch::parse(target), NvidiaArch::parse(&member.target)) {
         // A cubin says its number, and whether it is for that chip alone.
-        (Some(stated), Some(own)) => stated == own || (member.kind == ImageKind::Cubin && stated.number == own.number),
+        (Some(stated), Some(own)) => stated == own || (member.kind == FileKind::Cubin && stated.number == own.number),
         (Some(_), None) => member.target.is_empty(),
         (None, _) if target.parse::<AmdTarget>().is_err() => {
             return Err(refused(
@@ -462,17 +348,16 @@ fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(),
 }
 
 /// How a bundle is compressed for `compression`: version 2 of the form, which every HIP runtime reads that reads any.
-fn bundle_compression(compression: Compression) -> Result<Option<bundle::Compression>, PackError> {
+fn bundle_compression(compression: Compression) -> Result<Option<bundle::Compression>, WriteError> {
     match compression {
         Compression::None => Ok(None),
         Compression::Zstd { .. } => Ok(Some(bundle::Compression {
             version: bundle::CompressionVersion::V2,
             ..bundle::Compression::default()
         })),
-        Compression::Lz4 => Err(PackError::Compression {
-            format: "an offload bundle",
-            compression: compression.name(),
-            advice: "it is compressed with zstd, or not at all",
-        }),
+        Compression::Lz4 => Err(WriteError::Refused(format!(
+            "an offload bundle cannot be compressed with {}: it is compressed with zstd, or not at all",
+            compression.name()
+        ))),
     }
 }

@@ -7,8 +7,9 @@ use super::cubin_layout;
 use super::kernel::KernelInterface;
 use crate::bridge::driver::JitOptions;
 use gpulower_image::inspect::device::{Module, Outcome, answer};
-use gpulower_image::inspect::{Image, ImageKind, InspectError, Inspection, inspect_with};
+use gpulower_image::inspect::{Image, Inspection, inspect_with};
 use gpulower_image::target::{Device, PtxIsa};
+use gpulower_image::{FileKind, ReadError};
 
 /// Whether the driver may compile PTX where no machine code fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +31,7 @@ pub enum ChooseError {
         /// What the bytes are called.
         name: String,
         /// What they are instead.
-        source: InspectError,
+        source: ReadError,
     },
     /// An artifact is of a form that a compiler takes, and no driver.
     #[error(
@@ -136,7 +137,7 @@ pub struct ChosenImage {
     /// Where it is, in words: `image 2, cubin for sm_90`.
     pub name: String,
     /// What it is: a cubin, PTX or an hsaco.
-    pub kind: ImageKind,
+    pub kind: FileKind,
     /// Its bytes, decompressed.
     pub bytes: Vec<u8>,
     /// Its kernels.
@@ -149,7 +150,7 @@ impl ChosenImage {
     /// Whether the driver has to compile it.
     #[must_use]
     pub fn is_ptx(&self) -> bool {
-        self.kind == ImageKind::Ptx
+        self.kind == FileKind::Ptx
     }
 }
 
@@ -171,8 +172,8 @@ pub fn choose(
     let mut contents: HashMap<usize, Vec<u8>> = HashMap::new();
     let mut keep = |image: &Image, bytes: &[u8]| {
         let of_vendor = match device {
-            Device::Nvidia(_) => matches!(image.kind, ImageKind::Cubin | ImageKind::Ptx),
-            Device::Amd(_) => image.kind == ImageKind::Hsaco,
+            Device::Nvidia(_) => matches!(image.kind, FileKind::Cubin | FileKind::Ptx),
+            Device::Amd(_) => image.kind == FileKind::Hsaco,
         };
         if of_vendor {
             contents.insert(image.number, bytes.to_vec());
@@ -210,7 +211,7 @@ pub fn choose(
     let (Some(image), Some(bytes)) = (image, contents.remove(&number)) else {
         return Err(ChooseError::Empty { name: name.to_owned() });
     };
-    if image.kind == ImageKind::Cubin
+    if image.kind == FileKind::Cubin
         && let Err(problem) = cubin_layout::check(&bytes)
     {
         return Err(ChooseError::Damaged {

@@ -1,6 +1,7 @@
 //! Which image is chosen, of images that NVIDIA's and LLVM's tools made; and what is said where none is.
 
 use super::*;
+use gpulower_image::FileKind;
 use gpulower_image::container::bundle::{self, BundleImage, BundleOptions};
 use gpulower_image::container::fatbin::{self, Content};
 use gpulower_image::container::offload_binary::{self, ImageKind as StoredKind, KindNumbering, OffloadKind};
@@ -101,7 +102,7 @@ fn images_without_a_container_are_taken_as_they_are() {
     assert_eq!(on("9.0", &machine).unwrap().bytes, machine);
     let code = amd::hsaco(amd::KERNELS, "gfx90a", "", 5);
     let chosen = on("gfx90a:sramecc+:xnack-", &code).unwrap();
-    assert_eq!((chosen.kind, chosen.bytes == code), (ImageKind::Hsaco, true));
+    assert_eq!((chosen.kind, chosen.bytes == code), (FileKind::Hsaco, true));
     // Hidden arguments are none of the launch's.
     let saxpy = chosen.kernels.iter().find(|kernel| kernel.name == "saxpy").unwrap();
     let sizes: Vec<u32> = saxpy.parameters.iter().flatten().map(|one| one.size).collect();

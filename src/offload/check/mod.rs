@@ -11,9 +11,9 @@ mod tests_ir;
 #[cfg(test)]
 mod tests_links;
 
-pub use gpulower_image::offload::check::{
-    CheckError, FileKind, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report,
-};
+use crate::ReadError;
+
+pub use gpulower_image::offload::check::{FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report};
 
 pub(crate) use gpulower_image::offload::check::symbols::{form_of, symbols_of};
 
@@ -23,7 +23,7 @@ pub(crate) use self::llvm_ir::WithLlvm;
 ///
 /// # Errors
 ///
-/// [`CheckError`] if it is nothing of that. What is wrong inside is in the report.
-pub fn check(bytes: &[u8]) -> Result<Report, CheckError> {
+/// [`ReadError`] if it is nothing of that. What is wrong inside is in the report.
+pub fn check(bytes: &[u8]) -> Result<Report, ReadError> {
     gpulower_image::offload::check::check_with(bytes, Some(&WithLlvm))
 }

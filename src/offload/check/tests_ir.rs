@@ -7,9 +7,10 @@ use super::{
         runtime::Runtime,
         test_bench::{Bench, export, layouts},
     },
-    FileKind, Report, check,
+    Report, check,
     tests::registering,
 };
+use crate::FileKind;
 use crate::target::CodeObjectVersion;
 
 fn read(bench: &Bench, file: &str) -> Report {

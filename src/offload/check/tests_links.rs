@@ -7,9 +7,10 @@ use super::{
         runtime::Runtime,
         test_bench::{Bench, export, layouts},
     },
-    FileKind, Report, check,
+    Report, check,
     tests::{problem, registering},
 };
+use crate::FileKind;
 
 fn read(bench: &Bench, file: &str) -> Report {
     check(&bench.read(file)).expect(file)
@@ -144,7 +145,7 @@ fn objects_of_clang_r_register_themselves() {
             let options = [&["-r", &*first, "--offload-link", "-o", "r.o"], linker].concat();
             bench.run(clang, &options);
             let report = read(&bench, "r.o");
-            assert_eq!(report.kind, FileKind::Object);
+            assert_eq!(report.kind, FileKind::HostObject);
             assert_eq!(report.registers_itself, [Runtime::Cuda], "{context}: {report:#?}");
             assert!(
                 report.problems.is_empty() && report.notes.is_empty(),

@@ -19,12 +19,12 @@ use super::{
     stage,
 };
 use crate::{
-    Target,
+    FileKind, Target,
     bridge::mlir::read_gpu_object,
     compiler::{Compiler, Emit, attribute, symbol_name},
     error::Failure,
     image::{elf::Elf, producer},
-    inspect::{ImageKind, inspect_with},
+    inspect::inspect_with,
     options::{Compression, Options},
     pack::{Member, Pack, PackFormat},
     target::Suffix,
@@ -34,7 +34,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub target: Target,
-    pub kind: ImageKind,
+    pub kind: FileKind,
     pub bytes: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl Piece {
             return false;
         };
         let same = own.number() == wanted.number() && own.suffix() == wanted.suffix();
-        self.kind == ImageKind::Ptx && (same || (own.suffix() == Suffix::Plain && own.number() < wanted.number()))
+        self.kind == FileKind::Ptx && (same || (own.suffix() == Suffix::Plain && own.number() < wanted.number()))
     }
 
     fn name(&self) -> String {
@@ -79,7 +79,7 @@ pub(super) fn pieces(operation: OperationRef<'_, '_>) -> Result<Vec<Piece>, Expo
             return Err(problem(format!("{object} is not a #gpu.object")));
         };
         let (named, _) = attribute::read(attribute, &Options::default()).map_err(|cause| problem(cause.to_string()))?;
-        let mut found: Vec<(ImageKind, Option<String>, Vec<u8>)> = Vec::new();
+        let mut found: Vec<(FileKind, Option<String>, Vec<u8>)> = Vec::new();
         let mut see = |image: &crate::inspect::Image, bytes: &[u8]| {
             found.push((image.kind, image.target.clone(), bytes.to_vec()));
         };
@@ -130,7 +130,7 @@ pub(super) fn choose<'p>(
     let to_cubin = matches!(recipe, ImageRecipe::RelocatableCubin { .. });
     let found = its()
         .find(taken)
-        .or_else(|| its().find(|piece| piece.kind == ImageKind::Bitcode))
+        .or_else(|| its().find(|piece| piece.kind == FileKind::Bitcode))
         .or_else(|| pieces.iter().find(|piece| to_cubin && piece.is_ptx_for(target)));
     let Some(found) = found else {
         return Err(match its().find_map(refused) {
@@ -215,7 +215,7 @@ pub(super) fn container(
             problem,
         })
     };
-    let mut add = |kind: ImageKind, form: ImageForm, target: Target, bytes: Vec<u8>, tool: Option<String>| {
+    let mut add = |kind: FileKind, form: ImageForm, target: Target, bytes: Vec<u8>, tool: Option<String>| {
         let image = DeviceImage {
             module: place.unwrap_or_default(),
             target,
@@ -244,9 +244,9 @@ pub(super) fn container(
     };
     for target in targets {
         let its = || pieces.iter().filter(|piece| piece.target == *target);
-        let ready = its().find(|piece| matches!(piece.kind, ImageKind::Cubin | ImageKind::Hsaco));
+        let ready = its().find(|piece| matches!(piece.kind, FileKind::Cubin | FileKind::Hsaco));
         let ptx = pieces.iter().find(|piece| piece.is_ptx_for(target));
-        let source = its().find(|piece| piece.kind == ImageKind::Bitcode);
+        let source = its().find(|piece| piece.kind == FileKind::Bitcode);
         for piece in ready.into_iter().chain(ptx) {
             let form = piece.form().unwrap_or(ImageForm::Ptx);
             add(piece.kind, form, piece.target, piece.bytes.clone(), None)?;
@@ -256,8 +256,8 @@ pub(super) fn container(
             for artifact in compiled.artifacts {
                 let tool = artifact.images.first().and_then(|image| image.tool.clone());
                 let (kind, form) = match program.runtime {
-                    Runtime::Cuda => (ImageKind::Cubin, ImageForm::LinkedCubin),
-                    Runtime::Hip => (ImageKind::Hsaco, ImageForm::AmdLinked),
+                    Runtime::Cuda => (FileKind::Cubin, ImageForm::LinkedCubin),
+                    Runtime::Hip => (FileKind::Hsaco, ImageForm::AmdLinked),
                 };
                 add(kind, form, *target, artifact.bytes, tool)?;
             }

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::{DeviceLinkError, InputProblem, RegisterShortage};
 use super::input::Unit;
 use super::resolve::Object;
+use crate::ReadError;
 use crate::bridge::disassemble::Disassembler;
-use crate::image::elf::{Elf, ElfError, SHT_SYMTAB};
+use crate::image::elf::{Elf, SHT_SYMTAB};
 use crate::image::resource::KernelResources;
 use crate::image::symbols::{FunctionRegisters, SymbolKind};
 use crate::target::{AmdTarget, Target};
@@ -28,7 +29,7 @@ const LAST_SCALAR: u32 = 105;
 
 /// The most registers that a function of the object uses, kernels apart.
 pub(super) fn of_functions(unit: &Unit<'_>, target: AmdTarget) -> Result<FunctionRegisters, DeviceLinkError> {
-    let damaged = |error: ElfError| DeviceLinkError::input(&unit.name, InputProblem::from(error));
+    let damaged = |error: ReadError| DeviceLinkError::input(&unit.name, InputProblem::from(error));
     let elf = Elf::parse(&unit.bytes).map_err(damaged)?;
     let symbols = elf.symbols(SHT_SYMTAB).map_err(damaged)?;
     let kernels: BTreeSet<&str> = symbols
@@ -214,7 +215,7 @@ fn reachable(first: usize, calls: &[BTreeMap<&str, usize>]) -> BTreeSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serialize::device_link::input::UnitKind;
+    use crate::FileKind;
     use gpulower_testing::amd::{object, run};
 
     const HUNGRY: &str = "define i32 @callee(ptr addrspace(1) %x, i32 %v) {\n\
@@ -227,7 +228,7 @@ mod tests {
     fn functions(bytes: Vec<u8>, chip: &str) -> FunctionRegisters {
         let unit = Unit {
             name: "f.o".to_owned(),
-            kind: UnitKind::AmdObject,
+            kind: FileKind::AmdObject,
             bytes: bytes.into(),
             optional: false,
         };

@@ -2,13 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use crate::ReadError;
 use crate::bridge::LlvmError;
-use crate::container::archive::ArchiveError;
-use crate::container::fatbin::FatbinError;
-use crate::image::cubin::CubinError;
-use crate::image::elf::ElfError;
-use crate::image::hsaco::HsacoError;
-use crate::image::ptx_symbols::PtxSymbolError;
 use crate::image::symbols::SymbolKind;
 use crate::serialize::amd::AmdLinkError;
 use crate::serialize::nvidia::SerializeError;
@@ -33,21 +28,9 @@ pub enum InputProblem {
         /// How to get relocatable code instead.
         advice: &'static str,
     },
-    /// ELF that is damaged.
+    /// Bytes that are damaged, or not of the format that they begin as.
     #[error(transparent)]
-    Elf(#[from] ElfError),
-    /// A cubin that is damaged.
-    #[error(transparent)]
-    Cubin(#[from] CubinError),
-    /// A fat binary that is damaged.
-    #[error(transparent)]
-    Fatbin(#[from] FatbinError),
-    /// An archive that is damaged.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// PTX whose declarations cannot be followed.
-    #[error(transparent)]
-    Ptx(#[from] PtxSymbolError),
+    Unreadable(#[from] ReadError),
     /// Code for GPUs of the other vendor.
     #[error("it is {what}, and {target} is a chip of {vendor}: leave it out of this link")]
     WrongVendor {
@@ -200,11 +183,11 @@ pub enum DeviceLinkError {
         tool: String,
         /// What is wrong with it.
         #[source]
-        source: CubinError,
+        source: ReadError,
     },
     /// The linked code object cannot be read.
     #[error("the code object that lld made cannot be read: {0}")]
-    UnreadableHsaco(#[source] HsacoError),
+    UnreadableHsaco(#[source] ReadError),
 }
 
 impl DeviceLinkError {

@@ -3,20 +3,14 @@
 use std::borrow::Cow;
 
 use super::error::{DeviceLinkError, InputProblem};
+use crate::FileKind;
 use crate::container::archive;
-use crate::container::fatbin::{self, Entry, Fatbin, ImageKind};
+use crate::container::fatbin::{self, Entry, Fatbin};
 use crate::image::cubin;
 use crate::image::elf::{ET_REL, Elf};
-use crate::image::hsaco_flags::EM_AMDGPU;
 use crate::image::ptx;
 use crate::target::{NvidiaTarget, Suffix, Target};
 
-/// `EM_CUDA` (`llvm/BinaryFormat/ELF.h`).
-const EM_CUDA: u16 = 190;
-/// First bytes of LTO-IR as `nvcc -ltoir` and NVRTC write it (observed with 13.0.88).
-const LTO_IR_MAGIC: [u8; 4] = [0xed, 0x43, 0x4e, 0x7f];
-/// First bytes of a fat binary.
-const FATBIN_MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
 /// Section of a host object in which `nvcc -dc` puts relocatable device code (observed with 13.0.88).
 const RELOCATABLE_FATBIN_SECTION: &str = "__nv_relfatbin";
 /// Section of a host object with device code that is linked already.
@@ -24,33 +18,14 @@ const FATBIN_SECTION: &str = ".nv_fatbin";
 
 const RELOCATABLE_CUBIN: &str = "`ptxas -c`, `nvcc -dc`, or `gpulower compile --emit object`";
 
-/// What an input of a link is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LinkInputKind {
-    /// PTX text.
-    Ptx,
-    /// A cubin, which has to be relocatable.
-    Cubin,
-    /// NVVM LTO-IR, of `nvcc -dc` with `code=lto_90` or of NVRTC.
-    LtoIr,
-    /// A fat binary, of which the image for the target takes part.
-    Fatbin,
-    /// A relocatable AMDGPU object.
-    AmdObject,
-    /// A host object of `nvcc -dc`, which holds a fat binary.
-    HostObject,
-    /// An archive of such files. Those members take part that define what is needed.
-    Archive,
-}
-
 /// One input of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkInput<'a> {
     /// Name for messages: a path, or what the code was made from.
     pub name: &'a str,
-    /// What the bytes are.
-    pub kind: LinkInputKind,
+    /// What the bytes are: PTX, a cubin, LTO-IR, an AMDGPU object, or a fat binary, host object (of `nvcc -dc`) or archive
+    /// that holds them. Those members of an archive take part that define what is needed.
+    pub kind: FileKind,
     /// The bytes.
     pub bytes: &'a [u8],
 }
@@ -67,52 +42,36 @@ impl<'a> LinkInput<'a> {
     }
 }
 
-fn kind_of(bytes: &[u8]) -> Result<LinkInputKind, InputProblem> {
+/// The kind, if it can be linked or holds what can.
+fn kind_of(bytes: &[u8]) -> Result<FileKind, InputProblem> {
     let not_linkable = |reason| Err(InputProblem::NotLinkable(reason));
     if bytes.starts_with(b"\x7fELF") {
-        return match Elf::parse(bytes)?.header().machine {
-            EM_CUDA => Ok(LinkInputKind::Cubin),
-            EM_AMDGPU => Ok(LinkInputKind::AmdObject),
-            _ => Ok(LinkInputKind::HostObject),
-        };
+        // What is cut off or damaged is told so.
+        Elf::parse(bytes)?;
     }
-    if bytes.starts_with(&LTO_IR_MAGIC) {
-        return Ok(LinkInputKind::LtoIr);
-    }
-    if bytes.starts_with(&FATBIN_MAGIC) {
-        return Ok(LinkInputKind::Fatbin);
-    }
-    if bytes.starts_with(archive::MAGIC) || bytes.starts_with(archive::THIN_MAGIC) {
-        return Ok(LinkInputKind::Archive);
-    }
-    if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(&[0xde, 0xc0, 0x17, 0x0b]) {
-        return not_linkable(
+    match FileKind::of(bytes) {
+        FileKind::Hsaco => Ok(FileKind::AmdObject),
+        FileKind::Executable | FileKind::SharedLibrary => Ok(FileKind::HostObject),
+        FileKind::ThinArchive => Ok(FileKind::Archive),
+        kind @ (FileKind::Ptx
+        | FileKind::Cubin
+        | FileKind::LtoIr
+        | FileKind::FatBinary
+        | FileKind::AmdObject
+        | FileKind::HostObject
+        | FileKind::Archive) => Ok(kind),
+        FileKind::Bitcode => not_linkable(
             "it is LLVM bitcode, which is linked before code is generated: give it as a library to `compile`",
-        );
+        ),
+        FileKind::Bundle => not_linkable("it is an offload bundle: extract the object for the target, and link that"),
+        FileKind::OffloadBinary => {
+            not_linkable("it is an offload binary: extract the image for the target, and link that")
+        }
+        _ => {
+            let start: Vec<String> = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+            Err(InputProblem::Unknown(start.join(" ")))
+        }
     }
-    if bytes.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") || bytes.starts_with(b"CCOB") {
-        return not_linkable("it is an offload bundle: extract the object for the target, and link that");
-    }
-    if bytes.starts_with(&[0x10, 0xff, 0x10, 0xad]) {
-        return not_linkable("it is an offload binary: extract the image for the target, and link that");
-    }
-    if std::str::from_utf8(bytes).is_ok_and(|text| ptx::header(text).version.is_some()) {
-        return Ok(LinkInputKind::Ptx);
-    }
-    let start: Vec<String> = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    Err(InputProblem::Unknown(start.join(" ")))
-}
-
-/// What a linker is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnitKind {
-    Ptx,
-    Cubin,
-    /// LTO-IR by itself, or scrambled in a fat binary of this one image, which has the key.
-    LtoIr {
-        in_fatbin: bool,
-    },
-    AmdObject,
 }
 
 /// One object, out of its container.
@@ -120,7 +79,9 @@ pub(super) enum UnitKind {
 pub(super) struct Unit<'a> {
     /// Name for messages.
     pub name: String,
-    pub kind: UnitKind,
+    /// PTX, a cubin, LTO-IR or an AMDGPU object; a fat binary is one of a single image of LTO-IR, scrambled with a key that
+    /// the fat binary has.
+    pub kind: FileKind,
     pub bytes: Cow<'a, [u8]>,
     /// Whether it takes part only if something needs it: a member of an archive.
     pub optional: bool,
@@ -133,7 +94,7 @@ pub(super) fn unpack<'a>(inputs: &[LinkInput<'a>], target: &Target) -> Result<Ve
         units: Vec::new(),
     };
     for input in inputs {
-        if input.kind == LinkInputKind::Archive {
+        if input.kind == FileKind::Archive {
             unpacking.archive(input)?;
         } else {
             unpacking.file(input.name.to_owned(), input.kind, input.bytes, false)?;
@@ -156,7 +117,7 @@ impl<'a> Unpacking<'a, '_> {
         for member in members {
             let name = format!("{}({})", input.name, member.name);
             match kind_of(member.contents) {
-                Ok(LinkInputKind::Archive) => {
+                Ok(FileKind::Archive) => {
                     let reason = "it is an archive inside of an archive: unpack it";
                     return Err(DeviceLinkError::input(&name, InputProblem::NotLinkable(reason)));
                 }
@@ -167,45 +128,35 @@ impl<'a> Unpacking<'a, '_> {
         Ok(())
     }
 
-    fn file(
-        &mut self,
-        name: String,
-        kind: LinkInputKind,
-        bytes: &'a [u8],
-        optional: bool,
-    ) -> Result<(), DeviceLinkError> {
-        let lto_ir = UnitKind::LtoIr { in_fatbin: false };
-        let (unit, what, is_amd) = match kind {
-            LinkInputKind::Ptx => (Some(UnitKind::Ptx), "PTX", false),
-            LinkInputKind::Cubin => (Some(UnitKind::Cubin), "a cubin", false),
-            LinkInputKind::LtoIr => (Some(lto_ir), "NVIDIA's LTO-IR", false),
-            LinkInputKind::Fatbin => (None, "a fat binary of NVIDIA's", false),
-            LinkInputKind::HostObject | LinkInputKind::Archive => (None, "a host object", false),
-            LinkInputKind::AmdObject => (Some(UnitKind::AmdObject), "an AMDGPU object", true),
+    fn file(&mut self, name: String, kind: FileKind, bytes: &'a [u8], optional: bool) -> Result<(), DeviceLinkError> {
+        let (what, is_amd) = match kind {
+            FileKind::Ptx => ("PTX", false),
+            FileKind::Cubin => ("a cubin", false),
+            FileKind::LtoIr => ("NVIDIA's LTO-IR", false),
+            FileKind::FatBinary => ("a fat binary of NVIDIA's", false),
+            FileKind::AmdObject => ("an AMDGPU object", true),
+            _ => ("a host object", false),
         };
         let wrong_vendor = |vendor| {
             let target = self.target.to_string();
             DeviceLinkError::input(&name, InputProblem::WrongVendor { what, target, vendor })
         };
-        match (unit, *self.target) {
-            (_, Target::Nvidia(_)) if is_amd => Err(wrong_vendor("NVIDIA")),
-            (_, Target::Amd(_)) if !is_amd => Err(wrong_vendor("AMD")),
-            (Some(kind), _) => self.image(name, kind, Cow::Borrowed(bytes), optional),
-            (None, Target::Nvidia(target)) if kind == LinkInputKind::Fatbin => {
-                self.fatbin(&name, bytes, target, optional)
-            }
-            (None, Target::Nvidia(target)) => {
+        match *self.target {
+            Target::Nvidia(_) if is_amd => Err(wrong_vendor("NVIDIA")),
+            Target::Amd(_) if !is_amd => Err(wrong_vendor("AMD")),
+            Target::Nvidia(target) if kind == FileKind::FatBinary => self.fatbin(&name, bytes, target, optional),
+            Target::Nvidia(target) if matches!(kind, FileKind::HostObject | FileKind::Archive) => {
                 let fatbins = embedded(bytes).map_err(|problem| DeviceLinkError::input(&name, problem))?;
                 self.fatbin(&name, fatbins, target, optional)
             }
-            (None, Target::Amd(_)) => Err(wrong_vendor("AMD")),
+            _ => self.image(name, kind, Cow::Borrowed(bytes), optional),
         }
     }
 
     fn image(
         &mut self,
         name: String,
-        kind: UnitKind,
+        kind: FileKind,
         bytes: Cow<'a, [u8]>,
         optional: bool,
     ) -> Result<(), DeviceLinkError> {
@@ -238,9 +189,8 @@ impl<'a> Unpacking<'a, '_> {
             };
             let name = format!("{name}({})", shown(entry));
             let (kind, image) = match entry.kind {
-                ImageKind::Ptx => (UnitKind::Ptx, entry.payload()),
-                ImageKind::Elf => (UnitKind::Cubin, entry.payload()),
-                _ => (UnitKind::LtoIr { in_fatbin: true }, Ok(alone(entry, bytes).into())),
+                FileKind::Ptx | FileKind::Cubin => (entry.kind, entry.payload()),
+                _ => (FileKind::FatBinary, Ok(alone(entry, bytes).into())),
             };
             let image = image.map_err(|error| DeviceLinkError::input(&name, error))?;
             self.image(name, kind, image, optional)?;
@@ -265,11 +215,10 @@ fn alone(entry: &Entry<'_>, container: &[u8]) -> Vec<u8> {
 
 fn shown(entry: &Entry<'_>) -> String {
     let kind = match entry.kind {
-        ImageKind::Ptx => "PTX",
-        ImageKind::Elf => "cubin",
-        _ => "LTO-IR",
+        FileKind::Ptx | FileKind::Cubin => entry.kind,
+        _ => FileKind::LtoIr,
     };
-    format!("{kind} {}", entry.arch)
+    format!("{} {}", kind.name(), entry.arch)
 }
 
 /// The image that is linked: machine code of exactly the target, else LTO-IR, else machine code that the target runs, else
@@ -278,7 +227,7 @@ fn best<'e, 'd>(entries: &'e [Entry<'d>], target: NvidiaTarget) -> Option<&'e En
     let rank = |entry: &Entry<'_>| -> Option<(u8, u16, Suffix)> {
         let arch = entry.arch;
         let fits = match entry.kind {
-            ImageKind::Elf => {
+            FileKind::Cubin => {
                 cubin_fits(arch.number.into(), arch.suffix == Suffix::ArchitectureSpecific, &target).is_ok()
             }
             _ => arch
@@ -287,9 +236,9 @@ fn best<'e, 'd>(entries: &'e [Entry<'d>], target: NvidiaTarget) -> Option<&'e En
                 .is_ok_and(|its| its.ptx_compiles_for(&target)),
         };
         let class = match entry.kind {
-            ImageKind::Elf if arch.number == target.number() => 3,
-            ImageKind::LtoIr => 2,
-            ImageKind::Elf => 1,
+            FileKind::Cubin if arch.number == target.number() => 3,
+            FileKind::LtoIr => 2,
+            FileKind::Cubin => 1,
             _ => 0,
         };
         fits.then_some((class, arch.number, arch.suffix))
@@ -318,9 +267,9 @@ fn embedded(bytes: &[u8]) -> Result<&[u8], InputProblem> {
 }
 
 /// Refuses code that is linked already, or for another chip.
-fn check(kind: UnitKind, bytes: &[u8], target: &Target) -> Result<(), InputProblem> {
+fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), InputProblem> {
     match (kind, target) {
-        (UnitKind::Cubin, Target::Nvidia(target)) => {
+        (FileKind::Cubin, Target::Nvidia(target)) => {
             let elf = Elf::parse(bytes)?;
             // nvJitLink 13.0.88 accepts it and leaves its kernels out.
             if elf.header().kind != ET_REL {
@@ -336,7 +285,7 @@ fn check(kind: UnitKind, bytes: &[u8], target: &Target) -> Result<(), InputProbl
                 advice,
             })
         }
-        (UnitKind::Ptx, Target::Nvidia(target)) => {
+        (FileKind::Ptx, Target::Nvidia(target)) => {
             let text = std::str::from_utf8(bytes).map_err(|_| InputProblem::NotLinkable("it is PTX, but not UTF-8"))?;
             let found = ptx::header(text)
                 .target
@@ -351,7 +300,7 @@ fn check(kind: UnitKind, bytes: &[u8], target: &Target) -> Result<(), InputProbl
                 _ => Ok(()),
             }
         }
-        (UnitKind::AmdObject, Target::Amd(_)) => {
+        (FileKind::AmdObject, Target::Amd(_)) => {
             if Elf::parse(bytes)?.header().kind != ET_REL {
                 return Err(InputProblem::NotRelocatable {
                     what: "the code object",

@@ -25,7 +25,7 @@ fn refusal(name: &str, bytes: &[u8], chip: &str) -> String {
 }
 
 /// Names and kinds of what an input unpacks to.
-fn units(name: &str, bytes: &[u8], chip: &str) -> Vec<(String, UnitKind)> {
+fn units(name: &str, bytes: &[u8], chip: &str) -> Vec<(String, FileKind)> {
     let input = LinkInput::detect(name, bytes).unwrap();
     let units = unpack(&[input], &target(chip)).unwrap();
     units.into_iter().map(|unit| (unit.name, unit.kind)).collect()
@@ -67,13 +67,13 @@ fn the_bytes_tell_the_kind() {
         b"define void @f() { ret void }",
     );
     for (bytes, kind) in [
-        (cubin.as_slice(), LinkInputKind::Cubin),
-        (&object, LinkInputKind::AmdObject),
-        (text.as_bytes(), LinkInputKind::Ptx),
-        (&container, LinkInputKind::Fatbin),
-        (&host, LinkInputKind::HostObject),
-        (&LTO_IR_MAGIC, LinkInputKind::LtoIr),
-        (b"!<arch>\n", LinkInputKind::Archive),
+        (cubin.as_slice(), FileKind::Cubin),
+        (&object, FileKind::AmdObject),
+        (text.as_bytes(), FileKind::Ptx),
+        (&container, FileKind::FatBinary),
+        (&host, FileKind::HostObject),
+        (&crate::image::lto_ir::MAGIC, FileKind::LtoIr),
+        (b"!<arch>\n", FileKind::Archive),
     ] {
         assert_eq!(LinkInput::detect("x", bytes).unwrap().kind, kind);
     }
@@ -186,9 +186,9 @@ fn of_a_fat_binary_the_best_image_is_taken() {
         (Content::Cubin(&new), "sm_90"),
     ]);
     for (chip, name, kind) in [
-        ("sm_90", "k.fatbin(cubin sm_90)", UnitKind::Cubin),
-        ("sm_86", "k.fatbin(cubin sm_80)", UnitKind::Cubin),
-        ("sm_100", "k.fatbin(PTX sm_80)", UnitKind::Ptx),
+        ("sm_90", "k.fatbin(cubin sm_90)", FileKind::Cubin),
+        ("sm_86", "k.fatbin(cubin sm_80)", FileKind::Cubin),
+        ("sm_100", "k.fatbin(PTX sm_80)", FileKind::Ptx),
     ] {
         assert_eq!(units("k.fatbin", &container, chip), [(name.to_owned(), kind)]);
     }

@@ -29,17 +29,18 @@ mod nvidia;
 mod resolve;
 
 pub use error::{DeviceLinkError, DuplicateSymbol, InputProblem, MissingSymbol, Need, RegisterShortage};
-pub use input::{LinkInput, LinkInputKind};
+pub use input::LinkInput;
 
 use super::nvidia::PtxToCubin;
 use super::nvidia_options::PtxOptions;
+use crate::FileKind;
 use crate::image::elf::Elf;
 use crate::image::ptx_symbols;
 use crate::image::resource::KernelResources;
 pub use crate::image::symbols::LinkInterface;
 use crate::image::symbols::LinkSymbols;
 use crate::target::Target;
-use input::{Unit, UnitKind};
+use input::Unit;
 
 /// How to link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,7 +138,7 @@ pub fn link(
 pub fn interface(inputs: &[LinkInput<'_>], target: &Target) -> Result<LinkInterface, DeviceLinkError> {
     let mut interface = LinkInterface::default();
     for unit in input::unpack(inputs, target)? {
-        if matches!(unit.kind, UnitKind::LtoIr { .. }) {
+        if matches!(unit.kind, FileKind::LtoIr | FileKind::FatBinary) {
             interface.opaque = true;
             continue;
         }
@@ -157,8 +158,8 @@ pub fn interface(inputs: &[LinkInput<'_>], target: &Target) -> Result<LinkInterf
 /// The symbols of an object that is not LTO-IR.
 fn symbols<'u>(unit: &'u Unit<'_>) -> Result<LinkSymbols<'u>, InputProblem> {
     Ok(match unit.kind {
-        UnitKind::Ptx => ptx_symbols::symbols(&unit.bytes)?,
-        UnitKind::AmdObject => LinkSymbols::of_amd_object(&Elf::parse(&unit.bytes)?)?,
+        FileKind::Ptx => ptx_symbols::symbols(&unit.bytes)?,
+        FileKind::AmdObject => LinkSymbols::of_amd_object(&Elf::parse(&unit.bytes)?)?,
         _ => LinkSymbols::of_cubin(&Elf::parse(&unit.bytes)?)?,
     })
 }

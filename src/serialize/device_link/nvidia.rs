@@ -4,10 +4,11 @@
 //! prints the error to the process's standard error output); it leaves out the kernels of cubins that are linked already;
 //! it takes architecture-specific code for a plain target.
 
+use crate::FileKind;
 use std::collections::BTreeSet;
 
 use super::error::{DeviceLinkError, DuplicateSymbol, InputProblem, MissingSymbol};
-use super::input::{Unit, UnitKind};
+use super::input::Unit;
 use super::resolve::{self, Object};
 use super::{LinkOptions, LinkedImage};
 use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError};
@@ -90,16 +91,16 @@ fn no_linker(reason: &str) -> DeviceLinkError {
 }
 
 const fn is_lto(unit: &Unit<'_>) -> bool {
-    matches!(unit.kind, UnitKind::LtoIr { .. })
+    matches!(unit.kind, FileKind::LtoIr | FileKind::FatBinary)
 }
 
 fn input<'u>(unit: &'u Unit<'_>) -> Input<'u> {
     Input {
         kind: match unit.kind {
-            UnitKind::Ptx => InputKind::Ptx,
-            UnitKind::LtoIr { in_fatbin: true } => InputKind::Fatbin,
-            UnitKind::LtoIr { in_fatbin: false } => InputKind::LtoIr,
-            UnitKind::Cubin | UnitKind::AmdObject => InputKind::Cubin,
+            FileKind::Ptx => InputKind::Ptx,
+            FileKind::FatBinary => InputKind::Fatbin,
+            FileKind::LtoIr => InputKind::LtoIr,
+            _ => InputKind::Cubin,
         },
         bytes: &unit.bytes,
         name: &unit.name,
@@ -154,7 +155,7 @@ fn objects<'u, 'a>(
     let symbols = |unit: &'u Unit<'a>, lto: &'u Option<String>| -> Result<LinkSymbols<'u>, InputProblem> {
         match (unit.kind, lto) {
             (_, Some(ptx)) => Ok(ptx_symbols::symbols(ptx.as_bytes())?),
-            (UnitKind::Ptx, None) => Ok(ptx_symbols::symbols(&unit.bytes)?),
+            (FileKind::Ptx, None) => Ok(ptx_symbols::symbols(&unit.bytes)?),
             _ => Ok(LinkSymbols::of_cubin(&Elf::parse(&unit.bytes)?)?),
         }
     };

@@ -131,14 +131,14 @@ pub(super) fn refuse_lost_kernels(
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::UnitKind;
     use super::*;
+    use crate::FileKind;
     use crate::image::symbols::Definition;
 
     fn unit(name: &str, optional: bool) -> Unit<'static> {
         Unit {
             name: name.to_owned(),
-            kind: UnitKind::Ptx,
+            kind: FileKind::Ptx,
             bytes: b"".into(),
             optional,
         }

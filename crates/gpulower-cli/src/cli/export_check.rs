@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gpulower::offload::{
-    check::{self, Registered, Report},
-    release::{ClangRelease, ReleaseList},
+use gpulower::{
+    FileKind,
+    offload::{
+        check::{self, Registered, Report},
+        release::{ClangRelease, ReleaseList},
+    },
 };
 use serde::Serialize;
 
@@ -72,7 +75,7 @@ struct Document<'a> {
 
 #[derive(Debug, Serialize)]
 struct Parts<'a> {
-    kind: check::FileKind,
+    kind: &'static str,
     members: &'a [String],
     entries: &'a [check::FoundEntry],
     images: &'a [check::FoundImage],
@@ -134,7 +137,7 @@ fn document<'a>(name: &'a str, bytes: usize, report: &'a Report, with: &[ClangRe
         bytes,
         complete: report.is_complete(with),
         report: Parts {
-            kind: report.kind,
+            kind: kind(report.kind),
             members: &report.members,
             entries: &report.entries,
             images: &report.images,
@@ -144,6 +147,17 @@ fn document<'a>(name: &'a str, bytes: usize, report: &'a Report, with: &[ClangRe
             problems: &report.problems,
             notes: &report.notes,
         },
+    }
+}
+
+/// The word of the document, whose host objects are the objects.
+const fn kind(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::HostObject => "object",
+        FileKind::Executable => "executable",
+        FileKind::SharedLibrary => "shared-library",
+        FileKind::Archive => "archive",
+        _ => "llvm-ir",
     }
 }
 

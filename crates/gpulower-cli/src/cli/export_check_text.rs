@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use gpulower::offload::{
-    check::{FoundImage, Registered, Report},
-    release::ReleaseList,
+use gpulower::{
+    FileKind,
+    offload::{
+        check::{FoundImage, Registered, Report},
+        release::ReleaseList,
+    },
 };
 
 use super::{
@@ -30,7 +33,14 @@ pub fn text(name: &str, bytes: usize, report: &Report) -> String {
 }
 
 fn headline(name: &str, bytes: usize, report: &Report) -> String {
-    let mut text = format!("{name}: {}, {bytes} bytes", report.kind.name());
+    let mut text = format!(
+        "{name}: {}, {bytes} bytes",
+        match report.kind {
+            FileKind::Executable => "program",
+            FileKind::LlvmIr => "host code as LLVM IR",
+            kind => kind.name(),
+        }
+    );
     if !report.members.is_empty() {
         text.push_str(&format!(", kernels in {}", report.members.join(", ")));
     }
@@ -43,7 +53,7 @@ fn headline(name: &str, bytes: usize, report: &Report) -> String {
             "; it registers them with {} by itself",
             runtimes.join(" and ")
         ));
-        if !report.kind.is_linked() {
+        if !report.kind.is_linked_host() {
             text.push_str(", and needs no clang");
         }
     }

@@ -1,7 +1,8 @@
 //! An inspection as people read it, in 80 columns.
 
 use gpulower::{
-    inspect::{ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel},
+    FileKind,
+    inspect::{DebugInfo, Image, Inspection, Kernel},
     target::PtxPolicy,
 };
 
@@ -53,6 +54,7 @@ fn headline(inspection: &Inspection) -> String {
     let kind = match (inspection.containers.first(), inspection.images.first()) {
         (Some(container), _) => match &container.machine {
             Some(machine) => format!("{} for {machine}", container.kind.name()),
+            None if container.kind == FileKind::Unknown => "device section".to_owned(),
             None => container.kind.name().to_owned(),
         },
         (None, Some(image)) => image.kind.name().to_owned(),
@@ -172,8 +174,7 @@ fn notes(inspection: &Inspection) -> String {
     for image in &inspection.images {
         // In a bundle the label is the target, written longer.
         let container = image.container.and_then(|index| inspection.containers.get(index));
-        let in_bundle =
-            container.is_some_and(|one| matches!(one.kind, ContainerKind::Bundle | ContainerKind::TextBundle));
+        let in_bundle = container.is_some_and(|one| matches!(one.kind, FileKind::Bundle | FileKind::TextBundle));
         if let (false, Some(label)) = (in_bundle, &image.label) {
             note(format!("in {label}"), image);
         }
@@ -191,7 +192,7 @@ fn notes(inspection: &Inspection) -> String {
         }
         if image.relocatable {
             let text = match image.kind {
-                ImageKind::Cubin => "relocatable: a driver leaves out kernels that need what it does not define",
+                FileKind::Cubin => "relocatable: a driver leaves out kernels that need what it does not define",
                 _ => "relocatable: has to be linked before it can be loaded",
             };
             note(text.to_owned(), image);
@@ -208,7 +209,7 @@ fn notes(inspection: &Inspection) -> String {
             note(format!("{how} {identifier}"), image);
         }
         if let Some(options) = &image.options {
-            let whose = if image.kind == ImageKind::Ptx {
+            let whose = if image.kind == FileKind::Ptx {
                 "options for the driver's compiler"
             } else {
                 "options"

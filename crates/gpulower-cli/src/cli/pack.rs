@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use gpulower::{
+    FileKind,
     container::{
         fatbin::Compression,
         host_object::{self, DeviceCode, HostArch, HostSymbol},
     },
-    inspect::ImageKind,
     pack::{Pack, PackFormat, PackedEntry},
     serialize::nvfatbin::{self, LtoEntry, LtoIr},
     target::NvidiaArch,
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         Container::Bundle => PackFormat::Bundle,
         Container::Offload => PackFormat::Offload,
     };
-    let bytes = if format == PackFormat::Fatbin && pack.members().iter().any(|member| member.kind == ImageKind::LtoIr) {
+    let bytes = if format == PackFormat::Fatbin && pack.members().iter().any(|member| member.kind == FileKind::LtoIr) {
         fat_binary_with_lto(&pack, arguments)?
     } else {
         pack.write(format, arguments.compress)

@@ -3,6 +3,8 @@
 //! Both dialects are read: GNU's (long names in the member `//`) and BSD's (`#1/LENGTH`, the name in front of the
 //! contents). Symbol tables are passed over. Source: LLVM's `llvm/Object/Archive.h` and the manual page `ar(5)`.
 
+use crate::ReadError;
+
 /// The first bytes of an archive.
 pub const MAGIC: &[u8] = b"!<arch>\n";
 /// The first bytes of a thin archive, which names files and holds none.
@@ -10,31 +12,6 @@ pub const THIN_MAGIC: &[u8] = b"!<thin>\n";
 
 /// Bytes of a member's header: name (16), date (12), owner (6), group (6), mode (8), size (10), end mark (2).
 const HEADER_SIZE: usize = 60;
-
-/// Why a file could not be read as an archive.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArchiveError {
-    /// The file does not start with the magic.
-    #[error("not an archive: it does not start with !<arch>")]
-    NotArchive,
-    /// The archive holds no members, only the names of files.
-    #[error(
-        "a thin archive holds the names of its members and none of their bytes: name the object files, or make a full \
-         archive of it with llvm-ar cqsL FULL.a THIN.a"
-    )]
-    Thin,
-    /// Something contradicts the format.
-    #[error("damaged archive: {what} at offset {offset:#x}: {problem}")]
-    Damaged {
-        /// What was being read.
-        what: &'static str,
-        /// Where it starts, in bytes from the start of the archive.
-        offset: u64,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
 
 /// One member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,28 +25,29 @@ pub struct Member<'data> {
 }
 
 /// Reads the members in their order. Those before a damaged one are kept: the error comes beside them.
-pub fn read(bytes: &[u8]) -> (Vec<Member<'_>>, Option<ArchiveError>) {
+pub fn read(bytes: &[u8]) -> (Vec<Member<'_>>, Option<ReadError>) {
     let mut members = Vec::new();
     let error = read_into(bytes, &mut members).err();
     (members, error)
 }
 
-fn read_into<'data>(bytes: &'data [u8], members: &mut Vec<Member<'data>>) -> Result<(), ArchiveError> {
+fn read_into<'data>(bytes: &'data [u8], members: &mut Vec<Member<'data>>) -> Result<(), ReadError> {
     if bytes.starts_with(THIN_MAGIC) {
-        return Err(ArchiveError::Thin);
+        return Err(ReadError::not_read(
+            "a thin archive holds the names of its members and none of their bytes: name the object files, or make a full \
+             archive of it with llvm-ar cqsL FULL.a THIN.a",
+        ));
     }
     if !bytes.starts_with(MAGIC) {
-        return Err(ArchiveError::NotArchive);
+        return Err(ReadError::other_format(
+            "not an archive: it does not start with !<arch>",
+        ));
     }
     let mut long_names: &[u8] = &[];
     let mut name_bytes = 0usize;
     let mut position = MAGIC.len();
     while let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) {
-        let damaged = |what, problem: String| ArchiveError::Damaged {
-            what,
-            offset: position as u64,
-            problem,
-        };
+        let damaged = |what: &str, problem: String| ReadError::damaged("archive", what, position as u64, problem);
         // Some writers pad the last member.
         if rest == b"\n" {
             break;
@@ -227,7 +205,10 @@ mod tests {
 
     #[test]
     fn other_files_are_refused() {
-        assert_eq!(read(b"text").1, Some(ArchiveError::NotArchive));
+        assert_eq!(
+            read(b"text").1.unwrap().to_string(),
+            "not an archive: it does not start with !<arch>"
+        );
         let message = read(b"!<thin>\nrest").1.unwrap().to_string();
         assert!(
             message.starts_with("a thin archive holds the names of its members"),

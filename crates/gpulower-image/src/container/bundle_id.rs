@@ -3,39 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ReadError;
 use crate::target::{AmdTarget, Target};
-
-/// Why the name of an entry could not be understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BundleIdError {
-    /// It is empty, too long, or has characters that no name has.
-    #[error("'{id}' is not the id of a bundle entry: it has to be 1 to {MAX_LENGTH} visible ASCII characters")]
-    Characters {
-        /// The id, escaped and shortened.
-        id: String,
-    },
-    /// It begins with none of the kinds of offloading.
-    #[error(
-        "'{id}' is not the id of a bundle entry: '{kind}' is no kind of offloading (host, hip, hipv4, openmp, cuda and \
-         sycl are)"
-    )]
-    Kind {
-        /// The id.
-        id: String,
-        /// What stands in the place of the kind.
-        kind: String,
-    },
-    /// No triple follows the kind.
-    #[error(
-        "'{id}' is not the id of a bundle entry: the kind has to be followed by an architecture, a vendor and a system, \
-         as in hipv4-amdgcn-amd-amdhsa--gfx90a"
-    )]
-    Triple {
-        /// The id.
-        id: String,
-    },
-}
 
 /// Longest id that is read, in bytes. Ids are names of sections and parts of command lines: a kind, a triple and a
 /// target ID have less than a tenth of it.
@@ -112,8 +81,8 @@ impl BundleId {
     ///
     /// # Errors
     ///
-    /// [`BundleIdError`] if the parts do not make an id.
-    pub fn new(kind: OffloadKind, triple: &str, target: Option<&str>) -> Result<Self, BundleIdError> {
+    /// [`ReadError`] if the parts do not make an id.
+    pub fn new(kind: OffloadKind, triple: &str, target: Option<&str>) -> Result<Self, ReadError> {
         let dashes = "-".repeat(4_usize.saturating_sub(triple.split('-').count()));
         let written: Self = format!("{kind}-{triple}{dashes}-{}", target.unwrap_or_default()).parse()?;
         written.normalized().parse()
@@ -241,28 +210,38 @@ impl fmt::Display for BundleId {
 }
 
 impl FromStr for BundleId {
-    type Err = BundleIdError;
+    type Err = ReadError;
 
-    fn from_str(text: &str) -> Result<Self, BundleIdError> {
+    fn from_str(text: &str) -> Result<Self, ReadError> {
         if text.is_empty() || text.len() > MAX_LENGTH || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let id = text.chars().take(80).flat_map(char::escape_default).collect();
-            return Err(BundleIdError::Characters { id });
+            let id: String = text.chars().take(80).flat_map(char::escape_default).collect();
+            return Err(no_id(
+                &id,
+                format!("it has to be 1 to {MAX_LENGTH} visible ASCII characters"),
+            ));
         }
-        let id = || text.to_owned();
         let (kind_name, rest) = text.split_once('-').unwrap_or((text, ""));
         let kind = OffloadKind::ALL
             .into_iter()
             .find(|kind| kind.name() == kind_name)
-            .ok_or_else(|| BundleIdError::Kind {
-                id: id(),
-                kind: kind_name.to_owned(),
+            .ok_or_else(|| {
+                let kinds = "host, hip, hipv4, openmp, cuda and sycl are";
+                no_id(text, format!("'{kind_name}' is no kind of offloading ({kinds})"))
             })?;
         let mut parts = rest.splitn(4, '-');
         let (Some(arch), Some(vendor), Some(system)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(BundleIdError::Triple { id: id() });
+            return Err(no_id(
+                text,
+                "the kind has to be followed by an architecture, a vendor and a system, as in \
+                 hipv4-amdgcn-amd-amdhsa--gfx90a",
+            ));
         };
         if arch.is_empty() || system.is_empty() {
-            return Err(BundleIdError::Triple { id: id() });
+            return Err(no_id(
+                text,
+                "the kind has to be followed by an architecture, a vendor and a system, as in \
+                 hipv4-amdgcn-amd-amdhsa--gfx90a",
+            ));
         }
         let rest = parts.next().unwrap_or_default();
         // Of three components, the triple is followed by the target ID at once: clang up to 16 read it so. Later ones take
@@ -283,12 +262,16 @@ impl FromStr for BundleId {
             triple.push_str(environment);
         }
         Ok(Self {
-            text: id(),
+            text: text.to_owned(),
             kind,
             triple,
             target: (!target.is_empty()).then(|| target.to_owned()),
         })
     }
+}
+
+fn no_id(id: &str, problem: impl fmt::Display) -> ReadError {
+    ReadError::other_format(format!("'{id}' is not the id of a bundle entry: {problem}"))
 }
 
 /// Whether `text` begins as the target ID of a GPU does, and not as the fourth component of a triple.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::fatbin::{Compression, Content, FatbinError, Image, ImageKind, ZSTD_DEFAULT, read, read_first, write};
+use super::fatbin::{Compression, Content, Image, ZSTD_DEFAULT, read, read_first, write};
 use crate::target::Suffix;
+use crate::{FileKind, ReadProblem};
 use gpulower_testing::nvidia::{assemble, part, rich_module, run, store_kernel};
 
 fn cubin(ptx: &str, chip: &str) -> Vec<u8> {
@@ -29,11 +30,7 @@ fn fatbinary(directory: &Path, more: &[&str], images: &[(&str, &str, &[u8])]) ->
 /// The text of the first PTX entry: `fatbinary` removes comments and indentation before it stores PTX.
 fn stored_ptx(fatbin: &[u8]) -> String {
     let fatbin = read(fatbin).unwrap();
-    let entry = fatbin
-        .entries
-        .iter()
-        .find(|entry| entry.kind == ImageKind::Ptx)
-        .unwrap();
+    let entry = fatbin.entries.iter().find(|entry| entry.kind == FileKind::Ptx).unwrap();
     String::from_utf8(entry.payload().unwrap().into_owned()).unwrap()
 }
 
@@ -110,7 +107,7 @@ fn cuobjdump_extracts_the_same_bytes() {
         };
         assert!(*elf.payload().unwrap() == *binary);
         assert_eq!(*text.payload().unwrap(), *ptx.as_bytes());
-        assert_eq!((elf.kind, text.kind), (ImageKind::Elf, ImageKind::Ptx));
+        assert_eq!((elf.kind, text.kind), (FileKind::Cubin, FileKind::Ptx));
         assert_eq!((text.version, text.arch.suffix), ((8, 0), Suffix::ArchitectureSpecific));
         assert!(!elf.is_mercury() && !elf.is_debug() && !elf.is_obfuscated());
     }
@@ -205,9 +202,9 @@ fn every_truncation_and_every_wrong_byte_is_survived() {
         let good = write(&[image(Content::Cubin(&binary)), image(Content::Ptx(&ptx))]).unwrap();
         for length in 0..good.len() {
             let error = read(&good[..length]).unwrap_err();
-            let named = match &error {
-                FatbinError::NotFatbin { .. } => length < 4,
-                FatbinError::Truncated { .. } => error.to_string().contains("at offset 0x"),
+            let named = match error.problem {
+                ReadProblem::OtherFormat => length < 4,
+                ReadProblem::Truncated => error.to_string().contains("at offset 0x"),
                 _ => false,
             };
             assert!(named, "{length}: {error}");

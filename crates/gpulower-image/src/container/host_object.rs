@@ -5,8 +5,8 @@
 //! [`host_sections`](super::host_sections).
 //!
 //! ```
-//! use gpulower::container::fatbin::{self, Content, Image};
-//! use gpulower::container::host_object::{self, DeviceCode, HostArch, HostSymbol};
+//! use gpulower_image::container::fatbin::{self, Content, Image};
+//! use gpulower_image::container::host_object::{self, DeviceCode, HostArch, HostSymbol};
 //!
 //! let ptx = ".version 7.8\n.target sm_80\n.address_size 64\n";
 //! let fatbin = fatbin::write(&[Image::new(Content::Ptx(ptx), "sm_80")?])?;
@@ -35,7 +35,8 @@ use super::host_sections::{
     LLVM_OFFLOADING_SECTION, NV_FATBIN_ALIGN, NV_FATBIN_SECTION, NV_WRAPPER_MAGIC, NV_WRAPPER_SECTION,
     SHT_LLVM_OFFLOADING, WRAPPER_ALIGN, WRAPPER_DATA_OFFSET, WRAPPER_SIZE, WRAPPER_VERSION,
 };
-use super::{bundle, bundle_compressed, fatbin, offload_binary};
+use super::{WriteError, bundle, fatbin, offload_binary};
+use crate::ReadError;
 
 /// The processor of the host. Objects are 64-bit little-endian ELF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,73 +117,53 @@ pub enum DeviceCode<'a> {
     },
 }
 
-/// Why a host object could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostObjectError {
-    /// There is no device code.
-    #[error("a host object needs device code: there is none to put into it")]
-    Empty,
-    /// A name that no symbol can have.
-    #[error("{name:?} cannot be the name of a symbol: it is empty or has a NUL byte")]
-    SymbolName {
-        /// The name.
-        name: String,
-    },
-    /// Two symbols have one name.
-    #[error("two symbols of the host object are called {name:?}")]
-    DuplicateSymbol {
-        /// The name.
-        name: String,
-    },
-    /// What is to be wrapped for CUDA is no fat binary.
-    #[error("what is to go into {NV_FATBIN_SECTION}: {0}")]
-    Fatbin(#[from] fatbin::FatbinError),
-    /// What is to be wrapped for HIP is no bundle.
-    #[error(
-        "what is to go into {HIP_FATBIN_SECTION} is no offload bundle: it starts with neither __CLANG_OFFLOAD_BUNDLE__ \
-         nor CCOB"
-    )]
-    NotBundle,
-    /// What is to be embedded for clang's linker wrapper is no offload binary.
-    #[error("what is to go into {LLVM_OFFLOADING_SECTION}: {0}")]
-    Offload(#[from] offload_binary::OffloadBinaryError),
-    /// The ELF file could not be laid out.
-    #[error("the host object could not be written: {0}")]
-    Elf(#[from] object::write::Error),
-}
-
 /// Writes a relocatable object with `parts`, which follow each other within a section in this order.
 ///
 /// The same parts give the same bytes.
 ///
 /// # Errors
 ///
-/// [`HostObjectError`]; the fat binary, bundle and offload binaries are checked to be such.
-pub fn write(arch: HostArch, parts: &[DeviceCode<'_>]) -> Result<Vec<u8>, HostObjectError> {
+/// [`WriteError`]; the fat binary, bundle and offload binaries are checked to be such.
+pub fn write(arch: HostArch, parts: &[DeviceCode<'_>]) -> Result<Vec<u8>, WriteError> {
     if parts.is_empty() {
-        return Err(HostObjectError::Empty);
+        return Err(WriteError::Empty(
+            "a host object needs device code: there is none to put into it",
+        ));
     }
     let mut writer = Writer::new(arch);
     for part in parts {
         match *part {
             DeviceCode::Fatbin { bytes, data, wrapper } => {
-                fatbin::read(bytes)?;
+                fatbin::read(bytes).map_err(unfit(NV_FATBIN_SECTION))?;
                 writer.wrapped(&NVIDIA, bytes, data, wrapper)?;
             }
             DeviceCode::HipBundle { bytes, data, wrapper } => {
-                if !bytes.starts_with(bundle::MAGIC) && !bytes.starts_with(bundle_compressed::MAGIC) {
-                    return Err(HostObjectError::NotBundle);
+                if !bundle::is_binary_bundle(bytes) {
+                    return Err(WriteError::Refused(format!(
+                        "what is to go into {HIP_FATBIN_SECTION} is no offload bundle: it starts with neither \
+                         __CLANG_OFFLOAD_BUNDLE__ nor CCOB"
+                    )));
                 }
                 writer.wrapped(&HIP, bytes, data, wrapper)?;
             }
             DeviceCode::Offload { bytes } => {
-                offload_binary::read(bytes)?;
+                offload_binary::read(bytes).map_err(unfit(LLVM_OFFLOADING_SECTION))?;
                 writer.offload(bytes);
             }
         }
     }
-    Ok(writer.object.write()?)
+    writer.object.write().map_err(unwritable)
+}
+
+fn unwritable(error: object::write::Error) -> WriteError {
+    WriteError::Refused(format!("the host object could not be written: {error}"))
+}
+
+fn unfit(section: &str) -> impl Fn(ReadError) -> WriteError {
+    move |source| WriteError::Input {
+        place: format!("what is to go into {section}"),
+        source,
+    }
 }
 
 /// The sections of one runtime.
@@ -260,7 +241,7 @@ impl Writer {
         bytes: &[u8],
         data: HostSymbol<'_>,
         wrapper: HostSymbol<'_>,
-    ) -> Result<(), HostObjectError> {
+    ) -> Result<(), WriteError> {
         let section = self.section(runtime.data_section, elf::SHT_PROGBITS, elf::SHF_ALLOC);
         let offset = self.object.append_section_data(section, bytes, runtime.data_align);
         let data = self.symbol(data, section, offset, bytes.len() as u64)?;
@@ -284,7 +265,7 @@ impl Writer {
                 size: 64,
             },
         };
-        self.object.add_relocation(section, relocation)?;
+        self.object.add_relocation(section, relocation).map_err(unwritable)?;
         Ok(())
     }
 
@@ -294,13 +275,17 @@ impl Writer {
         section: SectionId,
         value: u64,
         size: u64,
-    ) -> Result<SymbolId, HostObjectError> {
+    ) -> Result<SymbolId, WriteError> {
         let name = symbol.name.to_owned();
         if name.is_empty() || name.contains('\0') {
-            return Err(HostObjectError::SymbolName { name });
+            return Err(WriteError::Refused(format!(
+                "{name:?} cannot be the name of a symbol: it is empty or has a NUL byte"
+            )));
         }
         if self.symbols.contains_key(&name) {
-            return Err(HostObjectError::DuplicateSymbol { name });
+            return Err(WriteError::Refused(format!(
+                "two symbols of the host object are called {name:?}"
+            )));
         }
         let id = self.object.add_symbol(Symbol {
             name: name.clone().into_bytes(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::fatbin::{self, Content, Image};
-use super::host_object::{DeviceCode, HostArch, HostObjectError, HostSymbol, Visibility, write};
+use super::host_object::{DeviceCode, HostArch, HostSymbol, Visibility, write};
 use super::host_sections::{HIP_FATBIN_ALIGN, LLVM_OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
 use super::offload_binary::{self, ImageKind, KindNumbering, OffloadKind};
 use crate::image::elf::{Elf, SHT_SYMTAB};
@@ -304,7 +304,6 @@ fn what_does_not_belong_there_is_refused() {
     );
     for name in ["", "a\0b"] {
         let error = write(HostArch::X86_64, &[hip("data", name)]).unwrap_err();
-        assert!(matches!(error, HostObjectError::SymbolName { .. }));
         assert_eq!(
             error.to_string(),
             format!("{name:?} cannot be the name of a symbol: it is empty or has a NUL byte")

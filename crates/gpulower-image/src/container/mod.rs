@@ -4,20 +4,14 @@
 
 pub mod archive;
 pub mod bundle;
-mod bundle_binary;
-mod bundle_compressed;
-mod bundle_error;
 mod bundle_id;
-mod bundle_text;
+mod error;
 pub mod fatbin;
-mod fatbin_format;
-mod fatbin_read;
 pub mod host_object;
 pub mod host_sections;
 pub mod offload_binary;
-mod offload_binary_bytes;
-mod offload_binary_error;
-mod offload_binary_read;
+
+pub use error::WriteError;
 
 #[cfg(test)]
 mod bundle_refusals;

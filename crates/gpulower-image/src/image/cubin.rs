@@ -7,9 +7,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::cubin_attributes::{self as attributes, Attribute};
-use super::elf::{Elf, ElfError, SHT_SYMTAB, Section, Symbol};
+use super::elf::{self, Elf, SHT_SYMTAB, Section, Symbol};
 use super::ptx_log::PtxLog;
 use super::resource::{ConstantBank, KernelResources, Parameter};
+use crate::ReadError;
 
 /// `EM_CUDA` (`llvm/BinaryFormat/ELF.h`).
 const MACHINE: u16 = 190;
@@ -23,26 +24,6 @@ const FUNCTION: u8 = 2;
 /// Shared memory that the system reserves at the start of each block's, from sm_90 on; `.nv.shared.KERNEL`
 /// includes it whenever that section exists (observed with ptxas 12.0 to 13.0).
 const RESERVED_SHARED: u64 = 1024;
-
-/// Why a file could not be read as a cubin.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CubinError {
-    /// Not an ELF file, cut off, or damaged.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
-    /// An ELF file of another machine.
-    #[error("not a cubin: an ELF file for machine {machine} instead of {MACHINE}{}", match .machine {
-        224 => " (an AMD GPU code object)",
-        62 => " (x86-64 host code)",
-        183 => " (AArch64 host code)",
-        _ => "",
-    })]
-    Machine {
-        /// `e_machine`.
-        machine: u16,
-    },
-}
 
 /// A device function that was not inlined, with its stack frame.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -101,14 +82,21 @@ impl CubinInfo {
 ///
 /// # Errors
 ///
-/// [`CubinError`]. No input makes it panic, and what it allocates is proportional to the size of the file.
-pub fn read(bytes: &[u8]) -> Result<CubinInfo, CubinError> {
+/// [`ReadError`]. No input makes it panic, and what it allocates is proportional to the size of the file.
+pub fn read(bytes: &[u8]) -> Result<CubinInfo, ReadError> {
     let elf = Elf::parse(bytes)?;
     let header = *elf.header();
     if header.machine != MACHINE {
-        return Err(CubinError::Machine {
-            machine: header.machine,
-        });
+        let machine = header.machine;
+        let what = match machine {
+            224 => " (an AMD GPU code object)",
+            62 => " (x86-64 host code)",
+            183 => " (AArch64 host code)",
+            _ => "",
+        };
+        return Err(ReadError::other_format(format!(
+            "not a cubin: an ELF file for machine {machine} instead of {MACHINE}{what}"
+        )));
     }
     let version_2 = header.os_abi == OS_ABI_V2;
     let arch = if version_2 { header.flags >> 8 } else { header.flags } & 0xff;
@@ -154,7 +142,7 @@ struct PerSymbol {
 }
 
 impl<'elf, 'data> File<'elf, 'data> {
-    fn new(elf: &'elf Elf<'data>) -> Result<Self, ElfError> {
+    fn new(elf: &'elf Elf<'data>) -> Result<Self, ReadError> {
         let mut sections = HashMap::new();
         for section in elf.sections() {
             sections.entry(section.name).or_insert(section);
@@ -179,14 +167,14 @@ impl<'elf, 'data> File<'elf, 'data> {
         self.sections.get(name).map_or(0, |section| section.size)
     }
 
-    fn attributes(&self, name: &str) -> Result<Vec<Attribute<'data>>, ElfError> {
+    fn attributes(&self, name: &str) -> Result<Vec<Attribute<'data>>, ReadError> {
         match self.sections.get(name) {
             Some(section) => attributes::read(section.name, self.elf.contents(section)?, section.offset),
             None => Ok(Vec::new()),
         }
     }
 
-    fn is_accelerator_target(&self) -> Result<bool, ElfError> {
+    fn is_accelerator_target(&self) -> Result<bool, ReadError> {
         for attribute in self.attributes(".nv.compat")? {
             if attribute.kind == attributes::COMPAT_ACCELERATOR_TARGET {
                 return Ok(attribute.byte()? == 1);
@@ -209,7 +197,7 @@ impl<'elf, 'data> File<'elf, 'data> {
     }
 
     /// Reads the module's `.nv.info`; the key is the index into `symbols`.
-    fn module_info(&self) -> Result<HashMap<usize, PerSymbol>, ElfError> {
+    fn module_info(&self) -> Result<HashMap<usize, PerSymbol>, ReadError> {
         let mut info: HashMap<usize, PerSymbol> = HashMap::new();
         for attribute in self.attributes(".nv.info")? {
             let kind = attribute.kind;
@@ -223,10 +211,12 @@ impl<'elf, 'data> File<'elf, 'data> {
             let index = (symbol as usize)
                 .checked_sub(1)
                 .filter(|&index| index < self.symbols.len())
-                .ok_or_else(|| ElfError::Damaged {
-                    what: format!("attribute {kind:#04x} of section `.nv.info`"),
-                    offset: attribute.offset,
-                    problem: format!("it speaks of symbol {symbol}, which does not exist"),
+                .ok_or_else(|| {
+                    elf::damaged(
+                        format!("attribute {kind:#04x} of section `.nv.info`"),
+                        attribute.offset,
+                        format!("it speaks of symbol {symbol}, which does not exist"),
+                    )
                 })?;
             let entry = info.entry(index).or_default();
             match kind {
@@ -238,7 +228,7 @@ impl<'elf, 'data> File<'elf, 'data> {
         Ok(info)
     }
 
-    fn functions(&self, arch: u32, file_size: usize) -> Result<(Vec<KernelResources>, Vec<DeviceFunction>), ElfError> {
+    fn functions(&self, arch: u32, file_size: usize) -> Result<(Vec<KernelResources>, Vec<DeviceFunction>), ReadError> {
         let mut info = self.module_info()?;
         let mut kernels = Vec::new();
         let mut functions = Vec::new();
@@ -252,10 +242,12 @@ impl<'elf, 'data> File<'elf, 'data> {
             let recorded = info.remove(&index);
             // Each function has a name, and each kernel sections, of its own; where they shared bytes, a small file
             // could describe a large result.
-            let damaged = |problem| ElfError::Damaged {
-                what: "the symbol table".to_owned(),
-                offset: self.sections.get(".symtab").map_or(0, |section| section.offset),
-                problem,
+            let damaged = |problem| {
+                elf::damaged(
+                    "the symbol table".to_owned(),
+                    self.sections.get(".symtab").map_or(0, |section| section.offset),
+                    problem,
+                )
             };
             name_bytes += symbol.name.len();
             if name_bytes > file_size {
@@ -295,7 +287,7 @@ impl<'elf, 'data> File<'elf, 'data> {
         Ok((kernels, functions))
     }
 
-    fn kernel(&self, name: &str, recorded: &PerSymbol, arch: u32) -> Result<KernelResources, ElfError> {
+    fn kernel(&self, name: &str, recorded: &PerSymbol, arch: u32) -> Result<KernelResources, ReadError> {
         let mut kernel = KernelResources {
             name: name.to_owned(),
             registers: recorded.registers,

@@ -3,7 +3,8 @@
 //! The layout is not documented; it was established by pairing bytes with `cuobjdump -elf` of CUDA 11.8 to
 //! 13.0. A record is: format (u8), attribute (u8), then a value whose size the format gives.
 
-use super::elf::ElfError;
+use super::elf;
+use crate::ReadError;
 
 /// Attributes of `.nv.info`, whose first word is a symbol index.
 pub(super) const REGCOUNT: u8 = 0x2f;
@@ -36,7 +37,7 @@ pub(super) struct Attribute<'data> {
 
 impl Attribute<'_> {
     /// The `index`-th 32-bit word of the value.
-    pub(super) fn word(&self, index: usize) -> Result<u32, ElfError> {
+    pub(super) fn word(&self, index: usize) -> Result<u32, ReadError> {
         let at = index.saturating_mul(4);
         match self.value.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             Some(&bytes) => Ok(u32::from_le_bytes(bytes)),
@@ -45,7 +46,7 @@ impl Attribute<'_> {
     }
 
     /// A 16-bit number at byte `at` of the value.
-    pub(super) fn half(&self, at: usize) -> Result<u16, ElfError> {
+    pub(super) fn half(&self, at: usize) -> Result<u16, ReadError> {
         match self.value.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
             Some(&bytes) => Ok(u16::from_le_bytes(bytes)),
             None => Err(self.too_short(at + 2)),
@@ -53,21 +54,21 @@ impl Attribute<'_> {
     }
 
     /// The first byte of the value.
-    pub(super) fn byte(&self) -> Result<u8, ElfError> {
+    pub(super) fn byte(&self) -> Result<u8, ReadError> {
         self.value.first().copied().ok_or_else(|| self.too_short(1))
     }
 
     /// Three words: a shape.
-    pub(super) fn shape(&self) -> Result<[u32; 3], ElfError> {
+    pub(super) fn shape(&self) -> Result<[u32; 3], ReadError> {
         Ok([self.word(0)?, self.word(1)?, self.word(2)?])
     }
 
-    fn too_short(&self, needed: usize) -> ElfError {
-        ElfError::Damaged {
-            what: format!("attribute {:#04x} of section `{}`", self.kind, self.section),
-            offset: self.offset,
-            problem: format!("{} bytes where at least {needed} are needed", self.value.len()),
-        }
+    fn too_short(&self, needed: usize) -> ReadError {
+        elf::damaged(
+            format!("attribute {:#04x} of section `{}`", self.kind, self.section),
+            self.offset,
+            format!("{} bytes where at least {needed} are needed", self.value.len()),
+        )
     }
 }
 
@@ -76,16 +77,12 @@ pub(super) fn read<'data>(
     section: &'data str,
     contents: &'data [u8],
     start: u64,
-) -> Result<Vec<Attribute<'data>>, ElfError> {
+) -> Result<Vec<Attribute<'data>>, ReadError> {
     let mut attributes = Vec::new();
     let mut position = 0usize;
     while let Some(rest) = contents.get(position..).filter(|rest| !rest.is_empty()) {
         let offset = start.saturating_add(position as u64);
-        let damaged = |problem: String| ElfError::Damaged {
-            what: format!("an attribute of section `{section}`"),
-            offset,
-            problem,
-        };
+        let damaged = |problem: String| elf::damaged(format!("an attribute of section `{section}`"), offset, problem);
         let Some((&[format, kind, low, high], after)) = rest.split_first_chunk::<4>() else {
             return Err(damaged(format!(
                 "{} bytes are left where a record has at least 4",

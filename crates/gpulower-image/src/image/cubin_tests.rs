@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::cubin::{CubinError, CubinInfo, read};
+use super::cubin::{CubinInfo, read};
 use super::ptx_log;
 use gpulower_testing::nvidia::{self, recursive_module, rich_module, run, store_kernel};
 
@@ -141,7 +141,7 @@ fn damaged_files_give_errors_that_name_the_place() {
         match read(&good[..length]) {
             // What lies behind the last section is not read.
             Ok(cubin) => assert_eq!(cubin, whole),
-            Err(CubinError::Elf(error)) => {
+            Err(error) => {
                 let text = error.to_string();
                 assert!(
                     text.contains("offset 0x") || text.starts_with("not an ELF file"),
@@ -149,7 +149,6 @@ fn damaged_files_give_errors_that_name_the_place() {
                 );
                 errors += 1;
             }
-            Err(error) => panic!("{error}"),
         }
     }
     assert!(errors > 1000, "{errors}");

@@ -7,12 +7,19 @@
 //! Constants are from the System V ABI, chapters "Object Files" and "Program Loading", and have the same
 //! values in `llvm/BinaryFormat/ELF.h`.
 
-use super::elf_raw::{File, Strings};
+use std::fmt::Display;
+
+use crate::read::{Bytes, ReadError, start};
 
 /// `e_type` of a relocatable object.
 pub const ET_REL: u16 = 1;
 /// `e_type` of a shared object.
 pub const ET_DYN: u16 = 3;
+
+/// `e_machine` of NVIDIA's GPUs.
+pub const EM_CUDA: u16 = 190;
+/// `e_machine` of AMD's GPUs.
+pub const EM_AMDGPU: u16 = 224;
 
 /// `sh_type` of the symbol table of the static linker.
 pub const SHT_SYMTAB: u32 = 2;
@@ -24,59 +31,22 @@ const SHT_NOTE: u32 = 7;
 pub const SHT_NOBITS: u32 = 8;
 const SHN_UNDEF: u16 = 0;
 
+const PT_NOTE: u32 = 4;
+const SHN_XINDEX: u16 = 0xffff;
+
+const SECTION_HEADER_SIZE: u64 = 64;
+const PROGRAM_HEADER_SIZE: u64 = 56;
 const HEADER_SIZE: u64 = 64;
 const SYMBOL_SIZE: u64 = 24;
 const NOTE_HEADER_SIZE: u64 = 12;
+
+const FORMAT: &str = "ELF file";
 
 /// Longest symbol or section name that is read, in bytes.
 ///
 /// Names may share bytes in the string table, so that without a limit a small file could describe many
 /// very long names, and reading it would take time quadratic in its size.
 pub const MAX_NAME_BYTES: usize = 64 * 1024;
-
-/// Why a file could not be read as ELF.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ElfError {
-    /// The file does not start with the ELF magic number.
-    #[error("not an ELF file: it starts with [{start}] instead of [7f 45 4c 46]")]
-    NotElf {
-        /// The first bytes of the file, in hexadecimal.
-        start: String,
-    },
-    /// The file is ELF, but not 64-bit little-endian.
-    #[error("ELF class {class}, data encoding {encoding}: only 64-bit little-endian files (2, 1) are read")]
-    NotElf64LittleEndian {
-        /// `e_ident[EI_CLASS]`.
-        class: u8,
-        /// `e_ident[EI_DATA]`.
-        encoding: u8,
-    },
-    /// Something lies, wholly or in part, behind the end of the file.
-    #[error(
-        "truncated ELF file: {what} needs {size} bytes at offset {offset:#x}, but the file has only {available} bytes"
-    )]
-    Truncated {
-        /// What was being read.
-        what: String,
-        /// Where it starts, in bytes from the start of the file.
-        offset: u64,
-        /// How many bytes it has.
-        size: u64,
-        /// Size of the whole file, in bytes.
-        available: u64,
-    },
-    /// Something contradicts the format.
-    #[error("damaged ELF file: {what} at offset {offset:#x}: {problem}")]
-    Damaged {
-        /// What was being read.
-        what: String,
-        /// Where it starts, in bytes from the start of the file.
-        offset: u64,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
 
 /// The fields of the ELF header which say what the file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,25 +146,37 @@ pub struct Elf<'data> {
     note_segments: Vec<(u64, u64, u64)>,
 }
 
+/// Something of an ELF file at `offset` contradicts the format.
+pub(crate) fn damaged(what: impl Display, offset: u64, problem: impl Display) -> ReadError {
+    ReadError::damaged(FORMAT, what, offset, problem)
+}
+
+fn file(bytes: &[u8]) -> Bytes<'_> {
+    Bytes::of(FORMAT, bytes)
+}
+
 impl<'data> Elf<'data> {
     /// Reads the header, the section headers and the program headers.
     ///
     /// # Errors
     ///
-    /// [`ElfError`] if `bytes` is not a 64-bit little-endian ELF file, or if one of the three tables lies
+    /// [`ReadError`] if `bytes` is not a 64-bit little-endian ELF file, or if one of the three tables lies
     /// outside of it. Contents of sections are checked when they are asked for.
-    pub fn parse(bytes: &'data [u8]) -> Result<Self, ElfError> {
-        let file = File(bytes);
+    pub fn parse(bytes: &'data [u8]) -> Result<Self, ReadError> {
+        let file = file(bytes);
         let magic = bytes.get(..4).unwrap_or(bytes);
         if magic != b"\x7fELF" {
-            let start: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
-            let start = start.join(" ");
-            return Err(ElfError::NotElf { start });
+            return Err(ReadError::other_format(format!(
+                "not an ELF file: it starts with [{}] instead of [7f 45 4c 46]",
+                start(magic, 4)
+            )));
         }
         file.slice("the ELF header", 0, HEADER_SIZE)?;
         let (class, encoding) = (file.u8(4)?, file.u8(5)?);
         if (class, encoding) != (2, 1) {
-            return Err(ElfError::NotElf64LittleEndian { class, encoding });
+            return Err(ReadError::not_read(format!(
+                "ELF class {class}, data encoding {encoding}: only 64-bit little-endian files (2, 1) are read"
+            )));
         }
         let header = Header {
             os_abi: file.u8(7)?,
@@ -223,17 +205,29 @@ impl<'data> Elf<'data> {
         &self.sections
     }
 
+    /// Whether it is a program that is loaded anywhere: a shared object with a mark.
+    pub(crate) fn is_position_independent_program(&self) -> bool {
+        const DT_FLAGS_1: u64 = 0x6fff_fffb;
+        const DF_1_PIE: u64 = 0x0800_0000;
+        let dynamic = self.sections.iter().find(|section| section.name == ".dynamic");
+        let contents = dynamic.and_then(|section| self.contents(section).ok());
+        let (words, _) = contents.unwrap_or_default().as_chunks::<8>();
+        let (entries, _) = words.as_chunks::<2>();
+        let mut flags = entries.iter().map(|entry| entry.map(u64::from_le_bytes));
+        flags.any(|[tag, value]| tag == DT_FLAGS_1 && value & DF_1_PIE != 0)
+    }
+
     /// The contents of `section`, empty for a section that takes no space in the file.
     ///
     /// # Errors
     ///
-    /// [`ElfError::Truncated`] if the section reaches behind the end of the file.
-    pub fn contents(&self, section: &Section<'data>) -> Result<&'data [u8], ElfError> {
+    /// [`ReadError`] if the section reaches behind the end of the file.
+    pub fn contents(&self, section: &Section<'data>) -> Result<&'data [u8], ReadError> {
         if section.kind == SHT_NOBITS {
             return Ok(&[]);
         }
         let what = format!("section `{}`", section.name);
-        File(self.bytes).slice(&what, section.offset, section.size)
+        file(self.bytes).slice(&what, section.offset, section.size)
     }
 
     /// The symbols of the file's first symbol table of type `kind` ([`SHT_SYMTAB`] or [`SHT_DYNSYM`]),
@@ -241,26 +235,24 @@ impl<'data> Elf<'data> {
     ///
     /// # Errors
     ///
-    /// [`ElfError`] if the table or one of its names is damaged.
-    pub fn symbols(&self, kind: u32) -> Result<Vec<Symbol<'data>>, ElfError> {
+    /// [`ReadError`] if the table or one of its names is damaged.
+    pub fn symbols(&self, kind: u32) -> Result<Vec<Symbol<'data>>, ReadError> {
         let Some(table) = self.sections.iter().find(|section| section.kind == kind) else {
             return Ok(Vec::new());
         };
-        let damaged = |problem: String| ElfError::Damaged {
-            what: format!("symbol table `{}`", table.name),
-            offset: table.offset,
-            problem,
-        };
+        let damaged_table = |problem: String| damaged(format!("symbol table `{}`", table.name), table.offset, problem);
         if table.entry_size != SYMBOL_SIZE {
             let size = table.entry_size;
-            return Err(damaged(format!("entries of {size} bytes instead of {SYMBOL_SIZE}")));
+            return Err(damaged_table(format!(
+                "entries of {size} bytes instead of {SYMBOL_SIZE}"
+            )));
         }
         let strings = usize::try_from(table.link)
             .ok()
             .and_then(|index| self.sections.get(index))
             .ok_or_else(|| {
                 let link = table.link;
-                damaged(format!("its string table, section {link}, does not exist"))
+                damaged_table(format!("its string table, section {link}, does not exist"))
             })?;
         let strings = Strings {
             contents: self.contents(strings)?,
@@ -270,13 +262,13 @@ impl<'data> Elf<'data> {
         let (entries, rest) = contents.as_chunks::<{ SYMBOL_SIZE as usize }>();
         if !rest.is_empty() {
             let size = table.size;
-            return Err(damaged(format!("{size} bytes are not a whole number of symbols")));
+            return Err(damaged_table(format!("{size} bytes are not a whole number of symbols")));
         }
         entries
             .iter()
             .skip(1)
             .map(|entry| {
-                let entry = File(entry);
+                let entry = file(entry);
                 let info = entry.u8(4)?;
                 Ok(Symbol {
                     name: strings.get(entry.u32(0)?)?,
@@ -296,8 +288,8 @@ impl<'data> Elf<'data> {
     ///
     /// # Errors
     ///
-    /// [`ElfError`] if a note reaches out of its segment or section, or that one out of the file.
-    pub fn notes(&self) -> Result<Vec<Note<'data>>, ElfError> {
+    /// [`ReadError`] if a note reaches out of its segment or section, or that one out of the file.
+    pub fn notes(&self) -> Result<Vec<Note<'data>>, ReadError> {
         let mut regions = self.note_segments.clone();
         if regions.is_empty() {
             regions.extend(
@@ -310,14 +302,14 @@ impl<'data> Elf<'data> {
         let mut notes = Vec::new();
         let mut total = 0u64;
         for (offset, size, alignment) in regions {
-            let region = File(self.bytes).slice("the notes", offset, size)?;
+            let region = file(self.bytes).slice("the notes", offset, size)?;
             total = total.saturating_add(size);
             if total > self.bytes.len() as u64 {
-                return Err(ElfError::Damaged {
-                    what: "the notes".to_owned(),
+                return Err(damaged(
+                    "the notes".to_owned(),
                     offset,
-                    problem: "note segments overlap".to_owned(),
-                });
+                    "note segments overlap".to_owned(),
+                ));
             }
             read_notes(region, offset, alignment, &mut notes)?;
         }
@@ -331,41 +323,147 @@ fn read_notes<'data>(
     start: u64,
     alignment: u64,
     notes: &mut Vec<Note<'data>>,
-) -> Result<(), ElfError> {
+) -> Result<(), ReadError> {
     // Contents are aligned to 4 bytes even in 64-bit files, except where a segment asks for 8.
     let alignment = if alignment == 8 { 8 } else { 4 };
-    let file = File(region);
-    // Offsets in an error are those in the whole file, while `File` counts from the region's start.
-    let in_file = |error| match error {
-        ElfError::Truncated { what, offset, size, .. } => ElfError::Damaged {
-            what,
-            offset: start.saturating_add(offset),
-            problem: format!(
-                "it has {size} bytes and reaches behind the end of the notes at {:#x}",
-                start.saturating_add(region.len() as u64)
-            ),
-        },
-        other => other,
+    let file = file(region);
+    let take = |what: &str, offset: u64, size: u64| {
+        file.slice(what, offset, size).map_err(|_| {
+            let end = start.saturating_add(region.len() as u64);
+            damaged(
+                what,
+                start.saturating_add(offset),
+                format!("it has {size} bytes and reaches behind the end of the notes at {end:#x}"),
+            )
+        })
     };
     let mut position = 0u64;
     while position < region.len() as u64 {
-        let note = (|| {
-            file.slice("a note's header", position, NOTE_HEADER_SIZE)?;
-            let owner_size = u64::from(file.u32(position)?);
-            let size = u64::from(file.u32(position + 4)?);
-            let kind = file.u32(position + 8)?;
-            let owner = file.slice("a note's owner", position + NOTE_HEADER_SIZE, owner_size)?;
-            let offset = (position + NOTE_HEADER_SIZE + owner_size).next_multiple_of(alignment);
-            let contents = file.slice("a note's contents", offset, size)?;
-            position = (offset + size).next_multiple_of(alignment);
-            Ok(Note {
-                owner: owner.strip_suffix(b"\0").unwrap_or(owner),
-                kind,
-                contents,
-                offset: start.saturating_add(offset),
-            })
-        })();
-        notes.push(note.map_err(in_file)?);
+        take("a note's header", position, NOTE_HEADER_SIZE)?;
+        let owner_size = u64::from(file.u32(position)?);
+        let size = u64::from(file.u32(position + 4)?);
+        let kind = file.u32(position + 8)?;
+        let owner = take("a note's owner", position + NOTE_HEADER_SIZE, owner_size)?;
+        let offset = (position + NOTE_HEADER_SIZE + owner_size).next_multiple_of(alignment);
+        let contents = take("a note's contents", offset, size)?;
+        position = (offset + size).next_multiple_of(alignment);
+        notes.push(Note {
+            owner: owner.strip_suffix(b"\0").unwrap_or(owner),
+            kind,
+            contents,
+            offset: start.saturating_add(offset),
+        });
     }
     Ok(())
+}
+
+/// A string table.
+#[derive(Clone, Copy)]
+struct Strings<'data> {
+    contents: &'data [u8],
+    /// Where the table starts in the file.
+    offset: u64,
+}
+
+impl<'data> Strings<'data> {
+    fn get(&self, index: u32) -> Result<&'data str, ReadError> {
+        let damaged_name = |problem: &str| {
+            damaged(
+                "a name in a string table".to_owned(),
+                self.offset.saturating_add(u64::from(index)),
+                problem.to_owned(),
+            )
+        };
+        let rest = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.contents.get(index..))
+            .ok_or_else(|| damaged_name("it starts behind the end of the table"))?;
+        let rest = rest.get(..=MAX_NAME_BYTES).unwrap_or(rest);
+        let end = rest
+            .iter()
+            .position(|&byte| byte == 0)
+            .ok_or_else(|| damaged_name("no terminating NUL, or longer than the 65536 bytes that are read"))?;
+        let name = rest.get(..end).unwrap_or_default();
+        std::str::from_utf8(name).map_err(|_| damaged_name("not UTF-8"))
+    }
+}
+
+/// The tables of a file.
+impl<'data> Bytes<'data> {
+    /// The table of `count` records of `size` bytes at `offset`, whose record size the header gives as
+    /// `stated`.
+    fn table(&self, what: &str, offset: u64, count: u64, stated: u16, size: u64) -> Result<&'data [u8], ReadError> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        if u64::from(stated) != size {
+            return Err(damaged(
+                what.to_owned(),
+                offset,
+                format!("entries of {stated} bytes instead of {size}"),
+            ));
+        }
+        self.slice(what, offset, count.saturating_mul(size))
+    }
+
+    fn sections(&self) -> Result<Vec<Section<'data>>, ReadError> {
+        let (offset, stated) = (self.u64(40)?, self.u16(58)?);
+        let mut count = u64::from(self.u16(60)?);
+        let mut names_index = u64::from(self.u16(62)?);
+        // More than 0xfeff sections: the first section header holds what has no room in the header.
+        if offset != 0 && (count == 0 || names_index == u64::from(SHN_XINDEX)) {
+            let first = self.slice("the first section header", offset, SECTION_HEADER_SIZE)?;
+            if count == 0 {
+                count = file(first).u64(32)?;
+            }
+            if names_index == u64::from(SHN_XINDEX) {
+                names_index = u64::from(file(first).u32(40)?);
+            }
+        }
+        let what = "the section header table";
+        let table = self.table(what, offset, count, stated, SECTION_HEADER_SIZE)?;
+        let (headers, _) = table.as_chunks::<{ SECTION_HEADER_SIZE as usize }>();
+        let names = usize::try_from(names_index)
+            .ok()
+            .filter(|&index| index != 0)
+            .and_then(|index| headers.get(index))
+            .map(|header| -> Result<_, ReadError> {
+                let (offset, size) = (file(header).u64(24)?, file(header).u64(32)?);
+                let contents = self.slice("the section names", offset, size)?;
+                Ok(Strings { contents, offset })
+            })
+            .transpose()?;
+        headers
+            .iter()
+            .map(|header| {
+                let header = file(header);
+                let name = header.u32(0)?;
+                Ok(Section {
+                    name: names.map_or(Ok(""), |names| names.get(name))?,
+                    kind: header.u32(4)?,
+                    offset: header.u64(24)?,
+                    size: header.u64(32)?,
+                    link: header.u32(40)?,
+                    info: header.u32(44)?,
+                    alignment: header.u64(48)?,
+                    entry_size: header.u64(56)?,
+                })
+            })
+            .collect()
+    }
+
+    fn note_segments(&self) -> Result<Vec<(u64, u64, u64)>, ReadError> {
+        let (offset, stated, count) = (self.u64(32)?, self.u16(54)?, self.u16(56)?);
+        let what = "the program header table";
+        let table = self.table(what, offset, count.into(), stated, PROGRAM_HEADER_SIZE)?;
+        let (headers, _) = table.as_chunks::<{ PROGRAM_HEADER_SIZE as usize }>();
+        let mut segments = Vec::new();
+        for header in headers {
+            let header = file(header);
+            if header.u32(0)? == PT_NOTE {
+                segments.push((header.u64(8)?, header.u64(32)?, header.u64(48)?));
+            }
+        }
+        Ok(segments)
+    }
 }

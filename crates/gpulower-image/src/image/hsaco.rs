@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_SYMTAB, Symbol};
-use super::hsaco_flags::{ELFOSABI_AMDGPU_HSA, EM_AMDGPU, TargetFlags};
+use super::elf::{EM_AMDGPU, ET_DYN, ET_REL, Elf, SHT_DYNSYM, SHT_SYMTAB, Symbol};
+use super::hsaco_flags::{ELFOSABI_AMDGPU_HSA, TargetFlags};
 use super::hsaco_metadata;
 use super::resource::KernelResources;
+use crate::ReadError;
 use crate::target::CodeObjectVersion;
 
 /// Owner and type of the note that holds the metadata (`NT_AMDGPU_METADATA`, code object V3 and later).
@@ -16,56 +17,6 @@ const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);
 
 /// `st_info & 15` of a function.
 const STT_FUNC: u8 = 2;
-
-/// Why a file could not be read as an AMDGPU code object.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HsacoError {
-    /// The file is not ELF, or damaged.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
-    /// The file is ELF, but for something else than AMD GPUs under the HSA runtime.
-    #[error(
-        "not an AMDGPU code object: ELF machine {machine}, OS ABI {os_abi}, type {kind} instead of machine 224, \
-         OS ABI 64 (amdhsa), type 1 (relocatable) or 3 (shared)"
-    )]
-    NotAmdGpu {
-        /// `e_machine`.
-        machine: u16,
-        /// `e_ident[EI_OSABI]`.
-        os_abi: u8,
-        /// `e_type`.
-        kind: u16,
-    },
-    /// The code object format is older or newer than what is read.
-    #[error(
-        "code object with ELF ABI version {abi_version}: only 2, 3 and 4 (code object V4, V5 and V6) are read; \
-         recompile with -mcode-object-version=4, 5 or 6"
-    )]
-    UnsupportedVersion {
-        /// `e_ident[EI_ABIVERSION]`.
-        abi_version: u8,
-    },
-    /// There is no metadata note.
-    #[error("the code object has no metadata note (owner AMDGPU, type 32): its kernels cannot be told")]
-    NoMetadata,
-    /// The metadata note is not valid msgpack.
-    #[error("damaged metadata note: at offset {offset:#x} of the file, {problem}")]
-    Msgpack {
-        /// Where decoding stopped, in bytes from the start of the file.
-        offset: u64,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The metadata decodes, but does not have the documented form.
-    #[error("damaged metadata note: `{key}`: {problem}")]
-    Metadata {
-        /// Path of the value, as `amdhsa.kernels[0].sgpr_count`.
-        key: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
 
 /// One kernel of a code object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,24 +62,28 @@ impl<'data> Hsaco<'data> {
     ///
     /// # Errors
     ///
-    /// [`HsacoError`], which names the offset or the key that is wrong. A file without kernels but with a
+    /// [`ReadError`], which names the offset or the key that is wrong. A file without kernels but with a
     /// metadata note is read.
-    pub fn read(bytes: &'data [u8]) -> Result<Self, HsacoError> {
+    pub fn read(bytes: &'data [u8]) -> Result<Self, ReadError> {
         let elf = Elf::parse(bytes)?;
         let header = *elf.header();
         if header.machine != EM_AMDGPU
             || header.os_abi != ELFOSABI_AMDGPU_HSA
             || !matches!(header.kind, ET_DYN | ET_REL)
         {
-            return Err(HsacoError::NotAmdGpu {
-                machine: header.machine,
-                os_abi: header.os_abi,
-                kind: header.kind,
-            });
+            let (machine, os_abi, kind) = (header.machine, header.os_abi, header.kind);
+            return Err(ReadError::other_format(format!(
+                "not an AMDGPU code object: ELF machine {machine}, OS ABI {os_abi}, type {kind} instead of machine 224, \
+                 OS ABI 64 (amdhsa), type 1 (relocatable) or 3 (shared)"
+            )));
         }
         let abi_version = header.abi_version;
-        let version =
-            CodeObjectVersion::from_abi_version(abi_version).ok_or(HsacoError::UnsupportedVersion { abi_version })?;
+        let version = CodeObjectVersion::from_abi_version(abi_version).ok_or_else(|| {
+            ReadError::not_read(format!(
+                "code object with ELF ABI version {abi_version}: only 2, 3 and 4 (code object V4, V5 and V6) are read; \
+                 recompile with -mcode-object-version=4, 5 or 6"
+            ))
+        })?;
         let linked = header.kind == ET_DYN;
         let global = elf.symbols(if linked { SHT_DYNSYM } else { SHT_SYMTAB })?;
 
@@ -152,7 +107,7 @@ impl<'data> Hsaco<'data> {
         self.kernels.iter().map(|kernel| &kernel.resources)
     }
 
-    fn read_metadata(&mut self, elf: &Elf<'_>) -> Result<(), HsacoError> {
+    fn read_metadata(&mut self, elf: &Elf<'_>) -> Result<(), ReadError> {
         let mut found = false;
         for note in elf.notes()? {
             if (note.owner, note.kind) != METADATA_NOTE {
@@ -164,7 +119,12 @@ impl<'data> Hsaco<'data> {
             self.target_id = self.target_id.take().or(metadata.target);
             self.metadata_version = self.metadata_version.or(metadata.version);
         }
-        if found { Ok(()) } else { Err(HsacoError::NoMetadata) }
+        if found {
+            return Ok(());
+        }
+        Err(ReadError::not_read(
+            "the code object has no metadata note (owner AMDGPU, type 32): its kernels cannot be told",
+        ))
     }
 
     /// Fills in the code sizes, which only the symbol table has.

@@ -1,6 +1,7 @@
 //! Kernel metadata in the form MLIR puts it into `#gpu.kernel_metadata<..., metadata = {...}>`.
 
-use super::hsaco::{Hsaco, HsacoError, HsacoKernel};
+use super::hsaco::{Hsaco, HsacoKernel};
+use crate::ReadError;
 
 /// Value of one metadata attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +30,8 @@ const ABSENT: i64 = u32::MAX as i64;
 ///
 /// # Errors
 ///
-/// [`HsacoError`] where MLIR would leave the attributes out without a word.
-pub fn kernel_metadata(bytes: &[u8]) -> Result<Vec<(String, KernelAttributes)>, HsacoError> {
+/// [`ReadError`] where MLIR would leave the attributes out without a word.
+pub fn kernel_metadata(bytes: &[u8]) -> Result<Vec<(String, KernelAttributes)>, ReadError> {
     let mut kernels: Vec<_> = Hsaco::read(bytes)?
         .kernels
         .iter()

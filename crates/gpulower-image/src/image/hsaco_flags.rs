@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-/// `e_machine` of AMDGPU.
-pub const EM_AMDGPU: u16 = 224;
 /// `e_ident[EI_OSABI]` of code objects for the HSA runtime (`amdhsa`).
 pub const ELFOSABI_AMDGPU_HSA: u8 = 64;
 

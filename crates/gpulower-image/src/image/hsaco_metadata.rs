@@ -5,8 +5,9 @@
 use rmpv::ValueRef;
 use rmpv::decode::{Error as DecodeError, read_value_ref_with_max_depth};
 
-use super::hsaco::{HsacoError, HsacoKernel};
+use super::hsaco::HsacoKernel;
 use super::resource::{KernelResources, Parameter};
+use crate::{ReadError, ReadProblem};
 
 /// Deepest nesting of msgpack values that is decoded.
 ///
@@ -26,21 +27,18 @@ pub(super) struct Metadata {
 }
 
 /// Decodes the note contents `bytes`, which start at `offset` in the file.
-pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Metadata, HsacoError> {
+pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Metadata, ReadError> {
     let mut rest = bytes;
     let document = read_value_ref_with_max_depth(&mut rest, MAX_DEPTH).map_err(|error| {
         let consumed = bytes.len().saturating_sub(rest.len());
-        HsacoError::Msgpack {
-            offset: offset.saturating_add(consumed as u64),
-            problem: match error {
-                DecodeError::DepthLimitExceeded => {
-                    format!("values are nested deeper than {MAX_DEPTH} levels")
-                }
-                DecodeError::InvalidMarkerRead(_) | DecodeError::InvalidDataRead(_) => {
-                    format!("a value reaches behind the end of the note ({} bytes)", bytes.len())
-                }
-            },
-        }
+        let offset = offset.saturating_add(consumed as u64);
+        let problem = match error {
+            DecodeError::DepthLimitExceeded => format!("values are nested deeper than {MAX_DEPTH} levels"),
+            DecodeError::InvalidMarkerRead(_) | DecodeError::InvalidDataRead(_) => {
+                format!("a value reaches behind the end of the note ({} bytes)", bytes.len())
+            }
+        };
+        damaged(format!("at offset {offset:#x} of the file, {problem}")).at(offset)
     })?;
     let root = Map::new(String::new(), &document)?;
     let version = match root.list("amdhsa.version")? {
@@ -65,7 +63,7 @@ pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Metadata, HsacoError> 
     })
 }
 
-fn kernel(map: &Map<'_, '_>) -> Result<HsacoKernel, HsacoError> {
+fn kernel(map: &Map<'_, '_>) -> Result<HsacoKernel, ReadError> {
     let mut parameters = Vec::new();
     for (index, value) in map.list(".args")?.unwrap_or_default().iter().enumerate() {
         let argument = Map::new(format!("{}.args[{index}]", map.path), value)?;
@@ -103,11 +101,12 @@ fn kernel(map: &Map<'_, '_>) -> Result<HsacoKernel, HsacoError> {
     })
 }
 
-fn wrong(key: &str, wanted: &str, found: &str) -> HsacoError {
-    HsacoError::Metadata {
-        key: key.to_owned(),
-        problem: format!("expected {wanted}, found {found}"),
-    }
+fn damaged(problem: String) -> ReadError {
+    ReadError::new(ReadProblem::Damaged, format!("damaged metadata note: {problem}"))
+}
+
+fn wrong(key: &str, wanted: &str, found: &str) -> ReadError {
+    damaged(format!("`{key}`: expected {wanted}, found {found}"))
 }
 
 /// What `value` is, for messages: never its contents, which may be long and arbitrary.
@@ -125,7 +124,7 @@ fn kind(value: &ValueRef<'_>) -> &'static str {
     }
 }
 
-fn integer<T: TryFrom<u64>>(key: &str, value: &ValueRef<'_>) -> Result<T, HsacoError> {
+fn integer<T: TryFrom<u64>>(key: &str, value: &ValueRef<'_>) -> Result<T, ReadError> {
     value
         .as_u64()
         .and_then(|number| T::try_from(number).ok())
@@ -147,7 +146,7 @@ struct Map<'value, 'data> {
 }
 
 impl<'value, 'data> Map<'value, 'data> {
-    fn new(path: String, value: &'value ValueRef<'data>) -> Result<Self, HsacoError> {
+    fn new(path: String, value: &'value ValueRef<'data>) -> Result<Self, ReadError> {
         match value {
             ValueRef::Map(entries) => Ok(Self { path, entries }),
             other if path.is_empty() => Err(wrong("(root)", "a map", kind(other))),
@@ -166,18 +165,15 @@ impl<'value, 'data> Map<'value, 'data> {
         format!("{}{key}", self.path)
     }
 
-    fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, HsacoError> {
-        value.ok_or_else(|| HsacoError::Metadata {
-            key: self.key(key),
-            problem: "missing".to_owned(),
-        })
+    fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, ReadError> {
+        value.ok_or_else(|| damaged(format!("`{}`: missing", self.key(key))))
     }
 
-    fn number<T: TryFrom<u64>>(&self, key: &str) -> Result<Option<T>, HsacoError> {
+    fn number<T: TryFrom<u64>>(&self, key: &str) -> Result<Option<T>, ReadError> {
         self.get(key).map(|value| integer(&self.key(key), value)).transpose()
     }
 
-    fn text(&self, key: &str) -> Result<Option<String>, HsacoError> {
+    fn text(&self, key: &str) -> Result<Option<String>, ReadError> {
         match self.get(key) {
             None => Ok(None),
             Some(ValueRef::String(text)) => match text.as_str() {
@@ -189,7 +185,7 @@ impl<'value, 'data> Map<'value, 'data> {
     }
 
     /// A boolean, which older writers spell as a number.
-    fn flag(&self, key: &str) -> Result<Option<bool>, HsacoError> {
+    fn flag(&self, key: &str) -> Result<Option<bool>, ReadError> {
         match self.get(key) {
             None => Ok(None),
             Some(ValueRef::Boolean(flag)) => Ok(Some(*flag)),
@@ -200,7 +196,7 @@ impl<'value, 'data> Map<'value, 'data> {
         }
     }
 
-    fn list(&self, key: &str) -> Result<Option<&'value [ValueRef<'data>]>, HsacoError> {
+    fn list(&self, key: &str) -> Result<Option<&'value [ValueRef<'data>]>, ReadError> {
         match self.get(key) {
             None => Ok(None),
             Some(ValueRef::Array(values)) => Ok(Some(values)),
@@ -208,7 +204,7 @@ impl<'value, 'data> Map<'value, 'data> {
         }
     }
 
-    fn triple(&self, key: &str) -> Result<Option<[u32; 3]>, HsacoError> {
+    fn triple(&self, key: &str) -> Result<Option<[u32; 3]>, ReadError> {
         match self.list(key)? {
             None => Ok(None),
             Some([x, y, z]) => {

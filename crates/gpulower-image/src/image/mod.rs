@@ -6,7 +6,6 @@
 pub mod cubin;
 mod cubin_attributes;
 pub mod elf;
-mod elf_raw;
 pub mod hsaco;
 pub mod hsaco_attributes;
 pub mod hsaco_flags;

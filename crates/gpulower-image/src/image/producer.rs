@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::elf::{Elf, ElfError};
+use super::elf::Elf;
+use crate::ReadError;
 
 /// Owner and type of the note in which NVIDIA's tools name themselves (`.note.nv.tkinfo`; observed with ptxas and
 /// nvlink 12.0 to 13.0).
@@ -27,8 +28,8 @@ pub struct Producer {
 ///
 /// # Errors
 ///
-/// [`ElfError`] if the notes are damaged.
-pub fn of_cubin(elf: &Elf<'_>) -> Result<Option<Producer>, ElfError> {
+/// [`ReadError`] if the notes are damaged.
+pub fn of_cubin(elf: &Elf<'_>) -> Result<Option<Producer>, ReadError> {
     let notes = elf.notes()?;
     let note = notes.iter().find(|note| (note.owner, note.kind) == NVIDIA_NOTE);
     Ok(note.and_then(|note| {
@@ -54,8 +55,8 @@ pub fn of_cubin(elf: &Elf<'_>) -> Result<Option<Producer>, ElfError> {
 ///
 /// # Errors
 ///
-/// [`ElfError`] if the section reaches out of the file.
-pub fn of_comment(elf: &Elf<'_>) -> Result<Option<Producer>, ElfError> {
+/// [`ReadError`] if the section reaches out of the file.
+pub fn of_comment(elf: &Elf<'_>) -> Result<Option<Producer>, ReadError> {
     let Some(section) = elf.sections().iter().find(|section| section.name == ".comment") else {
         return Ok(None);
     };

@@ -5,22 +5,11 @@
 //! and "Alignment" (a variable is aligned to its element's size, or to what `.align` says).
 
 use serde::Serialize;
+use std::fmt::Display;
 
 use super::ptx_tokens::{Token, Tokens};
 use super::resource::Parameter;
-
-/// Why the kernels of a PTX module could not be told.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("PTX: line {line}, offset {offset:#x}: {problem}")]
-#[non_exhaustive]
-pub struct PtxEntryError {
-    /// Line of the text, from 1.
-    pub line: usize,
-    /// Where it is, in bytes from the start of the text.
-    pub offset: usize,
-    /// What is wrong.
-    pub problem: String,
-}
+use crate::ReadError;
 
 /// One kernel of a PTX module: what is fixed before a compiler gives it registers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -49,12 +38,11 @@ pub struct PtxEntry {
 ///
 /// # Errors
 ///
-/// [`PtxEntryError`] where an `.entry`, a parameter or a limit does not have the documented form, or where a body or a
+/// [`ReadError`] where an `.entry`, a parameter or a limit does not have the documented form, or where a body or a
 /// comment does not end.
-pub fn entries(ptx: &[u8]) -> Result<Vec<PtxEntry>, PtxEntryError> {
+pub fn entries(ptx: &[u8]) -> Result<Vec<PtxEntry>, ReadError> {
     let mut reader = Reader {
         tokens: Tokens::new(ptx),
-        text: ptx,
     };
     let mut entries = Vec::new();
     while let Some(token) = reader.next()? {
@@ -69,35 +57,28 @@ pub fn entries(ptx: &[u8]) -> Result<Vec<PtxEntry>, PtxEntryError> {
 
 struct Reader<'text> {
     tokens: Tokens<'text>,
-    text: &'text [u8],
 }
 
 impl<'text> Reader<'text> {
-    fn error(&self, problem: impl Into<String>) -> PtxEntryError {
-        let offset = self.tokens.start();
-        let before = self.text.get(..offset).unwrap_or_default();
-        PtxEntryError {
-            line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
-            offset,
-            problem: problem.into(),
-        }
+    fn error(&self, problem: impl Display) -> ReadError {
+        self.tokens.error(problem)
     }
 
-    fn next(&mut self) -> Result<Option<Token<'text>>, PtxEntryError> {
+    fn next(&mut self) -> Result<Option<Token<'text>>, ReadError> {
         match self.tokens.next() {
             Ok(token) => Ok(token),
             Err(problem) => Err(self.error(problem)),
         }
     }
 
-    fn some(&mut self, wanted: &str) -> Result<Token<'text>, PtxEntryError> {
+    fn some(&mut self, wanted: &str) -> Result<Token<'text>, ReadError> {
         match self.next()? {
             Some(token) => Ok(token),
             None => Err(self.error(format!("the text ends where {wanted} is expected"))),
         }
     }
 
-    fn name(&mut self, wanted: &str) -> Result<String, PtxEntryError> {
+    fn name(&mut self, wanted: &str) -> Result<String, ReadError> {
         match self.some(wanted)? {
             Token::Word(word) if word.first().is_some_and(|byte| *byte != b'.' && !byte.is_ascii_digit()) => {
                 Ok(String::from_utf8_lossy(word).into_owned())
@@ -106,7 +87,7 @@ impl<'text> Reader<'text> {
         }
     }
 
-    fn punctuation(&mut self, expected: u8) -> Result<(), PtxEntryError> {
+    fn punctuation(&mut self, expected: u8) -> Result<(), ReadError> {
         let expected = Token::Punctuation(expected);
         match self.some(&expected.to_string())? {
             token if token == expected => Ok(()),
@@ -114,7 +95,7 @@ impl<'text> Reader<'text> {
         }
     }
 
-    fn number(&mut self, what: &str) -> Result<u32, PtxEntryError> {
+    fn number(&mut self, what: &str) -> Result<u32, ReadError> {
         match self.some("a number")? {
             Token::Word(word) => number(word)
                 .ok_or_else(|| self.error(format!("{} is no number of 32 bits, as {what} is", Token::Word(word)))),
@@ -123,7 +104,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Skips to the end of the body whose `{` was just read.
-    fn skip_body(&mut self) -> Result<(), PtxEntryError> {
+    fn skip_body(&mut self) -> Result<(), ReadError> {
         let mut depth = 1usize;
         while depth > 0 {
             match self.some("the end of a body")? {
@@ -136,7 +117,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Reads what follows `.entry`; `None` for a declaration.
-    fn entry(&mut self) -> Result<Option<PtxEntry>, PtxEntryError> {
+    fn entry(&mut self) -> Result<Option<PtxEntry>, ReadError> {
         let mut entry = PtxEntry {
             name: self.name("the name of a kernel")?,
             ..PtxEntry::default()
@@ -160,7 +141,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Reads one directive between parameters and body, and returns the token after it.
-    fn limit(&mut self, directive: &[u8], entry: &mut PtxEntry) -> Result<Token<'text>, PtxEntryError> {
+    fn limit(&mut self, directive: &[u8], entry: &mut PtxEntry) -> Result<Token<'text>, ReadError> {
         match directive {
             b".maxntid" | b".reqntid" => {
                 let (shape, next) = self.shape("a number of threads")?;
@@ -198,7 +179,7 @@ impl<'text> Reader<'text> {
     }
 
     /// One to three numbers, missing ones being 1, and the token after them.
-    fn shape(&mut self, what: &str) -> Result<([u32; 3], Token<'text>), PtxEntryError> {
+    fn shape(&mut self, what: &str) -> Result<([u32; 3], Token<'text>), ReadError> {
         let mut shape = [1; 3];
         let mut next = Token::Punctuation(b',');
         for extent in &mut shape {
@@ -211,7 +192,7 @@ impl<'text> Reader<'text> {
         Ok((shape, next))
     }
 
-    fn parameters(&mut self, entry: &mut PtxEntry) -> Result<(), PtxEntryError> {
+    fn parameters(&mut self, entry: &mut PtxEntry) -> Result<(), ReadError> {
         let mut token = self.some("a parameter")?;
         while token != Token::Punctuation(b')') {
             if token != Token::Word(b".param") {
@@ -228,7 +209,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Reads what follows `.param`, and returns the token after it.
-    fn parameter(&mut self, entry: &mut PtxEntry) -> Result<Token<'text>, PtxEntryError> {
+    fn parameter(&mut self, entry: &mut PtxEntry) -> Result<Token<'text>, ReadError> {
         let mut kind: Option<(&str, u32)> = None;
         let (mut elements, mut alignment, mut is_pointer) = (1u32, 1u32, false);
         let name = loop {

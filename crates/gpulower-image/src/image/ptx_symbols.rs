@@ -6,32 +6,20 @@
 //! `.visible` to be found by name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use super::ptx_tokens::{Token, Tokens};
 use super::symbols::{Definition, LinkSymbols, SymbolKind};
-
-/// Why the symbols of a PTX module could not be told.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("PTX: line {line}, offset {offset:#x}: {problem}")]
-#[non_exhaustive]
-pub struct PtxSymbolError {
-    /// Line of the text, from 1.
-    pub line: usize,
-    /// Where it is, in bytes from the start of the text.
-    pub offset: usize,
-    /// What is wrong.
-    pub problem: String,
-}
+use crate::ReadError;
 
 /// Reads the symbols of `ptx`.
 ///
 /// # Errors
 ///
-/// [`PtxSymbolError`] where a body, a comment, a string or a declaration does not end.
-pub fn symbols(ptx: &[u8]) -> Result<LinkSymbols<'_>, PtxSymbolError> {
+/// [`ReadError`] where a body, a comment, a string or a declaration does not end.
+pub fn symbols(ptx: &[u8]) -> Result<LinkSymbols<'_>, ReadError> {
     let mut reader = Reader {
         tokens: Tokens::new(ptx),
-        text: ptx,
         module: Module::default(),
     };
     let mut linkage = Linkage::Private;
@@ -120,7 +108,6 @@ impl<'text> Module<'text> {
 
 struct Reader<'text> {
     tokens: Tokens<'text>,
-    text: &'text [u8],
     module: Module<'text>,
 }
 
@@ -133,24 +120,18 @@ fn name(word: &[u8]) -> Option<&str> {
 }
 
 impl<'text> Reader<'text> {
-    fn error(&self, problem: impl Into<String>) -> PtxSymbolError {
-        let offset = self.tokens.start();
-        let before = self.text.get(..offset).unwrap_or_default();
-        PtxSymbolError {
-            line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
-            offset,
-            problem: problem.into(),
-        }
+    fn error(&self, problem: impl Display) -> ReadError {
+        self.tokens.error(problem)
     }
 
-    fn next(&mut self) -> Result<Option<Token<'text>>, PtxSymbolError> {
+    fn next(&mut self) -> Result<Option<Token<'text>>, ReadError> {
         match self.tokens.next() {
             Ok(token) => Ok(token),
             Err(problem) => Err(self.error(problem)),
         }
     }
 
-    fn some(&mut self, wanted: &str) -> Result<Token<'text>, PtxSymbolError> {
+    fn some(&mut self, wanted: &str) -> Result<Token<'text>, ReadError> {
         match self.next()? {
             Some(token) => Ok(token),
             None => Err(self.error(format!("the text ends where {wanted} is expected"))),
@@ -158,11 +139,11 @@ impl<'text> Reader<'text> {
     }
 
     /// Skips to the brace that closes the one just read.
-    fn skip_braces(&mut self) -> Result<(), PtxSymbolError> {
+    fn skip_braces(&mut self) -> Result<(), ReadError> {
         self.braces(|_, _| {})
     }
 
-    fn braces(&mut self, mut word: impl FnMut(&mut Module<'text>, &'text [u8])) -> Result<(), PtxSymbolError> {
+    fn braces(&mut self, mut word: impl FnMut(&mut Module<'text>, &'text [u8])) -> Result<(), ReadError> {
         let mut depth = 1usize;
         while depth > 0 {
             match self.some("the end of a body")? {
@@ -176,7 +157,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Reads what follows `.func` or `.entry`: `(results) NAME (parameters) directives`, then a body or `;`.
-    fn function(&mut self, linkage: Linkage, kind: SymbolKind) -> Result<(), PtxSymbolError> {
+    fn function(&mut self, linkage: Linkage, kind: SymbolKind) -> Result<(), ReadError> {
         let mut function: Option<&'text str> = None;
         let mut depth = 0usize;
         loop {
@@ -207,7 +188,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Reads what follows a state space: `.align N .type NAME[N] = {...}, NAME;`.
-    fn variables(&mut self, linkage: Linkage, shared: bool) -> Result<(), PtxSymbolError> {
+    fn variables(&mut self, linkage: Linkage, shared: bool) -> Result<(), ReadError> {
         let mut variable: Option<&'text str> = None;
         let mut initialiser = false;
         let mut depth = 0usize;
@@ -242,7 +223,7 @@ impl<'text> Reader<'text> {
     }
 
     /// Reads `.alias NAME, FUNCTION;`: the name is a second one of a function of this module.
-    fn alias(&mut self, linkage: Linkage) -> Result<(), PtxSymbolError> {
+    fn alias(&mut self, linkage: Linkage) -> Result<(), ReadError> {
         let mut alias: Option<&'text str> = None;
         loop {
             match self.some("the end of .alias")? {

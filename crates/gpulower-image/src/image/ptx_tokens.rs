@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{ReadError, ReadProblem};
+
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'text> {
@@ -43,11 +45,6 @@ impl<'text> Tokens<'text> {
         }
     }
 
-    /// Where the token that was read last starts, in bytes from the start of the text.
-    pub(super) fn start(&self) -> usize {
-        self.start
-    }
-
     /// The next token; `None` at the end of the text, or at the NUL which ends it in a container.
     pub(super) fn next(&mut self) -> Result<Option<Token<'text>>, &'static str> {
         self.skip_blank()?;
@@ -69,6 +66,14 @@ impl<'text> Tokens<'text> {
         };
         self.position += size;
         Ok(Some(token))
+    }
+
+    /// What is wrong at the token that was read last.
+    pub(super) fn error(&self, problem: impl fmt::Display) -> ReadError {
+        let before = self.text.get(..self.start).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let message = format!("PTX: line {line}, offset {:#x}: {problem}", self.start);
+        ReadError::new(ReadProblem::Damaged, message).at(self.start as u64)
     }
 
     fn rest(&self) -> &'text [u8] {

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::elf::{Elf, ElfError, SHT_SYMTAB, Section, Symbol};
+use super::elf::{self, Elf, SHT_SYMTAB, Section, Symbol};
+use crate::ReadError;
 
 /// `sh_type` of relocations with and without an addend.
 const SHT_RELA: u32 = 4;
@@ -96,8 +97,8 @@ impl<'data> LinkSymbols<'data> {
     ///
     /// # Errors
     ///
-    /// [`ElfError`] if its symbols or relocations are damaged.
-    pub fn of_cubin(elf: &Elf<'data>) -> Result<Self, ElfError> {
+    /// [`ReadError`] if its symbols or relocations are damaged.
+    pub fn of_cubin(elf: &Elf<'data>) -> Result<Self, ReadError> {
         let symbols = elf.symbols(SHT_SYMTAB)?;
         let mut result = Self::default();
         for symbol in &symbols {
@@ -125,8 +126,8 @@ impl<'data> LinkSymbols<'data> {
     ///
     /// # Errors
     ///
-    /// [`ElfError`] if its symbols or relocations are damaged.
-    pub fn of_amd_object(elf: &Elf<'data>) -> Result<Self, ElfError> {
+    /// [`ReadError`] if its symbols or relocations are damaged.
+    pub fn of_amd_object(elf: &Elf<'data>) -> Result<Self, ReadError> {
         let symbols = elf.symbols(SHT_SYMTAB)?;
         // A kernel is a function with a descriptor, the object `NAME.kd`.
         let kernels: BTreeSet<&str> = symbols
@@ -166,7 +167,7 @@ impl<'data> LinkSymbols<'data> {
     }
 
     /// Finds out from the relocations which functions use the symbols that are needed.
-    fn add_users(&mut self, elf: &Elf<'data>, symbols: &[Symbol<'data>]) -> Result<(), ElfError> {
+    fn add_users(&mut self, elf: &Elf<'data>, symbols: &[Symbol<'data>]) -> Result<(), ReadError> {
         if self.needed.is_empty() {
             return Ok(());
         }
@@ -247,12 +248,8 @@ pub struct LinkInterface {
     pub opaque: bool,
 }
 
-fn damaged(section: &Section<'_>, problem: String) -> ElfError {
-    ElfError::Damaged {
-        what: format!("relocations `{}`", section.name),
-        offset: section.offset,
-        problem,
-    }
+fn damaged(section: &Section<'_>, problem: String) -> ReadError {
+    elf::damaged(format!("relocations `{}`", section.name), section.offset, problem)
 }
 
 /// The functions of an object by section and address.

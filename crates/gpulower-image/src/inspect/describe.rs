@@ -1,43 +1,25 @@
 //! One image, described from its bytes.
 
 use super::elf_image;
-use super::form::{self, Form};
-use super::model::{DebugInfo, Image, ImageKind, Kernel};
+use super::model::{DebugInfo, Image, Kernel};
 use crate::image::{lto_ir, producer, ptx, ptx_entries};
 use crate::target::NvidiaArch;
-
-impl Form {
-    /// The kind of image that has this form; `None` for containers and host files.
-    pub(super) fn image(self) -> Option<ImageKind> {
-        match self {
-            Self::Cubin => Some(ImageKind::Cubin),
-            Self::AmdElf => Some(ImageKind::Hsaco),
-            Self::Bitcode => Some(ImageKind::Bitcode),
-            Self::LtoIr => Some(ImageKind::LtoIr),
-            Self::Ptx => Some(ImageKind::Ptx),
-            Self::SpirV => Some(ImageKind::SpirV),
-            _ => None,
-        }
-    }
-}
+use crate::{FileKind, read::start};
 
 /// Describes an image that is said to be of a kind. What is wrong with it stands in [`Image::error`].
-pub(super) fn image(kind: ImageKind, bytes: &[u8]) -> Image {
+pub(super) fn image(kind: FileKind, bytes: &[u8]) -> Image {
     let mut image = Image::new(kind, bytes.len());
     let result = match kind {
-        ImageKind::Cubin => elf_image::cubin(bytes, &mut image),
-        ImageKind::Hsaco | ImageKind::AmdObject => elf_image::amd(bytes, &mut image),
-        ImageKind::Ptx => ptx_text(bytes, &mut image),
-        ImageKind::Unknown => Err(format!(
-            "of no kind that is read: it starts with [{}]",
-            form::start(bytes)
-        )),
-        ImageKind::LtoIr => {
+        FileKind::Cubin => elf_image::cubin(bytes, &mut image),
+        FileKind::Hsaco | FileKind::AmdObject => elf_image::amd(bytes, &mut image),
+        FileKind::Ptx => ptx_text(bytes, &mut image),
+        FileKind::Bitcode | FileKind::Text | FileKind::SpirV => Ok(()),
+        FileKind::LtoIr => {
             image.target =
                 lto_ir::arch(bytes).map(|(number, specific)| format!("sm_{number}{}", if specific { "a" } else { "" }));
             Ok(())
         }
-        ImageKind::Bitcode | ImageKind::Text | ImageKind::SpirV => Ok(()),
+        _ => Err(format!("of no kind that is read: it starts with [{}]", start(bytes, 8))),
     };
     if let Err(error) = result {
         image.error = Some(error);
@@ -102,7 +84,7 @@ mod tests {
             ("gfx90a", "gfx90a:xnack-", true),
             ("gfx942", "gfx90a", true),
         ] {
-            let mut image = Image::new(ImageKind::Cubin, 0);
+            let mut image = Image::new(FileKind::Cubin, 0);
             image.target = Some(own.to_owned());
             state_target(&mut image, stated);
             assert_eq!(image.target.as_deref(), Some(stated));
@@ -112,11 +94,11 @@ mod tests {
 
     #[test]
     fn what_is_no_image_says_so() {
-        let message = image(ImageKind::Unknown, b"text").error.unwrap();
+        let message = image(FileKind::Unknown, b"text").error.unwrap();
         assert_eq!(message, "of no kind that is read: it starts with [74 65 78 74]");
-        let message = image(ImageKind::Ptx, b"text").error.unwrap();
+        let message = image(FileKind::Ptx, b"text").error.unwrap();
         assert_eq!(message, "PTX that does not begin with .version");
-        let message = image(ImageKind::Cubin, b"text").error.unwrap();
+        let message = image(FileKind::Cubin, b"text").error.unwrap();
         assert!(message.starts_with("not an ELF file"), "{message}");
     }
 }

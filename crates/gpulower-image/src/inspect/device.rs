@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::model::{Container, ContainerKind, Image, ImageKind, Inspection};
+use super::model::{Container, Image, Inspection};
+use crate::FileKind;
 use crate::container::bundle::section_id;
 use crate::container::host_sections::LLVM_OFFLOADING_SECTION;
 use crate::target::selection::{Choice, LoadError, LoadFailure, LoadableImage, select, select_bare};
@@ -127,7 +128,7 @@ fn groups(inspection: &Inspection) -> Vec<Group<'_>> {
     // The first container of a group stands for it; by key, the groups are in the order of the file.
     let mut groups: BTreeMap<(usize, usize), Group<'_>> = BTreeMap::new();
     for (index, container) in inspection.containers.iter().enumerate() {
-        if container.error.is_some() && !container.kind.is_host() && container.kind != ContainerKind::Archive {
+        if container.error.is_some() && !container.kind.is_host() && container.kind != FileKind::Archive {
             groups.insert(
                 (index, 0),
                 Group {
@@ -146,8 +147,8 @@ fn groups(inspection: &Inspection) -> Vec<Group<'_>> {
             .and_then(|index| Some((index, inspection.containers.get(index)?)));
         let (key, contained) = match container {
             Some((index, container)) => match container.kind {
-                ContainerKind::FatBinary | ContainerKind::Bundle | ContainerKind::TextBundle => ((index, 0), true),
-                ContainerKind::OffloadBinary => ((first_of_section(inspection, index), 0), true),
+                FileKind::FatBinary | FileKind::Bundle | FileKind::TextBundle => ((index, 0), true),
+                FileKind::OffloadBinary => ((first_of_section(inspection, index), 0), true),
                 // The entries of a bundle as sections of an object.
                 kind if kind.is_host() && image.label.as_deref().and_then(section_id).is_some() => ((index, 0), true),
                 _ => ((index, image.number), false),
@@ -188,13 +189,13 @@ impl Group<'_> {
     fn is_for(&self, device: Device) -> bool {
         let amd = matches!(device, Device::Amd(_));
         let container = self.damaged.is_some_and(|container| match container.kind {
-            ContainerKind::FatBinary => !amd,
-            ContainerKind::Bundle => amd,
+            FileKind::FatBinary => !amd,
+            FileKind::Bundle => amd,
             _ => false,
         });
         let image = |image: &&Image| match image.kind {
-            ImageKind::Cubin | ImageKind::Ptx | ImageKind::LtoIr => !amd,
-            ImageKind::Hsaco | ImageKind::AmdObject => amd,
+            FileKind::Cubin | FileKind::Ptx | FileKind::LtoIr => !amd,
+            FileKind::Hsaco | FileKind::AmdObject => amd,
             _ => image
                 .target
                 .as_deref()
@@ -222,7 +223,7 @@ impl Group<'_> {
             );
         }
         // A driver that is given a relocatable cubin links it itself.
-        let driver_links = |image: &&Image| image.kind == ImageKind::Cubin && !self.for_linker;
+        let driver_links = |image: &&Image| image.kind == FileKind::Cubin && !self.for_linker;
         if !self.images.is_empty()
             && self
                 .images
@@ -290,7 +291,7 @@ fn chosen(image: &Image, device: Device) -> Option<Outcome> {
     };
     // PTX that cannot be read here may still be PTX: a compiler has the last word.
     let failure = match image.kind {
-        ImageKind::Ptx => LoadFailure::InvalidPtx,
+        FileKind::Ptx => LoadFailure::InvalidPtx,
         _ => LoadError::invalid_image(device).failure,
     };
     Some(failure_of(failure, vec![reason]))
@@ -311,13 +312,13 @@ fn failure_of(failure: LoadFailure, reasons: Vec<Reason>) -> Outcome {
 
 /// Whether a link comes before any loader.
 fn is_link_input(image: &Image) -> bool {
-    image.relocatable || matches!(image.kind, ImageKind::LtoIr | ImageKind::Bitcode | ImageKind::Text)
+    image.relocatable || matches!(image.kind, FileKind::LtoIr | FileKind::Bitcode | FileKind::Text)
 }
 
 /// Whether a cubin defines nothing that a program could ask for.
 fn is_empty(image: &Image) -> bool {
     let holds_variables = |name: &str| name.starts_with(".nv.global") || name == ".nv.constant3";
-    image.kind == ImageKind::Cubin
+    image.kind == FileKind::Cubin
         && image.error.is_none()
         && image.kernels.is_empty()
         && !image.sections.iter().any(|section| holds_variables(&section.name))
@@ -330,8 +331,8 @@ fn seen_by_loader(image: &Image) -> Result<LoadableImage, String> {
         NvidiaArch::parse(target).ok_or_else(|| "what it is for cannot be told".to_owned())
     };
     match image.kind {
-        ImageKind::Cubin => Ok(LoadableImage::Cubin { arch: arch()? }),
-        ImageKind::Ptx => {
+        FileKind::Cubin => Ok(LoadableImage::Cubin { arch: arch()? }),
+        FileKind::Ptx => {
             let isa = image.ptx_isa.as_deref().and_then(|isa| isa.split_once('.'));
             let isa = isa.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
             Ok(LoadableImage::Ptx {
@@ -339,14 +340,14 @@ fn seen_by_loader(image: &Image) -> Result<LoadableImage, String> {
                 isa: isa.ok_or("its PTX ISA cannot be told")?,
             })
         }
-        ImageKind::LtoIr => Ok(LoadableImage::LtoIr { arch: arch()? }),
-        ImageKind::Hsaco | ImageKind::AmdObject => Ok(LoadableImage::CodeObject {
+        FileKind::LtoIr => Ok(LoadableImage::LtoIr { arch: arch()? }),
+        FileKind::Hsaco | FileKind::AmdObject => Ok(LoadableImage::CodeObject {
             target: image.target.clone().unwrap_or_default(),
             relocatable: image.relocatable,
         }),
-        ImageKind::Bitcode | ImageKind::Text => Err("it is the input of a compiler, and no loader takes it".to_owned()),
-        ImageKind::SpirV => Err("it is SPIR-V, which the loaders of NVIDIA and AMD do not take".to_owned()),
-        ImageKind::Unknown => Err("it is of no kind that is known".to_owned()),
+        FileKind::Bitcode | FileKind::Text => Err("it is the input of a compiler, and no loader takes it".to_owned()),
+        FileKind::SpirV => Err("it is SPIR-V, which the loaders of NVIDIA and AMD do not take".to_owned()),
+        _ => Err("it is of no kind that is known".to_owned()),
     }
 }
 

@@ -5,10 +5,10 @@ fn device(name: &str) -> Device {
     name.parse().unwrap()
 }
 
-fn image(kind: ImageKind, target: &str) -> Image {
+fn image(kind: FileKind, target: &str) -> Image {
     Image {
         target: Some(target.to_owned()),
-        ptx_isa: (kind == ImageKind::Ptx).then(|| "7.0".to_owned()),
+        ptx_isa: (kind == FileKind::Ptx).then(|| "7.0".to_owned()),
         debug: DebugInfo::None,
         kernels: vec![Kernel::Machine(Box::default())],
         ..Image::new(kind, 100)
@@ -16,7 +16,7 @@ fn image(kind: ImageKind, target: &str) -> Image {
 }
 
 /// A file with these containers, and images in them.
-fn file(containers: &[(ContainerKind, Option<usize>)], images: Vec<(Option<usize>, Image)>) -> Inspection {
+fn file(containers: &[(FileKind, Option<usize>)], images: Vec<(Option<usize>, Image)>) -> Inspection {
     let containers = containers.iter().map(|&(kind, parent)| Container {
         parent,
         offset: Some(0),
@@ -57,11 +57,11 @@ fn failure(inspection: &Inspection, name: &str) -> (u32, String) {
 
 #[test]
 fn a_fat_binary_has_one_choice() {
-    let fatbin = [(ContainerKind::FatBinary, None)];
+    let fatbin = [(FileKind::FatBinary, None)];
     let images = vec![
-        (Some(0), image(ImageKind::Cubin, "sm_80")),
-        (Some(0), image(ImageKind::Cubin, "sm_90")),
-        (Some(0), image(ImageKind::Ptx, "sm_80")),
+        (Some(0), image(FileKind::Cubin, "sm_80")),
+        (Some(0), image(FileKind::Cubin, "sm_90")),
+        (Some(0), image(FileKind::Ptx, "sm_80")),
     ];
     let file = file(&fatbin, images);
     assert_eq!(outcome(&file, "sm_86"), Outcome::Loads { image: 1 });
@@ -86,15 +86,15 @@ fn a_fat_binary_has_one_choice() {
 #[test]
 fn every_fat_binary_of_an_executable_answers_for_itself() {
     let host = [
-        (ContainerKind::Executable, None),
-        (ContainerKind::FatBinary, Some(0)),
-        (ContainerKind::FatBinary, Some(0)),
-        (ContainerKind::Bundle, Some(0)),
+        (FileKind::Executable, None),
+        (FileKind::FatBinary, Some(0)),
+        (FileKind::FatBinary, Some(0)),
+        (FileKind::Bundle, Some(0)),
     ];
     let images = vec![
-        (Some(1), image(ImageKind::Cubin, "sm_80")),
-        (Some(2), image(ImageKind::Cubin, "sm_90")),
-        (Some(3), image(ImageKind::Hsaco, "gfx942")),
+        (Some(1), image(FileKind::Cubin, "sm_80")),
+        (Some(2), image(FileKind::Cubin, "sm_90")),
+        (Some(3), image(FileKind::Hsaco, "gfx942")),
     ];
     let file = file(&host, images);
     let answer_for = |name| answer(&file, device(name), None);
@@ -108,13 +108,10 @@ fn every_fat_binary_of_an_executable_answers_for_itself() {
 
 #[test]
 fn offload_binaries_of_one_section_are_chosen_from_together() {
-    let binaries = [
-        (ContainerKind::OffloadBinary, None),
-        (ContainerKind::OffloadBinary, None),
-    ];
+    let binaries = [(FileKind::OffloadBinary, None), (FileKind::OffloadBinary, None)];
     let images = vec![
-        (Some(0), image(ImageKind::Cubin, "sm_80")),
-        (Some(1), image(ImageKind::Cubin, "sm_90")),
+        (Some(0), image(FileKind::Cubin, "sm_80")),
+        (Some(1), image(FileKind::Cubin, "sm_90")),
     ];
     let file = file(&binaries, images);
     assert_eq!(outcome(&file, "sm_90"), Outcome::Loads { image: 2 });
@@ -122,18 +119,18 @@ fn offload_binaries_of_one_section_are_chosen_from_together() {
 
 #[test]
 fn bare_images_answer_alone() {
-    let images = vec![(None, image(ImageKind::Ptx, "sm_90"))];
+    let images = vec![(None, image(FileKind::Ptx, "sm_90"))];
     assert_eq!(failure(&file(&[], images), "sm_80").0, 218);
-    let images = vec![(None, image(ImageKind::Hsaco, "gfx90a:xnack-"))];
+    let images = vec![(None, image(FileKind::Hsaco, "gfx90a:xnack-"))];
     assert_eq!(failure(&file(&[], images), "gfx90a:xnack+").0, 209);
 }
 
 #[test]
 fn link_inputs_are_no_failure() {
-    let mut cubin = image(ImageKind::Cubin, "sm_90");
+    let mut cubin = image(FileKind::Cubin, "sm_90");
     cubin.relocatable = true;
-    let images = vec![(Some(0), cubin), (Some(0), image(ImageKind::LtoIr, "sm_90"))];
-    let mut host = file(&[(ContainerKind::FatBinary, None)], images);
+    let images = vec![(Some(0), cubin), (Some(0), image(FileKind::LtoIr, "sm_90"))];
+    let mut host = file(&[(FileKind::FatBinary, None)], images);
     host.containers[0].label = Some("__nv_relfatbin".to_owned());
     assert_eq!(outcome(&host, "sm_90"), Outcome::LinkFirst);
     // Given to a driver, the cubin is linked by it; LTO-IR is not.
@@ -145,19 +142,16 @@ fn link_inputs_are_no_failure() {
 
 #[test]
 fn damage_is_an_invalid_image() {
-    let mut cubin = image(ImageKind::Cubin, "sm_90");
+    let mut cubin = image(FileKind::Cubin, "sm_90");
     cubin.error = Some("truncated".to_owned());
-    let sound = image(ImageKind::Cubin, "sm_80");
-    let damaged = file(
-        &[(ContainerKind::FatBinary, None)],
-        vec![(Some(0), cubin), (Some(0), sound)],
-    );
+    let sound = image(FileKind::Cubin, "sm_80");
+    let damaged = file(&[(FileKind::FatBinary, None)], vec![(Some(0), cubin), (Some(0), sound)]);
     let (code, reasons) = failure(&damaged, "sm_90");
     assert_eq!(code, 200);
     assert_eq!(reasons, "1 the loader would choose it, and it is damaged: truncated");
     assert_eq!(outcome(&damaged, "sm_80"), Outcome::Loads { image: 2 });
 
-    let mut container = file(&[(ContainerKind::FatBinary, None)], Vec::new());
+    let mut container = file(&[(FileKind::FatBinary, None)], Vec::new());
     container.containers[0].error = Some("cut off".to_owned());
     assert_eq!(failure(&container, "sm_90"), (200, "0 cut off".to_owned()));
 }
@@ -165,19 +159,19 @@ fn damage_is_an_invalid_image() {
 #[test]
 fn what_no_loader_takes_says_so() {
     let images = vec![
-        (Some(0), image(ImageKind::SpirV, "amdgcnspirv")),
-        (Some(0), image(ImageKind::Hsaco, "gfx942")),
+        (Some(0), image(FileKind::SpirV, "amdgcnspirv")),
+        (Some(0), image(FileKind::Hsaco, "gfx942")),
     ];
-    let (_, reasons) = failure(&file(&[(ContainerKind::Bundle, None)], images), "gfx90a");
+    let (_, reasons) = failure(&file(&[(FileKind::Bundle, None)], images), "gfx90a");
     assert!(reasons.starts_with("1 it is SPIR-V"), "{reasons}");
 }
 
 #[test]
 fn a_cubin_without_kernels_and_variables_is_not_loaded() {
-    let mut cubin = image(ImageKind::Cubin, "sm_75");
+    let mut cubin = image(FileKind::Cubin, "sm_75");
     cubin.kernels.clear();
     let images = |cubin: &Image| vec![(Some(0), cubin.clone())];
-    let fatbin = [(ContainerKind::FatBinary, None)];
+    let fatbin = [(FileKind::FatBinary, None)];
     assert_eq!(outcome(&file(&fatbin, images(&cubin)), "sm_90"), Outcome::Empty);
     cubin.sections.push(SectionSize {
         name: ".nv.global".to_owned(),

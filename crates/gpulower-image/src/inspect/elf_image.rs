@@ -1,7 +1,9 @@
 //! Cubins and AMDGPU code objects, described.
 
-use super::model::{DebugInfo, Image, ImageKind, Kernel, SectionSize};
-use crate::image::elf::{Elf, ElfError, SHT_NOBITS};
+use super::model::{DebugInfo, Image, Kernel, SectionSize};
+use crate::FileKind;
+use crate::ReadError;
+use crate::image::elf::{Elf, SHT_NOBITS};
 use crate::image::hsaco::Hsaco;
 use crate::image::{cubin, producer};
 
@@ -38,9 +40,9 @@ pub(super) fn amd(bytes: &[u8], image: &mut Image) -> Result<(), String> {
     common(bytes, image, producer::of_comment)?;
     let code = Hsaco::read(bytes).map_err(|error| error.to_string())?;
     image.kind = if code.linked {
-        ImageKind::Hsaco
+        FileKind::Hsaco
     } else {
-        ImageKind::AmdObject
+        FileKind::AmdObject
     };
     image.target = Some(code.target.to_string());
     image.code_object_version = Some(code.version.number());
@@ -67,7 +69,7 @@ fn owned(names: &[&str], file_size: usize) -> Result<Vec<String>, String> {
 fn common(
     bytes: &[u8],
     image: &mut Image,
-    producer: impl Fn(&Elf<'_>) -> Result<Option<producer::Producer>, ElfError>,
+    producer: impl Fn(&Elf<'_>) -> Result<Option<producer::Producer>, ReadError>,
 ) -> Result<(), String> {
     let elf = Elf::parse(bytes).map_err(|error| error.to_string())?;
     let has = |name: &str| elf.sections().iter().any(|section| section.name == name);

@@ -49,10 +49,11 @@ fn safe(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Image, ImageKind};
+    use super::super::model::Image;
     use super::*;
+    use crate::FileKind;
 
-    fn names(stem: &str, images: &[(ImageKind, Option<&str>)]) -> Vec<String> {
+    fn names(stem: &str, images: &[(FileKind, Option<&str>)]) -> Vec<String> {
         let images = images
             .iter()
             .map(|(kind, target)| Image {
@@ -73,11 +74,11 @@ mod tests {
     #[test]
     fn each_image_has_a_name_of_its_own() {
         let images = [
-            (ImageKind::Cubin, Some("sm_90a")),
-            (ImageKind::Ptx, Some("sm_90a")),
-            (ImageKind::Cubin, Some("sm_90a")),
-            (ImageKind::Hsaco, Some("gfx90a:sramecc+:xnack-")),
-            (ImageKind::Bitcode, None),
+            (FileKind::Cubin, Some("sm_90a")),
+            (FileKind::Ptx, Some("sm_90a")),
+            (FileKind::Cubin, Some("sm_90a")),
+            (FileKind::Hsaco, Some("gfx90a:sramecc+:xnack-")),
+            (FileKind::Bitcode, None),
         ];
         assert_eq!(
             names("k", &images),
@@ -94,10 +95,10 @@ mod tests {
     #[test]
     fn no_name_leaves_the_directory() {
         let images = [
-            (ImageKind::Cubin, Some("../../etc/passwd")),
-            (ImageKind::Cubin, Some("/\0\n\u{202e}\\")),
-            (ImageKind::Cubin, Some("..")),
-            (ImageKind::Cubin, Some(&"x".repeat(5000))),
+            (FileKind::Cubin, Some("../../etc/passwd")),
+            (FileKind::Cubin, Some("/\0\n\u{202e}\\")),
+            (FileKind::Cubin, Some("..")),
+            (FileKind::Cubin, Some(&"x".repeat(5000))),
         ];
         for stem in ["k", "..", "a/b", ""] {
             for name in names(stem, &images) {
@@ -112,6 +113,6 @@ mod tests {
                 );
             }
         }
-        assert_eq!(names("", &[(ImageKind::Ptx, None)]), ["image.ptx"]);
+        assert_eq!(names("", &[(FileKind::Ptx, None)]), ["image.ptx"]);
     }
 }

@@ -2,14 +2,15 @@
 
 use super::elf_image::section_sizes;
 use super::embedded::is_searched;
-use super::model::{Container, ContainerKind};
-use super::walk::{Place, Walk};
+use super::model::Container;
+use super::walk::{Place, Walk, kind_of};
+use crate::FileKind;
 use crate::container::archive;
 use crate::container::bundle::{BundleId, OffloadKind, section_id};
 use crate::container::host_sections::{
     HIP_FATBIN_SECTION, LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, SHT_LLVM_OFFLOADING,
 };
-use crate::image::elf::{ET_DYN, ET_REL, Elf, SHT_NOBITS, Section};
+use crate::image::elf::{Elf, SHT_NOBITS, Section};
 
 /// `sh_type` of a section whose meaning is the program's own.
 const SHT_PROGBITS: u32 = 1;
@@ -26,7 +27,7 @@ const DEVICE_SECTIONS: [&str; 4] = [
 impl Walk<'_> {
     /// Lists a host file and looks into its sections.
     pub(super) fn host_elf(&mut self, bytes: &[u8], place: &Place<'_>) {
-        let mut container = Container::new(ContainerKind::HostObject, bytes.len());
+        let mut container = Container::new(FileKind::HostObject, bytes.len());
         let elf = match Elf::parse(bytes) {
             Ok(elf) => elf,
             Err(error) => {
@@ -35,7 +36,7 @@ impl Walk<'_> {
                 return;
             }
         };
-        container.kind = host_kind(&elf);
+        container.kind = FileKind::of(bytes);
         container.machine = Some(machine(elf.header().machine));
         match section_sizes(&elf, bytes.len()) {
             Ok(sections) => container.sections = sections,
@@ -103,7 +104,7 @@ impl Walk<'_> {
     /// archives hold all sorts of files.
     pub(super) fn archive(&mut self, bytes: &[u8], place: &Place<'_>) {
         let (members, error) = archive::read(bytes);
-        let mut container = Container::new(ContainerKind::Archive, bytes.len());
+        let mut container = Container::new(FileKind::Archive, bytes.len());
         container.error = error.map(|error| error.to_string());
         let Some(inside) = self.add_container(container, bytes.len(), place) else {
             return;
@@ -114,7 +115,7 @@ impl Walk<'_> {
                 offset: place.at(member.offset),
                 ..inside
             };
-            if super::Form::of(member.contents).is_some() {
+            if kind_of(member.contents).is_some() {
                 self.content(member.contents, &there);
             }
         }
@@ -126,30 +127,6 @@ fn holds_device_code(section: &Section<'_>) -> bool {
         && (section.kind == SHT_LLVM_OFFLOADING
             || DEVICE_SECTIONS.contains(&section.name)
             || section_id(section.name).is_some())
-}
-
-fn host_kind(elf: &Elf<'_>) -> ContainerKind {
-    const DT_FLAGS_1: u64 = 0x6fff_fffb;
-    const DF_1_PIE: u64 = 0x0800_0000;
-    match elf.header().kind {
-        ET_REL => ContainerKind::HostObject,
-        ET_DYN => {
-            // A position-independent executable is a shared object with a mark.
-            let dynamic = elf.sections().iter().find(|section| section.name == ".dynamic");
-            let contents = dynamic
-                .and_then(|section| elf.contents(section).ok())
-                .unwrap_or_default();
-            let (words, _) = contents.as_chunks::<8>();
-            let (entries, _) = words.as_chunks::<2>();
-            let mut flags = entries.iter().map(|entry| entry.map(u64::from_le_bytes));
-            if flags.any(|[tag, value]| tag == DT_FLAGS_1 && value & DF_1_PIE != 0) {
-                ContainerKind::Executable
-            } else {
-                ContainerKind::SharedLibrary
-            }
-        }
-        _ => ContainerKind::Executable,
-    }
 }
 
 /// Names of `e_machine` (`llvm/BinaryFormat/ELF.h`) for hosts of GPUs.

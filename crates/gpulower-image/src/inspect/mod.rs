@@ -13,7 +13,6 @@ pub mod device;
 mod elf_image;
 mod embedded;
 mod extract;
-mod form;
 mod host;
 mod limits;
 mod model;
@@ -27,36 +26,10 @@ mod nvidia_tests;
 #[cfg(test)]
 mod tests;
 
-pub use extract::file_names;
-pub use form::Form;
-pub use model::{Compression, Container, ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel, SectionSize};
+use crate::ReadError;
 
-/// Why nothing can be said about a file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InspectError {
-    /// The file is empty.
-    #[error("the file is empty")]
-    Empty,
-    /// The file is of no kind that is read.
-    #[error(
-        "it is none of the files that are read: it starts with [{start}]. Read are cubin, PTX, fat binary, AMDGPU code \
-         object, offload bundle, offload binary, LLVM bitcode, and 64-bit little-endian ELF files and ar archives which \
-         hold any of them"
-    )]
-    Unrecognized {
-        /// The first bytes of the file, in hexadecimal.
-        start: String,
-    },
-    /// The file is of a kind that is known and not read.
-    #[error("it is {what}: {advice}")]
-    NotRead {
-        /// The kind, with its article.
-        what: &'static str,
-        /// What to do instead.
-        advice: &'static str,
-    },
-}
+pub use extract::file_names;
+pub use model::{Compression, Container, DebugInfo, Image, Inspection, Kernel, SectionSize};
 
 /// Finds and describes every image in `bytes`.
 ///
@@ -65,9 +38,9 @@ pub enum InspectError {
 ///
 /// # Errors
 ///
-/// [`InspectError`] if the file is of no kind that is read. What is damaged further inside stands in the result, in
+/// [`ReadError`] if the file is of no kind that is read. What is damaged further inside stands in the result, in
 /// [`Image::error`] and [`Container::error`].
-pub fn inspect(name: &str, bytes: &[u8]) -> Result<Inspection, InspectError> {
+pub fn inspect(name: &str, bytes: &[u8]) -> Result<Inspection, ReadError> {
     inspect_with(name, bytes, &mut |_, _| {})
 }
 
@@ -77,6 +50,6 @@ pub fn inspect(name: &str, bytes: &[u8]) -> Result<Inspection, InspectError> {
 /// # Errors
 ///
 /// As [`inspect()`].
-pub fn inspect_with(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, InspectError> {
+pub fn inspect_with(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, ReadError> {
     walk::file(name, bytes, see)
 }

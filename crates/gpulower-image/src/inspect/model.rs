@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::FileKind;
 use crate::image::cubin::DeviceFunction;
 use crate::image::producer::Producer;
 use crate::image::ptx_entries::PtxEntry;
@@ -43,7 +44,10 @@ impl Inspection {
         let Some(container) = self.containers.get(index) else {
             return String::new();
         };
-        let mut name = container.kind.name().to_owned();
+        let mut name = match container.kind {
+            FileKind::Unknown => "device section".to_owned(),
+            kind => kind.name().to_owned(),
+        };
         if let (Some(offset), Some(_)) = (container.offset, container.parent) {
             name.push_str(&format!(" at {offset:#x}"));
         }
@@ -85,8 +89,8 @@ impl Inspection {
 /// Something that holds images.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Container {
-    /// What it is.
-    pub kind: ContainerKind,
+    /// What it is; unknown for the contents of a section that holds device code of no known form.
+    pub kind: FileKind,
     /// The container around it, as an index into [`Inspection::containers`].
     pub parent: Option<usize>,
     /// The ELF section, archive member or bundle entry that it lies in.
@@ -113,7 +117,7 @@ pub struct Container {
 
 impl Container {
     /// One without details.
-    pub(super) fn new(kind: ContainerKind, bytes: usize) -> Self {
+    pub(super) fn new(kind: FileKind, bytes: usize) -> Self {
         Self {
             kind,
             parent: None,
@@ -131,62 +135,13 @@ impl Container {
     }
 }
 
-/// The kinds of [`Container`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ContainerKind {
-    /// NVIDIA's fat binary.
-    FatBinary,
-    /// Clang's offload bundle, binary.
-    Bundle,
-    /// Clang's offload bundle as text, comments around assembly or LLVM IR.
-    TextBundle,
-    /// LLVM's offload binary.
-    OffloadBinary,
-    /// A relocatable object for a CPU.
-    HostObject,
-    /// An executable for a CPU.
-    Executable,
-    /// A shared library for a CPU.
-    SharedLibrary,
-    /// An `ar` archive.
-    Archive,
-    /// Contents of a section that holds device code, of no known form.
-    Unknown,
-}
-
-impl ContainerKind {
-    /// In words.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FatBinary => "fat binary",
-            Self::Bundle => "offload bundle",
-            Self::TextBundle => "text offload bundle",
-            Self::OffloadBinary => "offload binary",
-            Self::HostObject => "host object",
-            Self::Executable => "executable",
-            Self::SharedLibrary => "shared library",
-            Self::Archive => "archive",
-            Self::Unknown => "device section",
-        }
-    }
-
-    /// Whether it is a file for a CPU.
-    #[must_use]
-    pub const fn is_host(self) -> bool {
-        matches!(self, Self::HostObject | Self::Executable | Self::SharedLibrary)
-    }
-}
-
 /// An image: what a GPU's loader, or a compiler on its behalf, takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Image {
     /// Its number in the file, from 1.
     pub number: usize,
     /// What it is.
-    pub kind: ImageKind,
+    pub kind: FileKind,
     /// The container it lies in, as an index into [`Inspection::containers`].
     pub container: Option<usize>,
     /// The ELF section, archive member or bundle entry that it lies in, where that is not its container's.
@@ -237,7 +192,7 @@ pub struct Image {
 
 impl Image {
     /// One without details.
-    pub(super) fn new(kind: ImageKind, bytes: usize) -> Self {
+    pub(super) fn new(kind: FileKind, bytes: usize) -> Self {
         Self {
             number: 0,
             kind,
@@ -263,65 +218,6 @@ impl Image {
             sections: Vec::new(),
             remarks: Vec::new(),
             error: None,
-        }
-    }
-}
-
-/// The kinds of [`Image`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ImageKind {
-    /// NVIDIA machine code.
-    Cubin,
-    /// PTX text.
-    Ptx,
-    /// NVIDIA's IR for link-time optimisation. Only NVIDIA's tools read it.
-    LtoIr,
-    /// An AMDGPU code object that was linked.
-    Hsaco,
-    /// An AMDGPU code object that was not.
-    AmdObject,
-    /// LLVM bitcode.
-    Bitcode,
-    /// LLVM IR or assembly as text.
-    Text,
-    /// SPIR-V.
-    SpirV,
-    /// Something else in a container for images.
-    Unknown,
-}
-
-impl ImageKind {
-    /// In words.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cubin => "cubin",
-            Self::Ptx => "PTX",
-            Self::LtoIr => "LTO-IR",
-            Self::Hsaco => "hsaco",
-            Self::AmdObject => "object",
-            Self::Bitcode => "bitcode",
-            Self::Text => "text",
-            Self::SpirV => "SPIR-V",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The usual extension of a file with such an image.
-    #[must_use]
-    pub const fn extension(self) -> &'static str {
-        match self {
-            Self::Cubin => "cubin",
-            Self::Ptx => "ptx",
-            Self::LtoIr => "ltoir",
-            Self::Hsaco => "hsaco",
-            Self::AmdObject => "o",
-            Self::Bitcode => "bc",
-            Self::Text => "txt",
-            Self::SpirV => "spv",
-            Self::Unknown => "bin",
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{ContainerKind, DebugInfo, Image, ImageKind, Inspection, Kernel, inspect, inspect_with};
+use super::{DebugInfo, Image, Inspection, Kernel, inspect, inspect_with};
+use crate::FileKind;
 use crate::image::elf::Elf;
 use gpulower_testing::{amd, nvidia};
 
@@ -99,7 +100,7 @@ fn names(inspection: &Inspection) -> Vec<String> {
     let images = inspection
         .images
         .iter()
-        .filter(|image| matches!(image.kind, ImageKind::Cubin | ImageKind::Ptx));
+        .filter(|image| matches!(image.kind, FileKind::Cubin | FileKind::Ptx));
     let name = |image: &Image| format!("{}.{}", image.target.as_deref().unwrap(), image.kind.extension());
     let mut names: Vec<String> = images.map(name).collect();
     names.sort();
@@ -136,12 +137,12 @@ fn an_object_of_nvcc_has_what_cuobjdump_lists() {
     let found = work.inspect("k.o");
     no_problems(&found);
     assert_eq!(names(&found), work.listed("k.o"));
-    assert_eq!(found.containers[0].kind, ContainerKind::HostObject);
+    assert_eq!(found.containers[0].kind, FileKind::HostObject);
     assert_eq!(found.containers[0].machine.as_deref(), Some("x86-64"));
     let fatbin = &found.containers[1];
     assert_eq!(
         (fatbin.kind, fatbin.label.as_deref()),
-        (ContainerKind::FatBinary, Some(".nv_fatbin"))
+        (FileKind::FatBinary, Some(".nv_fatbin"))
     );
     let section = found.containers[0]
         .sections
@@ -150,7 +151,7 @@ fn an_object_of_nvcc_has_what_cuobjdump_lists() {
         .unwrap();
     assert_eq!((section.bytes, found.device_bytes), (fatbin.bytes, fatbin.bytes));
     // Registers and the rest, by architecture.
-    for image in found.images.iter().filter(|image| image.kind == ImageKind::Cubin) {
+    for image in found.images.iter().filter(|image| image.kind == FileKind::Cubin) {
         let target = image.target.as_deref().unwrap();
         let usage = resource_usage(&work.cuobjdump(&["-res-usage", "-arch", target, "k.o"]));
         assert_eq!(image.kernels.len(), 2);
@@ -180,7 +181,7 @@ fn an_object_of_nvcc_has_what_cuobjdump_lists() {
             })
             .collect()
     };
-    let ptx = found.images.iter().find(|image| image.kind == ImageKind::Ptx).unwrap();
+    let ptx = found.images.iter().find(|image| image.kind == FileKind::Ptx).unwrap();
     assert_eq!(parameters(ptx), parameters(&found.images[0]));
 }
 
@@ -217,12 +218,12 @@ fn executables_and_archives() {
     work.nvcc(&["k.o", "-o", "k"]);
     let found = work.inspect("k");
     no_problems(&found);
-    assert_eq!(found.containers[0].kind, ContainerKind::Executable);
+    assert_eq!(found.containers[0].kind, FileKind::Executable);
     assert_eq!(names(&found), work.listed("k"));
     let share: u64 = found
         .containers
         .iter()
-        .filter(|one| one.kind == ContainerKind::FatBinary)
+        .filter(|one| one.kind == FileKind::FatBinary)
         .map(|one| one.bytes)
         .sum();
     assert!(found.device_bytes >= share && found.device_bytes < found.bytes);
@@ -237,13 +238,13 @@ fn executables_and_archives() {
         "-o",
         "libk.so",
     ]);
-    assert_eq!(work.inspect("libk.so").containers[0].kind, ContainerKind::SharedLibrary);
+    assert_eq!(work.inspect("libk.so").containers[0].kind, FileKind::SharedLibrary);
 
     std::fs::write(work.path().join("readme.txt"), "not an object").unwrap();
     work.run(amd::tool("llvm-ar"), &["crS", "k.a", "readme.txt", "k.o"]);
     let found = work.inspect("k.a");
     no_problems(&found);
-    assert_eq!(found.containers[0].kind, ContainerKind::Archive);
+    assert_eq!(found.containers[0].kind, FileKind::Archive);
     assert_eq!(found.containers[1].label.as_deref(), Some("k.o"));
     assert_eq!(names(&found), work.listed("k.o"));
     let image = &found.images[0];
@@ -274,14 +275,10 @@ fn relocatable_code_debug_information_and_lto() {
         found
             .images
             .iter()
-            .all(|image| image.relocatable || image.kind == ImageKind::LtoIr),
+            .all(|image| image.relocatable || image.kind == FileKind::LtoIr),
         "{found:?}"
     );
-    let lto = found
-        .images
-        .iter()
-        .find(|image| image.kind == ImageKind::LtoIr)
-        .unwrap();
+    let lto = found.images.iter().find(|image| image.kind == FileKind::LtoIr).unwrap();
     assert_eq!(lto.target.as_deref(), Some("sm_90"));
     assert!(lto.remarks[0].contains("scrambled"), "{:?}", lto.remarks);
 
@@ -395,11 +392,7 @@ fn sections_of_clangs_host_objects() {
     let kinds: Vec<_> = found.containers.iter().map(|container| container.kind).collect();
     assert_eq!(
         kinds,
-        [
-            ContainerKind::HostObject,
-            ContainerKind::OffloadBinary,
-            ContainerKind::OffloadBinary
-        ]
+        [FileKind::HostObject, FileKind::OffloadBinary, FileKind::OffloadBinary]
     );
     assert_eq!(found.containers[1].version, Some(1));
     assert_eq!(found.images[1].target.as_deref(), Some("gfx942"));

@@ -1,6 +1,7 @@
 //! Inspections of small files, without NVIDIA's tools; those with them are in `nvidia_tests`.
 
-use super::{Compression, ContainerKind, ImageKind, InspectError, Inspection, inspect, inspect_with};
+use super::{Compression, Inspection, inspect, inspect_with};
+use crate::FileKind;
 use crate::container::bundle::{self, BundleImage, BundleOptions};
 use crate::container::fatbin::{self, Content};
 use gpulower_testing::{amd, nvidia};
@@ -29,7 +30,7 @@ fn ptx_alone() {
     let [image] = found.images.as_slice() else {
         panic!("{found:?}")
     };
-    assert_eq!((image.kind, image.target.as_deref()), (ImageKind::Ptx, Some("sm_80")));
+    assert_eq!((image.kind, image.target.as_deref()), (FileKind::Ptx, Some("sm_80")));
     assert_eq!((image.ptx_isa.as_deref(), image.offset), (Some("7.8"), Some(0)));
     let names: Vec<&str> = image.kernels.iter().map(super::Kernel::name).collect();
     assert_eq!(names, ["plain", "shared_memory", "local_memory", "spilling"]);
@@ -54,7 +55,7 @@ fn fat_binaries_of_every_compression() {
         let [container] = found.containers.as_slice() else {
             panic!("{found:?}")
         };
-        assert_eq!((container.kind, container.offset), (ContainerKind::FatBinary, Some(0)));
+        assert_eq!((container.kind, container.offset), (FileKind::FatBinary, Some(0)));
         let [image] = found.images.as_slice() else {
             panic!("{found:?}")
         };
@@ -96,10 +97,7 @@ fn bundles_of_code_objects() {
         let [container] = found.containers.as_slice() else {
             panic!("{found:?}")
         };
-        assert_eq!(
-            (container.kind, container.compression),
-            (ContainerKind::Bundle, compression)
-        );
+        assert_eq!((container.kind, container.compression), (FileKind::Bundle, compression));
         assert_eq!(container.version, compression.map(|_| 3));
         let targets: Vec<_> = found
             .images
@@ -114,7 +112,7 @@ fn bundles_of_code_objects() {
         assert_eq!((one.code_object_version, other.code_object_version), (Some(5), Some(6)));
         assert_eq!(
             (one.kind, one.kernels.len(), one.remarks.len()),
-            (ImageKind::Hsaco, 3, 0)
+            (FileKind::Hsaco, 3, 0)
         );
         assert_eq!(one.label.as_deref(), Some("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"));
         assert!(one.producer.is_some());
@@ -132,7 +130,7 @@ fn an_object_that_is_not_linked() {
     let [image] = found.images.as_slice() else {
         panic!("{found:?}")
     };
-    assert_eq!((image.kind, image.relocatable), (ImageKind::AmdObject, true));
+    assert_eq!((image.kind, image.relocatable), (FileKind::AmdObject, true));
     assert_eq!(image.undefined, ["missing_a", "missing_b"]);
 }
 
@@ -141,11 +139,11 @@ fn text_bundles() {
     let images = [BundleImage::hip(&"gfx942".parse().unwrap(), b"define void @f()\n")];
     let text = bundle::write(&images, &BundleOptions::text(bundle::Comment::Semicolon)).unwrap();
     let found = one(&text);
-    assert_eq!(found.containers[0].kind, ContainerKind::TextBundle);
+    assert_eq!(found.containers[0].kind, FileKind::TextBundle);
     let [image] = found.images.as_slice() else {
         panic!("{found:?}")
     };
-    assert_eq!((image.kind, image.target.as_deref()), (ImageKind::Text, Some("gfx942")));
+    assert_eq!((image.kind, image.target.as_deref()), (FileKind::Text, Some("gfx942")));
     let found = one(&text[..90]);
     assert!(found.containers[0].error.is_some(), "{found:?}");
 }
@@ -234,8 +232,24 @@ fn containers_in_containers_end() {
 }
 
 #[test]
+fn refusals_say_what_to_do() {
+    for (bytes, expected) in [
+        (&b""[..], "the file is empty"),
+        (b"MZ", "it is a Windows program: only ELF files are read"),
+        (b"\xcf\xfa\xed\xfe", "it is a macOS program"),
+        (b"PK\x03\x04", "unpack it, and name a file in it"),
+        (b"\x1f\x8b", "a gzip file: unpack it"),
+        (b"!<thin>\n", "it is a thin archive, which holds the names"),
+        (b"module {}", "it starts with [6d 6f 64 75 6c 65 20 7b]"),
+        (b"define void @f()", "it is none of the files that are read"),
+    ] {
+        let message = inspect("x", bytes).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
 fn what_is_nothing_is_refused() {
-    assert_eq!(inspect("x", b"").unwrap_err(), InspectError::Empty);
     let message = inspect("x", b"module {}").unwrap_err().to_string();
     assert!(message.contains("it is none of the files that are read"), "{message}");
 }

@@ -1,12 +1,12 @@
 //! Containers of images, one after the other as linkers leave them in sections: fat binaries, bundles, offload binaries.
 
 use super::describe::{self, state_target};
-use super::form::{self, CONTAINERS, Form};
-use super::model::{Compression, Container, ContainerKind, DebugInfo, Image, ImageKind};
-use super::walk::{Place, Walk};
+use super::model::{Compression, Container, DebugInfo, Image};
+use super::walk::{Place, Walk, kind_of};
 use crate::container::bundle::{self, Bundle, BundleForm, CompressionMethod};
-use crate::container::fatbin::{self, Compression as FatbinCompression, Entry, ImageKind as EntryKind};
+use crate::container::fatbin::{self, Compression as FatbinCompression, Entry};
 use crate::container::offload_binary::{self, BodyCompression};
+use crate::{FileKind, read::start};
 
 /// Where the next container is looked for behind a damaged one: all of them start at multiples of this.
 const ALIGNMENT: usize = 8;
@@ -22,15 +22,15 @@ impl Walk<'_> {
                 offset: place.at(position as u64),
                 ..*place
             };
-            let result = match container_at(rest) {
-                Some(Form::FatBinary) => self.fat_binary(rest, &there),
-                Some(Form::Bundle | Form::CompressedBundle) => self.bundle(rest, &there),
-                Some(Form::OffloadBinary) => self.offload_binary(rest, &there),
+            let result = match FileKind::of_container(rest) {
+                Some(FileKind::FatBinary) => self.fat_binary(rest, &there),
+                Some(FileKind::Bundle) => self.bundle(rest, &there),
+                Some(FileKind::OffloadBinary) => self.offload_binary(rest, &there),
                 _ => Err(Damaged {
-                    kind: ContainerKind::Unknown,
+                    kind: FileKind::Unknown,
                     error: format!(
                         "neither fat binary nor offload bundle nor offload binary: it starts with [{}]",
-                        form::start(rest)
+                        start(rest, 8)
                     ),
                 }),
             };
@@ -53,8 +53,8 @@ impl Walk<'_> {
     }
 
     fn fat_binary(&mut self, bytes: &[u8], place: &Place<'_>) -> Result<usize, Damaged> {
-        let fatbin = fatbin::read_first(bytes).map_err(Damaged::of(ContainerKind::FatBinary))?;
-        let container = Container::new(ContainerKind::FatBinary, fatbin.size);
+        let fatbin = fatbin::read_first(bytes).map_err(Damaged::of(FileKind::FatBinary))?;
+        let container = Container::new(FileKind::FatBinary, fatbin.size);
         if let Some(inside) = self.add_container(container, fatbin.size, place) {
             for entry in &fatbin.entries {
                 self.fat_binary_entry(entry, &inside);
@@ -68,12 +68,7 @@ impl Walk<'_> {
             offset: place.at(entry.payload_offset),
             ..*place
         };
-        let kind = match entry.kind {
-            EntryKind::Ptx => ImageKind::Ptx,
-            EntryKind::Elf => ImageKind::Cubin,
-            EntryKind::LtoIr => ImageKind::LtoIr,
-            _ => ImageKind::Unknown,
-        };
+        let kind = entry.kind;
         let compression = match entry.compression {
             FatbinCompression::None => None,
             FatbinCompression::Lz4 => Some(Compression::Lz4),
@@ -126,7 +121,7 @@ impl Walk<'_> {
                 .remarks
                 .push("it is scrambled: only NVIDIA's tools read it".to_owned());
         }
-        if kind == ImageKind::Unknown {
+        if kind == FileKind::Unknown {
             image.error = Some("an entry of a kind that is not known".to_owned());
         }
         match payload {
@@ -137,7 +132,7 @@ impl Walk<'_> {
 
     fn bundle(&mut self, bytes: &[u8], place: &Place<'_>) -> Result<usize, Damaged> {
         let mut budget = self.limits.unpacked_left();
-        let bundle = bundle::read_first(bytes, &mut budget).map_err(Damaged::of(ContainerKind::Bundle))?;
+        let bundle = bundle::read_first(bytes, &mut budget).map_err(Damaged::of(FileKind::Bundle))?;
         let size = usize::try_from(bundle.size).unwrap_or(usize::MAX).min(bytes.len());
         self.open_bundle(&bundle, size, place);
         Ok(size)
@@ -149,7 +144,7 @@ impl Walk<'_> {
         match bundle::read_first(bytes, &mut budget) {
             Ok(bundle) => self.open_bundle(&bundle, bytes.len(), place),
             Err(error) => {
-                let mut container = Container::new(ContainerKind::TextBundle, bytes.len());
+                let mut container = Container::new(FileKind::TextBundle, bytes.len());
                 container.error = Some(error.to_string());
                 self.add_container(container, bytes.len(), place);
             }
@@ -159,9 +154,9 @@ impl Walk<'_> {
     fn open_bundle(&mut self, bundle: &Bundle<'_>, size: usize, place: &Place<'_>) {
         let is_text = matches!(bundle.form, BundleForm::Text(_));
         let kind = if is_text {
-            ContainerKind::TextBundle
+            FileKind::TextBundle
         } else {
-            ContainerKind::Bundle
+            FileKind::Bundle
         };
         let mut container = Container::new(kind, size);
         if let Some(header) = &bundle.compression {
@@ -189,8 +184,8 @@ impl Walk<'_> {
                 target: entry.parsed.as_ref().ok().and_then(|id| id.target_id()),
                 ..inside
             };
-            if is_text && Form::of(entry.bytes).is_none() {
-                self.add_image(describe::image(ImageKind::Text, entry.bytes), entry.bytes, &there);
+            if is_text && kind_of(entry.bytes).is_none() {
+                self.add_image(describe::image(FileKind::Text, entry.bytes), entry.bytes, &there);
             } else {
                 self.content(entry.bytes, &there);
             }
@@ -200,13 +195,13 @@ impl Walk<'_> {
 
 impl Walk<'_> {
     fn offload_binary(&mut self, bytes: &[u8], place: &Place<'_>) -> Result<usize, Damaged> {
-        let kind = ContainerKind::OffloadBinary;
+        let kind = FileKind::OffloadBinary;
         if let Some(size) = inflated_size(bytes) {
             self.limits.unpack(size).map_err(Damaged::of(kind))?;
         }
         let binary = offload_binary::read_first(bytes).map_err(Damaged::of(kind))?;
         let size = usize::try_from(binary.size).unwrap_or(usize::MAX).min(bytes.len());
-        let mut container = Container::new(ContainerKind::OffloadBinary, size);
+        let mut container = Container::new(FileKind::OffloadBinary, size);
         container.version = Some(binary.version);
         container.compression = match binary.compression {
             BodyCompression::None => None,
@@ -245,12 +240,12 @@ fn inflated_size(bytes: &[u8]) -> Option<u64> {
 
 /// Why a container could not be opened.
 pub(super) struct Damaged {
-    pub(super) kind: ContainerKind,
+    pub(super) kind: FileKind,
     pub(super) error: String,
 }
 
 impl Damaged {
-    pub(super) fn of<E: std::fmt::Display>(kind: ContainerKind) -> impl Fn(E) -> Self {
+    pub(super) fn of<E: std::fmt::Display>(kind: FileKind) -> impl Fn(E) -> Self {
         move |error| Self {
             kind,
             error: error.to_string(),
@@ -268,17 +263,14 @@ fn zeros(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|&byte| byte != 0)
 }
 
-fn container_at(bytes: &[u8]) -> Option<Form> {
-    CONTAINERS
-        .iter()
-        .find(|(_, magic)| bytes.starts_with(magic))
-        .map(|(form, _)| *form)
-}
-
 /// Where the next container may start behind something damaged at `position`: at a magic number, or at the end.
 fn next_container(bytes: &[u8], position: usize) -> usize {
     (ALIGNMENT - position % ALIGNMENT..bytes.len())
         .step_by(ALIGNMENT)
-        .find(|&position| bytes.get(position..).is_some_and(|rest| container_at(rest).is_some()))
+        .find(|&position| {
+            bytes
+                .get(position..)
+                .is_some_and(|rest| FileKind::of_container(rest).is_some())
+        })
         .unwrap_or(bytes.len())
 }

@@ -1,15 +1,14 @@
 //! The way through a file: containers are opened, images described, and everything is noted where it lies.
 
-use super::InspectError;
 use super::describe::{self, state_target};
-use super::form::Form;
 use super::limits::Limits;
-use super::model::{Container, Image, ImageKind, Inspection};
+use super::model::{Container, Image, Inspection};
+use crate::{FileKind, ReadError, read::start};
 
 /// Inspects a whole file.
-pub(super) fn file(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, InspectError> {
-    let Some(form) = Form::of(bytes) else {
-        return Err(Form::refusal(bytes));
+pub(super) fn file(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, ReadError> {
+    let Some(kind) = kind_of(bytes) else {
+        return Err(refusal(bytes));
     };
     let mut walk = Walk {
         inspection: Inspection {
@@ -26,8 +25,38 @@ pub(super) fn file(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8]))
         offset: Some(0),
         ..Place::default()
     };
-    walk.form(form, bytes, &place);
+    walk.kind(kind, bytes, &place);
     Ok(walk.inspection)
+}
+
+/// The kind of bytes, if it is one that is read: source code is not.
+pub(super) fn kind_of(bytes: &[u8]) -> Option<FileKind> {
+    match FileKind::of(bytes) {
+        FileKind::MlirBytecode | FileKind::LlvmIr | FileKind::Text | FileKind::ThinArchive | FileKind::Unknown => None,
+        kind => Some(kind),
+    }
+}
+
+/// Why a file of no such kind is refused.
+fn refusal(bytes: &[u8]) -> ReadError {
+    let not_read = |what: &str| ReadError::not_read(format!("it is {what}"));
+    match bytes {
+        [] => ReadError::other_format("the file is empty"),
+        [b'M', b'Z', ..] => not_read("a Windows program: only ELF files are read"),
+        [0xcf, 0xfa, 0xed, 0xfe, ..] => not_read("a macOS program: only ELF files are read"),
+        [b'P', b'K', 3, 4, ..] => not_read("a zip file, as a Python wheel is: unpack it, and name a file in it"),
+        [0x1f, 0x8b, ..] => not_read("a gzip file: unpack it"),
+        _ if FileKind::of(bytes) == FileKind::ThinArchive => not_read(
+            "a thin archive, which holds the names of its members and none of their bytes: name the object files, or \
+             make a full archive of it with llvm-ar cqsL FULL.a THIN.a",
+        ),
+        _ => ReadError::other_format(format!(
+            "it is none of the files that are read: it starts with [{}]. Read are cubin, PTX, fat binary, AMDGPU code \
+             object, offload bundle, offload binary, LLVM bitcode, and 64-bit little-endian ELF files and ar archives \
+             which hold any of them",
+            start(bytes, 8)
+        )),
+    }
 }
 
 /// Where a piece of the file lies.
@@ -63,32 +92,31 @@ pub(super) struct Walk<'see> {
 impl Walk<'_> {
     /// Whatever lies in a container for images.
     pub(super) fn content(&mut self, bytes: &[u8], place: &Place<'_>) {
-        match Form::of(bytes) {
-            Some(form) => self.form(form, bytes, place),
+        match kind_of(bytes) {
+            Some(kind) => self.kind(kind, bytes, place),
             None => {
-                let image = describe::image(ImageKind::Unknown, bytes);
+                let image = describe::image(FileKind::Unknown, bytes);
                 self.add_image(image, bytes, place);
             }
         }
     }
 
-    fn form(&mut self, form: Form, bytes: &[u8], place: &Place<'_>) {
-        if !place.in_device_code && !matches!(form, Form::HostElf | Form::Archive) {
+    fn kind(&mut self, kind: FileKind, bytes: &[u8], place: &Place<'_>) {
+        if !place.in_device_code && !kind.is_host() && kind != FileKind::Archive {
             self.inspection.device_bytes = self.inspection.device_bytes.saturating_add(bytes.len() as u64);
         }
         let inside = Place {
             in_device_code: true,
             ..*place
         };
-        match form {
-            Form::HostElf => self.host_elf(bytes, place),
-            Form::Archive => self.archive(bytes, place),
-            Form::FatBinary | Form::Bundle | Form::CompressedBundle | Form::OffloadBinary => {
+        match kind {
+            _ if kind.is_host() => self.host_elf(bytes, place),
+            FileKind::Archive => self.archive(bytes, place),
+            FileKind::FatBinary | FileKind::Bundle | FileKind::OffloadBinary => {
                 self.sequence(bytes, &inside);
             }
-            Form::TextBundle => self.text_bundle(bytes, &inside),
-            Form::Cubin | Form::AmdElf | Form::Bitcode | Form::LtoIr | Form::Ptx | Form::SpirV => {
-                let kind = form.image().unwrap_or(ImageKind::Unknown);
+            FileKind::TextBundle => self.text_bundle(bytes, &inside),
+            _ => {
                 if let Err(error) = self.limits.part(bytes.len(), place.depth) {
                     return self.unread_image(kind, bytes.len(), error, place);
                 }
@@ -122,7 +150,7 @@ impl Walk<'_> {
     }
 
     /// Lists that images are not read, once for each container.
-    fn unread_image(&mut self, kind: ImageKind, bytes: usize, error: String, place: &Place<'_>) {
+    fn unread_image(&mut self, kind: FileKind, bytes: usize, error: String, place: &Place<'_>) {
         let before = self.inspection.images.last();
         if before.is_some_and(|before| before.container == place.container && before.error.as_ref() == Some(&error)) {
             return;

@@ -96,7 +96,7 @@ impl ClangVersion {
     /// Reads what `clang --version` prints; none if there is no such line in it.
     ///
     /// ```
-    /// use gpulower::offload::clang_version::ClangVersion;
+    /// use gpulower_image::offload::clang_version::ClangVersion;
     ///
     /// let version = ClangVersion::parse("Debian clang version 19.1.7 (3~deb12u1)\nTarget: x86_64-pc-linux-gnu\n");
     /// assert_eq!(version.map(|version| version.major), Some(19));

@@ -2,21 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    CheckError,
-    ir::LlvmIrReader,
-    member::Member,
-    report::{FileKind, Report},
-};
-use crate::{
-    container::archive::{MAGIC, THIN_MAGIC, read},
-    image::elf::ElfError,
-};
-
-/// Whether bytes start as an archive does.
-pub(super) fn is_archive(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC) || bytes.starts_with(THIN_MAGIC)
-}
+use super::{ir::LlvmIrReader, member::Member, report::Report};
+use crate::{FileKind, ReadProblem, container::archive::read};
 
 /// Reads every member that is an object or LLVM IR; archives hold all sorts of files.
 ///
@@ -30,7 +17,7 @@ pub(super) fn check(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Report {
             Ok(member) if member.is_empty() && member.problems.is_empty() => {}
             Ok(member) => members.push((Some(file.name), member)),
             // Not a host file.
-            Err(CheckError::DeviceCode { .. } | CheckError::Elf(ElfError::NotElf { .. })) => {}
+            Err(error) if error.problem == ReadProblem::OtherFormat => {}
             Err(error) => problems.push(format!("{}: {error}", file.name)),
         }
     }

@@ -1,6 +1,7 @@
 //! What the check needs of a host file, whether that is an object, a program or LLVM IR.
 
-use super::{super::layout, report::FileKind};
+use super::super::layout;
+use crate::FileKind;
 use crate::container::host_sections::{HIP_WRAPPER_SECTION, NV_WRAPPER_SECTION};
 
 /// A section of an ELF file, or what one global variable of LLVM IR adds to it.

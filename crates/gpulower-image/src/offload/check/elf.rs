@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    contents::{HostContents, Part, Pointee, text_at, u64_at},
-    report::FileKind,
-};
-use crate::image::elf::{ET_DYN, ET_REL, Elf, ElfError, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
+use super::contents::{HostContents, Part, Pointee, text_at, u64_at};
+use crate::image::elf::{self, ET_REL, Elf, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Section, Symbol};
+use crate::{FileKind, ReadError};
 
 const SHT_RELA: u32 = 4;
 const SHF_ALLOC: u64 = 2;
@@ -21,6 +19,7 @@ type Relocations = BTreeMap<(usize, u64), (u32, u64)>;
 /// A host object, shared library or executable.
 #[derive(Debug)]
 pub(super) struct HostFile<'data> {
+    kind: FileKind,
     elf: Elf<'data>,
     size: usize,
     /// Flags and address of each section.
@@ -35,13 +34,14 @@ pub(super) struct HostFile<'data> {
 }
 
 impl<'data> HostFile<'data> {
-    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, ElfError> {
+    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, ReadError> {
         let elf = Elf::parse(bytes)?;
         let placement = placement(bytes, elf.sections().len());
         let mut file = Self {
             symbols: elf.symbols(SHT_SYMTAB)?,
             dynamic_symbols: elf.symbols(SHT_DYNSYM)?,
             placement,
+            kind: FileKind::of(bytes),
             size: bytes.len(),
             starts: BTreeSet::new(),
             relocations: BTreeMap::new(),
@@ -75,7 +75,7 @@ impl<'data> HostFile<'data> {
         self.elf.header().machine
     }
 
-    fn read_relocations(&self, file_size: usize) -> Result<Relocations, ElfError> {
+    fn read_relocations(&self, file_size: usize) -> Result<Relocations, ReadError> {
         let mut relocations = BTreeMap::new();
         let mut total = 0usize;
         for section in self.elf.sections().iter().filter(|section| section.kind == SHT_RELA) {
@@ -86,11 +86,11 @@ impl<'data> HostFile<'data> {
             let contents = self.elf.contents(section)?;
             total = total.saturating_add(contents.len());
             if total > file_size {
-                return Err(ElfError::Damaged {
-                    what: format!("section `{}`", section.name),
-                    offset: section.offset,
-                    problem: "sections with relocations overlap".to_owned(),
-                });
+                return Err(elf::damaged(
+                    format!("section `{}`", section.name),
+                    section.offset,
+                    "sections with relocations overlap".to_owned(),
+                ));
             }
             let (entries, _) = contents.as_chunks::<RELA_SIZE>();
             for entry in entries {
@@ -102,18 +102,6 @@ impl<'data> HostFile<'data> {
             }
         }
         Ok(relocations)
-    }
-
-    /// A position-independent program is a shared object with a mark.
-    fn is_position_independent_program(&self) -> bool {
-        const DT_FLAGS_1: u64 = 0x6fff_fffb;
-        const DF_1_PIE: u64 = 0x0800_0000;
-        let dynamic = self.elf.sections().iter().find(|section| section.name == ".dynamic");
-        let contents = dynamic.and_then(|section| self.elf.contents(section).ok());
-        let (words, _) = contents.unwrap_or_default().as_chunks::<8>();
-        let (entries, _) = words.as_chunks::<2>();
-        let mut flags = entries.iter().map(|entry| entry.map(u64::from_le_bytes));
-        flags.any(|[tag, value]| tag == DT_FLAGS_1 && value & DF_1_PIE != 0)
     }
 
     fn memory(&self) -> Vec<(u64, u64, usize)> {
@@ -140,11 +128,7 @@ impl<'data> HostFile<'data> {
 
 impl HostContents for HostFile<'_> {
     fn kind(&self) -> FileKind {
-        match self.elf.header().kind {
-            ET_REL => FileKind::Object,
-            ET_DYN if !self.is_position_independent_program() => FileKind::SharedLibrary,
-            _ => FileKind::Executable,
-        }
+        self.kind
     }
 
     fn parts(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<Part<'_>> {

@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 
 use super::{
-    CheckError,
     contents::{HostContents, Part, Pointee, entry_section, is_wrapper, text_at, u64_at},
     member::Member,
-    report::{FileKind, ImageSymbols},
+    report::ImageSymbols,
 };
 use crate::container::host_sections::{
     HIP_FATBIN_SECTION, LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, SHT_LLVM_OFFLOADING,
 };
+use crate::{FileKind, ReadError, ReadProblem};
 
 /// What the constants may have together, in bytes for each byte of the file. Bitcode takes 6 bits for some of 8 bytes.
 const GROWTH: u64 = 32;
@@ -75,14 +75,18 @@ pub struct Pointer {
 }
 
 /// Reads textual IR or bitcode.
-pub(super) fn read(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Member, CheckError> {
-    let reader = reader.ok_or(CheckError::WithoutLlvm)?;
+pub(super) fn read(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Member, ReadError> {
+    let reader = reader.ok_or_else(|| {
+        ReadError::not_read("cannot be checked: it is LLVM IR, which this program was built without LLVM to read")
+    })?;
     let wanted = |section: &str| {
         let others = [LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, HIP_FATBIN_SECTION];
         entry_section(section).is_some() || is_wrapper(section) || others.contains(&section)
     };
     let limit = (bytes.len() as u64).saturating_mul(GROWTH);
-    let host = reader.constants(bytes, &wanted, limit).map_err(CheckError::LlvmIr)?;
+    let host = reader
+        .constants(bytes, &wanted, limit)
+        .map_err(|problem| ReadError::new(ReadProblem::Damaged, format!("cannot be checked: {problem}")))?;
     let size = host.constants.iter().map(|constant| constant.bytes.len()).sum();
     Ok(Member::of(&IrFile { host, size }, Some(reader)))
 }

@@ -2,19 +2,22 @@
 
 use super::{
     super::{layout::ImageForm, release::ClangRelease, runtime::Runtime},
-    CheckError,
     contents::{HostContents, is_wrapper},
     elf::HostFile,
     entries::entries,
     finished::finished,
     images::{finished_images, images},
     ir::LlvmIrReader,
+    refused,
     release::registered,
-    report::{FileKind, FoundEntry, FoundImage, Registered, Report},
+    report::{FoundEntry, FoundImage, Registered, Report},
 };
-use crate::container::{
-    host_sections::{HIP_WRAPPER_SECTION, LLVM_OFFLOADING_SECTION, NV_WRAPPER_SECTION},
-    offload_binary::ImageKind,
+use crate::{
+    FileKind, ReadError,
+    container::{
+        host_sections::{HIP_WRAPPER_SECTION, LLVM_OFFLOADING_SECTION, NV_WRAPPER_SECTION},
+        offload_binary::ImageKind,
+    },
 };
 
 /// `e_machine` of device code.
@@ -33,14 +36,17 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn read(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Self, CheckError> {
-        if !bytes.starts_with(b"\x7fELF") && is_llvm_ir(bytes) {
+    pub(super) fn read(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Self, ReadError> {
+        if matches!(FileKind::of(bytes), FileKind::LlvmIr | FileKind::Bitcode) {
             return super::ir::read(bytes, reader);
         }
-        let file = HostFile::parse(bytes)?;
+        let file = HostFile::parse(bytes).map_err(refused)?;
         let machine = file.machine();
         if DEVICE_MACHINES.contains(&machine) {
-            return Err(CheckError::DeviceCode { machine });
+            return Err(ReadError::other_format(format!(
+                "cannot be checked: it is device code, for machine {machine} of ELF; name the host object or program that \
+                 it is in (`gpulower inspect` reads device code)"
+            )));
         }
         Ok(Self::of(&file, reader))
     }
@@ -71,7 +77,7 @@ impl Member {
             notes: Vec::new(),
             finished,
         };
-        if member.kind.is_linked() && member.registers_itself.is_empty() && !member.entries.is_empty() {
+        if member.kind.is_linked_host() && member.registers_itself.is_empty() && !member.entries.is_empty() {
             let problem = "the program has offload entries and registers none: it was linked without --offload-link, \
                            which drops the device code without a word";
             member.problems.push(problem.to_owned());
@@ -87,11 +93,11 @@ impl Member {
 
     /// Whether clang's linker wrapper has to finish it.
     const fn is_for_clang(&self) -> bool {
-        self.registers_itself.is_empty() && !self.kind.is_linked() && !self.is_empty()
+        self.registers_itself.is_empty() && !self.kind.is_linked_host() && !self.is_empty()
     }
 
     fn note(&mut self, file: &impl HostContents) {
-        if self.kind.is_linked() {
+        if self.kind.is_linked_host() {
             return;
         }
         let mut note = |text: String| self.notes.push(text);
@@ -132,26 +138,6 @@ impl Member {
             ));
         }
     }
-}
-
-/// Whether bytes look like LLVM IR, as bitcode or text.
-fn is_llvm_ir(bytes: &[u8]) -> bool {
-    if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(&[0xde, 0xc0, 0x17, 0x0b]) {
-        return true;
-    }
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return false;
-    };
-    let starts = [
-        "define ",
-        "declare ",
-        "target triple",
-        "target datalayout",
-        "source_filename",
-        "@",
-    ];
-    text.lines()
-        .any(|line| starts.iter().any(|start| line.starts_with(start)))
 }
 
 impl Report {

@@ -26,39 +26,18 @@ mod report;
 pub mod symbols;
 
 pub use ir::{Constant, HostConstants, LlvmIrReader, Pointer};
-pub use report::{FileKind, FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report};
+pub use report::{FoundEntry, FoundImage, ImageSymbols, OfRelease, Registered, Report};
 
 use self::member::Member;
-use crate::image::elf::ElfError;
+use crate::{FileKind, ReadError, ReadProblem};
 
-/// Why a host file could not be checked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckError {
-    /// Neither a host object or program, nor an archive, nor LLVM IR.
-    #[error("cannot be checked: {error}{}", advice(.0), error = .0)]
-    Elf(#[from] ElfError),
-    /// Device code, not host code.
-    #[error(
-        "cannot be checked: it is device code, for machine {machine} of ELF; name the host object or program that it is \
-         in (`gpulower inspect` reads device code)"
-    )]
-    DeviceCode {
-        /// `e_machine`.
-        machine: u16,
-    },
-    /// LLVM IR that LLVM refuses.
-    #[error("cannot be checked: {0}")]
-    LlvmIr(String),
-    /// LLVM IR, and there is no LLVM.
-    #[error("cannot be checked: it is LLVM IR, which this program was built without LLVM to read")]
-    WithoutLlvm,
-}
-
-fn advice(error: &ElfError) -> &'static str {
-    match error {
-        ElfError::NotElf { .. } => "; name a host object, a program, an archive of objects, or host code as LLVM IR",
-        _ => "",
+/// Says that a file cannot be checked, and if it is none of those that can, which can.
+fn refused(error: ReadError) -> ReadError {
+    match error.problem {
+        ReadProblem::OtherFormat => ReadError::other_format(format!(
+            "cannot be checked: {error}; name a host object, a program, an archive of objects, or host code as LLVM IR"
+        )),
+        _ => error.within("cannot be checked", None),
     }
 }
 
@@ -66,8 +45,8 @@ fn advice(error: &ElfError) -> &'static str {
 ///
 /// # Errors
 ///
-/// [`CheckError`] if it is nothing of that; [`CheckError::WithoutLlvm`] for LLVM IR. What is wrong inside is in the report.
-pub fn check(bytes: &[u8]) -> Result<Report, CheckError> {
+/// [`ReadError`] if it is nothing of that, and for LLVM IR. What is wrong inside is in the report.
+pub fn check(bytes: &[u8]) -> Result<Report, ReadError> {
     check_with(bytes, None)
 }
 
@@ -76,8 +55,8 @@ pub fn check(bytes: &[u8]) -> Result<Report, CheckError> {
 /// # Errors
 ///
 /// As those of [`check()`].
-pub fn check_with(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Report, CheckError> {
-    if archive::is_archive(bytes) {
+pub fn check_with(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Result<Report, ReadError> {
+    if matches!(FileKind::of(bytes), FileKind::Archive | FileKind::ThinArchive) {
         return Ok(archive::check(bytes, reader));
     }
     let member = Member::read(bytes, reader)?;

@@ -5,44 +5,8 @@ use std::{collections::BTreeSet, fmt};
 use serde::{Serialize, Serializer};
 
 use super::super::{layout::ImageForm, release::ClangRelease, runtime::Runtime};
+use crate::FileKind;
 use crate::container::offload_binary::{ImageKind, OffloadKindNumber};
-
-/// What kind of host file was checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum FileKind {
-    /// A relocatable object.
-    Object,
-    /// A program.
-    Executable,
-    /// A shared library.
-    SharedLibrary,
-    /// An archive of objects.
-    Archive,
-    /// LLVM IR, as text or bitcode.
-    LlvmIr,
-}
-
-impl FileKind {
-    /// The word for people.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Object => "host object",
-            Self::Executable => "program",
-            Self::SharedLibrary => "shared library",
-            Self::Archive => "archive",
-            Self::LlvmIr => "host code as LLVM IR",
-        }
-    }
-
-    /// Whether the linker is done with it.
-    #[must_use]
-    pub const fn is_linked(self) -> bool {
-        matches!(self, Self::Executable | Self::SharedLibrary)
-    }
-}
 
 /// An offload entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -137,7 +101,7 @@ pub type OfRelease = (ClangRelease, Registered);
 /// What there is to say of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What it is.
+    /// What it is: a host file, an archive, or LLVM IR for text and bitcode alike.
     pub kind: FileKind,
     /// The entries; of an archive those of all members.
     pub entries: Vec<FoundEntry>,

@@ -4,38 +4,32 @@ use std::collections::BTreeSet;
 
 use super::{super::layout::ImageForm, ir::LlvmIrReader, report::ImageSymbols};
 use crate::{
+    FileKind,
     image::{
         cubin,
-        elf::{ET_REL, Elf, SHT_DYNSYM, SHT_SYMTAB, Symbol},
-        hsaco_flags::{EM_AMDGPU, TargetFlags},
+        elf::{EM_AMDGPU, EM_CUDA, ET_REL, Elf, SHT_DYNSYM, SHT_SYMTAB, Symbol},
+        hsaco_flags::TargetFlags,
         ptx_symbols,
         symbols::{LinkSymbols, SymbolKind},
     },
     target::CodeObjectVersion,
 };
 
-const EM_CUDA: u16 = 190;
 /// `STV_INTERNAL` and `STV_HIDDEN`, of the low two bits of `st_other`.
 const HIDDEN: [u8; 2] = [1, 2];
 /// `STT_OBJECT`.
 const OBJECT: u8 = 1;
 
-/// What an image is, from its first bytes.
+/// What an image is to clang's linker.
 pub fn form_of(bytes: &[u8]) -> Option<ImageForm> {
-    if bytes.starts_with(b"BC\xc0\xde") {
-        return Some(ImageForm::Bitcode);
-    }
-    let Ok(elf) = Elf::parse(bytes) else {
-        let start = bytes.get(..4096).unwrap_or(bytes);
-        let is_ptx = start.windows(8).any(|window| window == b".version");
-        return is_ptx.then_some(ImageForm::Ptx);
-    };
-    let header = elf.header();
-    match (header.machine, header.kind == ET_REL) {
-        (EM_CUDA, true) => Some(ImageForm::RelocatableCubin),
-        (EM_CUDA, false) => Some(ImageForm::LinkedCubin),
-        (EM_AMDGPU, true) => CodeObjectVersion::from_abi_version(header.abi_version).map(ImageForm::AmdObject),
-        (EM_AMDGPU, false) => Some(ImageForm::AmdLinked),
+    let header = || Elf::parse(bytes).ok().map(|elf| *elf.header());
+    match FileKind::of(bytes) {
+        FileKind::Bitcode => Some(ImageForm::Bitcode),
+        FileKind::Ptx => Some(ImageForm::Ptx),
+        FileKind::Cubin if header()?.kind == ET_REL => Some(ImageForm::RelocatableCubin),
+        FileKind::Cubin => Some(ImageForm::LinkedCubin),
+        FileKind::AmdObject => CodeObjectVersion::from_abi_version(header()?.abi_version).map(ImageForm::AmdObject),
+        FileKind::Hsaco => header().map(|_| ImageForm::AmdLinked),
         _ => None,
     }
 }
