@@ -1,0 +1,176 @@
+//! The names in a cubin: which belong to the module as a whole, and the order in which `ptxas` enters them.
+//!
+//! `ptxas` enters names, sections and symbols one kernel after the other, last kernel of the PTX first. What the whole
+//! module has once is entered by the first kernel that needs it, or when all kernels are done.
+
+/// What a module has once, entered before or with the first kernel that needs it.
+const SHARED: [&str; 17] = [
+    "",
+    ".shstrtab",
+    ".strtab",
+    ".symtab",
+    ".symtab_shndx",
+    ".note.nv.tkinfo",
+    ".note.nv.cuinfo",
+    ".note.nv.cuver",
+    ".nv.info",
+    ".nv.compat",
+    ".nv.uft.entry",
+    ".nv.shared.reserved.0",
+    ".nv.reservedSmem.offset0",
+    "__nv_reservedSMEM_offset_0_alias",
+    ".nv.reservedSmem.cap",
+    // The name of a symbol that CUDA 11.8 and 12.0 dropped.
+    "_param",
+    DEAD,
+];
+
+/// What a module has once, entered after its kernels.
+const LATE: [&str; 11] = [
+    ".debug_frame",
+    ".rel.debug_frame",
+    ".rela.debug_frame",
+    ".nv.callgraph",
+    ".nv.prototype",
+    ".nv.rel.action",
+    ".nv.merc.debug_frame",
+    ".nv.merc.nv.info",
+    ".nv.merc.rela.debug_frame",
+    ".nv.merc.nv.shared.reserved.0",
+    ".nv.merc.symtab",
+];
+
+/// Entered after the kernels, by a module that has variables.
+const LATE_DATA: [&str; 3] = [".rel.nv.constant.pic", ".rela.nv.constant.pic", ".rela.nv.constant4"];
+
+/// Sections of the variables of a module. Code has offsets in them without relocations, so that two cannot be merged.
+const DATA: [&str; 5] = [".nv.global", ".nv.global.init", ".nv.constant3", ".nv.constant4", ".rela.nv.constant4"];
+
+/// Stands for a symbol that `ptxas` dropped after it had entered it: its name is zeros.
+pub(super) const DEAD: &str = "\0dropped";
+
+/// Whether the parts of a module have this together.
+pub(super) fn is_shared(name: &str) -> bool {
+    SHARED.contains(&name) || LATE.contains(&name)
+}
+
+/// Whether this is there if the module has variables.
+pub(super) fn is_data(name: &str) -> bool {
+    DATA.contains(&name)
+}
+
+/// Whether zeros after this name are part of it: `ptxas` shortens the names of constant banks in place.
+pub(super) fn is_shortened(name: &str) -> bool {
+    name.contains(".nv.constant")
+}
+
+/// Phases in which names and symbols are entered: in each, one kernel follows the other.
+#[derive(Default)]
+pub(super) struct NamePhases {
+    kernels_are_done: bool,
+}
+
+impl NamePhases {
+    /// The phase of the next name.
+    pub(super) fn of(&mut self, name: &str) -> u8 {
+        if let Some(phase) = mercury_phase(name) {
+            return phase;
+        }
+        if LATE.contains(&name) || (self.kernels_are_done && LATE_DATA.contains(&name)) {
+            self.kernels_are_done = true;
+            return 1;
+        }
+        match (self.kernels_are_done, name.starts_with(".nv.constant")) {
+            (false, _) => 0,
+            (true, false) => 2,
+            (true, true) => 3,
+        }
+    }
+}
+
+/// The phases of sections, which the file has by kind.
+#[derive(Default)]
+pub(super) struct SectionPhases {
+    code_was_seen: bool,
+}
+
+impl SectionPhases {
+    /// The phase of the next section; `None` if there is no telling what it is.
+    pub(super) fn of(&mut self, name: &str) -> Option<u8> {
+        let phase = match name {
+            "" | ".shstrtab" | ".strtab" | ".symtab" => 0,
+            ".debug_frame" => 1,
+            ".note.nv.tkinfo" | ".note.nv.cuinfo" | ".note.nv.cuver" => 2,
+            ".nv.info" | ".nv.compat" => 3,
+            ".nv.callgraph" => 4,
+            ".nv.rel.action" => 6,
+            ".rel.debug_frame" | ".rela.debug_frame" => 9,
+            ".rela.nv.constant4" => 8,
+            _ if name.starts_with(".nv.info.") => 3,
+            _ if name.starts_with(".rela.text.") || name.starts_with(".rel.text.") => 7,
+            _ if name.starts_with(".rela.nv.constant2.") || name.starts_with(".rel.nv.constant2.") => 7,
+            _ if is_constant_bank(name) => {
+                if self.code_was_seen {
+                    13
+                } else {
+                    10
+                }
+            }
+            _ if name.starts_with(".text.") => {
+                self.code_was_seen = true;
+                11
+            }
+            ".nv.global" | ".nv.global.init" => 12,
+            _ if name.starts_with(".nv.shared.") => 12,
+            _ => return mercury_phase(name),
+        };
+        Some(phase)
+    }
+}
+
+fn is_constant_bank(name: &str) -> bool {
+    name == ".nv.constant3"
+        || name == ".nv.constant4"
+        || name.starts_with(".nv.constant0.")
+        || name.starts_with(".nv.constant2.")
+}
+
+/// Sections of the intermediate code of sm_100 and newer, which follow all others.
+fn mercury_phase(name: &str) -> Option<u8> {
+    Some(match name {
+        ".nv.merc.debug_frame" => 21,
+        ".nv.merc.nv.info" => 22,
+        ".nv.merc.rela.debug_frame" => 25,
+        ".nv.merc.nv.shared.reserved.0" => 27,
+        ".nv.merc.symtab" => 28,
+        _ if name.starts_with(".nv.capmerc.text.") => 20,
+        _ if name.starts_with(".nv.merc.nv.info.") => 23,
+        _ if name.starts_with(".nv.merc.rela.text.") => 24,
+        _ if name.starts_with(".nv.merc.rela.nv.constant.optimizer.") => 24,
+        _ if name.starts_with(".nv.merc.nv.constant.optimizer.") => 26,
+        _ => return None,
+    })
+}
+
+/// The number in the name of a function that `ptxas` made, and what follows it: `$__internal_3_$__cuda_sm3x_div_...`. They
+/// are numbered across the module.
+pub(super) fn internal_number(name: &str) -> Option<(usize, &str)> {
+    let (number, rest) = name.strip_prefix("$__internal_")?.split_once('_')?;
+    Some((number.parse().ok()?, rest))
+}
+
+/// A name in which a kernel is called otherwise: the kernel's own, that of its sections (`.text.KERNEL`) and of its functions
+/// (`$KERNEL$function`).
+pub(super) fn rename(name: &str, from: &str, to: &str) -> Option<String> {
+    if name == from {
+        return Some(to.to_owned());
+    }
+    if let Some(kind) = name.strip_suffix(from)
+        && kind.starts_with('.')
+        && kind.ends_with('.')
+    {
+        return Some(format!("{kind}{to}"));
+    }
+    let function = name.strip_prefix('$')?.strip_prefix(from)?.strip_prefix('$')?;
+    Some(format!("${to}${function}"))
+}
