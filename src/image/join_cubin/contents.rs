@@ -23,6 +23,7 @@ const SHT_MERCURY_NOBITS: u32 = 0x7000_0015;
 const SHT_MERCURY_CODE: u32 = 0x7000_0016;
 const SHT_MERCURY_RELA: u32 = 0x7000_0082;
 const SHT_MERCURY_INFO: u32 = 0x7000_0083;
+const SHT_MERCURY_CALL_GRAPH: u32 = 0x7000_008a;
 const SHT_MERCURY_CONSTANTS: u32 = 0x7000_0084;
 const SHF_EXECINSTR: u64 = 4;
 
@@ -107,7 +108,7 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
         (SHT_INFO | SHT_MERCURY_INFO, _) => Cow::Owned(kernel_attributes(only(pieces)?)?),
         (SHT_REL, _) => Cow::Owned(relocations::<16>(pieces)?),
         (SHT_RELA | SHT_MERCURY_RELA, _) => Cow::Owned(relocations::<24>(pieces)?),
-        (SHT_CALL_GRAPH, _) => Cow::Owned(call_graph(pieces)?),
+        (SHT_CALL_GRAPH | SHT_MERCURY_CALL_GRAPH, _) => Cow::Owned(call_graph(pieces)?),
         (SHT_PROGBITS, ".debug_frame" | ".nv.merc.debug_frame") => Cow::Owned(call_frames(pieces)?),
         (SHT_PROGBITS | SHT_MERCURY_CONSTANTS, _) => Cow::Borrowed(only(pieces)?.section.contents),
         (SHT_MERCURY_CODE, _) => Cow::Owned(mercury_code(only(pieces)?)?),
@@ -120,7 +121,7 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
             equal(pieces)?;
             return Ok((first.section.size, Cow::Borrowed(&[])));
         }
-        (SHT_MERCURY_NOBITS, _) if first.section.contents.is_empty() => {
+        (SHT_MERCURY_NOBITS, _) => {
             equal(pieces)?;
             Cow::Borrowed(first.section.contents)
         }
@@ -166,6 +167,8 @@ fn compatibility(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
             let value = value.ok_or_else(differs)?;
             match (attribute.kind, value, attribute.value) {
                 (_, value, other) if value == other => {}
+                // The kind of instructions that the module needs: ISA_CLASS.
+                (0x02, [class, ..], [other, ..]) if matches!((&class, other), (1, 2) | (2, 1)) => *class = 2,
                 // A bit that is set if no kernel needs more.
                 (0x0b, [word, rest @ ..], [other, others @ ..]) if rest == others && (*word ^ other) == 8 => *word &= !8,
                 _ => return Err(differs()),

@@ -4,7 +4,7 @@
 //! module has once is entered by the first kernel that needs it, or when all kernels are done.
 
 /// What a module has once, entered before or with the first kernel that needs it.
-const SHARED: [&str; 17] = [
+const SHARED: [&str; 18] = [
     "",
     ".shstrtab",
     ".strtab",
@@ -20,13 +20,14 @@ const SHARED: [&str; 17] = [
     ".nv.reservedSmem.offset0",
     "__nv_reservedSMEM_offset_0_alias",
     ".nv.reservedSmem.cap",
+    "__nv_reservedSMEM_gb10b_war_var",
     // The name of a symbol that CUDA 11.8 and 12.0 dropped.
     "_param",
     DEAD,
 ];
 
 /// What a module has once, entered after its kernels.
-const LATE: [&str; 11] = [
+const LATE: [&str; 12] = [
     ".debug_frame",
     ".rel.debug_frame",
     ".rela.debug_frame",
@@ -35,6 +36,7 @@ const LATE: [&str; 11] = [
     ".nv.rel.action",
     ".nv.merc.debug_frame",
     ".nv.merc.nv.info",
+    ".nv.merc.nv.callgraph",
     ".nv.merc.rela.debug_frame",
     ".nv.merc.nv.shared.reserved.0",
     ".nv.merc.symtab",
@@ -73,17 +75,18 @@ pub(super) struct NamePhases {
 impl NamePhases {
     /// The phase of the next name.
     pub(super) fn of(&mut self, name: &str) -> u8 {
-        if let Some(phase) = mercury_phase(name) {
+        if let Some(phase) = mercury_phase(name, false) {
             return phase;
         }
         if LATE.contains(&name) || (self.kernels_are_done && LATE_DATA.contains(&name)) {
             self.kernels_are_done = true;
             return 1;
         }
-        match (self.kernels_are_done, name.starts_with(".nv.constant")) {
-            (false, _) => 0,
-            (true, false) => 2,
-            (true, true) => 3,
+        match name {
+            _ if !self.kernels_are_done => 0,
+            _ if name.starts_with(".nv.constant2.") => 3,
+            _ if name.starts_with(".nv.constant0.") => 4,
+            _ => 2,
         }
     }
 }
@@ -92,64 +95,77 @@ impl NamePhases {
 #[derive(Default)]
 pub(super) struct SectionPhases {
     code_was_seen: bool,
+    /// Whether the symbols of Mercury code come before the code (CUDA 13.5).
+    symbols_are_first: Option<bool>,
 }
 
 impl SectionPhases {
     /// The phase of the next section; `None` if there is no telling what it is.
     pub(super) fn of(&mut self, name: &str) -> Option<u8> {
-        let phase = match name {
+        if name.starts_with(".nv.merc.") || name.starts_with(".nv.capmerc.") {
+            let symbols_are_first = *self.symbols_are_first.get_or_insert(name == ".nv.merc.symtab");
+            return mercury_phase(name, symbols_are_first);
+        }
+        Some(match name {
             "" | ".shstrtab" | ".strtab" | ".symtab" => 0,
             ".debug_frame" => 1,
             ".note.nv.tkinfo" | ".note.nv.cuinfo" | ".note.nv.cuver" => 2,
             ".nv.info" | ".nv.compat" => 3,
             ".nv.callgraph" => 4,
             ".nv.rel.action" => 6,
-            ".rel.debug_frame" | ".rela.debug_frame" => 9,
             ".rela.nv.constant4" => 8,
-            _ if name.starts_with(".nv.info.") => 3,
-            _ if name.starts_with(".rela.text.") || name.starts_with(".rel.text.") => 7,
-            _ if name.starts_with(".rela.nv.constant2.") || name.starts_with(".rel.nv.constant2.") => 7,
-            _ if is_constant_bank(name) => {
-                if self.code_was_seen {
-                    13
-                } else {
-                    10
-                }
-            }
-            _ if name.starts_with(".text.") => {
-                self.code_was_seen = true;
-                11
-            }
+            ".rel.debug_frame" | ".rela.debug_frame" => 9,
+            ".nv.constant3" | ".nv.constant4" => 10,
             ".nv.global" | ".nv.global.init" => 12,
-            _ if name.starts_with(".nv.shared.") => 12,
-            _ => return mercury_phase(name),
-        };
-        Some(phase)
+            _ => self.of_kernel(name)?,
+        })
+    }
+
+    fn of_kernel(&mut self, name: &str) -> Option<u8> {
+        const PHASES: [(&str, u8); 8] = [
+            (".nv.info.", 3),
+            (".rel.text.", 7),
+            (".rela.text.", 7),
+            (".rel.nv.constant2.", 7),
+            (".rela.nv.constant2.", 7),
+            (".nv.constant2.", 10),
+            (".text.", 11),
+            (".nv.shared.", 12),
+        ];
+        self.code_was_seen |= name.starts_with(".text.");
+        if name.starts_with(".nv.constant0.") {
+            return Some(if self.code_was_seen { 13 } else { 10 });
+        }
+        phase(&PHASES, name)
     }
 }
 
-fn is_constant_bank(name: &str) -> bool {
-    name == ".nv.constant3"
-        || name == ".nv.constant4"
-        || name.starts_with(".nv.constant0.")
-        || name.starts_with(".nv.constant2.")
-}
-
-/// Sections of the intermediate code of sm_100 and newer, which follow all others.
-fn mercury_phase(name: &str) -> Option<u8> {
+/// The phases of what belongs to the intermediate code of sm_100 and newer, which follow all others.
+fn mercury_phase(name: &str, symbols_are_first: bool) -> Option<u8> {
+    const PHASES: [(&str, u8); 6] = [
+        (".nv.merc.nv.info.", 23),
+        (".nv.merc.rela.text.", 25),
+        (".nv.merc.rela.nv.constant.optimizer.", 25),
+        (".nv.merc.nv.constant.optimizer.", 27),
+        (".nv.capmerc.text.", 28),
+        // The symbol table is in one place or the other.
+        (".nv.merc.symtab", 30),
+    ];
     Some(match name {
+        ".nv.merc.symtab" if symbols_are_first => 20,
         ".nv.merc.debug_frame" => 21,
         ".nv.merc.nv.info" => 22,
-        ".nv.merc.rela.debug_frame" => 25,
-        ".nv.merc.nv.shared.reserved.0" => 27,
-        ".nv.merc.symtab" => 28,
-        _ if name.starts_with(".nv.capmerc.text.") => 20,
-        _ if name.starts_with(".nv.merc.nv.info.") => 23,
-        _ if name.starts_with(".nv.merc.rela.text.") => 24,
-        _ if name.starts_with(".nv.merc.rela.nv.constant.optimizer.") => 24,
-        _ if name.starts_with(".nv.merc.nv.constant.optimizer.") => 26,
-        _ => return None,
+        ".nv.merc.nv.callgraph" => 24,
+        ".nv.merc.rela.debug_frame" => 26,
+        ".nv.merc.nv.shared.reserved.0" => 29,
+        _ if name.starts_with(".nv.capmerc.text.") && !symbols_are_first => 19,
+        _ => phase(&PHASES, name)?,
     })
+}
+
+fn phase(phases: &[(&str, u8)], name: &str) -> Option<u8> {
+    let found = phases.iter().find(|(start, _)| name.starts_with(start));
+    found.map(|&(_, phase)| phase)
 }
 
 /// The number in the name of a function that `ptxas` made, and what follows it: `$__internal_3_$__cuda_sm3x_div_...`. They

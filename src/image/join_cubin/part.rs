@@ -45,9 +45,10 @@ pub(super) struct Layout {
 /// Room for section names that came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
-    None,
-    /// So many bytes, and if the module has no Mercury code, those of the names that its sections would have.
-    Names { base: usize },
+    /// So many bytes.
+    Fixed(usize),
+    /// So many bytes, and those of the names that sections of Mercury code would have.
+    Names(usize),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -190,11 +191,10 @@ fn read_gap(file: File<'_>, sections: &[Section<'_>]) -> Result<Gap, ElfError> {
     };
     let end = header(1, 24)?.saturating_add(header(1, 32)?);
     let gap = usize::try_from(header(2, 24)?.saturating_sub(end)).unwrap_or(usize::MAX);
-    if gap == 0 {
-        return Ok(Gap::None);
-    }
-    let base = gap.saturating_sub(unused_names(sections.iter().map(|section| section.name)));
-    Ok(Gap::Names { base })
+    Ok(match gap.checked_sub(unused_names(sections.iter().map(|section| section.name))) {
+        None | Some(0) => Gap::Fixed(gap),
+        Some(base) => Gap::Names(base),
+    })
 }
 
 /// The bytes of the names that sections of Mercury code would have.

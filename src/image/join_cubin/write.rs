@@ -47,9 +47,12 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
         let takes_space = section.header.kind != SHT_NOBITS;
         sizes.push(if takes_space { contents.len() as u64 } else { section.header.size });
         file.extend_from_slice(&contents);
-        if index == 1 {
-            file.resize(file.len() + gap(whole), 0);
-        }
+        let gap = match index {
+            1 => section_gap(whole),
+            2 => symbol_gap(whole),
+            _ => 0,
+        };
+        file.resize(file.len() + gap, 0);
     }
     if !whole.head.layout.compact {
         align(&mut file, 8);
@@ -76,11 +79,21 @@ fn align(file: &mut Vec<u8>, alignment: u64) {
     file.resize(file.len().next_multiple_of(alignment), 0);
 }
 
-fn gap(whole: &Whole<'_>) -> usize {
+/// The zeros after the names of sections.
+fn section_gap(whole: &Whole<'_>) -> usize {
     match whole.head.layout.gap {
-        Gap::None => 0,
-        Gap::Names { base } => base + unused_names(whole.sections.iter().map(|section| section.name.as_ref())),
+        Gap::Fixed(gap) => gap,
+        Gap::Names(base) => base + unused_names(whole.sections.iter().map(|section| section.name.as_ref())),
     }
+}
+
+/// The zeros after the names of symbols.
+fn symbol_gap(whole: &Whole<'_>) -> usize {
+    if whole.head.layout.compact {
+        return 0;
+    }
+    let kernels = whole.sections.iter().filter_map(|section| section.name.strip_prefix(".nv.merc.nv.constant.optimizer."));
+    kernels.map(|kernel| ".nv.merc.rela.nv.constant.optimizer.".len() + kernel.len()).sum()
 }
 
 /// A string table, and where its names are.
