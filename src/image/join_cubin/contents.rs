@@ -19,13 +19,17 @@ const SHT_INFO: u32 = 0x7000_0000;
 const SHT_CALL_GRAPH: u32 = 0x7000_0001;
 const SHT_RELOCATION_ACTIONS: u32 = 0x7000_000b;
 const SHT_COMPATIBILITY: u32 = 0x7000_0086;
-const SHT_MERCURY_NOBITS: u32 = 0x7000_0015;
+pub(super) const SHT_MERCURY_NOBITS: u32 = 0x7000_0015;
 const SHT_MERCURY_CODE: u32 = 0x7000_0016;
 const SHT_MERCURY_RELA: u32 = 0x7000_0082;
 const SHT_MERCURY_INFO: u32 = 0x7000_0083;
 const SHT_MERCURY_CALL_GRAPH: u32 = 0x7000_008a;
 const SHT_MERCURY_CONSTANTS: u32 = 0x7000_0084;
 const SHF_EXECINSTR: u64 = 4;
+
+/// Where the reserved shared memory of Mercury code has the size of the table of section names. The section should be empty;
+/// up to CUDA 13.2, `ptxas` writes what it had in memory: section headers before there was any Mercury code.
+pub(super) const NAMES_SIZE: usize = 0x60;
 
 /// What `sh_info` of a section is.
 pub(super) enum Info {
@@ -122,8 +126,9 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
             return Ok((first.section.size, Cow::Borrowed(&[])));
         }
         (SHT_MERCURY_NOBITS, _) => {
-            equal(pieces)?;
-            Cow::Borrowed(first.section.contents)
+            let pieces: Vec<_> = pieces.iter().map(without_names_size).collect();
+            equal(&pieces)?;
+            return Ok((first.section.size, Cow::Borrowed(first.section.contents)));
         }
         (kind, _) => return Err(first.unknown(&format!("kind {kind:#x}"))),
     };
@@ -145,6 +150,18 @@ fn mercury_code(piece: &Piece<'_, '_>) -> JoinResult<Vec<u8>> {
     let new = piece.indices.section(u32::from_le_bytes(*section));
     *section = new.ok_or_else(|| piece.unknown("the first word"))?.to_le_bytes();
     Ok(code)
+}
+
+/// Reserved shared memory of Mercury code, but for [`NAMES_SIZE`] and what follows it.
+fn without_names_size<'a, 'm>(piece: &Piece<'a, 'm>) -> Piece<'a, 'm> {
+    let (before, _) = piece.section.contents.split_at_checked(NAMES_SIZE).unwrap_or_default();
+    Piece {
+        section: Section {
+            contents: before,
+            ..piece.section
+        },
+        ..*piece
+    }
 }
 
 /// What the driver must be able to do for a module.

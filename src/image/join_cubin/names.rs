@@ -4,7 +4,7 @@
 //! module has once is entered by the first kernel that needs it, or when all kernels are done.
 
 /// What a module has once, entered before or with the first kernel that needs it.
-const SHARED: [&str; 18] = [
+const SHARED: [&str; 19] = [
     "",
     ".shstrtab",
     ".strtab",
@@ -21,8 +21,9 @@ const SHARED: [&str; 18] = [
     "__nv_reservedSMEM_offset_0_alias",
     ".nv.reservedSmem.cap",
     "__nv_reservedSMEM_gb10b_war_var",
-    // The name of a symbol that CUDA 11.8 and 12.0 dropped.
+    // Names of symbols that CUDA 11.8 and 12.0 dropped.
     "_param",
+    "__ocg_const",
     DEAD,
 ];
 

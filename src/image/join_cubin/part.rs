@@ -1,6 +1,7 @@
 //! A cubin taken apart: its header, names, sections and symbols, in the order of the file.
 
 use super::CubinJoinError;
+use super::contents::SHT_MERCURY_NOBITS;
 use super::names::{self, DEAD};
 use crate::image::elf::{Elf, ElfError};
 use crate::image::elf_raw::{File, Strings};
@@ -115,7 +116,7 @@ impl<'a> Part<'a> {
             header if header.kind != ET_EXEC => return Err(CubinJoinError::NotExecutable { part }),
             _ => {}
         }
-        let sections = read_sections(&parsed, File(bytes)).map_err(elf)?;
+        let mut sections = read_sections(&parsed, File(bytes)).map_err(elf)?;
         if sections.iter().any(|section| section.alignment > LARGEST_ALIGNMENT) {
             return Err(unknown("the alignment of a section"));
         }
@@ -138,8 +139,14 @@ impl<'a> Part<'a> {
         if dropped > 0 && dropped != symbols.iter().filter(|symbol| symbol.name == DEAD).count() {
             return Err(unknown("zeros between the names of its symbols"));
         }
+        let head = Head::read(bytes, &sections, &symbols, &section_names).map_err(elf)?;
+        if head.layout.compact {
+            // What else is at this place in the file is not the section's.
+            let empty = sections.iter_mut().filter(|section| section.kind == SHT_MERCURY_NOBITS);
+            empty.for_each(|section| section.contents = &[]);
+        }
         Ok(Self {
-            head: Head::read(bytes, &sections, &symbols, &section_names).map_err(elf)?,
+            head,
             section_names,
             names,
             sections,

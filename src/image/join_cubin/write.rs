@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::CubinJoinError;
-use super::names::DEAD;
+use super::contents::{NAMES_SIZE, SHT_MERCURY_NOBITS};
+use super::names::{DEAD, NamePhases};
 use super::part::{Gap, MOST_SECTIONS, SHT_MERCURY_SYMTAB, SHT_NOBITS, unused_names};
 use super::whole::{NewSection, NewSymbol, Whole};
 
@@ -35,6 +36,7 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
             2 => Cow::Borrowed(names.as_slice()),
             3 => Cow::Owned(symbols(&whole.symbols, &positions)?),
             _ if section.header.kind == SHT_MERCURY_SYMTAB => Cow::Owned(symbols(&whole.mercury_symbols, &positions)?),
+            _ if section.header.kind == SHT_MERCURY_NOBITS => reserved(section, &whole.section_names, &section_names),
             _ => Cow::Borrowed(section.contents.as_ref()),
         };
         if index == 0 {
@@ -44,8 +46,8 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
         }
         align(&mut file, section.header.alignment);
         offsets.push(file.len() as u64);
-        let takes_space = section.header.kind != SHT_NOBITS;
-        sizes.push(if takes_space { contents.len() as u64 } else { section.header.size });
+        let has_size = matches!(section.header.kind, SHT_NOBITS | SHT_MERCURY_NOBITS);
+        sizes.push(if has_size { section.header.size } else { contents.len() as u64 });
         file.extend_from_slice(&contents);
         let gap = match index {
             1 => section_gap(whole),
@@ -72,6 +74,18 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
         *start = header;
     }
     Ok(file)
+}
+
+/// Reserved shared memory, with the size of the names that were there when it was reserved.
+fn reserved<'s>(section: &'s NewSection<'_>, texts: &[(Cow<'_, str>, usize)], table: &[u8]) -> Cow<'s, [u8]> {
+    let mut contents = section.contents.to_vec();
+    let mut phases = NamePhases::default();
+    let later = texts.iter().filter(|(name, _)| phases.of(name) > 1).map(|(name, zeros)| name.len() + 1 + zeros);
+    let size = table.len() - later.sum::<usize>();
+    if let Some(field) = contents.get_mut(NAMES_SIZE..).and_then(|rest| rest.first_chunk_mut::<8>()) {
+        *field = (size as u64).to_le_bytes();
+    }
+    Cow::Owned(contents)
 }
 
 fn align(file: &mut Vec<u8>, alignment: u64) {
