@@ -92,7 +92,9 @@ impl<'a> Piece<'a, '_> {
 
     /// The contents with symbols of the whole. A word is what follows `position`.
     fn change_symbol(&self, contents: &mut [u8], position: usize) -> JoinResult<()> {
-        let word = contents.get_mut(position..).and_then(|rest| rest.first_chunk_mut::<4>());
+        let word = contents
+            .get_mut(position..)
+            .and_then(|rest| rest.first_chunk_mut::<4>());
         let word = word.ok_or_else(|| self.unknown("the length of a record"))?;
         *word = self.symbol(u32::from_le_bytes(*word))?.to_le_bytes();
         Ok(())
@@ -117,7 +119,7 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
         (SHT_PROGBITS | SHT_MERCURY_CONSTANTS, _) => Cow::Borrowed(only(pieces)?.section.contents),
         (SHT_MERCURY_CODE, _) => Cow::Owned(mercury_code(only(pieces)?)?),
         (SHT_COMPATIBILITY, _) => Cow::Owned(compatibility(pieces)?),
-        ( SHT_NOTE | SHT_RELOCATION_ACTIONS, _) => {
+        (SHT_NOTE | SHT_RELOCATION_ACTIONS, _) => {
             equal(pieces)?;
             Cow::Borrowed(first.section.contents)
         }
@@ -180,14 +182,18 @@ fn compatibility(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
         }
         for attribute in read_attributes(piece)? {
             let position = attribute.offset as usize;
-            let value = merged.get_mut(position..).and_then(|rest| rest.get_mut(..attribute.value.len()));
+            let value = merged
+                .get_mut(position..)
+                .and_then(|rest| rest.get_mut(..attribute.value.len()));
             let value = value.ok_or_else(differs)?;
             match (attribute.kind, value, attribute.value) {
                 (_, value, other) if value == other => {}
                 // The kind of instructions that the module needs: ISA_CLASS.
                 (0x02, [class, ..], [other, ..]) if matches!((&class, other), (1, 2) | (2, 1)) => *class = 2,
                 // A bit that is set if no kernel needs more.
-                (0x0b, [word, rest @ ..], [other, others @ ..]) if rest == others && (*word ^ other) == 8 => *word &= !8,
+                (0x0b, [word, rest @ ..], [other, others @ ..]) if rest == others && (*word ^ other) == 8 => {
+                    *word &= !8
+                }
                 _ => return Err(differs()),
             }
         }
@@ -289,10 +295,17 @@ fn module_attributes(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
         let contents = kernel_attributes(piece)?;
         let attributes = read_attributes(piece)?;
         let is_of_function = |kind| matches!(kind, 0x11 | 0x12 | 0x23 | 0x2f);
-        if attributes.iter().any(|attribute| !is_of_function(attribute.kind) || attribute.value.len() != 8) {
+        if attributes
+            .iter()
+            .any(|attribute| !is_of_function(attribute.kind) || attribute.value.len() != 8)
+        {
             return Err(piece.unknown("an attribute"));
         }
-        let at_end = attributes.iter().rev().take_while(|attribute| attribute.kind == attributes::MIN_STACK_SIZE).count();
+        let at_end = attributes
+            .iter()
+            .rev()
+            .take_while(|attribute| attribute.kind == attributes::MIN_STACK_SIZE)
+            .count();
         // Each has four bytes before its value.
         let (before, after) = contents.split_at(contents.len().saturating_sub(12 * at_end));
         functions.push(before.to_vec());
@@ -349,13 +362,19 @@ fn call_graph(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
             piece.change_symbol(&mut pair, 0)?;
             piece.change_symbol(&mut pair, 4)?;
             let members = group.and_then(|group| groups.get_mut(group));
-            members.ok_or_else(|| piece.unknown("the groups"))?.1.extend_from_slice(&pair);
+            members
+                .ok_or_else(|| piece.unknown("the groups"))?
+                .1
+                .extend_from_slice(&pair);
         }
         if group.map_or(0, |group| group + 1) != groups.len() {
             return Err(piece.unknown("the groups"));
         }
     }
-    Ok(groups.into_iter().flat_map(|(start, members)| [start.to_vec(), members].concat()).collect())
+    Ok(groups
+        .into_iter()
+        .flat_map(|(start, members)| [start.to_vec(), members].concat())
+        .collect())
 }
 
 /// Call frames (DWARF 64): those of a function name the position of what they have in common with others.
@@ -365,7 +384,9 @@ fn call_frames(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
         let mut contents = piece.section.contents.to_vec();
         let mut position = 0usize;
         while position < contents.len() {
-            let record = contents.get_mut(position..).and_then(|rest| rest.first_chunk_mut::<20>());
+            let record = contents
+                .get_mut(position..)
+                .and_then(|rest| rest.first_chunk_mut::<20>());
             let Some([0xff, 0xff, 0xff, 0xff, record @ ..]) = record else {
                 return Err(piece.unknown("a record"));
             };

@@ -17,6 +17,8 @@ mod tests;
 mod whole;
 mod write;
 
+use std::collections::HashMap;
+
 use super::elf::ElfError;
 use part::Part;
 use whole::Merger;
@@ -162,6 +164,7 @@ fn join_in_order(files: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinEr
     }
     check_variables(&parts)?;
     let renamings: Vec<Renaming<'_>> = files.iter().map(|(_, renaming)| *renaming).collect();
+    check_kernels(&parts, &renamings)?;
     write::write(&Merger::new(&parts, &renamings)?.merge()?)
 }
 
@@ -179,8 +182,25 @@ fn check(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoinErro
     })
 }
 
+fn check_kernels(parts: &[Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), CubinJoinError> {
+    let mut owners: HashMap<&str, usize> = HashMap::new();
+    for (second, (part, renaming)) in parts.iter().zip(renamings).enumerate() {
+        for kernel in part.kernels() {
+            let name = renaming
+                .iter()
+                .find_map(|&(from, to)| (from == kernel).then_some(to))
+                .unwrap_or(kernel);
+            if let Some(first) = owners.insert(name, second) {
+                let name = name.to_owned();
+                return Err(CubinJoinError::Twice { name, first, second });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_variables(parts: &[Part<'_>]) -> Result<(), CubinJoinError> {
-    let mut owners: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    let mut owners: HashMap<&str, usize> = HashMap::new();
     for (second, part) in parts.iter().enumerate() {
         for section in part.sections.iter().filter(|section| names::is_data(section.name)) {
             if let Some(first) = owners.insert(section.name, second) {

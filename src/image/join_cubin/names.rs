@@ -47,7 +47,13 @@ const LATE: [&str; 12] = [
 const LATE_DATA: [&str; 3] = [".rel.nv.constant.pic", ".rela.nv.constant.pic", ".rela.nv.constant4"];
 
 /// Sections of the variables of a module. Code has offsets in them without relocations, so that two cannot be merged.
-const DATA: [&str; 5] = [".nv.global", ".nv.global.init", ".nv.constant3", ".nv.constant4", ".rela.nv.constant4"];
+const DATA: [&str; 5] = [
+    ".nv.global",
+    ".nv.global.init",
+    ".nv.constant3",
+    ".nv.constant4",
+    ".rela.nv.constant4",
+];
 
 /// Stands for a symbol that `ptxas` dropped after it had entered it: its name is zeros.
 pub(super) const DEAD: &str = "\0dropped";

@@ -23,7 +23,10 @@ pub(super) struct Order {
 impl Order {
     /// The order of the items of `parts`. `Err` has the part whose phases are not in order.
     pub(super) fn new(parts: &[Vec<Item<'_>>]) -> Result<Self, usize> {
-        if let Some(part) = parts.iter().position(|items| !items.is_sorted_by_key(|item| item.phase)) {
+        if let Some(part) = parts
+            .iter()
+            .position(|items| !items.is_sorted_by_key(|item| item.phase))
+        {
             return Err(part);
         }
         let mut order = Self {
@@ -32,7 +35,12 @@ impl Order {
         };
         let mut shared: HashMap<&str, usize> = HashMap::new();
         let mut rest: Vec<std::slice::Iter<'_, Item<'_>>> = parts.iter().map(|items| items.iter()).collect();
-        while let Some(phase) = rest.iter().filter_map(|items| items.as_slice().first()).map(|item| item.phase).min() {
+        while let Some(phase) = rest
+            .iter()
+            .filter_map(|items| items.as_slice().first())
+            .map(|item| item.phase)
+            .min()
+        {
             for (part, (items, to)) in rest.iter_mut().zip(&mut order.to).enumerate() {
                 while let Some(item) = items.as_slice().first().filter(|item| item.phase == phase) {
                     items.next();

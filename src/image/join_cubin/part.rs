@@ -130,8 +130,7 @@ impl<'a> Part<'a> {
         let symbols = read_symbols(table.contents, strings).map_err(elf)?;
         let mercury = sections.iter().find(|section| section.kind == SHT_MERCURY_SYMTAB);
         let mercury_symbols = read_symbols(mercury.map_or(&[], |table| table.contents), strings).map_err(elf)?;
-        let section_names =
-            read_texts(section_names.contents).ok_or_else(|| unknown("the names of its sections"))?;
+        let section_names = read_texts(section_names.contents).ok_or_else(|| unknown("the names of its sections"))?;
         let mut names = read_texts(names.contents).ok_or_else(|| unknown("the names of its symbols"))?;
         split_dropped(&mut names);
         // CUDA 13.2 and later leaves their names.
@@ -179,7 +178,9 @@ impl Head {
             gap: read_gap(file, sections)?,
             separate_segments: has_segments && file.u64(segment(1, 8))? == program_headers,
             header_segment_flags: if has_segments { file.u32(segment(0, 4))? } else { 0 },
-            symbols_are_local: sections.get(3).is_some_and(|table| table.info as usize == symbols.len()),
+            symbols_are_local: sections
+                .get(3)
+                .is_some_and(|table| table.info as usize == symbols.len()),
         };
         Ok(Self {
             ident: file.slice("the ELF header", 0, 16)?.try_into().unwrap_or_default(),
@@ -198,10 +199,12 @@ fn read_gap(file: File<'_>, sections: &[Section<'_>]) -> Result<Gap, ElfError> {
     };
     let end = header(1, 24)?.saturating_add(header(1, 32)?);
     let gap = usize::try_from(header(2, 24)?.saturating_sub(end)).unwrap_or(usize::MAX);
-    Ok(match gap.checked_sub(unused_names(sections.iter().map(|section| section.name))) {
-        None | Some(0) => Gap::Fixed(gap),
-        Some(base) => Gap::Names(base),
-    })
+    Ok(
+        match gap.checked_sub(unused_names(sections.iter().map(|section| section.name))) {
+            None | Some(0) => Gap::Fixed(gap),
+            Some(base) => Gap::Names(base),
+        },
+    )
 }
 
 /// The bytes of the names that sections of Mercury code would have.

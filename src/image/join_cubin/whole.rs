@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::contents::{self, Indices};
-use super::names::{self, DEAD, NamePhases, SectionPhases};
+use super::names::{self, NamePhases, SectionPhases};
 use super::order::{Item, Order};
 use super::part::{Head, Part, Section, Symbol, Text};
 use super::{CubinJoinError, Renaming};
@@ -43,6 +43,9 @@ pub(super) struct Merger<'p, 'a> {
     renamings: &'p [Renaming<'a>],
     /// How many functions with a number the parts before each have.
     numbers: Vec<usize>,
+    /// Where the call frames of each part will be.
+    frames: Vec<u64>,
+    mercury_frames: Vec<u64>,
     sections: Order,
     symbols: Order,
     mercury_symbols: Order,
@@ -77,6 +80,8 @@ impl<'p, 'a> Merger<'p, 'a> {
             parts,
             renamings,
             numbers,
+            frames: positions(parts, ".debug_frame"),
+            mercury_frames: positions(parts, ".nv.merc.debug_frame"),
             sections: Order::new(&section_items).map_err(unordered("sections"))?,
             symbols: order,
             mercury_symbols: mercury,
@@ -139,14 +144,19 @@ impl<'p, 'a> Merger<'p, 'a> {
 
     fn merge_texts(&self, table: fn(&'p Part<'a>) -> &'p [Text<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
         let tables: Vec<&[Text<'a>]> = self.parts.iter().map(table).collect();
-        let items: Vec<_> = tables.iter().map(|table| name_items(table.iter().map(|text| text.name))).collect();
+        let items: Vec<_> = tables
+            .iter()
+            .map(|table| name_items(table.iter().map(|text| text.name)))
+            .collect();
         let order = Order::new(&items).map_err(|part| CubinJoinError::Unknown {
             part,
             what: "the order of its names".to_owned(),
         })?;
         let mut texts = Vec::with_capacity(order.from.len());
         for sources in &order.from {
-            let mut sources = sources.iter().filter_map(|&(part, text)| Some((part, tables.get(part)?.get(text)?)));
+            let mut sources = sources
+                .iter()
+                .filter_map(|&(part, text)| Some((part, tables.get(part)?.get(text)?)));
             let Some((part, text)) = sources.next() else { continue };
             if let Some((other, _)) = sources.find(|(_, other)| other.zeros != text.zeros) {
                 return Err(self.differs(other, "zeros after a name"));
@@ -184,7 +194,9 @@ impl<'p, 'a> Merger<'p, 'a> {
                     }
                 }
             }
-            let (Some(merged), Some(&(part, _))) = (merged, sources.first()) else { continue };
+            let (Some(merged), Some(&(part, _))) = (merged, sources.first()) else {
+                continue;
+            };
             if let Some(first) = definitions.insert(merged.name.clone(), part) {
                 return Err(CubinJoinError::Twice {
                     name: merged.name.into_owned(),
@@ -199,10 +211,11 @@ impl<'p, 'a> Merger<'p, 'a> {
 
     fn new_section_index(&self, part: usize, section: u16) -> JoinResult<u16> {
         let new = self.sections.to.get(part).and_then(|to| to.get(usize::from(section)));
-        new.and_then(|&new| u16::try_from(new).ok()).ok_or_else(|| CubinJoinError::Unknown {
-            part,
-            what: format!("section {section}, to which a symbol belongs"),
-        })
+        new.and_then(|&new| u16::try_from(new).ok())
+            .ok_or_else(|| CubinJoinError::Unknown {
+                part,
+                what: format!("section {section}, to which a symbol belongs"),
+            })
     }
 
     fn merge_sections(&self) -> JoinResult<Vec<NewSection<'a>>> {
@@ -215,7 +228,9 @@ impl<'p, 'a> Merger<'p, 'a> {
                 };
                 headers.push((part, self.new_header(part, section)?));
             }
-            let Some(&(part, header)) = headers.first() else { continue };
+            let Some(&(part, header)) = headers.first() else {
+                continue;
+            };
             let (size, contents) = self.merge_contents(&headers)?;
             let name = self.name(part, header.name);
             sections.push(NewSection {
@@ -237,7 +252,9 @@ impl<'p, 'a> Merger<'p, 'a> {
         let link = indices.section(section.link).ok_or_else(|| unknown("the link"))?;
         let info = match contents::info_of(section) {
             contents::Info::Section => indices.section(section.info),
-            contents::Info::Kernel => indices.symbol(section.info & 0xff_ffff).filter(|&index| index <= 0xff_ffff),
+            contents::Info::Kernel => indices
+                .symbol(section.info & 0xff_ffff)
+                .filter(|&index| index <= 0xff_ffff),
             contents::Info::SymbolTable => Some(0),
         };
         let mut info = info.ok_or_else(|| unknown("the information"))?;
@@ -245,18 +262,21 @@ impl<'p, 'a> Merger<'p, 'a> {
             // The upper bits are a number of registers.
             info |= section.info & !0xff_ffff;
         }
-        Ok(Section {
-            link,
-            info,
-            ..*section
-        })
+        Ok(Section { link, info, ..*section })
     }
 
     /// What the indices of `section` mean in the whole.
     fn indices(&self, part: usize, section: &Section<'_>) -> Indices<'_> {
-        let linked = self.parts.get(part).and_then(|part| part.sections.get(section.link as usize));
+        let linked = self
+            .parts
+            .get(part)
+            .and_then(|part| part.sections.get(section.link as usize));
         let is_mercury = linked.is_some_and(|table| table.name == ".nv.merc.symtab");
-        let symbols = if is_mercury { &self.mercury_symbols } else { &self.symbols };
+        let symbols = if is_mercury {
+            &self.mercury_symbols
+        } else {
+            &self.symbols
+        };
         Indices {
             sections: self.sections.to.get(part).map_or(&[], Vec::as_slice),
             symbols: symbols.to.get(part).map_or(&[], Vec::as_slice),
@@ -268,7 +288,10 @@ impl<'p, 'a> Merger<'p, 'a> {
         let mut pieces = Vec::with_capacity(sources.len());
         let mut first: Option<Section<'a>> = None;
         for &(part, section) in sources {
-            let old = self.parts.get(part).and_then(|part| part.sections.iter().find(|old| old.name == section.name));
+            let old = self
+                .parts
+                .get(part)
+                .and_then(|part| part.sections.iter().find(|old| old.name == section.name));
             let Some(old) = old else { continue };
             if first.is_some_and(|first| !has_same_header(&first, &section)) {
                 return Err(self.differs(part, &format!("header of section `{}`", section.name)));
@@ -285,32 +308,53 @@ impl<'p, 'a> Merger<'p, 'a> {
         contents::merge(&pieces)
     }
 
-    /// How far what relocations of `section` change is moved: the size of the call frames of the parts before.
+    /// How far what `section` has, or changes, is moved: by the call frames of the parts before.
     fn base(&self, part: usize, section: &Section<'_>) -> u64 {
-        let frames = |part: &Part<'a>| {
-            let target = part.sections.iter().find(|other| match section.name {
-                ".rel.debug_frame" | ".rela.debug_frame" | ".debug_frame" => other.name == ".debug_frame",
-                ".nv.merc.rela.debug_frame" | ".nv.merc.debug_frame" => other.name == ".nv.merc.debug_frame",
-                _ => false,
-            });
-            target.map_or(0, |frames| frames.size)
+        let frames = match section.name {
+            ".rel.debug_frame" | ".rela.debug_frame" | ".debug_frame" => &self.frames,
+            ".nv.merc.rela.debug_frame" | ".nv.merc.debug_frame" => &self.mercury_frames,
+            _ => return 0,
         };
-        self.parts.iter().take(part).map(frames).fold(0, u64::wrapping_add)
+        frames.get(part).copied().unwrap_or(0)
     }
+}
+
+/// The sizes of the call frames before those of each part.
+fn positions(parts: &[Part<'_>], frames: &str) -> Vec<u64> {
+    let mut position = 0u64;
+    let of_part = |part: &Part<'_>| {
+        let section = part.sections.iter().find(|section| section.name == frames);
+        let start = position;
+        position = position.saturating_add(section.map_or(0, |section| section.size));
+        start
+    };
+    parts.iter().map(of_part).collect()
 }
 
 fn has_same_header(one: &Section<'_>, other: &Section<'_>) -> bool {
     let fields = |section: &Section<'_>| {
         let (link, info) = (section.link, section.info);
-        (section.kind, section.flags, section.address, link, info, section.alignment, section.entry_size)
+        (
+            section.kind,
+            section.flags,
+            section.address,
+            link,
+            info,
+            section.alignment,
+            section.entry_size,
+        )
     };
     fields(one) == fields(other)
 }
 
 /// How many functions of a part are numbered. The numbers start at 0 and are without holes.
 fn internal_functions(part: &Part<'_>, index: usize) -> JoinResult<usize> {
-    let mut numbers: Vec<usize> =
-        part.names.iter().filter_map(|text| names::internal_number(text.name)).map(|(number, _)| number).collect();
+    let mut numbers: Vec<usize> = part
+        .names
+        .iter()
+        .filter_map(|text| names::internal_number(text.name))
+        .map(|(number, _)| number)
+        .collect();
     numbers.sort_unstable();
     numbers.dedup();
     match numbers.last() {
@@ -343,9 +387,4 @@ fn section_items<'a>(part: &Part<'a>, index: usize) -> JoinResult<Vec<Item<'a>>>
         Ok(Item { phase, shared })
     };
     part.sections.iter().map(item).collect()
-}
-
-/// Whether a name is that of a symbol that was dropped, which is written as zeros.
-pub(super) fn written(name: &str) -> &str {
-    if name == DEAD { "" } else { name }
 }

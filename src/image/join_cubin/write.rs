@@ -47,7 +47,11 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
         align(&mut file, section.header.alignment);
         offsets.push(file.len() as u64);
         let has_size = matches!(section.header.kind, SHT_NOBITS | SHT_MERCURY_NOBITS);
-        sizes.push(if has_size { section.header.size } else { contents.len() as u64 });
+        sizes.push(if has_size {
+            section.header.size
+        } else {
+            contents.len() as u64
+        });
         file.extend_from_slice(&contents);
         let gap = match index {
             1 => section_gap(whole),
@@ -80,9 +84,15 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
 fn reserved<'s>(section: &'s NewSection<'_>, texts: &[(Cow<'_, str>, usize)], table: &[u8]) -> Cow<'s, [u8]> {
     let mut contents = section.contents.to_vec();
     let mut phases = NamePhases::default();
-    let later = texts.iter().filter(|(name, _)| phases.of(name) > 1).map(|(name, zeros)| name.len() + 1 + zeros);
+    let later = texts
+        .iter()
+        .filter(|(name, _)| phases.of(name) > 1)
+        .map(|(name, zeros)| name.len() + 1 + zeros);
     let size = table.len() - later.sum::<usize>();
-    if let Some(field) = contents.get_mut(NAMES_SIZE..).and_then(|rest| rest.first_chunk_mut::<8>()) {
+    if let Some(field) = contents
+        .get_mut(NAMES_SIZE..)
+        .and_then(|rest| rest.first_chunk_mut::<8>())
+    {
         *field = (size as u64).to_le_bytes();
     }
     Cow::Owned(contents)
@@ -106,8 +116,13 @@ fn symbol_gap(whole: &Whole<'_>) -> usize {
     if whole.head.layout.compact {
         return 0;
     }
-    let kernels = whole.sections.iter().filter_map(|section| section.name.strip_prefix(".nv.merc.nv.constant.optimizer."));
-    kernels.map(|kernel| ".nv.merc.rela.nv.constant.optimizer.".len() + kernel.len()).sum()
+    let kernels = whole
+        .sections
+        .iter()
+        .filter_map(|section| section.name.strip_prefix(".nv.merc.nv.constant.optimizer."));
+    kernels
+        .map(|kernel| ".nv.merc.rela.nv.constant.optimizer.".len() + kernel.len())
+        .sum()
 }
 
 /// A string table, and where its names are.
@@ -214,7 +229,11 @@ fn segments(whole: &Whole<'_>, offsets: &[u64], start: u64) -> Vec<Segment> {
             });
         }
         let Some(segment) = loaded.last_mut() else { continue };
-        let size = if header.kind == SHT_NOBITS { 0 } else { section.contents.len() as u64 };
+        let size = if header.kind == SHT_NOBITS {
+            0
+        } else {
+            section.contents.len() as u64
+        };
         segment.file_size = (offset - segment.offset) + size;
         // Alignments are small; sizes are what a damaged file says.
         let alignment = header.alignment.max(1);
