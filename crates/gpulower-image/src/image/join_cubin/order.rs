@@ -1,0 +1,82 @@
+//! What `ptxas` would have entered one after the other, had it compiled the kernels together.
+
+use std::collections::HashMap;
+
+/// Something that a part has, in the order in which it has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item<'a> {
+    /// In each phase, one part follows the other. Phases follow each other.
+    pub phase: u8,
+    /// The name of what the parts have together; `None` for what belongs to one part.
+    pub shared: Option<&'a str>,
+}
+
+/// The items of all parts in one order.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// The parts and positions in them, from which each comes: several for one that parts have together.
+    pub from: Vec<Vec<(usize, usize)>>,
+    /// For each part, the new positions of its items.
+    pub to: Vec<Vec<usize>>,
+}
+
+impl Order {
+    /// The order of the items of `parts`. `Err` has the part whose phases are not in order.
+    pub(super) fn new(parts: &[Vec<Item<'_>>]) -> Result<Self, usize> {
+        if let Some(part) = parts
+            .iter()
+            .position(|items| !items.is_sorted_by_key(|item| item.phase))
+        {
+            return Err(part);
+        }
+        let mut order = Self {
+            from: Vec::new(),
+            to: parts.iter().map(|items| Vec::with_capacity(items.len())).collect(),
+        };
+        let mut shared: HashMap<&str, usize> = HashMap::new();
+        let mut rest: Vec<std::slice::Iter<'_, Item<'_>>> = parts.iter().map(|items| items.iter()).collect();
+        while let Some(phase) = rest
+            .iter()
+            .filter_map(|items| items.as_slice().first())
+            .map(|item| item.phase)
+            .min()
+        {
+            for (part, (items, to)) in rest.iter_mut().zip(&mut order.to).enumerate() {
+                while let Some(item) = items.as_slice().first().filter(|item| item.phase == phase) {
+                    items.next();
+                    let new = order.from.len();
+                    let position = item.shared.map_or(new, |name| *shared.entry(name).or_insert(new));
+                    let source = (part, to.len());
+                    match order.from.get_mut(position) {
+                        Some(sources) => sources.push(source),
+                        None => order.from.push(vec![source]),
+                    }
+                    to.push(position);
+                }
+            }
+        }
+        Ok(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_comes_with_the_first_who_needs_it() {
+        let own = |phase| Item { phase, shared: None };
+        let shared = |phase, name| Item {
+            phase,
+            shared: Some(name),
+        };
+        let parts = [
+            vec![shared(0, "first"), own(0), own(1), own(2)],
+            vec![shared(0, "first"), own(0), shared(0, "needed"), own(0), own(2)],
+        ];
+        let order = Order::new(&parts).unwrap();
+        assert_eq!(order.to, [vec![0, 1, 5, 6], vec![0, 2, 3, 4, 7]]);
+        assert_eq!(order.from[0], [(0, 0), (1, 0)]);
+        assert_eq!(Order::new(&[vec![own(1), own(0)]]).unwrap_err(), 0);
+    }
+}

@@ -1,0 +1,390 @@
+//! The parts put together: one order of names, sections and symbols, and every index changed to it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::contents::{self, Indices};
+use super::names::{self, NamePhases, SectionPhases};
+use super::order::{Item, Order};
+use super::part::{Head, Part, Section, Symbol, Text};
+use super::{CubinJoinError, Renaming};
+
+type JoinResult<T> = Result<T, CubinJoinError>;
+
+/// A cubin that is ready to be written.
+#[derive(Debug)]
+pub(super) struct Whole<'a> {
+    pub head: Head,
+    pub section_names: Vec<(Cow<'a, str>, usize)>,
+    pub names: Vec<(Cow<'a, str>, usize)>,
+    pub sections: Vec<NewSection<'a>>,
+    pub symbols: Vec<NewSymbol<'a>>,
+    pub mercury_symbols: Vec<NewSymbol<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct NewSection<'a> {
+    pub name: Cow<'a, str>,
+    pub contents: Cow<'a, [u8]>,
+    /// The rest, with new indices.
+    pub header: Section<'a>,
+}
+
+#[derive(Debug)]
+pub(super) struct NewSymbol<'a> {
+    pub name: Cow<'a, str>,
+    /// The rest, with a new section index.
+    pub symbol: Symbol<'a>,
+}
+
+/// The parts, in the order in which `ptxas` compiles kernels.
+pub(super) struct Merger<'p, 'a> {
+    parts: &'p [Part<'a>],
+    renamings: &'p [Renaming<'a>],
+    /// How many functions with a number the parts before each have.
+    numbers: Vec<usize>,
+    /// Where the call frames of each part will be.
+    frames: Vec<u64>,
+    mercury_frames: Vec<u64>,
+    sections: Order,
+    symbols: Order,
+    mercury_symbols: Order,
+}
+
+impl<'p, 'a> Merger<'p, 'a> {
+    pub(super) fn new(parts: &'p [Part<'a>], renamings: &'p [Renaming<'a>]) -> JoinResult<Self> {
+        let unordered = |what: &'static str| {
+            move |part| CubinJoinError::Unknown {
+                part,
+                what: format!("the order of its {what}"),
+            }
+        };
+        let mut numbers = Vec::with_capacity(parts.len());
+        let mut total = 0usize;
+        for (index, part) in parts.iter().enumerate() {
+            numbers.push(total);
+            total += internal_functions(part, index)?;
+        }
+        let section_items: Vec<_> = parts
+            .iter()
+            .enumerate()
+            .map(|(index, part)| section_items(part, index))
+            .collect::<JoinResult<_>>()?;
+        let symbols = |table: fn(&'p Part<'a>) -> &'p [Symbol<'a>]| -> Vec<_> {
+            let tables = parts.iter().map(|part| table(part).iter().map(|symbol| symbol.name));
+            tables.map(name_items).collect()
+        };
+        let order = Order::new(&symbols(|part| &part.symbols)).map_err(unordered("symbols"))?;
+        let mercury = Order::new(&symbols(|part| &part.mercury_symbols)).map_err(unordered("Mercury symbols"))?;
+        Ok(Self {
+            parts,
+            renamings,
+            numbers,
+            frames: positions(parts, ".debug_frame"),
+            mercury_frames: positions(parts, ".nv.merc.debug_frame"),
+            sections: Order::new(&section_items).map_err(unordered("sections"))?,
+            symbols: order,
+            mercury_symbols: mercury,
+        })
+    }
+
+    pub(super) fn merge(&self) -> JoinResult<Whole<'a>> {
+        let first = self.parts.first().ok_or(CubinJoinError::NoParts)?;
+        if let Some(part) = self.parts.iter().position(|part| part.head != first.head) {
+            return Err(self.differs(part, "ELF header"));
+        }
+        let sections = self.merge_sections()?;
+        Ok(Whole {
+            head: first.head,
+            section_names: self.merge_section_names(&sections)?,
+            names: self.merge_texts(|part| &part.names)?,
+            symbols: self.merge_symbols(&self.symbols, |part| &part.symbols)?,
+            mercury_symbols: self.merge_symbols(&self.mercury_symbols, |part| &part.mercury_symbols)?,
+            sections,
+        })
+    }
+
+    fn differs(&self, part: usize, what: &str) -> CubinJoinError {
+        CubinJoinError::Differs {
+            part,
+            what: what.to_owned(),
+        }
+    }
+
+    /// What a name of a part is in the whole.
+    fn name(&self, part: usize, name: &'a str) -> Cow<'a, str> {
+        if names::is_shared(name) {
+            return Cow::Borrowed(name);
+        }
+        if let Some((number, rest)) = names::internal_number(name) {
+            let before = self.numbers.get(part).copied().unwrap_or(0);
+            return Cow::Owned(format!("$__internal_{}_{rest}", before + number));
+        }
+        let renaming = self.renamings.get(part).copied().unwrap_or(&[]);
+        let renamed = renaming.iter().find_map(|(from, to)| names::rename(name, from, to));
+        renamed.map_or(Cow::Borrowed(name), Cow::Owned)
+    }
+
+    fn merge_section_names(&self, sections: &[NewSection<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
+        let is_compact = self.parts.first().is_some_and(|part| part.head.layout.compact);
+        if !is_compact {
+            return self.merge_texts(|part| &part.section_names);
+        }
+        let zeros = |part: &Part<'_>| part.section_names.last().map_or(0, |text| text.zeros);
+        let after = self.parts.first().map_or(0, zeros);
+        if let Some(part) = self.parts.iter().position(|part| zeros(part) != after) {
+            return Err(self.differs(part, "room after the names of sections"));
+        }
+        let mut texts: Vec<_> = sections.iter().map(|section| (section.name.clone(), 0)).collect();
+        if let Some((_, zeros)) = texts.last_mut() {
+            *zeros = after;
+        }
+        Ok(texts)
+    }
+
+    fn merge_texts(&self, table: fn(&'p Part<'a>) -> &'p [Text<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
+        let tables: Vec<&[Text<'a>]> = self.parts.iter().map(table).collect();
+        let items: Vec<_> = tables
+            .iter()
+            .map(|table| name_items(table.iter().map(|text| text.name)))
+            .collect();
+        let order = Order::new(&items).map_err(|part| CubinJoinError::Unknown {
+            part,
+            what: "the order of its names".to_owned(),
+        })?;
+        let mut texts = Vec::with_capacity(order.from.len());
+        for sources in &order.from {
+            let mut sources = sources
+                .iter()
+                .filter_map(|&(part, text)| Some((part, tables.get(part)?.get(text)?)));
+            let Some((part, text)) = sources.next() else { continue };
+            if let Some((other, _)) = sources.find(|(_, other)| other.zeros != text.zeros) {
+                return Err(self.differs(other, "zeros after a name"));
+            }
+            texts.push((self.name(part, text.name), text.zeros));
+        }
+        Ok(texts)
+    }
+
+    fn merge_symbols(
+        &self,
+        order: &Order,
+        table: fn(&'p Part<'a>) -> &'p [Symbol<'a>],
+    ) -> JoinResult<Vec<NewSymbol<'a>>> {
+        let mut symbols = Vec::with_capacity(order.from.len());
+        let mut definitions: HashMap<Cow<'a, str>, usize> = HashMap::new();
+        for sources in &order.from {
+            let mut merged: Option<NewSymbol<'a>> = None;
+            for &(part, index) in sources {
+                let Some(&symbol) = self.parts.get(part).and_then(|part| table(part).get(index)) else {
+                    continue;
+                };
+                let symbol = Symbol {
+                    section: self.new_section_index(part, symbol.section)?,
+                    ..symbol
+                };
+                match &merged {
+                    Some(first) if first.symbol != symbol => {
+                        return Err(self.differs(part, &format!("symbol `{}`", symbol.name)));
+                    }
+                    Some(_) => {}
+                    None => {
+                        let name = self.name(part, symbol.name);
+                        merged = Some(NewSymbol { name, symbol });
+                    }
+                }
+            }
+            let (Some(merged), Some(&(part, _))) = (merged, sources.first()) else {
+                continue;
+            };
+            if let Some(first) = definitions.insert(merged.name.clone(), part) {
+                return Err(CubinJoinError::Twice {
+                    name: merged.name.into_owned(),
+                    first,
+                    second: part,
+                });
+            }
+            symbols.push(merged);
+        }
+        Ok(symbols)
+    }
+
+    fn new_section_index(&self, part: usize, section: u16) -> JoinResult<u16> {
+        let new = self.sections.to.get(part).and_then(|to| to.get(usize::from(section)));
+        new.and_then(|&new| u16::try_from(new).ok())
+            .ok_or_else(|| CubinJoinError::Unknown {
+                part,
+                what: format!("section {section}, to which a symbol belongs"),
+            })
+    }
+
+    fn merge_sections(&self) -> JoinResult<Vec<NewSection<'a>>> {
+        let mut sections: Vec<NewSection<'a>> = Vec::with_capacity(self.sections.from.len());
+        for sources in &self.sections.from {
+            let mut headers = Vec::with_capacity(sources.len());
+            for &(part, index) in sources {
+                let Some(section) = self.parts.get(part).and_then(|part| part.sections.get(index)) else {
+                    continue;
+                };
+                headers.push((part, self.new_header(part, section)?));
+            }
+            let Some(&(part, header)) = headers.first() else {
+                continue;
+            };
+            let (size, contents) = self.merge_contents(&headers)?;
+            let name = self.name(part, header.name);
+            sections.push(NewSection {
+                name,
+                contents,
+                header: Section { size, ..header },
+            });
+        }
+        Ok(sections)
+    }
+
+    /// The header of a section with new indices.
+    fn new_header(&self, part: usize, section: &Section<'a>) -> JoinResult<Section<'a>> {
+        let indices = self.indices(part, section);
+        let unknown = |what: &str| CubinJoinError::Unknown {
+            part,
+            what: format!("{what} of section `{}`", section.name),
+        };
+        let link = indices.section(section.link).ok_or_else(|| unknown("the link"))?;
+        let info = match contents::info_of(section) {
+            contents::Info::Section => indices.section(section.info),
+            contents::Info::Kernel => indices
+                .symbol(section.info & 0xff_ffff)
+                .filter(|&index| index <= 0xff_ffff),
+            contents::Info::SymbolTable => Some(0),
+        };
+        let mut info = info.ok_or_else(|| unknown("the information"))?;
+        if matches!(contents::info_of(section), contents::Info::Kernel) {
+            // The upper bits are a number of registers.
+            info |= section.info & !0xff_ffff;
+        }
+        Ok(Section { link, info, ..*section })
+    }
+
+    /// What the indices of `section` mean in the whole.
+    fn indices(&self, part: usize, section: &Section<'_>) -> Indices<'_> {
+        let linked = self
+            .parts
+            .get(part)
+            .and_then(|part| part.sections.get(section.link as usize));
+        let is_mercury = linked.is_some_and(|table| table.name == ".nv.merc.symtab");
+        let symbols = if is_mercury {
+            &self.mercury_symbols
+        } else {
+            &self.symbols
+        };
+        Indices {
+            sections: self.sections.to.get(part).map_or(&[], Vec::as_slice),
+            symbols: symbols.to.get(part).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// The size and the contents of a section, given what it is in each part.
+    fn merge_contents(&self, sources: &[(usize, Section<'a>)]) -> JoinResult<(u64, Cow<'a, [u8]>)> {
+        let mut pieces = Vec::with_capacity(sources.len());
+        let mut first: Option<Section<'a>> = None;
+        for &(part, section) in sources {
+            let old = self
+                .parts
+                .get(part)
+                .and_then(|part| part.sections.iter().find(|old| old.name == section.name));
+            let Some(old) = old else { continue };
+            if first.is_some_and(|first| !has_same_header(&first, &section)) {
+                return Err(self.differs(part, &format!("header of section `{}`", section.name)));
+            }
+            first = first.or(Some(section));
+            pieces.push(contents::Piece {
+                part,
+                section: *old,
+                indices: self.indices(part, old),
+                base: self.base(part, old),
+                is_alone: self.parts.len() == 1,
+            });
+        }
+        contents::merge(&pieces)
+    }
+
+    /// How far what `section` has, or changes, is moved: by the call frames of the parts before.
+    fn base(&self, part: usize, section: &Section<'_>) -> u64 {
+        let frames = match section.name {
+            ".rel.debug_frame" | ".rela.debug_frame" | ".debug_frame" => &self.frames,
+            ".nv.merc.rela.debug_frame" | ".nv.merc.debug_frame" => &self.mercury_frames,
+            _ => return 0,
+        };
+        frames.get(part).copied().unwrap_or(0)
+    }
+}
+
+/// The sizes of the call frames before those of each part.
+fn positions(parts: &[Part<'_>], frames: &str) -> Vec<u64> {
+    let mut position = 0u64;
+    let of_part = |part: &Part<'_>| {
+        let section = part.sections.iter().find(|section| section.name == frames);
+        let start = position;
+        position = position.saturating_add(section.map_or(0, |section| section.size));
+        start
+    };
+    parts.iter().map(of_part).collect()
+}
+
+fn has_same_header(one: &Section<'_>, other: &Section<'_>) -> bool {
+    let fields = |section: &Section<'_>| {
+        let (link, info) = (section.link, section.info);
+        (
+            section.kind,
+            section.flags,
+            section.address,
+            link,
+            info,
+            section.alignment,
+            section.entry_size,
+        )
+    };
+    fields(one) == fields(other)
+}
+
+/// How many functions of a part are numbered. The numbers start at 0 and are without holes.
+fn internal_functions(part: &Part<'_>, index: usize) -> JoinResult<usize> {
+    let mut numbers: Vec<usize> = part
+        .names
+        .iter()
+        .filter_map(|text| names::internal_number(text.name))
+        .map(|(number, _)| number)
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    match numbers.last() {
+        Some(&last) if last != numbers.len() - 1 => Err(CubinJoinError::Unknown {
+            part: index,
+            what: "the numbers of its internal functions".to_owned(),
+        }),
+        _ => Ok(numbers.len()),
+    }
+}
+
+fn name_items<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Item<'a>> {
+    let mut phases = NamePhases::default();
+    let item = |name: &'a str| Item {
+        phase: phases.of(name),
+        shared: names::is_shared(name).then_some(name),
+    };
+    names.map(item).collect()
+}
+
+fn section_items<'a>(part: &Part<'a>, index: usize) -> JoinResult<Vec<Item<'a>>> {
+    let mut phases = SectionPhases::default();
+    let item = |section: &Section<'a>| {
+        let name = section.name;
+        let phase = phases.of(name).ok_or_else(|| CubinJoinError::Unknown {
+            part: index,
+            what: format!("section `{name}`"),
+        })?;
+        let shared = names::is_shared(name).then_some(name);
+        Ok(Item { phase, shared })
+    };
+    part.sections.iter().map(item).collect()
+}

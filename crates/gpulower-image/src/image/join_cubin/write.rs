@@ -1,0 +1,279 @@
+//! Writes a cubin as `ptxas` does.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::CubinJoinError;
+use super::contents::{NAMES_SIZE, SHT_MERCURY_NOBITS};
+use super::names::{DEAD, NamePhases};
+use super::part::{Gap, MOST_SECTIONS, SHT_MERCURY_SYMTAB, SHT_NOBITS, unused_names};
+use super::whole::{NewSection, NewSymbol, Whole};
+
+const SHF_WRITE: u64 = 1;
+const SHF_ALLOC: u64 = 2;
+const SHF_EXECINSTR: u64 = 4;
+/// Sections of Mercury code, which are in no segment.
+const SHF_MERCURY: u64 = 0x1000_0000;
+const PT_LOAD: u32 = 1;
+const PT_PHDR: u32 = 6;
+
+/// Positions of names in a table.
+type Positions<'t> = HashMap<&'t str, u32>;
+
+/// The file.
+pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
+    if whole.sections.len() >= MOST_SECTIONS {
+        return Err(CubinJoinError::TooManySections);
+    }
+    let (section_names, section_positions) = table(&whole.section_names);
+    let (names, positions) = table(&whole.names);
+    let mut file = vec![0; 64];
+    let mut offsets = Vec::with_capacity(whole.sections.len());
+    let mut sizes = Vec::with_capacity(whole.sections.len());
+    for (index, section) in whole.sections.iter().enumerate() {
+        let contents = match index {
+            1 => Cow::Borrowed(section_names.as_slice()),
+            2 => Cow::Borrowed(names.as_slice()),
+            3 => Cow::Owned(symbols(&whole.symbols, &positions)?),
+            _ if section.header.kind == SHT_MERCURY_SYMTAB => Cow::Owned(symbols(&whole.mercury_symbols, &positions)?),
+            _ if section.header.kind == SHT_MERCURY_NOBITS => reserved(section, &whole.section_names, &section_names),
+            _ => Cow::Borrowed(section.contents.as_ref()),
+        };
+        if index == 0 {
+            offsets.push(0);
+            sizes.push(0);
+            continue;
+        }
+        align(&mut file, section.header.alignment);
+        offsets.push(file.len() as u64);
+        let has_size = matches!(section.header.kind, SHT_NOBITS | SHT_MERCURY_NOBITS);
+        sizes.push(if has_size {
+            section.header.size
+        } else {
+            contents.len() as u64
+        });
+        file.extend_from_slice(&contents);
+        let gap = match index {
+            1 => section_gap(whole),
+            2 => symbol_gap(whole),
+            _ => 0,
+        };
+        file.resize(file.len() + gap, 0);
+    }
+    if !whole.head.layout.compact {
+        align(&mut file, 8);
+    }
+    let section_headers = file.len() as u64;
+    for ((section, offset), size) in whole.sections.iter().zip(&offsets).zip(&sizes) {
+        let name = position(&section_positions, &section.name)?;
+        write_section_header(&mut file, section, (name, *offset, *size), whole);
+    }
+    let segments = segments(whole, &offsets, file.len() as u64);
+    let program_headers = file.len() as u64;
+    for segment in &segments {
+        segment.write(&mut file);
+    }
+    let header = header(whole, section_headers, program_headers, segments.len());
+    if let Some(start) = file.first_chunk_mut::<64>() {
+        *start = header;
+    }
+    Ok(file)
+}
+
+/// Reserved shared memory, with the size of the names that were there when it was reserved.
+fn reserved<'s>(section: &'s NewSection<'_>, texts: &[(Cow<'_, str>, usize)], table: &[u8]) -> Cow<'s, [u8]> {
+    let mut contents = section.contents.to_vec();
+    let mut phases = NamePhases::default();
+    let later = texts
+        .iter()
+        .filter(|(name, _)| phases.of(name) > 1)
+        .map(|(name, zeros)| name.len() + 1 + zeros);
+    let size = table.len() - later.sum::<usize>();
+    if let Some(field) = contents
+        .get_mut(NAMES_SIZE..)
+        .and_then(|rest| rest.first_chunk_mut::<8>())
+    {
+        *field = (size as u64).to_le_bytes();
+    }
+    Cow::Owned(contents)
+}
+
+fn align(file: &mut Vec<u8>, alignment: u64) {
+    let alignment = usize::try_from(alignment).unwrap_or(1).max(1);
+    file.resize(file.len().next_multiple_of(alignment), 0);
+}
+
+/// The zeros after the names of sections.
+fn section_gap(whole: &Whole<'_>) -> usize {
+    match whole.head.layout.gap {
+        Gap::Fixed(gap) => gap,
+        Gap::Names(base) => base + unused_names(whole.sections.iter().map(|section| section.name.as_ref())),
+    }
+}
+
+/// The zeros after the names of symbols.
+fn symbol_gap(whole: &Whole<'_>) -> usize {
+    if whole.head.layout.compact {
+        return 0;
+    }
+    let kernels = whole
+        .sections
+        .iter()
+        .filter_map(|section| section.name.strip_prefix(".nv.merc.nv.constant.optimizer."));
+    kernels
+        .map(|kernel| ".nv.merc.rela.nv.constant.optimizer.".len() + kernel.len())
+        .sum()
+}
+
+/// A string table, and where its names are.
+fn table<'t>(texts: &'t [(Cow<'_, str>, usize)]) -> (Vec<u8>, Positions<'t>) {
+    let mut table = Vec::new();
+    let mut positions = HashMap::with_capacity(texts.len());
+    for (name, zeros) in texts {
+        if name != DEAD {
+            // No cubin has four gigabytes of names.
+            positions.entry(name.as_ref()).or_insert(table.len() as u32);
+            table.extend_from_slice(name.as_bytes());
+        }
+        table.resize(table.len() + 1 + zeros, 0);
+    }
+    (table, positions)
+}
+
+fn position(positions: &Positions<'_>, name: &str) -> Result<u32, CubinJoinError> {
+    let found = positions.get(if name == DEAD { "" } else { name }).copied();
+    found.ok_or_else(|| CubinJoinError::Nameless { name: name.to_owned() })
+}
+
+fn symbols(symbols: &[NewSymbol<'_>], positions: &Positions<'_>) -> Result<Vec<u8>, CubinJoinError> {
+    let mut table = Vec::with_capacity(symbols.len() * 24);
+    for NewSymbol { name, symbol } in symbols {
+        table.extend(position(positions, name)?.to_le_bytes());
+        table.extend([symbol.info, symbol.other]);
+        table.extend(symbol.section.to_le_bytes());
+        table.extend(symbol.value.to_le_bytes());
+        table.extend(symbol.size.to_le_bytes());
+    }
+    Ok(table)
+}
+
+fn write_section_header(
+    file: &mut Vec<u8>,
+    section: &NewSection<'_>,
+    (name, offset, size): (u32, u64, u64),
+    whole: &Whole<'_>,
+) {
+    let header = &section.header;
+    let info = match section.name.as_ref() {
+        ".symtab" if whole.head.layout.symbols_are_local => whole.symbols.len() as u32,
+        ".symtab" => first_kernel(&whole.symbols),
+        ".nv.merc.symtab" => first_kernel(&whole.mercury_symbols),
+        _ => header.info,
+    };
+    file.extend(name.to_le_bytes());
+    file.extend(header.kind.to_le_bytes());
+    for field in [header.flags, header.address, offset, size] {
+        file.extend(field.to_le_bytes());
+    }
+    file.extend(header.link.to_le_bytes());
+    file.extend(info.to_le_bytes());
+    file.extend(header.alignment.to_le_bytes());
+    file.extend(header.entry_size.to_le_bytes());
+}
+
+fn first_kernel(symbols: &[NewSymbol<'_>]) -> u32 {
+    let first = symbols.iter().position(|symbol| symbol.symbol.is_kernel());
+    first.unwrap_or(symbols.len()) as u32
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    file_size: u64,
+    memory_size: u64,
+}
+
+impl Segment {
+    fn write(&self, file: &mut Vec<u8>) {
+        file.extend(self.kind.to_le_bytes());
+        file.extend(self.flags.to_le_bytes());
+        for field in [self.offset, 0, 0, self.file_size, self.memory_size, 8] {
+            file.extend(field.to_le_bytes());
+        }
+    }
+}
+
+/// Runs of sections that are loaded alike, and the segment of the program headers, which start at `start`.
+fn segments(whole: &Whole<'_>, offsets: &[u64], start: u64) -> Vec<Segment> {
+    let layout = whole.head.layout;
+    let mut loaded: Vec<Segment> = Vec::new();
+    for (section, &offset) in whole.sections.iter().zip(offsets) {
+        let header = &section.header;
+        if header.flags & (SHF_ALLOC | SHF_MERCURY) != SHF_ALLOC {
+            continue;
+        }
+        let flags = match header.flags & (SHF_WRITE | SHF_EXECINSTR) {
+            SHF_WRITE => 6,
+            0 if layout.separate_segments => 4,
+            _ => 5,
+        };
+        if loaded.last().is_none_or(|segment| segment.flags != flags) {
+            loaded.push(Segment {
+                kind: PT_LOAD,
+                flags,
+                offset,
+                file_size: 0,
+                memory_size: 0,
+            });
+        }
+        let Some(segment) = loaded.last_mut() else { continue };
+        let size = if header.kind == SHT_NOBITS {
+            0
+        } else {
+            section.contents.len() as u64
+        };
+        segment.file_size = (offset - segment.offset) + size;
+        // Alignments are small; sizes are what a damaged file says.
+        let alignment = header.alignment.max(1);
+        let end = segment.offset.saturating_add(segment.memory_size);
+        let start = end.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        let size = if header.kind == SHT_NOBITS { header.size } else { size };
+        segment.memory_size = start.saturating_add(size) - segment.offset;
+    }
+    let size = 56 * (loaded.len() as u64 + 2);
+    let headers = Segment {
+        kind: PT_PHDR,
+        flags: layout.header_segment_flags,
+        offset: start,
+        file_size: size,
+        memory_size: size,
+    };
+    let loaded_headers = Segment {
+        kind: PT_LOAD,
+        ..headers
+    };
+    let position = if layout.separate_segments { 0 } else { loaded.len() };
+    loaded.insert(position, loaded_headers);
+    loaded.insert(0, headers);
+    loaded
+}
+
+fn header(whole: &Whole<'_>, section_headers: u64, program_headers: u64, segments: usize) -> [u8; 64] {
+    let mut header = Vec::with_capacity(64);
+    header.extend(whole.head.ident);
+    // A linked program for NVIDIA's machine.
+    header.extend(2u16.to_le_bytes());
+    header.extend(190u16.to_le_bytes());
+    header.extend(whole.head.machine_version.to_le_bytes());
+    for field in [0, program_headers, section_headers] {
+        header.extend(field.to_le_bytes());
+    }
+    header.extend(whole.head.flags.to_le_bytes());
+    // Sizes and numbers of records; names of sections are in the first.
+    for field in [64, 56, segments as u16, 64, whole.sections.len() as u16, 1] {
+        header.extend(field.to_le_bytes());
+    }
+    header.try_into().unwrap_or([0; 64])
+}

@@ -1,0 +1,448 @@
+//! Which kernels of a PTX module can be compiled apart, and the text of each.
+//!
+//! What a kernel needs is found by name, as [`super::ptx_symbols`] finds it; judging the text is the compiler's work.
+//!
+//! - Functions and shared memory are a kernel's own: `ptxas` gives each kernel a copy of a function that it calls, and
+//!   shared memory of its own under the same name. Each component has those that it needs.
+//! - Variables in global and constant memory, textures, and functions that the module only declares (`vprintf`) are at
+//!   positions that the code of kernels has in it. Kernels that need any are one component. So are kernels that call a
+//!   function by its address, or could pass one on, and those that name another kernel.
+//! - A declaration of dynamic shared memory gives each kernel of the module a section, whether it uses it or not: each
+//!   component has it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::ptx_tokens::{Token, Tokens};
+
+/// Kernels that are compiled together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PtxComponent {
+    /// A PTX module of these kernels, and of what they need.
+    pub text: String,
+    /// Their names, in the order of the text.
+    pub kernels: Vec<String>,
+}
+
+/// Why a module is not divided.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PtxComponentError {
+    /// Text that does not have the documented form.
+    #[error("PTX: offset {offset:#x}: {problem}")]
+    Text {
+        /// Where it is, in bytes from the start of the text.
+        offset: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Something that is not known to leave kernels independent: a later directive, debug information.
+    #[error("PTX: offset {offset:#x}: it is not known whether {directive} belongs to one kernel")]
+    Unknown {
+        /// Where it is, in bytes from the start of the text.
+        offset: usize,
+        /// The directive.
+        directive: String,
+    },
+}
+
+type ComponentResult<T> = Result<T, PtxComponentError>;
+
+/// Divides `ptx` into components, in the order of the first kernel of each. A module without kernels has none.
+///
+/// # Errors
+///
+/// [`PtxComponentError`] where the module must be compiled as a whole.
+pub fn components(ptx: &str) -> Result<Vec<PtxComponent>, PtxComponentError> {
+    let mut reader = Reader::new(ptx)?;
+    let mut statements = Vec::new();
+    while let Some(statement) = reader.statement()? {
+        statements.push(statement);
+    }
+    Ok(Module::new(&statements).components())
+}
+
+/// What a statement outside of functions is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It belongs to every component.
+    Everywhere,
+    Kernel,
+    /// A function with a body.
+    Function,
+    /// A function, or a kernel, without one.
+    Declaration,
+    Shared,
+    /// Shared memory whose size the host gives.
+    DynamicShared,
+    /// A variable in global or constant memory.
+    Variable,
+}
+
+#[derive(Debug)]
+struct Statement<'text> {
+    text: &'text str,
+    kind: Kind,
+    /// What it declares. One statement can declare several variables.
+    names: Vec<&'text str>,
+    /// Words in it that may be names of others.
+    words: BTreeSet<&'text str>,
+    /// Whether it calls functions by their addresses.
+    calls_by_address: bool,
+}
+
+struct Reader<'text> {
+    tokens: Tokens<'text>,
+    text: &'text str,
+    /// The token that comes next, and where it starts; `None` at the end.
+    ahead: Option<(Token<'text>, usize)>,
+    /// Where the token that was taken last starts.
+    last: usize,
+}
+
+impl<'text> Reader<'text> {
+    fn new(text: &'text str) -> ComponentResult<Self> {
+        let mut reader = Self {
+            tokens: Tokens::new(text.as_bytes()),
+            text,
+            ahead: None,
+            last: 0,
+        };
+        reader.take()?;
+        Ok(reader)
+    }
+
+    fn error(&self, problem: &str) -> PtxComponentError {
+        PtxComponentError::Text {
+            offset: self.tokens.start(),
+            problem: problem.to_owned(),
+        }
+    }
+
+    fn take(&mut self) -> ComponentResult<Option<Token<'text>>> {
+        let next = self.tokens.next().map_err(|problem| self.error(problem))?;
+        let taken = std::mem::replace(&mut self.ahead, next.map(|token| (token, self.tokens.start())));
+        if let Some((_, start)) = taken {
+            self.last = start;
+        }
+        Ok(taken.map(|(token, _)| token))
+    }
+
+    /// The next statement outside of functions; `None` at the end.
+    fn statement(&mut self) -> ComponentResult<Option<Statement<'text>>> {
+        let Some((first, start)) = self.ahead else {
+            return Ok(None);
+        };
+        let Token::Word(directive) = first else {
+            return Err(self.error("a statement does not start with a directive"));
+        };
+        let mut statement = Statement {
+            text: "",
+            kind: Kind::Everywhere,
+            names: Vec::new(),
+            words: BTreeSet::new(),
+            calls_by_address: false,
+        };
+        match directive {
+            b".version" | b".target" | b".address_size" | b".file" => self.line()?,
+            _ => self.declaration(&mut statement)?,
+        }
+        // A line ends before the next directive, a declaration with a semicolon or a brace.
+        let end = match statement.kind {
+            Kind::Everywhere => self.ahead.map_or(self.tokens.start(), |(_, start)| start),
+            _ => self.last + 1,
+        };
+        statement.text = self.text.get(start..end).unwrap_or_default().trim_end();
+        Ok(Some(statement))
+    }
+
+    /// A directive and what follows it, up to the next.
+    fn line(&mut self) -> ComponentResult<()> {
+        self.take()?;
+        while let Some((token, _)) = self.ahead {
+            if matches!(token, Token::Word([b'.', ..])) {
+                break;
+            }
+            self.take()?;
+        }
+        Ok(())
+    }
+
+    /// A function or variables, up to the brace or semicolon that ends them.
+    fn declaration(&mut self, statement: &mut Statement<'text>) -> ComponentResult<()> {
+        let mut kind = None;
+        let (mut is_external, mut is_dynamic_shared) = (false, false);
+        let (mut has_body, mut is_pragma, mut is_value) = (false, false, false);
+        let mut depth = 0usize;
+        while let Some(token) = self.take()? {
+            let is_code = matches!(kind, Some(Kind::Kernel | Kind::Function));
+            match token {
+                Token::Word(word) if word.starts_with(b".") => {
+                    statement.calls_by_address |= matches!(word, b".callprototype" | b".calltargets");
+                    if depth == 0 {
+                        is_external |= word == b".extern";
+                        is_pragma |= word == b".pragma";
+                        kind = match (kind, kind_of(word)) {
+                            (None, Some(found)) => found,
+                            (None, None) => return Err(self.unknown(word)),
+                            (kind, _) => kind,
+                        };
+                    }
+                }
+                Token::Word(word) => {
+                    let word = std::str::from_utf8(word).unwrap_or_default();
+                    let is_name = depth == 0 && !word.starts_with(|first: char| first.is_ascii_digit());
+                    let declares = if is_code { statement.names.is_empty() } else { !is_value };
+                    if is_name && declares {
+                        statement.names.push(word);
+                    } else {
+                        statement.words.insert(word);
+                    }
+                }
+                Token::Punctuation(b'{' | b'(' | b'[') => {
+                    has_body |= depth == 0 && token == Token::Punctuation(b'{');
+                    depth += 1;
+                }
+                Token::Punctuation(b'}' | b')' | b']') => {
+                    depth = depth
+                        .checked_sub(1)
+                        .ok_or_else(|| self.error("a bracket closes nothing"))?;
+                    if depth == 0 && is_code && has_body {
+                        break;
+                    }
+                }
+                Token::Punctuation(b'=') if depth == 0 => is_value = true,
+                Token::Punctuation(b',') if depth == 0 => is_value = false,
+                // A pragma between the parameters of a kernel and its body has a semicolon of its own.
+                Token::Punctuation(b';') if depth == 0 && !(is_code && std::mem::take(&mut is_pragma)) => break,
+                _ => {}
+            }
+            if self.ahead.is_none() {
+                return Err(self.error("the text ends in a declaration"));
+            }
+        }
+        is_dynamic_shared |= kind == Some(Kind::Shared) && is_external;
+        statement.kind = match kind.ok_or_else(|| self.error("a declaration of nothing"))? {
+            Kind::Kernel | Kind::Function if !has_body => Kind::Declaration,
+            _ if is_dynamic_shared => Kind::DynamicShared,
+            kind => kind,
+        };
+        Ok(())
+    }
+
+    fn unknown(&self, directive: &[u8]) -> PtxComponentError {
+        PtxComponentError::Unknown {
+            offset: self.last,
+            directive: Token::Word(directive).to_string(),
+        }
+    }
+}
+
+/// What a directive in front of a name makes of it: nothing yet, for linkage. `None` for directives that are not known.
+fn kind_of(directive: &[u8]) -> Option<Option<Kind>> {
+    Some(match directive {
+        b".extern" | b".visible" | b".weak" | b".common" => None,
+        b".entry" => Some(Kind::Kernel),
+        b".func" => Some(Kind::Function),
+        b".global" | b".const" | b".tex" => Some(Kind::Variable),
+        b".shared" => Some(Kind::Shared),
+        _ => return None,
+    })
+}
+
+/// The statements of a module, and what each needs.
+struct Module<'m, 'text> {
+    statements: &'m [Statement<'text>],
+    /// The statements that declare a name.
+    declared: HashMap<&'text str, Vec<usize>>,
+    /// Whether functions are called by their addresses anywhere.
+    calls_by_address: bool,
+}
+
+impl<'m, 'text> Module<'m, 'text> {
+    fn new(statements: &'m [Statement<'text>]) -> Self {
+        let mut declared: HashMap<&'text str, Vec<usize>> = HashMap::new();
+        for (index, statement) in statements.iter().enumerate() {
+            for name in &statement.names {
+                declared.entry(name).or_default().push(index);
+            }
+        }
+        Self {
+            statements,
+            declared,
+            calls_by_address: statements.iter().any(|statement| statement.calls_by_address),
+        }
+    }
+
+    fn components(&self) -> Vec<PtxComponent> {
+        let kernels: Vec<usize> = self.of_kind(Kind::Kernel).collect();
+        let mut unused: BTreeSet<usize> = self.of_kind(Kind::Variable).collect();
+        // The kernels that are compiled together, and what they need; and the others.
+        let mut together: Vec<(usize, BTreeSet<usize>)> = Vec::new();
+        let mut alone: Vec<(usize, BTreeSet<usize>)> = Vec::new();
+        let needs: Vec<BTreeSet<usize>> = kernels.iter().map(|&kernel| self.needed(kernel)).collect();
+        let mut tied: BTreeSet<usize> = BTreeSet::new();
+        for (&kernel, needed) in kernels.iter().zip(&needs) {
+            if needed.iter().any(|&index| self.ties(kernel, index)) {
+                tied.extend(needed.iter().filter(|index| kernels.binary_search(index).is_ok()));
+            }
+        }
+        for (kernel, needed) in kernels.into_iter().zip(needs) {
+            unused.retain(|variable| !needed.contains(variable));
+            let group = if tied.contains(&kernel) {
+                &mut together
+            } else {
+                &mut alone
+            };
+            group.push((kernel, needed));
+        }
+        if !unused.is_empty() {
+            // The host may use them.
+            if together.is_empty() && !alone.is_empty() {
+                together.push(alone.remove(0));
+            }
+            together.iter_mut().for_each(|(_, needed)| needed.extend(&unused));
+        }
+        let mut groups: Vec<Vec<(usize, BTreeSet<usize>)>> = alone.into_iter().map(|kernel| vec![kernel]).collect();
+        groups.push(together);
+        groups.retain(|group| !group.is_empty());
+        groups.sort_by_key(|group| group.first().map(|(kernel, _)| *kernel));
+        groups.iter().map(|group| self.component(group)).collect()
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = usize> {
+        let statements = self.statements.iter().enumerate();
+        statements
+            .filter(move |(_, statement)| statement.kind == kind)
+            .map(|(index, _)| index)
+    }
+
+    /// The statements that `kernel` needs, itself among them.
+    fn needed(&self, kernel: usize) -> BTreeSet<usize> {
+        let mut needed = BTreeSet::from([kernel]);
+        let mut open = vec![kernel];
+        while let Some(statement) = open.pop().and_then(|index| self.statements.get(index)) {
+            for word in statement.words.iter().chain(&statement.names) {
+                for &index in self.declared.get(word).into_iter().flatten() {
+                    if needed.insert(index) {
+                        open.push(index);
+                    }
+                }
+            }
+        }
+        needed
+    }
+
+    /// Whether `needed` ties `kernel` to others.
+    fn ties(&self, kernel: usize, needed: usize) -> bool {
+        let Some(statement) = self.statements.get(needed) else {
+            return false;
+        };
+        match statement.kind {
+            Kind::Everywhere | Kind::Shared | Kind::DynamicShared => false,
+            Kind::Variable => true,
+            Kind::Kernel => needed != kernel || statement.calls_by_address,
+            Kind::Function => self.calls_by_address,
+            // The function is in another module, if not in this one.
+            Kind::Declaration => !statement.names.iter().any(|name| self.is_defined(name)),
+        }
+    }
+
+    fn is_defined(&self, name: &str) -> bool {
+        let statements = self.declared.get(name).into_iter().flatten();
+        let mut kinds = statements.filter_map(|&index| Some(self.statements.get(index)?.kind));
+        kinds.any(|kind| matches!(kind, Kind::Kernel | Kind::Function))
+    }
+
+    fn component(&self, group: &[(usize, BTreeSet<usize>)]) -> PtxComponent {
+        let mut component = PtxComponent {
+            text: String::new(),
+            kernels: Vec::new(),
+        };
+        for (index, statement) in self.statements.iter().enumerate() {
+            let is_common = matches!(statement.kind, Kind::Everywhere | Kind::DynamicShared);
+            if !is_common && !group.iter().any(|(_, needed)| needed.contains(&index)) {
+                continue;
+            }
+            component.text.push_str(statement.text);
+            component.text.push('\n');
+            if statement.kind == Kind::Kernel {
+                component
+                    .kernels
+                    .extend(statement.names.first().map(|name| (*name).to_owned()));
+            }
+        }
+        component
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = ".version 8.0\n.target sm_90, debug\n.address_size 64\n";
+
+    fn kernels(text: &str) -> Vec<Vec<String>> {
+        let components = components(&(HEAD.to_owned() + text)).unwrap();
+        assert!(components.iter().all(|component| component.text.starts_with(HEAD)));
+        components.into_iter().map(|component| component.kernels).collect()
+    }
+
+    #[test]
+    fn kernels_that_share_nothing_are_apart() {
+        let text = ".func (.param .b32 r) twice(.param .b32 x);\n\
+             .extern .shared .align 16 .b8 dynamic[];\n\
+             .shared .align 4 .b8 tile[64], other_tile[4];\n\
+             .func (.param .b32 r) twice(.param .b32 x) { ret; }\n\
+             .visible .entry a(.param .u64 p) .maxntid 32, 1, 1 .pragma \"nounroll\"; { call (r), twice, (x); ret; }\n\
+             // comment of b }\n\
+             .entry b(.param .u64 p) { { st.shared.u32 [tile], 1; } ret; }\n\
+             .entry c() { call (r), twice, (x); ret; }\n";
+        let components = components(&(HEAD.to_owned() + text)).unwrap();
+        let names: Vec<&str> = components
+            .iter()
+            .map(|component| component.kernels[0].as_str())
+            .collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        let [a, b, c] = components.as_slice() else { panic!() };
+        assert_eq!(a.text.matches("twice").count(), 3);
+        assert!(a.text.contains(".pragma") && a.text.contains("dynamic") && !a.text.contains("tile"));
+        assert!(b.text.contains("tile[64]") && b.text.contains("dynamic") && !b.text.contains("twice"));
+        assert!(c.text.contains("{ ret; }") && !c.text.contains("comment"));
+    }
+
+    #[test]
+    fn kernels_that_need_what_a_module_has_once_are_together() {
+        let text = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n\
+             .global .align 4 .b32 counter = 1, limit = 7;\n.visible .const .b32 unused = 5;\n\
+             .entry free() { ret; }\n.entry counts() { ld.global.b32 r, [limit]; ret; }\n\
+             .entry prints() { call (r), vprintf, (a, b); ret; }\n.entry free_too() { ret; }\n";
+        assert_eq!(
+            kernels(text),
+            [vec!["free"], vec!["counts", "prints"], vec!["free_too"]]
+        );
+        // A variable that no kernel uses stays with one.
+        assert_eq!(
+            kernels(".global .b32 host;\n.entry a() { ret; } .entry b() { ret; }"),
+            [["a"], ["b"]]
+        );
+        // An address of a function may reach every kernel that calls one by its address.
+        let text = ".func f() { ret; }\n.entry stores() { mov.u64 %rd1, f; ret; }\n.entry free() { ret; }\n\
+             .entry calls() { p: .callprototype ()_ (); call %rd1, (), p; ret; }\n";
+        assert_eq!(kernels(text), [vec!["stores", "calls"], vec!["free"]]);
+        assert_eq!(
+            kernels(".entry a() { ret; } .entry b(.param .u64 a) { ret; }"),
+            [["a", "b"]]
+        );
+        assert_eq!(kernels(""), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_divided() {
+        let error = |text: &str| components(&(HEAD.to_owned() + text)).unwrap_err().to_string();
+        assert!(error(".section .debug_info { .b8 1 }").contains("'.section'"));
+        assert!(error(".alias a, b;").contains("'.alias'"));
+        assert!(error(".entry a() { ret;").contains("the text ends"));
+        assert!(error(".entry a() } ret;").contains("closes nothing"));
+        assert!(error(".shared .b32 a; entry").contains("does not start"));
+    }
+}
