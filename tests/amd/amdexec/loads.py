@@ -499,7 +499,9 @@ def _vector_store(
                 if lds:
                     _in_lds(region, offsets, total, "writes")
                 _store_region(wave, region, offsets, access, values, stores)
-        wave.issue(counter, Outstanding("flat" if form == "FLAT" else "store", (), stores))
+        # On CDNA loads and stores share one counter, and come back in order.
+        kind = "flat" if form == "FLAT" else "load" if family == "cdna" else "store"
+        wave.issue(counter, Outstanding(kind, (), stores))
         if form == "FLAT":
             wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat"))
 
@@ -629,7 +631,7 @@ def _vector_atomic(
                 _atomic_region(wave, region, offsets, lanes[here], size, compute, data, result if returns else None)
         for register in writes:
             wave.set_undefined(register, 0)
-        wave.issue(counter, Outstanding("flat" if form == "FLAT" else "load" if returns else "store", writes, stores))
+        wave.issue(counter, Outstanding("flat" if form == "FLAT" else "load" if returns or family == "cdna" else "store", writes, stores))
         if form == "FLAT":
             wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat", writes))
 

@@ -68,8 +68,7 @@ def _arithmetic(instruction: Instruction, family: str, wave_size: int) -> Operat
     immediate = np.uint32(instruction.number("simm16"))
     literal = np.uint32(instruction.literal)
     keyed = tuple(sorted(widths.items()))
-    reads_destination = has_destination and instruction.form == "SOPK" or "FMAC" in instruction.name or "BITSET" in instruction.name
-    reads_destination = reads_destination or "CMOV" in instruction.name
+    reads_destination = any(part in instruction.name for part in ("ADDK", "MULK", "CMOV", "FMAC", "BITSET"))
     kinds = [np.uint64 if source.bits == 64 else np.uint32 for source in sources]
     kind = np.uint64 if destination_bits == 64 else np.uint32
     mask_kind = np.uint64 if wave_size == 64 else np.uint32
@@ -77,6 +76,8 @@ def _arithmetic(instruction: Instruction, family: str, wave_size: int) -> Operat
     pairs = list(zip(getters, kinds, strict=True))
     compiled_function, compiled = function(family, instruction.name, True, keyed, modes_of(wave_size, 0xF0, True))
     run_function = compiled_function
+    # CDNA's texts have the immediate of SOPK as the last of the sources, RDNA's call it SIMM16.
+    immediate_is_source = instruction.form == "SOPK" and family == "cdna"
     is_float = instruction.base[-3:] in ("F32", "F16")
 
     def run(wave: Wave) -> None:
@@ -84,12 +85,13 @@ def _arithmetic(instruction: Instruction, family: str, wave_size: int) -> Operat
         if is_float and wave.float_mode != 0xF0:
             call, _ = function(family, instruction.name, True, keyed, modes_of(wave_size, wave.float_mode, True))
         values = [make(get(wave)) for get, make in pairs]
+        if immediate_is_source:
+            values.append(immediate)
         while len(values) < 3:
             values.append(literal)
         old = kind(_value(wave, rows)) if reads_destination else kind(0)
-        first = old if instruction.form == "SOPK" and not sources else values[0]
         result, scc, _, execute = call(
-            first, values[1], values[2], old, np.bool_(wave.scc), None, mask_kind(wave.exec), None, immediate, literal
+            values[0], values[1], values[2], old, np.bool_(wave.scc), None, mask_kind(wave.exec), None, immediate, literal
         )
         if compiled is None or compiled.sets_exec:
             wave.set_exec(int(execute))

@@ -41,6 +41,18 @@ _SATURATING = {
     "V_SUB_I32": (np.int32, -1),
     "V_SUB_NC_I32": (np.int32, -1),
 }
+# Their low word depends on the low words of their operands alone.
+_LOW_FROM_LOW = {
+    "V_MAD_U64_U32",
+    "V_MAD_I64_I32",
+    "V_MAD_CO_U64_U32",
+    "V_MAD_CO_I64_I32",
+    "V_LSHL_ADD_U64",
+    "V_ADD_U64",
+    "V_ADD_NC_U64",
+    "V_LSHLREV_B64",
+    "V_MOV_B64",
+}
 _CARRY_IN = ("ADDC_CO", "SUBB_CO", "SUBBREV_CO", "ADD_CO_CI", "SUB_CO_CI", "SUBREV_CO_CI")
 
 
@@ -90,8 +102,10 @@ def _sources(instruction: Instruction, family: str) -> list[_Source]:
         field = next((name for name in names if instruction.has(name)), None)
         if field is None:
             continue
-        key = "src1" if field == "vsrc1" and "src1" in instruction.fields.operands else field
-        if key not in instruction.fields.operands:
+        table = instruction.fields.operands
+        # The decoder's table has some operands under the names of another encoding.
+        key = next((name for name in (field, f"v{field}", field.removeprefix("v")) if name in table), None)
+        if key is None:
             continue
         kind, bits = format_of(instruction, key)
         number = instruction.raw(field)
@@ -216,7 +230,30 @@ def _arithmetic(instruction: Instruction, context: Context) -> Operation:
     if mask_out is not None:
         writes += (mask_out, mask_out + 1)[: context.wave // 32]
     unit = "trans" if _is_special(name) else "valu"
-    return Operation(instruction, run, unit, reads, writes, spread_lanes(reads, writes, mask_in, context.wave))
+    spread = spread_lanes(reads, writes, mask_in, context.wave)
+    if bits == 64 and name in _LOW_FROM_LOW:
+        spread = _spread_words(reads, _low_registers(sources), writes, spread)
+    return Operation(instruction, run, unit, reads, writes, spread)
+
+
+def _low_registers(sources: list[_Source]) -> tuple[int, ...]:
+    return tuple(source.operand.registers[0] for source in sources if source.operand.registers)
+
+
+def _spread_words(reads: tuple[int, ...], low_reads: tuple[int, ...], writes: tuple[int, ...], otherwise: Run) -> Run:
+    """64-bit integers: the low word is defined where the low words of the operands are."""
+
+    def spread(wave: Wave) -> None:
+        undefined = wave.undefined
+        if not any(register in undefined for register in reads):
+            return otherwise(wave)
+        low, all_of_them = wave.undefined_lanes(low_reads), wave.undefined_lanes(reads)
+        wave.set_undefined(writes[0], low)
+        wave.set_undefined(writes[1], all_of_them)
+        for register in writes[2:]:
+            wave.set_undefined_bits(register, 0xFFFFFFFF if all_of_them else 0)
+
+    return spread
 
 
 def _is_special(name: str) -> bool:

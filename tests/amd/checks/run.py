@@ -1,0 +1,203 @@
+"""Compiles the kernels, executes them on each chip, and compares. Runs in as many processes as there are processors, two by default."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from amdexec import codeobject
+from amdexec.kernel import Buffer, execute
+from amdexec.traps import Trap
+
+from .case import CHIPS, GUARD, Case, Launch, relative_error
+from .examples import CASES as EXAMPLES
+from .examples import ROOT
+
+FUEL = 20_000_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one kernel on one chip."""
+
+    name: str
+    target: str
+    verdict: str
+    detail: str
+    instructions: int
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        return self.verdict in ("ok", "known")
+
+
+def cases() -> tuple[Case, ...]:
+    return EXAMPLES
+
+
+# -- compiling
+
+
+def image_path(folder: Path, case: Case, target: str) -> Path:
+    return folder / case.name / f"{target}.hsaco"
+
+
+def compile_case(gpulower: Path, folder: Path, case: Case, targets: Iterable[str]) -> str:
+    """Compiles for all of the chips at once; returns what went wrong."""
+    wanted = [target for target in targets if target in case.targets]
+    if not wanted:
+        return ""
+    out = folder / case.name
+    out.mkdir(parents=True, exist_ok=True)
+    command = [str(gpulower), "compile", case.source, "--target", ",".join(wanted), *case.options, "-o", f"{out}/"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"`{' '.join(command)}` failed\n{done.stderr.strip()}"
+    for target in wanted:
+        found = [path for path in out.iterdir() if path.name.endswith(f".{target}.hsaco") or path.name.endswith(f"{target}.co")]
+        if len(found) == 1:
+            found[0].rename(image_path(folder, case, target))
+    return ""
+
+
+# -- running
+
+
+def check_launch(code: codeobject.CodeObject, kernel: str, launch: Launch, seed: int) -> tuple[str, str, int]:
+    """(verdict, detail, instructions) of one launch."""
+    buffers = [_guarded(buffer) for buffer in launch.buffers]
+    try:
+        result = execute(code, kernel, launch.geometry, buffers, launch.arguments, seed=seed, fuel=FUEL)
+    except Trap as trap:
+        return "trap", f"{launch.size}: {trap}", 0
+    output = result.outputs[launch.output]
+    error = relative_error(output, launch.expected)
+    if not error <= launch.tolerance:
+        return "wrong", f"{launch.size}: relative error {error:.2e}, allowed {launch.tolerance:.0e}{_first(output, launch)}", result.instructions
+    return "ok", f"{error:.1e}", result.instructions
+
+
+def _guarded(buffer: Buffer) -> Buffer:
+    """Buffers lie apart in an address space of their own: whatever is outside of them is a trap, so there is no need of guards."""
+    assert GUARD
+    return buffer
+
+
+def _first(output: np.ndarray, launch: Launch) -> str:  # type: ignore[type-arg]
+    actual, expected = np.asarray(output).reshape(-1), np.asarray(launch.expected).reshape(-1)
+    different = np.flatnonzero(~np.isclose(actual, expected, rtol=max(launch.tolerance, 1e-12), atol=0, equal_nan=True))
+    if not len(different):
+        return ""
+    at = int(different[0])
+    return f"; element {at} is {actual[at]}, not {expected[at]}"
+
+
+def run_case(name: str, target: str, image: str, seed: int, large: bool) -> Outcome:
+    """All launches of a kernel on one chip, in a process of its own."""
+    case = next(case for case in cases() if case.name == name)
+    start = time.monotonic()
+    code = codeobject.read(Path(image), target)
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    verdict, detail, instructions = "ok", "", 0
+    worst = 0.0
+    for launch in case.launches(rng, large):
+        verdict, detail, count = check_launch(code, case.entry, launch, seed)
+        instructions += count
+        if verdict != "ok":
+            break
+        worst = max(worst, float(detail))
+    detail = f"{worst:.1e}" if verdict == "ok" else detail
+    if case.known_wrong and target in case.known_on:
+        if verdict == "ok":
+            verdict, detail = "now right", f"remove known_wrong from the case {name}: {case.known_wrong}"
+        else:
+            verdict, detail = "known", f"{case.known_wrong} ({detail})"
+    return Outcome(name, target, verdict, detail, instructions, time.monotonic() - start)
+
+
+def run(options: argparse.Namespace) -> int:
+    chosen = [case for case in cases() if not options.only or case.name in options.only]
+    with tempfile.TemporaryDirectory(prefix="gpulower-amd-") as temporary:
+        folder = Path(options.keep or temporary)
+        failures = [compile_case(options.gpulower, folder, case, options.target) for case in chosen]
+        for failure in filter(None, failures):
+            print(f"FAILED  {failure}", flush=True)
+        outcomes = _execute(options, chosen, folder)
+    _table(outcomes, options)
+    if options.json:
+        Path(options.json).write_text(json.dumps([vars(outcome) for outcome in outcomes], indent=1))
+    wrong = [outcome for outcome in outcomes if not outcome.right]
+    for outcome in wrong:
+        print(f"\n{outcome.name} on {outcome.target}: {outcome.verdict}\n  {outcome.detail}")
+    missing = any(failures)
+    total = sum(outcome.right for outcome in outcomes)
+    print(f"\n{total} of {len(outcomes)} are right, {sum(o.instructions for o in outcomes)} instructions of waves")
+    return 1 if wrong or missing or not outcomes else 0
+
+
+def _execute(options: argparse.Namespace, chosen: list[Case], folder: Path) -> list[Outcome]:
+    with ProcessPoolExecutor(options.processes) as pool:
+        futures = []
+        for case in chosen:
+            for target in options.target:
+                image = image_path(folder, case, target)
+                if target in case.targets and image.is_file():
+                    futures.append(pool.submit(run_case, case.name, target, str(image), options.seed, options.large))
+        outcomes = []
+        for future in futures:
+            outcome = future.result()
+            outcomes.append(outcome)
+            if options.verbose:
+                shown = f"{outcome.seconds:6.2f} s {outcome.instructions:8}"
+                print(f"{outcome.name:24} {outcome.target:8} {outcome.verdict:9} {shown}  {outcome.detail[:150]}", flush=True)
+    return outcomes
+
+
+def _table(outcomes: list[Outcome], options: argparse.Namespace) -> None:
+    """Kernels down, chips across: the relative error, or what went wrong."""
+    print(f"{'kernel':24}" + "".join(f"{target:>10}" for target in options.target))
+    for name in dict.fromkeys(outcome.name for outcome in outcomes):
+        row = {outcome.target: outcome for outcome in outcomes if outcome.name == name}
+        cells = [_cell(row.get(target)) for target in options.target]
+        print(f"{name:24}" + "".join(f"{cell:>10}" for cell in cells))
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "-"
+    return outcome.detail if outcome.verdict == "ok" else outcome.verdict.upper()
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="python -m checks", description=__doc__)
+    options.add_argument("--gpulower", type=Path, required=True, help="the program that compiles")
+    options.add_argument("--target", type=lambda text: text.split(","), default=list(CHIPS), help="chips, separated by commas")
+    options.add_argument("--only", nargs="+", metavar="NAME", help="some of the kernels")
+    options.add_argument("--seed", type=int, default=1, help="of the inputs, and of everything that hardware leaves open")
+    options.add_argument("--large", action="store_true", help="larger sizes, for minutes")
+    options.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
+    options.add_argument("--keep", help="a folder that keeps the compiled kernels")
+    options.add_argument("--json", help="a file for the outcomes")
+    options.add_argument("-v", "--verbose", action="store_true", help="a line for each kernel and chip")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return run(parser().parse_args(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
