@@ -119,6 +119,21 @@ def _median(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return np.where(np.isnan(a) | np.isnan(b) | np.isnan(c), lowest, middle)
 
 
+def _unfused(literal: int) -> Function:
+    """v_mad_f32 and its like of gfx90a: the product is rounded, and denormals are flushed always. `literal` is its place, or -1."""
+
+    def run(
+        s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, lane: Any, simm16: Any, simm32: Any
+    ) -> tuple[Any, Any, Any, Any]:
+        operands = [s0, s1, s2] if literal < 0 else [s0, simm32, s1] if literal == 1 else [s0, s1, simm32]
+        if literal == -2:
+            operands[2] = d0
+        a, b, c = (flush32(_f32(value)) for value in operands)
+        return _bits(flush32((flush32((a * b).astype(F32)) + c).astype(F32))), scc, None, execute
+
+    return run
+
+
 def _wide_product(signed: bool) -> Function:
     """v_mad_u64_u32, v_mad_i64_i32: 64 bits and a carry."""
 
@@ -349,6 +364,10 @@ FUNCTIONS: dict[str, Function] = {
     "V_LDEXP_F16": _value(_scale_exponent(F16)),
     "V_LDEXP_F32": _value(_scale_exponent(F32)),
     "V_LDEXP_F64": _value(_scale_exponent(F64)),
+    "V_MAD_F32": _unfused(-1),
+    "V_MAC_F32": _unfused(-2),
+    "V_MADMK_F32": _unfused(1),
+    "V_MADAK_F32": _unfused(2),
     "V_DIV_FMAS_F32": _divide_fmas(False),
     "V_DIV_FMAS_F64": _divide_fmas(True),
     "V_MAD_U64_U32": _wide_product(False),

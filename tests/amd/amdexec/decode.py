@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinygrad.renderer.amd import decode_inst
@@ -84,9 +84,25 @@ _CACHE_CONTROL = {
 }
 
 
-def decode(family: str, code: bytes, address: int) -> Instruction:
+# What gfx90a has and the table of CDNA3 does not: multiply-add without fusion. Encodings of an instruction with the same operands
+# stand in, by (mask, bits, stand-in bits, name).
+_GFX90A = (
+    (0xFE000000, 22 << 25, 59 << 25, "V_MAC_F32_E32"),
+    (0xFE000000, 23 << 25, 23 << 25, "V_MADMK_F32_E32"),
+    (0xFE000000, 24 << 25, 24 << 25, "V_MADAK_F32_E32"),
+    (0xFFFF0000, 0xD1160000, 0xD13B0000, "V_MAC_F32_E64"),
+    (0xFFFF0000, 0xD1C10000, 0xD1CB0000, "V_MAD_F32"),
+)
+
+
+def decode(family: str, code: bytes, address: int, target: str = "") -> Instruction:
     """The instruction at the start of `code`."""
     word = int.from_bytes(code[:4], "little")
+    if target == "gfx90a":
+        for mask, bits, instead, name in _GFX90A:
+            if word & mask == bits:
+                patched = (word & ~mask | instead).to_bytes(4, "little") + code[4:]
+                return replace(decode(family, patched, address), name=name)
     words = tuple(int.from_bytes(code[at : at + 4], "little") for at in range(0, len(code) - 3, 4))
     top = word >> 26
     opcode = word >> 18 & (0x7F if family == "cdna" else 0xFF)

@@ -413,7 +413,9 @@ def _vector_load(
     row = _data_row(instruction, "vdst", "vdata")
     writes = tuple(range(VGPR + row, VGPR + row + access.count))
     total = access.size * access.count
-    kind = "flat" if form == "FLAT" else "load"
+    # On GFX10 and later, flat accesses keep their order among the others; on CDNA they do not.
+    flat = form == "FLAT" and family == "cdna"
+    kind = "flat" if flat else "load"
 
     def run(wave: Wave) -> None:
         lanes = wave.lanes()
@@ -434,7 +436,7 @@ def _vector_load(
         entry = Outstanding(kind, writes)
         wave.issue("vm", entry)
         if form == "FLAT":
-            wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat", writes))
+            wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat" if flat else "lds", writes))
 
     return Operation(instruction, run, "vmem", address.registers, writes, counter="vm")
 
@@ -500,10 +502,10 @@ def _vector_store(
                     _in_lds(region, offsets, total, "writes")
                 _store_region(wave, region, offsets, access, values, stores)
         # On CDNA loads and stores share one counter, and come back in order.
-        kind = "flat" if form == "FLAT" else "load" if family == "cdna" else "store"
+        kind = "store" if family != "cdna" else "flat" if form == "FLAT" else "load"
         wave.issue(counter, Outstanding(kind, (), stores))
         if form == "FLAT":
-            wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat"))
+            wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat" if family == "cdna" else "lds"))
 
     return Operation(instruction, run, "vmem", address.registers + reads, ())
 
@@ -631,9 +633,11 @@ def _vector_atomic(
                 _atomic_region(wave, region, offsets, lanes[here], size, compute, data, result if returns else None)
         for register in writes:
             wave.set_undefined(register, 0)
-        wave.issue(counter, Outstanding("flat" if form == "FLAT" else "load" if returns or family == "cdna" else "store", writes, stores))
+        flat = form == "FLAT" and family == "cdna"
+        kind_of_entry = "flat" if flat else "load" if returns or family == "cdna" else "store"
+        wave.issue(counter, Outstanding(kind_of_entry, writes, stores))
         if form == "FLAT":
-            wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat", writes))
+            wave.issue("lds" if family == "rdna4" else "lgkm", Outstanding("flat" if flat else "lds", writes))
 
     return Operation(instruction, run, "vmem", address.registers + reads, writes)
 

@@ -65,7 +65,7 @@ class Machine:
         offset = address - self.code.base
         if not 0 <= offset <= self.code.size - 4 or offset & 3:
             raise Trap(f"runs at {address:#x}, outside of the code object")
-        instruction = decode(self.family, self.code.data[offset : offset + 20].tobytes().ljust(20, b"\0"), address)
+        instruction = decode(self.family, self.code.data[offset : offset + 20].tobytes().ljust(20, b"\0"), address, self.target)
         if instruction.name == "S_CODE_END":
             raise Trap("runs into the end of the code")
         made = self.build(instruction)

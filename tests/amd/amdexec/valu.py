@@ -513,7 +513,6 @@ def _mixed(instruction: Instruction, context: Context) -> Operation:
         reads += operand.registers
     row = instruction.raw("vdst")
     name = instruction.base
-    fused = "FMA" in name
     clamp = bool(instruction.number("clmp"))
 
     def run(wave: Wave) -> None:
@@ -521,7 +520,8 @@ def _mixed(instruction: Instruction, context: Context) -> Operation:
             np.asarray(get(wave)).astype(U16).view(F16).astype(F32) if is_half else np.asarray(get(wave)).view(F32)
             for get, is_half in getters
         )
-        result = fma32(a, b, c) if fused else a * b + c
+        # CDNA3's manual calls it v_mad_mix; LLVM, and gfx90a's manual, know it as v_fma_mix, which is fused.
+        result = fma32(a, b, c)
         if clamp:
             result = np.where(np.isnan(result), F32(0), np.clip(result, F32(0), F32(1)))
         if name.endswith("MIX_F32"):

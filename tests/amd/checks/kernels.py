@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .case import CDNA, CHIPS, Case, Inputs, Launch, normal
+from .case import CDNA, CHIPS, RDNA, Case, Inputs, Launch, normal
 from .examples import blocks, gelu, saxpy, softmax
 
 Launches = Callable[[np.random.Generator, bool], Iterator[Launch]]
@@ -16,46 +16,68 @@ F32, F64 = np.float32, np.float64
 FOLDER = "tests/amd/kernels"
 
 UP_IS_ALWAYS_VALID = "MLIR 22 lowers the second result of `gpu.shuffle up` to a comparison that is always true"
+WIDTH_IS_A_POWER_OF_TWO = (
+    "MLIR 22 lowers gpu.all_reduce of three subgroups to shuffles of width 3, and those, for AMD, as if the width were a power of two"
+)
 
 
 # -- subgroups
 
 
-def shuffled(mode: str, x: Array, offset: int) -> Array:
-    """gpu.shuffle as the dialect documents it, in groups of 32; -1 where there is no source lane."""
-    lane = np.arange(len(x)) % 32
-    source = {"xor": lane ^ offset, "up": lane - offset, "down": lane + offset, "idx": np.full(len(x), offset)}[mode]
-    valid = (source >= 0) & (source < 32)
-    return np.where(valid, x[np.arange(len(x)) - lane + np.clip(source, 0, 31)], F32(-1))
+def shuffled(mode: str, x: Array, offset: int, width: int) -> Array:
+    """gpu.shuffle as the dialect documents it, for lanes 0 to width - 1 of one subgroup; -1 where there is no source lane."""
+    lane = np.arange(width)
+    source = {"xor": lane ^ offset, "up": lane - offset, "down": lane + offset, "idx": np.full(width, offset)}[mode]
+    valid = (source >= 0) & (source < width)
+    return np.where(valid, x[np.clip(source, 0, width - 1)], F32(-1))
 
 
-def shuffle(mode: str) -> Launches:
+def first_lanes(expected: Array, wave: int) -> Array:
+    """The expected values of whole subgroups, where only the first lanes of each are defined: NaN stands for anything."""
+    rows = expected.reshape(-1, expected.shape[-1])
+    return np.pad(rows.astype(F64), ((0, 0), (0, wave - rows.shape[1])), constant_values=np.nan).reshape(-1)
+
+
+def shuffle(mode: str, width: int, wave: int) -> Launches:
     def launches(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
-        for offset in (1, 5, 16) if mode != "xor" else (1, 7, 31):
-            x = normal(rng, 64)
-            inputs = Inputs().array("x", x).out("y", (64,), F32).scalar(np.int32(offset))
-            yield inputs.launch(f"offset {offset}", (1,), (64,), shuffled(mode, x, offset), 0)
+        for offset in (1, 7, 31) if mode == "xor" else (1, 5, 16):
+            x = normal(rng, 2, wave)
+            expected = np.stack([shuffled(mode, row, offset, width) for row in x])
+            inputs = Inputs().array("x", x.reshape(-1)).out("y", (2 * wave,), F32)
+            inputs.scalar(np.int32(offset)).scalar(np.int32(width))
+            yield inputs.launch(f"offset {offset}", (1,), (2 * wave,), first_lanes(expected, wave), 0)
 
     return launches
 
 
-def scan(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
-    x = rng.integers(-50, 50, 128).astype(F32)
-    expected = np.concatenate([np.cumsum(x[at : at + 32], dtype=F64) for at in range(0, 128, 32)])
-    yield Inputs().array("x", x).out("y", (128,), F32).launch("n=128", (1,), (128,), expected, 0)
+def scan(width: int, wave: int) -> Launches:
+    def launches(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+        x = rng.integers(-50, 50, (2, wave)).astype(F32)
+        expected = np.cumsum(x[:, :width], axis=1, dtype=F64)
+        inputs = Inputs().array("x", x.reshape(-1)).out("y", (2 * wave,), F32).scalar(np.int32(width))
+        yield inputs.launch(f"width {width}", (1,), (2 * wave,), first_lanes(expected, wave), 0)
+
+    return launches
 
 
-def butterfly(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
-    x = rng.integers(-(2**31), 2**31, 128, np.int32)
-    expected = np.repeat(x.reshape(-1, 32).sum(axis=1, dtype=np.int32), 32)
-    yield Inputs().array("x", x).out("y", (128,), np.int32).launch("n=128", (1,), (128,), expected, 0)
+def butterfly(width: int, wave: int) -> Launches:
+    def launches(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+        x = rng.integers(-(2**31), 2**31, (2, wave), np.int32)
+        expected = np.repeat(x[:, :32].sum(axis=1, dtype=np.int32), 32).reshape(2, 32)
+        inputs = Inputs().array("x", x.reshape(-1)).out("y", (2 * wave,), np.int32)
+        yield inputs.launch("width 32", (1,), (2 * wave,), first_lanes(expected, wave), 0)
+
+    return launches
 
 
-def reduce_block(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
-    x = rng.integers(-(2**31), 2**31, 192, np.int32)
-    results = [x.sum(dtype=np.int32), x.min(), x.view(np.uint32).max().view(np.int32), np.bitwise_xor.reduce(x)]
-    expected = np.tile(np.array(results, np.int32), (192, 1))
-    yield Inputs().array("x", x).out("y", (192, 4), np.int32).launch("n=192", (1,), (192,), expected, 0)
+def reduce_block(n: int) -> Launches:
+    def launches(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+        x = rng.integers(-(2**31), 2**31, n, np.int32)
+        results = [x.sum(dtype=np.int32), x.min(), x.view(np.uint32).max().view(np.int32), np.bitwise_xor.reduce(x)]
+        expected = np.tile(np.array(results, np.int32), (n, 1))
+        yield Inputs().array("x", x).out("y", (n, 4), np.int32).launch(f"n={n}", (1,), (n,), expected, 0)
+
+    return launches
 
 
 def reduce_subgroup(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
@@ -241,20 +263,28 @@ def _kernel(source: str, name: str, launches: Launches, **more: Any) -> Case:
 
 
 def _subgroup_cases() -> Iterator[Case]:
-    kernels: list[tuple[str, Launches, str]] = [
-        ("shuffle_xor", shuffle("xor"), ""),
-        ("shuffle_up", shuffle("up"), UP_IS_ALWAYS_VALID),
-        ("shuffle_down", shuffle("down"), ""),
-        ("shuffle_idx", shuffle("idx"), ""),
-        ("scan", scan, UP_IS_ALWAYS_VALID),
-        ("butterfly", butterfly, ""),
-        ("reduce_block", reduce_block, ""),
-        ("reduce_subgroup", reduce_subgroup, ""),
-    ]
-    for name, launches, known in kernels:
-        yield _kernel("subgroups", name, launches, known_wrong=known)
-        wave64 = CHIPS[3:]
-        yield _kernel("subgroups", name, launches, case=f"{name}_wave64", targets=wave64, options=("--wave-size", "64"), known_wrong=known)
+    """With 32 lanes of a wave of 32, with 32 lanes of a wave of 64, and with all 64."""
+    wave64 = ("--wave-size", "64")
+    for suffix, width, wave, targets, options in (
+        ("", 32, 32, RDNA, ()),
+        ("_32_of_64", 32, 64, CDNA, ()),
+        ("_64", 64, 64, CDNA, ()),
+        ("_rdna_64", 64, 64, RDNA, wave64),
+    ):
+        kernels: dict[str, Launches] = {f"shuffle_{mode}": shuffle(mode, width, wave) for mode in ("xor", "up", "down", "idx")}
+        kernels["scan"] = scan(width, wave)
+        kernels["butterfly"] = butterfly(width, wave)
+        for name, launches in kernels.items():
+            known = UP_IS_ALWAYS_VALID if name in ("shuffle_up", "scan") else ""
+            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options, known_wrong=known)
+    for suffix, targets, options in (("", CHIPS, ()), ("_rdna_64", RDNA, wave64)):
+        more: dict[str, tuple[Launches, str]] = {
+            "reduce_block": (reduce_block(256), ""),
+            "reduce_block_3": (reduce_block(96), WIDTH_IS_A_POWER_OF_TWO),
+            "reduce_subgroup": (reduce_subgroup, ""),
+        }
+        for name, (launches, known) in more.items():
+            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options, known_wrong=known)
 
 
 def _common_cases() -> Iterator[Case]:

@@ -1,9 +1,8 @@
 // gpu.shuffle in its four modes and what is built of it. A lane whose source does not exist stores -1.
 
 gpu.module @subgroups {
-  gpu.func @shuffle_xor(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32) kernel {
+  gpu.func @shuffle_xor(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32, %width: i32) kernel {
     %t = gpu.thread_id x
-    %width = arith.constant 32 : i32
     %none = arith.constant -1.0 : f32
     %v = memref.load %x[%t] : memref<?xf32>
     %r, %valid = gpu.shuffle xor %v, %offset, %width : f32
@@ -12,9 +11,8 @@ gpu.module @subgroups {
     gpu.return
   }
 
-  gpu.func @shuffle_up(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32) kernel {
+  gpu.func @shuffle_up(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32, %width: i32) kernel {
     %t = gpu.thread_id x
-    %width = arith.constant 32 : i32
     %none = arith.constant -1.0 : f32
     %v = memref.load %x[%t] : memref<?xf32>
     %r, %valid = gpu.shuffle up %v, %offset, %width : f32
@@ -23,9 +21,8 @@ gpu.module @subgroups {
     gpu.return
   }
 
-  gpu.func @shuffle_down(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32) kernel {
+  gpu.func @shuffle_down(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32, %width: i32) kernel {
     %t = gpu.thread_id x
-    %width = arith.constant 32 : i32
     %none = arith.constant -1.0 : f32
     %v = memref.load %x[%t] : memref<?xf32>
     %r, %valid = gpu.shuffle down %v, %offset, %width : f32
@@ -34,9 +31,8 @@ gpu.module @subgroups {
     gpu.return
   }
 
-  gpu.func @shuffle_idx(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32) kernel {
+  gpu.func @shuffle_idx(%x: memref<?xf32>, %y: memref<?xf32>, %offset: i32, %width: i32) kernel {
     %t = gpu.thread_id x
-    %width = arith.constant 32 : i32
     %none = arith.constant -1.0 : f32
     %v = memref.load %x[%t] : memref<?xf32>
     %r, %valid = gpu.shuffle idx %v, %offset, %width : f32
@@ -45,16 +41,16 @@ gpu.module @subgroups {
     gpu.return
   }
 
-  // Inclusive sums of each 32 elements.
-  gpu.func @scan(%x: memref<?xf32>, %y: memref<?xf32>) kernel {
+  // Inclusive sums of the first `width` lanes of a subgroup.
+  gpu.func @scan(%x: memref<?xf32>, %y: memref<?xf32>, %width: i32) kernel {
     %t = gpu.thread_id x
-    %width = arith.constant 32 : i32
     %v = memref.load %x[%t] : memref<?xf32>
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c5 = arith.constant 5 : index
     %one = arith.constant 1 : i32
-    %sum, %last = scf.for %i = %c0 to %c5 step %c1 iter_args(%acc = %v, %offset = %one) -> (f32, i32) {
+    %sum, %last = scf.while (%acc = %v, %offset = %one) : (f32, i32) -> (f32, i32) {
+      %more = arith.cmpi ult, %offset, %width : i32
+      scf.condition(%more) %acc, %offset : f32, i32
+    } do {
+    ^bb0(%acc: f32, %offset: i32):
       %r, %valid = gpu.shuffle up %acc, %offset, %width : f32
       %added = arith.addf %acc, %r : f32
       %next = arith.select %valid, %added, %acc : f32
@@ -65,7 +61,7 @@ gpu.module @subgroups {
     gpu.return
   }
 
-  // Sums of 32 elements by exchanges with ever nearer lanes.
+  // Sums of the first 32 lanes of a subgroup by exchanges with ever nearer lanes.
   gpu.func @butterfly(%x: memref<?xi32>, %y: memref<?xi32>) kernel {
     %t = gpu.thread_id x
     %width = arith.constant 32 : i32
@@ -89,8 +85,29 @@ gpu.module @subgroups {
     gpu.return
   }
 
+  // Four reductions of a block of eight subgroups of 32, one after the other.
   gpu.func @reduce_block(%x: memref<?xi32>, %y: memref<?x4xi32>) kernel
-      attributes {known_block_size = array<i32: 192, 1, 1>} {
+      attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %v = memref.load %x[%t] : memref<?xi32>
+    %sum = gpu.all_reduce add %v uniform {} : (i32) -> i32
+    %low = gpu.all_reduce minsi %v uniform {} : (i32) -> i32
+    %high = gpu.all_reduce maxui %v uniform {} : (i32) -> i32
+    %xor = gpu.all_reduce xor %v uniform {} : (i32) -> i32
+    memref.store %sum, %y[%t, %c0] : memref<?x4xi32>
+    memref.store %low, %y[%t, %c1] : memref<?x4xi32>
+    memref.store %high, %y[%t, %c2] : memref<?x4xi32>
+    memref.store %xor, %y[%t, %c3] : memref<?x4xi32>
+    gpu.return
+  }
+
+  // The same for three subgroups: no power of two.
+  gpu.func @reduce_block_3(%x: memref<?xi32>, %y: memref<?x4xi32>) kernel
+      attributes {known_block_size = array<i32: 96, 1, 1>} {
     %t = gpu.thread_id x
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
