@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .codeobject import CodeObject, Descriptor
-from .memory import PRIVATE_APERTURE, SHARED_APERTURE
+from .memory import PRIVATE_APERTURE, PRIVATE_RESOURCE, SHARED_APERTURE
 from .traps import Unknown
 
 
@@ -82,7 +82,7 @@ def user_sgprs(code: CodeObject, descriptor: Descriptor, kernarg: int, segment: 
 
     registers: list[int] = []
     if bits & 1 and not architected:
-        registers += [rng.getrandbits(32) for _ in range(4)]
+        registers += [0, PRIVATE_RESOURCE, 0xFFFFFFFF, 0x00E00000]
     if bits & 2:
         registers += pair(packet)
     if bits & 4:

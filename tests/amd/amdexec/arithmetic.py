@@ -130,7 +130,7 @@ def is_signalling(x: Lanes) -> Lanes:
 
 
 def quiet(x: Lanes) -> Lanes:
-    return x + x.dtype.type(0)
+    return np.where(np.isnan(x), x + x.dtype.type(0), x)
 
 
 def less_with_zeros(a: Lanes, b: Lanes) -> Lanes:

@@ -27,7 +27,7 @@ from .arithmetic import (
     to_bfloat16,
 )
 from .decode import Instruction
-from .memory import MANY_READERS, PRIVATE_APERTURE, SHARED_APERTURE, AddressSpace, Region
+from .memory import MANY_READERS, PRIVATE_APERTURE, PRIVATE_RESOURCE, SHARED_APERTURE, AddressSpace, Region
 from .operands import Operand, scalar_getter
 from .operation import Operation
 from .traps import Trap, Unknown
@@ -314,8 +314,8 @@ def _flat_address(instruction: Instruction, family: str, form: str) -> _Address:
 
 
 def _scratch_address(instruction: Instruction, family: str, vector: int, scalar: int, uses_scalar: bool, offset: int) -> _Address:
-    # On GFX11 and later a bit says whether there is a vector part; on CDNA there is one, or a scalar part, or with the bit none.
-    uses_vector = bool(instruction.number("sve")) if family != "cdna" else not uses_scalar and not instruction.number("lds")
+    # A bit says whether there is a vector part, but for gfx90a, which reaches private memory through a buffer resource.
+    uses_vector = bool(instruction.number("sve"))
 
     def get(wave: Wave, lanes: Array) -> Array:
         base = (wave.s[scalar] if uses_scalar else 0) + offset
@@ -327,7 +327,10 @@ def _scratch_address(instruction: Instruction, family: str, vector: int, scalar:
 
 
 def _buffer_address(instruction: Instruction, family: str) -> _Address:
-    """Raw buffers: a base, an offset and a size. What is out of range reads as 0 on hardware, and is a trap here."""
+    """Raw buffers: a base, an offset and a size. What is out of range reads as 0 on hardware, and is a trap here.
+
+    The resource of private memory that gfx90a gets in its first registers is known by its base: offsets are then those of one lane.
+    """
     resource = instruction.raw("rsrc") if instruction.has("rsrc") else instruction.raw("srsrc") * 4
     if instruction.number("idxen"):
         raise Unknown(f"{instruction}: a buffer with an index")
@@ -339,6 +342,9 @@ def _buffer_address(instruction: Instruction, family: str) -> _Address:
 
     def get(wave: Wave, lanes: Array) -> Array:
         base = wave.s[resource] | (wave.s[resource + 1] & 0xFFFF) << 32
+        if wave.s[resource + 1] & 0xFFFF == PRIVATE_RESOURCE:
+            vectors = wave.v[vector][lanes].astype(U64) if by_lane else np.zeros(len(lanes), U64)
+            return vectors + U64(offset + get_scalar(wave) // wave.size | PRIVATE_APERTURE << 32)
         if wave.s[resource + 1] >> 16 & 0x3FFF:
             raise Unknown("a buffer with a stride")
         vectors = wave.v[vector][lanes].astype(U64) if by_lane else np.zeros(len(lanes), U64)
@@ -362,7 +368,7 @@ def _lane_regions(memories: Memories, wave: Wave, form: str, addresses: Array, s
     everyone = np.arange(len(addresses))
     if form == "SCRATCH":
         return [(None, everyone)]
-    if form == "FLAT":
+    if form in ("FLAT", "MUBUF"):
         top = addresses >> U64(32)
         groups: list[tuple[Region | None, Array]] = []
         for aperture, region in ((SHARED_APERTURE, memories.lds), (PRIVATE_APERTURE, None)):

@@ -133,6 +133,9 @@ class Machine:
             while len(values) < launch.descriptor.user_sgpr_count:
                 values.append(self.rng.getrandbits(32))
             values += [number for number, wanted in zip(group, launch.descriptor.workgroup_ids, strict=True) if wanted]
+            if self.target == "gfx90a" and launch.descriptor.rsrc2 & 1:
+                # Where this wave's private memory starts: each has its own here.
+                values.append(0)
         else:
             wave.s[117], wave.s[115] = group[0], group[1] & 0xFFFF | group[2] << 16
         for register, value in enumerate(values):

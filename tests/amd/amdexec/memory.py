@@ -19,6 +19,8 @@ Array = Any
 # The high halves of generic addresses that mean LDS and private memory. Any value does that no buffer has.
 SHARED_APERTURE = 0x0001_0000
 PRIVATE_APERTURE = 0x0002_0000
+# Bits 32 to 47 of the base of the buffer resource for private memory, on chips that need one.
+PRIVATE_RESOURCE = 0x5C47
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
 _GAP = 0x10_0000

@@ -8,7 +8,7 @@ import numpy as np
 
 from .decode import Instruction
 from .operands import Operand, format_of, scalar_getter
-from .operation import Operation, Run, function, modes_of
+from .operation import Operation, Run, function, modes_of, text_of
 from .traps import Trap, Unknown
 from .wave import ALL, EXEC, SCC, VCC, Wave
 
@@ -76,8 +76,8 @@ def _arithmetic(instruction: Instruction, family: str, wave_size: int) -> Operat
     pairs = list(zip(getters, kinds, strict=True))
     compiled_function, compiled = function(family, instruction.name, True, keyed, modes_of(wave_size, 0xF0, True))
     run_function = compiled_function
-    # CDNA's texts have the immediate of SOPK as the last of the sources, RDNA's call it SIMM16.
-    immediate_is_source = instruction.form == "SOPK" and family == "cdna"
+    # Some manuals have the immediate of SOPK as the last of the sources, others call it SIMM16.
+    immediate_is_source = instruction.form == "SOPK" and "SIMM16" not in text_of(family, instruction.name)
     is_float = instruction.base[-3:] in ("F32", "F16")
 
     def run(wave: Wave) -> None:

@@ -208,10 +208,13 @@ def tickets(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
     yield inputs.launch("n=130", (2,), (65,), np.array([137]), 0)
 
 
-def private_array(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
-    x = rng.integers(0, 1000, 70, np.int32)
-    expected = np.array([x[(i + (x[i] & 15)) % 70] for i in range(70)])
-    yield Inputs().array("x", x).out("y", (70,), np.int32).launch("n=70", (1,), (70,), expected, 0)
+def private_array(mask: int) -> Launches:
+    def launches(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+        x = rng.integers(0, 1000, 70, np.int32)
+        expected = np.array([x[(i + (x[i] & mask)) % 70] for i in range(70)])
+        yield Inputs().array("x", x).out("y", (70,), np.int32).launch("n=70", (1,), (70,), expected, 0)
+
+    return launches
 
 
 def denormals(flushed: bool) -> Launches:
@@ -299,7 +302,8 @@ def _common_cases() -> Iterator[Case]:
         "attention": attention,
         "integers": integers,
         "tickets": tickets,
-        "private_array": private_array,
+        "private_array": private_array(15),
+        "private_memory": private_array(255),
         "denormals": denormals(False),
     }
     for name, launches in kernels.items():

@@ -409,6 +409,29 @@ gpu.module @common {
     gpu.return
   }
 
+  // A private array that is too large for registers.
+  gpu.func @private_memory(%x: memref<?xi32>, %y: memref<?xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c300 = arith.constant 300 : index
+    %fifteen = arith.constant 255 : i32
+    %i = gpu.global_id x
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    %a = memref.alloca() : memref<300xi32, #gpu.address_space<private>>
+    scf.for %k = %c0 to %c300 step %c1 {
+      %at = arith.addi %i, %k : index
+      %wrapped = arith.remui %at, %n : index
+      %v = memref.load %x[%wrapped] : memref<?xi32>
+      memref.store %v, %a[%k] : memref<300xi32, #gpu.address_space<private>>
+    }
+    %v = memref.load %x[%i] : memref<?xi32>
+    %p = arith.andi %v, %fifteen : i32
+    %place = arith.index_cast %p : i32 to index
+    %r = memref.load %a[%place] : memref<300xi32, #gpu.address_space<private>>
+    memref.store %r, %y[%i] : memref<?xi32>
+    gpu.return
+  }
+
   // Denormal numbers: kept, or flushed with --daz.
   gpu.func @denormals(%x: memref<?xf32>, %y: memref<?xf32>) kernel {
     %half = arith.constant 0.5 : f32
