@@ -102,15 +102,24 @@ class Machine:
         lds.track(undefined=True)
         self.memories.lds = lds
         waves = list(self.start(launch, group))
-        self.hazards = hazards.Tracker(self.family) if self.check_hazards and self.family == "cdna" else None
+        self.hazards = hazards.Tracker(self.target) if self.check_hazards and self.family == "cdna" else None
         while waves:
             for wave in waves:
                 wave.waiting = False
             while running := [wave for wave in waves if not wave.done and not wave.waiting]:
                 self.turn(self.rng.choice(running), self.rng.choice((1, 3, 10, 100, 1000)), group)
+            self.meet(waves, group)
             waves = [wave for wave in waves if not wave.done]
-            if len({wave.barriers for wave in waves}) > 1:
-                raise Trap(f"workgroup {group}: waves have passed different numbers of barriers")
+
+    def meet(self, waves: list[Wave], group: tuple[int, int, int]) -> None:
+        """At a barrier every wave of the workgroup has to be at the same one: hardware only counts them."""
+        waiting = [wave for wave in waves if not wave.done]
+        if waiting and len(waiting) < len(waves):
+            ended = next(wave.number for wave in waves if wave.done)
+            raise Trap(f"workgroup {group}: wave {waiting[0].number} waits at a barrier, and wave {ended} has ended")
+        places = {wave.pc - self.code.base for wave in waiting}
+        if len(places) > 1 or len({wave.barriers for wave in waiting}) > 1:
+            raise Trap(f"workgroup {group}: waves wait at different barriers ({', '.join(hex(place) for place in sorted(places))})")
 
     def start(self, launch: Launch, group: tuple[int, int, int]) -> Iterator[Wave]:
         """The waves of a workgroup, with the registers that the hardware sets."""

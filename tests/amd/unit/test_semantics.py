@@ -78,7 +78,7 @@ class Instructions(unittest.TestCase):
         x = integers()
         wide = (x[:, 0].astype(object) + (x[:, 1].astype(object) << 32)) + (x[:, 2].astype(object) + (x[:, 3].astype(object) << 32))
         high = np.array([int(value) >> 32 & 0xFFFFFFFF for value in wide], U32)
-        add = "v_add_co_u32 v8, vcc, v4, v6\n v_addc_co_u32 v9, vcc, v5, v7, vcc"
+        add = "v_add_co_u32 v8, vcc, v4, v6\n s_nop 1\n v_addc_co_u32 v9, vcc, v5, v7, vcc"
         self.both(add, x, high, 1, CDNA)
         add = "v_add_co_u32 v8, vcc_lo, v4, v6\n s_nop 0\n v_add_co_ci_u32 v9, vcc_lo, v5, v7, vcc_lo"
         self.both(add, x, high, 1, RDNA)
