@@ -15,8 +15,6 @@ Array = Any
 
 CHIPS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1150", "gfx1201")
 CDNA, RDNA = CHIPS[:3], CHIPS[3:]
-# Elements on each side of an output that must stay as they are.
-GUARD = 64
 
 
 @dataclass
