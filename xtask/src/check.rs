@@ -5,6 +5,7 @@ use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
+use crate::amd;
 use crate::command::{Context, Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::fuzz::Surface;
@@ -33,6 +34,8 @@ enum Part {
     Rust,
     /// lit tests of the two command-line tools.
     Lit,
+    /// Kernels for AMD chips, executed instruction by instruction.
+    Amd,
     /// The short form of `cargo xtask soak`.
     Soak,
     /// A few damaged inputs of every kind.
@@ -95,6 +98,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
             cargo("build", &["--package", "gpulower-cli", "--locked"]),
             lit(workspace)?,
         ],
+        Part::Amd => amd::test(workspace)?,
         Part::Soak => soak::short(workspace),
         Part::Fuzz => vec![short_fuzz(workspace)?, short_fuzz_in_workers(workspace)?],
     })

@@ -1,8 +1,10 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak` and `gpu`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak`, `gpu` and
+//! `amd`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
 
+mod amd;
 mod apt;
 mod check;
 mod command;
@@ -48,6 +50,8 @@ enum Subcommands {
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
+    /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
+    Amd(amd::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,5 +75,6 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
+        Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

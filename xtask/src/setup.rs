@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use crate::amd;
 use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES, TEST_PACKAGES};
 use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::{DEFAULT_PREFIX, LLVM_MAJOR, PREFIX_VARIABLES, Workspace, set};
@@ -36,6 +37,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
     let llvm_version = check_llvm(workspace)?;
     if purpose == Purpose::Test {
         changed |= rust_components(workspace)?;
+        changed |= amd::install(workspace)?;
     }
     let (cuda, installed) = cuda(workspace, purpose)?;
     changed |= installed;
@@ -70,7 +72,8 @@ fn packages(workspace: &Workspace, purpose: Purpose) -> Result<bool, Failure> {
         wanted.extend_from_slice(TEST_PACKAGES);
     }
     let mut missing = apt::missing(&wanted)?;
-    if !wheels::is_current(&workspace.wheel_cuda()) && wheels::python_with_pip().is_none() {
+    let wanted_by_wheels = purpose == Purpose::Test || !wheels::is_current(&workspace.wheel_cuda());
+    if wanted_by_wheels && wheels::python_with_pip().is_none() {
         missing.push("python3-pip");
     }
     if missing.is_empty() {

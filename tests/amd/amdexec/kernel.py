@@ -1,0 +1,84 @@
+"""Launching one kernel on host arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arguments import Geometry, dispatch_packet, kernarg_segment, user_sgprs
+from .codeobject import CodeObject
+from .machine import Launch, Machine, load
+from .memory import AddressSpace
+
+Array = Any
+
+
+@dataclass
+class Buffer:
+    """An array in device memory. The kernel may write it only if it is an output."""
+
+    name: str
+    array: Array
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An argument that is the address of a buffer."""
+
+    buffer: str
+
+
+Argument = Pointer | bytes
+
+
+@dataclass
+class Result:
+    outputs: dict[str, Array] = field(default_factory=dict)
+    instructions: int = 0
+
+
+def memref(name: str, array: Array) -> list[Argument]:
+    """A memref parameter: two pointers, an offset, sizes, strides."""
+    strides = [stride // array.itemsize for stride in array.strides]
+    return [Pointer(name), Pointer(name), *(np.int64(value).tobytes() for value in (0, *array.shape, *strides))]
+
+
+def execute(
+    code: CodeObject,
+    kernel: str,
+    geometry: Geometry,
+    buffers: Sequence[Buffer],
+    arguments: Sequence[Argument],
+    *,
+    seed: int = 0,
+    fuel: int = 50_000_000,
+    trace: bool = False,
+) -> Result:
+    """Runs a kernel to its end; a `Trap` where it does what no correct program does."""
+    space = AddressSpace()
+    region = load(code, space)
+    image = bytearray(region.data[: region.size].tobytes())
+    descriptor = code.descriptor(kernel, image)
+    machine = Machine(code.target, space, region, seed=seed, fuel=fuel, trace=trace)
+    placed = {}
+    for buffer in buffers:
+        placed[buffer.name] = space.add(buffer.name, np.ascontiguousarray(buffer.array), writable=buffer.writable)
+        if buffer.writable:
+            placed[buffer.name].track(undefined=False)
+    encoded = [np.uint64(placed[a.buffer].base).tobytes() if isinstance(a, Pointer) else a for a in arguments]
+    segment = kernarg_segment(code.kernels[kernel], encoded, geometry)
+    kernarg = space.add("the kernel arguments", segment, writable=False)
+    packet = space.add("the dispatch packet", dispatch_packet(geometry, descriptor, kernarg.base), writable=False)
+    registers = user_sgprs(code, descriptor, kernarg.base, segment, packet.base, machine.rng)
+    entry = region.base + descriptor.entry
+    machine.run(Launch(entry, descriptor, geometry.grid, geometry.block, registers, geometry.dynamic_lds))
+    result = Result(instructions=machine.executed)
+    for buffer in buffers:
+        if buffer.writable:
+            raw = placed[buffer.name].data[: placed[buffer.name].size]
+            result.outputs[buffer.name] = raw.copy().view(buffer.array.dtype).reshape(buffer.array.shape)
+    return result

@@ -1,0 +1,1 @@
+"""What is executed, and what it is compared with."""

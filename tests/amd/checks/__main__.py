@@ -1,0 +1,16 @@
+"""Without a file, all checks; with one, that kernel; with `mutate`, how much the checks notice."""
+
+import sys
+from pathlib import Path
+
+from . import mutate, one, run
+
+
+def main(arguments: list[str]) -> int:
+    if "mutate" in arguments:
+        return mutate.main([text for text in arguments if text != "mutate"])
+    named = [text for text in arguments if Path(text).suffix in (".mlir", ".mlirbc", ".ll", ".bc", ".hsaco", ".co")]
+    return one.run(arguments) if named else run.main(arguments)
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""What no correct program does has to be noticed; what is correct, and looks like it, has to pass."""
+
+from __future__ import annotations
+
+import unittest
+
+import numpy as np
+
+from amdexec.traps import Trap, Unknown
+
+from .assembler import run
+from .test_semantics import barrier
+
+X = np.arange(1, 257, dtype=np.uint32).reshape(64, 4)
+TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+
+_WORDS = {
+    "cdna": {"load": "global_load_dword", "store": "global_store_dword", "write": "ds_write_b32", "read": "ds_read_b32"},
+    "rdna": {"load": "global_load_b32", "store": "global_store_b32", "write": "ds_store_b32", "read": "ds_load_b32"},
+}
+
+
+def body(target: str, text: str) -> str:
+    """The names of a generation in place of {load}, {wait_lds} and the like."""
+    family = "cdna" if target in ("gfx90a", "gfx942", "gfx950") else "rdna"
+    waits = {
+        "wait_vector": "s_wait_loadcnt 0" if target == "gfx1201" else "s_waitcnt vmcnt(0)",
+        "wait_lds": "s_wait_dscnt 0" if target == "gfx1201" else "s_waitcnt lgkmcnt(0)",
+        "barrier": barrier(target),
+        "vcc": "vcc" if family == "cdna" else "vcc_lo",
+        "exec": "exec" if family == "cdna" else "exec_lo",
+        "and": "s_and_b64" if family == "cdna" else "s_and_b32",
+        "size": "b64" if family == "cdna" else "b32",
+        "mask": "s[12:13]" if family == "cdna" else "s12",
+    }
+    return text.format(**_WORDS[family], **waits)
+
+
+class Traps(unittest.TestCase):
+    def traps(self, text: str, message: str, *, threads: int = 64, lds: int = 1024, targets: tuple[str, ...] = TARGETS) -> None:
+        x = np.resize(X, (threads, 4))
+        for target in targets:
+            with self.subTest(target=target):
+                self.assertRaisesRegex(Trap, message, run, target, body(target, text), x, lds=lds)
+
+    def passes(self, text: str, *, threads: int = 64, lds: int = 1024, targets: tuple[str, ...] = TARGETS) -> None:
+        x = np.resize(X, (threads, 4))
+        for target in targets:
+            for seed in range(3):
+                with self.subTest(target=target, seed=seed):
+                    run(target, body(target, text), x, lds=lds, seed=seed)
+
+    # -- global memory
+
+    def test_an_access_outside_of_every_buffer(self) -> None:
+        self.traps("v_add_u32_e32 v2, 16, v1\n {load} v8, v2, s[10:11] offset:2048\n {wait_vector}".replace("v_add_u32_e32", "v_or_b32"),
+                   "outside of every buffer .*argument|outside of every buffer .*y")  # fmt: skip
+        self.traps("v_mov_b32 v2, 0\n v_mov_b32 v3, 0\n {load} v8, v[2:3], off\n {wait_vector}", "reads 4 bytes at 0x0")
+
+    def test_a_store_to_what_is_only_read(self) -> None:
+        self.traps("v_lshlrev_b32 v2, 4, v0\n {store} v2, v4, s[8:9]", "read-only")
+
+    def test_a_register_used_before_its_load_has_arrived(self) -> None:
+        self.traps("{load} v8, v1, s[10:11]\n v_add_f32 v9, v8, v8\n {wait_vector}", "v8 is used while a load into it is outstanding")
+        self.passes("{load} v8, v1, s[10:11]\n {wait_vector}\n v_add_f32 v9, v8, v8")
+
+    def test_a_register_overwritten_before_its_load_has_arrived(self) -> None:
+        self.traps("{load} v8, v1, s[10:11]\n v_mov_b32 v8, 0\n {wait_vector}", "v8 is used while a load into it is outstanding")
+
+    def test_waiting_for_one_load_of_two(self) -> None:
+        two = "{load} v8, v1, s[10:11]\n {load} v9, v1, s[10:11]\n"
+        self.passes(two + "s_waitcnt vmcnt(1)\n v_mov_b32 v10, v8\n {wait_vector}", targets=("gfx90a", "gfx942", "gfx1100"))
+        late = two + "s_waitcnt vmcnt(1)\n v_mov_b32 v10, v9\n {wait_vector}"
+        self.traps(late, "v9 is used", targets=("gfx90a", "gfx942", "gfx1100"))
+
+    def test_scalar_loads_overtake_one_another(self) -> None:
+        text = "s_load_dwordx2 s[12:13], s[4:5], 0x0\n s_load_dwordx2 s[14:15], s[4:5], 0x8\n s_waitcnt lgkmcnt(1)\n s_mov_b32 s16, s12"
+        self.traps(text, "s12 is used", targets=("gfx90a", "gfx942"))
+
+    # -- workgroup memory
+
+    def test_an_access_outside_of_workgroup_memory(self) -> None:
+        self.traps("v_mov_b32 v2, 0x400\n {write} v2, v4\n {wait_lds}", "writes LDS at 1024")
+        self.traps("v_mov_b32 v2, 0x400\n {read} v8, v2\n {wait_lds}", "reads LDS at 1024")
+
+    def test_what_was_never_written(self) -> None:
+        self.traps("v_mov_b32 v2, 0\n {read} v8, v2\n {wait_lds}\n {store} v1, v8, s[10:11]", "a stored value depends on v8")
+        self.traps("{store} v1, v20, s[10:11]", "v20, which was never written")
+        self.traps("v_add_f32 v21, v20, v4\n {store} v1, v21, s[10:11]", "v21, which was never written")
+        self.traps("{load} v8, v30, s[10:11]\n {wait_vector}", "an address depends on v30")
+        self.passes("v_mov_b32 v21, v20\n v_mov_b32 v21, v4\n {store} v1, v21, s[10:11]")
+
+    def test_a_branch_on_what_was_never_written(self) -> None:
+        self.traps("v_cmp_eq_u32 {vcc}, v20, v4\n s_cbranch_vccz 0", "a branch depends on vcc_lo")
+        self.traps("v_cmp_eq_u32 {vcc}, v20, v4\n s_nop 4\n {and} {exec}, {exec}, {vcc}", "EXEC depends")
+
+    def test_a_store_that_nobody_waited_for(self) -> None:
+        """Each wave reads what the other one stored, after a barrier."""
+        exchange = "v_lshlrev_b32 v2, 2, v0\n v_xor_b32 v3, 0x100, v2\n {write} v2, v4\n %s {barrier}\n {read} v8, v3\n {wait_lds}"
+        self.traps(exchange % "", "has not waited for its store|with no barrier", threads=128)
+        self.passes(exchange % "{wait_lds}\n", threads=128)
+
+    def test_a_missing_barrier(self) -> None:
+        text = "v_lshlrev_b32 v2, 2, v0\n v_xor_b32 v3, 0x100, v2\n {write} v2, v4\n {wait_lds}\n {read} v8, v3\n {wait_lds}"
+        self.traps(text, "with no barrier between them|never written", threads=128)
+
+    def test_waves_that_pass_different_numbers_of_barriers(self) -> None:
+        first = "v_readfirstlane_b32 s12, v0\n s_nop 4\n s_cmp_eq_u32 s12, 0\n s_cbranch_scc0 skip\n {barrier}\n skip:"
+        self.traps(first, "waits at a barrier, and wave . has ended", threads=128)
+        self.traps(first + "\n {barrier}", "wait at different barriers", threads=128)
+
+    # -- instructions
+
+    def test_an_instruction_that_is_not_known_is_never_skipped(self) -> None:
+        self.assertRaises(Unknown, run, "gfx942", ".long 0xd3ff0000\n .long 0", X)
+        self.assertRaises(Unknown, run, "gfx1100", "s_sendmsg sendmsg(MSG_INTERRUPT)", X)
+
+    def test_the_end_of_the_code(self) -> None:
+        self.traps("s_branch end%=\n {store} v1, v4, s[10:11]\n .fill 64, 4, 0xBF9F0000\n end%=:".replace("%=", "_of_code") + "\n s_code_end",
+                   "runs into the end of the code", targets=("gfx1100",))  # fmt: skip
+
+    def test_a_trap_of_the_kernels_own(self) -> None:
+        self.traps("s_trap 2", "ended itself")
+
+    # -- wait states of CDNA
+
+    def test_wait_states(self) -> None:
+        lane = "v_readfirstlane_b32 s12, v0\n %s v_readlane_b32 s13, v4, s12"
+        self.traps(lane % "", "a lane number needs 4", targets=("gfx90a",))
+        self.passes(lane % "s_nop 3\n", targets=("gfx90a", "gfx942"))
+        pattern = "v_mov_b32 v9, v4\n %s v_mov_b32_dpp v8, v9 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf"
+        self.traps(pattern % "", "DPP", targets=("gfx90a", "gfx942"))
+        self.passes(pattern % "s_nop 1\n", targets=("gfx90a", "gfx942"))
+        address = "v_readfirstlane_b32 s14, v0\n s_mov_b32 s16, s10\n s_mov_b32 s17, s11\n {load} v8, v1, s[14:15]"
+        self.traps(address, "never written|needs 5", targets=("gfx90a", "gfx942"))
+        special = "v_rcp_f32 v9, v4\n %s v_mov_b32 v8, v9"
+        self.traps(special % "", "transcendental", targets=("gfx942",))
+        self.passes(special % "s_nop 0\n", targets=("gfx942",))
+        matrix = "v_mov_b32 v12, 0\n s_nop 7\n v_mfma_f32_16x16x16_f16 v[8:11], v[4:5], v[6:7], 0\n %s v_mov_b32 v12, v8"
+        self.traps(matrix % "s_nop 4\n", "too early after a matrix instruction", targets=("gfx942",))
+        self.passes(matrix % "s_nop 7\n s_nop 7\n", targets=("gfx942",))
+
+
+if __name__ == "__main__":
+    unittest.main()
