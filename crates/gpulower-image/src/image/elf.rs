@@ -151,7 +151,7 @@ pub(crate) fn damaged(what: impl Display, offset: u64, problem: impl Display) ->
     ReadError::damaged(FORMAT, what, offset, problem)
 }
 
-fn file(bytes: &[u8]) -> Bytes<'_> {
+pub(super) fn file(bytes: &[u8]) -> Bytes<'_> {
     Bytes::of(FORMAT, bytes)
 }
 
@@ -359,14 +359,14 @@ fn read_notes<'data>(
 
 /// A string table.
 #[derive(Clone, Copy)]
-struct Strings<'data> {
-    contents: &'data [u8],
+pub(super) struct Strings<'data> {
+    pub(super) contents: &'data [u8],
     /// Where the table starts in the file.
-    offset: u64,
+    pub(super) offset: u64,
 }
 
 impl<'data> Strings<'data> {
-    fn get(&self, index: u32) -> Result<&'data str, ReadError> {
+    pub(super) fn get(&self, index: u32) -> Result<&'data str, ReadError> {
         let damaged_name = |problem: &str| {
             damaged(
                 "a name in a string table".to_owned(),

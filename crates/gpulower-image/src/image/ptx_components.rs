@@ -113,14 +113,14 @@ impl<'text> Reader<'text> {
 
     fn error(&self, problem: &str) -> PtxComponentError {
         PtxComponentError::Text {
-            offset: self.tokens.start(),
+            offset: self.tokens.start,
             problem: problem.to_owned(),
         }
     }
 
     fn take(&mut self) -> ComponentResult<Option<Token<'text>>> {
         let next = self.tokens.next().map_err(|problem| self.error(problem))?;
-        let taken = std::mem::replace(&mut self.ahead, next.map(|token| (token, self.tokens.start())));
+        let taken = std::mem::replace(&mut self.ahead, next.map(|token| (token, self.tokens.start)));
         if let Some((_, start)) = taken {
             self.last = start;
         }
@@ -148,7 +148,7 @@ impl<'text> Reader<'text> {
         }
         // A line ends before the next directive, a declaration with a semicolon or a brace.
         let end = match statement.kind {
-            Kind::Everywhere => self.ahead.map_or(self.tokens.start(), |(_, start)| start),
+            Kind::Everywhere => self.ahead.map_or(self.tokens.start, |(_, start)| start),
             _ => self.last + 1,
         };
         statement.text = self.text.get(start..end).unwrap_or_default().trim_end();

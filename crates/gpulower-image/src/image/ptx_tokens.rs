@@ -32,7 +32,7 @@ impl fmt::Display for Token<'_> {
 pub(super) struct Tokens<'text> {
     text: &'text [u8],
     /// Where the token that was read last starts.
-    start: usize,
+    pub(super) start: usize,
     position: usize,
 }
 

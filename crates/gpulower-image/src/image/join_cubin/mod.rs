@@ -19,7 +19,7 @@ mod write;
 
 use std::collections::HashMap;
 
-use super::elf::ElfError;
+use crate::ReadError;
 use part::Part;
 use whole::Merger;
 
@@ -41,7 +41,7 @@ pub enum CubinJoinError {
         /// Which part.
         part: usize,
         /// What is wrong with it.
-        error: ElfError,
+        error: ReadError,
     },
     /// A relocatable cubin, which a linker joins.
     #[error("cubin {part} is not an executable one: relocatable cubins are joined by a linker")]

@@ -3,8 +3,9 @@
 use super::CubinJoinError;
 use super::contents::SHT_MERCURY_NOBITS;
 use super::names::{self, DEAD};
-use crate::image::elf::{Elf, ElfError};
-use crate::image::elf_raw::{File, Strings};
+use crate::{ReadError, image::elf::Elf};
+use crate::image::elf::{Strings, file};
+use crate::read::Bytes;
 
 /// `EM_CUDA`.
 const MACHINE: u16 = 190;
@@ -116,7 +117,7 @@ impl<'a> Part<'a> {
             header if header.kind != ET_EXEC => return Err(CubinJoinError::NotExecutable { part }),
             _ => {}
         }
-        let mut sections = read_sections(&parsed, File(bytes)).map_err(elf)?;
+        let mut sections = read_sections(&parsed, file(bytes)).map_err(elf)?;
         if sections.iter().any(|section| section.alignment > LARGEST_ALIGNMENT) {
             return Err(unknown("the alignment of a section"));
         }
@@ -167,8 +168,8 @@ impl Head {
         sections: &[Section<'_>],
         symbols: &[Symbol<'_>],
         section_names: &[Text<'_>],
-    ) -> Result<Self, ElfError> {
-        let file = File(bytes);
+    ) -> Result<Self, ReadError> {
+        let file = file(bytes);
         let in_order = sections.iter().map(|section| section.name);
         let program_headers = file.u64(32)?;
         let has_segments = file.u16(56)? >= 2;
@@ -192,7 +193,7 @@ impl Head {
 }
 
 /// How far the names of symbols are behind those of sections.
-fn read_gap(file: File<'_>, sections: &[Section<'_>]) -> Result<Gap, ElfError> {
+fn read_gap(file: Bytes<'_>, sections: &[Section<'_>]) -> Result<Gap, ReadError> {
     let header = |index: u64, field: u64| {
         let table = file.u64(40)?;
         file.u64(table.saturating_add(index * 64).saturating_add(field))
@@ -221,7 +222,7 @@ pub(super) fn unused_names<'n>(sections: impl Iterator<Item = &'n str>) -> usize
     bytes
 }
 
-fn read_sections<'a>(elf: &Elf<'a>, file: File<'a>) -> Result<Vec<Section<'a>>, ElfError> {
+fn read_sections<'a>(elf: &Elf<'a>, file: Bytes<'a>) -> Result<Vec<Section<'a>>, ReadError> {
     let table = file.u64(40)?;
     let mut sections = Vec::with_capacity(elf.sections().len());
     for (index, section) in (0u64..).zip(elf.sections()) {
@@ -242,13 +243,13 @@ fn read_sections<'a>(elf: &Elf<'a>, file: File<'a>) -> Result<Vec<Section<'a>>, 
     Ok(sections)
 }
 
-fn read_symbols<'a>(table: &'a [u8], names: Strings<'a>) -> Result<Vec<Symbol<'a>>, ElfError> {
+fn read_symbols<'a>(table: &'a [u8], names: Strings<'a>) -> Result<Vec<Symbol<'a>>, ReadError> {
     let (entries, _) = table.as_chunks::<24>();
     entries
         .iter()
         .enumerate()
         .map(|(index, entry)| {
-            let entry = File(entry);
+            let entry = file(entry);
             let name = names.get(entry.u32(0)?)?;
             Ok(Symbol {
                 name: if name.is_empty() && index > 0 { DEAD } else { name },

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::image::cubin;
-use crate::testing::nvidia;
+use gpulower_testing::nvidia;
 
 /// What `ptxas` makes of PTX.
 fn compile(ptx: &str, chip: &str, options: &[&str]) -> Vec<u8> {
