@@ -25,6 +25,7 @@ pub mod nvptxcompiler;
 pub mod opt_main;
 pub mod pass;
 pub mod passes;
+pub mod shared_alignment;
 pub mod split;
 pub mod stack;
 pub mod vouched;

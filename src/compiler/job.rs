@@ -1,6 +1,6 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use melior::{
     Context,
@@ -212,8 +212,29 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(())
     }
 
-    /// Runs the device stage in an LLVM context of its own; PTX input passes through.
+    /// Runs the device stage; PTX input passes through.
     fn device(&mut self, output: DeviceOutput) -> Result<Vec<u8>, Error> {
+        let result = self.device_stage(output, false);
+        match &result {
+            // Places in MLIR cross over to LLVM IR as debug info, which costs time: it is made where an error needs it.
+            Err(error) if needs_a_place(error) && self.add_places() => self.device_stage(output, true),
+            _ => result,
+        }
+    }
+
+    /// Gives MLIR what debug info is made of; whether there is any MLIR.
+    fn add_places(&mut self) -> bool {
+        let mut any = false;
+        for part in &mut self.parts {
+            if let Source::Mlir(module) = &mut part.source {
+                any |= lower::add_places(module.module_mut()).is_ok();
+            }
+        }
+        any
+    }
+
+    /// The same in an LLVM context of its own. `has_places`: whether there is debug info that is not asked for.
+    fn device_stage(&mut self, output: DeviceOutput, has_places: bool) -> Result<Vec<u8>, Error> {
         if let [
             Part {
                 source: Source::Ptx(text),
@@ -256,6 +277,7 @@ impl<'a, 'c> Job<'a, 'c> {
                 .iter()
                 .find_map(|(_, module)| symbols::location_of_use((*module)?, symbol))
         };
+        let decisions = RefCell::new(Vec::new());
         let job = DeviceJob {
             name: &self.name,
             resolved: &self.resolved,
@@ -264,6 +286,8 @@ impl<'a, 'c> Job<'a, 'c> {
             locate: &locate,
             listeners: &self.compiler.listeners,
             for_each: &|pieces, piece| self.spare.for_each(pieces, piece),
+            decide: &|decision| decisions.borrow_mut().push(decision),
+            has_places,
         };
         let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
             |(stage, error)| match error {
@@ -271,6 +295,12 @@ impl<'a, 'c> Job<'a, 'c> {
                 error => Error::new(stage, error),
             },
         )?;
+        for decision in decisions.into_inner() {
+            // What a newer PTX ISA makes necessary is done anew.
+            if !self.decisions.contains(&decision) {
+                self.decisions.push(decision);
+            }
+        }
         self.warnings
             .extend(context.take_diagnostics().into_iter().map(|diagnostic| Warning {
                 stage: Stage::CodeGen,
@@ -554,6 +584,14 @@ fn translate<'d>(context: &'d DeviceContext, source: &mut OwnedModule<'_>) -> Re
             error => failed(error.into()),
         }
     })
+}
+
+/// Whether an error is about an instruction of which it is not known where it came from.
+fn needs_a_place(error: &Error) -> bool {
+    matches!(
+        error.cause.as_ref(),
+        Cause::Device(DeviceError::Misaligned { location: None, .. })
+    )
 }
 
 fn has_kernel(module: &DeviceModule<'_>) -> bool {

@@ -15,7 +15,7 @@ use melior::{
 
 pub use super::lower_error::LowerError;
 use super::{
-    lower_pipeline::{COMPLEX, Contents, debug_pipeline, to_branches, to_elements, to_llvm},
+    lower_pipeline::{COMPLEX, Contents, PLACES, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
     symbols::symbol_of,
     validate,
@@ -173,6 +173,12 @@ fn run_with(
         Err(LlvmError::Refused(_)) => Err(LowerError::Refused(errors)),
         Err(fatal) => Err(LowerError::Fatal(fatal)),
     }
+}
+
+/// Gives a lowered module what its translation makes debug info of.
+pub fn add_places(module: &mut Module<'_>) -> Result<(), LowerError> {
+    let context = context_of(module.context());
+    run(context, module, PLACES).map(|_| ())
 }
 
 /// See [`Contents::scaled_floats`].

@@ -13,6 +13,7 @@ mod lower_error;
 mod lower_pipeline;
 mod math;
 mod reserve;
+mod shared_alignment;
 mod split;
 pub mod symbols;
 mod validate;
@@ -29,6 +30,7 @@ use crate::{
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, FpContract, Resolved},
+    report::Decision,
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     target::{Target, Vendor},
     toolkit::ToolkitError,
@@ -100,6 +102,25 @@ pub enum DeviceError {
         /// The function.
         function: String,
     },
+    /// An address in a workgroup's memory that an instruction cannot use.
+    #[error(
+        "{instruction} in {function} uses the address {offset} bytes behind the start of {variable}, and the hardware wants a \
+         multiple of {wanted}: move it there, or leave space in front of it"
+    )]
+    Misaligned {
+        /// The instruction.
+        instruction: String,
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
+        /// Bytes behind its start.
+        offset: u64,
+        /// What they have to be a multiple of.
+        wanted: u64,
+        /// Where debug info says it is, in MLIR's syntax.
+        location: Option<String>,
+    },
     /// The module holds no kernel.
     #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
     NoKernel,
@@ -120,7 +141,7 @@ impl DeviceError {
     /// The location in MLIR's syntax, where there is one.
     pub fn location(&self) -> Option<&str> {
         match self {
-            Self::WrongTarget { location, .. } => location.as_deref(),
+            Self::WrongTarget { location, .. } | Self::Misaligned { location, .. } => location.as_deref(),
             Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
                 symbols.iter().find_map(|symbol| symbol.location.as_deref())
             }
@@ -208,6 +229,10 @@ pub struct DeviceJob<'a> {
     pub listeners: &'a [Arc<dyn StageListener>],
     /// Carries out the parts of a large module.
     pub for_each: &'a ForEach<'a>,
+    /// Is told of choices that a user may want to know of.
+    pub decide: &'a dyn Fn(Decision),
+    /// Whether the module has debug info that nobody asked for: it tells where an error is.
+    pub has_places: bool,
 }
 
 impl fmt::Debug for DeviceJob<'_> {
@@ -332,7 +357,7 @@ pub fn compile_to_link<'c>(
     let module = clock
         .time(Stage::Link, || -> Result<_, DeviceError> {
             module.set_target(&machine)?;
-            if resolved.debug == DebugLevel::None {
+            if resolved.debug == DebugLevel::None && !job.has_places {
                 module.strip_debug_info();
             } else if !resolved.debug_prefix_map.is_empty() {
                 module.remap_files(&resolved.debug_prefix_map);
@@ -354,6 +379,7 @@ pub fn compile_to_link<'c>(
             libraries::link(&module, job, others)?;
             control::finish(&module, resolved);
             module.internalize(&visible)?;
+            shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;
             job.show(context, module, Checkpoint::Linked)
         })
