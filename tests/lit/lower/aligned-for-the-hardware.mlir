@@ -23,7 +23,7 @@ gpu.module @kernels {
   // PTX-LABEL: .entry through_a_loop(
   // PTX: .shared .align 1024 .b8 tiles[16384];
   // PTX: .shared .align 8 .b8 __mbarrier[8];
-  // PTX: .shared .align 2 .b8 flags[3];
+  // PTX: .shared .align 4 .b8 flags[3];
   // REPORT: "choice":"alignment of tiles","outcome":"1024 bytes instead of 2, for nvvm.cp.async.bulk.tensor.g2s.tile.2d in through_a_loop"
   gpu.func @through_a_loop(%map: !map, %n: index, %out: memref<64x64xf16>) kernel {
     %c0 = arith.constant 0 : index
