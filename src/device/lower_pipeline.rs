@@ -154,7 +154,8 @@ pub(super) fn debug_pipeline(resolved: &Resolved) -> String {
 }
 
 /// The least debug info that says where instructions come from.
-pub(super) const PLACES: &str = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})";
+pub(super) const PLACES: &str =
+    "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})";
 
 #[cfg(test)]
 mod tests {
