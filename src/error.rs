@@ -196,14 +196,19 @@ impl fmt::Display for Error {
             write!(formatter, ", target {target}")?;
         }
         write!(formatter, ": {}", self.cause)?;
-        if let Cause::Lower(LowerError::Refused(diagnostics)) = self.cause.as_ref() {
-            for diagnostic in diagnostics.iter().skip(1) {
-                write!(
-                    formatter,
-                    "\n  {}: {}",
-                    plain_location(&diagnostic.location),
-                    diagnostic.message
-                )?;
+        if let Cause::Lower(LowerError::Refused(diagnostics)) | Cause::Input(InputError::Mlir(diagnostics)) =
+            self.cause.as_ref()
+        {
+            for (index, diagnostic) in diagnostics.iter().enumerate() {
+                if index > 0 {
+                    let place = plain_location(&diagnostic.location);
+                    write!(formatter, "\n  {place}: {}", diagnostic.message)?;
+                }
+                // The operation is where the place is.
+                let notes = diagnostic.notes.iter();
+                for (location, note) in notes.filter(|(_, note)| !note.starts_with("see current operation")) {
+                    write!(formatter, "\n  {}: note: {note}", plain_location(location))?;
+                }
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use melior::{
 use super::{
     Compiler, attribute, load_libraries, parse,
     plan::{self, Step},
-    request::{Outcome, Part, Request, Source},
+    request::{Outcome, Part, Request, Source, UNKNOWN},
     spare::Spare,
     symbol_name, worker,
 };
@@ -40,10 +40,19 @@ use crate::{
 
 /// Carries out one request: here, or in a worker process.
 pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
-    match compiler.options.isolation {
+    let place = request.place();
+    let result = match compiler.options.isolation {
         Isolation::InProcess => run_here(compiler, request, spare),
         Isolation::Worker => worker::run(compiler, &request),
-    }
+    };
+    result.map_err(|mut error| {
+        // Options that do not fit are not in the source.
+        let has_none = error.location.as_deref().is_none_or(|location| location == UNKNOWN);
+        if error.stage != Stage::Plan && has_none && place.is_some() {
+            error.location = place;
+        }
+        error
+    })
 }
 
 /// Carries out one request in this process, with the help of `spare` threads.
