@@ -12,6 +12,7 @@ pub mod engine;
 pub mod exhausted;
 pub mod host_module;
 pub mod import;
+pub mod kernel_sizes;
 pub mod large_values;
 pub mod lld;
 pub mod llvm;

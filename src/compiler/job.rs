@@ -301,7 +301,15 @@ impl<'a, 'c> Job<'a, 'c> {
         let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
             |(stage, error)| match error {
                 DeviceError::Interrupted(reason) => Error::new(stage, reason),
-                error => Error::new(stage, error),
+                error => {
+                    let defined = error.symbol().and_then(|symbol| {
+                        let mut modules = lowered.iter().filter_map(|(_, module)| *module);
+                        modules.find_map(|module| symbols::location_of_symbol(module, symbol))
+                    });
+                    let mut error = Error::new(stage, error);
+                    error.location = error.location.or(defined);
+                    error
+                }
             },
         )?;
         for decision in decisions.into_inner() {

@@ -138,7 +138,9 @@ impl Request<'_> {
     /// Where the first module that is MLIR stands, in MLIR's syntax: what an error has to do with that has no place of its own.
     pub(super) fn place(&self) -> Option<String> {
         self.parts.iter().find_map(|part| {
-            let Source::Mlir(module) = &part.source else { return None };
+            let Source::Mlir(module) = &part.source else {
+                return None;
+            };
             let module = module.lock();
             let place = location_text(module.module().body().first_operation()?.location());
             (place != UNKNOWN).then_some(place)

@@ -15,6 +15,7 @@ use melior::{
 
 pub use super::lower_error::LowerError;
 use super::{
+    contracts,
     lower_error::explained,
     lower_pipeline::{COMPLEX, Contents, PLACES, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
@@ -59,6 +60,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
         return Err(LowerError::LargeVector { kind, location });
     }
+    contracts::check_stated_sizes(module, &resolved.target)?;
     refuse_misplaced_operations(module)?;
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;

@@ -34,6 +34,18 @@ pub enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A function that states what no launch can have.
+    #[error("the kernel {kernel} cannot be launched on {target}: {reason}")]
+    Contract {
+        /// The function.
+        kernel: String,
+        /// What it states.
+        reason: String,
+        /// The target.
+        target: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A vector that would keep LLVM busy for minutes.
     #[error(
         "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
@@ -117,6 +129,7 @@ impl LowerError {
             Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             Self::Unsupported { location, .. }
             | Self::Foreign { location, .. }
+            | Self::Contract { location, .. }
             | Self::LargeVector { location, .. }
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }

@@ -3,6 +3,7 @@
 //! Knows nothing of containers, vendor tools or hosts.
 
 mod components;
+mod contracts;
 mod control;
 mod float_power;
 pub mod join;
@@ -121,6 +122,28 @@ pub enum DeviceError {
         /// Where debug info says it is, in MLIR's syntax.
         location: Option<String>,
     },
+    /// A kernel that asks for more of something than the chip has.
+    #[error("the kernel {kernel} has {bytes} bytes of {what}, and {target} has room for {most}: {advice}")]
+    TooMuch {
+        /// The kernel.
+        kernel: String,
+        /// Of what.
+        what: &'static str,
+        /// How much it is.
+        bytes: u64,
+        /// How much there may be.
+        most: u64,
+        /// The target.
+        target: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A symbol that PTX has no way to write.
+    #[error("the symbol {name:?} has characters that no symbol of PTX has: use letters, digits, _ and $")]
+    SymbolName {
+        /// The symbol.
+        name: String,
+    },
     /// The module holds no kernel.
     #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
     NoKernel,
@@ -149,12 +172,21 @@ impl DeviceError {
         }
     }
 
+    /// The symbol that it is about as a whole.
+    pub fn symbol(&self) -> Option<&str> {
+        match self {
+            Self::TooMuch { kernel: name, .. } | Self::SymbolName { name } => Some(name),
+            _ => None,
+        }
+    }
+
     /// The kernels that are concerned.
     pub fn kernels(&self) -> Vec<String> {
         let mut kernels: Vec<String> = match self {
             Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
                 symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect()
             }
+            Self::TooMuch { kernel, .. } => vec![kernel.clone()],
             _ => Vec::new(),
         };
         kernels.sort();
@@ -381,6 +413,9 @@ pub fn compile_to_link<'c>(
             module.internalize(&visible)?;
             shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;
+            if resolved.target.vendor() == Vendor::Nvidia {
+                validate::names_of_ptx(&module)?;
+            }
             job.show(context, module, Checkpoint::Linked)
         })
         .map_err(at(Stage::Link))?;
@@ -399,6 +434,7 @@ pub fn compile_to_link<'c>(
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
             module.run_passes(&machine, pipeline(resolved))?;
+            contracts::check_kernel_sizes(&module, resolved)?;
             if let Some(split) = &split {
                 split.finish(&module);
             }
