@@ -111,6 +111,8 @@ constexpr std::pair<StringRef, Demand> inAssembly[] = {
     {"cp.async.bulk.tensor.", {128, swizzled}},
     {"cp.async.bulk.prefetch", {0, 0}},
     {"cp.async.bulk.", {16, 128}},
+    {"cp.reduce.async.bulk.tensor.", {128, swizzled}},
+    {"cp.reduce.async.bulk.", {16, 128}},
     {"cp.async.mbarrier", {8, 8}},
     {"cp.async.cg.shared", {16, 16}},
     {"cp.async.ca.shared", {4, 16}},
@@ -343,15 +345,21 @@ private:
           demand(call, firstWord(text, text.find("wgmma.mma_async")), operand, {0, swizzled});
       return;
     }
-    for (const auto &[instruction, wanted] : inAssembly) {
+    size_t first = StringRef::npos;
+    Demand wanted{0, 0};
+    for (const auto &[instruction, demand] : inAssembly) {
       size_t at = text.find(instruction);
-      if (at == StringRef::npos)
+      if (at == StringRef::npos || at == first)
         continue;
-      for (Value *operand : call.args())
-        if (wanted.wanted && demand(call, firstWord(text, at), operand, wanted))
-          break;
-      return;
+      bool alone = first == StringRef::npos && text.find(instruction, at + 1) == StringRef::npos;
+      // Which operand belongs to which of several instructions is not known: nothing is refused.
+      wanted = {alone ? demand.least : 0, std::max(wanted.wanted, demand.wanted)};
+      first = std::min(first, at);
     }
+    if (wanted.wanted)
+      for (Value *operand : call.args())
+        if (demand(call, firstWord(text, first), operand, wanted))
+          return;
   }
 
   static StringRef firstWord(StringRef text, size_t at) {
