@@ -38,6 +38,14 @@ pub enum InputError {
     /// The text is not UTF-8 and the bytes are no format that is known.
     #[error("the input is neither text nor MLIR bytecode nor LLVM bitcode; expected .mlir, .mlirbc, .ll, .bc or .ptx")]
     UnknownFormat,
+    /// A text of other bytes than UTF-8's.
+    #[error("the text is not UTF-8: it has a byte 0x{byte:02x}; write the file as UTF-8, comments included")]
+    NotUtf8 {
+        /// The first byte that is wrong.
+        byte: u8,
+        /// Where, in MLIR's syntax.
+        location: String,
+    },
     /// MLIR refused it.
     #[error("{}", first_message(.0))]
     Mlir(Vec<MlirDiagnostic>),
@@ -119,9 +127,10 @@ impl InputError {
         match self {
             Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             Self::NoTarget { location } => location.as_deref(),
-            Self::Nesting { location, .. } | Self::Bytecode { location, .. } | Self::Fatal { location, .. } => {
-                Some(location)
-            }
+            Self::NotUtf8 { location, .. }
+            | Self::Nesting { location, .. }
+            | Self::Bytecode { location, .. }
+            | Self::Fatal { location, .. } => Some(location),
             _ => None,
         }
     }
@@ -134,6 +143,26 @@ pub const MOST_PTX_REGISTERS: u64 = 1 << 20;
 /// Most dimensions of an array in PTX: as many as anything else may nest. ptxas 13.0.88 takes 0.3 s for these, 48 s for five
 /// times as many, and crashes in the end.
 pub const MOST_PTX_DIMENSIONS: u64 = 1000;
+
+/// Why bytes are no text. `end`: how many are UTF-8.
+fn not_text(name: &str, bytes: &[u8], end: usize) -> InputError {
+    let (Some(before), Some(&byte)) = (bytes.get(..end), bytes.get(end)) else {
+        return InputError::UnknownFormat;
+    };
+    // A text in another encoding has no control characters but those that part lines and words.
+    if bytes
+        .iter()
+        .any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+    {
+        return InputError::UnknownFormat;
+    }
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
+    InputError::NotUtf8 {
+        byte,
+        location: format!("{name:?}:{line}:{column}"),
+    }
+}
 
 fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
     diagnostics
@@ -163,8 +192,10 @@ impl InputKind {
         match kind {
             FileKind::MlirBytecode => return Ok(Self::Mlir),
             FileKind::Bitcode => return Ok(Self::Llvm),
-            _ if std::str::from_utf8(bytes).is_err() => return Err(InputError::UnknownFormat),
             _ => {}
+        }
+        if let Err(error) = std::str::from_utf8(bytes) {
+            return Err(not_text(name, bytes, error.valid_up_to()));
         }
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         Ok(match extension {

@@ -1,6 +1,6 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use melior::{
     Context,
@@ -14,7 +14,7 @@ use melior::{
 use super::{
     Compiler, attribute, load_libraries, parse,
     plan::{self, Step},
-    request::{Outcome, Part, Request, Source},
+    request::{Outcome, Part, Request, Source, UNKNOWN},
     spare::Spare,
     symbol_name, worker,
 };
@@ -40,10 +40,19 @@ use crate::{
 
 /// Carries out one request: here, or in a worker process.
 pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
-    match compiler.options.isolation {
+    let place = request.place();
+    let result = match compiler.options.isolation {
         Isolation::InProcess => run_here(compiler, request, spare),
         Isolation::Worker => worker::run(compiler, &request),
-    }
+    };
+    result.map_err(|mut error| {
+        // Options that do not fit are not in the source.
+        let has_none = error.location.as_deref().is_none_or(|location| location == UNKNOWN);
+        if error.stage != Stage::Plan && has_none && place.is_some() {
+            error.location = place;
+        }
+        error
+    })
 }
 
 /// Carries out one request in this process, with the help of `spare` threads.
@@ -212,8 +221,29 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(())
     }
 
-    /// Runs the device stage in an LLVM context of its own; PTX input passes through.
+    /// Runs the device stage; PTX input passes through.
     fn device(&mut self, output: DeviceOutput) -> Result<Vec<u8>, Error> {
+        let result = self.device_stage(output, false);
+        match &result {
+            // Places in MLIR cross over to LLVM IR as debug info, which costs time: it is made where an error needs it.
+            Err(error) if needs_a_place(error) && self.add_places() => self.device_stage(output, true),
+            _ => result,
+        }
+    }
+
+    /// Gives MLIR what debug info is made of; whether there is any MLIR.
+    fn add_places(&mut self) -> bool {
+        let mut any = false;
+        for part in &mut self.parts {
+            if let Source::Mlir(module) = &mut part.source {
+                any |= lower::add_places(module.module_mut()).is_ok();
+            }
+        }
+        any
+    }
+
+    /// The same in an LLVM context of its own. `has_places`: whether there is debug info that is not asked for.
+    fn device_stage(&mut self, output: DeviceOutput, has_places: bool) -> Result<Vec<u8>, Error> {
         if let [
             Part {
                 source: Source::Ptx(text),
@@ -256,6 +286,7 @@ impl<'a, 'c> Job<'a, 'c> {
                 .iter()
                 .find_map(|(_, module)| symbols::location_of_use((*module)?, symbol))
         };
+        let decisions = RefCell::new(Vec::new());
         let job = DeviceJob {
             name: &self.name,
             resolved: &self.resolved,
@@ -264,13 +295,29 @@ impl<'a, 'c> Job<'a, 'c> {
             locate: &locate,
             listeners: &self.compiler.listeners,
             for_each: &|pieces, piece| self.spare.for_each(pieces, piece),
+            decide: &|decision| decisions.borrow_mut().push(decision),
+            has_places,
         };
         let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
             |(stage, error)| match error {
                 DeviceError::Interrupted(reason) => Error::new(stage, reason),
-                error => Error::new(stage, error),
+                error => {
+                    let defined = error.symbol().and_then(|symbol| {
+                        let mut modules = lowered.iter().filter_map(|(_, module)| *module);
+                        modules.find_map(|module| symbols::location_of_symbol(module, symbol))
+                    });
+                    let mut error = Error::new(stage, error);
+                    error.location = error.location.or(defined);
+                    error
+                }
             },
         )?;
+        for decision in decisions.into_inner() {
+            // What a newer PTX ISA makes necessary is done anew.
+            if !self.decisions.contains(&decision) {
+                self.decisions.push(decision);
+            }
+        }
         self.warnings
             .extend(context.take_diagnostics().into_iter().map(|diagnostic| Warning {
                 stage: Stage::CodeGen,
@@ -555,6 +602,14 @@ fn translate<'d>(context: &'d DeviceContext, source: &mut OwnedModule<'_>) -> Re
             error => failed(error.into()),
         }
     })
+}
+
+/// Whether an error is about an instruction of which it is not known where it came from.
+fn needs_a_place(error: &Error) -> bool {
+    matches!(
+        error.cause.as_ref(),
+        Cause::Device(DeviceError::Misaligned { location: None, .. })
+    )
 }
 
 fn has_kernel(module: &DeviceModule<'_>) -> bool {

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use melior::ir::{BlockLike, operation::OperationLike};
 use serde::{Deserialize, Serialize};
 
 use super::input::InputKind;
 use crate::{
-    bridge::mlir::OwnedModule,
+    bridge::mlir::{OwnedModule, location_text},
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime, Subject},
@@ -70,6 +71,9 @@ impl<'c> Source<SharedModule<'c>> {
     }
 }
 
+/// What MLIR writes of a place that is not known.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// One module of a request.
 #[derive(Debug)]
 pub(crate) struct Part<M> {
@@ -129,6 +133,18 @@ impl Request<'_> {
         } else {
             InputKind::Ptx
         }
+    }
+
+    /// Where the first module that is MLIR stands, in MLIR's syntax: what an error has to do with that has no place of its own.
+    pub(super) fn place(&self) -> Option<String> {
+        self.parts.iter().find_map(|part| {
+            let Source::Mlir(module) = &part.source else {
+                return None;
+            };
+            let module = module.lock();
+            let place = location_text(module.module().body().first_operation()?.location());
+            (place != UNKNOWN).then_some(place)
+        })
     }
 
     /// Joined with modules, PTX is an object like others.

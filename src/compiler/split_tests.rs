@@ -68,6 +68,8 @@ fn in_parts(linked: &[u8], interrupt: Interrupt) -> StageResult<Option<Vec<u8>>>
         locate: &|_| None,
         listeners: &[],
         for_each: &device::in_turn,
+        decide: &|_| {},
+        has_places: false,
     };
     let context = DeviceContext::new();
     let module = context.parse(linked, "m").expect("parses");

@@ -66,6 +66,8 @@ fn compile<'c>(
         locate: &|_| None,
         listeners: &[],
         for_each: &crate::device::in_turn,
+        decide: &|_| {},
+        has_places: false,
     };
     compile_to_link(context, module, &job, others, output, &mut StageClock::default())
         .map(|bytes| String::from_utf8(bytes).expect("text"))

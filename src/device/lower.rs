@@ -15,7 +15,9 @@ use melior::{
 
 pub use super::lower_error::LowerError;
 use super::{
-    lower_pipeline::{COMPLEX, Contents, debug_pipeline, to_branches, to_elements, to_llvm},
+    contracts,
+    lower_error::explained,
+    lower_pipeline::{COMPLEX, Contents, PLACES, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
     symbols::symbol_of,
     validate,
@@ -58,9 +60,11 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
         return Err(LowerError::LargeVector { kind, location });
     }
+    contracts::check_stated_sizes(module, &resolved.target)?;
     refuse_misplaced_operations(module)?;
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
+    refuse_unknown_dialects(module, &resolved.target)?;
     let mut warnings = Vec::new();
     if unlowered(module, &resolved.target).next().is_some() {
         synchronize_repeated_reductions(module);
@@ -81,24 +85,17 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
         }
-        let mut rest: Vec<(String, String)> = unlowered(module, &resolved.target)
-            .map(|operation| (name_of(&operation), location_text(operation.location())))
-            .collect();
+        let mut rest: Vec<OperationRef<'_, '_>> = unlowered(module, &resolved.target).collect();
         // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
-        let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
-        if rest.iter().any(|(name, _)| !is_cast(name)) {
-            rest.retain(|(name, _)| !is_cast(name));
+        let is_cast = |operation: &OperationRef<'_, '_>| name_of(operation) == "builtin.unrealized_conversion_cast";
+        if rest.iter().any(|operation| !is_cast(operation)) {
+            rest.retain(|operation| !is_cast(operation));
         }
-        if let Some((_, location)) = rest.first() {
-            let location = location.clone();
-            let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
+        if let Some(&first) = rest.first() {
+            let mut names: Vec<String> = rest.iter().map(name_of).collect();
             names.sort();
             names.dedup();
-            return Err(LowerError::Unsupported {
-                names,
-                target: resolved.target.to_string(),
-                location,
-            });
+            return Err(unsupported(names, first, &resolved.target));
         }
         refuse_foreign(module, &resolved.target)?;
     }
@@ -170,9 +167,15 @@ fn run_with(
             }
             Ok(warnings)
         }
-        Err(LlvmError::Refused(_)) => Err(LowerError::Refused(errors)),
+        Err(LlvmError::Refused(_)) => Err(LowerError::Refused(errors.into_iter().map(explained).collect())),
         Err(fatal) => Err(LowerError::Fatal(fatal)),
     }
+}
+
+/// Gives a lowered module what its translation makes debug info of.
+pub fn add_places(module: &mut Module<'_>) -> Result<(), LowerError> {
+    let context = context_of(module.context());
+    run(context, module, PLACES).map(|_| ())
 }
 
 /// See [`Contents::scaled_floats`].
@@ -271,6 +274,37 @@ fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {
         }
     }
     Ok(())
+}
+
+/// Refuses operations of dialects that nothing here lowers: what they have in their regions would be lowered, and their
+/// verifiers complain of it.
+fn refuse_unknown_dialects(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+    for operation in operations(module) {
+        let name = name_of(&operation);
+        let dialect = name.split('.').next().unwrap_or_default();
+        if !DIALECTS.contains(&dialect) {
+            return Err(unsupported(vec![name], operation, target));
+        }
+    }
+    Ok(())
+}
+
+/// `first`: the first of the operations with these names.
+fn unsupported(names: Vec<String>, first: OperationRef<'_, '_>, target: &Target) -> LowerError {
+    LowerError::Unsupported {
+        names,
+        types: types_of(first),
+        target: target.to_string(),
+        location: location_text(first.location()),
+    }
+}
+
+/// Types of an operation's operands and results, as MLIR writes them: `(tensor<4xf32>, index) -> f32`.
+fn types_of(operation: OperationRef<'_, '_>) -> String {
+    let list = |types: Vec<String>| types.join(", ");
+    let operands = list(operation.operands().map(|value| mlir::shown(&value.r#type())).collect());
+    let results = list(operation.results().map(|value| mlir::shown(&value.r#type())).collect());
+    format!("({operands}) -> ({results})")
 }
 
 fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {

@@ -11,10 +11,12 @@ pub enum LowerError {
     #[error("{}", first_message(.0))]
     Refused(Vec<MlirDiagnostic>),
     /// Operations that no conversion for this target knows.
-    #[error("cannot lower {} for {target}{}", .names.join(", "), lowered_hint(.names))]
+    #[error("cannot lower {} for {target}: the first has the types {types}{}", .names.join(", "), lowered_hint(.names))]
     Unsupported {
         /// The operations' names, each once.
         names: Vec<String>,
+        /// Types of the operands and results of the first of them in the module.
+        types: String,
         /// The target.
         target: String,
         /// Where the first of them is, in MLIR's syntax.
@@ -29,6 +31,18 @@ pub enum LowerError {
         target: String,
         /// What to do.
         advice: &'static str,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A function that states what no launch can have.
+    #[error("the kernel {kernel} cannot be launched on {target}: {reason}")]
+    Contract {
+        /// The function.
+        kernel: String,
+        /// What it states.
+        reason: String,
+        /// The target.
+        target: String,
         /// Where it is, in MLIR's syntax.
         location: String,
     },
@@ -115,6 +129,7 @@ impl LowerError {
             Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             Self::Unsupported { location, .. }
             | Self::Foreign { location, .. }
+            | Self::Contract { location, .. }
             | Self::LargeVector { location, .. }
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }
@@ -125,6 +140,30 @@ impl LowerError {
             Self::Fatal(_) | Self::Pipeline(_) => None,
         }
     }
+}
+
+/// What MLIR's conversions say of an operation that they cannot take, in words for whoever wrote it.
+pub(super) fn explained(mut diagnostic: MlirDiagnostic) -> MlirDiagnostic {
+    const BEGIN: &str = "failed to legalize operation '";
+    let Some((name, _)) = diagnostic
+        .message
+        .strip_prefix(BEGIN)
+        .and_then(|rest| rest.split_once('\''))
+    else {
+        return diagnostic;
+    };
+    // The note shows the operation in its generic form, which ends in its types.
+    let types = diagnostic
+        .notes
+        .iter()
+        .find(|(_, note)| note.starts_with("see current operation"))
+        .and_then(|(_, note)| note.trim_end().lines().next_back()?.rsplit_once(" : "))
+        .map(|(_, types)| format!(" with the types {types}"))
+        .unwrap_or_default();
+    diagnostic.message = format!(
+        "cannot lower {name}{types}: MLIR has no conversion to LLVM for it with these types and attributes; write it with others"
+    );
+    diagnostic
 }
 
 fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
@@ -156,12 +195,13 @@ mod tests {
     fn tensors_are_refused_with_advice() {
         let error = LowerError::Unsupported {
             names: vec!["tensor.extract".to_owned()],
+            types: "(tensor<4xf32>, index) -> (f32)".to_owned(),
             target: "sm_90".to_owned(),
             location: "here".to_owned(),
         };
         assert_eq!(
             error.to_string(),
-            "cannot lower tensor.extract for sm_90; bufferize tensors and turn linalg into loops before"
+            "cannot lower tensor.extract for sm_90: the first has the types (tensor<4xf32>, index) -> (f32); bufferize tensors and turn linalg into loops before"
         );
     }
 }

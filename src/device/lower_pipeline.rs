@@ -153,6 +153,10 @@ pub(super) fn debug_pipeline(resolved: &Resolved) -> String {
     format!("builtin.module(ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}})")
 }
 
+/// The least debug info that says where instructions come from.
+pub(super) const PLACES: &str =
+    "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})";
+
 #[cfg(test)]
 mod tests {
     use super::*;

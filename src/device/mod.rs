@@ -3,6 +3,7 @@
 //! Knows nothing of containers, vendor tools or hosts.
 
 mod components;
+mod contracts;
 mod control;
 mod float_power;
 pub mod join;
@@ -13,6 +14,7 @@ mod lower_error;
 mod lower_pipeline;
 mod math;
 mod reserve;
+mod shared_alignment;
 mod split;
 pub mod symbols;
 mod validate;
@@ -29,6 +31,7 @@ use crate::{
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, FpContract, Resolved},
+    report::Decision,
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     target::{Target, Vendor},
     toolkit::ToolkitError,
@@ -102,6 +105,47 @@ pub enum DeviceError {
         /// The function.
         function: String,
     },
+    /// An address in a workgroup's memory that an instruction cannot use.
+    #[error(
+        "{instruction} in {function} uses the address {offset} bytes behind the start of {variable}, and the hardware wants a \
+         multiple of {wanted}: move it there, or leave space in front of it"
+    )]
+    Misaligned {
+        /// The instruction.
+        instruction: String,
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
+        /// Bytes behind its start.
+        offset: u64,
+        /// What they have to be a multiple of.
+        wanted: u64,
+        /// Where debug info says it is, in MLIR's syntax.
+        location: Option<String>,
+    },
+    /// A kernel that asks for more of something than the chip has.
+    #[error("the kernel {kernel} has {bytes} bytes of {what}, and {target} has room for {most}: {advice}")]
+    TooMuch {
+        /// The kernel.
+        kernel: String,
+        /// Of what.
+        what: &'static str,
+        /// How much it is.
+        bytes: u64,
+        /// How much there may be.
+        most: u64,
+        /// The target.
+        target: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A symbol that PTX has no way to write.
+    #[error("the symbol {name:?} has characters that no symbol of PTX has: use letters, digits, _ and $")]
+    SymbolName {
+        /// The symbol.
+        name: String,
+    },
     /// The module holds no kernel.
     #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
     NoKernel,
@@ -122,10 +166,18 @@ impl DeviceError {
     /// The location in MLIR's syntax, where there is one.
     pub fn location(&self) -> Option<&str> {
         match self {
-            Self::WrongTarget { location, .. } => location.as_deref(),
+            Self::WrongTarget { location, .. } | Self::Misaligned { location, .. } => location.as_deref(),
             Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
                 symbols.iter().find_map(|symbol| symbol.location.as_deref())
             }
+            _ => None,
+        }
+    }
+
+    /// The symbol that it is about as a whole.
+    pub fn symbol(&self) -> Option<&str> {
+        match self {
+            Self::TooMuch { kernel: name, .. } | Self::SymbolName { name } => Some(name),
             _ => None,
         }
     }
@@ -136,6 +188,7 @@ impl DeviceError {
             Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
                 symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect()
             }
+            Self::TooMuch { kernel, .. } => vec![kernel.clone()],
             _ => Vec::new(),
         };
         kernels.sort();
@@ -210,6 +263,10 @@ pub struct DeviceJob<'a> {
     pub listeners: &'a [Arc<dyn StageListener>],
     /// Carries out the parts of a large module.
     pub for_each: &'a ForEach<'a>,
+    /// Is told of choices that a user may want to know of.
+    pub decide: &'a dyn Fn(Decision),
+    /// Whether the module has debug info that nobody asked for: it tells where an error is.
+    pub has_places: bool,
 }
 
 impl fmt::Debug for DeviceJob<'_> {
@@ -323,7 +380,7 @@ pub fn compile_to_link<'c>(
     let module = clock
         .time(Stage::Link, || -> Result<_, DeviceError> {
             module.set_target(&machine)?;
-            if resolved.debug == DebugLevel::None {
+            if resolved.debug == DebugLevel::None && !job.has_places {
                 module.strip_debug_info();
             } else if !resolved.debug_prefix_map.is_empty() {
                 module.remap_files(&resolved.debug_prefix_map);
@@ -345,7 +402,11 @@ pub fn compile_to_link<'c>(
             libraries::link(&module, job, others)?;
             control::finish(&module, resolved);
             module.internalize(&visible)?;
+            shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;
+            if resolved.target.vendor() == Vendor::Nvidia {
+                validate::names_of_ptx(&module)?;
+            }
             job.show(context, module, Checkpoint::Linked)
         })
         .map_err(at(Stage::Link))?;
@@ -364,6 +425,7 @@ pub fn compile_to_link<'c>(
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
             module.run_passes(&machine, pipeline(resolved))?;
+            contracts::check_kernel_sizes(&module, resolved)?;
             if let Some(split) = &split {
                 split.finish(&module);
             }

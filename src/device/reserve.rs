@@ -76,6 +76,8 @@ mod tests {
             locate: &|_| None,
             listeners: &[],
             for_each: &crate::device::in_turn,
+            decide: &|_| {},
+            has_places: false,
         };
         let interface = LinkInterface {
             defined: ["other".to_owned()].into(),

@@ -15,6 +15,7 @@ use std::{
 use super::{
     DeviceError, DeviceJob, StageClock, StageResult,
     components::{self, Parts},
+    contracts::check_kernel_sizes,
     join_ptx::{JoinPtxError, Order, join_ptx},
     machine, pipeline,
 };
@@ -181,6 +182,7 @@ impl Split {
         module
             .run_passes(&machine, pipeline(resolved))
             .map_err(DeviceError::from)?;
+        check_kernel_sizes(&module, resolved)?;
         self.finish(&module);
         for variable in module.inkwell().get_globals() {
             // Sooner than when the texts are put together: other parts need not begin.

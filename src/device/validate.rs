@@ -76,6 +76,29 @@ pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> 
     }
 }
 
+/// Refuses symbols that LLVM cannot write into PTX, which is a fatal error without a name. What is internal gets another name.
+pub(super) fn names_of_ptx(module: &DeviceModule<'_>) -> Result<(), DeviceError> {
+    use inkwell::module::Linkage;
+    let is_visible = |linkage| !matches!(linkage, Linkage::Internal | Linkage::Private);
+    let module = module.inkwell();
+    let functions = module
+        .get_functions()
+        .filter(|function| is_visible(function.get_linkage()));
+    let variables = module
+        .get_globals()
+        .filter(|variable| is_visible(variable.get_linkage()));
+    let mut names = functions
+        .map(|function| function.get_name().to_string_lossy().into_owned())
+        .chain(variables.map(|variable| variable.get_name().to_string_lossy().into_owned()));
+    // Those of `MCAsmInfo::isAcceptableChar` in LLVM; intrinsics are not written.
+    let is_writable =
+        |name: &str| name.starts_with("llvm.") || name.chars().all(|c| c.is_ascii_alphanumeric() || "_$.@".contains(c));
+    match names.find(|name| !is_writable(name)) {
+        Some(name) => Err(DeviceError::SymbolName { name }),
+        None => Ok(()),
+    }
+}
+
 /// The largest values that functions may work with. All of it measured with LLVM 22's AMDGPU back end, processor time:
 ///
 /// - vectors as in [`lower::LONGEST_VECTOR`](super::lower::LONGEST_VECTOR); a store of 65536 elements crashes it;

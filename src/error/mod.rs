@@ -273,16 +273,29 @@ fn symbols(cause: &Cause) -> &[UnresolvedSymbol] {
     }
 }
 
-/// The first diagnostic is the message.
+/// What is said beside the first diagnostic, which is the message.
 fn notes(cause: &Cause) -> Vec<Note> {
-    let Cause::Lower(LowerError::Refused(diagnostics)) = cause else {
+    let (Cause::Lower(LowerError::Refused(diagnostics)) | Cause::Input(InputError::Mlir(diagnostics))) = cause else {
         return Vec::new();
     };
-    let note = |diagnostic: &MlirDiagnostic| Note {
-        location: Location::from_mlir(&diagnostic.location),
-        message: diagnostic.message.clone(),
+    let mut notes = Vec::new();
+    let mut add = |location: &str, message: String| {
+        notes.push(Note {
+            location: Location::from_mlir(location),
+            message,
+        });
     };
-    diagnostics.iter().skip(1).map(note).collect()
+    for (index, diagnostic) in diagnostics.iter().enumerate() {
+        if index > 0 {
+            add(&diagnostic.location, diagnostic.message.clone());
+        }
+        // The operation is where the place is.
+        let attached = diagnostic.notes.iter();
+        for (location, note) in attached.filter(|(_, note)| !note.starts_with("see current operation")) {
+            add(location, format!("note: {note}"));
+        }
+    }
+    notes
 }
 
 /// Everything that failed in one compilation, in the order of the input. Never empty.

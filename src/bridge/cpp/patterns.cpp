@@ -5,6 +5,7 @@
 #include "option_range.h"
 
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
@@ -203,7 +204,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     Operation *root = getOperation();
     MLIRContext *context = &getContext();
     FailureOr<GpuChip> chip = this->chip();
-    if (failed(chip) || failed(refuseUnsupported(root, *chip)))
+    if (failed(chip) || failed(refuseUnsupported(root, *chip)) || failed(refuseTypes(root, *chip)))
       return signalPassFailure();
     replaceAddressSpaces(root, *chip);
     foldKnownSizes(root);
@@ -296,6 +297,8 @@ struct LowerDeviceFunctions final
     LowerToLLVMOptions options(context);
     options.overrideIndexBitwidth(indexBitwidth);
     LLVMTypeConverter converter(context, options);
+    // As convert-gpu-to-nvvm has it, which takes the bodies.
+    converter.addConversion([](gpu::MMAMatrixType type) -> Type { return convertMMAToLLVMType(type); });
     RewritePatternSet patterns(context);
     populateFuncToLLVMConversionPatterns(converter, patterns);
     ConversionTarget target(*context);

@@ -49,6 +49,9 @@ void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip 
 /// Emits an error on operations that no rewrite can help.
 mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
 
+/// The same for types that no conversion takes, and for operations that stand where they cannot.
+mlir::LogicalResult refuseTypes(mlir::Operation *root, const GpuChip &chip);
+
 /// Allocations in workgroup memory become globals; those that cannot be are refused.
 mlir::LogicalResult placeAllocations(mlir::Operation *root, const GpuChip &chip);
 

@@ -16,7 +16,7 @@ gpu.module @heap {
 // -----
 
 gpu.module @tensors {
-  // expected-error @+1 {{lower, module tensors, target gfx942: failed to legalize operation 'gpu.func'}}
+  // expected-error @+1 {{lower, module tensors, target gfx942: cannot lower gpu.func @k: its argument 1 has the type 'tensor<4xf32>', which no conversion to LLVM takes; bufferize tensors before}}
   gpu.func @k(%i: index, %x: tensor<4xf32>, %out: memref<f32>) kernel {
     %0 = tensor.extract %x[%i] : tensor<4xf32>
     memref.store %0, %out[] : memref<f32>

@@ -8,7 +8,7 @@
 // overwrites one with the other. (mlir-opt-22 and llc-22 write `.shared .align 16 .b8 __dynamic_shmem__0;`.)
 
 // PTX: .extern .shared .align 16 .b8 __dynamic_shmem__0[];
-// PTX: .shared .align 4 .b8 {{.*}}[1024];
+// PTX: .shared .align 16 .b8 {{.*}}[1024];
 
 // 1024 bytes of the kernel's own, and 1024 that the system reserves for each block.
 // CUBIN: .nv.shared.both NOBITS {{[0-9a-f]+}} {{[0-9a-f]+}} 000800

@@ -5,7 +5,7 @@
 
 gpu.module @kernels {
   // PTX-LABEL: .entry shared_buffer(
-  // PTX: .shared .align 4 .b8 __gpulower_workgroup_0[256];
+  // PTX: .shared .align 16 .b8 __gpulower_workgroup_0[256];
   // PTX: st.shared.b32
   // PTX: bar{{.*}}sync
   // PTX: ld.shared.b32

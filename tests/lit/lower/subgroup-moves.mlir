@@ -69,7 +69,7 @@ gpu.module @kernels {
 
   // Lane 0 computes, the others read what it found: each subgroup has its own slot.
   // PTX-LABEL: .entry one_lane(
-  // PTX: .shared .align 4 .b8 __gpulower_workgroup_0[128];
+  // PTX: .shared .align 16 .b8 __gpulower_workgroup_0[128];
   // PTX: st.shared.b32
   // PTX: bar.warp.sync
   // PTX: ld.shared.b32

@@ -1,6 +1,9 @@
 //! Errors and warnings as people and machines read them.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Write},
+};
 
 use gpulower::{Error, Location, Stage, Warning};
 use serde::Serialize;
@@ -31,6 +34,9 @@ struct Details {
     /// Where an editor has to go.
     #[serde(skip)]
     place: Option<String>,
+    /// The line there, and a caret below.
+    #[serde(skip)]
+    excerpt: Option<String>,
 }
 
 impl Problem {
@@ -48,6 +54,7 @@ impl Problem {
             symbols: Vec::new(),
             text: format!("{stage}: {message}"),
             place: None,
+            excerpt: None,
             message,
         }))
     }
@@ -114,6 +121,7 @@ impl Problem {
             symbols: error.symbols.iter().map(|symbol| symbol.name.clone()).collect(),
             message: error.message.clone(),
             text,
+            excerpt: place.as_deref().and_then(|place| excerpt(place, input)),
             place,
         }))
     }
@@ -122,6 +130,27 @@ impl Problem {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+}
+
+/// The line of the input that a place is in, and a caret below the column. Other files than the input are not opened, whatever
+/// its locations say.
+fn excerpt(place: &str, input: &str) -> Option<String> {
+    /// Most characters of a line that are shown.
+    const LONGEST: usize = 240;
+    let (line, column) = place.strip_prefix(input)?.strip_prefix(':')?.split_once(':')?;
+    let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
+    let file = File::open(input).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let text = BufReader::new(file).split(b'\n').nth(line.checked_sub(1)?)?.ok()?;
+    let before = String::from_utf8_lossy(text.get(..column.checked_sub(1)?)?).replace('\t', " ");
+    let text = String::from_utf8_lossy(&text).replace('\t', " ");
+    let (before, text) = (printable(&before), printable(text.trim_end_matches('\r')));
+    if text.chars().count() > LONGEST {
+        return None;
+    }
+    Some(format!("{text}\n{}^", " ".repeat(before.chars().count())))
 }
 
 /// Text that may come from a file of anybody's, with the characters escaped that would control a terminal or reorder what
@@ -145,6 +174,9 @@ pub fn printable(text: &str) -> String {
 /// Says that something failed.
 pub fn error(problem: &Problem) {
     line(&with_place(problem.0.place.as_deref(), "error", &problem.0.text));
+    if let Some(excerpt) = &problem.0.excerpt {
+        line(excerpt);
+    }
 }
 
 /// Passes on a warning of the library.
@@ -189,6 +221,26 @@ mod tests {
             "a.mlir:3:5: error: lower: no"
         );
         assert_eq!(with_place(None, "warning", "lower: no"), "warning: lower: no");
+    }
+
+    #[test]
+    fn a_caret_points_into_the_input_and_into_no_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.mlir");
+        std::fs::write(&path, "one\n\tt\u{1b}wo x\n").expect("written");
+        let input = path.display().to_string();
+        assert_eq!(
+            excerpt(&format!("{input}:2:7"), &input).as_deref(),
+            Some(" t\\u{1b}wo x\n           ^")
+        );
+        for place in [
+            format!("{input}:3:1"),
+            format!("{input}:1:9"),
+            format!("{input}:0:0"),
+            "/etc/passwd:1:1".to_owned(),
+        ] {
+            assert_eq!(excerpt(&place, &input), None, "{place}");
+        }
     }
 
     #[test]

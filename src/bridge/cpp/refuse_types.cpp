@@ -1,0 +1,99 @@
+// What no conversion takes, for its types or for where it stands: said before MLIR's conversions say that something "was explicitly
+// marked illegal".
+
+#include "patterns.h"
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace gpulower {
+namespace {
+
+StringRef advice(Type type) {
+  if (isa<TensorType>(type))
+    return "bufferize tensors before";
+  if (isa<FunctionType>(type))
+    return "call functions by their names";
+  if (isa<gpu::MMAMatrixType>(type))
+    return "AMD's matrix cores are reached through amdgpu.mfma or amdgpu.wmma";
+  if (type.getDialect().getNamespace() == "nvgpu")
+    return "inline the function before";
+  return "pass scalars, vectors and memrefs";
+}
+
+/// Functions with arguments or results of types that LLVM does not have.
+struct Signatures {
+  Signatures(MLIRContext *context, const GpuChip &chip) : converter(context), chip(chip) {
+    converter.addConversion([](gpu::MMAMatrixType type) -> std::optional<Type> { return type; });
+    converter.addTypeAttributeConversion([](BaseMemRefType type, gpu::AddressSpaceAttr) {
+      return IntegerAttr::get(IntegerType::get(type.getContext(), 64), workgroupSpace);
+    });
+  }
+
+  LogicalResult check(FunctionOpInterface function) {
+    bool kernel = gpu::GPUDialect::isKernel(function);
+    auto checkAll = [&](StringRef what, ArrayRef<Type> types) {
+      for (auto [index, type] : llvm::enumerate(types))
+        if (!isTaken(type, kernel))
+          return function.emitError() << "cannot lower " << function->getName() << " @" << function.getName() << ": its "
+                                      << what << " " << index << " has the type " << type
+                                      << ", which no conversion to LLVM takes; " << advice(type);
+      return InFlightDiagnostic();
+    };
+    if (failed(checkAll("argument", function.getArgumentTypes())) || failed(checkAll("result", function.getResultTypes())))
+      return failure();
+    return success();
+  }
+
+private:
+  bool isTaken(Type type, bool kernel) {
+    if (isa<gpu::MMAMatrixType>(type))
+      return !chip.amd;
+    if (isa<nvgpu::TensorMapDescriptorType>(type) && kernel)
+      return !chip.amd;
+    // Layouts that are not strided have a refusal of their own.
+    if (auto memref = dyn_cast<MemRefType>(type))
+      return static_cast<bool>(converter.convertType(memref.getElementType()));
+    return static_cast<bool>(converter.convertType(type));
+  }
+
+  LLVMTypeConverter converter;
+  const GpuChip &chip;
+};
+
+LogicalResult checkReduction(gpu::SubgroupReduceOp reduce, const GpuChip &chip) {
+  uint64_t lanes = uint64_t(reduce.getClusterSize().value_or(1)) * reduce.getClusterStride();
+  if (lanes <= chip.subgroupSize)
+    return success();
+  return reduce.emitError() << "cannot lower " << reduce->getName() << " of " << reduce.getType() << ": its clusters reach over "
+                            << lanes << " lanes, and a subgroup has " << chip.subgroupSize
+                            << "; reduce in each subgroup, then across them with gpu.all_reduce";
+}
+
+} // namespace
+
+LogicalResult refuseTypes(Operation *root, const GpuChip &chip) {
+  Signatures signatures(root->getContext(), chip);
+  bool refused = false;
+  root->walk([&](Operation *operation) {
+    if (isa<func::FuncOp, gpu::GPUFuncOp>(operation))
+      refused |= failed(signatures.check(cast<FunctionOpInterface>(operation)));
+    else if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(operation))
+      refused |= failed(checkReduction(reduce, chip));
+    else if (isa<gpu::AllReduceOp>(operation) && !operation->getParentOfType<gpu::GPUFuncOp>()) {
+      operation->emitError() << "cannot lower " << operation->getName() << " of " << operation->getResult(0).getType()
+                             << ": outside of a gpu.func there is no workgroup memory to reduce in; make its function a "
+                                "gpu.func, or inline it";
+      refused = true;
+    }
+  });
+  return failure(refused);
+}
+
+} // namespace gpulower

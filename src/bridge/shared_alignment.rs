@@ -1,0 +1,82 @@
+//! Variables in workgroups' memory, aligned as the instructions that use them want it.
+
+use std::ffi::c_void;
+
+use llvm_sys::prelude::LLVMModuleRef;
+
+use super::{
+    LlvmError,
+    contain::{Bytes, Outcome},
+    llvm::DeviceModule,
+};
+
+/// A variable whose alignment was raised, or an address that cannot be aligned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedAlignment {
+    /// The variable.
+    pub variable: String,
+    /// The instruction: the name of an intrinsic, or a word of inline assembly.
+    pub instruction: String,
+    /// The function that it is in.
+    pub function: String,
+    /// Where debug info says that it is, in MLIR's syntax.
+    pub location: Option<String>,
+    /// The bytes between the start of the variable and an address that cannot be aligned.
+    pub misfit: Option<u64>,
+    /// What the variable was aligned to, in bytes.
+    pub from: u64,
+    /// What is wanted.
+    pub to: u64,
+}
+
+/// `GpulowerSharedAlignment` of `cpp/shared_alignment.cpp`.
+#[repr(C)]
+struct Entry {
+    variable: Bytes,
+    instruction: Bytes,
+    function: Bytes,
+    directory: Bytes,
+    file: Bytes,
+    line: u32,
+    column: u32,
+    misfit: bool,
+    offset: u64,
+    from: u64,
+    to: u64,
+}
+
+unsafe extern "C" {
+    fn gpulowerAlignShared(
+        module: LLVMModuleRef,
+        closure: *mut c_void,
+        report: extern "C" fn(*mut c_void, *const Entry),
+    ) -> Outcome;
+}
+
+/// Raises alignments, orders the variables by them, and returns what was raised and what cannot be.
+pub fn align_shared(module: &DeviceModule<'_>) -> Result<Vec<SharedAlignment>, LlvmError> {
+    extern "C" fn report(closure: *mut c_void, entry: *const Entry) {
+        // SAFETY: the closure is the vector below; entry and texts live during the call.
+        unsafe {
+            let entry = &*entry;
+            let file = match (entry.directory.to_text(), entry.file.to_text()) {
+                (directory, file) if directory.is_empty() || file.starts_with('/') => file,
+                (directory, file) => format!("{directory}/{file}"),
+            };
+            let location = (entry.line > 0).then(|| format!("{file:?}:{}:{}", entry.line, entry.column));
+            (*closure.cast::<Vec<SharedAlignment>>()).push(SharedAlignment {
+                variable: entry.variable.to_text(),
+                instruction: entry.instruction.to_text(),
+                function: entry.function.to_text(),
+                location,
+                misfit: entry.misfit.then_some(entry.offset),
+                from: entry.from,
+                to: entry.to,
+            });
+        }
+    }
+    let mut entries: Vec<SharedAlignment> = Vec::new();
+    // SAFETY: the module is alive, and `report` matches the closure it is given.
+    module.finish(unsafe { gpulowerAlignShared(module.inkwell().as_mut_ptr(), (&raw mut entries).cast(), report) })?;
+    Ok(entries)
+}
