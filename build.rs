@@ -39,10 +39,12 @@ fn compile_bridge(prefix: &Path) {
     println!("cargo:rustc-link-lib=stdc++");
 
     let files = files_below(Path::new("src/bridge/cpp"));
+    let assertions = llvm_config(prefix, "--assertion-mode");
     let mut made_of = vec![
         hash_of(&files),
         llvm_config(prefix, "--includedir"),
         llvm_config(prefix, "--version"),
+        assertions.clone(),
     ];
     for variable in ["CXX", "CXXFLAGS", "TARGET"] {
         println!("cargo:rerun-if-env-changed={variable}");
@@ -53,7 +55,13 @@ fn compile_bridge(prefix: &Path) {
     if folder.join("libgpulower_bridge.a").exists() && fs::read_to_string(&stamp).is_ok_and(|text| text == made_of) {
         return;
     }
-    cc::Build::new()
+    let mut build = cc::Build::new();
+    // LLVM's headers have code in them, whose assertions must be on where LLVM's are, and off where they are off: some hold
+    // in a build with assertions alone.
+    if assertions == "OFF" {
+        build.define("NDEBUG", None);
+    }
+    build
         .cargo_metadata(false)
         .cpp(true)
         .std("c++17")

@@ -107,7 +107,11 @@ pub use inkwell;
 pub use melior;
 
 pub use crate::{
-    bridge::{LlvmError, contain_crashes, opt_main::opt_main},
+    bridge::{
+        LlvmError, contain_crashes,
+        exhausted::{ReservingAllocator, fail_in_words},
+        opt_main::opt_main,
+    },
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     error::{Cause, Error, Failure},
     interrupt::CancellationToken,

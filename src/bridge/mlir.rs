@@ -53,6 +53,7 @@ unsafe extern "C" {
     -> mlir_sys::MlirOperation;
     fn gpulowerFindMissingDimension(root: mlir_sys::MlirOperation, dimension: *mut i64) -> mlir_sys::MlirOperation;
     fn gpulowerWidenDimensions(root: mlir_sys::MlirOperation);
+    fn gpulowerLoadSingleRegisters(root: mlir_sys::MlirOperation);
     fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
 }
 
@@ -541,6 +542,12 @@ pub fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
 pub fn widen_dimensions(module: &mut Module<'_>) {
     // SAFETY: the module is alive and borrowed exclusively.
     unsafe { gpulowerWidenDimensions(module.as_operation().to_raw()) }
+}
+
+/// Calls LLVM's intrinsic by name where `nvvm.wmma.load` loads a single register, which MLIR does not translate.
+pub fn load_single_registers(module: &mut Module<'_>) {
+    // SAFETY: the module is alive and borrowed exclusively.
+    unsafe { gpulowerLoadSingleRegisters(module.as_operation().to_raw()) }
 }
 
 /// All operations of a module, in order, outermost first.
