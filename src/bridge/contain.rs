@@ -115,7 +115,8 @@ impl Drop for Uncontained {
 impl Outcome {
     pub(super) fn into_result(self) -> Result<(), LlvmError> {
         let text = if self.text.is_null() {
-            String::new()
+            // Words are allocated with the outcome, but for success.
+            "out of memory".to_owned()
         } else {
             // SAFETY: a non-null text is a NUL-terminated string that this value owns.
             unsafe {

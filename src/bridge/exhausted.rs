@@ -12,6 +12,13 @@ unsafe extern "C" {
     fn gpulowerIgnoreFileSizeSignal();
     fn gpulowerReleaseReserve() -> bool;
     fn gpulowerMemoryWasRefused();
+    fn gpulowerPrepareForWant();
+}
+
+/// Sees to allocations of C++ that fail, in all of the process: called before what is not contained.
+pub(super) fn prepare_for_want() {
+    // SAFETY: installs handlers, once.
+    unsafe { gpulowerPrepareForWant() }
 }
 
 /// What stands on the standard error output before a process that has no memory left dies.
@@ -46,6 +53,7 @@ pub fn tell_of_exhausted_memory() {
 pub fn fail_in_words() {
     // SAFETY: changes what one signal does.
     unsafe { gpulowerIgnoreFileSizeSignal() }
+    prepare_for_want();
     tell(OF_PROGRAM, true);
 }
 
@@ -59,23 +67,21 @@ pub struct ReservingAllocator;
 /// Larger ones are what the reserve is not for.
 const LARGEST: usize = 1 << 20;
 
-/// Does what failed once more, with the reserve.
+/// Does what fails again, with the reserve.
 fn again(layout: Layout, allocate: impl Fn() -> *mut u8) -> *mut u8 {
-    let first = allocate();
-    if !first.is_null() {
-        return first;
+    loop {
+        let memory = allocate();
+        if !memory.is_null() {
+            return memory;
+        }
+        // SAFETY: gives memory back that nobody uses; sets an atomic variable.
+        unsafe {
+            if layout.size() > LARGEST || !gpulowerReleaseReserve() {
+                gpulowerMemoryWasRefused();
+                return null_mut();
+            }
+        }
     }
-    // SAFETY: gives memory back that nobody uses.
-    let second = if layout.size() <= LARGEST && unsafe { gpulowerReleaseReserve() } {
-        allocate()
-    } else {
-        null_mut()
-    };
-    if second.is_null() {
-        // SAFETY: sets an atomic variable.
-        unsafe { gpulowerMemoryWasRefused() }
-    }
-    second
 }
 
 // SAFETY: all memory is the system allocator's; what asks for it obeys the contract of `GlobalAlloc` in the same way.

@@ -21,7 +21,10 @@ use llvm_sys::{
 use melior::ir::operation::OperationLike;
 use mlir_sys::MlirOperation;
 
-use super::contain::{Bytes, LlvmError, Outcome};
+use super::{
+    contain::{Bytes, LlvmError, Outcome},
+    exhausted::prepare_for_want,
+};
 
 #[repr(C)]
 struct MachineOptions {
@@ -110,6 +113,7 @@ extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_vo
 impl DeviceContext {
     /// Makes a context whose diagnostics are kept; LLVM's own handler would print them and exit on an error.
     pub fn new() -> Self {
+        prepare_for_want();
         let this = Self {
             context: ManuallyDrop::new(Context::create()),
             abandoned: Cell::new(false),

@@ -16,7 +16,10 @@ use mlir_sys::{
     mlirGPUObjectAttrGetTarget, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
-use super::contain::{Bytes, LlvmError, Outcome, Uncontained, contained};
+use super::{
+    contain::{Bytes, LlvmError, Outcome, Uncontained, contained},
+    exhausted::prepare_for_want,
+};
 
 #[repr(C)]
 struct RawTargetAttribute {
@@ -577,6 +580,7 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
 
 /// A context with these dialects that several threads may use, and that starts none of its own.
 pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
+    prepare_for_want();
     let context = Context::new_with_registry(registry, false);
     // SAFETY: the context is alive, and was made without threads.
     unsafe { gpulowerKeepToCallersThreads(context.to_raw()) }

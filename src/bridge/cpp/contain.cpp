@@ -70,11 +70,15 @@ static void install() {
 
 static ExceptionState &exceptionsOfThread() { return *reinterpret_cast<ExceptionState *>(abi::__cxa_get_globals()); }
 
-bool enter(Frame &frame) {
+static bool prepare() {
   static std::once_flag once;
   std::call_once(once, install);
+  return fillReserve() && hasFrameKey;
+}
+
+bool enter(Frame &frame) {
   prepareForCrashes();
-  if (!hasFrameKey || !fillReserve())
+  if (!prepare())
     return false;
   frame.outer = currentFrame();
   frame.text = nullptr;
@@ -117,3 +121,6 @@ GpulowerOutcome leftByException(const Frame &frame, const char *what) {
 }
 
 } // namespace gpulower
+
+/// For what begins with calls outside of `contain`: sees to allocations that fail from now on.
+extern "C" void gpulowerPrepareForWant() { gpulower::prepare(); }

@@ -566,7 +566,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
   });
   if (outcome.kind == GpulowerOk)
     sink(closure, toBytes(*buffer));
-  if (outcome.kind != GpulowerFatal)
+  if (outcome.kind == GpulowerOk || outcome.kind == GpulowerRefused)
     delete buffer;
   return outcome;
 }

@@ -47,7 +47,6 @@ extern "C" void gpulowerTellOfExhaustedMemory(const char *text, bool end) {
   ends = end;
   if (isInstalled)
     return;
-  gpulower::fillReserve();
   struct sigaction action = {};
   action.sa_sigaction = onDeath;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -13,7 +13,12 @@ namespace {
 constexpr size_t size = 8 << 20;
 std::atomic<void *> reserve = nullptr;
 
-/// Whether an allocation failed for good since there was a reserve.
+/// How often the reserve was given back since the last `contain` began. Where memory is to be had again, it is made anew; but
+/// not for ever, for what is larger than that.
+std::atomic<unsigned> releases = 0;
+constexpr unsigned mostReleases = 64;
+
+/// Whether an allocation failed for good since then.
 std::atomic<bool> refused = false;
 
 std::new_handler before;
@@ -43,8 +48,10 @@ void *map() {
 void gpulower::installNewHandler() { before = std::set_new_handler(handleFailedAllocation); }
 
 bool gpulower::fillReserve() {
-  if (refused.load(std::memory_order_relaxed))
+  if (releases.load(std::memory_order_relaxed) || refused.load(std::memory_order_relaxed)) {
+    releases.store(0);
     refused.store(false);
+  }
   if (reserve.load(std::memory_order_relaxed))
     return true;
   void *pages = map();
@@ -57,7 +64,11 @@ bool gpulower::fillReserve() {
 }
 
 bool gpulower::releaseReserve() {
+  if (releases.fetch_add(1) >= mostReleases)
+    return false;
   void *pages = reserve.exchange(nullptr);
+  if (!pages)
+    pages = map();
   return pages && munmap(pages, size) == 0;
 }
 

@@ -16,7 +16,7 @@ void installNewHandler();
 /// Whether there is a reserve, made anew where it was used.
 bool fillReserve();
 
-/// Gives the reserve back to the system. False where it has been used already.
+/// Gives the reserve back to the system. False where it was used already, and there is no more memory.
 bool releaseReserve();
 
 /// Whether the system gives no more memory.
