@@ -53,8 +53,8 @@ unsafe extern "C" {
 /// Whether crashes inside LLVM, MLIR and NVIDIA's libraries come back as errors ([`LlvmError::Crashed`]) in this process,
 /// as they do unless this is called with `false`. Then they end the process, as any crash does.
 ///
-/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE`, `SIGILL` and `SIGTRAP` are
-/// installed when the first module is compiled, and stay; with `false` before that, they are not. They hand every signal
+/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE`, `SIGILL`, `SIGTRAP`
+/// and `SIGABRT` are installed when the first module is compiled, and stay; with `false` before that, they are not. They hand every signal
 /// that is not from such a crash on to the handler that was there before. `docs/reliability.md` says what is contained, and
 /// what a program with handlers of its own has to know.
 pub fn contain_crashes(enabled: bool) {
@@ -68,6 +68,18 @@ pub fn contain_crashes(enabled: bool) {
 ///
 /// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock.
 pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, String> {
+    // SAFETY: the caller's contract.
+    unsafe { contained_call(call) }.map_err(|error| match error {
+        LlvmError::Refused(text) | LlvmError::Fatal(text) | LlvmError::Crashed(text) => text,
+    })
+}
+
+/// The same for a function of LLVM's or MLIR's.
+///
+/// # Safety
+///
+/// As for [`contained`].
+pub(super) unsafe fn contained_call<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, LlvmError> {
     struct Call<F, R> {
         function: F,
         result: Option<R>,
@@ -90,8 +102,8 @@ pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R
     let outcome = unsafe { gpulowerContain(run, (&raw mut call).cast()) };
     match (outcome.into_result(), call.result) {
         (Ok(()), Some(result)) => Ok(result),
-        (Err(LlvmError::Refused(text) | LlvmError::Fatal(text) | LlvmError::Crashed(text)), _) => Err(text),
-        (Ok(()), None) => Err("it did not return".to_owned()),
+        (Err(error), _) => Err(error),
+        (Ok(()), None) => Err(LlvmError::Fatal("it did not return".to_owned())),
     }
 }
 

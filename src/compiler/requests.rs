@@ -184,7 +184,8 @@ impl Compiler {
                     .get_or_insert_with(|| location_text(operation.location()));
                 error.in_module(&name)
             })?;
-        let source = Source::Mlir(SharedModule::new(OwnedModule::clone_of(operation)));
+        let source = OwnedModule::clone_of(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
+        let source = Source::Mlir(SharedModule::new(source));
         Ok(generations
             .into_iter()
             .map(|generation| Request {
@@ -213,7 +214,7 @@ pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<O
     {
         return Ok(None);
     }
-    let mut copy = OwnedModule::clone_whole(module);
+    let mut copy = OwnedModule::clone_whole(module).map_err(|error| Error::new(Stage::Plan, error))?;
     lower::run(
         context,
         copy.module_mut(),

@@ -111,7 +111,7 @@ impl<'c> HostProgram<'c> {
     pub fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
         let mlir = context_of(self.host().context());
         // Translation changes what it translates.
-        let copy = OwnedModule::clone_whole(self.host());
+        let copy = OwnedModule::clone_whole(self.host())?;
         let mut operation = copy.module().as_operation();
         let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut operation));
         result.map_err(
@@ -136,7 +136,10 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
         Cause::Lower(error) => OffloadError::from(error),
         cause => OffloadError::Internal(cause.to_string()),
     })?;
-    let mut host = outlined.unwrap_or_else(|| OwnedModule::clone_whole(module));
+    let mut host = match outlined {
+        Some(host) => host,
+        None => OwnedModule::clone_whole(module)?,
+    };
 
     let (mut program, device) = modules::take(context, host.module(), options)?;
     hide_private_functions(context, host.module());

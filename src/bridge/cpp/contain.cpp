@@ -34,6 +34,7 @@ static void handleFatalError(void *, const char *reason, bool) {
 /// LLVM's word for it varies, and says no more. LLVM expects not to come back from here.
 static void handleBadAllocation(void *closure, const char *, bool genCrashDiag) {
   handleFatalError(closure, outOfMemory, genCrashDiag);
+  noteRefusal();
   // As LLVM says it without a handler.
   constexpr char text[] = "LLVM ERROR: out of memory\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);

@@ -32,7 +32,7 @@ void handleFailedAllocation() {
   }
   if (gpulower::releaseReserve())
     return;
-  refused.store(true);
+  gpulower::noteRefusal();
   if (!before)
     throw std::bad_alloc();
   before();
@@ -72,6 +72,8 @@ bool gpulower::releaseReserve() {
   return pages && munmap(pages, size) == 0;
 }
 
+void gpulower::noteRefusal() { refused.store(true); }
+
 bool gpulower::isMemoryExhausted() {
   if (refused.load())
     return true;
@@ -87,6 +89,6 @@ extern "C" {
 
 bool gpulowerReleaseReserve() { return gpulower::releaseReserve(); }
 
-/// An allocation of Rust's failed for good.
-void gpulowerMemoryWasRefused() { refused.store(true); }
+/// For an allocation of Rust's.
+void gpulowerMemoryWasRefused() { gpulower::noteRefusal(); }
 }

@@ -19,7 +19,10 @@ bool fillReserve();
 /// Gives the reserve back to the system. False where it was used already, and there is no more memory.
 bool releaseReserve();
 
-/// Whether the system gives no more memory.
+/// An allocation outside of `contain` failed for good: what comes now is the end of the process.
+void noteRefusal();
+
+/// Whether the system gives no more memory, or gave none.
 bool isMemoryExhausted();
 
 } // namespace gpulower

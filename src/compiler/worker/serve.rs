@@ -155,7 +155,7 @@ fn read(inputs: &ReadInputs) -> Vec<Option<Reread>> {
     inputs
         .map(|(name, bytes)| {
             let reread = is_bytecode(bytes).then(|| match parse(&context, name, bytes) {
-                Ok(module) => Ok(bytecode(&module)),
+                Ok(module) => bytecode(&module).map_err(|error| Box::new(Error::new(Stage::Input, error).into())),
                 Err(error) => Err(Box::new(Error::new(Stage::Input, error).into())),
             });
             match &reread {
@@ -175,8 +175,8 @@ fn read_one(context: &Context, input: (&str, &[u8])) {
     for source in &sources {
         let ReadSource::Mlir(module) = source else { continue };
         for operation in gpu_modules(module.module()) {
-            let clone = OwnedModule::clone_of(operation);
-            let second = OwnedModule::clone_whole(clone.module());
+            let Ok(clone) = OwnedModule::clone_of(operation) else { continue };
+            let Ok(second) = OwnedModule::clone_whole(clone.module()) else { continue };
             let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
             let _ = second.module().as_operation().to_string_with_flags(flags);
             drop(bytecode(second.module()));

@@ -4,7 +4,10 @@ use melior::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    bridge::mlir::{OwnedModule, bytecode},
+    bridge::{
+        LlvmError,
+        mlir::{OwnedModule, bytecode},
+    },
     compiler::{
         input::parse,
         request::{Part, Product, Request, SharedModule, Source},
@@ -36,14 +39,14 @@ enum WireSource {
 }
 
 impl WireRequest {
-    pub fn of(request: &Request<'_>) -> Self {
+    pub fn of(request: &Request<'_>) -> Result<Self, LlvmError> {
         let parts = request.parts.iter().map(|part| {
             let source = match &part.source {
-                Source::Mlir(module) => WireSource::Mlir(bytecode(module.lock().module())),
+                Source::Mlir(module) => WireSource::Mlir(bytecode(module.lock().module())?),
                 Source::Llvm(bytes) => WireSource::Llvm(bytes.to_vec()),
                 Source::Ptx(text) => WireSource::Ptx(text.to_string()),
             };
-            (part.name.clone(), source)
+            Ok((part.name.clone(), source))
         });
         let mut options = request.options.clone();
         options.libraries.iter_mut().for_each(read_here);
@@ -51,14 +54,14 @@ impl WireRequest {
             link.objects.iter_mut().for_each(read_here);
         }
         let products = request.products.iter();
-        Self {
+        Ok(Self {
             name: request.name.clone(),
-            parts: parts.collect(),
+            parts: parts.collect::<Result<_, LlvmError>>()?,
             target: request.target,
             products: products.map(|product| (product.target, product.format)).collect(),
             options,
             notes: request.notes.clone(),
-        }
+        })
     }
 
     pub fn into_request(self, context: &Context) -> Result<Request<'_>, Error> {

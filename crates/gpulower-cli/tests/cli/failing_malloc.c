@@ -1,8 +1,8 @@
 // An allocator in which some allocations fail, for LD_PRELOAD: one in GPULOWER_FAIL_RATE, by the seed GPULOWER_FAIL_SEED.
-// It begins with `main`, but for what Rust's library allocates before the program's own.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,8 +14,6 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
-enum { BEFORE_THE_PROGRAM = 64 };
-
 static atomic_ulong count;
 static unsigned long seed, rate;
 
@@ -23,8 +21,6 @@ static int fails(void) {
   if (rate == 0)
     return 0;
   uint64_t number = atomic_fetch_add(&count, 1);
-  if (number < BEFORE_THE_PROGRAM)
-    return 0;
   // splitmix64
   uint64_t value = (seed << 32) + number * 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -49,24 +45,18 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
   return 0;
 }
 
-typedef int (*main_function)(int, char **, char **);
-static main_function real_main;
-
-static int counted_main(int argc, char **argv, char **environment) {
-  const char *text = getenv("GPULOWER_FAIL_SEED");
-  seed = text ? strtoul(text, NULL, 10) : 0;
-  text = getenv("GPULOWER_FAIL_RATE");
-  rate = text ? strtoul(text, NULL, 10) : 0;
-  int status = real_main(argc, argv, environment);
-  // What runs at the end of a process is not the program's.
-  rate = 0;
-  return status;
+// The handler of SIGFPE is installed when the first input is about to be read: MLIR's passes are registered by then, and its
+// first context is made, which happens once for each process and outside of what is contained.
+int sigaction(int signal, const struct sigaction *new, struct sigaction *old) {
+  typedef int function(int, const struct sigaction *, struct sigaction *);
+  if (signal == SIGFPE && new) {
+    const char *text = getenv("GPULOWER_FAIL_SEED");
+    seed = text ? strtoul(text, NULL, 10) : 0;
+    text = getenv("GPULOWER_FAIL_RATE");
+    rate = text ? strtoul(text, NULL, 10) : 0;
+  }
+  return ((function *)dlsym(RTLD_NEXT, "sigaction"))(signal, new, old);
 }
 
-int __libc_start_main(main_function main, int argc, char **argv, void (*init)(void), void (*fini)(void),
-                      void (*rtld_fini)(void), void *stack) {
-  typedef int start_function(main_function, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
-  start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
-  real_main = main;
-  return start(counted_main, argc, argv, init, fini, rtld_fini, stack);
-}
+// What runs at the end of a process is not the program's.
+__attribute__((destructor)) static void stop(void) { rate = 0; }
