@@ -52,9 +52,11 @@ fn compile_bridge(prefix: &Path) {
     println!("cargo:rustc-link-lib=stdc++");
 
     let include = llvm_config(prefix, "--includedir");
+    let assertions = llvm_config(prefix, "--assertion-mode");
     let mut way = vec![
         include.clone(),
         llvm_config(prefix, "--version"),
+        assertions.clone(),
         hash_of(&["build.rs".into()]),
     ];
     for variable in ["CXX", "CXXFLAGS", "TARGET"] {
@@ -77,6 +79,11 @@ fn compile_bridge(prefix: &Path) {
         return;
     }
     let mut build = cc::Build::new();
+    // LLVM's headers have code in them, whose assertions must be on where LLVM's are, and off where they are off: some hold
+    // in a build with assertions alone.
+    if assertions == "OFF" {
+        build.define("NDEBUG", None);
+    }
     build.cargo_metadata(false).cpp(true);
     let made = build
         .clone()

@@ -108,7 +108,11 @@ pub use inkwell;
 pub use melior;
 
 pub use crate::{
-    bridge::{LlvmError, contain_crashes, opt_main::opt_main},
+    bridge::{
+        LlvmError, contain_crashes,
+        exhausted::{ReservingAllocator, fail_in_words},
+        opt_main::opt_main,
+    },
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     device::UnresolvedSymbol,
     error::{Error, ErrorKind, Failure, Location, Note},

@@ -53,8 +53,8 @@ unsafe extern "C" {
 /// Whether crashes inside LLVM, MLIR and NVIDIA's libraries come back as errors ([`LlvmError::Crashed`]) in this process,
 /// as they do unless this is called with `false`. Then they end the process, as any crash does.
 ///
-/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE`, `SIGILL` and `SIGTRAP` are
-/// installed when the first module is compiled, and stay; with `false` before that, they are not. They hand every signal
+/// It is for the whole process, because signal handlers are. Those of `SIGSEGV`, `SIGBUS`, `SIGFPE`, `SIGILL`, `SIGTRAP`
+/// and `SIGABRT` are installed when the first module is compiled, and stay; with `false` before that, they are not. They hand every signal
 /// that is not from such a crash on to the handler that was there before. `docs/reliability.md` says what is contained, and
 /// what a program with handlers of its own has to know.
 pub fn contain_crashes(enabled: bool) {
@@ -68,6 +68,18 @@ pub fn contain_crashes(enabled: bool) {
 ///
 /// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock.
 pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, String> {
+    // SAFETY: the caller's contract.
+    unsafe { contained_call(call) }.map_err(|error| match error {
+        LlvmError::Refused(text) | LlvmError::Fatal(text) | LlvmError::Crashed(text) => text,
+    })
+}
+
+/// The same for a function of LLVM's or MLIR's.
+///
+/// # Safety
+///
+/// As for [`contained`].
+pub(super) unsafe fn contained_call<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, LlvmError> {
     struct Call<F, R> {
         function: F,
         result: Option<R>,
@@ -90,8 +102,8 @@ pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R
     let outcome = unsafe { gpulowerContain(run, (&raw mut call).cast()) };
     match (outcome.into_result(), call.result) {
         (Ok(()), Some(result)) => Ok(result),
-        (Err(LlvmError::Refused(text) | LlvmError::Fatal(text) | LlvmError::Crashed(text)), _) => Err(text),
-        (Ok(()), None) => Err("it did not return".to_owned()),
+        (Err(error), _) => Err(error),
+        (Ok(()), None) => Err(LlvmError::Fatal("it did not return".to_owned())),
     }
 }
 
@@ -115,7 +127,8 @@ impl Drop for Uncontained {
 impl Outcome {
     pub(super) fn into_result(self) -> Result<(), LlvmError> {
         let text = if self.text.is_null() {
-            String::new()
+            // Words are allocated with the outcome, but for success.
+            "out of memory".to_owned()
         } else {
             // SAFETY: a non-null text is a NUL-terminated string that this value owns.
             unsafe {
@@ -226,6 +239,102 @@ mod tests {
                 read(0x8000_0000_0000_0000),
                 Err("invalid access to memory (SIGSEGV)".to_owned())
             );
+        }
+    }
+
+    unsafe extern "C" {
+        /// `std::terminate`, `operator new` and the function of the C++ library that throws `std::length_error`.
+        #[link_name = "_ZSt9terminatev"]
+        fn terminate() -> !;
+        #[link_name = "_Znwm"]
+        fn allocate(size: usize) -> *mut c_void;
+        #[link_name = "_ZSt20__throw_length_errorPKc"]
+        fn throw(text: *mut c_void);
+        #[link_name = "_ZSt17__throw_bad_allocv"]
+        fn throw_of_memory(_: *mut c_void);
+    }
+
+    #[test]
+    fn what_gives_up_is_an_error() {
+        for _ in 0..3 {
+            // SAFETY: the closures own nothing.
+            let (aborted, terminated, allocated) = unsafe {
+                (
+                    contained(|| libc::abort()).map(|()| ()),
+                    contained(|| terminate()).map(|()| ()),
+                    contained(|| allocate(usize::MAX >> 1)).map(drop),
+                )
+            };
+            assert_eq!(aborted, Err("it gave up (SIGABRT)".to_owned()));
+            assert_eq!(
+                terminated,
+                Err("a C++ exception that nothing catches: unknown".to_owned())
+            );
+            assert_eq!(allocated, Err("out of memory".to_owned()));
+        }
+    }
+
+    #[test]
+    fn an_exception_is_an_error() {
+        for _ in 0..3 {
+            // SAFETY: the functions throw, which C++ alone sees.
+            let (thrown, exhausted) = unsafe {
+                (
+                    gpulowerContain(throw, c"too long".as_ptr().cast_mut().cast()).into_result(),
+                    gpulowerContain(throw_of_memory, std::ptr::null_mut()).into_result(),
+                )
+            };
+            assert_eq!(thrown, Err(LlvmError::Fatal("a C++ exception: too long".to_owned())));
+            assert_eq!(exhausted, Err(LlvmError::Fatal("out of memory".to_owned())));
+        }
+    }
+
+    /// Runs a test that is ignored otherwise in a process of its own; how that ended.
+    fn alone(test: &str) -> std::process::ExitStatus {
+        let mut program = std::process::Command::new(std::env::current_exe().expect("a path"));
+        program.args([&format!("bridge::contain::tests::{test}"), "--exact", "--ignored"]);
+        program.output().expect("runs").status
+    }
+
+    /// The C library finds it, with the lock of the heap held.
+    #[test]
+    fn a_broken_heap_ends_the_process() {
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(alone("breaks_the_heap").signal(), Some(libc::SIGABRT));
+    }
+
+    #[test]
+    #[ignore = "it ends the process: `a_broken_heap_ends_the_process` runs it"]
+    fn breaks_the_heap() {
+        // SAFETY: it is not: this is what ends the process.
+        let result = unsafe {
+            contained(|| {
+                let block = libc::malloc(5000);
+                libc::free(block);
+                libc::free(block);
+            })
+        };
+        panic!("{result:?}");
+    }
+
+    /// A library that `dlopen` brings has no room for such thread-local storage.
+    #[test]
+    fn there_is_no_static_thread_local_storage() {
+        let archive = concat!(env!("OUT_DIR"), "/libgpulower_bridge.a");
+        let output = std::process::Command::new("readelf")
+            .args(["-rW", archive])
+            .output()
+            .expect("readelf of binutils, which a C++ compiler comes with");
+        assert!(output.status.success());
+        let relocations = String::from_utf8_lossy(&output.stdout);
+        assert!(relocations.contains(" R_"), "no relocations were read");
+        // x86-64: initial exec and local exec; AArch64: the same.
+        for kind in ["GOTTPOFF", "TPOFF64", "TPOFF32", "TLSIE", "TLSLE"] {
+            let found: Vec<&str> = relocations
+                .lines()
+                .filter(|line| line.contains(kind) && !line.contains("DTPOFF"))
+                .collect();
+            assert!(found.is_empty(), "{found:#?}");
         }
     }
 

@@ -128,11 +128,14 @@ pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
         .ok()
         .and_then(|()| result.recv().ok())
         .ok_or_else(|| unavailable("it has ended"))?;
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut text = String::from_utf8_lossy(&text).into_owned();
     let can_run_again = status & 0x100 == 0;
     if status & 0xff == 0 && can_run_again {
         Ok(text)
     } else {
+        if text.trim().is_empty() {
+            "it gave no reason, as it does where there is no memory left".clone_into(&mut text);
+        }
         Err(LldError { text, can_run_again })
     }
 }

@@ -21,7 +21,10 @@ use llvm_sys::{
 use melior::ir::operation::OperationLike;
 use mlir_sys::MlirOperation;
 
-use super::contain::{Bytes, LlvmError, Outcome};
+use super::{
+    contain::{Bytes, LlvmError, Outcome, Uncontained, contained_call},
+    exhausted::prepare_for_want,
+};
 
 #[repr(C)]
 struct MachineOptions {
@@ -59,6 +62,16 @@ unsafe extern "C" {
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
     fn gpulowerRemapFiles(module: LLVMModuleRef, pairs: *const Bytes, count: usize);
     fn gpulowerStripDebugInfo(module: LLVMModuleRef);
+    fn gpulowerPrintModule(
+        module: LLVMModuleRef,
+        closure: *mut c_void,
+        sink: extern "C" fn(*mut c_void, Bytes),
+    ) -> Outcome;
+    fn gpulowerWriteBitcode(
+        module: LLVMModuleRef,
+        closure: *mut c_void,
+        sink: extern "C" fn(*mut c_void, Bytes),
+    ) -> Outcome;
     fn gpulowerRunPasses(module: LLVMModuleRef, machine: LLVMTargetMachineRef, pipeline: Bytes) -> Outcome;
     fn gpulowerEmit(
         module: LLVMModuleRef,
@@ -83,8 +96,16 @@ pub struct LlvmDiagnostic {
 pub struct DeviceContext {
     context: ManuallyDrop<Context>,
     abandoned: Cell<bool>,
+    /// What a step met that returns no error: the next one that does returns it.
+    postponed: RefCell<Option<LlvmError>>,
     /// Boxed: LLVM keeps its address.
     diagnostics: Box<RefCell<Vec<LlvmDiagnostic>>>,
+}
+
+/// Keeps bytes in the `Vec<u8>` that is the closure.
+extern "C" fn keep_bytes(closure: *mut c_void, bytes: Bytes) {
+    // SAFETY: the closure is a vector that nothing else touches during the call; so long live the bytes.
+    unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
 }
 
 extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_void) {
@@ -110,9 +131,11 @@ extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_vo
 impl DeviceContext {
     /// Makes a context whose diagnostics are kept; LLVM's own handler would print them and exit on an error.
     pub fn new() -> Self {
+        prepare_for_want();
         let this = Self {
             context: ManuallyDrop::new(Context::create()),
             abandoned: Cell::new(false),
+            postponed: RefCell::default(),
             diagnostics: Box::default(),
         };
         // SAFETY: the context is alive; the handler's closure is a box that is dropped after it.
@@ -177,10 +200,22 @@ impl DeviceContext {
         self.context.raw()
     }
 
+    /// A step that returns no error, of C++ alone: one that it meets is that of the next step that does.
+    fn contain(&self, step: impl Fn() + Copy) {
+        // SAFETY: the steps below call one function of C++ with what is theirs by reference, and own nothing.
+        if let Err(error) = unsafe { contained_call(step) } {
+            self.abandoned.set(true);
+            self.postponed.borrow_mut().get_or_insert(error);
+        }
+    }
+
     /// Turns an outcome into a result: a fatal error abandons the context, and errors that LLVM had reported to the
     /// context's handler become part of the text.
     pub(super) fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
         let mut result = outcome.into_result();
+        if let Some(error) = self.postponed.take() {
+            result = Err(error);
+        }
         if result.as_ref().is_err_and(LlvmError::is_fatal) {
             self.abandoned.set(true);
         }
@@ -270,13 +305,28 @@ impl<'c> DeviceModule<'c> {
     }
 
     /// The module as textual LLVM IR.
-    pub fn to_text(&self) -> String {
-        self.module.print_to_string().to_string()
+    pub fn to_text(&self) -> Result<String, LlvmError> {
+        self.written(|module, closure| {
+            // SAFETY: the module is alive, and `keep_bytes` matches the closure.
+            unsafe { gpulowerPrintModule(module, closure, keep_bytes) }
+        })
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The module as bitcode.
-    pub fn to_bitcode(&self) -> Vec<u8> {
-        self.module.write_bitcode_to_memory().as_slice().to_vec()
+    pub fn to_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
+        self.written(|module, closure| {
+            // SAFETY: the module is alive, and `keep_bytes` matches the closure.
+            unsafe { gpulowerWriteBitcode(module, closure, keep_bytes) }
+        })
+    }
+
+    /// What a function of C++ hands to [`keep_bytes`].
+    fn written(&self, write: impl FnOnce(LLVMModuleRef, *mut c_void) -> Outcome) -> Result<Vec<u8>, LlvmError> {
+        let mut bytes: Vec<u8> = Vec::new();
+        let outcome = write(self.module.as_mut_ptr(), (&raw mut bytes).cast());
+        self.context.finish(outcome)?;
+        Ok(bytes)
     }
 
     /// Gives the module the triple and data layout of `machine`.
@@ -312,6 +362,7 @@ impl<'c> DeviceModule<'c> {
     /// Symbols that are used and not defined (intrinsics, `__nvvm_reflect` and dynamic shared memory apart).
     pub fn undefined_symbols(&self) -> Vec<UndefinedSymbol> {
         extern "C" fn report(closure: *mut c_void, symbol: Bytes, kernel: Bytes) {
+            let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below, the strings live during the call.
             let (symbols, symbol, kernel) = unsafe {
                 (
@@ -329,10 +380,11 @@ impl<'c> DeviceModule<'c> {
             }
         }
         let mut symbols: Vec<UndefinedSymbol> = Vec::new();
-        // SAFETY: `report` matches the closure it is given.
-        unsafe {
-            gpulowerUndefinedSymbols(self.module.as_mut_ptr(), (&raw mut symbols).cast(), report);
-        }
+        let (module, closure) = (self.module.as_mut_ptr(), (&raw mut symbols).cast());
+        self.context.contain(|| {
+            // SAFETY: the module is alive, and `report` matches the closure it is given.
+            unsafe { gpulowerUndefinedSymbols(module, closure, report) }
+        });
         symbols
     }
 
@@ -346,8 +398,11 @@ impl<'c> DeviceModule<'c> {
 
     /// Replaces calls of `__nvvm_reflect(key)` by a constant.
     pub fn fold_reflect(&self, key: &str, value: i32) {
-        // SAFETY: the module is alive.
-        unsafe { gpulowerFoldReflect(self.module.as_mut_ptr(), Bytes::new(key.as_bytes()), value) }
+        let (module, key) = (self.module.as_mut_ptr(), Bytes::new(key.as_bytes()));
+        self.context.contain(|| {
+            // SAFETY: the module is alive, and the key during the call.
+            unsafe { gpulowerFoldReflect(module, key, value) }
+        });
     }
 
     /// Applies floating-point permissions to the instructions of every function.
@@ -359,21 +414,21 @@ impl<'c> DeviceModule<'c> {
             approximate_square_root: permissions.approximate_square_root,
             flush_denormals: permissions.flush_denormals,
         };
-        // SAFETY: the module is alive.
-        unsafe { gpulowerSetFloatingPoint(self.module.as_mut_ptr(), &flags) }
+        let (module, flags) = (self.module.as_mut_ptr(), &raw const flags);
+        self.context.contain(|| {
+            // SAFETY: the module is alive, and the flags during the call.
+            unsafe { gpulowerSetFloatingPoint(module, flags) }
+        });
     }
 
     /// Sets a string attribute on every function with a body, or on kernels alone.
     pub fn set_attribute(&self, key: &str, value: &str, kernels_only: bool) {
-        // SAFETY: the module is alive.
-        unsafe {
-            gpulowerSetAttribute(
-                self.module.as_mut_ptr(),
-                Bytes::new(key.as_bytes()),
-                Bytes::new(value.as_bytes()),
-                kernels_only,
-            );
-        }
+        let module = self.module.as_mut_ptr();
+        let (key, value) = (Bytes::new(key.as_bytes()), Bytes::new(value.as_bytes()));
+        self.context.contain(|| {
+            // SAFETY: the module is alive, and the strings during the call.
+            unsafe { gpulowerSetAttribute(module, key, value, kernels_only) }
+        });
     }
 
     /// Replaces the beginnings of paths in debug info, old by new; the last pair that fits a path counts.
@@ -382,14 +437,20 @@ impl<'c> DeviceModule<'c> {
             .iter()
             .flat_map(|(old, new)| [Bytes::new(old.as_bytes()), Bytes::new(new.as_bytes())])
             .collect();
-        // SAFETY: the module is alive, and the strings are during the call.
-        unsafe { gpulowerRemapFiles(self.module.as_mut_ptr(), pairs.as_ptr(), map.len()) }
+        let (module, pairs) = (self.module.as_mut_ptr(), pairs.as_slice());
+        self.context.contain(|| {
+            // SAFETY: the module is alive, and the strings are during the call.
+            unsafe { gpulowerRemapFiles(module, pairs.as_ptr(), map.len()) }
+        });
     }
 
     /// Removes debug info.
     pub fn strip_debug_info(&self) {
-        // SAFETY: the module is alive.
-        unsafe { gpulowerStripDebugInfo(self.module.as_mut_ptr()) }
+        let module = self.module.as_mut_ptr();
+        self.context.contain(|| {
+            // SAFETY: the module is alive.
+            unsafe { gpulowerStripDebugInfo(module) }
+        });
     }
 
     /// Runs a textual LLVM pass pipeline such as `default<O3>`, and verifies the result.
@@ -402,22 +463,10 @@ impl<'c> DeviceModule<'c> {
 
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
     pub fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
-        extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
-            // SAFETY: the closure is the vector below; the bytes live during the call.
-            unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
-        }
-        let mut output: Vec<u8> = Vec::new();
-        // SAFETY: `sink` matches the closure it is given.
-        self.context.finish(unsafe {
-            gpulowerEmit(
-                self.module.as_mut_ptr(),
-                machine.raw,
-                kind == EmitKind::Object,
-                (&raw mut output).cast(),
-                sink,
-            )
-        })?;
-        Ok(output)
+        self.written(|module, closure| {
+            // SAFETY: module and machine are alive, and `keep_bytes` matches the closure.
+            unsafe { gpulowerEmit(module, machine.raw, kind == EmitKind::Object, closure, keep_bytes) }
+        })
     }
 }
 

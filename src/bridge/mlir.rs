@@ -16,7 +16,10 @@ use mlir_sys::{
     mlirGPUObjectAttrGetTarget, mlirGPUObjectAttrGetWithKernels, mlirSymbolTableGetSymbolAttributeName,
 };
 
-use super::contain::{Bytes, LlvmError, Outcome, Uncontained, contained};
+use super::{
+    contain::{Bytes, LlvmError, Outcome, Uncontained, contained, contained_call},
+    exhausted::prepare_for_want,
+};
 
 #[repr(C)]
 struct RawTargetAttribute {
@@ -53,6 +56,7 @@ unsafe extern "C" {
     -> mlir_sys::MlirOperation;
     fn gpulowerFindMissingDimension(root: mlir_sys::MlirOperation, dimension: *mut i64) -> mlir_sys::MlirOperation;
     fn gpulowerWidenDimensions(root: mlir_sys::MlirOperation);
+    fn gpulowerLoadSingleRegisters(root: mlir_sys::MlirOperation);
     fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
 }
 
@@ -358,13 +362,17 @@ unsafe impl Send for OwnedModule<'_> {}
 
 impl<'c> OwnedModule<'c> {
     /// Clones one operation into a new module. Nothing outside of the clone refers to it.
-    pub fn clone_of(operation: OperationRef<'c, '_>) -> Self {
+    pub fn clone_of(operation: OperationRef<'c, '_>) -> Result<Self, LlvmError> {
         use melior::ir::BlockLike;
-        let module = Module::new(operation.location());
-        // SAFETY: `to_ref` yields a view of an operation that is alive; cloning makes an owned copy.
-        let clone = unsafe { operation.to_ref() }.clone();
-        module.body().append_operation(clone);
-        Self(module)
+        // SAFETY: a location and an operation that are alive; cloning makes an owned copy.
+        unsafe {
+            let location = operation.location().to_raw();
+            let module = Module::from_raw(contained_call(|| mlir_sys::mlirModuleCreateEmpty(location))?);
+            module
+                .body()
+                .append_operation(melior::ir::operation::Operation::from_raw(clone_raw(operation)?));
+            Ok(Self(module))
+        }
     }
 
     /// The module.
@@ -376,6 +384,13 @@ impl<'c> OwnedModule<'c> {
     pub fn module_mut(&mut self) -> &mut Module<'c> {
         &mut self.0
     }
+}
+
+/// A copy that belongs to nobody yet. Where it fails, what was made of it is leaked.
+fn clone_raw(operation: OperationRef<'_, '_>) -> Result<mlir_sys::MlirOperation, LlvmError> {
+    let operation = operation.to_raw();
+    // SAFETY: the operation is alive, and the closure owns nothing.
+    unsafe { contained_call(|| mlir_sys::mlirOperationClone(operation)) }
 }
 
 /// Replaces an operation by another with the same results, in place.
@@ -543,6 +558,12 @@ pub fn widen_dimensions(module: &mut Module<'_>) {
     unsafe { gpulowerWidenDimensions(module.as_operation().to_raw()) }
 }
 
+/// Calls LLVM's intrinsic by name where `nvvm.wmma.load` loads a single register, which MLIR does not translate.
+pub fn load_single_registers(module: &mut Module<'_>) {
+    // SAFETY: the module is alive and borrowed exclusively.
+    unsafe { gpulowerLoadSingleRegisters(module.as_operation().to_raw()) }
+}
+
 /// All operations of a module, in order, outermost first.
 pub fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
     operations_below(module.as_operation())
@@ -570,6 +591,7 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
 
 /// A context with these dialects that several threads may use, and that starts none of its own.
 pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
+    prepare_for_want();
     let context = Context::new_with_registry(registry, false);
     // SAFETY: the context is alive, and was made without threads.
     unsafe { gpulowerKeepToCallersThreads(context.to_raw()) }
@@ -619,11 +641,12 @@ pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Resul
 }
 
 /// A module as MLIR bytecode, locations included.
-pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
+pub fn bytecode(module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
     unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut std::ffi::c_void) {
         if text.length == 0 {
             return;
         }
+        let _uncontained = Uncontained::new();
         // SAFETY: the closure is the vector below, which nothing else touches meanwhile; the bytes live during the call.
         unsafe {
             let bytes = std::slice::from_raw_parts(text.data.cast::<u8>(), text.length);
@@ -631,21 +654,20 @@ pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
         }
     }
     let mut bytes: Vec<u8> = Vec::new();
-    // SAFETY: the operation is alive; `sink` matches the closure it is given.
-    unsafe {
-        mlir_sys::mlirOperationWriteBytecode(module.as_operation().to_raw(), Some(sink), (&raw mut bytes).cast());
-    }
-    bytes
+    let (operation, closure) = (module.as_operation().to_raw(), (&raw mut bytes).cast());
+    // SAFETY: the operation is alive; `sink` matches the closure it is given; the closure that may be left owns nothing.
+    unsafe { contained_call(|| mlir_sys::mlirOperationWriteBytecode(operation, Some(sink), closure)) }?;
+    Ok(bytes)
 }
 
 impl<'c> OwnedModule<'c> {
     /// Clones a whole module.
-    pub fn clone_whole(module: &Module<'c>) -> Self {
+    pub fn clone_whole(module: &Module<'c>) -> Result<Self, LlvmError> {
+        let clone = clone_raw(module.as_operation())?;
         // SAFETY: cloning a module's operation gives an owned module operation.
-        unsafe {
-            let clone = mlir_sys::mlirOperationClone(module.as_operation().to_raw());
-            Self(Module::from_raw(mlir_sys::mlirModuleFromOperation(clone)))
-        }
+        Ok(Self(unsafe {
+            Module::from_raw(mlir_sys::mlirModuleFromOperation(clone))
+        }))
     }
 }
 
@@ -657,8 +679,9 @@ impl<'c> OwnedModule<'c> {
 
     /// Clones an operation that is a module itself.
     pub fn of_module(operation: OperationRef<'c, '_>) -> Option<Self> {
-        // SAFETY: `to_ref` yields a view of an operation that is alive; cloning makes an owned copy.
-        Module::from_operation(unsafe { operation.to_ref() }.clone()).map(Self)
+        // SAFETY: cloning makes an owned copy.
+        let copy = unsafe { melior::ir::operation::Operation::from_raw(clone_raw(operation).ok()?) };
+        Module::from_operation(copy).map(Self)
     }
 
     /// Gives the module away.

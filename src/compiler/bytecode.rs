@@ -136,7 +136,7 @@ mod tests {
     fn example() -> Vec<u8> {
         let context = context();
         let text = b"gpu.module @m { gpu.func @k(%p: memref<?xf32>, %i: index) kernel { gpu.return } }";
-        bytecode(&parse(&context, "k.mlir", text).expect("parses"))
+        bytecode(&parse(&context, "k.mlir", text).expect("parses")).expect("written")
     }
 
     #[test]

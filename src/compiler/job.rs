@@ -116,16 +116,17 @@ impl<'a, 'c> Job<'a, 'c> {
         // What a virtual architecture is compiled for in the end tells which images of the objects take part.
         let linked_for = products.first().map_or(target, |product| product.target);
         let interface = interface(&objects, &linked_for)?;
-        let parts = parts.into_iter().map(|Part { name, source }| Part {
-            name,
-            source: source.take(),
-        });
+        let parts = parts
+            .into_iter()
+            .map(|Part { name, source }| Ok(Part { name, source: source.take()? }))
+            .collect::<Result<_, LlvmError>>()
+            .map_err(|error| Error::new(Stage::Lower, error))?;
         Ok(Self {
             libraries: load_libraries(&options.libraries, Stage::Link)?,
             compiler,
             spare,
             name,
-            parts: parts.collect(),
+            parts,
             steps,
             options,
             target,

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::input::InputKind;
 use crate::{
-    bridge::mlir::{OwnedModule, location_text},
+    bridge::{
+        LlvmError,
+        mlir::{OwnedModule, location_text},
+    },
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime, Subject},
@@ -30,9 +33,9 @@ impl<'c> SharedModule<'c> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(self) -> OwnedModule<'c> {
+    fn take(self) -> Result<OwnedModule<'c>, LlvmError> {
         match Arc::try_unwrap(self.0) {
-            Ok(module) => module.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Ok(module) => Ok(module.into_inner().unwrap_or_else(PoisonError::into_inner)),
             Err(shared) => {
                 let module = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 OwnedModule::clone_whole(module.module())
@@ -54,12 +57,12 @@ pub(crate) enum Source<M> {
 
 impl<'c> Source<SharedModule<'c>> {
     /// The same with a module that may be changed.
-    pub(super) fn take(self) -> Source<OwnedModule<'c>> {
-        match self {
-            Self::Mlir(module) => Source::Mlir(module.take()),
+    pub(super) fn take(self) -> Result<Source<OwnedModule<'c>>, LlvmError> {
+        Ok(match self {
+            Self::Mlir(module) => Source::Mlir(module.take()?),
             Self::Llvm(bytes) => Source::Llvm(bytes),
             Self::Ptx(text) => Source::Ptx(text),
-        }
+        })
     }
 
     pub(super) const fn kind(&self) -> InputKind {
@@ -259,7 +262,7 @@ mod tests {
         let first = SharedModule::new(OwnedModule::adopt(module));
         let second = first.clone();
         let original = place(&first.lock());
-        assert_ne!(place(&first.take()), original);
-        assert_eq!(place(&second.take()), original);
+        assert_ne!(place(&first.take().expect("taken")), original);
+        assert_eq!(place(&second.take().expect("taken")), original);
     }
 }

@@ -166,7 +166,8 @@ impl Compiler {
         let generations = targets
             .generations(InputKind::Mlir, emit, &self.options, Some(operation))
             .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
-        let source = Source::Mlir(SharedModule::new(OwnedModule::clone_of(operation)));
+        let source = OwnedModule::clone_of(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
+        let source = Source::Mlir(SharedModule::new(source));
         Ok(generations
             .into_iter()
             .map(|generation| Request {
@@ -195,7 +196,7 @@ pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<O
     {
         return Ok(None);
     }
-    let mut copy = OwnedModule::clone_whole(module);
+    let mut copy = OwnedModule::clone_whole(module).map_err(|error| Error::new(Stage::Plan, error))?;
     lower::run(
         context,
         copy.module_mut(),

@@ -118,7 +118,7 @@ fn weak_and_private_definitions_may_be_repeated() {
         ],
     )
     .expect("joins");
-    let text = joined.to_text();
+    let text = joined.to_text().expect("printed");
     assert!(text.contains("define internal float @scale"), "{text}");
     // A kernel is never private.
     assert!(text.contains("define ptx_kernel void @second"), "{text}");

@@ -102,9 +102,12 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     if let Some((kind, location)) = mlir::foreign_type(module) {
         return Err(LowerError::ForeignType { kind, location });
     }
-    if let Target::Amd(_) = resolved.target {
-        mlir::widen_dimensions(module);
-        allow_full_work_groups(context, module);
+    match resolved.target {
+        Target::Nvidia(_) => mlir::load_single_registers(module),
+        Target::Amd(_) => {
+            mlir::widen_dimensions(module);
+            allow_full_work_groups(context, module);
+        }
     }
     if resolved.debug != DebugLevel::None {
         warnings.extend(run(context, module, &debug_pipeline(resolved))?);

@@ -440,13 +440,13 @@ pub fn compile_to_link<'c>(
     clock
         .time(Stage::CodeGen, || -> Result<_, DeviceError> {
             match output {
-                DeviceOutput::Llvm => Ok(module.to_text().into_bytes()),
-                DeviceOutput::Bitcode => Ok(module.to_bitcode()),
+                DeviceOutput::Llvm => Ok(module.to_text()?.into_bytes()),
+                DeviceOutput::Bitcode => Ok(module.to_bitcode()?),
                 DeviceOutput::Assembly => job.show_isa(module.emit(&machine, EmitKind::Assembly)?),
                 DeviceOutput::Object => {
                     if job.wanting(Checkpoint::Isa).next().is_some() {
                         // Code generation uses the module up: the listener's assembly comes from a copy.
-                        let copy = context.parse(&module.to_bitcode(), job.name)?;
+                        let copy = context.parse(&module.to_bitcode()?, job.name)?;
                         let text = copy.emit(&machine, EmitKind::Assembly)?;
                         let shown = job.show_isa(text.clone())?;
                         if shown != text {

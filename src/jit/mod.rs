@@ -272,7 +272,7 @@ fn is_lowered(module: &Module<'_>) -> bool {
 /// Host code that is lowered, as LLVM IR.
 fn translate<'l>(llvm: &'l DeviceContext, module: &Module<'_>) -> Result<DeviceModule<'l>, RunError> {
     // Translation changes what it translates.
-    let copy = OwnedModule::clone_whole(module);
+    let copy = OwnedModule::clone_whole(module)?;
     let mut operation = copy.module().as_operation();
     let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut operation));
     result.map_err(|error| match diagnostics.iter().any(|diagnostic| diagnostic.is_error) {

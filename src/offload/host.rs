@@ -112,7 +112,7 @@ impl<'c> HostProgram<'c> {
     pub fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
         let mlir = context_of(self.host().context());
         // Translation changes what it translates.
-        let copy = OwnedModule::clone_whole(self.host());
+        let copy = OwnedModule::clone_whole(self.host())?;
         let mut operation = copy.module().as_operation();
         let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut operation));
         result.map_err(
@@ -137,7 +137,10 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
         Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::Refused(diagnostics.clone()),
         _ => OffloadError::Internal(error.message),
     })?;
-    let mut host = outlined.unwrap_or_else(|| OwnedModule::clone_whole(module));
+    let mut host = match outlined {
+        Some(host) => host,
+        None => OwnedModule::clone_whole(module)?,
+    };
 
     let (mut program, device) = modules::take(context, host.module(), options)?;
     hide_private_functions(context, host.module());

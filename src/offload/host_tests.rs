@@ -31,7 +31,7 @@ fn run_tool(command: &mut Command) {
 
 fn ir(program: &HostProgram<'_>) -> String {
     let llvm = DeviceContext::new();
-    program.translate(&llvm).expect("translates").to_text()
+    program.translate(&llvm).expect("translates").to_text().expect("printed")
 }
 
 /// An object file of clang's.

@@ -26,6 +26,7 @@ use super::{
     stub::{STUB, quoted},
 };
 use crate::{
+    bridge::LlvmError,
     bridge::mlir::{
         OwnedModule, context_of, global_size, location_text, move_to_end, operations, parse_module, rename_symbol,
         replace_with, set_attribute, shown, symbol_attribute_name, symbol_path,
@@ -84,7 +85,7 @@ pub(super) fn take<'c>(
     let mut digests: Vec<blake3::Hash> = Vec::new();
     for (symbol, container) in &containers {
         let compiled = name_of(container) == "gpu.binary";
-        let digest = digest(*container, &unit);
+        let digest = digest(*container, &unit)?;
         if let Some(first) = digests.iter().position(|other| *other == digest) {
             if let Some(module) = program.modules.get_mut(first) {
                 module.aliases.push(symbol.clone());
@@ -130,7 +131,7 @@ pub(super) fn take<'c>(
             aliases: Vec::new(),
             compiled,
         });
-        let copy = OwnedModule::clone_of(*container);
+        let copy = OwnedModule::clone_of(*container)?;
         if let Some(operation) = copy.module().body().first_operation() {
             move_to_end(operation, device.module().body());
         }
@@ -317,7 +318,7 @@ fn unit_digest(host: &Module<'_>, options: &HostOptions) -> blake3::Hash {
 }
 
 /// A hash of a device module in its program, the same for modules that are the same but for their names.
-fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> blake3::Hash {
+fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> Result<blake3::Hash, LlvmError> {
     let attribute = symbol_attribute_name();
     // Two modules with a variable each are not one module with one variable; what is compiled has its names for good.
     let is_one_of_its_kind = name_of(&container) == "gpu.binary"
@@ -327,9 +328,9 @@ fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> blake3::Hash 
     let text = if is_one_of_its_kind {
         shown(&container)
     } else {
-        let copy = OwnedModule::clone_of(container);
+        let copy = OwnedModule::clone_of(container)?;
         let Some(operation) = copy.module().body().first_operation() else {
-            return *unit;
+            return Ok(*unit);
         };
         let context = context_of(copy.module().context());
         set_attribute(operation, attribute, StringAttribute::new(context, "kernels").into());
@@ -338,7 +339,7 @@ fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> blake3::Hash 
     let mut hasher = blake3::Hasher::new();
     hasher.update(unit.as_bytes());
     hasher.update(text.as_bytes());
-    hasher.finalize()
+    Ok(hasher.finalize())
 }
 
 fn device_name(options: &HostOptions, name: &str, digest: &blake3::Hash) -> String {

@@ -237,7 +237,7 @@ pub fn write(module: &DeviceModule<'_>, oldest: ClangRelease, syntax: IrSyntax) 
         }
     }
     let bytes = match syntax {
-        IrSyntax::Bitcode => module.to_bitcode(),
+        IrSyntax::Bitcode => module.to_bitcode()?,
         IrSyntax::Text => text(module, profile, &mut notes)?.into_bytes(),
     };
     Ok(Written { bytes, notes })
@@ -274,11 +274,11 @@ fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTar
 }
 
 fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) -> Result<String, ProfileError> {
-    let mut text = module.to_text();
+    let mut text = module.to_text()?;
     if profile.oldest.number() < WRITER && !debug_text::is_plain(&text) {
         module.strip_debug_info();
         notes.push(profile.note(Kind::Construct, "debug information"));
-        text = module.to_text();
+        text = module.to_text()?;
     }
     const SPLAT: &str = "vectors of one number as splat";
     if profile.knows(Kind::Construct, SPLAT) {

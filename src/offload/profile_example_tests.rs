@@ -160,7 +160,7 @@ fn a_host_program() {
         let machine = TargetMachine::new(triple, "", "", 2, false).expect("a machine");
         for pipeline in ["default<O0>", "default<O2>"] {
             host.run_passes(&machine, pipeline).expect("optimises");
-            let bitcode = host.to_bitcode();
+            let bitcode = host.to_bitcode().expect("written");
             for oldest in [16, 19, 22] {
                 for assembly in compiles(&clangs, triple, "app.mlir", &bitcode, oldest) {
                     let call = format!("{}LaunchKernel", runtime.prefix());

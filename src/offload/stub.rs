@@ -110,7 +110,7 @@ pub(super) fn define(
     for (name, operation) in symbols(&module) {
         match declared.get(&name) {
             Some(declaration) => {
-                if let Some(definition) = OwnedModule::clone_of(operation).take_first() {
+                if let Some(definition) = OwnedModule::clone_of(operation)?.take_first() {
                     replace_with(*declaration, definition);
                 }
             }

@@ -76,7 +76,7 @@ pub(super) fn link(
         needed.extend(references(*operation));
         match declared.get(&name) {
             Some(declaration) => {
-                if let Some(definition) = crate::bridge::mlir::OwnedModule::clone_of(*operation).take_first() {
+                if let Some(definition) = crate::bridge::mlir::OwnedModule::clone_of(*operation)?.take_first() {
                     replace_with(*declaration, definition);
                 }
             }

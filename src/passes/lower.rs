@@ -143,7 +143,7 @@ fn lower_for<'c>(
     let resolved = options
         .resolve(target, None)
         .map_err(|error| Error::new(Stage::Plan, error))?;
-    let mut copy = OwnedModule::clone_of(module);
+    let mut copy = OwnedModule::clone_of(module).map_err(|error| Error::new(Stage::Lower, error))?;
     if let Some(inner) = copy.module().body().first_operation() {
         remove_attribute(inner, "targets");
     }

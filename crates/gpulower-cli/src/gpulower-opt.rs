@@ -10,7 +10,11 @@ use gpulower::{
     toolkit,
 };
 
+#[global_allocator]
+static ALLOCATOR: gpulower::ReservingAllocator = gpulower::ReservingAllocator;
+
 fn main() -> ExitCode {
+    gpulower::fail_in_words();
     let cache_directory = toolkit::cache_directory(|name| env::var_os(name));
     let is_off = env::var_os("GPULOWER_CACHE").is_some_and(|value| value == "off");
     let results = cache_directory.as_ref().filter(|_| !is_off);

@@ -2,6 +2,10 @@
 
 mod cli;
 
+#[global_allocator]
+static ALLOCATOR: gpulower::ReservingAllocator = gpulower::ReservingAllocator;
+
 fn main() -> std::process::ExitCode {
+    gpulower::fail_in_words();
     cli::main()
 }

@@ -89,7 +89,7 @@ GpulowerOutcome gpulowerAssemble(GpulowerBytes tripleName, GpulowerBytes chip,
   });
   if (outcome.kind == GpulowerOk)
     sink(closure, GpulowerBytes{buffer->data(), buffer->size()});
-  if (outcome.kind != GpulowerFatal)
+  if (outcome.kind == GpulowerOk || outcome.kind == GpulowerRefused)
     delete buffer;
   return outcome;
 }

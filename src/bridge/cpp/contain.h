@@ -1,14 +1,14 @@
-// Containment of LLVM's fatal errors, of allocations that fail, and of crashes.
+// Containment of LLVM's fatal errors, of allocations that fail, of C++ exceptions, and of crashes.
 //
 // `report_fatal_error` ends the process unless its handler leaves the stack. `contain` runs one LLVM call, C++ to C++,
 // and jumps back here when that happens; no Rust frame is ever crossed. Whatever the call had allocated is leaked, and
 // the LLVMContext it worked on must not be used again (the caller abandons it).
 //
-// Memory that cannot be had is a fatal error too: where LLVM allocates by itself, it calls its handler; where `operator
-// new` throws, the exception is caught here. LLVM's own frames, built without exceptions, release nothing either way.
+// Memory that cannot be had is a fatal error too (reserve.cpp). An exception that comes as far as `contain` is one as well.
+// LLVM's own frames, built without exceptions, release nothing on its way.
 //
 // A crash is a signal that the processor raised in such a call: an access to memory that is not there, the end of the
-// stack, a division by zero. The handlers are in crash.cpp.
+// stack, a division by zero; or an `abort`. The handlers are in crash.cpp.
 #pragma once
 
 #include "crash.h"
@@ -19,6 +19,7 @@
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
+#include <cxxabi.h>
 #include <exception>
 #include <string>
 
@@ -42,6 +43,8 @@ struct GpulowerOutcome {
 
 namespace gpulower {
 
+inline constexpr char outOfMemory[] = "out of memory";
+
 inline char *copyText(llvm::StringRef text) {
   char *copy = static_cast<char *>(std::malloc(text.size() + 1));
   if (!copy)
@@ -51,6 +54,12 @@ inline char *copyText(llvm::StringRef text) {
   return copy;
 }
 
+/// What the C++ library knows of exceptions of this thread; the first members of `__cxa_eh_globals` in the C++ ABI.
+struct ExceptionState {
+  void *caught;
+  unsigned int uncaught;
+};
+
 /// Where a fatal error or a crash of this thread goes.
 struct Frame {
   jmp_buf buffer;
@@ -58,21 +67,41 @@ struct Frame {
   char *text;
   Crash crash;
   const void *stackTrace;
+  ExceptionState exceptions;
 };
 
 /// What `_setjmp` returns the second time.
-enum Jump : int { JumpOfFatalError = 1, JumpOfCrash = 2 };
+enum Jump : int { JumpOfFatalError = 1, JumpOfCrash = 2, JumpOfTermination = 3 };
 
-/// Null outside of `contain`. Signal handlers read it: its storage exists as soon as a thread does.
-extern thread_local Frame *currentFrame __attribute__((tls_model("initial-exec")));
+/// The innermost frame of this thread; null outside of `contain`. Signal handlers may ask.
+///
+/// It is not a `thread_local`: in a library that `dlopen` brought, the first use of one may allocate, in a signal handler
+/// too, and the model of TLS that never does has no room there.
+Frame *currentFrame();
 
-void installFatalErrorHandler();
+/// Only for threads that have entered a frame before, where it cannot fail.
+void setCurrentFrame(Frame *frame);
+
+/// Makes the frame the innermost one. False where there is no memory for that.
+bool enter(Frame &frame);
+
+/// What became of a call that was left by a jump.
+GpulowerOutcome leftByJump(const Frame &frame, int jump);
+
+/// What became of a call that an exception came out of.
+GpulowerOutcome leftByException(const Frame &frame, const char *what);
 
 /// While it lives, nothing jumps out of what C++ has called: for functions of Rust that C++ calls back.
 class Uncontained {
 public:
-  Uncontained() : frame(currentFrame) { currentFrame = nullptr; }
-  ~Uncontained() { currentFrame = frame; }
+  Uncontained() : frame(currentFrame()) {
+    if (frame)
+      setCurrentFrame(nullptr);
+  }
+  ~Uncontained() {
+    if (frame)
+      setCurrentFrame(frame);
+  }
   Uncontained(const Uncontained &) = delete;
   Uncontained &operator=(const Uncontained &) = delete;
 
@@ -82,33 +111,27 @@ private:
 
 /// Runs `call`, which returns an empty string or the reason of its refusal.
 template <typename Call> GpulowerOutcome contain(Call &&call) {
-  installFatalErrorHandler();
-  prepareForCrashes();
   Frame frame;
-  frame.outer = currentFrame;
-  frame.text = nullptr;
-  // LLVM keeps a list of what it is doing, whose entries are on the stack that a jump leaves.
-  frame.stackTrace = llvm::SavePrettyStackState();
-  currentFrame = &frame;
+  if (!enter(frame))
+    return GpulowerOutcome{GpulowerFatal, copyText(outOfMemory)};
   int jump = _setjmp(frame.buffer);
-  if (jump != 0) {
-    currentFrame = frame.outer;
-    llvm::RestorePrettyStackState(frame.stackTrace);
-    if (jump == JumpOfCrash)
-      return GpulowerOutcome{GpulowerCrashed, copyText(describe(frame.crash))};
-    return GpulowerOutcome{GpulowerFatal, frame.text};
-  }
-  std::string refusal;
+  if (jump != 0)
+    return leftByJump(frame, jump);
   try {
-    refusal = call();
+    std::string refusal = call();
+    setCurrentFrame(frame.outer);
+    if (refusal.empty())
+      return GpulowerOutcome{GpulowerOk, nullptr};
+    return GpulowerOutcome{GpulowerRefused, copyText(refusal)};
+  } catch (const abi::__forced_unwind &) {
+    // The thread is being ended, and will not be held up.
+    setCurrentFrame(frame.outer);
+    throw;
   } catch (const std::exception &exception) {
-    currentFrame = frame.outer;
-    return GpulowerOutcome{GpulowerFatal, copyText(exception.what())};
+    return leftByException(frame, exception.what());
+  } catch (...) {
+    return leftByException(frame, nullptr);
   }
-  currentFrame = frame.outer;
-  if (refusal.empty())
-    return GpulowerOutcome{GpulowerOk, nullptr};
-  return GpulowerOutcome{GpulowerRefused, copyText(refusal)};
 }
 
 } // namespace gpulower

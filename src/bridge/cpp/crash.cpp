@@ -4,22 +4,27 @@
 // inside of `contain`; every other one goes to the handler that was there before, with all that came with it, or to the
 // system's default. They call nothing that is not async-signal-safe.
 //
-// A crash inside the C library, or wherever `malloc` comes from, is not taken: it may hold the lock of the heap, and the
-// next allocation would wait for ever. Damage to the heap shows itself there, mostly, and ends the process.
+// A crash inside the C library, or wherever `malloc` comes from, is not taken, but for functions like `memcpy`: it may hold
+// the lock of the heap, and the next allocation would wait for ever. Damage to the heap shows itself there, mostly, and ends the process. So an `abort`
+// is taken where other code called it, or called `__assert_fail`, and not where the C library did.
 
 #include "crash.h"
 
 #include "contain.h"
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
 
+#include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
+#include <unwind.h>
 
 namespace {
 
@@ -28,7 +33,7 @@ using gpulower::currentFrame;
 using gpulower::Frame;
 
 /// SIGTRAP: what runs off the end of a function, where LLVM says that nothing can come, meets the filling between two.
-constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 struct sigaction before[std::size(signals)];
 
 std::atomic<bool> contained = true;
@@ -41,6 +46,11 @@ struct Range {
   bool contains(uintptr_t address) const { return begin <= address && address < end; }
 };
 Range allocator;
+Range library;
+/// `__assert_fail`, which calls `abort` for others.
+const void *assertion;
+/// Functions of the C library that hold no lock, and are given addresses by others.
+const void *copying[6];
 
 /// The code of the loaded object that has this address in it.
 Range codeAround(uintptr_t address) {
@@ -80,11 +90,54 @@ uintptr_t stackAddress(const ucontext_t *state) { return state->uc_mcontext.sp; 
 /// A larger frame than this is entered page by page.
 constexpr uintptr_t farFromStack = 1 << 16;
 
+/// Where a walk over the frames of an `abort` has come to.
+struct AbortWalk {
+  bool isBehindHandler = false;
+  const void *lastOfLibrary = nullptr;
+  bool isSound = false;
+};
+
+_Unwind_Reason_Code visit(_Unwind_Context *context, void *closure) {
+  auto &walk = *static_cast<AbortWalk *>(closure);
+  int isBefore = 0;
+  uintptr_t address = _Unwind_GetIPInfo(context, &isBefore);
+  // The frame that the signal interrupted is the one whose address is that of an instruction, and not behind a call.
+  walk.isBehindHandler |= isBefore != 0;
+  if (!walk.isBehindHandler)
+    return _URC_NO_REASON;
+  if (library.contains(address) || allocator.contains(address)) {
+    walk.lastOfLibrary = reinterpret_cast<const void *>(_Unwind_GetRegionStart(context));
+    return _URC_NO_REASON;
+  }
+  walk.isSound = walk.lastOfLibrary &&
+                 (walk.lastOfLibrary == reinterpret_cast<const void *>(&abort) || walk.lastOfLibrary == assertion);
+  return _URC_END_OF_STACK;
+}
+
+/// Whether this thread is in an `abort` that something other than the C library or the heap called. Walking the stack does
+/// not allocate.
+bool isAbortOfOthers(const siginfo_t *info) {
+  if (info->si_code != SI_TKILL || info->si_pid != getpid())
+    return false;
+  AbortWalk walk;
+  _Unwind_Backtrace(visit, &walk);
+  return walk.isSound;
+}
+
+/// Whether a signal was raised where a lock of the heap may be held.
+bool isInHeap(uintptr_t address) {
+  if (!library.contains(address) && !allocator.contains(address))
+    return false;
+  const void *function = _Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address));
+  return !function || std::find(std::begin(copying), std::end(copying), function) == std::end(copying);
+}
+
 void take(int signal, siginfo_t *info, void *context) {
   auto *state = static_cast<ucontext_t *>(context);
-  Frame *frame = currentFrame;
+  Frame *frame = currentFrame();
   bool synchronous = info->si_code > 0;
-  if (frame && synchronous && contained.load(std::memory_order_relaxed) && !allocator.contains(codeAddress(state))) {
+  bool isCrash = signal == SIGABRT ? frame && isAbortOfOthers(info) : synchronous && !isInHeap(codeAddress(state));
+  if (frame && isCrash && contained.load(std::memory_order_relaxed)) {
     frame->crash.signal = signal;
     frame->crash.code = info->si_code;
     frame->crash.address = info->si_addr;
@@ -113,9 +166,18 @@ void take(int signal, siginfo_t *info, void *context) {
 
 void install() {
   allocator = codeAround(reinterpret_cast<uintptr_t>(&malloc));
+  library = codeAround(reinterpret_cast<uintptr_t>(&abort));
+  assertion = dlsym(RTLD_DEFAULT, "__assert_fail");
+  constexpr const char *names[] = {"memcpy", "memmove", "memset", "memcmp", "memchr", "strlen"};
+  static_assert(std::size(names) == std::size(copying));
+  for (size_t index = 0; index < std::size(names); ++index)
+    // The library chooses among several for the processor.
+    if (void *function = dlsym(RTLD_DEFAULT, names[index]))
+      copying[index] = _Unwind_FindEnclosingFunction(function);
   // A program that is linked statically is one object: nothing can be told apart.
-  if (allocator.contains(reinterpret_cast<uintptr_t>(&install)))
-    allocator = Range();
+  for (Range *range : {&allocator, &library})
+    if (range->contains(reinterpret_cast<uintptr_t>(&install)))
+      *range = Range();
   struct sigaction action = {};
   action.sa_sigaction = take;
   // The mask of signals stays as it is, so that a jump need not restore it.
@@ -173,25 +235,28 @@ void gpulower::prepareForCrashes() {
   (void)stack;
 }
 
-std::string gpulower::describe(const Crash &crash) {
+void gpulower::describe(const Crash &crash, char (&text)[maximalDescription]) {
+  auto say = [&](const char *words) { std::snprintf(text, sizeof text, "%s", words); };
   if (crash.atEndOfStack)
-    return "the end of the stack was reached (SIGSEGV)";
-  char address[2 * sizeof(void *) + 3];
-  std::snprintf(address, sizeof address, "%p", crash.address);
+    return say("the end of the stack was reached (SIGSEGV)");
   switch (crash.signal) {
   case SIGSEGV:
     // Of an address that no process can have, the processor does not tell.
-    return crash.code == SEGV_MAPERR || crash.code == SEGV_ACCERR
-               ? std::string("invalid access to memory at ") + (crash.address ? address : "0x0") + " (SIGSEGV)"
-               : "invalid access to memory (SIGSEGV)";
+    if (crash.code != SEGV_MAPERR && crash.code != SEGV_ACCERR)
+      return say("invalid access to memory (SIGSEGV)");
+    std::snprintf(text, sizeof text, "invalid access to memory at 0x%zx (SIGSEGV)",
+                  reinterpret_cast<uintptr_t>(crash.address));
+    return;
   case SIGBUS:
-    return "invalid access to memory (SIGBUS)";
+    return say("invalid access to memory (SIGBUS)");
   case SIGFPE:
-    return crash.code == FPE_INTDIV ? "division by zero (SIGFPE)" : "invalid arithmetic (SIGFPE)";
+    return say(crash.code == FPE_INTDIV ? "division by zero (SIGFPE)" : "invalid arithmetic (SIGFPE)");
   case SIGTRAP:
-    return "code that cannot be reached was reached (SIGTRAP)";
+    return say("code that cannot be reached was reached (SIGTRAP)");
+  case SIGABRT:
+    return say("it gave up (SIGABRT)");
   default:
-    return "invalid instruction (SIGILL)";
+    return say("invalid instruction (SIGILL)");
   }
 }
 
@@ -225,10 +290,14 @@ GpulowerOutcome gpulowerContain(void (*call)(void *), void *closure) {
 
 /// Suspends `contain` on this thread; returns what `gpulowerResume` takes.
 void *gpulowerSuspend() {
-  Frame *frame = currentFrame;
-  currentFrame = nullptr;
+  Frame *frame = currentFrame();
+  if (frame)
+    gpulower::setCurrentFrame(nullptr);
   return frame;
 }
 
-void gpulowerResume(void *frame) { currentFrame = static_cast<Frame *>(frame); }
+void gpulowerResume(void *frame) {
+  if (frame)
+    gpulower::setCurrentFrame(static_cast<Frame *>(frame));
+}
 }

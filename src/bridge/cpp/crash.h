@@ -1,7 +1,7 @@
 #pragma once
 
 #include <csignal>
-#include <string>
+#include <cstddef>
 
 namespace gpulower {
 
@@ -17,7 +17,11 @@ struct Crash {
 /// contained.
 void prepareForCrashes();
 
-std::string describe(const Crash &crash);
+/// Room for the words of a crash.
+inline constexpr size_t maximalDescription = 256;
+
+/// Says what happened, without allocating.
+void describe(const Crash &crash, char (&text)[maximalDescription]);
 
 /// The handlers of all signals, as they were when it was made.
 class SignalHandlers {

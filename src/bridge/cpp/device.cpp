@@ -11,6 +11,7 @@
 #include "llvm/AsmParser/LLParser.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/AutoUpgrade.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfo.h"
@@ -545,15 +546,50 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
   });
 }
 
+} // extern "C"
+
+/// Runs `write(stream)` in `contain` and hands what it wrote to `sink`.
+template <typename Write>
+static GpulowerOutcome containWriting(void *closure, GpulowerSink sink, Write &&write) {
+  // Released on the ordinary path only: a fatal error leaks it with everything else.
+  auto *buffer = new (std::nothrow) SmallString<0>();
+  if (!buffer)
+    return GpulowerOutcome{GpulowerFatal, copyText(gpulower::outOfMemory)};
+  GpulowerOutcome outcome = contain([&]() -> std::string {
+    raw_svector_ostream stream(*buffer);
+    return write(stream);
+  });
+  if (outcome.kind == GpulowerOk)
+    sink(closure, toBytes(*buffer));
+  if (outcome.kind == GpulowerOk || outcome.kind == GpulowerRefused)
+    delete buffer;
+  return outcome;
+}
+
+extern "C" {
+
+/// The module as text.
+GpulowerOutcome gpulowerPrintModule(LLVMModuleRef module, void *closure, GpulowerSink sink) {
+  return containWriting(closure, sink, [&](raw_ostream &stream) -> std::string {
+    unwrap(module)->print(stream, nullptr);
+    return "";
+  });
+}
+
+/// The module as bitcode.
+GpulowerOutcome gpulowerWriteBitcode(LLVMModuleRef module, void *closure, GpulowerSink sink) {
+  return containWriting(closure, sink, [&](raw_ostream &stream) -> std::string {
+    WriteBitcodeToFile(*unwrap(module), stream);
+    return "";
+  });
+}
+
 /// Emits assembly (`object` false) or an object file.
 GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
                              LLVMTargetMachineRef machineRef, bool object,
                              void *closure, GpulowerSink sink) {
-  // The buffer has to be released on the ordinary path only: a fatal error leaks it with everything else.
-  auto *buffer = new SmallString<0>();
-  GpulowerOutcome outcome = contain([&]() -> std::string {
+  return containWriting(closure, sink, [&](raw_svector_ostream &stream) -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
-    raw_svector_ostream stream(*buffer);
     legacy::PassManager passes;
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
@@ -564,11 +600,6 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     passes.run(*unwrap(moduleRef));
     return "";
   });
-  if (outcome.kind == GpulowerOk)
-    sink(closure, toBytes(*buffer));
-  if (outcome.kind != GpulowerFatal)
-    delete buffer;
-  return outcome;
 }
 
 } // extern "C"

@@ -1,44 +1,59 @@
-// A crash for want of memory says so.
+// The end of a process for want of memory has words.
 //
-// MLIR allocates its operations with a plain malloc, and writes through the null pointer that it gets when there is no
-// more memory: a segmentation fault like any other, but for this.
+// A failed allocation of Rust's aborts, an exception of C++ that comes to Rust's frames does, and MLIR allocates its
+// operations with a plain malloc and writes through the null pointer that it gets: deaths like any others, but for this.
+
+#include "reserve.h"
 
 #include <csignal>
-#include <sys/mman.h>
+#include <cstring>
+#include <iterator>
 #include <unistd.h>
 
 namespace {
 
-struct sigaction previous;
+constexpr int signals[] = {SIGSEGV, SIGABRT};
+struct sigaction previous[std::size(signals)];
 
-// What the parser of messages in `src/compiler/worker/process.rs` looks for.
-constexpr char text[] = "segmentation fault with no memory left\n";
+const char *words;
+bool ends;
 
-void onFault(int signal, siginfo_t *info, void *context) {
-  void *probe = mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (probe == MAP_FAILED) {
+void onDeath(int signal, siginfo_t *info, void *context) {
+  if (gpulower::isMemoryExhausted()) {
     // Nothing can be done about a failed write here.
-    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
-  } else {
-    munmap(probe, 1 << 20);
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, words, std::strlen(words));
+    if (ends)
+      _exit(1);
   }
   // Rust's handler tells of overflowed stacks; else it leaves the default action behind, and the fault happens again.
-  if (previous.sa_flags & SA_SIGINFO) {
-    previous.sa_sigaction(signal, info, context);
+  const struct sigaction &other = previous[signal == SIGABRT];
+  if (other.sa_flags & SA_SIGINFO) {
+    other.sa_sigaction(signal, info, context);
     return;
   }
+  // What aborts does so again, and a fault happens again.
   struct sigaction byDefault = {};
   byDefault.sa_handler = SIG_DFL;
-  sigaction(SIGSEGV, &byDefault, nullptr);
+  sigaction(signal, &byDefault, nullptr);
 }
 
 } // namespace
 
-// Called once, by a worker process when it starts.
-extern "C" void gpulowerTellOfExhaustedMemory() {
+// Called by a process that is ours when it starts, and once more where that becomes a worker. `text` lives as long as the
+// process; `end`: whether it ends with status 1.
+extern "C" void gpulowerTellOfExhaustedMemory(const char *text, bool end) {
+  bool isInstalled = words != nullptr;
+  words = text;
+  ends = end;
+  if (isInstalled)
+    return;
   struct sigaction action = {};
-  action.sa_sigaction = onFault;
+  action.sa_sigaction = onDeath;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, &previous);
+  for (size_t index = 0; index < std::size(signals); ++index)
+    sigaction(signals[index], &action, &previous[index]);
 }
+
+// A file that may not grow is a failed write, and not the end of the process.
+extern "C" void gpulowerIgnoreFileSizeSignal() { signal(SIGXFSZ, SIG_IGN); }

@@ -132,9 +132,11 @@ LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
     } else if (name.starts_with("gpu.cluster_") && !chip.clusters) {
       refuse(operation, chip.amd ? "AMD's chips have no clusters of workgroups"
                                  : "clusters of workgroups need sm_90 or later");
-    } else if (name.starts_with("gpu.subgroup_mma_") && chip.amd) {
-      refuse(operation, "AMD's matrix cores are reached through amdgpu.mfma "
-                        "or amdgpu.wmma");
+    } else if (name.starts_with("gpu.subgroup_mma_")) {
+      std::string reason = chip.amd ? "AMD's matrix cores are reached through amdgpu.mfma or amdgpu.wmma"
+                                    : reasonAgainstMatrix(operation);
+      if (!reason.empty())
+        refuse(operation, reason);
     }
     if (auto function = dyn_cast<FunctionOpInterface>(operation)) {
       for (Type type : function.getArgumentTypes())

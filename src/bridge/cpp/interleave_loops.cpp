@@ -190,6 +190,16 @@ struct InterleaveLoops final : PassWrapper<InterleaveLoops, OperationPass<>> {
   }
 
   void runOnOperation() final {
+    auto refuse = [&](const auto &option, StringRef range) {
+      getOperation()->emitError() << getArgument() << ": " << option.getArgStr() << " is " << option.getValue()
+                                  << "; it is " << range;
+      signalPassFailure();
+    };
+    // The ranges of the command line.
+    if (!llvm::is_contained({1u, 2u, 4u, 8u}, count))
+      return refuse(count, "1, 2, 4 or 8");
+    if (indexBitwidth != 32 && indexBitwidth != 64)
+      return refuse(indexBitwidth, "32 or 64");
     if (count < 2)
       return;
     SmallVector<scf::ForOp> loops;

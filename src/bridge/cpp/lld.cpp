@@ -84,7 +84,7 @@ extern "C" unsigned gpulowerLldLinkElf(const char *const *argv, size_t argc,
     });
     if (outcome.kind != GpulowerOk) {
       result = {1, false};
-      out << "lld crashed: " << (outcome.text ? outcome.text : "");
+      out << "lld crashed: " << (outcome.text ? outcome.text : gpulower::outOfMemory);
       std::free(outcome.text);
     }
     llvm::CrashRecoveryContext::Disable();

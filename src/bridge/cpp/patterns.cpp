@@ -218,6 +218,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     populateAtomicPatterns(patterns);
     populateCopyPatterns(patterns);
     populateKnownSizePatterns(patterns, *chip);
+    populateMatrixPatterns(patterns);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(patterns);
     vector::populateVectorMaskOpLoweringPatterns(patterns);
     vector::populateVectorMultiReductionLoweringPatterns(
@@ -293,6 +294,11 @@ struct LowerDeviceFunctions final
   }
 
   void runOnOperation() final {
+    if (indexBitwidth != 32 && indexBitwidth != 64) {
+      getOperation()->emitError() << getArgument() << ": index-bitwidth is " << indexBitwidth.getValue()
+                                  << "; it is 32 or 64";
+      return signalPassFailure();
+    }
     MLIRContext *context = &getContext();
     LowerToLLVMOptions options(context);
     options.overrideIndexBitwidth(indexBitwidth);

@@ -46,6 +46,12 @@ void countKnownIterations(mlir::Operation *root);
 /// Reductions over workgroups whose size is known.
 void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
+/// What is wrong with an operation on matrices of subgroups, on NVIDIA; empty if nothing is.
+std::string reasonAgainstMatrix(mlir::Operation *operation);
+
+/// `gpu.subgroup_mma_elementwise` with what MLIR's conversion lacks.
+void populateMatrixPatterns(mlir::RewritePatternSet &patterns);
+
 /// Emits an error on operations that no rewrite can help.
 mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
 

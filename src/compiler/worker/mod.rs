@@ -154,7 +154,10 @@ pub(super) fn run(compiler: &Compiler, request: &Request<'_>) -> Result<Outcome,
     };
     let limit = request.options.time_limit;
     let memory = request.options.memory_limit;
-    let made = || Ok(ToWorker::Compile(Box::new(WireRequest::of(request))));
+    let made = || {
+        let request = WireRequest::of(request).map_err(|error| Error::new(Stage::Plan, error))?;
+        Ok(ToWorker::Compile(Box::new(request)))
+    };
     match exchange(compiler, Stage::Plan, limit, memory, made).map_err(named)? {
         Answer::Compiled(result) => {
             result.map_err(|error| Error::from(*error).in_module(&request.name).for_target(&request.target))

@@ -154,7 +154,7 @@ fn read(inputs: &ReadInputs) -> Vec<Option<Reread>> {
     inputs
         .map(|(name, bytes)| {
             let reread = is_bytecode(bytes).then(|| match parse(&context, name, bytes) {
-                Ok(module) => Ok(bytecode(&module)),
+                Ok(module) => bytecode(&module).map_err(|error| Box::new(Error::new(Stage::Input, error))),
                 Err(error) => Err(Box::new(Error::new(Stage::Input, error))),
             });
             match &reread {
@@ -174,8 +174,8 @@ fn read_one(context: &Context, name: &str, bytes: &[u8]) {
         return;
     };
     for operation in gpu_modules(module.module()) {
-        let clone = OwnedModule::clone_of(operation);
-        let second = OwnedModule::clone_whole(clone.module());
+        let Ok(clone) = OwnedModule::clone_of(operation) else { continue };
+        let Ok(second) = OwnedModule::clone_whole(clone.module()) else { continue };
         let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
         let _ = second.module().as_operation().to_string_with_flags(flags);
         drop(bytecode(second.module()));

@@ -4,7 +4,10 @@ use melior::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    bridge::mlir::{OwnedModule, bytecode},
+    bridge::{
+        LlvmError,
+        mlir::{OwnedModule, bytecode},
+    },
     compiler::{
         input::parse,
         request::{Part, Product, Request, SharedModule, Source},
@@ -35,28 +38,28 @@ enum WireSource {
 }
 
 impl WireRequest {
-    pub fn of(request: &Request<'_>) -> Self {
+    pub fn of(request: &Request<'_>) -> Result<Self, LlvmError> {
         let parts = request.parts.iter().map(|part| {
             let source = match &part.source {
-                Source::Mlir(module) => WireSource::Mlir(bytecode(module.lock().module())),
+                Source::Mlir(module) => WireSource::Mlir(bytecode(module.lock().module())?),
                 Source::Llvm(bytes) => WireSource::Llvm(bytes.to_vec()),
                 Source::Ptx(text) => WireSource::Ptx(text.to_string()),
             };
-            (part.name.clone(), source)
+            Ok((part.name.clone(), source))
         });
         let mut options = request.options.clone();
         options.libraries.iter_mut().for_each(read_here);
         if let Some(link) = &mut options.device_link {
             link.objects.iter_mut().for_each(read_here);
         }
-        Self {
+        Ok(Self {
             name: request.name.clone(),
-            parts: parts.collect(),
+            parts: parts.collect::<Result<_, LlvmError>>()?,
             target: request.target,
             products: request.products.clone(),
             options,
             notes: request.notes.clone(),
-        }
+        })
     }
 
     pub fn into_request(self, context: &Context) -> Result<Request<'_>, Error> {

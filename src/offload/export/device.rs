@@ -225,7 +225,7 @@ fn maker(makers: &Makers<'_>, recipe: ImageRecipe) -> (Compiler, Emit) {
 /// Compiles every `gpu.module` for the targets: with the options of its target attributes, where it has one for each of
 /// them, else with those of the compiler alone.
 fn compile(compiler: &Compiler, device: &Module<'_>, targets: &[Target], emit: Emit) -> Result<Vec<Artifact>, Failure> {
-    let copy = OwnedModule::clone_whole(device);
+    let copy = OwnedModule::clone_whole(device).map_err(|error| Error::new(Stage::Plan, error))?;
     let context = context_of(copy.module().context());
     let mut by_attributes = true;
     for operation in gpu_modules(copy.module()) {

@@ -67,7 +67,7 @@ pub fn export_module<'c>(
         layouts,
         finish_with,
     } = prepare(compiler, module, targets, options)?;
-    let result = OwnedModule::clone_whole(host.host());
+    let result = OwnedModule::clone_whole(host.host()).map_err(|error| Error::new(Stage::Export, error))?;
     let root = result.module().as_operation();
     if let Some(layouts) = &layouts {
         let embedded: Vec<_> = images.iter().map(DeviceImage::embedded).collect();

@@ -14,6 +14,7 @@ mod inspect;
 mod isolation;
 mod joins;
 mod link;
+mod memory;
 mod plans;
 mod refusals;
 mod reports;

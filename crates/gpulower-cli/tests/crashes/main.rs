@@ -55,6 +55,12 @@ const CASES: &[Case] = &[
     ("a trap of the program's own", own_trap, |output| {
         ended_by(output, Signal::TRAP)
     }),
+    ("an abort of the program's own", own_abort, |output| {
+        ended_by(output, Signal::ABORT)
+    }),
+    ("an abort while LLVM works", abort_while_compiling, |output| {
+        ended_by(output, Signal::ABORT)
+    }),
     ("a handler of the program's own", own_handler, |output| {
         output.status.code() == Some(42) && output.stdout == b"address 0x10\n"
     }),
@@ -182,6 +188,23 @@ fn signal_while_compiling() {
         send_itself_a_signal();
     });
     while !sender.is_finished() {
+        saxpy(&compiler);
+    }
+}
+
+fn own_abort() {
+    saxpy(&compiler());
+    std::process::abort();
+}
+
+fn abort_while_compiling() {
+    let compiler = compiler();
+    saxpy(&compiler);
+    let aborting = thread::spawn(|| {
+        thread::sleep(Duration::from_millis(100));
+        std::process::abort();
+    });
+    while !aborting.is_finished() {
         saxpy(&compiler);
     }
 }

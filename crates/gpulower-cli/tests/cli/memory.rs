@@ -1,0 +1,158 @@
+//! Memory and files that end: a typed error, whatever was being done; or, with a worker, an error that says memory.
+
+use std::{
+    env,
+    fmt::Write,
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use super::support::{Workshop, example};
+
+/// Runs the program under a limit of the shell's.
+fn limited(work: &Workshop, limit: &str, arguments: &[&str]) -> Output {
+    let program = work.command(&[]);
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", &format!("ulimit -c 0; {limit}; exec \"$@\""), "sh"])
+        .arg(program.get_program())
+        .args(arguments)
+        .current_dir(work.path(""));
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.output().expect("the shell runs")
+}
+
+/// What is wrong with how a run ended; empty if nothing is.
+fn complaint(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let mut complaint = String::new();
+    let is_told = match output.status.code() {
+        Some(0) => true,
+        Some(1) => stderr.contains("error: ") && !stderr.contains("panicked"),
+        _ => false,
+    };
+    let is_without_words = ["fatal error: \n", "crashed: \n", "error: \n"]
+        .iter()
+        .any(|text| stderr.contains(text));
+    if !is_told || is_without_words {
+        let _ = write!(complaint, "{}: {stderr}", output.status);
+    }
+    complaint
+}
+
+#[test]
+fn too_little_address_space_is_an_error() {
+    let work = Workshop::new();
+    let mut failed = 0;
+    for (index, mebibytes) in (266..=400).step_by(6).enumerate() {
+        let (example, target) = [("gelu.mlir", "sm_90"), ("saxpy.mlir", "gfx942")][index % 2];
+        let isolation = ["--isolation=in-process", "--isolation=worker"][index / 2 % 2];
+        let arguments = ["compile", &self::example(example), "-t", target, "-e", "asm", "-o", "k", isolation];
+        let output = limited(&work, &format!("ulimit -v {}", mebibytes << 10), &arguments);
+        assert_eq!(complaint(&output), "", "{mebibytes} MiB, {arguments:?}");
+        assert_eq!(output.status.success(), work.path("k").exists());
+        let _ = std::fs::remove_file(work.path("k"));
+        failed += usize::from(!output.status.success());
+    }
+    assert!(failed > 0, "266 MiB are not enough");
+}
+
+/// SIGXFSZ, which ends a program that does not expect it.
+#[test]
+fn a_file_that_may_not_grow_is_a_failed_write() {
+    let work = Workshop::new();
+    let saxpy = example("saxpy.mlir");
+    let arguments = ["compile", &saxpy, "-t", "sm_90", "-e", "ptx", "-o", "k"];
+    let output = limited(&work, "ulimit -f 0", &arguments);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("File too large"),
+        "{output:?}"
+    );
+    assert_eq!(work.files(""), Vec::<String>::new());
+}
+
+/// The allocator of `failing_malloc.c`.
+fn failing_malloc(work: &Workshop) -> PathBuf {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/failing_malloc.c");
+    let library = work.path("failing_malloc.so");
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O2", "-o"])
+        .args([&library, &PathBuf::from(source)])
+        .arg("-ldl")
+        .status()
+        .expect("a C compiler, which building needs, too");
+    assert!(status.success());
+    library
+}
+
+const CASES: &[(&str, &str, &str)] = &[
+    ("saxpy.mlir", "sm_90", "ptx"),
+    ("saxpy.mlir", "gfx942", "hsaco"),
+    ("softmax.mlir", "sm_90", "cubin"),
+    ("histogram.mlir", "gfx1100", "llvm"),
+    ("matmul_tiled.mlir", "sm_80,gfx942", "asm"),
+    ("transpose.mlir", "sm_90", "mlir"),
+];
+
+/// One run in which some allocations fail.
+fn with_failures(work: &Workshop, library: &PathBuf, seed: u64) -> Output {
+    let (example, target, emit) = CASES[seed as usize % CASES.len()];
+    let rate = [1_000, 5_000, 25_000, 125_000][(seed / 7) as usize % 4];
+    let example = self::example(example);
+    let mut arguments = vec!["compile", &example, "-t", target, "-e", emit, "-j", "2"];
+    arguments.extend(if target.contains(',') { ["-o", "out/"] } else { ["-o", "k"] });
+    if seed % 5 == 0 {
+        arguments.push("--isolation=worker");
+    }
+    let limit = format!(
+        "ulimit -t 120; export LD_PRELOAD={} GPULOWER_FAIL_SEED={seed} GPULOWER_FAIL_RATE={rate}",
+        library.display()
+    );
+    limited(work, &limit, &arguments)
+}
+
+#[test]
+fn allocations_that_fail_are_errors() {
+    let work = Workshop::new();
+    let library = failing_malloc(&work);
+    let mut failed = 0;
+    for seed in 0..48 {
+        let output = with_failures(&work, &library, seed);
+        assert_eq!(complaint(&output), "", "seed {seed}");
+        failed += usize::from(!output.status.success());
+    }
+    assert!(failed >= 12, "only {failed} of 48 met a failure");
+}
+
+/// The same for as long as is told: `GPULOWER_SECONDS=3600 GPULOWER_SEED=1000 cargo test -p gpulower-cli --test cli
+/// memory::soak -- --ignored --nocapture`.
+#[test]
+#[ignore = "it takes as long as GPULOWER_SECONDS says"]
+fn soak() {
+    let number = |name: &str, default| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let work = Workshop::new();
+    let library = failing_malloc(&work);
+    let limit = Duration::from_secs(number("GPULOWER_SECONDS", 60));
+    let (start, first) = (Instant::now(), number("GPULOWER_SEED", 1000));
+    let (mut seed, mut failed, mut bad) = (first, 0, Vec::new());
+    while start.elapsed() < limit {
+        let output = with_failures(&work, &library, seed);
+        let complaint = complaint(&output);
+        if !complaint.is_empty() {
+            println!("seed {seed}, signal {:?}: {complaint}", output.status.signal());
+            bad.push(seed);
+        }
+        failed += usize::from(!output.status.success());
+        seed += 1;
+    }
+    println!("{} runs, {failed} failed, {} not as they should: {bad:?}", seed - first, bad.len());
+    assert!(bad.is_empty());
+}

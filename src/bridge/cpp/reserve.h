@@ -1,0 +1,28 @@
+// Memory that is held back for the moment when there is none.
+//
+// What allocates inside of `contain` and gets nothing is left by a jump. Outside of it, where frames of Rust are on the
+// stack, nothing can be left: an exception of C++ would end the process there, and a failed allocation of Rust's aborts. These
+// get the reserve, which is enough to come to the next `contain`, and that refuses to begin before there is a reserve again.
+#pragma once
+
+#include <cstddef>
+
+namespace gpulower {
+
+/// Sees to allocations of C++ that fail, in all of the process. The handler that was there before is called outside of
+/// `contain` once the reserve is gone.
+void installNewHandler();
+
+/// Whether there is a reserve, made anew where it was used.
+bool fillReserve();
+
+/// Gives the reserve back to the system. False where it was used already, and there is no more memory.
+bool releaseReserve();
+
+/// An allocation outside of `contain` failed for good: what comes now is the end of the process.
+void noteRefusal();
+
+/// Whether the system gives no more memory, or gave none.
+bool isMemoryExhausted();
+
+} // namespace gpulower
