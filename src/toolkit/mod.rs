@@ -1,6 +1,6 @@
 //! Where CUDA's and ROCm's parts are, as a value that remembers every place it looked.
 //!
-//! A door describes where to look with a [`Search`]; [`Toolkit::discover`] looks there, with calls to `stat` and
+//! A program describes where to look with a [`Search`]; [`Toolkit::discover`] looks there, with calls to `stat` and
 //! directory listings alone, and starts no process. What was found is asked for by kind:
 //! [`Toolkit::require`] answers with the path, or with an error that lists every place that was tried and how to get
 //! the part. [`tool_version`] starts a tool of NVIDIA's to ask for its version, [`version_text`] any tool.

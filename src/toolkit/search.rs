@@ -67,7 +67,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Where to look for the parts of CUDA and ROCm. Nothing is read from the environment here: a door hands in the
+/// Where to look for the parts of CUDA and ROCm. Nothing is read from the environment here: a program hands in the
 /// values of the variables with [`Search::from_variables`], an embedder may leave them out.
 ///
 /// The order for CUDA: the given toolkit, alone; else CUDA_HOME, CUDA_PATH, CUDA_ROOT, added roots, wheels (added

@@ -30,7 +30,7 @@ pub enum ExportError {
     NotMlir,
     /// Nothing says what finishes the program.
     #[error(
-        "say which clang finishes the program over there (--finish-with clang-19,cuda-12.4): the layout of the offload \
+        "say which clang finishes the program on the other machine (--finish-with clang-19,cuda-12.4): the layout of the offload \
          entries differs from release to release; --emit self needs no clang, and was not asked for ({form} was)"
     )]
     NoFinishWith {
@@ -121,7 +121,7 @@ pub enum ExportError {
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// A relocatable cubin that some nvlink over there refuses.
+    /// A relocatable cubin that some nvlink on the other machine refuses.
     #[error(
         "the relocatable cubin for {target} in the gpu.binary {module} was made by CUDA {maker}, and the nvlink of CUDA \
          {linker} does not take it; keep the module as a gpu.module, or compile it with CUDA {linker}"
@@ -139,7 +139,7 @@ pub enum ExportError {
     /// Another compiler took part than was planned.
     #[error(
         "the cubin for {target} was to be made by the ptxas of CUDA {wanted}, and {tool} made it, whose cubins the nvlink \
-         over there may refuse; ask for that ptxas alone with --ptx-compiler=ptxas, which says why it cannot"
+         on the other machine may refuse; ask for that ptxas alone with --ptx-compiler=ptxas, which says why it cannot"
     )]
     OtherCompiler {
         /// The target.
@@ -149,9 +149,9 @@ pub enum ExportError {
         /// What made it.
         tool: String,
     },
-    /// PTX that is too new for the ptxas over there.
+    /// PTX that is too new for the ptxas on the other machine.
     #[error(
-        "the PTX of the module {module} for {target} is of version {found}, and the ptxas over there reads up to \
+        "the PTX of the module {module} for {target} is of version {found}, and the ptxas on the other machine reads up to \
          {newest}; finish with a newer CUDA"
     )]
     PtxTooNew {
@@ -161,7 +161,7 @@ pub enum ExportError {
         target: String,
         /// The version of the PTX.
         found: String,
-        /// The newest version that is read over there.
+        /// The newest version that is read on the other machine.
         newest: PtxIsa,
     },
     /// OpenMP.

@@ -124,7 +124,7 @@ impl Finish {
         command
     }
 
-    /// Everything to be done over there: comments, the script where one is needed, and the command, for a POSIX shell.
+    /// Everything to be done on the other machine: comments, the script where one is needed, and the command, for a POSIX shell.
     #[must_use]
     pub fn commands(&self, file: &str, output: &str) -> String {
         let mut text = String::new();

@@ -15,7 +15,7 @@ use crate::{
     options::OptimizationLevel,
 };
 
-/// Writes the file in the form that was asked for. Objects are optimised here, IR over there.
+/// Writes the file in the form that was asked for. Objects are optimised here, IR on the other machine.
 pub(super) fn write(
     host: &HostProgram<'_>,
     parts: &IrText,

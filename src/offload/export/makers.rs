@@ -59,7 +59,7 @@ impl<'a> Makers<'a> {
             Some((release, _)) if unnamed => (
                 asked.clone().with_cuda(*release),
                 Some(format!(
-                    "no CUDA toolkit was named: CUDA {release} or a newer one is assumed over there, since that is the \
+                    "no CUDA toolkit was named: CUDA {release} or a newer one is assumed on the other machine, since that is the \
                      release of ptxas here; say --finish-with ...,cuda-12.4 if it is another"
                 )),
             ),

@@ -135,7 +135,7 @@ pub struct ExportOptions {
     /// How kernels and device variables are named.
     pub names: Names,
     /// Further toolkits whose ptxas may be used: relocatable cubins have to be made by one that is not newer than the
-    /// nvlink over there.
+    /// nvlink on the other machine.
     pub further_toolkits: Vec<Toolkit>,
 }
 

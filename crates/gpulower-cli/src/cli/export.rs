@@ -25,7 +25,7 @@ use super::{
 
 /// Export a whole program, host code and kernels, for a machine that finishes it with its own clang.
 ///
-/// Writes the file to carry, and prints the command that makes the program of it over there.
+/// Writes the file to carry, and prints the command that makes the program of it on the other machine.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long)]
     keep_names: bool,
     /// A further CUDA toolkit here whose ptxas may be used: relocatable cubins have to be made by one that is not newer
-    /// than the CUDA toolkit over there; may be repeated
+    /// than the CUDA toolkit on the other machine; may be repeated
     #[arg(long, value_name = "DIR")]
     ptxas_of: Vec<PathBuf>,
     /// Link what is needed of a library of bitcode or LLVM IR into the kernels; may be repeated

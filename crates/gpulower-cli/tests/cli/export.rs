@@ -496,7 +496,7 @@ fn bad_input_is_refused_before_anything_is_written() {
         (
             &["-t", "sm_80"][..],
             &[
-                "say which clang finishes the program over there",
+                "say which clang finishes the program on the other machine",
                 "--emit self needs no clang",
             ][..],
         ),

@@ -17,9 +17,9 @@ pub enum ImageRecipe {
         /// The release.
         ptxas: CudaRelease,
     },
-    /// PTX of this ISA or an older one, for the ptxas over there.
+    /// PTX of this ISA or an older one, for the ptxas on the other machine.
     Ptx {
-        /// The newest ISA that every ptxas over there reads.
+        /// The newest ISA that every ptxas on the other machine reads.
         newest: PtxIsa,
     },
     /// Bitcode that this release and the newer ones of those asked for read.
@@ -57,10 +57,10 @@ pub enum ImageError {
          takes relocatable cubins of some releases only"
     )]
     NoCuda,
-    /// A toolkit over there knows nothing of the chip.
-    #[error("nothing can be made for the CUDA toolkit over there: {0}")]
+    /// A toolkit on the other machine knows nothing of the chip.
+    #[error("nothing can be made for the CUDA toolkit on the other machine: {0}")]
     Chip(#[source] TargetError),
-    /// Clang over there refuses the chip, whatever the image. So it is with AMD's chips.
+    /// Clang on the other machine refuses the chip, whatever the image. So it is with AMD's chips.
     #[error(
         "{release} does not know {chip} and refuses its images; finish with clang {first} or newer{}, or ask for --emit \
          self, which needs no clang", except(.chip)
@@ -83,7 +83,7 @@ pub enum ImageError {
         chip: &'static str,
         /// The releases of clang.
         clangs: Vec<ClangRelease>,
-        /// The toolkits over there.
+        /// The toolkits on the other machine.
         cudas: Vec<CudaRelease>,
         /// Why not, for each form.
         reasons: Vec<String>,
@@ -136,7 +136,7 @@ pub fn links(maker: CudaRelease, linker: CudaRelease) -> bool {
 /// The form of the image for one NVIDIA chip. `ptxas` are the releases that are available here; `bitcode` says whether IR
 /// may cross, as in the form with host IR.
 ///
-/// A relocatable cubin is preferred, of the newest ptxas that every nvlink over there takes; then PTX, then bitcode.
+/// A relocatable cubin is preferred, of the newest ptxas that every nvlink on the other machine takes; then PTX, then bitcode.
 ///
 /// # Errors
 ///
@@ -166,7 +166,7 @@ pub fn nvidia(
     let mut reasons = vec![no_cubin(target, cudas, ptxas)];
 
     let chip = target.chip();
-    // Nvlink alone sees a cubin; all else is compiled over there, by a clang that has to know the chip.
+    // Nvlink alone sees a cubin; all else is compiled on the other machine, by a clang that has to know the chip.
     let ignorant = one_of(finish, 15..first_clang_nvidia(target));
     let no_ptx = finish
         .clangs()

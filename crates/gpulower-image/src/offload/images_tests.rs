@@ -55,7 +55,7 @@ fn the_form_follows_from_clang_and_cuda() {
     // Nvlink alone sees a cubin: clang does not have to know the chip.
     assert_eq!(form("15..19,cuda-13.0", "sm_100", &["13.0"], false), cubin("13.0"));
     assert_eq!(form("16..19,cuda-12.4", "sm_90a", &["12.4"], false), cubin("12.4"));
-    // Only a newer ptxas here: PTX, for the ptxas over there.
+    // Only a newer ptxas here: PTX, for the ptxas on the other machine.
     assert_eq!(form("16..19,cuda-11.8", "sm_80", &["13.0"], false), ptx("7.8"));
     assert_eq!(form("19,cuda-12.4", "sm_90a", &["13.0"], false), ptx("8.4"));
     assert_eq!(
@@ -98,13 +98,13 @@ fn what_no_form_serves_is_refused_with_every_reason() {
             "22,cuda-11.8",
             "sm_100",
             &["13.0"],
-            "nothing can be made for the CUDA toolkit over there: ",
+            "nothing can be made for the CUDA toolkit on the other machine: ",
         ),
         (
             "22,cuda-13.0",
             "sm_52",
             &["12.4"],
-            "nothing can be made for the CUDA toolkit over there: ",
+            "nothing can be made for the CUDA toolkit on the other machine: ",
         ),
         (
             "16..19,cuda-12.4",

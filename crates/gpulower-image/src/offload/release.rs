@@ -122,7 +122,7 @@ impl FinishWith {
         &self.clangs
     }
 
-    /// The CUDA toolkits over there, oldest first; none if nothing was said of them.
+    /// The CUDA toolkits on the other machine, oldest first; none if nothing was said of them.
     #[must_use]
     pub fn cudas(&self) -> &[CudaRelease] {
         &self.cudas
