@@ -309,8 +309,10 @@ options! {
         nvidia: "with `isolation=worker`: the most that a worker may use; refused without", amd: "",
     };
     /// Where the risky part runs. What comes out is the same.
-    isolation: Isolation = Isolation::InProcess, choice!("in-process" => Isolation::InProcess, "worker" => \
-            Isolation::Worker), {
+    isolation: Isolation = Isolation::InProcess, choice!(
+        "in-process" => Isolation::InProcess,
+        "worker" => Isolation::Worker
+    ), {
         names: &["isolation"], default: "in-process", passes: &[],
         rules: Rules { is_the_callers: true, changes_result: false, ..ORDINARY },
         summary: "Where lowering, LLVM and the vendor's compiler run",
