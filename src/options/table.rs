@@ -133,54 +133,37 @@ options! {
         "2" => Some(OptimizationLevel::O2),
         "3" => Some(OptimizationLevel::O3)
     ), {
-        names: &["O", "optimization"],
+        names: &["O", "optimization"], default: "3; 0 with debug=full on NVIDIA", passes: &[ATTACH], rules: ORDINARY,
         summary: "Optimisation level of LLVM and the vendor's compiler",
-        default: "3; 0 with debug=full on NVIDIA",
-        nvidia: "LLVM's `default<On>`, and `-On` for the PTX compiler",
-        amd: "LLVM's `default<On>`",
-        passes: &[ATTACH],
-        rules: ORDINARY,
+        nvidia: "LLVM's `default<On>`, and `-On` for the PTX compiler", amd: "LLVM's `default<On>`",
     };
     /// Permits everything that loses precision for speed: all fast-math flags, flushed denormals, approximate division
     /// and square root, contraction. A more specific option wins over it.
     fast: bool = false, SWITCH, {
-        names: &["fast"],
+        names: &["fast"], default: "off", passes: &[ATTACH], rules: ORDINARY,
         summary: "Permit everything that loses precision for speed",
-        default: "off",
-        nvidia: "see below",
-        amd: "see below",
-        passes: &[ATTACH],
-        rules: ORDINARY,
+        nvidia: "see below", amd: "see below",
     };
     /// Flushes f32 denormals to zero (`ftz`, also called `daz`). `None` follows `fast`.
     ftz: Option<bool> = None, OPEN_SWITCH, {
-        names: &["ftz", "daz"],
+        names: &["ftz", "daz"], default: "as fast", passes: &[ATTACH], rules: ORDINARY,
         summary: "Flush f32 denormals to zero",
-        default: "as fast",
         nvidia: "f32 instructions with `.ftz`, libdevice's `__CUDA_FTZ`",
         amd: "f32 denormal mode 0 in the kernel descriptor, ocml's `__oclc_daz_opt`",
-        passes: &[ATTACH],
-        rules: ORDINARY,
     };
     /// Correctly rounded f32 square roots. `None` means yes, unless `fast`.
     prec_sqrt: Option<bool> = None, OPEN_SWITCH, {
-        names: &["prec-sqrt"],
+        names: &["prec-sqrt"], default: "on; off with fast", passes: &[ATTACH], rules: ORDINARY,
         summary: "Correctly rounded f32 square roots",
-        default: "on; off with fast",
         nvidia: "`sqrt.rn.f32`; off: `sqrt.approx.f32`",
         amd: "correctly rounded sequence; off: the 1 ulp `v_sqrt_f32`; ocml's `__oclc_correctly_rounded_sqrt32`",
-        passes: &[ATTACH],
-        rules: ORDINARY,
     };
     /// Correctly rounded f32 divisions. `None` means yes, unless `fast`.
     prec_div: Option<bool> = None, OPEN_SWITCH, {
-        names: &["prec-div"],
+        names: &["prec-div"], default: "on; off with fast", passes: &[ATTACH], rules: ORDINARY,
         summary: "Correctly rounded f32 divisions",
-        default: "on; off with fast",
         nvidia: "`div.rn.f32`; off: `div.full.f32`, 2 ulp over the full range; with `fast`: `div.approx.f32`",
         amd: "correctly rounded sequence; off: reciprocal and product",
-        passes: &[ATTACH],
-        rules: ORDINARY,
     };
     /// Fused multiply-add. `None` means on, or fast with `fast`.
     fp_contract: Option<FpContract> = None, choice!(
@@ -188,47 +171,36 @@ options! {
         "on" => Some(FpContract::On),
         "fast" => Some(FpContract::Fast)
     ), {
-        names: &["fp-contract"],
+        names: &["fp-contract"], default: "on; fast with fast", passes: &[ATTACH], rules: ORDINARY,
         summary: "Fused multiply-add: never, where the IR allows it, everywhere",
-        default: "on; fast with fast",
-        nvidia: "see below",
-        amd: "see below",
-        passes: &[ATTACH],
-        rules: ORDINARY,
+        nvidia: "see below", amd: "see below",
     };
     /// Upper bound of registers a thread may use (NVIDIA: registers, AMD: VGPRs).
     max_registers: Option<u32> = None, ABOVE_ZERO, {
-        names: &["max-registers"],
+        names: &["max-registers"], default: "none", passes: &[ATTACH], rules: ORDINARY,
         summary: "Upper bound of registers (AMD: VGPRs) per thread",
-        default: "none",
-        nvidia: "`.maxnreg` in the PTX of every kernel; an error when the PTX compiler cannot keep it (24 is the least on `sm_90`)",
-        amd: "LLVM's `amdgpu-num-vgpr` on every kernel; on gfx90a and later chips with MFMA the bound covers accumulation registers too",
-        passes: &[ATTACH],
-        rules: ORDINARY,
+        nvidia: "`.maxnreg` in the PTX of every kernel; an error when the PTX compiler cannot keep it (24 is the \
+            least on `sm_90`)",
+        amd: "LLVM's `amdgpu-num-vgpr` on every kernel; on gfx90a and later chips with MFMA the bound covers \
+            accumulation registers too",
     };
     /// Lanes in a wave, 32 or 64 (AMD). `None` means the chip's own.
     wave_size: Option<u32> = None, choice!("32" => Some(32), "64" => Some(64)), {
-        names: &["wave-size"],
+        names: &["wave-size"], default: "the chip's own", passes: &[ATTACH],
+        rules: Rules { only: Some((Vendor::Amd, "NVIDIA's warps have 32 threads")), ..ORDINARY },
         summary: "Lanes in a wave",
-        default: "the chip's own",
         nvidia: "refused",
         amd: "code, and ocml's and ockl's `__oclc_wavefrontsize64`; refused when the chip cannot run it",
-        passes: &[ATTACH],
-        rules: Rules { only: Some((Vendor::Amd, "NVIDIA's warps have 32 threads")), ..ORDINARY },
     };
     /// Code object version (AMD). `None` means 5, or 6 for generic targets.
     code_object_version: Option<CodeObjectVersion> = None, choice!(
-        "4" => Some(CodeObjectVersion::V4),
-        "5" => Some(CodeObjectVersion::V5),
-        "6" => Some(CodeObjectVersion::V6)
+        "4" => Some(CodeObjectVersion::V4), "5" => Some(CodeObjectVersion::V5), "6" => Some(CodeObjectVersion::V6);
+        "400" => Some(CodeObjectVersion::V4), "500" => Some(CodeObjectVersion::V5), "600" => Some(CodeObjectVersion::V6)
     ), {
-        names: &["code-object-version"],
-        summary: "Code object version",
-        default: "5; 6 for generic targets",
-        nvidia: "refused",
-        amd: "module flag, `__oclc_ABI_version`, ELF header; below 6 refused for generic targets",
-        passes: &[ATTACH],
+        names: &["code-object-version"], default: "5; 6 for generic targets", passes: &[ATTACH],
         rules: Rules { only: Some((Vendor::Amd, "only AMD's code objects have one")), ..ORDINARY },
+        summary: "Code object version",
+        nvidia: "refused", amd: "module flag, `__oclc_ABI_version`, ELF header; below 6 refused for generic targets",
     };
     /// Debug info.
     debug: DebugLevel = DebugLevel::None, choice!(
@@ -236,33 +208,26 @@ options! {
         "line-tables" => DebugLevel::LineTables,
         "full" => DebugLevel::Full
     ), {
-        names: &["debug"],
+        names: &["debug"], default: "none", passes: &[ATTACH, LOWER], rules: ORDINARY,
         summary: "Debug info",
-        default: "none",
-        nvidia: "see below",
-        amd: "see below",
-        passes: &[ATTACH, LOWER],
-        rules: ORDINARY,
+        nvidia: "see below", amd: "see below",
     };
     /// What paths in debug info begin with, and what is written instead. The last that fits a path counts.
     debug_prefix_map: Vec<(String, String)> = Vec::new(), PATH_PREFIXES, {
-        names: &["debug-prefix-map"],
+        names: &["debug-prefix-map"], default: "none", passes: &[ATTACH], rules: ADDS_UP,
         summary: "Write NEW for paths that begin with OLD in debug info; may be repeated, the last that fits counts",
-        default: "none",
-        nvidia: "files in debug info whose path begins with OLD get NEW in its place, so that artifacts do not depend on where they were built; the last entry that fits counts",
+        nvidia: "files in debug info whose path begins with OLD get NEW in its place, so that artifacts do not depend \
+            on where they were built; the last entry that fits counts",
         amd: "",
-        passes: &[ATTACH],
-        rules: ADDS_UP,
     };
     /// PTX ISA (NVIDIA). `None` means the chip's minimum, raised when an instruction needs more.
     ptx: Option<PtxIsa> = None, PTX_ISA, {
-        names: &["ptx"],
-        summary: "PTX ISA",
-        default: "the chip's first, raised when an instruction needs more",
-        nvidia: "`.version` of the PTX; refused below the chip's first, above LLVM's newest, above what the PTX compiler reads: [targets.md](targets.md)",
-        amd: "refused",
-        passes: &[ATTACH],
+        names: &["ptx"], default: "the chip's first, raised when an instruction needs more", passes: &[ATTACH],
         rules: NVIDIA_ONLY,
+        summary: "PTX ISA",
+        nvidia: "`.version` of the PTX; refused below the chip's first, above LLVM's newest, above what the PTX \
+            compiler reads: [targets.md](targets.md)",
+        amd: "refused",
     };
     /// Who turns PTX into a cubin (NVIDIA). `None` means the first that can.
     ptx_compiler: Option<PtxCompiler> = None, choice!(
@@ -270,43 +235,30 @@ options! {
         "ptxas" => Some(PtxCompiler::Ptxas),
         "nvjitlink" => Some(PtxCompiler::NvJitLink)
     ), {
-        names: &["ptx-compiler"],
+        names: &["ptx-compiler"], default: "the first that can", passes: &[ATTACH, SERIALIZE], rules: NVIDIA_ONLY,
         summary: "Who turns PTX into a cubin",
-        default: "the first that can",
-        nvidia: "that one and no other",
-        amd: "refused",
-        passes: &[ATTACH, SERIALIZE],
-        rules: NVIDIA_ONLY,
+        nvidia: "that one and no other", amd: "refused",
     };
     /// Further options for NVIDIA's PTX compiler, one per word.
     ptxas_options: Vec<String> = Vec::new(), WORDS, {
-        names: &["ptxas-options"],
+        names: &["ptxas-options"], default: "none", passes: &[ATTACH], rules: Rules { adds_up: true, ..NVIDIA_ONLY },
         summary: "Further options for the PTX compiler; may be repeated",
-        default: "none",
-        nvidia: "passed on, after our own. PTX of 256 KiB and more gets `--split-compile=4` from CUDA 13 on, whatever `-j` says, unless the words say something else: [performance.md](performance.md)",
+        nvidia: "passed on, after our own. PTX of 256 KiB and more gets `--split-compile=4` from CUDA 13 on, whatever \
+            `-j` says, unless the words say something else: [performance.md](performance.md)",
         amd: "refused",
-        passes: &[ATTACH],
-        rules: Rules { adds_up: true, ..NVIDIA_ONLY },
     };
     /// Which PTX a container holds beside the machine code (NVIDIA). `None` is [`PtxPolicy::default`].
     include_ptx: Option<PtxPolicy> = None, PTX_POLICY, {
-        names: &["include-ptx"],
+        names: &["include-ptx"], default: "lowest", passes: &[SERIALIZE], rules: ORDINARY,
         summary: "PTX in a fat binary: of no target, of the lowest or newest portable one, of all, or of those named",
-        default: "lowest",
         nvidia: "which PTX a container holds beside the cubins: [targets.md](targets.md)",
         amd: "nothing; refused without an NVIDIA target",
-        passes: &[SERIALIZE],
-        rules: ORDINARY,
     };
     /// How a container stores its images. `None` means as they are, which every driver reads.
     compression: Option<Compression> = None, COMPRESSION, {
-        names: &["compress"],
+        names: &["compress"], default: "none, which every driver reads", passes: &[SERIALIZE], rules: ORDINARY,
         summary: "How a container stores its images",
-        default: "none, which every driver reads",
-        nvidia: "how a fat binary stores its images",
-        amd: "`zstd`: a compressed bundle (`CCOB`, version 2)",
-        passes: &[SERIALIZE],
-        rules: ORDINARY,
+        nvidia: "how a fat binary stores its images", amd: "`zstd`: a compressed bundle (`CCOB`, version 2)",
     };
     /// Joins the modules of one input into one image for each target, and links objects into it. `None` makes an image of
     /// each module.
@@ -315,78 +267,56 @@ options! {
     libraries: Vec<Library> = Vec::new();
     /// Bits of `index` on the device, 32 or 64.
     index_bitwidth: u32 = 64, choice!("32" => 32, "64" => 64), {
-        names: &["index-bitwidth"],
+        names: &["index-bitwidth"], default: "64", passes: &[ATTACH, LOWER, EMBED], rules: ORDINARY,
         summary: "Bits of index on the device",
-        default: "64",
-        nvidia: "bits of `index`, and of the sizes in memref descriptors",
-        amd: "",
-        passes: &[ATTACH, LOWER, EMBED],
-        rules: ORDINARY,
+        nvidia: "bits of `index`, and of the sizes in memref descriptors", amd: "",
     };
     /// Passes memrefs of static shape to kernels as bare pointers.
     bare_pointers: bool = false, SWITCH, {
-        names: &["bare-pointers"],
+        names: &["bare-pointers"], default: "off", passes: &[ATTACH, LOWER, EMBED], rules: ORDINARY,
         summary: "Pass memrefs of static shape to kernels as bare pointers",
-        default: "off",
-        nvidia: "memrefs of static shape are one pointer in kernels",
-        amd: "",
-        passes: &[ATTACH, LOWER, EMBED],
-        rules: ORDINARY,
+        nvidia: "memrefs of static shape are one pointer in kernels", amd: "",
     };
     /// How many iterations of a loop run at once, with their loads first: 1, 2, 4 or 8. `None` means 4 for NVIDIA from
     /// optimisation level 2 on, and 1 otherwise.
     interleave: Option<u32> = None, choice!("1" => Some(1), "2" => Some(2), "4" => Some(4), "8" => Some(8)), {
-        names: &["interleave"],
+        names: &["interleave"], default: "4 for NVIDIA from O=2 on, else 1", passes: &[ATTACH, LOWER], rules: ORDINARY,
         summary: "Iterations of a loop that run at once, with their loads first",
-        default: "4 for NVIDIA from O=2 on, else 1",
-        nvidia: "how many iterations of a loop run at once, see below",
-        amd: "",
-        passes: &[ATTACH, LOWER],
-        rules: ORDINARY,
+        nvidia: "how many iterations of a loop run at once, see below", amd: "",
     };
     /// A warning is given for each kernel that spills more bytes (NVIDIA) or registers (AMD) than this.
     spill_warning: u32 = 0, NUMBER, {
-        names: &["spill-warning"],
+        names: &["spill-warning"], default: "0", passes: &[ATTACH, SERIALIZE], rules: ORDINARY,
         summary: "Warn when a kernel spills more bytes (AMD: registers) than this",
-        default: "0",
-        nvidia: "a warning for each kernel that spills more bytes",
-        amd: "more registers",
-        passes: &[ATTACH, SERIALIZE],
-        rules: ORDINARY,
+        nvidia: "a warning for each kernel that spills more bytes", amd: "more registers",
     };
     /// Longest time for a module and a target. A worker process is killed then; in this process it is looked at between
     /// stages, and `ptxas` is killed. `None` means no limit.
     time_limit: Option<Duration> = None, SECONDS, {
-        names: &["time-limit"],
-        summary: "Longest time for a module and a target, in seconds",
-        default: "none",
-        nvidia: "for each module and target. With `isolation=worker` the worker is killed; in process it is looked at between stages, `ptxas` is killed, and nvPTXCompiler ends between its phases. LLVM and nvJitLink cannot be interrupted in process",
-        amd: "the same; LLVM and lld cannot be interrupted in process",
-        passes: &[ATTACH, SERIALIZE],
+        names: &["time-limit"], default: "none", passes: &[ATTACH, SERIALIZE],
         rules: Rules { changes_result: false, ..ORDINARY },
+        summary: "Longest time for a module and a target, in seconds",
+        nvidia: "for each module and target. With `isolation=worker` the worker is killed; in process it is looked at \
+            between stages, `ptxas` is killed, and nvPTXCompiler ends between its phases. LLVM and nvJitLink cannot \
+            be interrupted in process",
+        amd: "the same; LLVM and lld cannot be interrupted in process",
     };
     /// Most memory that a worker process may use, in bytes. `None` means no limit.
     memory_limit: Option<u64> = None, MEBIBYTES, {
-        names: &["memory-limit"],
-        summary: "Most memory of a worker process, in MiB",
-        default: "none",
-        nvidia: "with `isolation=worker`: the most that a worker may use; refused without",
-        amd: "",
-        passes: &[],
+        names: &["memory-limit"], default: "none", passes: &[],
         rules: Rules { is_the_callers: true, changes_result: false, ..ORDINARY },
+        summary: "Most memory of a worker process, in MiB",
+        nvidia: "with `isolation=worker`: the most that a worker may use; refused without", amd: "",
     };
     /// Where the risky part runs. What comes out is the same.
     isolation: Isolation = Isolation::InProcess, choice!(
         "in-process" => Isolation::InProcess,
         "worker" => Isolation::Worker
     ), {
-        names: &["isolation"],
-        summary: "Where lowering, LLVM and the vendor's compiler run",
-        default: "in-process",
-        nvidia: "where lowering, LLVM and the vendor's compiler run: [reliability.md](reliability.md)",
-        amd: "",
-        passes: &[],
+        names: &["isolation"], default: "in-process", passes: &[],
         rules: Rules { is_the_callers: true, changes_result: false, ..ORDINARY },
+        summary: "Where lowering, LLVM and the vendor's compiler run",
+        nvidia: "where lowering, LLVM and the vendor's compiler run: [reliability.md](reliability.md)", amd: "",
     };
 }
 

@@ -34,12 +34,6 @@ impl PtxCompiler {
             Self::NvJitLink => "nvjitlink",
         }
     }
-
-    /// The compiler with that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|compiler| compiler.name() == name)
-    }
 }
 
 impl fmt::Display for PtxCompiler {

@@ -351,8 +351,13 @@ fn state_target(members: &mut [Member], input: &str, target: &str) -> Result<(),
 fn bundle_compression(compression: Compression) -> Result<Option<bundle::Compression>, WriteError> {
     match compression {
         Compression::None => Ok(None),
-        Compression::Zstd { .. } => Ok(Some(bundle::Compression {
+        Compression::Zstd { level } => Ok(Some(bundle::Compression {
             version: bundle::CompressionVersion::V2,
+            // Without a level of one's own it is clang's, not fatbinary's.
+            level: match compression {
+                fatbin::ZSTD_DEFAULT => bundle::Compression::default().level,
+                _ => level,
+            },
             ..bundle::Compression::default()
         })),
         Compression::Lz4 => Err(WriteError::Refused(format!(
