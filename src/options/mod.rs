@@ -8,7 +8,7 @@ mod text;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use crate::target::{CodeObjectVersion, PtxIsa, PtxPolicy, PtxPolicyError, TargetError};
+use crate::target::{CodeObjectVersion, PtxIsa, PtxPolicy, TargetError};
 
 pub use crate::container::fatbin::Compression;
 
@@ -246,9 +246,6 @@ pub enum OptionError {
         /// Why, and what to do.
         reason: String,
     },
-    /// The value is no PTX policy.
-    #[error(transparent)]
-    PtxPolicy(#[from] PtxPolicyError),
     /// The value does not fit the target.
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn try_plan(targets: &str, policy: Option<&str>) -> Result<TargetPlan, PlanError> {
+fn try_plan(targets: &str, policy: Option<&str>) -> Result<TargetPlan, TargetError> {
     let targets = Target::parse_list(targets).expect(targets);
     let policy: Option<PtxPolicy> = policy.map(|policy| policy.parse().expect(policy));
     TargetPlan::from_targets(&targets, policy.as_ref())
