@@ -102,7 +102,7 @@ impl NvccFlags {
         if let Some(policy) = policy {
             return Err(TargetError::conflict(format!(
                 "--include-ptx={policy} beside -arch, -code or -gencode: their code lists say which PTX is included; leave the \
-         policy out, or name the chips by --target",
+                 policy out, or name the chips by --target",
                 policy = policy
             )));
         }
@@ -189,7 +189,7 @@ fn gencode(argument: &str) -> Result<(NvidiaTarget, Vec<NvidiaTarget>), TargetEr
             _ => {
                 return Err(TargetError::malformed(format!(
                     "'{item}' in -gencode {argument} is neither arch=... nor code=...: several codes stand in brackets, as in \
-         -gencode arch=compute_80,code=[sm_80,compute_80]",
+                     -gencode arch=compute_80,code=[sm_80,compute_80]",
                     item = shown(item),
                     argument = written()
                 )));
@@ -229,7 +229,7 @@ fn architecture(name: &str, flag: &str) -> Result<NvidiaTarget, TargetError> {
     if name.starts_with("lto_") {
         return Err(TargetError::unsupported(format!(
             "{flag}: {name} asks for NVIDIA's LTO-IR, which only NVIDIA's own compilers (nvcc, NVRTC) make from source; leave \
-         it out here, and hand LTO-IR that they made to the link",
+             it out here, and hand LTO-IR that they made to the link",
             flag = flag,
             name = shown(name)
         )));

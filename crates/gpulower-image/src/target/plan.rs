@@ -225,7 +225,7 @@ fn policy_ptx(
             if let Some(target) = nvidia.iter().find(|target| target.is_virtual()) {
                 return Err(TargetError::conflict(format!(
                     "target {target} is PTX alone, and --include-ptx=none asks for no PTX: leave one of the two out, or name {real} \
-         for machine code",
+                     for machine code",
                     real = target.with_kind(NvidiaKind::Real)
                 )));
             }
@@ -253,7 +253,7 @@ fn policy_ptx(
         (Some(policy), Some(first)) => Err(TargetError::conflict(format!(
             "--include-ptx={policy} finds no portable target among {targets}: PTX of a target with a or f runs on that chip or \
          family alone; --include-ptx=all, or --include-ptx={example}, includes it all the same, and --include-ptx=sm_80, \
-         say, adds PTX of a portable one",
+             say, adds PTX of a portable one",
             policy = policy,
             example = first.with_kind(NvidiaKind::Real)
         ))),

@@ -64,8 +64,7 @@ impl PtxIsa {
     pub fn new(major: u8, minor: u8) -> Result<Self, TargetError> {
         if minor > 9 || major > 25 {
             return Err(TargetError::malformed(format!(
-                "'{text}' is not a PTX ISA version: write it as 8.3, 83 or ptx83",
-                text = format!("{major}.{minor}")
+                "'{major}.{minor}' is not a PTX ISA version: write it as 8.3, 83 or ptx83"
             )));
         }
         Ok(isa(major, minor))

@@ -87,7 +87,7 @@ impl PtxPolicy {
         }
         Err(TargetError::conflict(format!(
             "{first_name} was made with include-ptx={first} and {second_name} with include-ptx={second}: one artifact has one \
-         PTX policy; make both with the same --include-ptx",
+             PTX policy; make both with the same --include-ptx",
             first_name = shown(first.1),
             first = first.0,
             second_name = shown(second.1),
