@@ -2,7 +2,7 @@
 
 use super::TargetError;
 use super::error::shown;
-use super::nearest::nearest;
+use crate::nearest;
 
 /// The parts of an AMD instruction set version. gfx90a is 9.0.10: the last character of the
 /// name is hexadecimal.

@@ -16,7 +16,6 @@ mod error;
 #[cfg(test)]
 mod llvm_tests;
 mod load_error;
-mod nearest;
 mod nvcc;
 mod nvcc_groups;
 mod nvcc_list;

@@ -1,9 +1,9 @@
 //! NVIDIA targets: chips, virtual architectures, and the PTX ISA that each is given.
 
 use super::error::shown;
-use super::nearest::nearest;
 use super::nvidia_chips::{CHIPS, Chip, Suffix, family};
 use super::{ComputeCapability, CudaRelease, NvidiaArch, PtxIsa, TargetError};
+use crate::nearest;
 use std::fmt;
 use std::str::FromStr;
 
