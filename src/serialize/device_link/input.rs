@@ -214,9 +214,7 @@ fn alone(entry: &Entry<'_>, container: &[u8]) -> Vec<u8> {
     let end = entry.payload_offset.saturating_add(entry.stored.len() as u64);
     let range = || Some(usize::try_from(entry.offset).ok()?..usize::try_from(end).ok()?);
     let image = range().and_then(|range| container.get(range)).unwrap_or_default();
-    // Magic number, version and size of the header, as in the container, and the size of what follows.
-    let header = container.get(..8).unwrap_or_default();
-    [header, &(image.len() as u64).to_le_bytes(), image].concat()
+    fatbin::container(image)
 }
 
 /// An entry as it is ranked and named, if it is of a known kind.
