@@ -115,7 +115,7 @@ impl ErrorKind {
     pub(super) fn of(cause: &Cause) -> Self {
         match cause {
             Cause::Input(error) => of_input(error),
-            Cause::Target(_) | Cause::Plan(_) | Cause::PtxPolicy(_) | Cause::Emit(_) => Self::Target,
+            Cause::Target(_) | Cause::Emit(_) => Self::Target,
             Cause::Option(_) => Self::Option,
             Cause::Lower(error) => of_lowering(error),
             Cause::Llvm(error) => of_llvm(error),

@@ -20,7 +20,7 @@ use crate::{
     report::InputId,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
-    target::{PlanError, PtxPolicyError, Target, TargetError},
+    target::{Target, TargetError},
     toolkit::ToolkitError,
 };
 
@@ -76,12 +76,6 @@ pub(crate) enum Cause {
     /// The target does not exist, or cannot do what is asked.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Targets and what is to be made for them do not go together.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// Two parts of one container ask for different PTX.
-    #[error(transparent)]
-    PtxPolicy(#[from] PtxPolicyError),
     /// An option cannot be read or honoured.
     #[error(transparent)]
     Option(#[from] OptionError),

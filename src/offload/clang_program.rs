@@ -2,11 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    clang_version::{ClangVersion, ClangVersionError},
-    release::ClangRelease,
-    runtime::Runtime,
-};
+use super::{clang_version::ClangVersion, release::ClangRelease, release::ReleaseError, runtime::Runtime};
 use crate::toolkit::{ClangProgram, ToolkitError, version_text};
 
 /// What clang runs with `--offload-link` instead of the linker.
@@ -25,7 +21,7 @@ pub enum ClangProgramError {
         /// The program.
         program: PathBuf,
         /// Why not.
-        source: ClangVersionError,
+        source: ReleaseError,
     },
 }
 

@@ -11,7 +11,7 @@ mod text;
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::target::{PtxPolicyError, TargetError};
+use crate::target::TargetError;
 
 pub use crate::container::fatbin::Compression;
 
@@ -158,9 +158,6 @@ pub enum OptionError {
         /// Why, and what to do.
         reason: String,
     },
-    /// The value is no PTX policy.
-    #[error(transparent)]
-    PtxPolicy(#[from] PtxPolicyError),
     /// The value does not fit the target.
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -103,21 +103,15 @@ pub fn load(toolkit: &Toolkit) -> Result<NvFatbin, NvFatbinWriteError> {
 ///
 /// [`NvFatbinWriteError`].
 pub fn write_with_lto(library: &NvFatbin, entries: &[LtoEntry<'_>]) -> Result<Vec<u8>, NvFatbinWriteError> {
-    let mut bytes = fatbin::write(&[])?;
-    let header = bytes.len();
+    let mut written = Vec::new();
     for entry in entries {
         let one = match entry {
             LtoEntry::Image(image) => fatbin::write(&[*image])?,
             LtoEntry::LtoIr(lto) => write_lto(library, lto)?,
         };
-        bytes.extend(one.get(header..).unwrap_or_default());
+        written.extend(one.get(fatbin::HEADER_SIZE..).unwrap_or_default());
     }
-    // The header ends with the size of what follows it.
-    let size = (bytes.len() - header) as u64;
-    if let Some(field) = bytes.get_mut(header - 8..header) {
-        field.copy_from_slice(&size.to_le_bytes());
-    }
-    Ok(bytes)
+    Ok(fatbin::container(&written))
 }
 
 /// A fat binary with the LTO-IR alone.

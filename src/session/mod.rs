@@ -185,7 +185,11 @@ impl JitSession {
         let book = lock(&self.shared.book);
         book.get(name).ok_or_else(|| SessionError::NoSuchModule {
             name: name.to_owned(),
-            near: nearest(name, book.names()),
+            near: {
+                // No order of a hash table gets into a message.
+                let names: std::collections::BTreeSet<&str> = book.names().collect();
+                gpulower_image::nearest(name, names).into_iter().next()
+            },
         })
     }
 
@@ -347,18 +351,6 @@ impl Added {
             compiled: false,
         }
     }
-}
-
-/// A name that may have been meant.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// A name with more changes is another one.
-    const NEAR: usize = 2;
-    names
-        .map(|other| (strsim::damerau_levenshtein(name, other), other))
-        .filter(|(distance, _)| *distance <= NEAR)
-        // Of those that are as near, the first by name: no order of a hash table gets into a message.
-        .min()
-        .map(|(_, other)| other.to_owned())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::part::{Part, PartKind, Vendor};
+use super::part::{Part, PartKind};
 use super::probe::{Probe, Root, directory, versions};
 use super::search::{CUDA_VARIABLES, Origin, Search};
+use crate::target::Vendor;
 
 /// Directories of programs below a root.
 const PROGRAM_DIRECTORIES: [&str; 1] = ["bin"];

@@ -28,13 +28,14 @@ mod rocm;
 mod search;
 mod version;
 
+use crate::target::Vendor;
 use std::path::{Path, PathBuf};
 
 pub use cache::cache_directory;
 pub use clang::{ClangProgram, clangs, program_in_path};
 pub use error::ToolkitError;
 pub use installation::{CudaInstallation, cuda_installations};
-pub use part::{Part, PartKind, Tried, Vendor, WhyNot};
+pub use part::{Part, PartKind, Tried, WhyNot};
 pub use search::{Origin, Search};
 pub use version::{ToolVersion, tool_version, version_text};
 

@@ -4,15 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::search::Origin;
-
-/// Whose toolkit a part belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Vendor {
-    /// CUDA.
-    Nvidia,
-    /// ROCm.
-    Amd,
-}
+use crate::target::Vendor;
 
 /// A file of a toolkit that some output needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::part::{Part, PartKind, Vendor};
+use super::part::{Part, PartKind};
 use super::probe::{Probe, Root, directory, versions};
 use super::search::{Origin, ROCM_VARIABLES, Search};
+use crate::target::Vendor;
 
 /// Where the bitcode files are below a ROCm.
 const BITCODE: &str = "amdgcn/bitcode";

@@ -27,6 +27,7 @@ pub mod container;
 mod file_kind;
 pub mod image;
 pub mod inspect;
+mod nearest;
 pub mod offload;
 pub mod pack;
 mod read;
@@ -34,6 +35,7 @@ pub mod target;
 
 pub use crate::{
     file_kind::FileKind,
+    nearest::nearest,
     read::{ReadError, ReadProblem},
     target::Target,
 };

@@ -218,7 +218,7 @@ impl Pack {
                 }
             }
         }
-        Ok(fatbin::write(&images)?)
+        fatbin::write(&images)
     }
 
     /// The images as entries of a fat binary, for those who have the means to write LTO-IR
@@ -263,7 +263,7 @@ impl Pack {
             };
             images.push(BundleImage::hip(&target, &member.bytes));
         }
-        Ok(bundle::write(&images, &options)?)
+        bundle::write(&images, &options)
     }
 
     fn offload(&self, compression: Compression) -> Result<Vec<u8>, WriteError> {
@@ -301,7 +301,7 @@ impl Pack {
             }
             images.push(image);
         }
-        Ok(offload_binary::write(&images)?)
+        offload_binary::write(&images)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Modules: images that are loaded, and what is in them.
 
+use gpulower_image::nearest;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -113,17 +114,10 @@ fn log_lines(log: &str) -> String {
 fn kernels_text(kernels: &[String], wanted: &str) -> String {
     /// Names beyond these do not help.
     const MOST: usize = 8;
-    /// A name with more changes is another one.
-    const NEAR: usize = 3;
     if kernels.is_empty() {
         return ": it has none at all".to_owned();
     }
-    let distance = |kernel: &&String| strsim::damerau_levenshtein(kernel, wanted);
-    if let Some(near) = kernels
-        .iter()
-        .min_by_key(distance)
-        .filter(|near| distance(near) <= NEAR)
-    {
+    if let Some(near) = nearest(wanted, kernels.iter().map(String::as_str)).first() {
         return format!(": did you mean {near}?");
     }
     let listed = kernels.get(..kernels.len().min(MOST)).unwrap_or_default().join(", ");

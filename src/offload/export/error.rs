@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        embed::EmbedError, entries::EntryError, images::ImageError, layout::LayoutError, profile::ProfileError,
-        program::Runtime, registration::RegistrationError,
+        embed::EmbedError, entries::EntryError, profile::ProfileError, program::Runtime,
+        registration::RegistrationError, release::ReleaseError,
     },
     ExportForm,
 };
@@ -63,12 +63,9 @@ pub enum ExportError {
         /// What the targets need.
         runtime: &'static str,
     },
-    /// No layout of entries serves the releases.
+    /// No layout of entries, or no form of image, serves the releases.
     #[error(transparent)]
-    Layout(#[from] LayoutError),
-    /// No form of image serves.
-    #[error(transparent)]
-    Image(#[from] ImageError),
+    Release(#[from] ReleaseError),
     /// Kernels or variables cannot be registered.
     #[error(transparent)]
     Entry(#[from] EntryError),

@@ -9,7 +9,8 @@ use crate::container::fatbin::{self, Entry, Fatbin};
 use crate::image::cubin;
 use crate::image::elf::{ET_REL, Elf};
 use crate::image::ptx;
-use crate::target::{NvidiaTarget, Suffix, Target};
+use crate::target::selection::{LoadableImage, cubin_links, select_for_link};
+use crate::target::{NvidiaTarget, Target};
 
 /// Section of a host object in which `nvcc -dc` puts relocatable device code (observed with 13.0.88).
 const RELOCATABLE_FATBIN_SECTION: &str = "__nv_relfatbin";
@@ -181,13 +182,18 @@ impl<'a> Unpacking<'a, '_> {
         let refuse = |problem: InputProblem| DeviceLinkError::input(name, problem);
         while !bytes.is_empty() {
             let Fatbin { entries, size } = fatbin::read_first(bytes).map_err(|error| refuse(error.into()))?;
-            let Some(entry) = best(&entries, target) else {
+            let (images, entries): (Vec<_>, Vec<_>) = entries
+                .into_iter()
+                .filter_map(|entry| Some((loadable(&entry)?, entry)))
+                .unzip();
+            let chosen = select_for_link(&target, &images);
+            let Some((shown, entry)) = chosen.and_then(|index| Some((images.get(index)?, entries.get(index)?))) else {
                 return Err(refuse(InputProblem::NothingForTarget {
                     target: target.to_string(),
-                    held: entries.iter().map(shown).collect::<Vec<_>>().join(", "),
+                    held: images.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
                 }));
             };
-            let name = format!("{name}({})", shown(entry));
+            let name = format!("{name}({shown})");
             let (kind, image) = match entry.kind {
                 FileKind::Ptx | FileKind::Cubin => (entry.kind, entry.payload()),
                 _ => (FileKind::FatBinary, Ok(alone(entry, bytes).into())),
@@ -208,46 +214,21 @@ fn alone(entry: &Entry<'_>, container: &[u8]) -> Vec<u8> {
     let end = entry.payload_offset.saturating_add(entry.stored.len() as u64);
     let range = || Some(usize::try_from(entry.offset).ok()?..usize::try_from(end).ok()?);
     let image = range().and_then(|range| container.get(range)).unwrap_or_default();
-    // Magic number, version and size of the header, as in the container, and the size of what follows.
-    let header = container.get(..8).unwrap_or_default();
-    [header, &(image.len() as u64).to_le_bytes(), image].concat()
+    fatbin::container(image)
 }
 
-fn shown(entry: &Entry<'_>) -> String {
-    let kind = match entry.kind {
-        FileKind::Ptx | FileKind::Cubin => entry.kind,
-        _ => FileKind::LtoIr,
-    };
-    format!("{} {}", kind.name(), entry.arch)
-}
-
-/// The image that is linked: machine code of exactly the target, else LTO-IR, else machine code that the target runs, else
-/// the newest PTX that compiles for it.
-fn best<'e, 'd>(entries: &'e [Entry<'d>], target: NvidiaTarget) -> Option<&'e Entry<'d>> {
-    let rank = |entry: &Entry<'_>| -> Option<(u8, u16, Suffix)> {
-        let arch = entry.arch;
-        let fits = match entry.kind {
-            FileKind::Cubin => {
-                cubin_fits(arch.number.into(), arch.suffix == Suffix::ArchitectureSpecific, &target).is_ok()
-            }
-            _ => arch
-                .to_string()
-                .parse::<NvidiaTarget>()
-                .is_ok_and(|its| its.ptx_compiles_for(&target)),
-        };
-        let class = match entry.kind {
-            FileKind::Cubin if arch.number == target.number() => 3,
-            FileKind::LtoIr => 2,
-            FileKind::Cubin => 1,
-            _ => 0,
-        };
-        fits.then_some((class, arch.number, arch.suffix))
-    };
-    entries
-        .iter()
-        .filter_map(|entry| Some((rank(entry)?, entry)))
-        .max_by_key(|(rank, _)| *rank)
-        .map(|(_, entry)| entry)
+/// An entry as it is ranked and named, if it is of a known kind.
+fn loadable(entry: &Entry<'_>) -> Option<LoadableImage> {
+    let arch = entry.arch;
+    match entry.kind {
+        FileKind::Cubin => Some(LoadableImage::Cubin { arch }),
+        FileKind::LtoIr => Some(LoadableImage::LtoIr { arch }),
+        FileKind::Ptx => Some(LoadableImage::Ptx {
+            arch,
+            isa: entry.version,
+        }),
+        _ => None,
+    }
 }
 
 /// The relocatable device code in a host object of `nvcc -dc`.
@@ -279,7 +260,7 @@ fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), InputProbl
                 });
             }
             let info = cubin::read(bytes)?;
-            cubin_fits(info.arch, info.arch_specific, target).map_err(|advice| InputProblem::WrongTarget {
+            cubin_links(info.arch, info.arch_specific, target).map_err(|advice| InputProblem::WrongTarget {
                 found: info.chip(),
                 target: target.to_string(),
                 advice,
@@ -311,21 +292,6 @@ fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), InputProbl
         }
         _ => Ok(()),
     }
-}
-
-/// Whether relocatable machine code takes part in a link for `target`; if not, what to do.
-///
-/// Observed with nvJitLink 13.0.88: it takes code of the same major compute capability and an equal or smaller minor one.
-/// It takes architecture-specific code for a plain target, too, whose image would then not run where its name says.
-fn cubin_fits(number: u32, arch_specific: bool, target: &NvidiaTarget) -> Result<(), String> {
-    let ours = u32::from(target.number());
-    if arch_specific && (number != ours || target.suffix() != Suffix::ArchitectureSpecific) {
-        return Err(format!("link for sm_{number}a, or compile it without the suffix"));
-    }
-    if number / 10 != ours / 10 || number > ours {
-        return Err(format!("compile it for {}", target.chip()));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

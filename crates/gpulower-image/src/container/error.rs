@@ -26,7 +26,4 @@ pub enum WriteError {
     /// Targets that cannot be in one container, or two inputs that ask for different PTX.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Two inputs ask for different PTX.
-    #[error(transparent)]
-    Policy(#[from] crate::target::PtxPolicyError),
 }

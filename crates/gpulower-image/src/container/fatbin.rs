@@ -23,7 +23,7 @@ pub const MAGIC: [u8; 4] = 0xba55_ed50u32.to_le_bytes();
 /// Container version.
 const VERSION: u16 = 1;
 /// Size of the container's header: magic, version (u16), this size (u16), size of all entries (u64).
-const HEADER_SIZE: usize = 16;
+pub const HEADER_SIZE: usize = 16;
 /// Size of an entry's header without its extension.
 const ENTRY_HEADER_SIZE: usize = 64;
 /// Third and fourth byte of an entry.
@@ -152,13 +152,19 @@ pub fn write(images: &[Image<'_>]) -> Result<Vec<u8>, WriteError> {
     for image in images {
         write_entry(image, &mut entries)?;
     }
+    Ok(container(&entries))
+}
+
+/// The container of entries that have their headers: what follows the header of another container, or a part of that.
+#[must_use]
+pub fn container(entries: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_SIZE + entries.len());
     bytes.extend(MAGIC);
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend((HEADER_SIZE as u16).to_le_bytes());
     bytes.extend((entries.len() as u64).to_le_bytes());
-    bytes.append(&mut entries);
-    Ok(bytes)
+    bytes.extend(entries);
+    bytes
 }
 
 /// What the header says about an image's content.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::release::{ClangRelease, FinishWithError};
+use super::release::{ClangRelease, ReleaseError};
 
 /// Who made a clang.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,53 +41,7 @@ pub struct ClangVersion {
     pub between_releases: bool,
 }
 
-/// Why a clang is none of the releases that programs are exported for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClangVersionError {
-    /// No line with a version.
-    #[error("it does not say a version of clang; it says: {said}")]
-    NotClang {
-        /// The first line of what it says.
-        said: String,
-    },
-    /// Apple's numbers are its own.
-    #[error(
-        "it is Apple clang {version}, whose numbers are Apple's own, and which has no clang-linker-wrapper: use LLVM's \
-         clang 15 to 23 on Linux"
-    )]
-    Apple {
-        /// Its version.
-        version: String,
-    },
-    /// AMD's fork.
-    #[error(
-        "it is AMD's fork of clang, {version}{}, taken from LLVM's main branch between two releases: its number does not \
-         tell which layout of offload entries it reads, and a wrong one registers no kernel without a word; name the \
-         release to export for yourself, try the program, or use LLVM's own clang (or --emit self, which needs no clang)",
-        of_rocm(.rocm)
-    )]
-    Amd {
-        /// Its version.
-        version: String,
-        /// The release of ROCm.
-        rocm: Option<String>,
-    },
-    /// Built from the main branch, or a release candidate.
-    #[error(
-        "it is clang {version}, made between two releases: which layout of offload entries it reads cannot be told by the \
-         number; name the release to export for yourself, and try the program"
-    )]
-    BetweenReleases {
-        /// Its version.
-        version: String,
-    },
-    /// Too old or too new.
-    #[error(transparent)]
-    Release(#[from] FinishWithError),
-}
-
-fn of_rocm(rocm: &Option<String>) -> String {
+fn of_rocm(rocm: Option<&str>) -> String {
     rocm.as_ref()
         .map_or_else(String::new, |rocm| format!(" of ROCm {rocm}"))
 }
@@ -143,21 +97,34 @@ impl ClangRelease {
     ///
     /// # Errors
     ///
-    /// [`ClangVersionError`]: no clang, too old or new, or one whose number does not tell what it reads.
-    pub fn of_version_text(text: &str) -> Result<Self, ClangVersionError> {
+    /// [`ReleaseError`]: no clang, too old or new, or one whose number does not tell what it reads.
+    pub fn of_version_text(text: &str) -> Result<Self, ReleaseError> {
         let Some(found) = ClangVersion::parse(text) else {
             let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-            let said = line.chars().take(200).collect();
-            return Err(ClangVersionError::NotClang { said });
+            let said: String = line.chars().take(200).collect();
+            return Err(ReleaseError::new(format!(
+                "it does not say a version of clang; it says: {said}"
+            )));
         };
         let version = found.version;
         match found.maker {
-            ClangMaker::Apple => Err(ClangVersionError::Apple { version }),
-            ClangMaker::Amd(rocm) => Err(ClangVersionError::Amd { version, rocm }),
+            ClangMaker::Apple => Err(ReleaseError::new(format!(
+                "it is Apple clang {version}, whose numbers are Apple's own, and which has no clang-linker-wrapper: use LLVM's \
+                 clang 15 to 23 on Linux"
+            ))),
+            ClangMaker::Amd(rocm) => Err(ReleaseError::new(format!(
+                "it is AMD's fork of clang, {version}{}, taken from LLVM's main branch between two releases: its number does not \
+         tell which layout of offload entries it reads, and a wrong one registers no kernel without a word; name the \
+         release to export for yourself, try the program, or use LLVM's own clang (or --emit self, which needs no clang)",
+                of_rocm(rocm.as_deref())
+            ))),
             ClangMaker::Llvm(_) => {
                 let release = Self::new(found.major)?;
                 match found.between_releases {
-                    true => Err(ClangVersionError::BetweenReleases { version }),
+                    true => Err(ReleaseError::new(format!(
+                        "it is clang {version}, made between two releases: which layout of offload entries it reads cannot be told by the \
+                         number; name the release to export for yourself, and try the program"
+                    ))),
                     false => Ok(release),
                 }
             }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::{
     layout::{ImageForm, refusal},
-    release::{ClangRelease, FinishWith, ReleaseList},
+    release::{ClangRelease, FinishWith, ReleaseError, ReleaseList},
 };
-use crate::target::{AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, Suffix, Target, TargetError};
+use crate::target::{AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, Suffix, Target};
 
 /// How an image is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,59 +45,6 @@ impl ImageRecipe {
             Self::AmdObject { version } => ImageForm::AmdObject(version),
         }
     }
-}
-
-/// Why no form of image serves.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImageError {
-    /// No CUDA release was named.
-    #[error(
-        "say which CUDA toolkit is on the machine where the program is finished, such as clang-19,cuda-12.4: its nvlink \
-         takes relocatable cubins of some releases only"
-    )]
-    NoCuda,
-    /// A toolkit on the other machine knows nothing of the chip.
-    #[error("nothing can be made for the CUDA toolkit on the other machine: {0}")]
-    Chip(#[source] TargetError),
-    /// Clang on the other machine refuses the chip, whatever the image. So it is with AMD's chips.
-    #[error(
-        "{release} does not know {chip} and refuses its images; finish with clang {first} or newer{}, or ask for --emit \
-         self, which needs no clang", except(.chip)
-    )]
-    ChipUnknownToClang {
-        /// The release.
-        release: ClangRelease,
-        /// The chip.
-        chip: &'static str,
-        /// The first release that knows it.
-        first: u8,
-    },
-    /// Every form was refused.
-    #[error(
-        "no form of image for {chip} serves {} with CUDA {}: {}{}",
-        ReleaseList(.clangs), list(.cudas), .reasons.join("; "), or_self()
-    )]
-    None {
-        /// The chip.
-        chip: &'static str,
-        /// The releases of clang.
-        clangs: Vec<ClangRelease>,
-        /// The toolkits on the other machine.
-        cudas: Vec<CudaRelease>,
-        /// Why not, for each form.
-        reasons: Vec<String>,
-    },
-    /// A version of the code object that some release does not take.
-    #[error("code object version {version} does not serve {release}: {reason}{}", version_advice(*.version))]
-    CodeObject {
-        /// The version.
-        version: CodeObjectVersion,
-        /// The release.
-        release: ClangRelease,
-        /// What the release does with it.
-        reason: &'static str,
-    },
 }
 
 fn list(cudas: &[CudaRelease]) -> String {
@@ -140,19 +87,24 @@ pub fn links(maker: CudaRelease, linker: CudaRelease) -> bool {
 ///
 /// # Errors
 ///
-/// [`ImageError`], with the reason for each form.
+/// [`ReleaseError`], with the reason for each form.
 pub fn nvidia(
     finish: &FinishWith,
     target: &NvidiaTarget,
     ptxas: &[CudaRelease],
     bitcode: bool,
-) -> Result<ImageRecipe, ImageError> {
+) -> Result<ImageRecipe, ReleaseError> {
     let cudas = finish.cudas();
     let Some(&oldest_cuda) = cudas.first() else {
-        return Err(ImageError::NoCuda);
+        return Err(ReleaseError::new(
+            "say which CUDA toolkit is on the machine where the program is finished, such as clang-19,cuda-12.4: its nvlink \
+             takes relocatable cubins of some releases only",
+        ));
     };
     for cuda in cudas {
-        target.check_cuda(*cuda).map_err(ImageError::Chip)?;
+        target.check_cuda(*cuda).map_err(|error| {
+            ReleaseError::new(format!("nothing can be made for the CUDA toolkit on the other machine: {error}"))
+        })?;
     }
 
     let links_everywhere = |maker: &CudaRelease| cudas.iter().all(|linker| links(*maker, *linker));
@@ -187,12 +139,13 @@ pub fn nvidia(
         (_, Some(release)) if bitcode => reasons.push(format!("bitcode: {release} cannot compile it for {chip}")),
         _ => reasons.push("bitcode: only with host IR (--emit ll or bc)".to_owned()),
     }
-    Err(ImageError::None {
-        chip,
-        clangs: finish.clangs().to_vec(),
-        cudas: cudas.to_vec(),
-        reasons,
-    })
+    Err(ReleaseError::new(format!(
+        "no form of image for {chip} serves {} with CUDA {}: {}{}",
+        ReleaseList(finish.clangs()),
+        list(cudas),
+        reasons.join("; "),
+        or_self()
+    )))
 }
 
 fn no_cubin(target: &NvidiaTarget, cudas: &[CudaRelease], ptxas: &[CudaRelease]) -> String {
@@ -219,12 +172,12 @@ fn no_cubin(target: &NvidiaTarget, cudas: &[CudaRelease], ptxas: &[CudaRelease])
 ///
 /// # Errors
 ///
-/// [`ImageError::ChipUnknownToClang`] and [`ImageError::CodeObject`].
+/// A chip that a release does not know, and a version of the code object that it does not take.
 pub fn amd(
     finish: &FinishWith,
     target: &AmdTarget,
     wanted: Option<CodeObjectVersion>,
-) -> Result<ImageRecipe, ImageError> {
+) -> Result<ImageRecipe, ReleaseError> {
     known_to_clang(finish, target.chip(), first_clang_amd(target.chip()))?;
     // Generic targets are there from version 6 on.
     let version = wanted.unwrap_or(if target.chip().ends_with("-generic") {
@@ -237,19 +190,22 @@ pub fn amd(
         .iter()
         .find_map(|release| Some((*release, refusal(*release, ImageForm::AmdObject(version))?)));
     match refused {
-        Some((release, reason)) => Err(ImageError::CodeObject {
-            version,
-            release,
-            reason,
-        }),
+        Some((release, reason)) => Err(ReleaseError::new(format!(
+            "code object version {version} does not serve {release}: {reason}{}",
+            version_advice(version)
+        ))),
         None => Ok(ImageRecipe::AmdObject { version }),
     }
 }
 
 /// Clang from 16 on runs itself for a chip of AMD's, and refuses one that it does not know ("invalid target ID").
-fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<(), ImageError> {
+fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<(), ReleaseError> {
     match one_of(finish, 16..first) {
-        Some(release) => Err(ImageError::ChipUnknownToClang { release, chip, first }),
+        Some(release) => Err(ReleaseError::new(format!(
+            "{release} does not know {chip} and refuses its images; finish with clang {first} or newer{}, or ask for --emit \
+             self, which needs no clang",
+            except(chip)
+        ))),
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::{
-    release::{ClangRelease, ReleaseList},
+    release::{ClangRelease, ReleaseError, ReleaseList},
     runtime::Runtime,
 };
 use crate::{
@@ -233,37 +233,6 @@ pub struct LayoutSet {
     pub numbering: KindNumbering,
 }
 
-/// Why no object serves a set of releases.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LayoutError {
-    /// No releases.
-    #[error("no release of clang is named: an object is made for one or more of clang 15 to 23")]
-    Empty,
-    /// Two layouts of one section.
-    #[error(
-        "no object serves {} and clang 20 at once: both read entries from the section {section}, with 32 bytes each up to \
-         clang 19 and 56 from clang 20 on; export twice{}", ReleaseList(.old), advice(section)
-    )]
-    SameSection {
-        /// The releases up to 19 among those asked for.
-        old: Vec<ClangRelease>,
-        /// The section.
-        section: &'static str,
-    },
-    /// HIP images have one number for the language.
-    #[error(
-        "no object for HIP serves {} and {} at once: an image's language HIP is number 3 up to clang 20 and 4 from clang \
-         21 on, and the others register nothing; export once for each", ReleaseList(.old), ReleaseList(.new)
-    )]
-    HipNumber {
-        /// The releases up to 20 among those asked for.
-        old: Vec<ClangRelease>,
-        /// The releases from 21 on.
-        new: Vec<ClangRelease>,
-    },
-}
-
 fn advice(section: &str) -> &'static str {
     match section {
         "cuda_offloading_entries" => " (one object can be for clang 15 to 19 and 21 to 23, another for 20 to 23)",
@@ -275,13 +244,15 @@ fn advice(section: &str) -> &'static str {
 ///
 /// # Errors
 ///
-/// [`LayoutError`]: HIP up to 20 and from 21 on exclude each other, as do 15 to 19 and 20.
-pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, LayoutError> {
+/// [`ReleaseError`]: HIP up to 20 and from 21 on exclude each other, as do 15 to 19 and 20.
+pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, ReleaseError> {
     let mut releases = releases.to_vec();
     releases.sort_unstable();
     releases.dedup();
     let Some(&newest) = releases.last() else {
-        return Err(LayoutError::Empty);
+        return Err(ReleaseError::new(
+            "no release of clang is named: an object is made for one or more of clang 15 to 23",
+        ));
     };
     let part = |wanted: &dyn Fn(u8) -> bool| -> Vec<ClangRelease> {
         releases
@@ -292,12 +263,22 @@ pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, 
     };
     let (old, new) = (part(&|number| number <= 20), part(&|number| number > 20));
     if runtime == Runtime::Hip && !old.is_empty() && !new.is_empty() {
-        return Err(LayoutError::HipNumber { old, new });
+        return Err(ReleaseError::new(format!(
+            "no object for HIP serves {} and {} at once: an image's language HIP is number 3 up to clang 20 and 4 from clang \
+             21 on, and the others register nothing; export once for each",
+            ReleaseList(&old),
+            ReleaseList(&new)
+        )));
     }
     let short = part(&|number| number <= 19);
     if !short.is_empty() && old.last().is_some_and(|release| release.number() == 20) {
         let section = EntryLayout::Clang20.section(runtime);
-        return Err(LayoutError::SameSection { old: short, section });
+        return Err(ReleaseError::new(format!(
+            "no object serves {} and clang 20 at once: both read entries from the section {section}, with 32 bytes each up to \
+             clang 19 and 56 from clang 20 on; export twice{}",
+            ReleaseList(&short),
+            advice(section)
+        )));
     }
     let mut layouts: Vec<EntryLayout> = releases.iter().copied().map(EntryLayout::of).collect();
     layouts.dedup();

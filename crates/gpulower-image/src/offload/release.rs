@@ -4,6 +4,32 @@ use std::{fmt, str::FromStr};
 
 use crate::target::CudaRelease;
 
+/// Why no release of clang, or no toolkit, does what is asked of it. The message says which one does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct ReleaseError {
+    /// Whether a list names no release of clang at all, rather than one that is not known or does not serve.
+    pub no_clang: bool,
+    message: String,
+}
+
+impl ReleaseError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            no_clang: false,
+            message: message.into(),
+        }
+    }
+
+    fn no_clang(message: String) -> Self {
+        Self {
+            no_clang: true,
+            message,
+        }
+    }
+}
+
 /// A major release of clang that exported programs are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct ClangRelease(u8);
@@ -18,12 +44,18 @@ impl ClangRelease {
     ///
     /// # Errors
     ///
-    /// [`FinishWithError::ClangTooOld`] and [`FinishWithError::ClangTooNew`].
-    pub fn new(number: u32) -> Result<Self, FinishWithError> {
+    /// [`ReleaseError`] for one before 15 or after 23.
+    pub fn new(number: u32) -> Result<Self, ReleaseError> {
         match u8::try_from(number) {
             Ok(known @ 15..=23) => Ok(Self(known)),
-            Ok(0..15) => Err(FinishWithError::ClangTooOld { number }),
-            _ => Err(FinishWithError::ClangTooNew { number }),
+            Ok(0..15) => Err(ReleaseError::new(format!(
+                "clang {number} cannot finish the program: its linker reads no offload binaries and rejects --offload-link for \
+                 CUDA and HIP; the oldest that can is clang 15 (or ask for --emit self, which needs no clang)"
+            ))),
+            _ => Err(ReleaseError::new(format!(
+                "clang {number} is not known: the layout of offload entries has changed with clang 18, 20 and 21, and a wrong one \
+         registers no kernel without a word; known are clang 15 to 23 (or ask for --emit self, which needs no clang)"
+            ))),
         }
     }
 
@@ -44,17 +76,17 @@ impl ClangRelease {
     ///
     /// # Errors
     ///
-    /// [`FinishWithError`].
-    pub fn parse_list(list: &str) -> Result<Vec<Self>, FinishWithError> {
+    /// [`ReleaseError`].
+    pub fn parse_list(list: &str) -> Result<Vec<Self>, ReleaseError> {
         let mut releases = Vec::new();
         for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            releases.extend(clang_range(part).map_err(|error| match error {
-                FinishWithError::Unknown { part } => FinishWithError::NotClang { part },
-                error => error,
+            releases.extend(clang_range(part).map_err(|error| match error.no_clang {
+                true => ReleaseError::no_clang(format!("{part:?} is no clang: write clang-19, 19, or clang-15..19")),
+                false => error,
             })?);
         }
         if releases.is_empty() {
-            return Err(FinishWithError::NoClang { list: list.to_owned() });
+            return Err(names_no_clang(list));
         }
         releases.sort_unstable();
         releases.dedup();
@@ -165,78 +197,10 @@ done
 exec "${CUDA_ROOT:?set CUDA_ROOT to the CUDA toolkit}/bin/fatbinary" "$@"
 "#;
 
-/// Why a list of what finishes a program is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FinishWithError {
-    /// No clang in the list.
-    #[error(
-        "{list:?} names no clang: say which one finishes the program, such as clang-19,cuda-12.4 or clang-15..19 (clang \
-         15 to 23 are known)"
-    )]
-    NoClang {
-        /// The list.
-        list: String,
-    },
-    /// A clang before 15.
-    #[error(
-        "clang {number} cannot finish the program: its linker reads no offload binaries and rejects --offload-link for \
-         CUDA and HIP; the oldest that can is clang 15 (or ask for --emit self, which needs no clang)"
-    )]
-    ClangTooOld {
-        /// The major version.
-        number: u32,
-    },
-    /// A clang after 23.
-    #[error(
-        "clang {number} is not known: the layout of offload entries has changed with clang 18, 20 and 21, and a wrong one \
-         registers no kernel without a word; known are clang 15 to 23 (or ask for --emit self, which needs no clang)"
-    )]
-    ClangTooNew {
-        /// The major version.
-        number: u32,
-    },
-    /// A range that ends before it starts.
-    #[error("the range {part:?} ends before it starts: write clang-15..19")]
-    Backwards {
-        /// The range.
-        part: String,
-    },
-    /// A toolkit that nothing is known of.
-    #[error(
-        "CUDA {release} is not known: the rules by which nvlink takes relocatable code are known for CUDA 11 to 13"
-    )]
-    UnknownCuda {
-        /// Its release.
-        release: CudaRelease,
-    },
-    /// CUDA and ROCm at once.
-    #[error("{list:?} names both CUDA and ROCm: one program is for one of them; export it twice")]
-    Both {
-        /// The list.
-        list: String,
-    },
-    /// A part of a list of clangs alone that is none.
-    #[error("{part:?} is no clang: write clang-19, 19, or clang-15..19")]
-    NotClang {
-        /// The part.
-        part: String,
-    },
-    /// A part of the list that means nothing.
-    #[error(
-        "{part:?} is neither a clang (clang-19, clang-15..19), nor a CUDA toolkit with its minor version (cuda-12.4), nor \
-         rocm"
-    )]
-    Unknown {
-        /// The part.
-        part: String,
-    },
-}
-
 impl FromStr for FinishWith {
-    type Err = FinishWithError;
+    type Err = ReleaseError;
 
-    fn from_str(list: &str) -> Result<Self, FinishWithError> {
+    fn from_str(list: &str) -> Result<Self, ReleaseError> {
         let (mut clangs, mut cudas, mut rocm) = (Vec::new(), Vec::new(), false);
         for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             if part == "rocm" {
@@ -244,7 +208,9 @@ impl FromStr for FinishWith {
             } else if let Some(release) = part.strip_prefix("cuda-") {
                 let release = release.parse().map_err(|_| unknown(part))?;
                 if !(CudaRelease::new(11, 0)..CudaRelease::new(14, 0)).contains(&release) {
-                    return Err(FinishWithError::UnknownCuda { release });
+                    return Err(ReleaseError::new(format!(
+                        "CUDA {release} is not known: the rules by which nvlink takes relocatable code are known for CUDA 11 to 13"
+                    )));
                 }
                 cudas.push(release);
             } else {
@@ -252,10 +218,12 @@ impl FromStr for FinishWith {
             }
         }
         if rocm && !cudas.is_empty() {
-            return Err(FinishWithError::Both { list: list.to_owned() });
+            return Err(ReleaseError::new(format!(
+                "{list:?} names both CUDA and ROCm: one program is for one of them; export it twice"
+            )));
         }
         if clangs.is_empty() {
-            return Err(FinishWithError::NoClang { list: list.to_owned() });
+            return Err(names_no_clang(list));
         }
         clangs.sort_unstable();
         clangs.dedup();
@@ -265,11 +233,21 @@ impl FromStr for FinishWith {
     }
 }
 
-fn unknown(part: &str) -> FinishWithError {
-    FinishWithError::Unknown { part: part.to_owned() }
+fn names_no_clang(list: &str) -> ReleaseError {
+    ReleaseError::no_clang(format!(
+        "{list:?} names no clang: say which one finishes the program, such as clang-19,cuda-12.4 or clang-15..19 (clang 15 \
+         to 23 are known)"
+    ))
 }
 
-fn clang_range(part: &str) -> Result<Vec<ClangRelease>, FinishWithError> {
+fn unknown(part: &str) -> ReleaseError {
+    ReleaseError::no_clang(format!(
+        "{part:?} is neither a clang (clang-19, clang-15..19), nor a CUDA toolkit with its minor version (cuda-12.4), nor \
+         rocm"
+    ))
+}
+
+fn clang_range(part: &str) -> Result<Vec<ClangRelease>, ReleaseError> {
     let body = part.strip_prefix("clang-").unwrap_or(part);
     let (first, last) = match body.split_once("..") {
         Some((first, last)) => (first, last.strip_prefix('=').unwrap_or(last)),
@@ -278,7 +256,9 @@ fn clang_range(part: &str) -> Result<Vec<ClangRelease>, FinishWithError> {
     let first = major_version(first).ok_or_else(|| unknown(part))?;
     let last = major_version(last.strip_prefix("clang-").unwrap_or(last)).ok_or_else(|| unknown(part))?;
     if last < first {
-        return Err(FinishWithError::Backwards { part: part.to_owned() });
+        return Err(ReleaseError::new(format!(
+            "the range {part:?} ends before it starts: write clang-15..19"
+        )));
     }
     let (first, last) = (ClangRelease::new(first)?, ClangRelease::new(last)?);
     Ok(ClangRelease::all()

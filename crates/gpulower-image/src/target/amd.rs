@@ -1,7 +1,7 @@
 //! AMD targets: chips with their target ID features, wave sizes, code object versions.
 
 use super::amd_chips::{CHIPS, Chip, IsaVersion};
-use super::error::shown;
+use super::error::{either, shown};
 use super::{CodeObjectVersion, TargetError};
 use std::fmt;
 use std::str::FromStr;
@@ -104,11 +104,11 @@ impl AmdTarget {
         match asked {
             None => Ok(self.default_wave_size()),
             Some(size) if self.wave_sizes().contains(&size) => Ok(size),
-            Some(asked) => Err(TargetError::UnsupportedWaveSize {
-                chip: self.chip().to_owned(),
-                asked,
-                supported: self.wave_sizes().to_vec(),
-            }),
+            Some(asked) => Err(TargetError::unsupported(format!(
+                "{chip} cannot run waves of {asked} lanes: it has {}",
+                either(self.wave_sizes()),
+                chip = self.chip()
+            ))),
         }
     }
 
@@ -168,7 +168,9 @@ impl AmdTarget {
             Some(asked) if asked >= minimum => Ok(asked),
             Some(asked) => {
                 let chip = self.chip().to_owned();
-                Err(TargetError::CodeObjectTooOld { chip, asked, minimum })
+                Err(TargetError::unsupported(format!(
+                    "{chip} is a generic target, which exists in code object version {minimum} and newer, not in version {asked}: ask for {minimum} or leave the version out, or name a chip of the family"
+                )))
             }
         }
     }
@@ -242,10 +244,11 @@ impl AmdTarget {
                 .or_else(|| feature.strip_prefix('-').map(|name| (name, false)));
             match signed {
                 None => {
-                    return Err(TargetError::MalformedTarget {
-                        text: shown(feature),
-                        reason: "LLVM features begin with + or -, as in +xnack",
-                    });
+                    return Err(TargetError::malformed(format!(
+                        "'{text}' is not a target: {reason}",
+                        text = shown(feature),
+                        reason = "LLVM features begin with + or -, as in +xnack"
+                    )));
                 }
                 Some((name @ ("sramecc" | "xnack"), on)) => target.set(name, on, features)?,
                 Some(("wavefrontsize32", true)) => wave_size = target.one_wave_size(wave_size, 32)?,
@@ -265,10 +268,11 @@ impl AmdTarget {
     /// `size` if the chip runs it and no other size was named before.
     fn one_wave_size(&self, before: Option<u32>, size: u32) -> Result<Option<u32>, TargetError> {
         if before.is_some_and(|before| before != size) {
-            return Err(TargetError::MalformedTarget {
-                text: "+wavefrontsize32,+wavefrontsize64".to_owned(),
-                reason: "a kernel has one wave size; leave one of the two out",
-            });
+            return Err(TargetError::malformed(format!(
+                "'{text}' is not a target: {reason}",
+                text = "+wavefrontsize32,+wavefrontsize64".to_owned(),
+                reason = "a kernel has one wave size; leave one of the two out"
+            )));
         }
         self.resolve_wave_size(Some(size)).map(Some)
     }
@@ -277,11 +281,12 @@ impl AmdTarget {
     fn set(&mut self, feature: &str, on: bool, whole: &str) -> Result<(), TargetError> {
         let supported = self.supported_features();
         let Some(&feature) = supported.iter().find(|name| **name == feature) else {
-            return Err(TargetError::UnsupportedFeature {
-                chip: self.chip().to_owned(),
-                feature: shown(feature),
-                supported: supported.to_vec(),
-            });
+            return Err(TargetError::unsupported(format!(
+                "{chip} has no target ID feature '{feature}': {}",
+                has_features(supported),
+                chip = self.chip(),
+                feature = shown(feature)
+            )));
         };
         let slot = if feature == "sramecc" {
             &mut self.sramecc
@@ -290,14 +295,14 @@ impl AmdTarget {
         };
         match slot.replace(on) {
             None => Ok(()),
-            Some(before) if before == on => Err(TargetError::DuplicateFeature {
-                target: shown(whole),
-                feature,
-            }),
-            Some(_) => Err(TargetError::ContradictoryFeature {
-                target: shown(whole),
-                feature,
-            }),
+            Some(before) if before == on => Err(TargetError::conflict(format!(
+                "'{target}' names {feature} twice: leave one out",
+                target = shown(whole)
+            ))),
+            Some(_) => Err(TargetError::conflict(format!(
+                "'{target}' asks for both {feature}+ and {feature}-: choose one, or leave it out for code that runs in either setting",
+                target = shown(whole)
+            ))),
         }
     }
 }
@@ -315,17 +320,19 @@ impl FromStr for AmdTarget {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         if text.is_empty() {
-            return Err(TargetError::Empty);
+            return Err(TargetError::malformed(
+                "empty target name: write a chip such as sm_90 or gfx942",
+            ));
         }
         let mut parts = text.split(':');
         let chip = parts.next().unwrap_or_default();
         if let Some((name, _)) = chip.split_once('+') {
             Chip::find(name)?;
             let reason = "AMD features follow a colon, as in gfx90a:xnack+";
-            return Err(TargetError::MalformedTarget {
-                text: shown(text),
-                reason,
-            });
+            return Err(TargetError::malformed(format!(
+                "'{text}' is not a target: {reason}",
+                text = shown(text)
+            )));
         }
         let mut target = Self::plain(Chip::find(chip)?);
         for part in parts {
@@ -334,12 +341,22 @@ impl FromStr for AmdTarget {
                 (_, Some(name)) if !name.is_empty() => (name, false),
                 _ => {
                     let (target, feature) = (shown(text), shown(part));
-                    return Err(TargetError::MalformedFeature { target, feature });
+                    return Err(TargetError::malformed(format!(
+                        "'{feature}' in '{target}' is not a target ID feature: write its name followed by + or -, such as xnack-"
+                    )));
                 }
             };
             target.set(name, on, text)?;
         }
         Ok(target)
+    }
+}
+
+fn has_features(supported: &[&str]) -> String {
+    if supported.is_empty() {
+        "it has none, write the chip alone".to_owned()
+    } else {
+        format!("it has {}", supported.join(" and "))
     }
 }
 

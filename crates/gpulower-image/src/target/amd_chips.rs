@@ -2,7 +2,7 @@
 
 use super::TargetError;
 use super::error::shown;
-use super::nearest::nearest;
+use crate::nearest;
 
 /// The parts of an AMD instruction set version. gfx90a is 9.0.10: the last character of the
 /// name is hexadecimal.
@@ -120,16 +120,13 @@ impl Chip {
             return Ok(chip);
         }
         match excluded(name) {
-            Some(reason) => Err(TargetError::ExcludedChip {
-                name: shown(name),
-                reason,
-            }),
+            Some(reason) => Err(TargetError::unsupported(format!(
+                "chip '{name}' is not supported: {reason}",
+                name = shown(name)
+            ))),
             None => {
                 let nearest = nearest(name, CHIPS.iter().map(|chip| chip.name));
-                Err(TargetError::UnknownChip {
-                    name: shown(name),
-                    nearest,
-                })
+                Err(TargetError::unknown_chip(name, nearest))
             }
         }
     }

@@ -70,7 +70,10 @@ impl FromStr for CodeObjectVersion {
             "4" | "400" => Ok(Self::V4),
             "5" | "500" => Ok(Self::V5),
             "6" | "600" => Ok(Self::V6),
-            _ => Err(TargetError::MalformedCodeObjectVersion { text: shown(text) }),
+            _ => Err(TargetError::malformed(format!(
+                "'{text}' is not a code object version: it is 4, 5 or 6",
+                text = shown(text)
+            ))),
         }
     }
 }

@@ -51,43 +51,12 @@ pub enum DeviceQuery {
     Native,
 }
 
-/// A name that is no device's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeviceError {
-    /// PTX runs on no device.
-    #[error("{name} is a virtual architecture, not a device: name the device, such as {device}")]
-    Virtual {
-        /// As written.
-        name: String,
-        /// The device of that number.
-        device: NvidiaArch,
-    },
-    /// A generic target stands for many chips.
-    #[error("{name} stands for a family of chips, not for a device: name one of them, such as gfx942 or gfx1100")]
-    Generic {
-        /// As written.
-        name: String,
-    },
-    /// Neither a chip nor a compute capability.
-    #[error(
-        "'{name}' is no device: write a chip such as sm_86 or gfx90a:xnack+, a compute capability such as 8.6, or native \
-         ({source})"
-    )]
-    Unknown {
-        /// As written.
-        name: String,
-        /// Why it is no chip.
-        source: TargetError,
-    },
-}
-
 impl FromStr for Device {
-    type Err = DeviceError;
+    type Err = TargetError;
 
     /// Reads `sm_86`, `8.6` and target IDs. A letter after an NVIDIA chip's number does not count: a device runs all that
     /// its chip has. A chip later than all that are known is taken by its number.
-    fn from_str(text: &str) -> Result<Self, DeviceError> {
+    fn from_str(text: &str) -> Result<Self, TargetError> {
         let name = text.trim();
         if let Some(capability) = capability(name) {
             return known(capability, name).map(Self::Nvidia);
@@ -96,25 +65,27 @@ impl FromStr for Device {
         {
             if name.starts_with("compute_") {
                 let (name, device) = (shown(name), of_number(arch.number).device_arch());
-                return Err(DeviceError::Virtual { name, device });
+                return Err(TargetError::unsupported(format!(
+                    "{name} is a virtual architecture, not a device: name the device, such as {device}"
+                )));
             }
             return known(of_number(arch.number), name).map(Self::Nvidia);
         }
-        let target: AmdTarget = name.parse().map_err(|source| DeviceError::Unknown {
-            name: shown(name),
-            source,
-        })?;
+        let target: AmdTarget = name.parse().map_err(|source| no_device(name, &source))?;
         if target.is_generic() {
-            return Err(DeviceError::Generic { name: shown(name) });
+            return Err(TargetError::unsupported(format!(
+                "{name} stands for a family of chips, not for a device: name one of them, such as gfx942 or gfx1100",
+                name = shown(name)
+            )));
         }
         Ok(Self::Amd(target))
     }
 }
 
 impl FromStr for DeviceQuery {
-    type Err = DeviceError;
+    type Err = TargetError;
 
-    fn from_str(text: &str) -> Result<Self, DeviceError> {
+    fn from_str(text: &str) -> Result<Self, TargetError> {
         if text.trim() == "native" {
             return Ok(Self::Native);
         }
@@ -144,18 +115,23 @@ fn capability(text: &str) -> Option<ComputeCapability> {
     Some(ComputeCapability::new(major, minor))
 }
 
+fn no_device(name: &str, source: &TargetError) -> TargetError {
+    let name = shown(name);
+    TargetError::malformed(format!(
+        "'{name}' is no device: write a chip such as sm_86 or gfx90a:xnack+, a compute capability such as 8.6, or native \
+         ({source})"
+    ))
+}
+
 /// Refuses a number between those of the table, which is a typing error, with the chips that may be meant.
-fn known(capability: ComputeCapability, name: &str) -> Result<ComputeCapability, DeviceError> {
+fn known(capability: ComputeCapability, name: &str) -> Result<ComputeCapability, TargetError> {
     let newest = NvidiaTarget::all().map(|chip| chip.number()).max().unwrap_or(0);
     if capability.number() > newest {
         return Ok(capability);
     }
     match capability.device_arch().to_string().parse::<NvidiaTarget>() {
         Ok(_) => Ok(capability),
-        Err(source) => Err(DeviceError::Unknown {
-            name: shown(name),
-            source,
-        }),
+        Err(source) => Err(no_device(name, &source)),
     }
 }
 

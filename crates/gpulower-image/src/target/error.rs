@@ -1,255 +1,63 @@
 //! What can be wrong with a target, as a value that says what to do about it.
 
-use super::{CodeObjectVersion, CudaRelease, PtxIsa};
-use thiserror::Error;
-
-/// A target, or something asked of a target, that cannot be honoured.
+/// A target, or something asked of a target, that cannot be honoured: a chip, a list of chips, a PTX policy, a plan of
+/// images, flags in nvcc's spelling, a device.
 ///
-/// Always the user's to mend: each message names what was written and what would be
-/// accepted instead. Names quoted from input are escaped and shortened.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+/// Always the user's to mend: the message names what was written and what would be accepted instead. Names quoted from
+/// input are escaped and shortened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 #[non_exhaustive]
-pub enum TargetError {
-    /// A target name without any characters.
-    #[error("empty target name: write a chip such as sm_90 or gfx942")]
-    Empty,
+pub struct TargetError {
+    /// What kind of problem it is.
+    pub problem: TargetProblem,
+    /// For an unknown chip, names from the tables that resemble it, most similar first; may be empty.
+    pub nearest: Vec<String>,
+    message: String,
+}
 
-    /// Nothing at all in a list of targets.
-    #[error("empty list of targets: name at least one chip, such as sm_90 or gfx942")]
-    EmptyList,
+/// The kinds of [`TargetError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TargetProblem {
+    /// It is not written as it has to be.
+    Malformed,
+    /// A chip that is in no table.
+    UnknownChip,
+    /// A chip, a version or a feature that does not exist here, or that the chip or the tool at hand does not have.
+    Unsupported,
+    /// Things that exclude each other.
+    Conflict,
+}
 
-    /// Two commas in a row, or one at an end.
-    #[error("target {position} of the list '{list}' is empty: remove the extra comma")]
-    EmptyListEntry {
-        /// Position in the list, counted from 1.
-        position: usize,
-        /// The whole list as written.
-        list: String,
-    },
+impl TargetError {
+    fn new(problem: TargetProblem, message: impl Into<String>) -> Self {
+        Self {
+            problem,
+            nearest: Vec::new(),
+            message: message.into(),
+        }
+    }
 
-    /// A chip name that is in no table.
-    #[error("unknown chip '{name}'{}", did_you_mean(nearest))]
-    UnknownChip {
-        /// The name as written.
-        name: String,
-        /// Names from the tables that resemble it, most similar first; may be empty.
-        nearest: Vec<String>,
-    },
+    pub(super) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(TargetProblem::Malformed, message)
+    }
 
-    /// A chip that LLVM knows or once knew, and that is left out on purpose.
-    #[error("chip '{name}' is not supported: {reason}")]
-    ExcludedChip {
-        /// The name as written.
-        name: String,
-        /// Why, and what to use instead.
-        reason: &'static str,
-    },
+    pub(super) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(TargetProblem::Unsupported, message)
+    }
 
-    /// Something after the chip that is not part of any target.
-    #[error("'{text}' is not a target: {reason}")]
-    MalformedTarget {
-        /// The target as written.
-        text: String,
-        /// What is wrong, and how it is written.
-        reason: &'static str,
-    },
+    pub(super) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(TargetProblem::Conflict, message)
+    }
 
-    /// A PTX ISA version that cannot be read.
-    #[error("'{text}' is not a PTX ISA version: write it as 8.3, 83 or ptx83")]
-    MalformedPtxIsa {
-        /// The version as written.
-        text: String,
-    },
-
-    /// A PTX ISA version that never existed, or that LLVM leaves out.
-    #[error(
-        "LLVM 22 does not know PTX {asked}: the nearest versions it writes are {}",
-        either(nearest)
-    )]
-    UnknownPtxIsa {
-        /// The version asked for.
-        asked: PtxIsa,
-        /// The known versions before and after it.
-        nearest: Vec<PtxIsa>,
-    },
-
-    /// A PTX ISA version later than all that LLVM writes.
-    #[error("LLVM 22 does not know PTX {asked}: the newest it writes is {newest}; ask for {newest} or older")]
-    PtxNewerThanLlvm {
-        /// The version asked for.
-        asked: PtxIsa,
-        /// The newest version LLVM writes.
-        newest: PtxIsa,
-    },
-
-    /// A PTX ISA version without the chip.
-    #[error(
-        "PTX {asked} does not support {chip}: it needs {minimum} or newer; ask for {minimum} or leave the version out"
-    )]
-    PtxTooOld {
-        /// The version asked for.
-        asked: PtxIsa,
-        /// The chip's name.
-        chip: String,
-        /// The first version that has the chip.
-        minimum: PtxIsa,
-    },
-
-    /// An explicit PTX ISA version which the tool at hand cannot read.
-    #[error(
-        "PTX {asked} is newer than the tool at hand, which reads up to PTX {tool}: ask for {tool} or older, or use a newer CUDA toolkit"
-    )]
-    PtxNewerThanTool {
-        /// The version asked for.
-        asked: PtxIsa,
-        /// The newest version the tool reads.
-        tool: PtxIsa,
-    },
-
-    /// A chip whose first PTX ISA version the tool at hand cannot read.
-    #[error(
-        "{chip} needs PTX {minimum}, and the tool at hand reads up to PTX {tool}: use CUDA {} or newer, or emit PTX only",
-        CudaRelease::first_with(*minimum).map_or_else(|| "of a later release".to_owned(), |r| r.to_string())
-    )]
-    ChipNewerThanTool {
-        /// The chip's name.
-        chip: String,
-        /// The first version that has the chip.
-        minimum: PtxIsa,
-        /// The newest version the tool reads.
-        tool: PtxIsa,
-    },
-
-    /// The target's name says one PTX ISA version, an option another.
-    #[error("target {target} names PTX {named}, but PTX {asked} was asked for: leave one of the two out")]
-    ConflictingPtx {
-        /// The target as written.
-        target: String,
-        /// The version in the target's name.
-        named: PtxIsa,
-        /// The version asked for beside it.
-        asked: PtxIsa,
-    },
-
-    /// A chip that a CUDA release no longer compiles for.
-    #[error(
-        "CUDA {release} no longer compiles for {chip}: its last release is {last}; {}",
-        dropped_advice(*first, *last, renamed)
-    )]
-    DroppedByCuda {
-        /// The chip's name.
-        chip: String,
-        /// The release at hand.
-        release: CudaRelease,
-        /// The first release that compiles for the chip.
-        first: CudaRelease,
-        /// The last release that compiles for the chip.
-        last: CudaRelease,
-        /// The chip's name in the release at hand, where it has another.
-        renamed: Option<String>,
-    },
-
-    /// A chip that a CUDA release does not know yet.
-    #[error("CUDA {release} does not know {chip} yet: use CUDA {first} or newer, or emit PTX only")]
-    NotYetInCuda {
-        /// The chip's name.
-        chip: String,
-        /// The release at hand.
-        release: CudaRelease,
-        /// The first release that compiles for the chip.
-        first: CudaRelease,
-    },
-
-    /// A CUDA release that cannot be read.
-    #[error("'{text}' is not a CUDA release: write it as 12.9")]
-    MalformedCudaRelease {
-        /// The release as written.
-        text: String,
-    },
-
-    /// Text after a colon that is not `name+` or `name-`.
-    #[error("'{feature}' in '{target}' is not a target ID feature: write its name followed by + or -, such as xnack-")]
-    MalformedFeature {
-        /// The target as written.
-        target: String,
-        /// The part that is wrong.
-        feature: String,
-    },
-
-    /// A target ID feature that the chip does not have.
-    #[error("{chip} has no target ID feature '{feature}': {}", has_features(supported))]
-    UnsupportedFeature {
-        /// The chip's name.
-        chip: String,
-        /// The feature as written, without its sign.
-        feature: String,
-        /// The features that the chip has.
-        supported: Vec<&'static str>,
-    },
-
-    /// One target ID feature twice with the same sign.
-    #[error("'{target}' names {feature} twice: leave one out")]
-    DuplicateFeature {
-        /// The target as written.
-        target: String,
-        /// The feature's name.
-        feature: &'static str,
-    },
-
-    /// One target ID feature both on and off.
-    #[error(
-        "'{target}' asks for both {feature}+ and {feature}-: choose one, or leave it out for code that runs in either setting"
-    )]
-    ContradictoryFeature {
-        /// The target as written.
-        target: String,
-        /// The feature's name.
-        feature: &'static str,
-    },
-
-    /// Two targets of one chip that no loader could choose between.
-    #[error(
-        "targets {first} and {second} cannot be in one binary: both match a device with {feature} set; name {feature} in all targets of the chip, or in none"
-    )]
-    AmbiguousTargets {
-        /// The target that leaves the feature open.
-        first: String,
-        /// The target that sets it.
-        second: String,
-        /// The feature's name.
-        feature: &'static str,
-    },
-
-    /// A wave size that the chip cannot run.
-    #[error("{chip} cannot run waves of {asked} lanes: it has {}", either(supported))]
-    UnsupportedWaveSize {
-        /// The chip's name.
-        chip: String,
-        /// Lanes asked for.
-        asked: u32,
-        /// Lanes that the chip can run, its default first.
-        supported: Vec<u32>,
-    },
-
-    /// A code object version that cannot be read.
-    #[error("'{text}' is not a code object version: it is 4, 5 or 6")]
-    MalformedCodeObjectVersion {
-        /// The version as written.
-        text: String,
-    },
-
-    /// A code object version that cannot express the chip.
-    #[error(
-        "{chip} is a generic target, which exists in code object version {minimum} and newer, not in version {asked}: ask for {minimum} or leave the version out, or name a chip of the family"
-    )]
-    CodeObjectTooOld {
-        /// The chip's name.
-        chip: String,
-        /// The version asked for.
-        asked: CodeObjectVersion,
-        /// The first version that has the chip.
-        minimum: CodeObjectVersion,
-    },
+    pub(super) fn unknown_chip(name: &str, nearest: Vec<String>) -> Self {
+        let message = format!("unknown chip '{}'{}", shown(name), did_you_mean(&nearest));
+        Self {
+            nearest,
+            ..Self::new(TargetProblem::UnknownChip, message)
+        }
+    }
 }
 
 /// Characters of input that a message repeats at most.
@@ -265,7 +73,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// `a`, `a or b`, `a, b or c`.
-fn either<T: ToString>(items: &[T]) -> String {
+pub(super) fn either<T: ToString>(items: &[T]) -> String {
     let items: Vec<String> = items.iter().map(T::to_string).collect();
     match items.split_last() {
         None => String::new(),
@@ -281,22 +89,6 @@ fn did_you_mean(nearest: &[String]) -> String {
             .to_owned()
     } else {
         format!(": did you mean {}?", either(nearest))
-    }
-}
-
-fn has_features(supported: &[&str]) -> String {
-    if supported.is_empty() {
-        "it has none, write the chip alone".to_owned()
-    } else {
-        format!("it has {}", supported.join(" and "))
-    }
-}
-
-fn dropped_advice(first: CudaRelease, last: CudaRelease, renamed: &Option<String>) -> String {
-    let old = format!("use CUDA {first} to {last}, or emit PTX only");
-    match renamed {
-        Some(name) => format!("it is called {name} now; name that, or {old}"),
-        None => old,
     }
 }
 

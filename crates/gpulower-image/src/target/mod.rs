@@ -16,9 +16,7 @@ mod error;
 #[cfg(test)]
 mod llvm_tests;
 mod load_error;
-mod nearest;
 mod nvcc;
-mod nvcc_error;
 mod nvcc_groups;
 mod nvcc_list;
 mod nvidia;
@@ -34,15 +32,14 @@ pub use amd_chips::IsaVersion;
 pub use arch::NvidiaArch;
 pub use code_object::CodeObjectVersion;
 pub use device::ComputeCapability;
-pub use device_query::{Device, DeviceError, DeviceQuery};
-pub use error::TargetError;
+pub use device_query::{Device, DeviceQuery};
+pub use error::{TargetError, TargetProblem};
 pub use nvcc::{NvccArch, NvccFlags};
-pub use nvcc_error::NvccError;
 pub use nvidia::{NvidiaKind, NvidiaTarget};
 pub use nvidia_chips::Suffix;
-pub use plan::{Generation, PlanError, PlanNote, PlannedImage, TargetPlan};
+pub use plan::{Generation, PlanNote, PlannedImage, TargetPlan};
 pub use ptx::{CudaRelease, PtxIsa};
-pub use ptx_policy::{PtxPolicy, PtxPolicyError};
+pub use ptx_policy::PtxPolicy;
 
 use error::shown;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -97,15 +94,18 @@ impl Target {
     /// The first target that cannot be read, an empty one between commas, or an empty list.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, TargetError> {
         if list.trim().is_empty() {
-            return Err(TargetError::EmptyList);
+            return Err(TargetError::malformed(
+                "empty list of targets: name at least one chip, such as sm_90 or gfx942",
+            ));
         }
         let mut targets = Vec::new();
         for (index, text) in list.split(',').map(str::trim).enumerate() {
             if text.is_empty() {
-                return Err(TargetError::EmptyListEntry {
-                    position: index + 1,
-                    list: shown(list),
-                });
+                return Err(TargetError::malformed(format!(
+                    "target {position} of the list '{list}' is empty: remove the extra comma",
+                    position = index + 1,
+                    list = shown(list)
+                )));
             }
             let target = text.parse()?;
             if !targets.contains(&target) {
@@ -128,7 +128,9 @@ impl Target {
                     let b_sets = b.to_string().contains(feature);
                     let (open, set) = if b_sets { (a, b) } else { (b, a) };
                     let (first, second) = (open.to_string(), set.to_string());
-                    return Err(TargetError::AmbiguousTargets { first, second, feature });
+                    return Err(TargetError::conflict(format!(
+                        "targets {first} and {second} cannot be in one binary: both match a device with {feature} set; name {feature} in all targets of the chip, or in none"
+                    )));
                 }
             }
         }
@@ -216,7 +218,9 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         if text.is_empty() {
-            return Err(TargetError::Empty);
+            return Err(TargetError::malformed(
+                "empty target name: write a chip such as sm_90 or gfx942",
+            ));
         }
         let nvidia = match text.parse() {
             Ok(target) => return Ok(Self::Nvidia(target)),
@@ -228,8 +232,10 @@ impl FromStr for Target {
         match (text.parse(), nvidia) {
             (Ok(target), _) => Ok(Self::Amd(target)),
             // Of two refusals the one with suggestions helps more.
-            (Err(TargetError::UnknownChip { nearest, .. }), nvidia @ TargetError::UnknownChip { .. })
-                if nearest.is_empty() =>
+            (Err(amd), nvidia)
+                if amd.problem == TargetProblem::UnknownChip
+                    && nvidia.problem == TargetProblem::UnknownChip
+                    && amd.nearest.is_empty() =>
             {
                 Err(nvidia)
             }

@@ -6,9 +6,8 @@
 use super::error::shown;
 use super::nvcc_groups::{Groups, is_major};
 use super::nvcc_list::{Stray, split};
-use super::{
-    ComputeCapability, CudaRelease, NvccError, NvidiaKind, NvidiaTarget, PlanError, PlanNote, PtxPolicy, TargetPlan,
-};
+use super::plan;
+use super::{ComputeCapability, CudaRelease, NvidiaKind, NvidiaTarget, PlanNote, PtxPolicy, TargetError, TargetPlan};
 
 /// The flags as written, without their names: every occurrence of each, in order.
 ///
@@ -61,7 +60,7 @@ impl NvccFlags {
     /// # Errors
     ///
     /// A name that is none.
-    pub fn arch(&self) -> Result<Option<NvccArch>, NvccError> {
+    pub fn arch(&self) -> Result<Option<NvccArch>, TargetError> {
         let Some(name) = self.arch.last() else {
             return Ok(None);
         };
@@ -90,7 +89,7 @@ impl NvccFlags {
         policy: Option<&PtxPolicy>,
         release: CudaRelease,
         devices: &[ComputeCapability],
-    ) -> Result<TargetPlan, NvccError> {
+    ) -> Result<TargetPlan, TargetError> {
         let mut groups = Groups::default();
         self.add_arch(&mut groups, release, devices)?;
         for argument in &self.gencode {
@@ -98,10 +97,14 @@ impl NvccFlags {
             groups.add(arch, &codes)?;
         }
         if groups.is_empty() {
-            return Err(PlanError::NoTarget.into());
+            return Err(plan::no_target());
         }
         if let Some(policy) = policy {
-            return Err(NvccError::PolicyBeside { policy: policy.clone() });
+            return Err(TargetError::conflict(format!(
+                "--include-ptx={policy} beside -arch, -code or -gencode: their code lists say which PTX is included; leave the \
+                 policy out, or name the chips by --target",
+                policy = policy
+            )));
         }
         let mut notes: Vec<PlanNote> = self.repeated().into_iter().collect();
         notes.extend(groups.check_cubins()?);
@@ -114,21 +117,22 @@ impl NvccFlags {
         groups: &mut Groups,
         release: CudaRelease,
         devices: &[ComputeCapability],
-    ) -> Result<(), NvccError> {
+    ) -> Result<(), TargetError> {
         let codes = self.codes()?;
         let Some(arch) = self.arch()? else {
             if codes.is_empty() {
                 return Ok(());
             }
-            return Err(NvccError::CodeWithoutArch {
-                code: shown(&codes.join(",")),
-            });
+            return Err(TargetError::malformed(format!(
+                "-code={code} needs -arch: write -arch=compute_80 -code=sm_80,compute_80, or use -gencode",
+                code = shown(&codes.join(","))
+            )));
         };
         if let (Some(arch), false) = (arch.word(), codes.is_empty()) {
-            return Err(NvccError::CodeBesideList {
-                arch,
-                code: shown(&codes.join(",")),
-            });
+            return Err(TargetError::conflict(format!(
+                "-arch={arch} decides about the code, and -code={code} does too: leave one of the two out",
+                code = shown(&codes.join(","))
+            )));
         }
         match arch {
             NvccArch::Named(arch) if codes.is_empty() => groups.add_shorthand(arch),
@@ -146,14 +150,10 @@ impl NvccFlags {
     }
 
     /// All codes of all `-code`, as words.
-    fn codes(&self) -> Result<Vec<String>, NvccError> {
+    fn codes(&self) -> Result<Vec<String>, TargetError> {
         let mut codes = Vec::new();
         for argument in &self.code {
-            let items = split(argument, false).map_err(|Stray(stray)| NvccError::Stray {
-                stray,
-                flag: "-code",
-                argument: shown(argument),
-            })?;
+            let items = split(argument, false).map_err(|Stray(stray)| unclosed(stray, "-code", argument))?;
             codes.extend(items);
         }
         Ok(codes)
@@ -170,36 +170,43 @@ impl NvccFlags {
     }
 }
 
+fn unclosed(stray: char, flag: &str, argument: &str) -> TargetError {
+    let argument = shown(argument);
+    TargetError::malformed(format!(
+        "'{stray}' in {flag} {argument} is not closed: write -gencode arch=compute_80,code=[sm_80,compute_80]"
+    ))
+}
+
 /// The architecture and the codes of one `-gencode`.
-fn gencode(argument: &str) -> Result<(NvidiaTarget, Vec<NvidiaTarget>), NvccError> {
+fn gencode(argument: &str) -> Result<(NvidiaTarget, Vec<NvidiaTarget>), TargetError> {
     let written = || shown(argument);
-    let items = split(argument, true).map_err(|Stray(stray)| NvccError::Stray {
-        stray,
-        flag: "-gencode",
-        argument: written(),
-    })?;
+    let items = split(argument, true).map_err(|Stray(stray)| unclosed(stray, "-gencode", argument))?;
     let (mut arch, mut code) = (None, None);
     for item in &items {
         let (keyword, slot, value) = match item.split_once('=') {
             Some(("arch", value)) => ("arch", &mut arch, value),
             Some(("code", value)) => ("code", &mut code, value),
             _ => {
-                return Err(NvccError::Item {
-                    item: shown(item),
-                    argument: written(),
-                });
+                return Err(TargetError::malformed(format!(
+                    "'{item}' in -gencode {argument} is neither arch=... nor code=...: several codes stand in brackets, as in \
+                     -gencode arch=compute_80,code=[sm_80,compute_80]",
+                    item = shown(item),
+                    argument = written()
+                )));
             }
         };
         if slot.replace(value).is_some() {
-            return Err(NvccError::Repeated {
-                keyword,
-                argument: written(),
-            });
+            return Err(TargetError::malformed(format!(
+                "-gencode {argument} says {keyword}= twice: several codes stand in brackets, several architectures in several -gencode",
+                argument = written()
+            )));
         }
     }
-    let missing = |keyword| NvccError::Missing {
-        keyword,
-        argument: written(),
+    let missing = |keyword| {
+        TargetError::malformed(format!(
+            "-gencode {argument} lacks {keyword}=: write -gencode arch=compute_80,code=[sm_80,compute_80]",
+            argument = written()
+        ))
     };
     let arch = arch.ok_or_else(|| missing("arch"))?;
     let code = code.ok_or_else(|| missing("code"))?;
@@ -211,17 +218,21 @@ fn gencode(argument: &str) -> Result<(NvidiaTarget, Vec<NvidiaTarget>), NvccErro
 }
 
 /// Reads `sm_90a` or `compute_90a`.
-fn architecture(name: &str, flag: &str) -> Result<NvidiaTarget, NvccError> {
-    let notation = |advice| NvccError::Notation {
-        flag: flag.to_owned(),
-        name: shown(name),
-        advice,
+fn architecture(name: &str, flag: &str) -> Result<NvidiaTarget, TargetError> {
+    let notation = |advice| {
+        TargetError::malformed(format!(
+            "{flag}: '{name}' is not nvcc's notation: {advice}",
+            flag = flag,
+            name = shown(name)
+        ))
     };
     if name.starts_with("lto_") {
-        return Err(NvccError::LinkTimeCode {
-            flag: flag.to_owned(),
-            name: shown(name),
-        });
+        return Err(TargetError::unsupported(format!(
+            "{flag}: {name} asks for NVIDIA's LTO-IR, which only NVIDIA's own compilers (nvcc, NVRTC) make from source; leave \
+             it out here, and hand LTO-IR that they made to the link",
+            flag = flag,
+            name = shown(name)
+        )));
     }
     if name.contains('+') {
         return Err(notation("it has no PTX ISA in the name; ask for one by --ptx"));
@@ -232,21 +243,20 @@ fn architecture(name: &str, flag: &str) -> Result<NvidiaTarget, NvccError> {
     if matches!(name, "all" | "all-major" | "native") {
         return Err(notation("it stands alone, as in -arch=all"));
     }
-    name.parse().map_err(|source| NvccError::Name {
-        flag: flag.to_owned(),
-        source,
-    })
+    name.parse()
+        .map_err(|source| TargetError::malformed(format!("{flag}: {source}", flag = flag)))
 }
 
-fn check_virtual(arch: NvidiaTarget, flag: &str) -> Result<(), NvccError> {
+fn check_virtual(arch: NvidiaTarget, flag: &str) -> Result<(), TargetError> {
     if arch.is_virtual() {
         return Ok(());
     }
-    Err(NvccError::RealArchitecture {
-        flag: flag.to_owned(),
-        real: arch,
-        virtual_: arch.with_kind(NvidiaKind::Virtual),
-    })
+    Err(TargetError::malformed(format!(
+        "{flag}: {real} is no virtual architecture: write {virtual_} there, and {real} as its code",
+        flag = flag,
+        real = arch,
+        virtual_ = arch.with_kind(NvidiaKind::Virtual)
+    )))
 }
 
 #[cfg(test)]

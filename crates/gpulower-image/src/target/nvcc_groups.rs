@@ -2,8 +2,8 @@
 
 use super::nvidia_chips::{Suffix, family};
 use super::{
-    ComputeCapability, CudaRelease, Generation, NvccError, NvidiaKind, NvidiaTarget, PlanNote, PlannedImage, PtxPolicy,
-    Target, TargetPlan,
+    ComputeCapability, CudaRelease, Generation, NvidiaKind, NvidiaTarget, PlanNote, PlannedImage, PtxPolicy, Target,
+    TargetError, TargetPlan,
 };
 
 /// Code generations with their images, in nvcc's order.
@@ -18,7 +18,7 @@ impl Groups {
 
     /// Adds code of one virtual architecture. nvcc keeps one list for each and puts new code before what is in it: the
     /// codes of one `-gencode` keep their order, those of another come before, and those of `-code` come out reversed.
-    pub fn add(&mut self, arch: NvidiaTarget, codes: &[NvidiaTarget]) -> Result<(), NvccError> {
+    pub fn add(&mut self, arch: NvidiaTarget, codes: &[NvidiaTarget]) -> Result<(), TargetError> {
         let at = self.0.iter().position(|(known, _)| *known == arch);
         let at = at.unwrap_or_else(|| {
             self.0.push((arch, Vec::new()));
@@ -39,7 +39,7 @@ impl Groups {
 
     /// `-arch` without `-code`: the chip's machine code, if it is a real one, and its PTX. Before those of a chip with a
     /// suffix comes the PTX of the chip without, since nvcc 13.0.
-    pub fn add_shorthand(&mut self, named: NvidiaTarget) -> Result<(), NvccError> {
+    pub fn add_shorthand(&mut self, named: NvidiaTarget) -> Result<(), TargetError> {
         let arch = named.with_kind(NvidiaKind::Virtual);
         if arch.suffix() != Suffix::Plain {
             // Every chip with a suffix is in the table without one too; a test holds that.
@@ -55,7 +55,7 @@ impl Groups {
     }
 
     /// The machine code of plain chips, each from its own generation.
-    fn add_chips(&mut self, chips: impl IntoIterator<Item = NvidiaTarget>) -> Result<(), NvccError> {
+    fn add_chips(&mut self, chips: impl IntoIterator<Item = NvidiaTarget>) -> Result<(), TargetError> {
         chips
             .into_iter()
             .try_for_each(|chip| self.add(chip.with_kind(NvidiaKind::Virtual), &[chip]))
@@ -67,13 +67,15 @@ impl Groups {
         release: CudaRelease,
         arch: &'static str,
         wanted: fn(&NvidiaTarget) -> bool,
-    ) -> Result<(), NvccError> {
+    ) -> Result<(), TargetError> {
         let chips: Vec<NvidiaTarget> = NvidiaTarget::all()
             .filter(|chip| chip.suffix() == Suffix::Plain && chip.supported_by_cuda(release))
             .collect();
         let first = chips.first();
         let Some(highest) = chips.iter().rev().find(|chip| is_major(chip)) else {
-            return Err(NvccError::NoChips { arch, release });
+            return Err(TargetError::unsupported(format!(
+                "-arch={arch}: CUDA {release} is older than all releases that are known: name the architectures"
+            )));
         };
         self.add_chips(
             chips
@@ -86,25 +88,25 @@ impl Groups {
     }
 
     /// The machine code of each device, each from its own generation.
-    pub fn add_devices(&mut self, devices: &[ComputeCapability]) -> Result<(), NvccError> {
+    pub fn add_devices(&mut self, devices: &[ComputeCapability]) -> Result<(), TargetError> {
         if devices.is_empty() {
-            return Err(NvccError::NoDevice);
+            return Err(TargetError::unsupported(
+                "-arch=native found no NVIDIA GPU here: name the architecture, such as -arch=sm_90",
+            ));
         }
         for device in devices {
-            let chip: NvidiaTarget =
-                format!("sm_{}", device.number())
-                    .parse()
-                    .map_err(|source| NvccError::UnknownDevice {
-                        device: *device,
-                        source,
-                    })?;
+            let chip: NvidiaTarget = format!("sm_{}", device.number()).parse().map_err(|source| {
+                TargetError::unsupported(format!(
+                    "-arch=native found a GPU of compute capability {device}: {source}"
+                ))
+            })?;
             self.add_chips([chip])?;
         }
         Ok(())
     }
 
     /// Refuses what nvcc refuses of cubins that two generations make; notes what it lets pass.
-    pub fn check_cubins(&self) -> Result<Vec<PlanNote>, NvccError> {
+    pub fn check_cubins(&self) -> Result<Vec<PlanNote>, TargetError> {
         let cubins: Vec<(NvidiaTarget, NvidiaTarget)> = self
             .0
             .iter()
@@ -118,11 +120,9 @@ impl Groups {
             for (second, other) in cubins.iter().skip(index + 1).filter(|(second, _)| second != first) {
                 let alike = code.number() == other.number() && specific(*code) == specific(*other);
                 if alike && of_family(*first) != of_family(*second) {
-                    return Err(NvccError::FamilyConflict {
-                        first: *first,
-                        second: *second,
-                        code: *code,
-                    });
+                    return Err(TargetError::conflict(format!(
+                        "{first} and {second} would both make code for {code}, one of them specific to a family: leave one of the two out"
+                    )));
                 }
                 if code == other {
                     notes.push(PlanNote::TwoCubins {
@@ -183,7 +183,7 @@ fn plain(number: u16) -> Option<NvidiaTarget> {
 
 /// Machine code for a plain chip from the generation of a family is specific to the family: nvcc makes `sm_100f` where
 /// `sm_100` is asked for.
-fn of_family(arch: NvidiaTarget, code: NvidiaTarget) -> Result<NvidiaTarget, NvccError> {
+fn of_family(arch: NvidiaTarget, code: NvidiaTarget) -> Result<NvidiaTarget, TargetError> {
     if arch.suffix() != Suffix::FamilySpecific || code.suffix() != Suffix::Plain || code.is_virtual() {
         return Ok(code);
     }
@@ -195,7 +195,7 @@ fn of_family(arch: NvidiaTarget, code: NvidiaTarget) -> Result<NvidiaTarget, Nvc
     }
 }
 
-fn check_compatible(arch: NvidiaTarget, code: NvidiaTarget) -> Result<(), NvccError> {
+fn check_compatible(arch: NvidiaTarget, code: NvidiaTarget) -> Result<(), TargetError> {
     let fits = if code.is_virtual() {
         code == arch
     } else {
@@ -206,7 +206,7 @@ fn check_compatible(arch: NvidiaTarget, code: NvidiaTarget) -> Result<(), NvccEr
     if fits { Ok(()) } else { Err(incompatible(arch, code)) }
 }
 
-fn incompatible(arch: NvidiaTarget, code: NvidiaTarget) -> NvccError {
+fn incompatible(arch: NvidiaTarget, code: NvidiaTarget) -> TargetError {
     let chip = arch.chip();
     let reason = if code.is_virtual() {
         format!("the only PTX of a generation is its own: write {arch}, or {code} in a -gencode of its own")
@@ -222,7 +222,9 @@ fn incompatible(arch: NvidiaTarget, code: NvidiaTarget) -> NvccError {
             Suffix::Plain => format!("{code} takes code generated for its own family"),
         }
     };
-    NvccError::Incompatible { arch, code, reason }
+    TargetError::conflict(format!(
+        "incompatible code generation: arch={arch}, code={code}: {reason}"
+    ))
 }
 
 #[cfg(test)]

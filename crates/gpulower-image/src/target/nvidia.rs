@@ -1,9 +1,9 @@
 //! NVIDIA targets: chips, virtual architectures, and the PTX ISA that each is given.
 
 use super::error::shown;
-use super::nearest::nearest;
 use super::nvidia_chips::{CHIPS, Chip, Suffix, family};
 use super::{ComputeCapability, CudaRelease, NvidiaArch, PtxIsa, TargetError};
+use crate::nearest;
 use std::fmt;
 use std::str::FromStr;
 
@@ -98,11 +98,10 @@ impl NvidiaTarget {
     pub fn resolve_ptx(&self, user: Option<PtxIsa>, newest_tool: Option<PtxIsa>) -> Result<PtxIsa, TargetError> {
         let asked = match (self.ptx, user) {
             (Some(named), Some(asked)) if named != asked => {
-                return Err(TargetError::ConflictingPtx {
-                    target: self.to_string(),
-                    named,
-                    asked,
-                });
+                return Err(TargetError::conflict(format!(
+                    "target {target} names PTX {named}, but PTX {asked} was asked for: leave one of the two out",
+                    target = self
+                )));
             }
             (named, asked) => named.or(asked),
         };
@@ -112,12 +111,15 @@ impl NvidiaTarget {
         let minimum = self.min_ptx();
         let chosen = asked.unwrap_or(minimum);
         match newest_tool {
-            Some(tool) if tool < minimum => Err(TargetError::ChipNewerThanTool {
-                chip: self.chip().to_owned(),
-                minimum,
-                tool,
-            }),
-            Some(tool) if tool < chosen => Err(TargetError::PtxNewerThanTool { asked: chosen, tool }),
+            Some(tool) if tool < minimum => Err(TargetError::unsupported(format!(
+                "{chip} needs PTX {minimum}, and the tool at hand reads up to PTX {tool}: use CUDA {} or newer, or emit PTX only",
+                CudaRelease::first_with(minimum).map_or_else(|| "of a later release".to_owned(), |r| r.to_string()),
+                chip = self.chip()
+            ))),
+            Some(tool) if tool < chosen => Err(TargetError::unsupported(format!(
+                "PTX {asked} is newer than the tool at hand, which reads up to PTX {tool}: ask for {tool} or older, or use a newer CUDA toolkit",
+                asked = chosen
+            ))),
             _ => Ok(chosen),
         }
     }
@@ -126,11 +128,10 @@ impl NvidiaTarget {
         asked.check_llvm()?;
         let minimum = self.min_ptx();
         if asked < minimum {
-            return Err(TargetError::PtxTooOld {
-                asked,
-                chip: self.chip().to_owned(),
-                minimum,
-            });
+            return Err(TargetError::unsupported(format!(
+                "PTX {asked} does not support {chip}: it needs {minimum} or newer; ask for {minimum} or leave the version out",
+                chip = self.chip()
+            )));
         }
         Ok(())
     }
@@ -158,20 +159,17 @@ impl NvidiaTarget {
         // Every row's first version is in the table of releases; a test holds that.
         let first = self.first_cuda().unwrap_or(release);
         if release < first {
-            return Err(TargetError::NotYetInCuda {
-                chip: chip(),
-                release,
-                first,
-            });
+            return Err(TargetError::unsupported(format!(
+                "CUDA {release} does not know {chip} yet: use CUDA {first} or newer, or emit PTX only",
+                chip = chip()
+            )));
         }
         match self.last_cuda() {
-            Some(last) if release > last => Err(TargetError::DroppedByCuda {
-                chip: chip(),
-                release,
-                first,
-                last,
-                renamed: self.chip.renamed().map(|new| new.name.to_owned()),
-            }),
+            Some(last) if release > last => Err(TargetError::unsupported(format!(
+                "CUDA {release} no longer compiles for {chip}: its last release is {last}; {}",
+                dropped_advice(first, last, self.chip.renamed().map(|new| new.name)),
+                chip = chip()
+            ))),
             _ => Ok(()),
         }
     }
@@ -222,20 +220,20 @@ impl NvidiaTarget {
             let ptx: PtxIsa = match feature.strip_prefix('+') {
                 Some(name) if name.starts_with("ptx") => name.parse()?,
                 _ => {
-                    return Err(TargetError::MalformedTarget {
-                        text: shown(feature),
-                        reason: "the only feature of an NVIDIA target is its PTX ISA, written +ptx83",
-                    });
+                    return Err(TargetError::malformed(format!(
+                        "'{text}' is not a target: {reason}",
+                        text = shown(feature),
+                        reason = "the only feature of an NVIDIA target is its PTX ISA, written +ptx83"
+                    )));
                 }
             };
             match target.ptx {
                 Some(named) if named != ptx => {
                     let target = target.to_string();
-                    return Err(TargetError::ConflictingPtx {
-                        target,
-                        named,
-                        asked: ptx,
-                    });
+                    return Err(TargetError::conflict(format!(
+                        "target {target} names PTX {named}, but PTX {asked} was asked for: leave one of the two out",
+                        asked = ptx
+                    )));
                 }
                 _ => target = target.with_ptx(ptx)?,
             }
@@ -257,10 +255,7 @@ impl NvidiaTarget {
                     .flat_map(|prefix| CHIPS.iter().map(|chip| chip.name.replace("sm_", prefix)))
                     .collect();
                 let nearest = nearest(name, names.iter().map(String::as_str));
-                Err(TargetError::UnknownChip {
-                    name: shown(name),
-                    nearest,
-                })
+                Err(TargetError::unknown_chip(name, nearest))
             }
         }
     }
@@ -283,12 +278,12 @@ impl FromStr for NvidiaTarget {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let malformed = |reason| TargetError::MalformedTarget {
-            text: shown(text),
-            reason,
-        };
+        let malformed =
+            |reason| TargetError::malformed(format!("'{text}' is not a target: {reason}", text = shown(text)));
         if text.is_empty() {
-            return Err(TargetError::Empty);
+            return Err(TargetError::malformed(
+                "empty target name: write a chip such as sm_90 or gfx942",
+            ));
         }
         if text.contains(':') {
             return Err(malformed("only AMD chips take features after a colon"));
@@ -301,6 +296,14 @@ impl FromStr for NvidiaTarget {
             return Err(malformed("after + comes a PTX ISA version, as in sm_90+ptx83"));
         }
         target.with_ptx(ptx.parse()?)
+    }
+}
+
+fn dropped_advice(first: CudaRelease, last: CudaRelease, renamed: Option<&str>) -> String {
+    let old = format!("use CUDA {first} to {last}, or emit PTX only");
+    match renamed {
+        Some(name) => format!("it is called {name} now; name that, or {old}"),
+        None => old,
     }
 }
 

@@ -100,61 +100,6 @@ pub enum PlanNote {
     },
 }
 
-/// Targets and a PTX policy that do not go together.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// No target.
-    #[error("nothing to make: name at least one target, such as sm_90 or gfx942")]
-    NoTarget,
-    /// Two targets whose images could not be told apart.
-    #[error("targets {first} and {second} would both make a {kind} for {arch}: leave one of them out")]
-    SameImage {
-        /// The earlier target.
-        first: Target,
-        /// The later target.
-        second: Target,
-        /// "cubin" or "PTX".
-        kind: &'static str,
-        /// The architecture of both.
-        arch: NvidiaArch,
-    },
-    /// AMD targets between which no loader could choose, and the like.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// `none`, and a target that is nothing but PTX.
-    #[error(
-        "target {target} is PTX alone, and --include-ptx=none asks for no PTX: leave one of the two out, or name {real} \
-         for machine code"
-    )]
-    PtxForbidden {
-        /// The virtual target.
-        target: NvidiaTarget,
-        /// The same chip, real.
-        real: NvidiaTarget,
-    },
-    /// `lowest` or `newest`, asked for, where no target is portable.
-    #[error(
-        "--include-ptx={policy} finds no portable target among {targets}: PTX of a target with a or f runs on that chip or \
-         family alone; --include-ptx=all, or --include-ptx={example}, includes it all the same, and --include-ptx=sm_80, \
-         say, adds PTX of a portable one"
-    )]
-    NoPortableTarget {
-        /// The policy.
-        policy: PtxPolicy,
-        /// The NVIDIA targets.
-        targets: String,
-        /// The first of them as a policy.
-        example: NvidiaTarget,
-    },
-    /// `lowest`, `newest` or `all`, asked for, without a target of NVIDIA's.
-    #[error("--include-ptx={policy} finds no NVIDIA target: PTX is NVIDIA's; name one, or leave the policy out")]
-    NoNvidiaTarget {
-        /// The policy.
-        policy: PtxPolicy,
-    },
-}
-
 impl TargetPlan {
     /// The plan for a list of targets: code is generated for each chip itself, and its PTX, where the policy includes it,
     /// comes from the same generation. `policy` is what was asked for; `None` stands for the default.
@@ -166,10 +111,10 @@ impl TargetPlan {
     ///
     /// No target; two targets that make the same image; AMD targets that [`Target::check_one_binary`] refuses; a policy
     /// that was asked for and cannot be honoured.
-    pub fn from_targets(targets: &[Target], policy: Option<&PtxPolicy>) -> Result<Self, PlanError> {
+    pub fn from_targets(targets: &[Target], policy: Option<&PtxPolicy>) -> Result<Self, TargetError> {
         let targets = distinct(targets);
         if targets.is_empty() {
-            return Err(PlanError::NoTarget);
+            return Err(no_target());
         }
         Target::check_one_binary(&targets)?;
         check_same_image(&targets)?;
@@ -238,20 +183,23 @@ fn made_with(ptx: NvidiaTarget, real: NvidiaTarget) -> bool {
     ptx.arch() == real.arch() && same_isa
 }
 
+pub(super) fn no_target() -> TargetError {
+    TargetError::malformed("nothing to make: name at least one target, such as sm_90 or gfx942")
+}
+
 /// Two targets of one architecture and kind differ by their PTX ISA alone, which no container records for a cubin.
-fn check_same_image(targets: &[Target]) -> Result<(), PlanError> {
+fn check_same_image(targets: &[Target]) -> Result<(), TargetError> {
     for (index, first) in targets.iter().enumerate() {
         for second in targets.iter().skip(index + 1) {
             let (Some(a), Some(b)) = (first.as_nvidia(), second.as_nvidia()) else {
                 continue;
             };
             if a.kind() == b.kind() && a.arch() == b.arch() {
-                return Err(PlanError::SameImage {
-                    first: *first,
-                    second: *second,
-                    kind: if a.is_virtual() { "PTX" } else { "cubin" },
-                    arch: a.arch(),
-                });
+                return Err(TargetError::conflict(format!(
+                    "targets {first} and {second} would both make a {kind} for {arch}: leave one of them out",
+                    kind = if a.is_virtual() { "PTX" } else { "cubin" },
+                    arch = a.arch()
+                )));
             }
         }
     }
@@ -262,7 +210,7 @@ fn check_same_image(targets: &[Target]) -> Result<(), PlanError> {
 fn policy_ptx(
     nvidia: &[NvidiaTarget],
     asked: Option<&PtxPolicy>,
-) -> Result<(Vec<NvidiaTarget>, Vec<PlanNote>), PlanError> {
+) -> Result<(Vec<NvidiaTarget>, Vec<PlanNote>), TargetError> {
     let default = PtxPolicy::default();
     let policy = asked.unwrap_or(&default);
     let as_virtual = |target: &NvidiaTarget| target.with_kind(NvidiaKind::Virtual);
@@ -275,10 +223,11 @@ fn policy_ptx(
     let chosen = match policy {
         PtxPolicy::None => {
             if let Some(target) = nvidia.iter().find(|target| target.is_virtual()) {
-                return Err(PlanError::PtxForbidden {
-                    target: *target,
-                    real: target.with_kind(NvidiaKind::Real),
-                });
+                return Err(TargetError::conflict(format!(
+                    "target {target} is PTX alone, and --include-ptx=none asks for no PTX: leave one of the two out, or name {real} \
+                     for machine code",
+                    real = target.with_kind(NvidiaKind::Real)
+                )));
             }
             return Ok((Vec::new(), Vec::new()));
         }
@@ -297,12 +246,17 @@ fn policy_ptx(
     match (asked, nvidia.first()) {
         (None, None) => Ok((Vec::new(), Vec::new())),
         (None, Some(_)) => Ok((Vec::new(), vec![PlanNote::NoPortablePtx { targets }])),
-        (Some(policy), None) => Err(PlanError::NoNvidiaTarget { policy: policy.clone() }),
-        (Some(policy), Some(first)) => Err(PlanError::NoPortableTarget {
-            policy: policy.clone(),
-            targets,
-            example: first.with_kind(NvidiaKind::Real),
-        }),
+        (Some(policy), None) => Err(TargetError::conflict(format!(
+            "--include-ptx={policy} finds no NVIDIA target: PTX is NVIDIA's; name one, or leave the policy out",
+            policy = policy
+        ))),
+        (Some(policy), Some(first)) => Err(TargetError::conflict(format!(
+            "--include-ptx={policy} finds no portable target among {targets}: PTX of a target with a or f runs on that chip or \
+         family alone; --include-ptx=all, or --include-ptx={example}, includes it all the same, and --include-ptx=sm_80, \
+             say, adds PTX of a portable one",
+            policy = policy,
+            example = first.with_kind(NvidiaKind::Real)
+        ))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn try_plan(targets: &str, policy: Option<&str>) -> Result<TargetPlan, PlanError> {
+fn try_plan(targets: &str, policy: Option<&str>) -> Result<TargetPlan, TargetError> {
     let targets = Target::parse_list(targets).expect(targets);
     let policy: Option<PtxPolicy> = policy.map(|policy| policy.parse().expect(policy));
     TargetPlan::from_targets(&targets, policy.as_ref())
@@ -129,7 +129,7 @@ fn the_default_says_why_there_is_no_ptx() {
         notes,
         [
             "no PTX is included: sm_90a, sm_100f are not portable, their PTX runs on no other chip or family; \
-          --include-ptx=all includes it all the same"
+             --include-ptx=all includes it all the same"
         ]
     );
     assert_eq!(try_plan("gfx942", None).unwrap().notes, []);

@@ -1,7 +1,7 @@
 //! PTX ISA versions and the CUDA releases that read them.
 
 use super::TargetError;
-use super::error::shown;
+use super::error::{either, shown};
 use std::fmt;
 use std::str::FromStr;
 
@@ -63,9 +63,9 @@ impl PtxIsa {
     /// `major.minor`; a minor number above 9 does not exist and is refused.
     pub fn new(major: u8, minor: u8) -> Result<Self, TargetError> {
         if minor > 9 || major > 25 {
-            return Err(TargetError::MalformedPtxIsa {
-                text: format!("{major}.{minor}"),
-            });
+            return Err(TargetError::malformed(format!(
+                "'{major}.{minor}' is not a PTX ISA version: write it as 8.3, 83 or ptx83"
+            )));
         }
         Ok(isa(major, minor))
     }
@@ -102,12 +102,19 @@ impl PtxIsa {
         }
         let newest = Self::newest_llvm();
         if self > newest {
-            return Err(TargetError::PtxNewerThanLlvm { asked: self, newest });
+            return Err(TargetError::unsupported(format!(
+                "LLVM 22 does not know PTX {asked}: the newest it writes is {newest}; ask for {newest} or older",
+                asked = self
+            )));
         }
         let before = LLVM_PTX.iter().rev().find(|known| **known < self);
         let after = LLVM_PTX.iter().find(|known| **known > self);
-        let nearest = before.into_iter().chain(after).copied().collect();
-        Err(TargetError::UnknownPtxIsa { asked: self, nearest })
+        let nearest: Vec<Self> = before.into_iter().chain(after).copied().collect();
+        Err(TargetError::unsupported(format!(
+            "LLVM 22 does not know PTX {asked}: the nearest versions it writes are {}",
+            either(&nearest),
+            asked = self
+        )))
     }
 }
 
@@ -121,7 +128,12 @@ impl FromStr for PtxIsa {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let malformed = || TargetError::MalformedPtxIsa { text: shown(text) };
+        let malformed = || {
+            TargetError::malformed(format!(
+                "'{text}' is not a PTX ISA version: write it as 8.3, 83 or ptx83",
+                text = shown(text)
+            ))
+        };
         let body = text.strip_prefix('+').unwrap_or(text);
         let (body, named) = match body.strip_prefix("ptx") {
             Some(rest) => (rest, true),
@@ -193,7 +205,12 @@ impl FromStr for CudaRelease {
 
     /// Reads `12.9`, and `12.9.86` with the patch number ignored.
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let malformed = || TargetError::MalformedCudaRelease { text: shown(text) };
+        let malformed = || {
+            TargetError::malformed(format!(
+                "'{text}' is not a CUDA release: write it as 12.9",
+                text = shown(text)
+            ))
+        };
         let mut parts = text.split('.');
         let mut number = || parts.next().and_then(decimal::<u16>);
         let (major, minor) = (number(), number());

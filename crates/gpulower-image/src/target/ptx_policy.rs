@@ -29,56 +29,6 @@ pub enum PtxPolicy {
     Listed(Vec<NvidiaTarget>),
 }
 
-/// Why a policy could not be read, or two could not be joined.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PtxPolicyError {
-    /// Nothing at all.
-    #[error("empty PTX policy: write none, lowest, newest, all, or architectures such as sm_80,sm_90a")]
-    Empty,
-    /// Two commas in a row, or one at an end.
-    #[error("architecture {position} of the PTX policy '{policy}' is empty: remove the extra comma")]
-    EmptyEntry {
-        /// Position in the list, counted from 1.
-        position: usize,
-        /// The policy as written.
-        policy: String,
-    },
-    /// A word that is neither a policy nor an NVIDIA architecture.
-    #[error(
-        "'{word}' is no PTX policy: write none, lowest, newest, all, or architectures such as sm_80,sm_90a ({source})"
-    )]
-    Unknown {
-        /// The word as written.
-        word: String,
-        /// Why it is no architecture either.
-        source: TargetError,
-    },
-    /// A policy's word among architectures.
-    #[error("'{word}' in the PTX policy '{policy}' stands alone or not at all: leave it out, or all that is beside it")]
-    Mixed {
-        /// The word.
-        word: String,
-        /// The policy as written.
-        policy: String,
-    },
-    /// Two inputs of one artifact ask for different PTX.
-    #[error(
-        "{first_name} was made with include-ptx={first} and {second_name} with include-ptx={second}: one artifact has one \
-         PTX policy; make both with the same --include-ptx"
-    )]
-    Contradiction {
-        /// Name of the one input.
-        first_name: String,
-        /// Its policy.
-        first: PtxPolicy,
-        /// Name of the other input.
-        second_name: String,
-        /// Its policy.
-        second: PtxPolicy,
-    },
-}
-
 impl From<PtxPolicy> for String {
     fn from(policy: PtxPolicy) -> Self {
         policy.to_string()
@@ -86,9 +36,9 @@ impl From<PtxPolicy> for String {
 }
 
 impl TryFrom<String> for PtxPolicy {
-    type Error = PtxPolicyError;
+    type Error = TargetError;
 
-    fn try_from(text: String) -> Result<Self, PtxPolicyError> {
+    fn try_from(text: String) -> Result<Self, TargetError> {
         text.parse()
     }
 }
@@ -110,7 +60,7 @@ impl PtxPolicy {
     /// # Errors
     ///
     /// A policy that cannot be read after `include-ptx=`.
-    pub fn from_identifier(identifier: &str) -> Result<Option<Self>, PtxPolicyError> {
+    pub fn from_identifier(identifier: &str) -> Result<Option<Self>, TargetError> {
         identifier.strip_prefix(IDENTIFIER).map(str::parse).transpose()
     }
 
@@ -119,7 +69,7 @@ impl PtxPolicy {
     /// # Errors
     ///
     /// Policies that differ; the order of a list does not count.
-    pub fn join(first: (&Self, &str), second: (&Self, &str)) -> Result<Self, PtxPolicyError> {
+    pub fn join(first: (&Self, &str), second: (&Self, &str)) -> Result<Self, TargetError> {
         let same = match (first.0, second.0) {
             (Self::Listed(a), Self::Listed(b)) => {
                 let sorted = |list: &[NvidiaTarget]| {
@@ -135,12 +85,14 @@ impl PtxPolicy {
         if same {
             return Ok(first.0.clone());
         }
-        Err(PtxPolicyError::Contradiction {
-            first_name: shown(first.1),
-            first: first.0.clone(),
-            second_name: shown(second.1),
-            second: second.0.clone(),
-        })
+        Err(TargetError::conflict(format!(
+            "{first_name} was made with include-ptx={first} and {second_name} with include-ptx={second}: one artifact has one \
+             PTX policy; make both with the same --include-ptx",
+            first_name = shown(first.1),
+            first = first.0,
+            second_name = shown(second.1),
+            second = second.0
+        )))
     }
 
     /// The policies that are one word.
@@ -176,12 +128,14 @@ impl fmt::Display for PtxPolicy {
 }
 
 impl FromStr for PtxPolicy {
-    type Err = PtxPolicyError;
+    type Err = TargetError;
 
-    fn from_str(text: &str) -> Result<Self, PtxPolicyError> {
+    fn from_str(text: &str) -> Result<Self, TargetError> {
         let trimmed = text.trim();
         if trimmed.is_empty() {
-            return Err(PtxPolicyError::Empty);
+            return Err(TargetError::malformed(
+                "empty PTX policy: write none, lowest, newest, all, or architectures such as sm_80,sm_90a",
+            ));
         }
         if let Some(policy) = Self::word(trimmed) {
             return Ok(policy);
@@ -189,20 +143,25 @@ impl FromStr for PtxPolicy {
         let mut listed: Vec<NvidiaTarget> = Vec::new();
         for (index, word) in trimmed.split(',').map(str::trim).enumerate() {
             if word.is_empty() {
-                return Err(PtxPolicyError::EmptyEntry {
-                    position: index + 1,
-                    policy: shown(text),
-                });
+                return Err(TargetError::malformed(format!(
+                    "architecture {position} of the PTX policy '{policy}' is empty: remove the extra comma",
+                    position = index + 1,
+                    policy = shown(text)
+                )));
             }
             if Self::word(word).is_some() {
-                return Err(PtxPolicyError::Mixed {
-                    word: word.to_owned(),
-                    policy: shown(text),
-                });
+                return Err(TargetError::malformed(format!(
+                    "'{word}' in the PTX policy '{policy}' stands alone or not at all: leave it out, or all that is beside it",
+                    word = word,
+                    policy = shown(text)
+                )));
             }
-            let target: NvidiaTarget = word.parse().map_err(|source| PtxPolicyError::Unknown {
-                word: shown(word),
-                source,
+            let target: NvidiaTarget = word.parse().map_err(|source| {
+                let word = shown(word);
+                TargetError::malformed(format!(
+                    "'{word}' is no PTX policy: write none, lowest, newest, all, or architectures such as sm_80,sm_90a \
+                     ({source})"
+                ))
             })?;
             let target = target.with_kind(NvidiaKind::Virtual);
             if !listed.contains(&target) {
@@ -253,7 +212,12 @@ mod tests {
         for identifier in ["", "saxpy.cu", "include-ptx", "include_ptx=all", "x include-ptx=all"] {
             assert_eq!(PtxPolicy::from_identifier(identifier), Ok(None), "{identifier}");
         }
-        assert_eq!(PtxPolicy::from_identifier("include-ptx="), Err(PtxPolicyError::Empty));
+        assert_eq!(
+            PtxPolicy::from_identifier("include-ptx="),
+            Err(TargetError::malformed(
+                "empty PTX policy: write none, lowest, newest, all, or architectures such as sm_80,sm_90a"
+            ))
+        );
     }
 
     #[test]

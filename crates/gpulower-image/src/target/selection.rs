@@ -5,7 +5,7 @@ pub use super::load_error::{LoadError, LoadFailure, PassedOver};
 use super::device_query::Device;
 use super::error::shown;
 use super::nvidia_chips::{Suffix, is_early_tegra};
-use super::{AmdTarget, ComputeCapability, CudaRelease, NvidiaArch, PtxIsa};
+use super::{AmdTarget, ComputeCapability, CudaRelease, NvidiaArch, NvidiaTarget, PtxIsa};
 use std::fmt;
 
 /// An image as a loader sees it.
@@ -95,6 +95,55 @@ pub fn select(device: Device, driver: Option<PtxIsa>, images: &[LoadableImage]) 
         Device::Nvidia(capability) => select_nvidia(capability, driver, images),
         Device::Amd(target) => select_amd(target, images),
     }
+}
+
+/// The image of a fat binary that takes part in a device link for `target`: machine code of exactly the target, else
+/// LTO-IR, else machine code that can be linked for it, else the newest PTX that compiles for it.
+///
+/// A link chooses otherwise than a loader ([`select`]): it has a use for LTO-IR, and takes relocatable machine code by
+/// narrower rules than a device ([`cubin_links`]).
+#[must_use]
+pub fn select_for_link(target: &NvidiaTarget, images: &[LoadableImage]) -> Option<usize> {
+    let class = |image: &LoadableImage| match image {
+        LoadableImage::Cubin { arch } => {
+            let specific = arch.suffix == Suffix::ArchitectureSpecific;
+            let fits = cubin_links(arch.number.into(), specific, target).is_ok();
+            fits.then_some((if arch.number == target.number() { 3 } else { 1 }, *arch))
+        }
+        LoadableImage::LtoIr { arch } => compiles(*arch, target).then_some((2, *arch)),
+        LoadableImage::Ptx { arch, .. } => compiles(*arch, target).then_some((0, *arch)),
+        LoadableImage::CodeObject { .. } => None,
+    };
+    let ranked = images.iter().enumerate().filter_map(|(index, image)| {
+        let (class, arch) = class(image)?;
+        Some(((class, arch.number, arch.suffix), index))
+    });
+    ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index)
+}
+
+fn compiles(arch: NvidiaArch, target: &NvidiaTarget) -> bool {
+    arch.to_string()
+        .parse::<NvidiaTarget>()
+        .is_ok_and(|its| its.ptx_compiles_for(target))
+}
+
+/// Whether relocatable machine code takes part in a link for `target`; if not, what to do.
+///
+/// Observed with nvJitLink 13.0.88: it takes code of the same major compute capability and an equal or smaller minor one.
+/// It takes architecture-specific code for a plain target, too, whose image would then not run where its name says.
+///
+/// # Errors
+///
+/// What to do instead.
+pub fn cubin_links(number: u32, arch_specific: bool, target: &NvidiaTarget) -> Result<(), String> {
+    let ours = u32::from(target.number());
+    if arch_specific && (number != ours || target.suffix() != Suffix::ArchitectureSpecific) {
+        return Err(format!("link for sm_{number}a, or compile it without the suffix"));
+    }
+    if number / 10 != ours / 10 || number > ours {
+        return Err(format!("compile it for {}", target.chip()));
+    }
+    Ok(())
 }
 
 /// What a device does with a cubin, PTX or hsaco that is in no container.

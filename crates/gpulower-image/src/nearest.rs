@@ -1,16 +1,17 @@
-//! The names that a mistyped name may have meant.
+//! The names that a mistyped name may have meant: of chips, of kernels.
 
 /// Suggestions in one message at most.
 const MOST: usize = 3;
 
-/// Longer input than this is no typing error of a chip name (the longest has 15 characters).
-const LONGEST: usize = 32;
+/// Longer input than this is no typing error, and comparing takes time.
+const LONGEST: usize = 256;
 
 /// The names of `known` that `name` may have meant, best first; empty when nothing is close.
 ///
 /// A common beginning counts more than a small distance, so that `sm_91` finds `sm_90` and
 /// `sm_90a`, not `sm_21`. Letter case and punctuation do not count: `SM90` finds `sm_90`.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     if name.chars().nth(LONGEST).is_some() {
         return Vec::new();
     }
