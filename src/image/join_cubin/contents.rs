@@ -25,6 +25,9 @@ const SHT_MERCURY_RELA: u32 = 0x7000_0082;
 const SHT_MERCURY_INFO: u32 = 0x7000_0083;
 const SHT_MERCURY_CALL_GRAPH: u32 = 0x7000_008a;
 const SHT_MERCURY_CONSTANTS: u32 = 0x7000_0084;
+const SHT_MERCURY_USER_CONSTANTS: u32 = 0x7000_007c;
+const SHT_MERCURY_ADDRESSES: u32 = 0x7000_007d;
+const SHT_MERCURY_VARIABLES: u32 = 0x7000_0008;
 const SHF_EXECINSTR: u64 = 4;
 
 /// Where the reserved shared memory of Mercury code has the size of the table of section names. The section should be empty;
@@ -45,6 +48,16 @@ pub(super) fn info_of(section: &Section<'_>) -> Info {
         SHT_MERCURY_CODE => Info::Kernel,
         SHT_PROGBITS if section.flags & SHF_EXECINSTR != 0 => Info::Kernel,
         _ => Info::Section,
+    }
+}
+
+/// The section whose contents are those of a section of Mercury code, too.
+pub(super) fn same_as(kind: u32) -> Option<&'static str> {
+    match kind {
+        SHT_MERCURY_USER_CONSTANTS => Some(".nv.constant3"),
+        SHT_MERCURY_ADDRESSES => Some(".nv.constant4"),
+        SHT_MERCURY_VARIABLES => Some(".nv.global.init"),
+        _ => None,
     }
 }
 
@@ -117,6 +130,7 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
         (SHT_CALL_GRAPH | SHT_MERCURY_CALL_GRAPH, _) => Cow::Owned(call_graph(pieces)?),
         (SHT_PROGBITS, ".debug_frame" | ".nv.merc.debug_frame") => Cow::Owned(call_frames(pieces)?),
         (SHT_PROGBITS | SHT_MERCURY_CONSTANTS, _) => Cow::Borrowed(only(pieces)?.section.contents),
+        (kind, _) if same_as(kind).is_some() => Cow::Borrowed(only(pieces)?.section.contents),
         (SHT_MERCURY_CODE, _) => Cow::Owned(mercury_code(only(pieces)?)?),
         (SHT_COMPATIBILITY, _) => Cow::Owned(compatibility(pieces)?),
         (SHT_NOTE | SHT_RELOCATION_ACTIONS, _) => {

@@ -44,16 +44,15 @@ const LATE: [&str; 12] = [
 ];
 
 /// Entered after the kernels, by a module that has variables.
-const LATE_DATA: [&str; 3] = [".rel.nv.constant.pic", ".rela.nv.constant.pic", ".rela.nv.constant4"];
-
-/// Sections of the variables of a module. Code has offsets in them without relocations, so that two cannot be merged.
-const DATA: [&str; 5] = [
-    ".nv.global",
-    ".nv.global.init",
-    ".nv.constant3",
-    ".nv.constant4",
+const LATE_DATA: [&str; 4] = [
+    ".rel.nv.constant.pic",
+    ".rela.nv.constant.pic",
+    ".rel.nv.constant4",
     ".rela.nv.constant4",
 ];
+
+/// Sections of the variables of a module. Code has offsets in them without relocations, so that two cannot be merged.
+const DATA: [&str; 4] = [".nv.global", ".nv.global.init", ".nv.constant3", ".nv.constant4"];
 
 /// Stands for a symbol that `ptxas` dropped after it had entered it: its name is zeros.
 pub(super) const DEAD: &str = "\0dropped";
@@ -91,8 +90,10 @@ impl NamePhases {
         }
         match name {
             _ if !self.kernels_are_done => 0,
-            _ if name.starts_with(".nv.constant2.") => 3,
+            // Shorter names are entered for them first, or last.
+            ".nv.constant.pic" | ".nv.constant.user" => 5,
             _ if name.starts_with(".nv.constant0.") => 4,
+            _ if name.starts_with(".nv.constant") => 3,
             _ => 2,
         }
     }
@@ -120,8 +121,7 @@ impl SectionPhases {
             ".nv.info" | ".nv.compat" => 3,
             ".nv.callgraph" => 4,
             ".nv.rel.action" => 6,
-            ".rela.nv.constant4" => 8,
-            ".rel.debug_frame" | ".rela.debug_frame" => 9,
+            ".rel.nv.constant4" | ".rela.nv.constant4" | ".rel.debug_frame" | ".rela.debug_frame" => 9,
             ".nv.constant3" | ".nv.constant4" => 10,
             ".nv.global" | ".nv.global.init" => 12,
             _ => self.of_kernel(name)?,
@@ -152,19 +152,20 @@ fn mercury_phase(name: &str, symbols_are_first: bool) -> Option<u8> {
     const PHASES: [(&str, u8); 6] = [
         (".nv.merc.nv.info.", 23),
         (".nv.merc.rela.text.", 25),
-        (".nv.merc.rela.nv.constant.optimizer.", 25),
-        (".nv.merc.nv.constant.optimizer.", 27),
+        (".nv.merc.rela.nv.constant.", 25),
+        (".nv.merc.nv.constant.", 27),
         (".nv.capmerc.text.", 28),
         // The symbol table is in one place or the other.
-        (".nv.merc.symtab", 30),
+        (".nv.merc.symtab", 31),
     ];
     Some(match name {
         ".nv.merc.symtab" if symbols_are_first => 20,
         ".nv.merc.debug_frame" => 21,
         ".nv.merc.nv.info" => 22,
         ".nv.merc.nv.callgraph" => 24,
-        ".nv.merc.rela.debug_frame" => 26,
-        ".nv.merc.nv.shared.reserved.0" => 29,
+        ".nv.merc.rela.debug_frame" | ".nv.merc.rela.nv.constant.pic" => 26,
+        ".nv.merc.nv.global.init" => 29,
+        ".nv.merc.nv.shared.reserved.0" => 30,
         _ if name.starts_with(".nv.capmerc.text.") && !symbols_are_first => 19,
         _ => phase(&PHASES, name)?,
     })
