@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::CubinJoinError;
+use super::lines::Moved;
 use super::part::{SHT_MERCURY_SYMTAB, SHT_NOBITS, Section};
 use crate::image::cubin_attributes as attributes;
 
@@ -52,11 +53,12 @@ pub(super) fn info_of(section: &Section<'_>) -> Info {
 }
 
 /// The section whose contents are those of a section of Mercury code, too.
-pub(super) fn same_as(kind: u32) -> Option<&'static str> {
-    match kind {
-        SHT_MERCURY_USER_CONSTANTS => Some(".nv.constant3"),
-        SHT_MERCURY_ADDRESSES => Some(".nv.constant4"),
-        SHT_MERCURY_VARIABLES => Some(".nv.global.init"),
+pub(super) fn same_as(name: &str) -> Option<&'static str> {
+    match name {
+        ".nv.merc.nv.constant.user" => Some(".nv.constant3"),
+        ".nv.merc.nv.constant.pic" => Some(".nv.constant4"),
+        ".nv.merc.nv.global.init" => Some(".nv.global.init"),
+        ".nv.merc.nv_debug_ptx_txt" => Some(".nv_debug_ptx_txt"),
         _ => None,
     }
 }
@@ -84,8 +86,8 @@ pub(super) struct Piece<'a, 'm> {
     pub part: usize,
     pub section: Section<'a>,
     pub indices: Indices<'m>,
-    /// How far what relocations change is moved.
-    pub base: u64,
+    /// How its call frames, or what relocations change, is moved.
+    pub moved: Option<&'m Moved>,
     /// Whether its kernels are all that there are.
     pub is_alone: bool,
 }
@@ -96,6 +98,10 @@ impl<'a> Piece<'a, '_> {
             part: self.part,
             what: format!("{what} of section `{}`", self.section.name),
         }
+    }
+
+    fn position(&self, offset: u64) -> u64 {
+        self.moved.map_or(offset, |moved| moved.position(self.part, offset))
     }
 
     fn symbol(&self, index: u32) -> JoinResult<u32> {
@@ -129,8 +135,14 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
         (SHT_RELA | SHT_MERCURY_RELA, _) => Cow::Owned(relocations::<24>(pieces)?),
         (SHT_CALL_GRAPH | SHT_MERCURY_CALL_GRAPH, _) => Cow::Owned(call_graph(pieces)?),
         (SHT_PROGBITS, ".debug_frame" | ".nv.merc.debug_frame") => Cow::Owned(call_frames(pieces)?),
-        (SHT_PROGBITS | SHT_MERCURY_CONSTANTS, _) => Cow::Borrowed(only(pieces)?.section.contents),
-        (kind, _) if same_as(kind).is_some() => Cow::Borrowed(only(pieces)?.section.contents),
+        (
+            SHT_PROGBITS
+            | SHT_MERCURY_CONSTANTS
+            | SHT_MERCURY_USER_CONSTANTS
+            | SHT_MERCURY_ADDRESSES
+            | SHT_MERCURY_VARIABLES,
+            _,
+        ) => Cow::Borrowed(only(pieces)?.section.contents),
         (SHT_MERCURY_CODE, _) => Cow::Owned(mercury_code(only(pieces)?)?),
         (SHT_COMPATIBILITY, _) => Cow::Owned(compatibility(pieces)?),
         (SHT_NOTE | SHT_RELOCATION_ACTIONS, _) => {
@@ -330,10 +342,15 @@ fn module_attributes(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
     Ok(functions.concat())
 }
 
-/// Relocations: those of call frames last part first, as `ptxas` writes them.
+/// Relocations: those of what parts have together last part first, with one exception.
 fn relocations<const SIZE: usize>(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
     let mut relocations = Vec::new();
-    for piece in pieces.iter().rev() {
+    let mut ordered: Vec<_> = pieces.iter().collect();
+    let name = pieces.first().map_or("", |piece| piece.section.name);
+    if !matches!(name, ".rela.debug_line" | ".rela.nv_debug_line_sass") {
+        ordered.reverse();
+    }
+    for piece in ordered {
         let (entries, rest) = piece.section.contents.as_chunks::<SIZE>();
         if !rest.is_empty() {
             return Err(piece.unknown("the size"));
@@ -341,7 +358,7 @@ fn relocations<const SIZE: usize>(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8
         for entry in entries {
             let mut entry = *entry;
             if let Some(offset) = entry.first_chunk_mut::<8>() {
-                *offset = u64::from_le_bytes(*offset).wrapping_add(piece.base).to_le_bytes();
+                *offset = piece.position(u64::from_le_bytes(*offset)).to_le_bytes();
             }
             // The lower half of the second word is the type.
             piece.change_symbol(&mut entry, 12)?;
@@ -410,7 +427,7 @@ fn call_frames(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
             if let Some(common) = common.first_chunk_mut::<8>()
                 && *common != [0xff; 8]
             {
-                *common = u64::from_le_bytes(*common).wrapping_add(piece.base).to_le_bytes();
+                *common = piece.position(u64::from_le_bytes(*common)).to_le_bytes();
             }
             let length = usize::try_from(u64::from_le_bytes(*length)).ok();
             let next = length.and_then(|length| position.checked_add(length)?.checked_add(12));

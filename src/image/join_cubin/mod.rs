@@ -9,6 +9,7 @@
 //! module has once. A kernel that was refused can still be compiled together with the others.
 
 mod contents;
+mod lines;
 mod names;
 mod order;
 mod part;

@@ -44,7 +44,7 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
             sizes.push(0);
             continue;
         }
-        if let Some(other) = same_as(section.header.kind) {
+        if let Some(other) = same_as(&section.name) {
             let other = whole.sections.iter().position(|section| section.name == other);
             offsets.push(other.and_then(|other| offsets.get(other)).copied().unwrap_or(0));
             sizes.push(contents.len() as u64);
