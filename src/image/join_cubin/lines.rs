@@ -6,6 +6,9 @@ use super::part::Part;
 /// The PTX text of a module, with a zero after each line.
 const TEXT: &str = ".nv_debug_ptx_txt";
 
+/// What a table without lines has since CUDA 13.2: the end of a sequence.
+const END: [u8; 3] = [0, 1, 1];
+
 /// A section of which every part has a piece at another place than in the part.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
@@ -86,6 +89,7 @@ pub(super) fn texts(parts: &[Part<'_>]) -> Option<(Vec<u8>, Vec<usize>)> {
 pub(super) fn table(parts: &[Part<'_>], name: &str, lines: &[usize]) -> Result<Option<Moved>, CubinJoinError> {
     let mut table = Moved::default();
     let mut header: Option<&[u8]> = None;
+    let mut is_empty = false;
     for (index, part) in parts.iter().enumerate() {
         table.moves.push(Vec::new());
         let Some(section) = part.sections.iter().find(|section| section.name == name) else {
@@ -110,11 +114,18 @@ pub(super) fn table(parts: &[Part<'_>], name: &str, lines: &[usize]) -> Result<O
                 });
             }
         }
+        if program.code == END && parts.len() > 1 {
+            is_empty |= table.contents.len() == program.header.len();
+            continue;
+        }
         let by = lines.get(index).copied().unwrap_or(0);
         let moves = program.append(&mut table.contents, by).ok_or_else(unknown)?;
         if let Some(last) = table.moves.last_mut() {
             *last = moves;
         }
+    }
+    if is_empty && header.is_some_and(|header| header.len() == table.contents.len()) {
+        table.contents.extend_from_slice(&END);
     }
     let size = u32::try_from(table.contents.len().saturating_sub(4)).unwrap_or(u32::MAX);
     if let Some(length) = table.contents.first_chunk_mut::<4>() {

@@ -44,7 +44,7 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
             sizes.push(0);
             continue;
         }
-        if let Some(other) = same_as(&section.name) {
+        if let Some(other) = same_as(&section.name).or_else(|| same_lines(section, whole)) {
             let other = whole.sections.iter().position(|section| section.name == other);
             offsets.push(other.and_then(|other| offsets.get(other)).copied().unwrap_or(0));
             sizes.push(contents.len() as u64);
@@ -107,6 +107,16 @@ fn reserved<'s>(section: &'s NewSection<'_>, texts: &[(Cow<'_, str>, usize)], ta
 fn align(file: &mut Vec<u8>, alignment: u64) {
     let alignment = usize::try_from(alignment).unwrap_or(1).max(1);
     file.resize(file.len().next_multiple_of(alignment), 0);
+}
+
+/// The line table of Mercury code is that of the other code, where both have no lines.
+fn same_lines(section: &NewSection<'_>, whole: &Whole<'_>) -> Option<&'static str> {
+    let name = section
+        .name
+        .strip_prefix(".nv.merc")
+        .filter(|name| *name == ".debug_line")?;
+    let other = whole.sections.iter().find(|section| section.name == name)?;
+    (other.contents == section.contents).then_some(".debug_line")
 }
 
 /// The zeros after the names of sections.
