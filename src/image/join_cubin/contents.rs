@@ -214,8 +214,9 @@ fn compatibility(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
             let value = value.ok_or_else(differs)?;
             match (attribute.kind, value, attribute.value) {
                 (_, value, other) if value == other => {}
-                // The kind of instructions that the module needs: ISA_CLASS.
-                (0x02, [class, ..], [other, ..]) if matches!((&class, other), (1, 2) | (2, 1)) => *class = 2,
+                // The class of instructions that the module needs (ISA_CLASS), and whether it has those for tensor maps.
+                (0x02, [class @ 1..=3, ..], [other @ 1..=3, ..]) => *class = *other.max(class),
+                (0x03, [uses @ 0..=1, ..], [other @ 0..=1, ..]) => *uses |= other,
                 // A bit that is set if no kernel needs more.
                 (0x0b, [word, rest @ ..], [other, others @ ..]) if rest == others && (*word ^ other) == 8 => {
                     *word &= !8

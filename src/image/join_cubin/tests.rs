@@ -170,7 +170,12 @@ fn line_tables_are_joined() {
     };
     // So many that lines of the PTX need two bytes.
     let kernels: Vec<String> = (0..12)
-        .map(|index| kernel(&format!("k{index}"), &body(1 + index % 2, 40 * index + 1, BODIES[index as usize % 3])))
+        .map(|index| {
+            kernel(
+                &format!("k{index}"),
+                &body(1 + index % 2, 40 * index + 1, BODIES[index as usize % 3]),
+            )
+        })
         .chain([kernel("without_lines", PLAIN)])
         .collect();
     for chip in ["sm_80", "sm_90", "sm_100"] {
@@ -189,12 +194,21 @@ fn components_of_a_module_are_joined() {
          .shared .align 4 .b8 tile[512];\n{}{}{}",
         head("sm_90"),
         kernel("calls", "call (%f1), half, (%f1);"),
-        kernel("shares", "st.shared.f32 [tile], %f1; bar.sync 0; ld.shared.f32 %f1, [tile+4];"),
-        kernel("shares_and_calls", "st.shared.f32 [tile], %f1; bar.sync 0; call (%f1), half, (%f1);"),
+        kernel(
+            "shares",
+            "st.shared.f32 [tile], %f1; bar.sync 0; ld.shared.f32 %f1, [tile+4];"
+        ),
+        kernel(
+            "shares_and_calls",
+            "st.shared.f32 [tile], %f1; bar.sync 0; call (%f1), half, (%f1);"
+        ),
     );
     let components = crate::image::ptx_components::components(&module).unwrap();
     assert_eq!(components.len(), 3);
-    let parts: Vec<Vec<u8>> = components.iter().map(|part| compile(&part.text, "sm_90", &[])).collect();
+    let parts: Vec<Vec<u8>> = components
+        .iter()
+        .map(|part| compile(&part.text, "sm_90", &[]))
+        .collect();
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     assert!(join(&parts).unwrap() == compile(&module, "sm_90", &[]));
 }
