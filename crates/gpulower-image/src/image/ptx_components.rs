@@ -132,7 +132,7 @@ impl<'text> Reader<'text> {
         let Some((first, start)) = self.ahead else {
             return Ok(None);
         };
-        let Token::Word(directive) = first else {
+        let Token::Word(directive @ [b'.', ..]) = first else {
             return Err(self.error("a statement does not start with a directive"));
         };
         let mut statement = Statement {

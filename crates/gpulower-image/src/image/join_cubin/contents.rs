@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::CubinJoinError;
+use super::lines::Moved;
 use super::part::{SHT_MERCURY_SYMTAB, SHT_NOBITS, Section};
 use crate::image::cubin_attributes as attributes;
 
@@ -25,6 +26,9 @@ const SHT_MERCURY_RELA: u32 = 0x7000_0082;
 const SHT_MERCURY_INFO: u32 = 0x7000_0083;
 const SHT_MERCURY_CALL_GRAPH: u32 = 0x7000_008a;
 const SHT_MERCURY_CONSTANTS: u32 = 0x7000_0084;
+const SHT_MERCURY_USER_CONSTANTS: u32 = 0x7000_007c;
+const SHT_MERCURY_ADDRESSES: u32 = 0x7000_007d;
+const SHT_MERCURY_VARIABLES: u32 = 0x7000_0008;
 const SHF_EXECINSTR: u64 = 4;
 
 /// Where the reserved shared memory of Mercury code has the size of the table of section names. The section should be empty;
@@ -45,6 +49,17 @@ pub(super) fn info_of(section: &Section<'_>) -> Info {
         SHT_MERCURY_CODE => Info::Kernel,
         SHT_PROGBITS if section.flags & SHF_EXECINSTR != 0 => Info::Kernel,
         _ => Info::Section,
+    }
+}
+
+/// The section whose contents are those of a section of Mercury code, too.
+pub(super) fn same_as(name: &str) -> Option<&'static str> {
+    match name {
+        ".nv.merc.nv.constant.user" => Some(".nv.constant3"),
+        ".nv.merc.nv.constant.pic" => Some(".nv.constant4"),
+        ".nv.merc.nv.global.init" => Some(".nv.global.init"),
+        ".nv.merc.nv_debug_ptx_txt" => Some(".nv_debug_ptx_txt"),
+        _ => None,
     }
 }
 
@@ -71,8 +86,8 @@ pub(super) struct Piece<'a, 'm> {
     pub part: usize,
     pub section: Section<'a>,
     pub indices: Indices<'m>,
-    /// How far what relocations change is moved.
-    pub base: u64,
+    /// How its call frames, or what relocations change, is moved.
+    pub moved: Option<&'m Moved>,
     /// Whether its kernels are all that there are.
     pub is_alone: bool,
 }
@@ -83,6 +98,10 @@ impl<'a> Piece<'a, '_> {
             part: self.part,
             what: format!("{what} of section `{}`", self.section.name),
         }
+    }
+
+    fn position(&self, offset: u64) -> u64 {
+        self.moved.map_or(offset, |moved| moved.position(self.part, offset))
     }
 
     fn symbol(&self, index: u32) -> JoinResult<u32> {
@@ -116,7 +135,14 @@ pub(super) fn merge<'a>(pieces: &[Piece<'a, '_>]) -> JoinResult<(u64, Cow<'a, [u
         (SHT_RELA | SHT_MERCURY_RELA, _) => Cow::Owned(relocations::<24>(pieces)?),
         (SHT_CALL_GRAPH | SHT_MERCURY_CALL_GRAPH, _) => Cow::Owned(call_graph(pieces)?),
         (SHT_PROGBITS, ".debug_frame" | ".nv.merc.debug_frame") => Cow::Owned(call_frames(pieces)?),
-        (SHT_PROGBITS | SHT_MERCURY_CONSTANTS, _) => Cow::Borrowed(only(pieces)?.section.contents),
+        (
+            SHT_PROGBITS
+            | SHT_MERCURY_CONSTANTS
+            | SHT_MERCURY_USER_CONSTANTS
+            | SHT_MERCURY_ADDRESSES
+            | SHT_MERCURY_VARIABLES,
+            _,
+        ) => Cow::Borrowed(only(pieces)?.section.contents),
         (SHT_MERCURY_CODE, _) => Cow::Owned(mercury_code(only(pieces)?)?),
         (SHT_COMPATIBILITY, _) => Cow::Owned(compatibility(pieces)?),
         (SHT_NOTE | SHT_RELOCATION_ACTIONS, _) => {
@@ -188,8 +214,9 @@ fn compatibility(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
             let value = value.ok_or_else(differs)?;
             match (attribute.kind, value, attribute.value) {
                 (_, value, other) if value == other => {}
-                // The kind of instructions that the module needs: ISA_CLASS.
-                (0x02, [class, ..], [other, ..]) if matches!((&class, other), (1, 2) | (2, 1)) => *class = 2,
+                // The class of instructions that the module needs (ISA_CLASS), and whether it has those for tensor maps.
+                (0x02, [class @ 1..=3, ..], [other @ 1..=3, ..]) => *class = *other.max(class),
+                (0x03, [uses @ 0..=1, ..], [other @ 0..=1, ..]) => *uses |= other,
                 // A bit that is set if no kernel needs more.
                 (0x0b, [word, rest @ ..], [other, others @ ..]) if rest == others && (*word ^ other) == 8 => {
                     *word &= !8
@@ -316,10 +343,15 @@ fn module_attributes(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
     Ok(functions.concat())
 }
 
-/// Relocations: those of call frames last part first, as `ptxas` writes them.
+/// Relocations: those of what parts have together last part first, with one exception.
 fn relocations<const SIZE: usize>(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
     let mut relocations = Vec::new();
-    for piece in pieces.iter().rev() {
+    let mut ordered: Vec<_> = pieces.iter().collect();
+    let name = pieces.first().map_or("", |piece| piece.section.name);
+    if !matches!(name, ".rela.debug_line" | ".rela.nv_debug_line_sass") {
+        ordered.reverse();
+    }
+    for piece in ordered {
         let (entries, rest) = piece.section.contents.as_chunks::<SIZE>();
         if !rest.is_empty() {
             return Err(piece.unknown("the size"));
@@ -327,7 +359,7 @@ fn relocations<const SIZE: usize>(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8
         for entry in entries {
             let mut entry = *entry;
             if let Some(offset) = entry.first_chunk_mut::<8>() {
-                *offset = u64::from_le_bytes(*offset).wrapping_add(piece.base).to_le_bytes();
+                *offset = piece.position(u64::from_le_bytes(*offset)).to_le_bytes();
             }
             // The lower half of the second word is the type.
             piece.change_symbol(&mut entry, 12)?;
@@ -396,7 +428,7 @@ fn call_frames(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
             if let Some(common) = common.first_chunk_mut::<8>()
                 && *common != [0xff; 8]
             {
-                *common = u64::from_le_bytes(*common).wrapping_add(piece.base).to_le_bytes();
+                *common = piece.position(u64::from_le_bytes(*common)).to_le_bytes();
             }
             let length = usize::try_from(u64::from_le_bytes(*length)).ok();
             let next = length.and_then(|length| position.checked_add(length)?.checked_add(12));

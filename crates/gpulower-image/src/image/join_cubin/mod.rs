@@ -9,6 +9,7 @@
 //! module has once. A kernel that was refused can still be compiled together with the others.
 
 mod contents;
+mod lines;
 mod names;
 mod order;
 mod part;
@@ -135,6 +136,10 @@ impl CubinJoinError {
 }
 
 /// The cubin of all kernels of `parts`, which are in the order of their PTX.
+///
+/// The parts have to be components of a module as [`super::ptx_components`] finds them: a cubin does not tell whether a
+/// function is called by an address that another part could have passed on. For the same bytes as those of `ptxas`, each part
+/// is one kernel; a part with variables may be anywhere, at the price of another order of names.
 ///
 /// # Errors
 ///

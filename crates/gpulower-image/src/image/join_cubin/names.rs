@@ -28,8 +28,22 @@ const SHARED: [&str; 19] = [
 ];
 
 /// What a module has once, entered after its kernels.
-const LATE: [&str; 12] = [
+const LATE: [&str; 26] = [
     ".debug_frame",
+    ".debug_line",
+    ".rel.debug_line",
+    ".rela.debug_line",
+    ".nv_debug_line_sass",
+    ".rel.nv_debug_line_sass",
+    ".rela.nv_debug_line_sass",
+    ".nv_debug_ptx_txt",
+    ".rel.nv_debug_ptx_txt",
+    ".rela.nv_debug_ptx_txt",
+    ".nv.merc.debug_line",
+    ".nv.merc.nv_debug_line_sass",
+    ".nv.merc.nv_debug_ptx_txt",
+    ".nv.merc.rela.debug_line",
+    ".nv.merc.rela.nv_debug_line_sass",
     ".rel.debug_frame",
     ".rela.debug_frame",
     ".nv.callgraph",
@@ -44,16 +58,15 @@ const LATE: [&str; 12] = [
 ];
 
 /// Entered after the kernels, by a module that has variables.
-const LATE_DATA: [&str; 3] = [".rel.nv.constant.pic", ".rela.nv.constant.pic", ".rela.nv.constant4"];
-
-/// Sections of the variables of a module. Code has offsets in them without relocations, so that two cannot be merged.
-const DATA: [&str; 5] = [
-    ".nv.global",
-    ".nv.global.init",
-    ".nv.constant3",
-    ".nv.constant4",
+const LATE_DATA: [&str; 4] = [
+    ".rel.nv.constant.pic",
+    ".rela.nv.constant.pic",
+    ".rel.nv.constant4",
     ".rela.nv.constant4",
 ];
+
+/// Sections of the variables of a module. Code has offsets in them without relocations, so that two cannot be merged.
+const DATA: [&str; 4] = [".nv.global", ".nv.global.init", ".nv.constant3", ".nv.constant4"];
 
 /// Stands for a symbol that `ptxas` dropped after it had entered it: its name is zeros.
 pub(super) const DEAD: &str = "\0dropped";
@@ -91,8 +104,10 @@ impl NamePhases {
         }
         match name {
             _ if !self.kernels_are_done => 0,
-            _ if name.starts_with(".nv.constant2.") => 3,
+            // Shorter names are entered for them first, or last.
+            ".nv.constant.pic" | ".nv.constant.user" => 5,
             _ if name.starts_with(".nv.constant0.") => 4,
+            _ if name.starts_with(".nv.constant") => 3,
             _ => 2,
         }
     }
@@ -115,13 +130,14 @@ impl SectionPhases {
         }
         Some(match name {
             "" | ".shstrtab" | ".strtab" | ".symtab" => 0,
-            ".debug_frame" => 1,
+            ".debug_frame" | ".debug_line" | ".nv_debug_line_sass" | ".nv_debug_ptx_txt" => 1,
             ".note.nv.tkinfo" | ".note.nv.cuinfo" | ".note.nv.cuver" => 2,
             ".nv.info" | ".nv.compat" => 3,
             ".nv.callgraph" => 4,
             ".nv.rel.action" => 6,
-            ".rela.nv.constant4" => 8,
-            ".rel.debug_frame" | ".rela.debug_frame" => 9,
+            ".rel.nv.constant4" | ".rela.nv.constant4" => 9,
+            ".rel.debug_frame" | ".rel.debug_line" | ".rel.nv_debug_line_sass" => 9,
+            ".rela.debug_frame" | ".rela.debug_line" | ".rela.nv_debug_line_sass" => 9,
             ".nv.constant3" | ".nv.constant4" => 10,
             ".nv.global" | ".nv.global.init" => 12,
             _ => self.of_kernel(name)?,
@@ -152,19 +168,22 @@ fn mercury_phase(name: &str, symbols_are_first: bool) -> Option<u8> {
     const PHASES: [(&str, u8); 6] = [
         (".nv.merc.nv.info.", 23),
         (".nv.merc.rela.text.", 25),
-        (".nv.merc.rela.nv.constant.optimizer.", 25),
-        (".nv.merc.nv.constant.optimizer.", 27),
+        (".nv.merc.rela.nv.constant.", 25),
+        (".nv.merc.nv.constant.", 27),
         (".nv.capmerc.text.", 28),
         // The symbol table is in one place or the other.
-        (".nv.merc.symtab", 30),
+        (".nv.merc.symtab", 31),
     ];
     Some(match name {
         ".nv.merc.symtab" if symbols_are_first => 20,
-        ".nv.merc.debug_frame" => 21,
+        ".nv.merc.debug_frame" | ".nv.merc.debug_line" => 21,
+        ".nv.merc.nv_debug_line_sass" | ".nv.merc.nv_debug_ptx_txt" => 21,
         ".nv.merc.nv.info" => 22,
         ".nv.merc.nv.callgraph" => 24,
-        ".nv.merc.rela.debug_frame" => 26,
-        ".nv.merc.nv.shared.reserved.0" => 29,
+        ".nv.merc.rela.debug_frame" | ".nv.merc.rela.nv.constant.pic" => 26,
+        ".nv.merc.rela.debug_line" | ".nv.merc.rela.nv_debug_line_sass" => 26,
+        ".nv.merc.nv.global.init" => 29,
+        ".nv.merc.nv.shared.reserved.0" => 30,
         _ if name.starts_with(".nv.capmerc.text.") && !symbols_are_first => 19,
         _ => phase(&PHASES, name)?,
     })

@@ -41,7 +41,10 @@ impl Order {
             .map(|item| item.phase)
             .min()
         {
-            for (part, (items, to)) in rest.iter_mut().zip(&mut order.to).enumerate() {
+            for part in by_completeness(&rest, phase) {
+                let (Some(items), Some(to)) = (rest.get_mut(part), order.to.get_mut(part)) else {
+                    continue;
+                };
                 while let Some(item) = items.as_slice().first().filter(|item| item.phase == phase) {
                     items.next();
                     let new = order.from.len();
@@ -55,8 +58,24 @@ impl Order {
                 }
             }
         }
+        // Whose items came first has nothing to do with the order of contents.
+        order.from.iter_mut().for_each(|sources| sources.sort_unstable());
         Ok(order)
     }
+}
+
+/// The parts in the order in which they are asked for items of `phase`: where all items are shared, he who has most of them
+/// knows their order.
+fn by_completeness(rest: &[std::slice::Iter<'_, Item<'_>>], phase: u8) -> Vec<usize> {
+    fn items<'i, 'a>(rest: &'i std::slice::Iter<'_, Item<'a>>, phase: u8) -> impl Iterator<Item = &'i Item<'a>> {
+        rest.as_slice().iter().take_while(move |item| item.phase == phase)
+    }
+    let mut parts: Vec<usize> = (0..rest.len()).collect();
+    let mut all = rest.iter().flat_map(|rest| items(rest, phase));
+    if all.all(|item| item.shared.is_some()) {
+        parts.sort_by_key(|&part| std::cmp::Reverse(rest.get(part).map_or(0, |rest| items(rest, phase).count())));
+    }
+    parts
 }
 
 #[cfg(test)]

@@ -161,6 +161,58 @@ fn what_cannot_be_joined_is_refused() {
     ));
 }
 
+#[test]
+fn line_tables_are_joined() {
+    const FILES: &str = ".file 1 \"a.mlir\"\n.file 2 \"directory/b.mlir\"\n";
+    let body = |file: u32, line: u32, body: &str| {
+        let (next, last) = (line + 1, line + 200);
+        format!("\n.loc {file} {line} 3\nadd.f32 %f2, %f2, %f1;\n.loc {file} {next} 0\n{body}\n.loc {file} {last} 7\n")
+    };
+    // So many that lines of the PTX need two bytes.
+    let kernels: Vec<String> = (0..12)
+        .map(|index| {
+            kernel(
+                &format!("k{index}"),
+                &body(1 + index % 2, 40 * index + 1, BODIES[index as usize % 3]),
+            )
+        })
+        .chain([kernel("without_lines", PLAIN)])
+        .collect();
+    for chip in ["sm_80", "sm_90", "sm_100"] {
+        let compile = |text: &str| compile(&(head(chip) + text + FILES), chip, &["-lineinfo"]);
+        let parts: Vec<Vec<u8>> = kernels.iter().map(|text| compile(text)).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        assert!(join(&parts).unwrap() == compile(&kernels.concat()), "{chip}");
+    }
+}
+
+#[test]
+fn components_of_a_module_are_joined() {
+    let module = format!(
+        "{}.func (.param .f32 r) half(.param .f32 x) {{ .reg .f32 %f<2>; ld.param.f32 %f1, [x]; \
+         mul.f32 %f1, %f1, 0f3F000000; st.param.f32 [r], %f1; ret; }}\n\
+         .shared .align 4 .b8 tile[512];\n{}{}{}",
+        head("sm_90"),
+        kernel("calls", "call (%f1), half, (%f1);"),
+        kernel(
+            "shares",
+            "st.shared.f32 [tile], %f1; bar.sync 0; ld.shared.f32 %f1, [tile+4];"
+        ),
+        kernel(
+            "shares_and_calls",
+            "st.shared.f32 [tile], %f1; bar.sync 0; call (%f1), half, (%f1);"
+        ),
+    );
+    let components = crate::image::ptx_components::components(&module).unwrap();
+    assert_eq!(components.len(), 3);
+    let parts: Vec<Vec<u8>> = components
+        .iter()
+        .map(|part| compile(&part.text, "sm_90", &[]))
+        .collect();
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    assert!(join(&parts).unwrap() == compile(&module, "sm_90", &[]));
+}
+
 /// Changes to `part` that make it another, or no cubin at all.
 fn damaged(part: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let cut = (0..part.len()).step_by(97).map(|length| part[..length].to_vec());

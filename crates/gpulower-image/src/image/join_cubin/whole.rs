@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::contents::{self, Indices};
+use super::lines::{self, Moved};
 use super::names::{self, NamePhases, SectionPhases};
 use super::order::{Item, Order};
 use super::part::{Head, Part, Section, Symbol, Text};
@@ -43,9 +44,8 @@ pub(super) struct Merger<'p, 'a> {
     renamings: &'p [Renaming<'a>],
     /// How many functions with a number the parts before each have.
     numbers: Vec<usize>,
-    /// Where the call frames of each part will be.
-    frames: Vec<u64>,
-    mercury_frames: Vec<u64>,
+    /// The sections of which parts have pieces.
+    moved: Vec<(bool, &'static str, Moved)>,
     sections: Order,
     symbols: Order,
     mercury_symbols: Order,
@@ -80,8 +80,7 @@ impl<'p, 'a> Merger<'p, 'a> {
             parts,
             renamings,
             numbers,
-            frames: positions(parts, ".debug_frame"),
-            mercury_frames: positions(parts, ".nv.merc.debug_frame"),
+            moved: moved(parts)?,
             sections: Order::new(&section_items).map_err(unordered("sections"))?,
             symbols: order,
             mercury_symbols: mercury,
@@ -301,34 +300,62 @@ impl<'p, 'a> Merger<'p, 'a> {
                 part,
                 section: *old,
                 indices: self.indices(part, old),
-                base: self.base(part, old),
+                moved: self.moved(old),
                 is_alone: self.parts.len() == 1,
             });
         }
-        contents::merge(&pieces)
+        let merged = first
+            .and_then(|section| self.moved(&section))
+            .map(|moved| &moved.contents);
+        match merged.filter(|contents| !contents.is_empty() && first.is_some_and(|first| first.kind == 1)) {
+            Some(contents) => Ok((contents.len() as u64, Cow::Owned(contents.clone()))),
+            None => contents::merge(&pieces),
+        }
     }
 
-    /// How far what `section` has, or changes, is moved: by the call frames of the parts before.
-    fn base(&self, part: usize, section: &Section<'_>) -> u64 {
-        let frames = match section.name {
-            ".rel.debug_frame" | ".rela.debug_frame" | ".debug_frame" => &self.frames,
-            ".nv.merc.rela.debug_frame" | ".nv.merc.debug_frame" => &self.mercury_frames,
-            _ => return 0,
-        };
-        frames.get(part).copied().unwrap_or(0)
+    /// Where what `section` has, or changes, is.
+    fn moved(&self, section: &Section<'_>) -> Option<&Moved> {
+        let name = section.name;
+        let changed = [".rela", ".rel", ".nv.merc.rela"]
+            .iter()
+            .find_map(|start| name.strip_prefix(start));
+        let is_mercury = name.starts_with(".nv.merc");
+        let changed = changed.unwrap_or(if is_mercury {
+            name.trim_start_matches(".nv.merc")
+        } else {
+            name
+        });
+        let mut moved = self.moved.iter();
+        let found = moved.find(|(of_mercury, name, _)| *of_mercury == is_mercury && *name == changed);
+        found.map(|(_, _, moved)| moved)
     }
 }
 
-/// The sizes of the call frames before those of each part.
-fn positions(parts: &[Part<'_>], frames: &str) -> Vec<u64> {
-    let mut position = 0u64;
-    let of_part = |part: &Part<'_>| {
-        let section = part.sections.iter().find(|section| section.name == frames);
-        let start = position;
-        position = position.saturating_add(section.map_or(0, |section| section.size));
-        start
-    };
-    parts.iter().map(of_part).collect()
+/// The sections of which parts have pieces, by whether they belong to Mercury code, and by their names in other code.
+fn moved(parts: &[Part<'_>]) -> JoinResult<Vec<(bool, &'static str, Moved)>> {
+    let mut all = Vec::new();
+    let texts = lines::texts(parts);
+    let unmoved = vec![0; parts.len()];
+    for (name, is_mercury) in [(".debug_frame", false), (".nv.merc.debug_frame", true)] {
+        all.push((is_mercury, ".debug_frame", lines::frames(parts, name)));
+    }
+    for (name, is_mercury) in [(".debug_line", false), (".nv.merc.debug_line", true)] {
+        if let Some(table) = lines::table(parts, name, &unmoved)? {
+            all.push((is_mercury, ".debug_line", table));
+        }
+    }
+    for (name, is_mercury) in [(".nv_debug_line_sass", false), (".nv.merc.nv_debug_line_sass", true)] {
+        let by = texts.as_ref().map_or(&unmoved, |(_, by)| by);
+        if let Some(table) = lines::table(parts, name, by)? {
+            all.push((is_mercury, ".nv_debug_line_sass", table));
+        }
+    }
+    if let Some((text, _)) = texts {
+        let text = || Moved::new(text.clone());
+        all.push((false, ".nv_debug_ptx_txt", text()));
+        all.push((true, ".nv_debug_ptx_txt", text()));
+    }
+    Ok(all)
 }
 
 fn has_same_header(one: &Section<'_>, other: &Section<'_>) -> bool {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::CubinJoinError;
-use super::contents::{NAMES_SIZE, SHT_MERCURY_NOBITS};
+use super::contents::{NAMES_SIZE, SHT_MERCURY_NOBITS, same_as};
 use super::names::{DEAD, NamePhases};
 use super::part::{Gap, MOST_SECTIONS, SHT_MERCURY_SYMTAB, SHT_NOBITS, unused_names};
 use super::whole::{NewSection, NewSymbol, Whole};
@@ -42,6 +42,12 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
         if index == 0 {
             offsets.push(0);
             sizes.push(0);
+            continue;
+        }
+        if let Some(other) = same_as(&section.name).or_else(|| same_lines(section, whole)) {
+            let other = whole.sections.iter().position(|section| section.name == other);
+            offsets.push(other.and_then(|other| offsets.get(other)).copied().unwrap_or(0));
+            sizes.push(contents.len() as u64);
             continue;
         }
         align(&mut file, section.header.alignment);
@@ -103,6 +109,16 @@ fn align(file: &mut Vec<u8>, alignment: u64) {
     file.resize(file.len().next_multiple_of(alignment), 0);
 }
 
+/// The line table of Mercury code is that of the other code, where both have no lines.
+fn same_lines(section: &NewSection<'_>, whole: &Whole<'_>) -> Option<&'static str> {
+    let name = section
+        .name
+        .strip_prefix(".nv.merc")
+        .filter(|name| *name == ".debug_line")?;
+    let other = whole.sections.iter().find(|section| section.name == name)?;
+    (other.contents == section.contents).then_some(".debug_line")
+}
+
 /// The zeros after the names of sections.
 fn section_gap(whole: &Whole<'_>) -> usize {
     match whole.head.layout.gap {
@@ -111,18 +127,20 @@ fn section_gap(whole: &Whole<'_>) -> usize {
     }
 }
 
-/// The zeros after the names of symbols.
+/// The zeros after the names of symbols. Constant banks of Mercury code had longer names at first, and those of their
+/// relocations are there twice.
 fn symbol_gap(whole: &Whole<'_>) -> usize {
     if whole.head.layout.compact {
         return 0;
     }
-    let kernels = whole
-        .sections
-        .iter()
-        .filter_map(|section| section.name.strip_prefix(".nv.merc.nv.constant.optimizer."));
-    kernels
-        .map(|kernel| ".nv.merc.rela.nv.constant.optimizer.".len() + kernel.len())
-        .sum()
+    let zeros = |section: &NewSection<'_>| match section.name.strip_prefix(".nv.merc") {
+        Some(name) if name.starts_with(".rela.nv.constant.") => name.len(),
+        Some(name) if name.starts_with(".nv.constant.optimizer.") => "constant.optimizer".len() - "constant2".len() - 1,
+        Some(".nv.constant.pic") => "constant.pic".len() - "constant4".len() - 1,
+        Some(".nv.constant.user") => "constant.user".len() - "constant3".len() - 1,
+        _ => 0,
+    };
+    whole.sections.iter().map(zeros).sum()
 }
 
 /// A string table, and where its names are.
@@ -209,6 +227,8 @@ impl Segment {
 fn segments(whole: &Whole<'_>, offsets: &[u64], start: u64) -> Vec<Segment> {
     let layout = whole.head.layout;
     let mut loaded: Vec<Segment> = Vec::new();
+    // What the last of them has in memory alone.
+    let mut in_memory = 0u64;
     for (section, &offset) in whole.sections.iter().zip(offsets) {
         let header = &section.header;
         if header.flags & (SHF_ALLOC | SHF_MERCURY) != SHF_ALLOC {
@@ -220,6 +240,7 @@ fn segments(whole: &Whole<'_>, offsets: &[u64], start: u64) -> Vec<Segment> {
             _ => 5,
         };
         if loaded.last().is_none_or(|segment| segment.flags != flags) {
+            in_memory = 0;
             loaded.push(Segment {
                 kind: PT_LOAD,
                 flags,
@@ -229,18 +250,17 @@ fn segments(whole: &Whole<'_>, offsets: &[u64], start: u64) -> Vec<Segment> {
             });
         }
         let Some(segment) = loaded.last_mut() else { continue };
-        let size = if header.kind == SHT_NOBITS {
-            0
+        if header.kind == SHT_NOBITS {
+            // Alignments are small; sizes are what a damaged file says.
+            let start = in_memory
+                .checked_next_multiple_of(header.alignment.max(1))
+                .unwrap_or(u64::MAX);
+            in_memory = start.saturating_add(header.size);
+            segment.file_size = offset - segment.offset;
         } else {
-            section.contents.len() as u64
-        };
-        segment.file_size = (offset - segment.offset) + size;
-        // Alignments are small; sizes are what a damaged file says.
-        let alignment = header.alignment.max(1);
-        let end = segment.offset.saturating_add(segment.memory_size);
-        let start = end.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
-        let size = if header.kind == SHT_NOBITS { header.size } else { size };
-        segment.memory_size = start.saturating_add(size) - segment.offset;
+            segment.file_size = offset - segment.offset + section.contents.len() as u64;
+        }
+        segment.memory_size = segment.file_size.saturating_add(in_memory);
     }
     let size = 56 * (loaded.len() as u64 + 2);
     let headers = Segment {
