@@ -106,11 +106,7 @@ def _two_floats(compute: Callable[[Lanes, Lanes], Lanes], names: tuple[str, ...]
 
 def _three_floats(first: Callable[..., Lanes], second: Callable[..., Lanes], names: tuple[str, ...]) -> dict[str, Function]:
     kinds = {"F16": _float16, "F32": _float32}
-    return {
-        f"V_{name}_{kind}": make(lambda a, b, c, f=first, g=second: g(f(a, b), c))
-        for name in names
-        for kind, make in kinds.items()
-    }
+    return {f"V_{name}_{kind}": make(lambda a, b, c, f=first, g=second: g(f(a, b), c)) for name in names for kind, make in kinds.items()}
 
 
 def _median(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -144,9 +140,9 @@ def _wide_product(signed: bool) -> Function:
             overflow = ((product ^ total) & (np.asarray(s2).view(I64) ^ total)) < 0
             # Bit 64 of the exact sum, as the text says: the sign of the sum without overflow.
             return total.view(U64), scc, (total < 0) ^ overflow, execute
-        product = np.asarray(s0).astype(U64) * np.asarray(s1).astype(U64)
-        result = product + s2
-        return result, scc, result < product, execute
+        unsigned = np.asarray(s0).astype(U64) * np.asarray(s1).astype(U64)
+        result = unsigned + s2
+        return result, scc, result < unsigned, execute
 
     return run
 
@@ -213,9 +209,7 @@ def _absolute_differences(size: int) -> Callable[..., Lanes]:
 def _lanes_below(low: bool) -> Function:
     """v_mbcnt: how many of the mask's bits stand for lanes before this one."""
 
-    def run(
-        s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, lane: Any, *_: Any
-    ) -> tuple[Any, Any, Any, Any]:
+    def run(s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, lane: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
         before = np.minimum(lane, 32) if low else np.maximum(lane.astype(I64) - 32, 0)
         mask = ((U64(1) << before.astype(U64)) - U64(1)).astype(U32)
         return bit_count(np.asarray(s0) & mask) + s1, scc, None, execute
@@ -414,5 +408,3 @@ FUNCTIONS: dict[str, Function] = {
     "V_CVT_PKNORM_U16_F32": _value(lambda a, b, c: _pack(_norm(False, F32)(a), _norm(False, F32)(b))),
     "V_TRIG_PREOP_F64": _value(_trig_preop),
 }
-
-__all__ = ["FUNCTIONS", "SPECIAL", "Function", "bit_operation", "half_towards_zero"]

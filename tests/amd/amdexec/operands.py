@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .arithmetic import U16, U32, U64
+from .arithmetic import U32, U64
 from .decode import Instruction
 from .memory import PRIVATE_APERTURE, SHARED_APERTURE
 from .traps import Unknown
@@ -69,7 +69,7 @@ def constant(number: int, kind: str, bits: int, literal: int) -> int | None:
         value = _INLINE[number]
         if bits == 64 and kind != "pk":
             return int.from_bytes(struct.pack("<d", value), "little")
-        if bits == 16 or kind == "pk" and bits == 32:
+        if bits == 16 or (kind == "pk" and bits == 32):
             return int.from_bytes(struct.pack("<e", value), "little")
         return int.from_bytes(struct.pack("<f", value), "little")
     if number == LITERAL:
@@ -197,6 +197,3 @@ def byte_or_word(get: Getter, select: int, signed: bool) -> Getter:
         return value
 
     return selected
-
-
-__all__ = ["U16", "Getter", "Operand", "byte_or_word", "format_of", "halves", "scalar_getter", "vector_getter", "with_sign", "words"]

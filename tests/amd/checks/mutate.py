@@ -85,7 +85,7 @@ def _other_register(instruction: Instruction, image: bytes) -> bytes | None:
         if field == "src0" and instruction.raw(field) < VGPR:
             continue
         whole = int.from_bytes(image[instruction.address : instruction.address + instruction.size], "little")
-        return (whole ^ 1 << bits.lo).to_bytes(instruction.size, "little")
+        return int(whole ^ 1 << bits.lo).to_bytes(instruction.size, "little")
     return None
 
 

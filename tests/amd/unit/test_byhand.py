@@ -52,9 +52,11 @@ def inputs(width: int, kind: str, rng: np.random.Generator) -> Array:
         special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 100.25], real)
         raw = special.view({"F16": np.uint16, "F32": np.uint32, "F64": np.uint64}[kind]).astype(dtype)
         bits[: len(raw)] = raw
-        bits[20:40] = (rng.standard_normal(20) * 4).astype(real).view(raw.dtype if kind != "F16" else np.uint16).astype(dtype)[:20] if (
-            kind == "F16"
-        ) else (rng.standard_normal(20) * 4).astype(real).view(dtype)
+        bits[20:40] = (
+            (rng.standard_normal(20) * 4).astype(real).view(raw.dtype if kind != "F16" else np.uint16).astype(dtype)[:20]
+            if (kind == "F16")
+            else (rng.standard_normal(20) * 4).astype(real).view(dtype)
+        )
     else:
         bits[:6] = [0, 1, 2**31, 2**32 - 1, 7, 255]
     return rng.permutation(bits)
