@@ -109,14 +109,15 @@ def live_addresses(code: codeobject.CodeObject, case: Case, seed: int) -> tuple[
         return operation
 
     count, outputs = 0, []
-    Machine.build = watched  # type: ignore[method-assign]
+    machine: Any = Machine
+    machine.build = watched
     try:
         for launch in case.launches(_rng(case, seed), False):
             result = execute(code, case.entry, launch.geometry, launch.buffers, launch.arguments, seed=seed)
             count += result.instructions
             outputs.append(result.outputs[launch.output].tobytes())
     finally:
-        Machine.build = build  # type: ignore[method-assign]
+        machine.build = build
     return live, count, outputs
 
 
