@@ -29,6 +29,7 @@ from .arithmetic import (
     fma32,
     fma64,
     fp8_to_float,
+    frexp_exponent,
     leading_zeros,
     maximum,
     maximum_number,
@@ -69,7 +70,7 @@ def _f32(bits: Lanes) -> Lanes:
 
 
 def _f64(bits: Lanes) -> Lanes:
-    return np.asarray(bits).view(F64)
+    return np.asarray(bits).astype(U64, copy=False).view(F64)
 
 
 def _f16(bits: Lanes) -> Lanes:
@@ -372,6 +373,10 @@ FUNCTIONS: dict[str, Function] = {
     "V_LDEXP_F16": _value(_scale_exponent(F16)),
     "V_LDEXP_F32": _value(_scale_exponent(F32)),
     "V_LDEXP_F64": _value(_scale_exponent(F64)),
+    # The text takes the exponent field, which is 0 for all denormals; the hardware takes the exponent.
+    "V_FREXP_EXP_I32_F32": _value(lambda a, b, c: frexp_exponent(_f32(a)).view(U32)),
+    "V_FREXP_EXP_I32_F64": _value(lambda a, b, c: frexp_exponent(_f64(a)).view(U32)),
+    "V_FREXP_EXP_I16_F16": _value(lambda a, b, c: frexp_exponent(_f16(a)).view(U32) & U32(0xFFFF)),
     "V_MAD_F32": _unfused(-1),
     "V_MAC_F32": _unfused(-2),
     "V_MADMK_F32": _unfused(1),

@@ -171,7 +171,8 @@ def words(operand: Operand, low: bool, high: bool, negate_low: bool, negate_high
     """A pair of f32: which register is which half."""
     get = vector_getter(operand)
     flip = U64((1 << 31 if negate_low else 0) | (1 << 63 if negate_high else 0))
-    if not operand.is_vector and constant(operand.number, operand.kind, operand.bits, operand.literal) is not None and high:
+    # What the high half of a constant is, the manuals do not say; of 0 it is 0.
+    if high and not operand.is_vector and constant(operand.number, operand.kind, operand.bits, operand.literal) not in (None, 0):
         raise Unknown("the high half of a constant, in a packed f32 operation")
 
     def paired(wave: Wave) -> Array:

@@ -18,6 +18,9 @@ Array = Any
 DIFFERENT = {
     "V_DIV_FMAS_F32": "the text knows one of the two scales",
     "V_DIV_FMAS_F64": "the text knows one of the two scales",
+    "V_FREXP_EXP_I32_F32": "the text takes the exponent field, which is 0 for all denormals",
+    "V_FREXP_EXP_I32_F64": "the text takes the exponent field, which is 0 for all denormals",
+    "V_FREXP_EXP_I16_F16": "the text takes the exponent field, which is 0 for all denormals",
     "V_RNDNE_F32": "floor(x + 0.5) rounds twice for large numbers",
     "V_RNDNE_F16": "floor(x + 0.5) rounds twice for large numbers",
     "V_RNDNE_F64": "floor(x + 0.5) rounds twice for large numbers",
