@@ -38,7 +38,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             workspace.binaries()?.join("gpulower")
         }
     };
-    run_command(checks(workspace, &gpulower)?.args(&options.arguments))
+    let mut command = checks(workspace, &gpulower)?;
+    // Files that a person names are meant from where they are.
+    let here = std::env::current_dir().context(|| "find the current folder".to_owned())?;
+    run_command(command.current_dir(here).args(&options.arguments))
 }
 
 /// The commands of the part `amd` of the tests: the executor itself, then everything that it executes.
@@ -71,10 +74,13 @@ fn checks(workspace: &Workspace, gpulower: &Path) -> Result<Command, Failure> {
 /// A Python that sees the packages, in the folder of the executor.
 fn python(workspace: &Workspace) -> Result<Command, Failure> {
     let program = python_with_pip().ok_or_else(no_python)?;
+    let sources = workspace.root.join("tests/amd");
+    let path = std::env::join_paths([folder(workspace), sources.clone()])
+        .context(|| format!("put {} on Python's path", sources.display()))?;
     let mut command = workspace.command(program);
     command
-        .current_dir(workspace.root.join("tests/amd"))
-        .env("PYTHONPATH", folder(workspace))
+        .current_dir(sources)
+        .env("PYTHONPATH", path)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // numpy's own threads only stand in the way of two processes.
         .env("OPENBLAS_NUM_THREADS", "1");

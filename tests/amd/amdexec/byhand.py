@@ -29,6 +29,7 @@ from .arithmetic import (
     fma32,
     fma64,
     fp8_to_float,
+    frexp_exponent,
     leading_zeros,
     maximum,
     maximum_number,
@@ -69,7 +70,7 @@ def _f32(bits: Lanes) -> Lanes:
 
 
 def _f64(bits: Lanes) -> Lanes:
-    return np.asarray(bits).view(F64)
+    return np.asarray(bits).astype(U64, copy=False).view(F64)
 
 
 def _f16(bits: Lanes) -> Lanes:
@@ -106,11 +107,7 @@ def _two_floats(compute: Callable[[Lanes, Lanes], Lanes], names: tuple[str, ...]
 
 def _three_floats(first: Callable[..., Lanes], second: Callable[..., Lanes], names: tuple[str, ...]) -> dict[str, Function]:
     kinds = {"F16": _float16, "F32": _float32}
-    return {
-        f"V_{name}_{kind}": make(lambda a, b, c, f=first, g=second: g(f(a, b), c))
-        for name in names
-        for kind, make in kinds.items()
-    }
+    return {f"V_{name}_{kind}": make(lambda a, b, c, f=first, g=second: g(f(a, b), c)) for name in names for kind, make in kinds.items()}
 
 
 def _median(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -144,9 +141,9 @@ def _wide_product(signed: bool) -> Function:
             overflow = ((product ^ total) & (np.asarray(s2).view(I64) ^ total)) < 0
             # Bit 64 of the exact sum, as the text says: the sign of the sum without overflow.
             return total.view(U64), scc, (total < 0) ^ overflow, execute
-        product = np.asarray(s0).astype(U64) * np.asarray(s1).astype(U64)
-        result = product + s2
-        return result, scc, result < product, execute
+        unsigned = np.asarray(s0).astype(U64) * np.asarray(s1).astype(U64)
+        result = unsigned + s2
+        return result, scc, result < unsigned, execute
 
     return run
 
@@ -213,9 +210,7 @@ def _absolute_differences(size: int) -> Callable[..., Lanes]:
 def _lanes_below(low: bool) -> Function:
     """v_mbcnt: how many of the mask's bits stand for lanes before this one."""
 
-    def run(
-        s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, lane: Any, *_: Any
-    ) -> tuple[Any, Any, Any, Any]:
+    def run(s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, lane: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
         before = np.minimum(lane, 32) if low else np.maximum(lane.astype(I64) - 32, 0)
         mask = ((U64(1) << before.astype(U64)) - U64(1)).astype(U32)
         return bit_count(np.asarray(s0) & mask) + s1, scc, None, execute
@@ -305,10 +300,24 @@ def bit_operation(table: int) -> Function:
     return _value(lambda a, b, c: _bit_operation(a, b, c, table))
 
 
+def _one_unit_off(bits: Lanes, exact: Lanes) -> Lanes:
+    """An f32 that is off by one unit in the last place at most, as the manuals allow: by which of -1, 0 and 1, the operand's bits say."""
+    near = exact.astype(F32)
+    direction = (np.asarray(bits) * U32(2654435761) >> U32(28)) % U32(3)
+    moved = np.where(direction == 0, np.nextafter(near, F32(-np.inf)), np.where(direction == 1, near, np.nextafter(near, F32(np.inf))))
+    inexact = np.isfinite(near) & (near.astype(F64) != exact)
+    return np.where(inexact, moved, near).astype(F32)
+
+
 def _special(compute: Callable[[Lanes], Lanes]) -> dict[str, Function]:
-    """A function of the transcendental unit: it takes and makes no denormals."""
+    """A function of the transcendental unit: it takes and makes no denormals, and is not exact in f32."""
+
+    def single(a: Lanes) -> Lanes:
+        exact = compute(flush32(_f32(a)).astype(F64))
+        return _bits(flush32(_one_unit_off(a, exact)))
+
     return {
-        "F32": _value(lambda a, b, c: _bits(flush32(compute(flush32(_f32(a)).astype(F64)).astype(F32)))),
+        "F32": _value(lambda a, b, c: single(a)),
         "F16": _value(lambda a, b, c: _bits(compute(_f16(a).astype(F64)).astype(F16))),
     }
 
@@ -364,6 +373,10 @@ FUNCTIONS: dict[str, Function] = {
     "V_LDEXP_F16": _value(_scale_exponent(F16)),
     "V_LDEXP_F32": _value(_scale_exponent(F32)),
     "V_LDEXP_F64": _value(_scale_exponent(F64)),
+    # The text takes the exponent field, which is 0 for all denormals; the hardware takes the exponent.
+    "V_FREXP_EXP_I32_F32": _value(lambda a, b, c: frexp_exponent(_f32(a)).view(U32)),
+    "V_FREXP_EXP_I32_F64": _value(lambda a, b, c: frexp_exponent(_f64(a)).view(U32)),
+    "V_FREXP_EXP_I16_F16": _value(lambda a, b, c: frexp_exponent(_f16(a)).view(U32) & U32(0xFFFF)),
     "V_MAD_F32": _unfused(-1),
     "V_MAC_F32": _unfused(-2),
     "V_MADMK_F32": _unfused(1),
@@ -414,5 +427,3 @@ FUNCTIONS: dict[str, Function] = {
     "V_CVT_PKNORM_U16_F32": _value(lambda a, b, c: _pack(_norm(False, F32)(a), _norm(False, F32)(b))),
     "V_TRIG_PREOP_F64": _value(_trig_preop),
 }
-
-__all__ = ["FUNCTIONS", "SPECIAL", "Function", "bit_operation", "half_towards_zero"]

@@ -354,8 +354,6 @@ class _Emitter:
             return None
         if index.constant is None:
             raise Unknown("pseudo-code: an array index that is not constant")
-        if node.value.name == "S" and f"{node.value.name}[]" not in self.variables | {}:
-            return self.name(f"S{int(index.constant)}")
         if node.value.name == "S":
             return self.name(f"S{int(index.constant)}")
         return self.variables[f"{node.value.name}[{int(index.constant)}]"]
@@ -507,7 +505,7 @@ class _Emitter:
         if name.startswith("v_"):
             return self.other_instruction(name, a)
         source, to, target = name.partition("_to_")
-        if not to or not target[1:].isdigit() and target != "bf16":
+        if not to or (not target[1:].isdigit() and target != "bf16"):
             raise Unknown(f"pseudo-code: unknown function {name!r}")
         if target == "bf16":
             return Value(f"to_bfloat16({value.code})", "u", 16)
@@ -681,7 +679,7 @@ class _Emitter:
 
     def store_lane(self, name: str, value: Value) -> None:
         """One bit for each lane: a comparison, a carry, an overflow."""
-        self.written.add("lanes" if name != "EXEC" else "lanes")
+        self.written.add("lanes")
         code = self.condition(value).code
         self.emit(f"LANES = {self.guarded('LANES', code)}")
         if name == "VCC":

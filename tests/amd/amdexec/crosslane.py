@@ -11,8 +11,8 @@ from .arithmetic import U32
 from .decode import Instruction
 from .operands import Operand, scalar_getter, vector_getter
 from .operation import Operation, Run
-from .traps import Trap, Unknown
-from .wave import ALL, VGPR, Wave, indices_of, mask_of
+from .traps import Unknown
+from .wave import ALL, VGPR, Wave, lanes_of, mask_of
 
 Array = Any
 
@@ -106,8 +106,6 @@ def _gathered(instruction: Instruction, row: int, source: Operand, extra: tuple[
         bits = wave.undefined.get(source.number, 0)
         bad = 0
         if bits:
-            from .wave import lanes_of
-
             bad = mask_of(lanes_of(bits, wave.size)[lanes_for(wave)]) & wave.exec
         wave.set_undefined(VGPR + row, bad)
 
@@ -306,15 +304,12 @@ def with_lane_pattern(operation: Operation, instruction: Instruction, wave_size:
         bits = wave.undefined.get(VGPR + row, 0)
         if not bits:
             return 0
-        from .wave import lanes_of
-
         valid = exists & (np.bool_(fetch_inactive) | _active(wave)[source])
         return mask_of(lanes_of(bits, wave.size)[source] & valid)
 
     def inside(wave: Wave, action: Run) -> None:
         lanes, seen = permuted(wave)
         before, kept = wave.exec, wave.v[row].copy()
-        undefined_before = wave.undefined.get(VGPR + row, 0)
         wave.set_exec(lanes)
         wave.v[row] = seen
         written = VGPR + row in operation.writes
@@ -326,7 +321,6 @@ def with_lane_pattern(operation: Operation, instruction: Instruction, wave_size:
             wave.v[row][inactive] = kept[inactive]
         if wave.exec == lanes:
             wave.set_exec(before)
-        del undefined_before
 
     def run(wave: Wave) -> None:
         inside(wave, operation.run)
@@ -352,6 +346,3 @@ def with_lane_pattern(operation: Operation, instruction: Instruction, wave_size:
 
 def _active(wave: Wave) -> Array:
     return np.ones(wave.size, np.bool_) if wave.active is None else wave.active
-
-
-__all__ = ["Trap", "build", "indices_of", "with_lane_pattern"]

@@ -31,7 +31,7 @@ from .memory import MANY_READERS, PRIVATE_APERTURE, PRIVATE_RESOURCE, SHARED_APE
 from .operands import Operand, scalar_getter
 from .operation import Operation
 from .traps import Trap, Unknown
-from .wave import ALL, VGPR, Outstanding, Wave, mask_of
+from .wave import ALL, VGPR, Outstanding, Wave, lanes_of, mask_of
 
 Array = Any
 
@@ -60,7 +60,8 @@ class Access:
 
 _ACCESSES = {
     "UBYTE": Access(1), "SBYTE": Access(1, signed=True), "U8": Access(1), "I8": Access(1, signed=True), "B8": Access(1), "BYTE": Access(1),
-    "USHORT": Access(2), "SSHORT": Access(2, signed=True), "U16": Access(2), "I16": Access(2, signed=True), "B16": Access(2), "SHORT": Access(2),
+    "USHORT": Access(2), "SSHORT": Access(2, signed=True), "U16": Access(2), "I16": Access(2, signed=True),
+    "B16": Access(2), "SHORT": Access(2),
     "DWORD": Access(4), "B32": Access(4), "DWORDX2": Access(4, 2), "B64": Access(4, 2), "DWORDX3": Access(4, 3), "B96": Access(4, 3),
     "DWORDX4": Access(4, 4), "B128": Access(4, 4),
 }  # fmt: skip
@@ -591,7 +592,7 @@ _ATOMIC_NAMES = {
 
 
 def _atomic_kind(name: str) -> tuple[str, int]:
-    size = 8 if name.endswith("_X2") or name.endswith("64") else 4
+    size = 8 if name.endswith(("_X2", "64")) else 4
     base = name.removesuffix("_X2")
     if base not in _ATOMIC_NAMES:
         raise Unknown(f"an atomic {name}")
@@ -659,10 +660,7 @@ def _atomic_region(
         lane, at = int(lanes[position]), int(offsets[position]) // size
         old = view[at]
         value = _read_data(wave, data, lane, size)
-        if compute is None:
-            new = value if old == _read_data(wave, data + rows, lane, size) else old
-        else:
-            new = compute(old, value)
+        new = compute(old, value) if compute else value if old == _read_data(wave, data + rows, lane, size) else old
         view[at] = new
         if result is not None:
             whole = int(old)
@@ -843,8 +841,6 @@ def _permute(instruction: Instruction, counter: str) -> Operation:
         if len(lanes):
             if "SWIZZLE" not in name:
                 wave.require_defined((VGPR + address,), "a lane number")
-            from .wave import lanes_of
-
             source, value = _permuted_from(wave, name, address, data, offset)
             there = source >= 0
             active = lanes_of(wave.full if name == "DS_BPERMUTE_FI_B32" else wave.exec, wave.size)

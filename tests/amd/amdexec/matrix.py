@@ -15,7 +15,7 @@ import numpy as np
 
 from .arithmetic import F16, F32, F64, I8, I32, I64, U8, U16, U32, fp8_to_float, from_bfloat16, to_bfloat16
 from .decode import Instruction
-from .operands import Operand, constant
+from .operands import constant
 from .operation import Operation
 from .traps import Trap, Unknown
 from .wave import VGPR, Wave
@@ -111,7 +111,7 @@ def _mfma(instruction: Instruction, fnuz: bool) -> Operation:
     first, _, second = match[6].partition("_")
     if instruction.number("cbsz") or instruction.number("abid") or instruction.number("blgp"):
         raise Unknown(f"{instruction}: broadcasts inside of a matrix")
-    if out == "F64" and blocks > 1 or first == "XF32":
+    if (out == "F64" and blocks > 1) or first == "XF32":
         raise Unknown(instruction.name)
     per_lane = m * k * blocks // 64
     input_rows = max(1, per_lane * _BITS[first] // 32)
@@ -246,6 +246,3 @@ def _wmma_put(wave: Wave, d: _File, total: Array, out: str, packed: bool, high: 
             before[:, 1 if high else 0 :: 2] = half
             rows = before.view(U32)
     wave.v[d.row : d.row + d.count] = rows.T
-
-
-__all__ = ["Operand", "build_matrix"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .arithmetic import U16, U32, U64
+from .arithmetic import U32, U64
 from .decode import Instruction
 from .memory import PRIVATE_APERTURE, SHARED_APERTURE
 from .traps import Unknown
@@ -69,7 +69,7 @@ def constant(number: int, kind: str, bits: int, literal: int) -> int | None:
         value = _INLINE[number]
         if bits == 64 and kind != "pk":
             return int.from_bytes(struct.pack("<d", value), "little")
-        if bits == 16 or kind == "pk" and bits == 32:
+        if bits == 16 or (kind == "pk" and bits == 32):
             return int.from_bytes(struct.pack("<e", value), "little")
         return int.from_bytes(struct.pack("<f", value), "little")
     if number == LITERAL:
@@ -171,7 +171,8 @@ def words(operand: Operand, low: bool, high: bool, negate_low: bool, negate_high
     """A pair of f32: which register is which half."""
     get = vector_getter(operand)
     flip = U64((1 << 31 if negate_low else 0) | (1 << 63 if negate_high else 0))
-    if not operand.is_vector and constant(operand.number, operand.kind, operand.bits, operand.literal) is not None and high:
+    # What the high half of a constant is, the manuals do not say; of 0 it is 0.
+    if high and not operand.is_vector and constant(operand.number, operand.kind, operand.bits, operand.literal) not in (None, 0):
         raise Unknown("the high half of a constant, in a packed f32 operation")
 
     def paired(wave: Wave) -> Array:
@@ -197,6 +198,3 @@ def byte_or_word(get: Getter, select: int, signed: bool) -> Getter:
         return value
 
     return selected
-
-
-__all__ = ["U16", "Getter", "Operand", "byte_or_word", "format_of", "halves", "scalar_getter", "vector_getter", "with_sign", "words"]

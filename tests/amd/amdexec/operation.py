@@ -14,7 +14,7 @@ from .arithmetic import F16, F32, F64, flush16, flush32, flush64
 from .byhand import FUNCTIONS, SPECIAL, Function
 from .compiler import Compiled, Modes, compile_instruction
 from .decode import Instruction
-from .traps import Trap, Unknown
+from .traps import Unknown
 from .wave import Wave
 
 Run = Callable[[Wave], None]
@@ -67,9 +67,7 @@ def modes_of(wave: int, float_mode: int, ieee: bool, *, opsel: int = 0, opsel_hi
 
 
 @cache
-def function(
-    family: str, name: str, scalar: bool, widths: tuple[tuple[str, int], ...], modes: Modes
-) -> tuple[Function, Compiled | None]:
+def function(family: str, name: str, scalar: bool, widths: tuple[tuple[str, int], ...], modes: Modes) -> tuple[Function, Compiled | None]:
     """What computes the instruction: by hand, or from AMD's text."""
     base = name.removesuffix("_E32").removesuffix("_E64").replace("V_DUAL_", "V_")
     if base in FUNCTIONS:
@@ -100,7 +98,3 @@ def _flushing(made: Function, name: str, modes: Modes) -> Function:
         return flushed(result), scc, lanes, execute
 
     return run
-
-
-def trap(message: str) -> Trap:
-    return Trap(message)

@@ -70,7 +70,7 @@ def _arithmetic(instruction: Instruction, family: str, wave_size: int) -> Operat
     keyed = tuple(sorted(widths.items()))
     reads_destination = any(part in instruction.name for part in ("ADDK", "MULK", "CMOV", "FMAC", "BITSET"))
     kinds = [np.uint64 if source.bits == 64 else np.uint32 for source in sources]
-    kind = np.uint64 if destination_bits == 64 else np.uint32
+    whole = np.uint64 if destination_bits == 64 else np.uint32
     mask_kind = np.uint64 if wave_size == 64 else np.uint32
     rows = tuple(range(destination, destination + destination_bits // 32)) if has_destination else ()
     pairs = list(zip(getters, kinds, strict=True))
@@ -89,7 +89,7 @@ def _arithmetic(instruction: Instruction, family: str, wave_size: int) -> Operat
             values.append(immediate)
         while len(values) < 3:
             values.append(literal)
-        old = kind(_value(wave, rows)) if reads_destination else kind(0)
+        old = whole(_value(wave, rows)) if reads_destination else whole(0)
         result, scc, _, execute = call(
             values[0], values[1], values[2], old, np.bool_(wave.scc), None, mask_kind(wave.exec), None, immediate, literal
         )

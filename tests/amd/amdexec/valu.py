@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import crosslane
-from .arithmetic import F16, F32, F64, I32, I64, U16, U32, U64, fma32, set_rounding
+from .arithmetic import F16, F32, F64, I64, U16, U32, U64, fma32, set_rounding
 from .byhand import Function, bit_operation
 from .decode import Instruction
 from .matrix import build_matrix
@@ -25,11 +25,12 @@ from .operands import (
 )
 from .operation import Operation, Run, function, modes_of
 from .traps import Unknown
-from .wave import AGPR, EXEC, VCC, VGPR, Wave, mask_of
+from .wave import EXEC, VCC, VGPR, Wave, lanes_of, mask_of
 
 Array = Any
 
-# On GFX9 these keep the other half of their destination; the other 16-bit operations clear it (LLVM's GCNSubtarget::zeroesHigh16BitsOfDest).
+# On GFX9 these keep the other half of their destination; the other 16-bit operations clear it (zeroesHigh16BitsOfDest in LLVM's
+# GCNSubtarget).
 _KEEPS_HIGH_ON_CDNA = {"V_MAD_F16", "V_MAD_U16", "V_MAD_I16", "V_FMA_F16", "V_DIV_FIXUP_F16", "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16"}
 _SATURATING = {
     "V_ADD_U32": (np.uint32, 1),
@@ -192,7 +193,7 @@ def _arithmetic(instruction: Instruction, context: Context) -> Operation:
     row, kind, bits, high = _destination(instruction, family)
     widths = _widths(sources, max(32, bits))
     call = _caller(instruction, context, widths)
-    reads_destination = _accumulates(name) or bits == 16 or instruction.variant == "SDWA" and instruction.number("dst_unused") == 2
+    reads_destination = _accumulates(name) or bits == 16 or (instruction.variant == "SDWA" and instruction.number("dst_unused") == 2)
     reads = tuple(register for source in sources for register in source.operand.registers)
     rows = tuple(VGPR + row + index for index in range(max(1, bits // 32)))
     if _accumulates(name):
@@ -207,7 +208,6 @@ def _arithmetic(instruction: Instruction, context: Context) -> Operation:
     no_mask = np.zeros(context.wave, np.bool_)
     store = _store(instruction, family, row, bits, high)
     zero = np.uint32(0)
-    from .wave import lanes_of
 
     def run(wave: Wave) -> None:
         values = [get(wave) for get in getters]
@@ -318,7 +318,7 @@ def _finisher(instruction: Instruction, kind: str, bits: int) -> Callable[[Array
     name = instruction.base
     if clamp and not omod and name in _SATURATING:
         return _saturated(*_SATURATING[name])
-    floats = {16: (U16, F16), 32: (U32, F32), 64: (U64, F64)}
+    floats: dict[int, tuple[Any, Any]] = {16: (U16, F16), 32: (U32, F32), 64: (U64, F64)}
     if kind == "pk" and clamp and not omod and name.endswith("F16"):
         return lambda result, _: _clamped_halves(result)
     if kind == "pk" and clamp and not omod and name.endswith("F32"):
@@ -452,7 +452,6 @@ def _dual(instruction: Instruction, context: Context) -> Operation:
     literal = np.uint32(instruction.literal)
     no_mask = np.zeros(context.wave, np.bool_)
     zero = np.uint32(0)
-    from .wave import lanes_of
 
     def run(wave: Wave) -> None:
         results = []
@@ -503,7 +502,8 @@ def _mixed(instruction: Instruction, context: Context) -> Operation:
     """v_fma_mix and v_mad_mix: each operand is an f32, or a half of a register as f16."""
     opsel = instruction.number("opsel")
     opsel_hi = instruction.number("opsel_hi") | instruction.number("opsel_hi2") << 2
-    getters, reads = [], ()
+    getters: list[tuple[Getter, bool]] = []
+    reads: tuple[int, ...] = ()
     for index in range(3):
         is_half = bool(opsel_hi >> index & 1)
         operand = Operand(instruction.raw(f"src{index}"), "f", 16 if is_half else 32, instruction.literal)
@@ -568,6 +568,3 @@ def spread_lanes(reads: tuple[int, ...], writes: tuple[int, ...], mask_in: int |
                 wave.set_undefined_bits(register, (bad >> 32 if second else bad) & 0xFFFFFFFF)
 
     return spread
-
-
-__all__ = ["AGPR", "I32", "Context", "build", "spread_lanes"]

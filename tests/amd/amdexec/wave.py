@@ -85,7 +85,7 @@ class Wave:
         self.pending: dict[int, int] = {}
         self.undefined: dict[int, int] = {VGPR + r: self.full for r in range(512)}
         self.undefined.update({r: ALL for r in range(106) if r != self.null})
-        self.undefined.update({r: ALL for r in (VCC, VCC + 1, self.m0)})
+        self.undefined.update(dict.fromkeys((VCC, VCC + 1, self.m0), ALL))
         self.undefined[SCC] = 1
         self.scratch: Array | None = None
         self.scratch_undefined: Array | None = None

@@ -1,12 +1,14 @@
-"""Without a file, all checks; with one, that kernel; with `mutate`, how much the checks notice."""
+"""Without a file, all checks; with one, that kernel; with `mutate`, how much the checks notice; with `math`, how accurate."""
 
 import sys
 from pathlib import Path
 
-from . import mutate, one, run
+from . import accuracy, mutate, one, run
 
 
 def main(arguments: list[str]) -> int:
+    if "math" in arguments:
+        return accuracy.main([text for text in arguments if text != "math"])
     if "mutate" in arguments:
         return mutate.main([text for text in arguments if text != "mutate"])
     named = [text for text in arguments if Path(text).suffix in (".mlir", ".mlirbc", ".ll", ".bc", ".hsaco", ".co")]

@@ -268,12 +268,13 @@ def _kernel(source: str, name: str, launches: Launches, **more: Any) -> Case:
 def _subgroup_cases() -> Iterator[Case]:
     """With 32 lanes of a wave of 32, with 32 lanes of a wave of 64, and with all 64."""
     wave64 = ("--wave-size", "64")
-    for suffix, width, wave, targets, options in (
+    groups: tuple[tuple[str, int, int, tuple[str, ...], tuple[str, ...]], ...] = (
         ("", 32, 32, RDNA, ()),
         ("_32_of_64", 32, 64, CDNA, ()),
         ("_64", 64, 64, CDNA, ()),
         ("_rdna_64", 64, 64, RDNA, wave64),
-    ):
+    )
+    for suffix, width, wave, targets, options in groups:
         kernels: dict[str, Launches] = {f"shuffle_{mode}": shuffle(mode, width, wave) for mode in ("xor", "up", "down", "idx")}
         kernels["scan"] = scan(width, wave)
         kernels["butterfly"] = butterfly(width, wave)

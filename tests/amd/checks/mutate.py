@@ -85,7 +85,7 @@ def _other_register(instruction: Instruction, image: bytes) -> bytes | None:
         if field == "src0" and instruction.raw(field) < VGPR:
             continue
         whole = int.from_bytes(image[instruction.address : instruction.address + instruction.size], "little")
-        return (whole ^ 1 << bits.lo).to_bytes(instruction.size, "little")
+        return int(whole ^ 1 << bits.lo).to_bytes(instruction.size, "little")
     return None
 
 
@@ -109,14 +109,15 @@ def live_addresses(code: codeobject.CodeObject, case: Case, seed: int) -> tuple[
         return operation
 
     count, outputs = 0, []
-    Machine.build = watched  # type: ignore[method-assign]
+    machine: Any = Machine
+    machine.build = watched
     try:
         for launch in case.launches(_rng(case, seed), False):
             result = execute(code, case.entry, launch.geometry, launch.buffers, launch.arguments, seed=seed)
             count += result.instructions
             outputs.append(result.outputs[launch.output].tobytes())
     finally:
-        Machine.build = build  # type: ignore[method-assign]
+        machine.build = build
     return live, count, outputs
 
 

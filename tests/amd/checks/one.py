@@ -90,7 +90,7 @@ def _content(content: str, kind: Any, shape: tuple[int, ...], rng: np.random.Gen
         return np.arange(count).astype(kind).reshape(shape)
     fixed = {"zeros": 0.0, "ones": 1.0, "nan": float("nan")}
     try:
-        value = fixed.get(content, None) if content in fixed else float(content)
+        value = fixed.get(content) if content in fixed else float(content)
     except ValueError:
         raise ValueError(f"--arg {text}: {content} is no content; `--help` lists them") from None
     if np.dtype(kind).kind != "f" and content == "nan":

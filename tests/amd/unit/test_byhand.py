@@ -18,6 +18,9 @@ Array = Any
 DIFFERENT = {
     "V_DIV_FMAS_F32": "the text knows one of the two scales",
     "V_DIV_FMAS_F64": "the text knows one of the two scales",
+    "V_FREXP_EXP_I32_F32": "the text takes the exponent field, which is 0 for all denormals",
+    "V_FREXP_EXP_I32_F64": "the text takes the exponent field, which is 0 for all denormals",
+    "V_FREXP_EXP_I16_F16": "the text takes the exponent field, which is 0 for all denormals",
     "V_RNDNE_F32": "floor(x + 0.5) rounds twice for large numbers",
     "V_RNDNE_F16": "floor(x + 0.5) rounds twice for large numbers",
     "V_RNDNE_F64": "floor(x + 0.5) rounds twice for large numbers",
@@ -52,9 +55,11 @@ def inputs(width: int, kind: str, rng: np.random.Generator) -> Array:
         special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 100.25], real)
         raw = special.view({"F16": np.uint16, "F32": np.uint32, "F64": np.uint64}[kind]).astype(dtype)
         bits[: len(raw)] = raw
-        bits[20:40] = (rng.standard_normal(20) * 4).astype(real).view(raw.dtype if kind != "F16" else np.uint16).astype(dtype)[:20] if (
-            kind == "F16"
-        ) else (rng.standard_normal(20) * 4).astype(real).view(dtype)
+        bits[20:40] = (
+            (rng.standard_normal(20) * 4).astype(real).view(raw.dtype if kind != "F16" else np.uint16).astype(dtype)[:20]
+            if (kind == "F16")
+            else (rng.standard_normal(20) * 4).astype(real).view(dtype)
+        )
     else:
         bits[:6] = [0, 1, 2**31, 2**32 - 1, 7, 255]
     return rng.permutation(bits)

@@ -298,9 +298,10 @@ class Instructions(unittest.TestCase):
 
     def test_scratch(self) -> None:
         x = integers()
-        body = "scratch_store_dword off, v4, off offset:8\n s_waitcnt vmcnt(0)\n scratch_load_dword v8, off, off offset:8\n s_waitcnt vmcnt(0)"
-        self.both(body, x, x[:, 0], targets=("gfx942",), scratch=64)
-        body = "scratch_store_b32 off, v4, off offset:8\n s_waitcnt_vscnt null, 0\n scratch_load_b32 v8, off, off offset:8\n s_waitcnt vmcnt(0)"
+        store, load = "scratch_store_dword off, v4, off offset:8", "scratch_load_dword v8, off, off offset:8"
+        self.both(f"{store}\n s_waitcnt vmcnt(0)\n {load}\n s_waitcnt vmcnt(0)", x, x[:, 0], targets=("gfx942",), scratch=64)
+        store, load = "scratch_store_b32 off, v4, off offset:8", "scratch_load_b32 v8, off, off offset:8"
+        body = f"{store}\n s_waitcnt_vscnt null, 0\n {load}\n s_waitcnt vmcnt(0)"
         self.both(body, x[:32], x[:32, 0], targets=("gfx1100",), scratch=64)
 
     def test_buffers(self) -> None:
