@@ -149,11 +149,9 @@ fn not_text(name: &str, bytes: &[u8], end: usize) -> InputError {
     let (Some(before), Some(&byte)) = (bytes.get(..end), bytes.get(end)) else {
         return InputError::UnknownFormat;
     };
-    // A text in another encoding has no control characters but those that part lines and words.
-    if bytes
-        .iter()
-        .any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
-    {
+    // A text in another encoding has lines, and no control characters but those that part them and words.
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    if !bytes.contains(&b'\n') || bytes.iter().any(is_control) {
         return InputError::UnknownFormat;
     }
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;

@@ -613,15 +613,17 @@ fn a_dimension_that_a_memref_does_not_have() {
 /// The buffer comes with the expansion of the reduction, and MLIR's conversion crashes on it.
 #[test]
 fn a_reduction_of_floats_that_llvm_does_not_have() {
-    let body = "%t = gpu.thread_id x\n%a = memref.load %p[%t] : memref<?xtf32>
+    let body = "%t = gpu.thread_id x\n%v = memref.load %p[%t] : memref<?xf32>
+        %a = arith.truncf %v : f32 to tf32
         %b = gpu.all_reduce %a uniform {
         ^bb0(%x: tf32, %y: tf32):
           %z = arith.mulf %x, %y : tf32
           gpu.yield %z : tf32
         } : (tf32) -> tf32
-        memref.store %b, %p[%t] : memref<?xtf32>";
+        %w = arith.extf %b : tf32 to f32
+        memref.store %w, %p[%t] : memref<?xf32>";
     for target in ["sm_75", "gfx942"] {
-        compile("k.mlir", kernel("%p: memref<?xtf32>", body), target)
+        compile("k.mlir", kernel("%p: memref<?xf32>", body), target)
             .failed(1)
             .says(&[
                 &format!("k.mlir:1:17: error: lower, module m, target {target}: "),
