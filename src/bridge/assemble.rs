@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::contain::{Bytes, LlvmError, Outcome};
+use super::contain::{Bytes, Collected, LlvmError, Outcome};
 
 unsafe extern "C" {
     fn gpulowerAssemble(
@@ -18,13 +18,9 @@ unsafe extern "C" {
 
 /// Assembles `text` for a chip with LLVM's feature string; `name` is for messages, which give line and column.
 pub fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
-    extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
-        // SAFETY: the closure is the vector below; the bytes live during the call.
-        unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
-    }
-    let mut output: Vec<u8> = Vec::new();
+    let mut output = Collected::default();
     let bytes = |text: &str| Bytes::new(text.as_bytes());
-    // SAFETY: the strings are alive during the call, and `sink` matches the closure it is given.
+    // SAFETY: the strings are alive during the call, and the sink matches the closure.
     unsafe {
         gpulowerAssemble(
             bytes(triple),
@@ -32,12 +28,12 @@ pub fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str
             bytes(features),
             bytes(name),
             bytes(text),
-            (&raw mut output).cast(),
-            sink,
+            output.closure(),
+            Collected::sink,
         )
     }
     .into_result()?;
-    Ok(output)
+    output.finish()
 }
 
 #[cfg(test)]

@@ -182,6 +182,43 @@ impl Bytes {
     }
 }
 
+/// Bytes that a function of C++ hands over, once or piece by piece. There may be any number of them: where there is no
+/// memory for them, that is an error.
+#[derive(Default)]
+pub(super) struct Collected {
+    bytes: Vec<u8>,
+    is_short: bool,
+}
+
+impl Collected {
+    /// For C++, with [`Self::closure`].
+    pub(super) extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
+        let _uncontained = Uncontained::new();
+        // SAFETY: the closure is a value that nothing else touches during the call; so long live the bytes.
+        let (this, bytes) = unsafe { (&mut *closure.cast::<Self>(), bytes.as_slice()) };
+        this.append(bytes);
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        if self.bytes.try_reserve(bytes.len()).is_ok() {
+            self.bytes.extend_from_slice(bytes);
+        } else {
+            self.is_short = true;
+        }
+    }
+
+    pub(super) fn closure(&mut self) -> *mut c_void {
+        (&raw mut *self).cast()
+    }
+
+    pub(super) fn finish(self) -> Result<Vec<u8>, LlvmError> {
+        match self.is_short {
+            false => Ok(self.bytes),
+            true => Err(LlvmError::Fatal("out of memory".to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ use melior::ir::operation::OperationLike;
 use mlir_sys::MlirOperation;
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome, Uncontained, contained_call},
+    contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
 };
 
@@ -100,12 +100,6 @@ pub struct DeviceContext {
     postponed: RefCell<Option<LlvmError>>,
     /// Boxed: LLVM keeps its address.
     diagnostics: Box<RefCell<Vec<LlvmDiagnostic>>>,
-}
-
-/// Keeps bytes in the `Vec<u8>` that is the closure.
-extern "C" fn keep_bytes(closure: *mut c_void, bytes: Bytes) {
-    // SAFETY: the closure is a vector that nothing else touches during the call; so long live the bytes.
-    unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
 }
 
 extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_void) {
@@ -307,8 +301,8 @@ impl<'c> DeviceModule<'c> {
     /// The module as textual LLVM IR.
     pub fn to_text(&self) -> Result<String, LlvmError> {
         self.written(|module, closure| {
-            // SAFETY: the module is alive, and `keep_bytes` matches the closure.
-            unsafe { gpulowerPrintModule(module, closure, keep_bytes) }
+            // SAFETY: the module is alive, and the sink matches the closure.
+            unsafe { gpulowerPrintModule(module, closure, Collected::sink) }
         })
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -316,17 +310,20 @@ impl<'c> DeviceModule<'c> {
     /// The module as bitcode.
     pub fn to_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
         self.written(|module, closure| {
-            // SAFETY: the module is alive, and `keep_bytes` matches the closure.
-            unsafe { gpulowerWriteBitcode(module, closure, keep_bytes) }
+            // SAFETY: the module is alive, and the sink matches the closure.
+            unsafe { gpulowerWriteBitcode(module, closure, Collected::sink) }
         })
     }
 
-    /// What a function of C++ hands to [`keep_bytes`].
-    fn written(&self, write: impl FnOnce(LLVMModuleRef, *mut c_void) -> Outcome) -> Result<Vec<u8>, LlvmError> {
-        let mut bytes: Vec<u8> = Vec::new();
-        let outcome = write(self.module.as_mut_ptr(), (&raw mut bytes).cast());
+    /// What a function of C++ hands to [`Collected::sink`].
+    pub(super) fn written(
+        &self,
+        write: impl FnOnce(LLVMModuleRef, *mut c_void) -> Outcome,
+    ) -> Result<Vec<u8>, LlvmError> {
+        let mut bytes = Collected::default();
+        let outcome = write(self.module.as_mut_ptr(), bytes.closure());
         self.context.finish(outcome)?;
-        Ok(bytes)
+        bytes.finish()
     }
 
     /// Gives the module the triple and data layout of `machine`.
@@ -464,8 +461,8 @@ impl<'c> DeviceModule<'c> {
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
     pub fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
         self.written(|module, closure| {
-            // SAFETY: module and machine are alive, and `keep_bytes` matches the closure.
-            unsafe { gpulowerEmit(module, machine.raw, kind == EmitKind::Object, closure, keep_bytes) }
+            // SAFETY: module and machine are alive, and the sink matches the closure.
+            unsafe { gpulowerEmit(module, machine.raw, kind == EmitKind::Object, closure, Collected::sink) }
         })
     }
 }

@@ -17,7 +17,7 @@ use mlir_sys::{
 };
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome, Uncontained, contained, contained_call},
+    contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained, contained_call},
     exhausted::prepare_for_want,
 };
 
@@ -621,8 +621,10 @@ pub fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Modul
 /// [`LlvmError::Refused`] refuses is in the diagnostics.
 pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, LlvmError> {
     // The parser wants a terminated buffer.
-    let mut source = bytes.to_vec();
-    source.push(0);
+    let mut source = Collected::default();
+    source.append(bytes);
+    source.append(&[0]);
+    let source = source.finish()?;
     // SAFETY: both strings outlive the call; the length excludes the terminator that follows. Success means a
     // module that the caller owns.
     unsafe {
@@ -643,21 +645,17 @@ pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Resul
 /// A module as MLIR bytecode, locations included.
 pub fn bytecode(module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
     unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut std::ffi::c_void) {
-        if text.length == 0 {
-            return;
-        }
-        let _uncontained = Uncontained::new();
-        // SAFETY: the closure is the vector below, which nothing else touches meanwhile; the bytes live during the call.
-        unsafe {
-            let bytes = std::slice::from_raw_parts(text.data.cast::<u8>(), text.length);
-            (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes);
-        }
+        let bytes = Bytes {
+            data: text.data.cast(),
+            length: text.length,
+        };
+        Collected::sink(closure, bytes);
     }
-    let mut bytes: Vec<u8> = Vec::new();
-    let (operation, closure) = (module.as_operation().to_raw(), (&raw mut bytes).cast());
+    let mut bytes = Collected::default();
+    let (operation, closure) = (module.as_operation().to_raw(), bytes.closure());
     // SAFETY: the operation is alive; `sink` matches the closure it is given; the closure that may be left owns nothing.
     unsafe { contained_call(|| mlir_sys::mlirOperationWriteBytecode(operation, Some(sink), closure)) }?;
-    Ok(bytes)
+    bytes.finish()
 }
 
 impl<'c> OwnedModule<'c> {

@@ -5,7 +5,7 @@ use std::{ffi::c_void, ptr::null_mut, slice};
 use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome},
+    contain::{Bytes, Collected, LlvmError, Outcome},
     llvm::{DeviceContext, DeviceModule},
 };
 
@@ -148,14 +148,10 @@ impl DeviceModule<'_> {
 
     /// The module as bitcode from which the same module comes, the order of uses included.
     pub fn to_exact_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
-        extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
-            // SAFETY: the closure is the vector below; the bytes live during the call.
-            unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
-        }
-        let mut output: Vec<u8> = Vec::new();
-        // SAFETY: the module is alive; `sink` matches the closure it is given.
-        self.finish(unsafe { gpulowerWriteExactly(self.inkwell().as_mut_ptr(), (&raw mut output).cast(), sink) })?;
-        Ok(output)
+        self.written(|module, closure| {
+            // SAFETY: the module is alive, and the sink matches the closure.
+            unsafe { gpulowerWriteExactly(module, closure, Collected::sink) }
+        })
     }
 }
 

@@ -115,7 +115,12 @@ pub(super) const COMPLEX: &str = "builtin.module(gpu.module(convert-complex-to-s
 /// What the `gpulower-expand-gpu*` passes have to know of the chip.
 fn expansion_options(resolved: &Resolved) -> String {
     match (&resolved.target, &resolved.vendor) {
-        (Target::Nvidia(chip), _) => format!("redux={} clusters={}", chip.has_redux(), chip.has_cluster()),
+        (Target::Nvidia(chip), _) => format!(
+            "capability={} redux={} clusters={}",
+            chip.number(),
+            chip.has_redux(),
+            chip.has_cluster()
+        ),
         (Target::Amd(chip), ResolvedVendor::Amd { wave_size, .. }) => {
             format!("amd=true chipset={} subgroup-size={wave_size}", chipset(chip))
         }

@@ -134,7 +134,7 @@ LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
                                  : "clusters of workgroups need sm_90 or later");
     } else if (name.starts_with("gpu.subgroup_mma_")) {
       std::string reason = chip.amd ? "AMD's matrix cores are reached through amdgpu.mfma or amdgpu.wmma"
-                                    : reasonAgainstMatrix(operation);
+                                    : reasonAgainstMatrix(operation, chip);
       if (!reason.empty())
         refuse(operation, reason);
     }

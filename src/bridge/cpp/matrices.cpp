@@ -151,12 +151,23 @@ std::string reasonAgainstElementwise(gpu::SubgroupMmaElementwiseOp op) {
 
 } // namespace
 
-std::string gpulower::reasonAgainstMatrix(Operation *operation) {
+/// The first chips with matrices of such elements (PTX ISA, "wmma").
+static unsigned firstCapability(gpu::MMAMatrixType type) {
+  Type element = type.getElementType();
+  if (element.isInteger())
+    return 72;
+  bool isTf32 = element.isF32() && contentOf(type) == Content::Packed;
+  return element.isF64() || isTf32 ? 80 : 70;
+}
+
+std::string gpulower::reasonAgainstMatrix(Operation *operation, const GpuChip &chip) {
   for (TypeRange types : {TypeRange(operation->getOperandTypes()), TypeRange(operation->getResultTypes())})
     for (Type type : types) {
       auto matrix = dyn_cast<gpu::MMAMatrixType>(type);
       if (!matrix)
         continue;
+      if (unsigned first = firstCapability(matrix); chip.capability != 0 && chip.capability < first)
+        return llvm::formatv("matrices of type {0} need sm_{1} or later", type, first);
       // Of 8-bit integers MLIR asks for the dimension that has as many elements as lanes have shares of it.
       ArrayRef<int64_t> shape = matrix.getShape();
       int64_t size = matrix.getOperand() == "AOp" ? shape[0] : shape[1];

@@ -151,6 +151,9 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
                                     llvm::cl::init("")};
   Pass::Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("Lanes in a subgroup"),
                                       llvm::cl::init(32)};
+  Pass::Option<unsigned> capability{*this, "capability",
+                                    llvm::cl::desc("NVIDIA's compute capability, such as 90; 0: not known"),
+                                    llvm::cl::init(0)};
   Pass::Option<bool> redux{*this, "redux", llvm::cl::desc("The chip has redux.sync"),
                            llvm::cl::init(false)};
   Pass::Option<bool> clusters{*this, "clusters",
@@ -173,6 +176,7 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
     GpuChip chip;
     chip.amd = amd;
     chip.subgroupSize = subgroupSize;
+    chip.capability = capability;
     chip.redux = redux;
     chip.clusters = clusters;
     if (chip.amd) {

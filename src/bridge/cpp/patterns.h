@@ -16,6 +16,8 @@ struct GpuChip {
   bool amd = false;
   /// Lanes in a subgroup: a warp or a wave.
   unsigned subgroupSize = 32;
+  /// NVIDIA's compute capability, such as 90; 0 where it is not known.
+  unsigned capability = 0;
   /// Whether the chip has `redux.sync` (NVIDIA, sm_80 and later).
   bool redux = false;
   /// Whether the chip has clusters of workgroups (NVIDIA, sm_90 and later).
@@ -47,7 +49,7 @@ void countKnownIterations(mlir::Operation *root);
 void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
 /// What is wrong with an operation on matrices of subgroups, on NVIDIA; empty if nothing is.
-std::string reasonAgainstMatrix(mlir::Operation *operation);
+std::string reasonAgainstMatrix(mlir::Operation *operation, const GpuChip &chip);
 
 /// `gpu.subgroup_mma_elementwise` with what MLIR's conversion lacks.
 void populateMatrixPatterns(mlir::RewritePatternSet &patterns);

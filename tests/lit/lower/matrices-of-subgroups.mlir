@@ -3,6 +3,7 @@
 // RUN: gpulower compile %t/bytes.mlir --target sm_80 --emit ptx -o - | FileCheck %t/bytes.mlir
 // RUN: gpulower compile %t/elements.mlir --target sm_80 --emit ptx -o - | FileCheck %t/elements.mlir
 // RUN: not gpulower compile %t/refused.mlir --target sm_80 --emit ptx -o %t/out 2>&1 | FileCheck %t/refused.mlir
+// RUN: not gpulower compile %t/bytes.mlir --target sm_70 --emit ptx -o %t/out 2>&1 | FileCheck %t/bytes.mlir --check-prefix=OLD
 // RUN: test ! -e %t/out
 
 // mlir-opt 22 translates a load of one register to LLVM IR that crashes LLVM, and ends in code that cannot be reached for
@@ -14,6 +15,7 @@ gpu.module @kernels {
   gpu.func @m32n8k16(%a: memref<32x16xi8>, %b: memref<16x8xi8>, %c: memref<32x8xi32>) kernel {
     %0 = arith.constant 0 : index
     // CHECK: wmma.load.a.sync.aligned.row.m32n8k16.s8 {{.*}}{%r{{[0-9]+}}, %r{{[0-9]+}}, %r{{[0-9]+}}, %r{{[0-9]+}}}
+    // OLD: bytes.mlir:[[#@LINE+1]]:{{.*}}cannot lower gpu.subgroup_mma_load_matrix: matrices of type !gpu.mma_matrix<32x16xsi8, "AOp"> need sm_72 or later
     %x = gpu.subgroup_mma_load_matrix %a[%0, %0] {leadDimension = 16 : index} : memref<32x16xi8> -> !gpu.mma_matrix<32x16xsi8, "AOp">
     // CHECK: wmma.load.b.sync.aligned.row.m32n8k16.s8 {{.*}}{%r[[B:[0-9]+]]}
     %y = gpu.subgroup_mma_load_matrix %b[%0, %0] {leadDimension = 8 : index} : memref<16x8xi8> -> !gpu.mma_matrix<16x8xsi8, "BOp">

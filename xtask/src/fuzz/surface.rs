@@ -102,6 +102,27 @@ const PIPELINES: &[&str] = &[
     "builtin.module(gpulower-host-to-llvm{kernel-index-bitwidth=64})",
 ];
 
+/// Passes with an option, whose value is put at the `%`.
+const PASS_OPTIONS: &[&str] = &[
+    "builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=%}))",
+    "builtin.module(gpu.module(gpulower-interleave-loops{count=%}))",
+    "builtin.module(gpu.module(gpulower-interleave-loops{index-bitwidth=%}))",
+    "builtin.module(gpu.module(gpulower-expand-gpu{subgroup-size=%}))",
+    "builtin.module(gpu.module(gpulower-expand-gpu{capability=%}))",
+    "builtin.module(gpu.module(gpulower-expand-gpu-blocks{amd=true chipset=% subgroup-size=64}))",
+    "builtin.module(gpulower-to-binary{targets=% format=isa})",
+    "builtin.module(gpulower-to-binary{targets=sm_90 format=%})",
+    "builtin.module(gpulower-attach-targets{targets=gfx942 O=% wave-size=%},gpulower-serialize{format=isa})",
+    "builtin.module(gpulower-attach-targets{targets=sm_90 index-bitwidth=% interleave=%},gpulower-serialize{format=isa})",
+];
+
+/// Values at the ends of what numbers can be, and what is no number.
+const VALUES: &[&str] = &[
+    "0", "1", "2", "3", "7", "8", "31", "32", "63", "64", "65", "-1", "2147483647", "4294967295", "4294967296",
+    "18446744073709551615", "99999999999999999999999", "1e9", "0x20", "", "true", "gfx942", "gfx99999999999", "sm_90", "sm_0",
+    "sm_99999999999",
+];
+
 /// A kernel that every target compiles.
 const KERNEL: &str = "gpu.module @m { gpu.func @k(%p: memref<?xf32>, %v: f32) kernel {
   %i = gpu.global_id x
@@ -176,6 +197,10 @@ impl Surface {
                 passes(&pipeline, bytes)
             }
             Self::Pipelines => {
+                if rng.bool() {
+                    let pipeline = one_of(rng, PASS_OPTIONS).replace('%', one_of(rng, VALUES));
+                    return passes(&pipeline, KERNEL.as_bytes().to_vec());
+                }
                 let (pipeline, other) = (one_of(rng, PIPELINES), one_of(rng, PIPELINES));
                 let pipeline = with_pass_options(rng, &seeds.options, pipeline);
                 let pipeline = mutate::text(rng, Language::Other, &pipeline, other, &seeds.other_words);
