@@ -539,3 +539,6 @@ mod tests {
         assert_eq!(before.artifacts[0].bytes, after.artifacts[0].bytes);
     }
 }
+
+#[cfg(test)]
+mod shuffle_tests;

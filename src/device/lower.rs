@@ -7,7 +7,7 @@ use melior::{
     ir::{
         AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
         attribute::StringAttribute,
-        operation::{OperationBuilder, OperationLike, OperationRef},
+        operation::{OperationLike, OperationRef},
     },
     pass::PassManager,
     utility::parse_pass_pipeline,
@@ -15,8 +15,11 @@ use melior::{
 
 pub use super::lower_error::LowerError;
 use super::{
+    atomics,
     lower_pipeline::{COMPLEX, Contents, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
+    repeated::synchronize_repeated_reductions,
+    rounding::check_rounding_modes,
     symbols::symbol_of,
     validate,
 };
@@ -61,9 +64,11 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     refuse_misplaced_operations(module)?;
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
+    check_rounding_modes(module, &resolved.target)?;
     let mut warnings = Vec::new();
     if unlowered(module, &resolved.target).next().is_some() {
         synchronize_repeated_reductions(module);
+        atomics::mark_stated(context, module);
         if has_any(module, "complex.") {
             warnings.extend(run(context, module, COMPLEX)?);
         }
@@ -80,6 +85,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors))?);
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
+            atomics::order_the_others(context, module);
         }
         let mut rest: Vec<(String, String)> = unlowered(module, &resolved.target)
             .map(|operation| (name_of(&operation), location_text(operation.location())))
@@ -318,42 +324,6 @@ fn require_the_stated_block(module: &Module<'_>, stated: &BTreeSet<String>) {
         {
             set_attribute(function, "nvvm.reqntid", size);
             remove_attribute(function, "nvvm.maxntid");
-        }
-    }
-}
-
-/// MLIR expands `gpu.all_reduce` to writes and reads of a shared buffer with no barrier behind the last read: repeated,
-/// one thread's next write may overtake another's read. A barrier in front of every reduction that may run again
-/// closes the gap.
-fn synchronize_repeated_reductions(module: &Module<'_>) {
-    for reduction in operations(module)
-        .into_iter()
-        .filter(|operation| name_of(operation) == "gpu.all_reduce")
-    {
-        let mut repeated = false;
-        let mut parent = reduction.parent_operation();
-        while let Some(operation) = parent {
-            let name = name_of(&operation);
-            if matches!(
-                name.as_str(),
-                "scf.for" | "scf.while" | "scf.parallel" | "scf.forall" | "affine.for" | "affine.parallel"
-            ) {
-                repeated = true;
-            }
-            if name == "gpu.func" || name == "func.func" {
-                // Unstructured control flow may loop.
-                repeated |= operation.regions().any(|region| {
-                    region
-                        .first_block()
-                        .is_some_and(|block| block.next_in_region().is_some())
-                });
-                break;
-            }
-            parent = operation.parent_operation();
-        }
-        let Some(block) = reduction.block() else { continue };
-        if repeated && let Ok(barrier) = OperationBuilder::new("gpu.barrier", reduction.location()).build() {
-            block.insert_operation_before(reduction, barrier);
         }
     }
 }

@@ -32,6 +32,22 @@ pub enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A conversion with a rounding mode that nothing computes.
+    #[error(
+        "{name} to {kind} cannot round {mode} for {target}: round to nearest even, or convert the bits as integers"
+    )]
+    Rounding {
+        /// The operation.
+        name: String,
+        /// The mode.
+        mode: String,
+        /// The type of the result's elements.
+        kind: String,
+        /// The target.
+        target: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A vector that would keep LLVM busy for minutes.
     #[error(
         "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
@@ -115,6 +131,7 @@ impl LowerError {
             Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             Self::Unsupported { location, .. }
             | Self::Foreign { location, .. }
+            | Self::Rounding { location, .. }
             | Self::LargeVector { location, .. }
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }

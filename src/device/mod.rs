@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of containers, vendor tools or hosts.
 
+mod atomics;
 mod components;
 mod control;
 mod float_power;
@@ -12,7 +13,9 @@ pub mod lower;
 mod lower_error;
 mod lower_pipeline;
 mod math;
+mod repeated;
 mod reserve;
+mod rounding;
 mod split;
 pub mod symbols;
 mod validate;
@@ -340,6 +343,7 @@ pub fn compile_to_link<'c>(
             let module = job.show(context, module, Checkpoint::Initial)?;
             validate::no_foreign_intrinsics(&module, &resolved.target)?;
             validate::no_foreign_kernels(&module, &resolved.target)?;
+            module.honour_rounding()?;
             // The user's own instructions alone: a vendor's library knows what it does.
             module.set_floating_point(FloatingPoint {
                 fast: resolved.fast,

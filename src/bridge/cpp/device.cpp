@@ -2,6 +2,7 @@
 
 #include "bytes.h"
 #include "contain.h"
+#include "orderings.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -554,6 +555,9 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
   GpulowerOutcome outcome = contain([&]() -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
     raw_svector_ostream stream(*buffer);
+    Module &module = *unwrap(moduleRef);
+    if (module.getTargetTriple().isNVPTX())
+      gpulower::qualifyAtomics(module, machine->getTargetCPU());
     legacy::PassManager passes;
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
@@ -561,7 +565,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
                                             : CodeGenFileType::AssemblyFile,
                                      /*DisableVerify=*/true))
       return "this target cannot emit the requested kind of file";
-    passes.run(*unwrap(moduleRef));
+    passes.run(module);
     return "";
   });
   if (outcome.kind == GpulowerOk)

@@ -259,10 +259,13 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     RewritePatternSet patterns(&getContext());
     populateGpuAllReducePatterns(patterns);
     populateAtomicPatterns(patterns);
-    populateShufflePatterns(patterns, *chip);
+    populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    if (failed(rewrite(getOperation(), std::move(patterns))))
+    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has.
+    if (failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
+        failed(rewrite(getOperation(), std::move(patterns))) ||
+        failed(expandShuffles(getOperation(), *chip, 32)))
       return signalPassFailure();
     // Reductions ask for sizes, and bring workgroup attributions with names for their address spaces.
     foldKnownSizes(getOperation());
