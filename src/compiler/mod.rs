@@ -16,7 +16,11 @@ mod plan;
 mod pool;
 mod request;
 mod requests;
+#[cfg(test)]
+mod rounding_tests;
 mod run;
+#[cfg(test)]
+mod shuffle_tests;
 mod sources;
 mod spare;
 #[cfg(test)]
@@ -539,6 +543,3 @@ mod tests {
         assert_eq!(before.artifacts[0].bytes, after.artifacts[0].bytes);
     }
 }
-
-#[cfg(test)]
-mod shuffle_tests;

@@ -37,7 +37,7 @@ const fn wave(target: &'static str, lanes: usize, reach: usize) -> Wave {
 type Lanes = Vec<[u128; 2]>;
 
 /// Lowers a module of functions, and returns their bodies' lines by name.
-fn lowered(wave: Wave, functions: &str) -> HashMap<String, Vec<String>> {
+fn lowered(wave: Wave, functions: &str) -> HashMap<String, Vec<Operation>> {
     let context = input::context();
     let text = format!("gpu.module @m {{\n{functions}}}\n");
     let mut module = input::parse(&context, "shuffles.mlir", text.as_bytes()).expect("parses");
@@ -54,11 +54,12 @@ fn lowered(wave: Wave, functions: &str) -> HashMap<String, Vec<String>> {
         let line = line.trim();
         if let Some((_, rest)) = line.split_once("llvm.func @") {
             name = rest.split('(').next().unwrap_or_default().to_owned();
+            bodies.insert(name.clone(), Vec::new());
+        } else if let Some(body) = bodies.get_mut(&name)
+            && (line.starts_with('%') || line.starts_with("llvm.return"))
+        {
+            body.push(read(line));
         }
-        bodies
-            .entry(name.clone())
-            .or_insert_with(Vec::new)
-            .push(line.to_owned());
     }
     bodies
 }
@@ -70,8 +71,12 @@ fn names(line: &str) -> Vec<&str> {
 }
 
 /// Bits of the type at the end of a line.
-fn bits(line: &str) -> u32 {
+fn bits(line: &str, name: &str) -> u32 {
+    if name == "llvm.icmp" {
+        return 1;
+    }
     let end = line
+        .trim_end_matches(')')
         .rsplit([' ', '>'])
         .find_map(|word| word.strip_prefix('i')?.parse().ok());
     end.unwrap_or_else(|| panic!("no type: {line}"))
@@ -81,42 +86,70 @@ fn cut(value: u128, bits: u32) -> u128 {
     if bits >= 128 { value } else { value & ((1 << bits) - 1) }
 }
 
+/// One operation, read.
+struct Operation {
+    result: String,
+    name: String,
+    /// What follows the name.
+    detail: String,
+    operands: Vec<String>,
+    bits: u32,
+    constant: u128,
+}
+
+fn read(line: &str) -> Operation {
+    let (result, right) = line.split_once(" = ").unwrap_or(("", line));
+    let end = right.find([' ', '(']).unwrap_or(right.len());
+    let (name, detail) = right.split_at(end);
+    let is_constant = name == "llvm.mlir.constant";
+    let constant = match detail
+        .trim_start_matches('(')
+        .split([')', ' '])
+        .next()
+        .unwrap_or_default()
+    {
+        "true" if is_constant => 1,
+        "false" if is_constant => 0,
+        number if is_constant => number.parse::<i128>().unwrap_or_else(|_| panic!("a number: {line}")) as u128,
+        _ => 0,
+    };
+    let has_bits = !result.is_empty() && (!line.ends_with('>') || name.starts_with("nvvm.read"));
+    Operation {
+        result: result.trim_start_matches('%').to_owned(),
+        name: name.to_owned(),
+        detail: detail.trim_start().to_owned(),
+        operands: names(right).into_iter().map(str::to_owned).collect(),
+        bits: if has_bits { bits(line, name) } else { 128 },
+        constant,
+    }
+}
+
 /// Executes a function for the lanes that are active.
-fn execute(wave: Wave, body: &[String], arguments: [&[u128]; 3], active: usize) -> Lanes {
+fn execute(wave: Wave, body: &[Operation], arguments: [&[u128]; 3], active: usize) -> Lanes {
     let mut values: HashMap<&str, Lanes> = HashMap::new();
     for (index, argument) in ["arg0", "arg1", "arg2"].into_iter().zip(arguments) {
         values.insert(index, argument.iter().map(|&number| [number, 0]).collect());
     }
-    for line in &body[1..] {
-        if line.starts_with("llvm.return") {
-            return values.remove(names(line)[0]).expect("a value");
+    for operation in body {
+        if operation.name == "llvm.return" {
+            return values.remove(operation.operands[0].as_str()).expect("a value");
         }
-        let (result, right) = line.split_once(" = ").unwrap_or_else(|| panic!("what is this: {line}"));
-        let operands: Vec<&Lanes> = names(right).iter().map(|name| &values[name]).collect();
-        let lanes = (0..wave.lanes).map(|lane| {
-            if lane < active {
-                step(wave, right, &operands, lane, active)
-            } else {
-                [GARBAGE; 2]
-            }
-        });
-        let lanes = lanes.collect();
-        values.insert(&result[1..], lanes);
+        let operands: Vec<&Lanes> = operation.operands.iter().map(|name| &values[name.as_str()]).collect();
+        let mut lanes = vec![[GARBAGE; 2]; wave.lanes];
+        for (lane, value) in lanes.iter_mut().enumerate().take(active) {
+            *value = step(wave, operation, &operands, lane, active);
+        }
+        values.insert(&operation.result, lanes);
     }
     panic!("no return");
 }
 
 /// What one lane gets from an operation.
-fn step(wave: Wave, line: &str, operands: &[&Lanes], lane: usize, active: usize) -> [u128; 2] {
+fn step(wave: Wave, operation: &Operation, operands: &[&Lanes], lane: usize, active: usize) -> [u128; 2] {
     let at = |index: usize| operands[index][lane][0];
-    let name = line.split([' ', '(']).next().unwrap_or_default();
-    let number = match name {
-        "llvm.mlir.constant" if line.contains("(true)") => 1,
-        "llvm.mlir.constant" if line.contains("(false)") => 0,
-        "llvm.mlir.constant" => {
-            let text = line.split(['(', ' ']).nth(1).expect("a number");
-            text.parse::<i128>().unwrap_or_else(|_| panic!("a number: {line}")) as u128
-        }
+    let second = || usize::from(operation.detail.contains("[1]"));
+    let number = match operation.name.as_str() {
+        "llvm.mlir.constant" => operation.constant,
         "llvm.mlir.undef" | "llvm.mlir.poison" => return [GARBAGE; 2],
         "llvm.add" => at(0).wrapping_add(at(1)),
         "llvm.sub" => at(0).wrapping_sub(at(1)),
@@ -127,26 +160,18 @@ fn step(wave: Wave, line: &str, operands: &[&Lanes], lane: usize, active: usize)
         "llvm.lshr" => at(0) >> at(1),
         "llvm.zext" | "llvm.trunc" => at(0),
         "llvm.sext" => {
-            // Lane numbers alone, which are positive.
-            assert!(at(0) < 64, "{line}");
+            assert!(at(0) < 64, "lane numbers alone, which are positive");
             at(0)
         }
         "llvm.intr.umin" => at(0).min(at(1)),
-        "llvm.select" => {
-            if at(0) == 1 {
-                at(1)
-            } else {
-                at(2)
-            }
-        }
-        "llvm.icmp" if line.contains("\"ult\"") => return [(at(0) < at(1)).into(), 0],
-        "llvm.icmp" if line.contains("\"eq\"") => return [(at(0) == at(1)).into(), 0],
-        "llvm.extractvalue" => {
-            return [operands[0][lane][usize::from(line.contains("[1]"))], 0];
-        }
+        "llvm.select" => at(if at(0) == 1 { 1 } else { 2 }),
+        "llvm.icmp" if operation.detail.starts_with("\"ult\"") => return [(at(0) < at(1)).into(), 0],
+        "llvm.icmp" if operation.detail.starts_with("\"ugt\"") => return [(at(0) > at(1)).into(), 0],
+        "llvm.icmp" if operation.detail.starts_with("\"eq\"") => return [(at(0) == at(1)).into(), 0],
+        "llvm.extractvalue" => return [operands[0][lane][second()], 0],
         "llvm.insertvalue" => {
             let mut pair = operands[1][lane];
-            pair[usize::from(line.contains("[1]"))] = at(0);
+            pair[second()] = at(0);
             return pair;
         }
         "nvvm.read.ptx.sreg.laneid" => lane as u128,
@@ -157,14 +182,14 @@ fn step(wave: Wave, line: &str, operands: &[&Lanes], lane: usize, active: usize)
             if from < active { operands[1][from][0] } else { GARBAGE }
         }
         "rocdl.readlane" => operands[0][at(1) as usize % wave.lanes][0],
-        "nvvm.shfl.sync" => return shfl(line, operands, lane, active),
-        _ => panic!("an operation that is not expected here: {line}"),
+        "nvvm.shfl.sync" => return shfl(&operation.detail, operands, lane, active),
+        other => panic!("an operation that is not expected here: {other}"),
     };
-    [cut(number, bits(line)), 0]
+    [cut(number, operation.bits), 0]
 }
 
 /// `shfl.sync`, from the PTX ISA.
-fn shfl(line: &str, operands: &[&Lanes], lane: usize, active: usize) -> [u128; 2] {
+fn shfl(kind: &str, operands: &[&Lanes], lane: usize, active: usize) -> [u128; 2] {
     let [mask, b, c] = [0, 2, 3].map(|index| operands[index][lane][0]);
     assert!(mask >> lane & 1 == 1, "lane {lane} is not in its mask {mask:x}");
     assert!(mask >> active == 0, "lane {lane} waits for lanes that never come");
@@ -178,12 +203,12 @@ fn shfl(line: &str, operands: &[&Lanes], lane: usize, active: usize) -> [u128; 2
     let segment = (c >> 8 & 31) as i64;
     let low = lane & segment;
     let bound = low | (c & 31) as i64 & !segment;
-    let (from, valid) = match line.split_whitespace().nth(1) {
+    let (from, valid) = match kind.split(' ').next() {
         Some("up") => (lane - b, lane - b >= bound),
         Some("down") => (lane + b, lane + b <= bound),
         Some("bfly") => (lane ^ b, lane ^ b <= bound),
         Some("idx") => (low | b & !segment, (low | b & !segment) <= bound),
-        _ => panic!("{line}"),
+        _ => panic!("{kind}"),
     };
     let from = if valid { from as usize } else { lane as usize };
     [
@@ -208,7 +233,7 @@ fn model(mode: &str, lane: usize, offset: u32, width: usize) -> Option<usize> {
     ((lane as usize) < width && from < width).then_some(from)
 }
 
-fn check(wave: Wave, mode: &str, body: &[String], offset: u32, width: usize, bits: u32) {
+fn check(wave: Wave, mode: &str, body: &[Operation], offset: u32, width: usize, bits: u32) {
     let value = |lane: usize| {
         cut(
             0x0123_4567_89AB_CDEF_0011_2233_4455_6677_u128.rotate_left(lane as u32 * 2) ^ lane as u128,
@@ -306,12 +331,13 @@ fn shuffles_follow_the_model_whatever_is_known_of_them() {
         let bodies = lowered(wave, &text);
         for mode in MODES {
             for width in 1..=wave.lanes {
-                for offset in (0..70).chain(OFFSETS.iter().copied()) {
+                for offset in [1, 13, width as u32 - 1, width as u32] {
                     check(wave, mode, &bodies[&format!("{mode}_")], offset, width, 32);
                 }
             }
             for &width in &widths {
                 for &offset in OFFSETS {
+                    check(wave, mode, &bodies[&format!("{mode}_")], offset, width, 32);
                     check(wave, mode, &bodies[&format!("{mode}_w{width}")], offset, width, 32);
                 }
             }

@@ -393,7 +393,14 @@ pub fn compile_to_link<'c>(
             match output {
                 DeviceOutput::Llvm => Ok(module.to_text().into_bytes()),
                 DeviceOutput::Bitcode => Ok(module.to_bitcode()),
-                DeviceOutput::Assembly => job.show_isa(module.emit(&machine, EmitKind::Assembly)?),
+                DeviceOutput::Assembly => {
+                    if resolved.target.vendor() == Vendor::Amd {
+                        // LLVM's text leaves out what cannot be encoded: an object has to come out of it, too.
+                        let copy = context.parse(&module.to_bitcode(), job.name)?;
+                        copy.emit(&machine, EmitKind::Object)?;
+                    }
+                    job.show_isa(module.emit(&machine, EmitKind::Assembly)?)
+                }
                 DeviceOutput::Object => {
                     if job.listeners.iter().any(|listener| listener.wants_isa()) {
                         // Code generation uses the module up: the listener's assembly comes from a copy.

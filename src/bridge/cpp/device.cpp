@@ -1,8 +1,8 @@
 // The steps of a device module's compilation that go through LLVM's C++ API, each contained.
 
 #include "bytes.h"
+#include "code_generation.h"
 #include "contain.h"
-#include "orderings.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -558,6 +558,8 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     Module &module = *unwrap(moduleRef);
     if (module.getTargetTriple().isNVPTX())
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
+    else if (module.getTargetTriple().isAMDGPU())
+      gpulower::writeTrapsOut(module, machine->getTargetCPU());
     legacy::PassManager passes;
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,

@@ -1,9 +1,10 @@
 // Atomic read-modify-write operations for NVIDIA with the ordering and the scope that they were given. LLVM 22's NVPTX back end
 // writes `atom.add`, which is relaxed and of the GPU, whatever was said; its loops of compare-and-swap keep both.
 
-#include "orderings.h"
+#include "code_generation.h"
 
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -110,6 +111,7 @@ bool reachesOtherBlocks(const Module &module) {
 /// `atom` with everything in its name. The ordering is below sequential consistency, for which there is a fence.
 void writeOut(AtomicRMWInst &atomic, const Spelling &spelling, StringRef scope, StringRef space,
               AtomicOrdering ordering) {
+  Value *pointer = atomic.getPointerOperand();
   StringRef semantics = ordering == AtomicOrdering::Monotonic ? ".relaxed"
                         : ordering == AtomicOrdering::Acquire ? ".acquire"
                         : ordering == AtomicOrdering::Release ? ".release"
@@ -124,7 +126,13 @@ void writeOut(AtomicRMWInst &atomic, const Spelling &spelling, StringRef scope, 
     operand = builder.CreateNeg(operand);
   operand = operand->getType()->isPointerTy() ? builder.CreatePtrToInt(operand, passed)
                                               : builder.CreateBitCast(operand, passed);
-  Value *address = builder.CreatePtrToInt(atomic.getPointerOperand(), builder.getInt64Ty());
+  // What a kernel is given points to global memory, as LLVM's own code generation for NVIDIA has it.
+  auto *argument = dyn_cast<Argument>(getUnderlyingObject(pointer));
+  if (space.empty() && argument && argument->getParent()->getCallingConv() == CallingConv::PTX_Kernel) {
+    pointer = builder.CreateAddrSpaceCast(pointer, builder.getPtrTy(1));
+    space = ".global";
+  }
+  Value *address = builder.CreatePtrToInt(pointer, builder.getInt64Ty());
   std::string text = ("atom" + semantics + scope + space + "." + spelling.operation + "." + spelling.type +
                       " $0, [$1], $2;")
                          .str();
