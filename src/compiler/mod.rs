@@ -20,6 +20,8 @@ mod requests;
 mod rounding_tests;
 mod run;
 #[cfg(test)]
+mod semantics_tests;
+#[cfg(test)]
 mod shuffle_tests;
 mod sources;
 mod spare;

@@ -1,4 +1,4 @@
-//! Atomic operations of the `memref` dialect for NVIDIA.
+//! Atomic operations: scopes, and those of the `memref` dialect for NVIDIA.
 //!
 //! `memref.atomic_rmw` and `memref.generic_atomic_rmw` promise to be free from data races, and name neither an ordering nor a
 //! scope. MLIR's conversion makes `acq_rel` of the whole system out of it, which LLVM ignores for NVIDIA. Here they are
@@ -15,8 +15,11 @@ use melior::{
     },
 };
 
-use super::lower::name_of;
-use crate::bridge::mlir::{is_unused, operations, remove_attribute, set_attribute};
+use super::lower::{LowerError, name_of};
+use crate::{
+    bridge::mlir::{is_unused, location_text, operations, remove_attribute, set_attribute, string_value},
+    target::Target,
+};
 
 /// Marks what was there before.
 const STATED: &str = "gpulower.stated";
@@ -28,6 +31,37 @@ fn atomics<'c, 'a>(module: &'a Module<'c>) -> impl Iterator<Item = OperationRef<
     let is_atomic =
         |operation: &OperationRef<'_, '_>| ["llvm.atomicrmw", "llvm.cmpxchg"].contains(&name_of(operation).as_str());
     operations(module).into_iter().filter(is_atomic)
+}
+
+/// Refuses scopes of the other vendor, on which LLVM would end in a fatal error without a place.
+pub(super) fn check_scopes(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+    let (vendor, scopes) = match target {
+        Target::Nvidia(_) => ("NVIDIA", &["singlethread", "block", "cluster", "device"][..]),
+        Target::Amd(_) => (
+            "AMD",
+            &["singlethread", "wavefront", "workgroup", "cluster", "agent"][..],
+        ),
+    };
+    for operation in operations(module) {
+        let scope = operation.attribute("syncscope").ok().and_then(string_value);
+        let Some(scope) = scope.filter(|scope| !scope.is_empty()) else {
+            continue;
+        };
+        // AMD: of one address space alone.
+        let plain = scope
+            .strip_suffix("-one-as")
+            .filter(|_| matches!(target, Target::Amd(_)));
+        if scope != "one-as" && !scopes.contains(&plain.unwrap_or(&scope)) {
+            return Err(LowerError::Scope {
+                name: name_of(&operation),
+                scope,
+                vendor,
+                known: scopes.join(", "),
+                location: location_text(operation.location()),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Marks the operations that state their ordering and scope themselves.

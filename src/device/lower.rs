@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use melior::{
     Context,
     ir::{
-        AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
+        Attribute, AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
         attribute::StringAttribute,
         operation::{OperationLike, OperationRef},
     },
@@ -16,7 +16,7 @@ use melior::{
 pub use super::lower_error::LowerError;
 use super::{
     atomics,
-    lower_pipeline::{COMPLEX, Contents, debug_pipeline, to_branches, to_elements, to_llvm},
+    lower_pipeline::{COMPLEX, Contents, INLINE, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
     repeated::synchronize_repeated_reductions,
     rounding::check_rounding_modes,
@@ -27,8 +27,8 @@ use crate::{
     bridge::{
         LlvmError,
         mlir::{
-            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
-            set_attribute, symbol_attribute_name,
+            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, operations_below,
+            remove_attribute, set_attribute, symbol_attribute_name,
         },
         passes::register_patterns,
     },
@@ -65,8 +65,13 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
     check_rounding_modes(module, &resolved.target)?;
+    atomics::check_scopes(module, &resolved.target)?;
+    mark_kernels(context, module, &resolved.target);
     let mut warnings = Vec::new();
     if unlowered(module, &resolved.target).next().is_some() {
+        if has_any(module, "func.call") {
+            warnings.extend(run(context, module, INLINE)?);
+        }
         synchronize_repeated_reductions(module);
         atomics::mark_stated(context, module);
         if has_any(module, "complex.") {
@@ -292,6 +297,23 @@ fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError
         }
     }
     Ok(())
+}
+
+/// `gpu.kernel` on a function of the `llvm` dialect becomes the target's own attribute, which translation looks at.
+fn mark_kernels(context: &Context, module: &Module<'_>, target: &Target) {
+    const OWN: [&str; 2] = ["nvvm.kernel", "rocdl.kernel"];
+    let attribute = match target {
+        Target::Nvidia(_) => OWN[0],
+        Target::Amd(_) => OWN[1],
+    };
+    for function in operations(module) {
+        if name_of(&function) == "llvm.func"
+            && function.has_attribute("gpu.kernel")
+            && !OWN.iter().any(|own| function.has_attribute(own))
+        {
+            set_attribute(function, attribute, Attribute::unit(context));
+        }
+    }
 }
 
 /// The kernels that state the size of their block, and say nothing else of it.

@@ -48,6 +48,20 @@ pub enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A scope of the other vendor.
+    #[error("{name} has the scope {scope:?}, which is none of {vendor}'s: {known}, or no scope for the whole system")]
+    Scope {
+        /// The operation.
+        name: String,
+        /// Its scope.
+        scope: String,
+        /// Whose scopes there are.
+        vendor: &'static str,
+        /// These.
+        known: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A vector that would keep LLVM busy for minutes.
     #[error(
         "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
@@ -132,6 +146,7 @@ impl LowerError {
             Self::Unsupported { location, .. }
             | Self::Foreign { location, .. }
             | Self::Rounding { location, .. }
+            | Self::Scope { location, .. }
             | Self::LargeVector { location, .. }
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }

@@ -103,9 +103,9 @@ pub enum DeviceError {
         /// The function.
         function: String,
     },
-    /// The module holds no kernel.
-    #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
-    NoKernel,
+    /// The module defines neither a function nor a variable.
+    #[error("the module is empty: it defines no kernel, no function and no variable")]
+    Empty,
     /// It was cancelled, or took too long.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),
@@ -416,6 +416,22 @@ pub fn compile_to_link<'c>(
             }
         })
         .map_err(at(Stage::CodeGen))
+}
+
+/// Whether one of a module's functions is a kernel.
+pub(crate) fn has_kernel(module: &DeviceModule<'_>) -> bool {
+    // Calling conventions of LLVM (`llvm/include/llvm/IR/CallingConv.h`): PTX_Kernel 71, AMDGPU_KERNEL 91.
+    module
+        .inkwell()
+        .get_functions()
+        .any(|function| matches!(function.get_call_conventions(), 71 | 91))
+}
+
+/// Whether there is anything in a module to generate code or data of.
+pub(crate) fn defines_anything(module: &DeviceModule<'_>) -> bool {
+    let module = module.inkwell();
+    module.get_functions().any(|function| function.count_basic_blocks() > 0)
+        || module.get_globals().any(|global| !global.is_declaration())
 }
 
 /// An object from assembly that a listener replaced.

@@ -212,6 +212,12 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     if (!chip->amd)
       passTensorMapsByAddress(root);
 
+    // What lane 0 writes next must not overtake what others still read of the last time.
+    root->walk([&](gpu::WarpExecuteOnLane0Op op) {
+      OpBuilder builder(op);
+      synchronizeSubgroup(op.getLoc(), builder, *chip);
+    });
+
     RewritePatternSet patterns(context);
     populateAtomicPatterns(patterns);
     populateCopyPatterns(patterns);
@@ -312,10 +318,30 @@ struct LowerDeviceFunctions final
                                  llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
 };
 
+struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineFunctions)
+
+  StringRef getArgument() const final { return "gpulower-inline-functions"; }
+  StringRef getDescription() const final {
+    return "Inline functions that cannot be lowered on their own into the kernels that call them";
+  }
+  bool canScheduleOn(RegisteredOperationName name) const final {
+    return name.getStringRef() == "gpu.module";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<scf::SCFDialect>();
+  }
+  void runOnOperation() final {
+    if (failed(inlineFunctions(getOperation())))
+      signalPassFailure();
+  }
+};
+
 } // namespace
 
 /// Registers the passes with MLIR. Call once.
 extern "C" void gpulowerRegisterPatternPasses() {
+  PassRegistration<InlineFunctions>();
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
   PassRegistration<LowerDeviceFunctions>();

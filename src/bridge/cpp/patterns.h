@@ -46,6 +46,9 @@ void countKnownIterations(mlir::Operation *root);
 /// Reductions over workgroups whose size is known.
 void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
+/// Takes functions that cannot be lowered on their own into the kernels that call them.
+mlir::LogicalResult inlineFunctions(mlir::Operation *root);
+
 /// Emits an error on operations that no rewrite can help.
 mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
 

@@ -124,7 +124,7 @@ mod tests {
             LlvmError::Fatal("Cannot select: x".to_owned()).into(),
             DeviceError::Llvm(LlvmError::Refused("no".to_owned())).into(),
             DeviceError::Unresolved(symbols).into(),
-            DeviceError::NoKernel.into(),
+            DeviceError::Empty.into(),
             EmitError::Unknown { name: "x".to_owned() }.into(),
             InterruptError::Cancelled.into(),
             Cause::Internal("x".to_owned()),

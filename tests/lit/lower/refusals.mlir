@@ -17,6 +17,7 @@
 // RUN: not gpulower compile %t/rounding.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/rounding.mlir
 // RUN: not gpulower compile %t/rounding.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/rounding.mlir
 // RUN: not gpulower compile %t/rounding-integers.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/rounding-integers.mlir
+// RUN: not gpulower compile %t/scope.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/scope.mlir
 // RUN: test ! -e %t/out
 
 // What cannot be lowered is refused with its place, and with what to write instead.
@@ -157,6 +158,15 @@ gpu.module @kernels {
     // CHECK: rounding-integers.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}llvm.intr.experimental.constrained.sitofp to f32 cannot round {{.*}} for gfx942
     %a = llvm.intr.experimental.constrained.sitofp %v upward ignore : i32 to f32
     llvm.store %a, %p : f32, !llvm.ptr
+    llvm.return
+  }
+}
+
+//--- scope.mlir
+gpu.module @kernels {
+  llvm.func @scope(%v: i32, %p: !llvm.ptr) attributes {gpu.kernel} {
+    // CHECK: scope.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}llvm.atomicrmw has the scope "agent", which is none of NVIDIA's: singlethread, block, cluster, device
+    %a = llvm.atomicrmw add %p, %v syncscope("agent") acq_rel : !llvm.ptr, i32
     llvm.return
   }
 }
