@@ -58,6 +58,7 @@ unsafe extern "C" {
     );
     fn gpulowerInternalize(module: LLVMModuleRef, keep: *const Bytes, count: usize) -> Outcome;
     fn gpulowerFoldReflect(module: LLVMModuleRef, key: Bytes, value: i32);
+    fn gpulowerHonourRounding(module: LLVMModuleRef) -> Outcome;
     fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
     fn gpulowerRemapFiles(module: LLVMModuleRef, pairs: *const Bytes, count: usize);
@@ -400,6 +401,13 @@ impl<'c> DeviceModule<'c> {
             // SAFETY: the module is alive, and the key during the call.
             unsafe { gpulowerFoldReflect(module, key, value) }
         });
+    }
+
+    /// Replaces operations that name their rounding mode by what computes it, or refuses them.
+    pub fn honour_rounding(&self) -> Result<(), LlvmError> {
+        // SAFETY: the module is alive.
+        self.context
+            .finish(unsafe { gpulowerHonourRounding(self.module.as_mut_ptr()) })
     }
 
     /// Applies floating-point permissions to the instructions of every function.

@@ -328,6 +328,12 @@ macro_rules! functions {
             }
         )*
 
+        /// Names, types of the arguments, and type of the result, as they are written below.
+        #[cfg(test)]
+        fn signatures() -> Vec<(&'static str, Vec<&'static str>, &'static str)> {
+            vec![$((stringify!($name), vec![$(stringify!($kind)),*], concat!("", $(stringify!($result))?)),)*]
+        }
+
         /// The functions that programs may call, with their addresses.
         pub fn functions() -> Vec<(&'static str, usize)> {
             vec![$((stringify!($name), address($name as *const c_void)),)*]
@@ -367,9 +373,10 @@ functions! {
         arguments,
         vouched,
     });
+    // MLIR's translation does not say how many arguments there are (SelectObjectAttr.cpp).
     fn mgpuLaunchClusterKernel(
         function: *mut c_void, cx: i64, cy: i64, cz: i64, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64,
-        shared: i32, stream: *mut c_void, arguments: *const *const u8, extra: *const *const u8, count: u64,
+        shared: i32, stream: *mut c_void, arguments: *const *const u8, extra: *const *const u8,
     ) = |gpu, vouched| gpu.launch(&KernelCall {
         kernel: KernelHandle::Function(address(function)),
         grid: [gx, gy, gz],
@@ -378,7 +385,7 @@ functions! {
         shared: shared.into(),
         stream: address(stream),
         wait: false,
-        argument_count: Some(count),
+        argument_count: None,
         has_extra: !extra.is_null(),
         arguments,
         vouched,

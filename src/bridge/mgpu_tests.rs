@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use gpulower_testing::amd::run;
+
 use super::*;
 
 /// The functions for cuSPARSE, which are left to a shared library.
@@ -45,6 +47,102 @@ fn every_function_that_mlir_calls_is_there() {
     assert!(called.len() >= 20, "{called:?}");
     let missing: Vec<&String> = called.iter().filter(|name| !own.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Host code with everything that MLIR makes calls of.
+const HOST: &str = r#"module attributes {gpu.container_module} {
+  gpu.binary @m [#gpu.object<#nvvm.target, "x">]
+  gpu.binary @text [#gpu.object<#nvvm.target, assembly = "x">]
+  llvm.func @launches(%a: !llvm.ptr, %n: i64, %s: i32, %t: !llvm.ptr) {
+    gpu.launch_func <%t : !llvm.ptr> @m::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+      dynamic_shared_memory_size %s args(%a : !llvm.ptr)
+    gpu.launch_func <%t : !llvm.ptr> @m::@k clusters in (%n, %n, %n) blocks in (%n, %n, %n)
+      threads in (%n, %n, %n) : i64 dynamic_shared_memory_size %s args(%a : !llvm.ptr)
+    llvm.return
+  }
+  func.func private @mgpuMemGetDeviceMemRef1dFloat(memref<?xf32>) -> memref<?xf32>
+  func.func private @mgpuMemGetDeviceMemRef1dInt32(memref<?xi32>) -> memref<?xi32>
+  func.func @memory(%a: memref<?xf32>, %i: memref<?xi32>, %u: memref<*xf32>, %n: index, %v: f32, %w: f16, %d: i32) {
+    gpu.set_default_device %d
+    gpu.host_register %u : memref<*xf32>
+    gpu.host_unregister %u : memref<*xf32>
+    %x = call @mgpuMemGetDeviceMemRef1dFloat(%a) : (memref<?xf32>) -> memref<?xf32>
+    %y = call @mgpuMemGetDeviceMemRef1dInt32(%i) : (memref<?xi32>) -> memref<?xi32>
+    %t0 = gpu.wait async
+    %m, %t1 = gpu.alloc async [%t0] (%n) : memref<?xf32>
+    %h, %t2 = gpu.alloc async [%t1] (%n) : memref<?xf16>
+    %t3 = gpu.memcpy async [%t2] %m, %a : memref<?xf32>, memref<?xf32>
+    %t4 = gpu.memset async [%t3] %m, %v : memref<?xf32>, f32
+    %t5 = gpu.memset async [%t4] %h, %w : memref<?xf16>, f16
+    %t6 = gpu.wait async
+    %t7 = gpu.wait async [%t5, %t6]
+    %t8 = gpu.dealloc async [%t7] %m : memref<?xf32>
+    gpu.wait [%t8]
+    return
+  }
+  func.func @tensor_map(%a: memref<64x128xf16>, %n: index) {
+    %u = memref.cast %a : memref<64x128xf16> to memref<*xf16>
+    %m = nvgpu.tma.create.descriptor %u box[%n, %n] : memref<*xf16> -> !nvgpu.tensormap.descriptor<
+      tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+    return
+  }
+}"#;
+
+/// What no conversion of MLIR calls: functions of ours, and those for programs' own calls, which are as
+/// `mlir/lib/ExecutionEngine/CudaRuntimeWrappers.cpp` has them.
+const NOT_IN_CONVERSIONS: &[&str] = &[
+    "__gpulower_launch",
+    "__gpulower_launch_clusters",
+    "mgpuEventSynchronize",
+    "mgpuMemHostRegister",
+    "mgpuMemHostUnregister",
+    "mgpuMemset8",
+    "mgpuMemset64",
+    "mgpuTensorMapEncodeTiled",
+];
+
+/// A type of ours as LLVM writes it in a declaration.
+fn in_llvm(kind: &str) -> &str {
+    match kind.replace(' ', "").as_str() {
+        pointer if pointer.starts_with('*') => "ptr",
+        "i64" | "u64" => "i64",
+        "i32" | "u32" => "i32",
+        "u16" => "i16",
+        "u8" | "i8" => "i8",
+        "" => "void",
+        "MemRef1" => "{ ptr, ptr, i64, [1 x i64], [1 x i64] }",
+        other => panic!("a type that is not expected: {other}"),
+    }
+}
+
+/// Both sides are read: what MLIR 22 declares when it lowers, and what the functions here take.
+#[test]
+fn functions_take_and_return_what_mlir_declares() {
+    let pipeline = [
+        "--convert-nvgpu-to-nvvm",
+        "--gpu-to-llvm",
+        "--reconcile-unrealized-casts",
+    ];
+    let lowered = run("mlir-opt", &pipeline, HOST.as_bytes());
+    let ir = String::from_utf8(run("mlir-translate", &["--mlir-to-llvmir"], &lowered)).expect("text");
+    let declared: std::collections::BTreeMap<&str, (&str, Vec<&str>)> = ir
+        .lines()
+        .filter_map(|line| line.strip_prefix("declare ")?.split_once(" @"))
+        .filter_map(|(result, rest)| {
+            let (name, arguments) = rest.strip_suffix(')')?.split_once('(')?;
+            let arguments = arguments.split(", ").filter(|argument| !argument.is_empty()).collect();
+            Some((name, (result, arguments)))
+        })
+        .collect();
+    for (name, kinds, result) in signatures() {
+        let Some((wanted_result, wanted)) = declared.get(name) else {
+            assert!(NOT_IN_CONVERSIONS.contains(&name), "{name} is not in\n{ir}");
+            continue;
+        };
+        let kinds: Vec<&str> = kinds.into_iter().map(in_llvm).collect();
+        assert_eq!((in_llvm(result), &kinds), (*wanted_result, wanted), "{name}");
+    }
+    assert!(declared.len() > 20, "{declared:?}");
 }
 
 #[test]

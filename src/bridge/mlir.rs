@@ -744,6 +744,15 @@ pub fn insert_before<'c, 'a>(
     }
 }
 
+/// Whether nothing uses the first result of an operation.
+pub fn is_unused(operation: OperationRef<'_, '_>) -> bool {
+    use melior::ir::ValueLike;
+    operation
+        .result(0)
+        // SAFETY: the result is alive.
+        .is_ok_and(|result| unsafe { mlir_sys::mlirValueGetFirstUse(result.to_raw()) }.ptr.is_null())
+}
+
 /// Removes an operation for good. The caller holds no other reference to it or into it.
 pub fn remove(operation: OperationRef<'_, '_>) {
     // SAFETY: taken by value; see the contract.

@@ -278,9 +278,9 @@ impl<'a, 'c> Job<'a, 'c> {
             })
             .collect();
         let module = clock.time(Stage::Link, || join(&context, modules, &lowered))?;
-        // Linked with objects, the kernels may be theirs.
-        if self.objects.is_empty() && !has_kernel(&module) {
-            return Err(Error::new(Stage::Translate, DeviceError::NoKernel));
+        // Linked with objects, everything may be theirs.
+        if self.objects.is_empty() && !device::defines_anything(&module) {
+            return Err(Error::new(Stage::Translate, DeviceError::Empty));
         }
         let locate = |symbol: &str| {
             lowered
@@ -608,17 +608,9 @@ fn translate<'d>(context: &'d DeviceContext, source: &mut OwnedModule<'_>) -> Re
 /// Whether an error is about an instruction of which it is not known where it came from.
 fn needs_a_place(error: &Error) -> bool {
     matches!(
-        error.cause.as_ref(),
-        Cause::Device(DeviceError::Misaligned { location: None, .. })
+        error.cause(),
+        Some(Cause::Device(DeviceError::Misaligned { location: None, .. }))
     )
-}
-
-fn has_kernel(module: &DeviceModule<'_>) -> bool {
-    // Calling conventions of LLVM (`llvm/include/llvm/IR/CallingConv.h`): PTX_Kernel 71, AMDGPU_KERNEL 91.
-    module
-        .inkwell()
-        .get_functions()
-        .any(|function| matches!(function.get_call_conventions(), 71 | 91))
 }
 
 /// The PTX ISA that a PTX compiler asks for, as in "Feature 'x' requires PTX ISA .version 8.0 or later".

@@ -17,7 +17,13 @@ mod plan;
 mod pool;
 mod request;
 mod requests;
+#[cfg(test)]
+mod rounding_tests;
 mod run;
+#[cfg(test)]
+mod semantics_tests;
+#[cfg(test)]
+mod shuffle_tests;
 mod sources;
 mod spare;
 #[cfg(test)]

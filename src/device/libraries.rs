@@ -71,14 +71,15 @@ pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Functions of the module that objects of a later link need.
+/// Functions of the module that objects of a later link need; all of them, where it has no kernel and is a library itself.
 pub(super) fn offered_functions(module: &DeviceModule<'_>, others: &LinkInterface) -> Vec<String> {
+    let is_library = !super::has_kernel(module);
     module
         .inkwell()
         .get_functions()
         .filter(|function| function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::External)
         .filter_map(|function| function.get_name().to_str().ok().map(str::to_owned))
-        .filter(|name| others.opaque || others.needed.contains(name))
+        .filter(|name| is_library || others.opaque || others.needed.contains(name))
         .collect()
 }
 

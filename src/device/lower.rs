@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use melior::{
     Context,
     ir::{
-        AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
+        Attribute, AttributeLike, BlockLike, Module, RegionLike, Type, ValueLike,
         attribute::StringAttribute,
-        operation::{OperationBuilder, OperationLike, OperationRef},
+        operation::{OperationLike, OperationRef},
     },
     pass::PassManager,
     utility::parse_pass_pipeline,
@@ -15,10 +15,12 @@ use melior::{
 
 pub use super::lower_error::LowerError;
 use super::{
-    contracts,
+    atomics, contracts,
     lower_error::explained,
-    lower_pipeline::{COMPLEX, Contents, PLACES, debug_pipeline, to_branches, to_elements, to_llvm},
+    lower_pipeline::{COMPLEX, Contents, INLINE, PLACES, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
+    repeated::synchronize_repeated_reductions,
+    rounding::check_rounding_modes,
     symbols::symbol_of,
     validate,
 };
@@ -26,8 +28,8 @@ use crate::{
     bridge::{
         LlvmError,
         mlir::{
-            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
-            set_attribute, symbol_attribute_name,
+            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, operations_below,
+            remove_attribute, set_attribute, symbol_attribute_name,
         },
         passes::register_patterns,
     },
@@ -65,9 +67,16 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     refuse_large_globals(module)?;
     refuse_foreign(module, &resolved.target)?;
     refuse_unknown_dialects(module, &resolved.target)?;
+    check_rounding_modes(module, &resolved.target)?;
+    atomics::check_scopes(module, &resolved.target)?;
+    mark_kernels(context, module, &resolved.target);
     let mut warnings = Vec::new();
     if unlowered(module, &resolved.target).next().is_some() {
+        if has_any(module, "func.call") {
+            warnings.extend(run(context, module, INLINE)?);
+        }
         synchronize_repeated_reductions(module);
+        atomics::mark_stated(context, module);
         if has_any(module, "complex.") {
             warnings.extend(run(context, module, COMPLEX)?);
         }
@@ -84,6 +93,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors))?);
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
+            atomics::order_the_others(context, module);
         }
         let mut rest: Vec<OperationRef<'_, '_>> = unlowered(module, &resolved.target).collect();
         // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
@@ -325,6 +335,23 @@ fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError
     Ok(())
 }
 
+/// `gpu.kernel` on a function of the `llvm` dialect becomes the target's own attribute, which translation looks at.
+fn mark_kernels(context: &Context, module: &Module<'_>, target: &Target) {
+    const OWN: [&str; 2] = ["nvvm.kernel", "rocdl.kernel"];
+    let attribute = match target {
+        Target::Nvidia(_) => OWN[0],
+        Target::Amd(_) => OWN[1],
+    };
+    for function in operations(module) {
+        if name_of(&function) == "llvm.func"
+            && function.has_attribute("gpu.kernel")
+            && !OWN.iter().any(|own| function.has_attribute(own))
+        {
+            set_attribute(function, attribute, Attribute::unit(context));
+        }
+    }
+}
+
 /// The kernels that state the size of their block, and say nothing else of it.
 fn kernels_with_a_stated_block(module: &Module<'_>) -> BTreeSet<String> {
     operations(module)
@@ -355,42 +382,6 @@ fn require_the_stated_block(module: &Module<'_>, stated: &BTreeSet<String>) {
         {
             set_attribute(function, "nvvm.reqntid", size);
             remove_attribute(function, "nvvm.maxntid");
-        }
-    }
-}
-
-/// MLIR expands `gpu.all_reduce` to writes and reads of a shared buffer with no barrier behind the last read: repeated,
-/// one thread's next write may overtake another's read. A barrier in front of every reduction that may run again
-/// closes the gap.
-fn synchronize_repeated_reductions(module: &Module<'_>) {
-    for reduction in operations(module)
-        .into_iter()
-        .filter(|operation| name_of(operation) == "gpu.all_reduce")
-    {
-        let mut repeated = false;
-        let mut parent = reduction.parent_operation();
-        while let Some(operation) = parent {
-            let name = name_of(&operation);
-            if matches!(
-                name.as_str(),
-                "scf.for" | "scf.while" | "scf.parallel" | "scf.forall" | "affine.for" | "affine.parallel"
-            ) {
-                repeated = true;
-            }
-            if name == "gpu.func" || name == "func.func" {
-                // Unstructured control flow may loop.
-                repeated |= operation.regions().any(|region| {
-                    region
-                        .first_block()
-                        .is_some_and(|block| block.next_in_region().is_some())
-                });
-                break;
-            }
-            parent = operation.parent_operation();
-        }
-        let Some(block) = reduction.block() else { continue };
-        if repeated && let Ok(barrier) = OperationBuilder::new("gpu.barrier", reduction.location()).build() {
-            block.insert_operation_before(reduction, barrier);
         }
     }
 }

@@ -46,6 +46,36 @@ pub enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A conversion with a rounding mode that nothing computes.
+    #[error(
+        "{name} to {kind} cannot round {mode} for {target}: round to nearest even, or convert the bits as integers"
+    )]
+    Rounding {
+        /// The operation.
+        name: String,
+        /// The mode.
+        mode: String,
+        /// The type of the result's elements.
+        kind: String,
+        /// The target.
+        target: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
+    /// A scope of the other vendor.
+    #[error("{name} has the scope {scope:?}, which is none of {vendor}'s: {known}, or no scope for the whole system")]
+    Scope {
+        /// The operation.
+        name: String,
+        /// Its scope.
+        scope: String,
+        /// Whose scopes there are.
+        vendor: &'static str,
+        /// These.
+        known: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A vector that would keep LLVM busy for minutes.
     #[error(
         "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and \
@@ -130,6 +160,8 @@ impl LowerError {
             Self::Unsupported { location, .. }
             | Self::Foreign { location, .. }
             | Self::Contract { location, .. }
+            | Self::Rounding { location, .. }
+            | Self::Scope { location, .. }
             | Self::LargeVector { location, .. }
             | Self::ForeignBuffer { location, .. }
             | Self::MissingDimension { location, .. }

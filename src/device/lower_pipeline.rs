@@ -112,6 +112,9 @@ fn index_option(resolved: &Resolved) -> String {
 /// What comes before [`to_branches`], and before the expansion of `math` operations: it makes such operations.
 pub(super) const COMPLEX: &str = "builtin.module(gpu.module(convert-complex-to-standard))";
 
+/// Before everything: functions that cannot be lowered on their own.
+pub(super) const INLINE: &str = "builtin.module(gpu.module(gpulower-inline-functions))";
+
 /// What the `gpulower-expand-gpu*` passes have to know of the chip.
 fn expansion_options(resolved: &Resolved) -> String {
     match (&resolved.target, &resolved.vendor) {

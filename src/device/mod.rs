@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of containers, vendor tools or hosts.
 
+mod atomics;
 mod components;
 mod contracts;
 mod control;
@@ -13,7 +14,9 @@ pub mod lower;
 mod lower_error;
 mod lower_pipeline;
 mod math;
+mod repeated;
 mod reserve;
+mod rounding;
 mod shared_alignment;
 mod split;
 pub mod symbols;
@@ -146,9 +149,9 @@ pub enum DeviceError {
         /// The symbol.
         name: String,
     },
-    /// The module holds no kernel.
-    #[error("the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`")]
-    NoKernel,
+    /// The module defines neither a function nor a variable.
+    #[error("the module is empty: it defines no kernel, no function and no variable")]
+    Empty,
     /// It was cancelled, or took too long.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),
@@ -388,6 +391,7 @@ pub fn compile_to_link<'c>(
             let module = job.show(context, module, Checkpoint::Initial)?;
             validate::no_foreign_intrinsics(&module, &resolved.target)?;
             validate::no_foreign_kernels(&module, &resolved.target)?;
+            module.honour_rounding()?;
             // The user's own instructions alone: a vendor's library knows what it does.
             module.set_floating_point(FloatingPoint {
                 fast: resolved.fast,
@@ -442,7 +446,14 @@ pub fn compile_to_link<'c>(
             match output {
                 DeviceOutput::Llvm => Ok(module.to_text()?.into_bytes()),
                 DeviceOutput::Bitcode => Ok(module.to_bitcode()?),
-                DeviceOutput::Assembly => job.show_isa(module.emit(&machine, EmitKind::Assembly)?),
+                DeviceOutput::Assembly => {
+                    if resolved.target.vendor() == Vendor::Amd {
+                        // LLVM's text leaves out what cannot be encoded: an object has to come out of it, too.
+                        let copy = context.parse(&module.to_bitcode()?, job.name)?;
+                        copy.emit(&machine, EmitKind::Object)?;
+                    }
+                    job.show_isa(module.emit(&machine, EmitKind::Assembly)?)
+                }
                 DeviceOutput::Object => {
                     if job.wanting(Checkpoint::Isa).next().is_some() {
                         // Code generation uses the module up: the listener's assembly comes from a copy.
@@ -458,6 +469,22 @@ pub fn compile_to_link<'c>(
             }
         })
         .map_err(at(Stage::CodeGen))
+}
+
+/// Whether one of a module's functions is a kernel.
+pub(crate) fn has_kernel(module: &DeviceModule<'_>) -> bool {
+    // Calling conventions of LLVM (`llvm/include/llvm/IR/CallingConv.h`): PTX_Kernel 71, AMDGPU_KERNEL 91.
+    module
+        .inkwell()
+        .get_functions()
+        .any(|function| matches!(function.get_call_conventions(), 71 | 91))
+}
+
+/// Whether there is anything in a module to generate code or data of.
+pub(crate) fn defines_anything(module: &DeviceModule<'_>) -> bool {
+    let module = module.inkwell();
+    module.get_functions().any(|function| function.count_basic_blocks() > 0)
+        || module.get_globals().any(|global| !global.is_declaration())
 }
 
 /// An object from assembly that a listener replaced.

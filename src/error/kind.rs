@@ -194,7 +194,8 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::Unresolved(_) => ErrorKind::Symbols,
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
-        DeviceError::NoKernel => ErrorKind::Input,
+        DeviceError::Empty => ErrorKind::Input,
+        DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => ErrorKind::Lowering,
         DeviceError::Interrupted(error) => of_interrupt(*error),
         DeviceError::Listener { .. } => ErrorKind::Listener,
     }

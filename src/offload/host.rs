@@ -3,7 +3,7 @@
 use melior::{
     Context,
     ir::{
-        Attribute, Module,
+        Attribute, BlockLike, Module, RegionLike,
         attribute::StringAttribute,
         operation::{OperationLike, OperationRef},
     },
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     bridge::{
         llvm::{DeviceContext, DeviceModule, TargetMachine},
-        mlir::{OwnedModule, capture_diagnostics, context_of, location_text, operations, set_attribute},
+        mlir::{OwnedModule, capture_diagnostics, context_of, location_text, operations, remove, set_attribute},
     },
     compiler,
     device::lower::LowerError,
@@ -142,6 +142,7 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
         None => OwnedModule::clone_whole(module)?,
     };
 
+    remove_empty_modules(host.module());
     let (mut program, device) = modules::take(context, host.module(), options)?;
     hide_private_functions(context, host.module());
     lower::run(context, host.module_mut(), &pipeline(options))?;
@@ -155,6 +156,21 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     set_target(context, host.module(), &options.triple)?;
     verify(context, host.module())?;
     Ok(HostProgram { program, host, device })
+}
+
+/// Modules that passes have left empty, such as one whose kernels are elsewhere by now.
+fn remove_empty_modules(host: &Module<'_>) {
+    // Inner ones first: what held nothing else is empty then.
+    for operation in operations(host).into_iter().skip(1).rev() {
+        let is_empty = operation.regions().all(|region| {
+            region
+                .first_block()
+                .is_none_or(|block| block.first_operation().is_none())
+        });
+        if name_of(&operation) == "builtin.module" && is_empty {
+            remove(operation);
+        }
+    }
 }
 
 /// From everything that host code may be written in to the LLVM dialect. Why in this order: `complex` makes `math`

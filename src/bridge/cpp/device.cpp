@@ -1,6 +1,7 @@
 // The steps of a device module's compilation that go through LLVM's C++ API, each contained.
 
 #include "bytes.h"
+#include "code_generation.h"
 #include "contain.h"
 
 #include "mlir/CAPI/IR.h"
@@ -590,6 +591,11 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
                              void *closure, GpulowerSink sink) {
   return containWriting(closure, sink, [&](raw_svector_ostream &stream) -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
+    Module &module = *unwrap(moduleRef);
+    if (module.getTargetTriple().isNVPTX())
+      gpulower::qualifyAtomics(module, machine->getTargetCPU());
+    else if (module.getTargetTriple().isAMDGPU())
+      gpulower::writeTrapsOut(module, machine->getTargetCPU());
     legacy::PassManager passes;
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
@@ -597,7 +603,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
                                             : CodeGenFileType::AssemblyFile,
                                      /*DisableVerify=*/true))
       return "this target cannot emit the requested kind of file";
-    passes.run(*unwrap(moduleRef));
+    passes.run(module);
     return "";
   });
 }

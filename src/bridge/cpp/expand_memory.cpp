@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -113,6 +114,14 @@ LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
         refuse(operation, llvm::formatv("its width of {0} is more than the {1} "
                                         "lanes of a subgroup",
                                         rotate.getWidth(), chip.subgroupSize)
+                              .str());
+    } else if (auto shuffle = dyn_cast<gpu::ShuffleOp>(operation)) {
+      APInt width;
+      if (matchPattern(shuffle.getWidth(), m_ConstantInt(&width)) &&
+          (width.isZero() || width.ugt(chip.subgroupSize)))
+        refuse(operation, llvm::formatv("its width of {0} is not between 1 and the {1} "
+                                        "lanes of a subgroup",
+                                        width.getSExtValue(), chip.subgroupSize)
                               .str());
     } else if (isa<vector::PrintOp>(operation)) {
       refuse(operation, "a device cannot call the host's runtime; print with "

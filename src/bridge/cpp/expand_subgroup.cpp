@@ -13,13 +13,7 @@
 using namespace mlir;
 
 namespace gpulower {
-namespace {
 
-Value constant(OpBuilder &builder, Location loc, int32_t value) {
-  return arith::ConstantIntOp::create(builder, loc, value, 32);
-}
-
-/// Applies `onWord` to each 32-bit word of a value. Null for types that have no words.
 Value onWords(OpBuilder &builder, Location loc, Value value,
               function_ref<Value(Value)> onWord) {
   Type type = value.getType();
@@ -53,7 +47,7 @@ Value onWords(OpBuilder &builder, Location loc, Value value,
                ? vector::BitCastOp::create(builder, loc, vector, result)
                : result;
   }
-  if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 64)
+  if (!type.isIntOrFloat())
     return {};
   unsigned width = type.getIntOrFloatBitWidth();
   Type integer = builder.getIntegerType(width);
@@ -67,26 +61,33 @@ Value onWords(OpBuilder &builder, Location loc, Value value,
     if (result)
       result = arith::TruncIOp::create(builder, loc, integer, result);
   } else {
-    Type wide = builder.getI64Type();
-    if (width < 64)
+    unsigned words = llvm::divideCeil(width, 32);
+    Type wide = builder.getIntegerType(words * 32);
+    if (wide != integer)
       bits = arith::ExtUIOp::create(builder, loc, wide, bits);
-    Value shift = arith::ConstantIntOp::create(builder, loc, 32, 64);
-    Value low = onWord(arith::TruncIOp::create(builder, loc, word, bits));
-    Value high = onWord(arith::TruncIOp::create(
-        builder, loc, word, arith::ShRUIOp::create(builder, loc, bits, shift)));
-    if (!low || !high)
-      return {};
-    low = arith::ExtUIOp::create(builder, loc, wide, low);
-    high = arith::ExtUIOp::create(builder, loc, wide, high);
-    result = arith::OrIOp::create(
-        builder, loc, low, arith::ShLIOp::create(builder, loc, high, shift));
-    if (width < 64)
+    for (unsigned i = 0; i < words; ++i) {
+      Value shift = arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(wide, i * 32));
+      Value piece = onWord(arith::TruncIOp::create(
+          builder, loc, word, arith::ShRUIOp::create(builder, loc, bits, shift)));
+      if (!piece)
+        return {};
+      piece = arith::ShLIOp::create(
+          builder, loc, arith::ExtUIOp::create(builder, loc, wide, piece), shift);
+      result = result ? arith::OrIOp::create(builder, loc, result, piece).getResult() : piece;
+    }
+    if (wide != integer)
       result = arith::TruncIOp::create(builder, loc, integer, result);
   }
   if (!result)
     return {};
   return type == integer ? result
                          : arith::BitcastOp::create(builder, loc, type, result);
+}
+
+namespace {
+
+Value constant(OpBuilder &builder, Location loc, int32_t value) {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
 /// Whether MLIR's conversion for AMD would cut a vector into words that it does not fill.
@@ -96,34 +97,7 @@ bool hasHalfWord(Type type) {
          vector.getElementTypeBitWidth() * vector.getNumElements() % 32 != 0;
 }
 
-/// NVIDIA's `shfl.sync` moves 32 bits, to which MLIR's own conversion adds 64; AMD's conversion cuts into whole words.
-struct ShuffleWords final : OpRewritePattern<gpu::ShuffleOp> {
-  ShuffleWords(MLIRContext *context, bool amd)
-      : OpRewritePattern(context), amd(amd) {}
-  LogicalResult matchAndRewrite(gpu::ShuffleOp op,
-                                PatternRewriter &rewriter) const override {
-    Type type = op.getValue().getType();
-    if (amd ? !hasHalfWord(type)
-            : type.isIntOrFloat() && (type.getIntOrFloatBitWidth() == 32 ||
-                                      type.getIntOrFloatBitWidth() == 64))
-      return failure();
-    Location loc = op.getLoc();
-    Value valid;
-    Value result = onWords(rewriter, loc, op.getValue(), [&](Value word) {
-      auto shuffle = gpu::ShuffleOp::create(rewriter, loc, word, op.getOffset(),
-                                            op.getWidth(), op.getMode());
-      valid = shuffle.getValid();
-      return shuffle.getShuffleResult();
-    });
-    if (!result || !valid)
-      return rewriter.notifyMatchFailure(op, "no words");
-    rewriter.replaceOp(op, {result, valid});
-    return success();
-  }
-  bool amd;
-};
-
-/// The same for AMD's broadcasts.
+/// AMD's conversion cuts what it broadcasts into whole words.
 struct BroadcastWords final : OpRewritePattern<gpu::SubgroupBroadcastOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(gpu::SubgroupBroadcastOp op,
@@ -298,8 +272,7 @@ void populateSubgroupPatterns(RewritePatternSet &patterns, const GpuChip &chip) 
     patterns.add<SubgroupSize>(patterns.getContext(), chip.subgroupSize);
 }
 
-void populateShufflePatterns(RewritePatternSet &patterns, const GpuChip &chip) {
-  patterns.add<ShuffleWords>(patterns.getContext(), chip.amd);
+void populateBroadcastPatterns(RewritePatternSet &patterns, const GpuChip &chip) {
   if (chip.amd)
     patterns.add<BroadcastWords>(patterns.getContext());
   else

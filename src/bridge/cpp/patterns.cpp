@@ -218,6 +218,12 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     if (!chip->amd)
       passTensorMapsByAddress(root);
 
+    // What lane 0 writes next must not overtake what others still read of the last time.
+    root->walk([&](gpu::WarpExecuteOnLane0Op op) {
+      OpBuilder builder(op);
+      synchronizeSubgroup(op.getLoc(), builder, *chip);
+    });
+
     RewritePatternSet patterns(context);
     populateAtomicPatterns(patterns);
     populateCopyPatterns(patterns);
@@ -266,10 +272,13 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     RewritePatternSet patterns(&getContext());
     populateGpuAllReducePatterns(patterns);
     populateAtomicPatterns(patterns);
-    populateShufflePatterns(patterns, *chip);
+    populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    if (failed(rewrite(getOperation(), std::move(patterns))))
+    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has.
+    if (failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
+        failed(rewrite(getOperation(), std::move(patterns))) ||
+        failed(expandShuffles(getOperation(), *chip, 32)))
       return signalPassFailure();
     // Reductions ask for sizes, and bring workgroup attributions with names for their address spaces.
     foldKnownSizes(getOperation());
@@ -329,10 +338,30 @@ struct LowerDeviceFunctions final
                                  llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
 };
 
+struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineFunctions)
+
+  StringRef getArgument() const final { return "gpulower-inline-functions"; }
+  StringRef getDescription() const final {
+    return "Inline functions that cannot be lowered on their own into the kernels that call them";
+  }
+  bool canScheduleOn(RegisteredOperationName name) const final {
+    return name.getStringRef() == "gpu.module";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<scf::SCFDialect>();
+  }
+  void runOnOperation() final {
+    if (failed(inlineFunctions(getOperation())))
+      signalPassFailure();
+  }
+};
+
 } // namespace
 
 /// Registers the passes with MLIR. Call once.
 extern "C" void gpulowerRegisterPatternPasses() {
+  PassRegistration<InlineFunctions>();
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
   PassRegistration<LowerDeviceFunctions>();

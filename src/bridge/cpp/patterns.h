@@ -54,6 +54,9 @@ std::string reasonAgainstMatrix(mlir::Operation *operation, const GpuChip &chip)
 /// `gpu.subgroup_mma_elementwise` with what MLIR's conversion lacks.
 void populateMatrixPatterns(mlir::RewritePatternSet &patterns);
 
+/// Takes functions that cannot be lowered on their own into the kernels that call them.
+mlir::LogicalResult inlineFunctions(mlir::Operation *root);
+
 /// Emits an error on operations that no rewrite can help.
 mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
 
@@ -79,8 +82,15 @@ void populateSubgroupPatterns(mlir::RewritePatternSet &patterns, const GpuChip &
 /// All `gpu.subgroup_reduce`: `redux.sync`, data-parallel primitives or shuffles.
 mlir::LogicalResult expandSubgroupReductions(mlir::Operation *root, const GpuChip &chip);
 
-/// Shuffles and broadcasts of values that are no whole words, and on NVIDIA of anything but 32 and 64 bits.
-void populateShufflePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
+/// Broadcasts: on NVIDIA all, on AMD those of values that are no whole words.
+void populateBroadcastPatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
+
+/// Applies `onWord` to each 32-bit word of a value. Null for types that have no words.
+mlir::Value onWords(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                    llvm::function_ref<mlir::Value(mlir::Value)> onWord);
+
+/// All `gpu.shuffle`, among groups of `lanes`: those of the chip's subgroup, or of fewer.
+mlir::LogicalResult expandShuffles(mlir::Operation *root, const GpuChip &chip, unsigned lanes);
 
 } // namespace gpulower
 

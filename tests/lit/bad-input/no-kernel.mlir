@@ -2,16 +2,7 @@
 
 // RUN: gpulower-opt %s --gpulower-to-binary="targets=sm_80 format=isa" --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{translate, module only_functions, target sm_80: the module has no kernel; mark one with `gpu.func ... kernel`, `nvvm.kernel` or `rocdl.kernel`}}
-gpu.module @only_functions {
-  func.func @f() {
-    return
-  }
-}
-
-// -----
-
-// expected-error @+1 {{translate, module empty, target sm_80: the module has no kernel}}
+// expected-error @+1 {{translate, module empty, target sm_80: the module is empty: it defines no kernel, no function and no variable}}
 gpu.module @empty {
 }
 

@@ -80,4 +80,48 @@ gpu.module @kernels {
     memref.store %b, %m[%t] : memref<?xf16>
     gpu.return
   }
+
+  // A loop of branches inside another operation's region is a loop, too.
+  // PTX-LABEL: .entry in_a_region(
+  // PTX-COUNT-2: bar.sync
+  // PTX-NOT: bar.sync
+  // PTX: ret;
+  // GCN-LABEL: in_a_region:
+  // GCN-COUNT-3: s_barrier
+  // GCN: s_endpgm
+  gpu.func @in_a_region(%m: memref<?xf32>, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.execute_region {
+      cf.br ^head(%c0 : index)
+    ^head(%i: index):
+      %a = memref.load %m[%t] : memref<?xf32>
+      %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
+      memref.store %b, %m[%i] : memref<?xf32>
+      %j = arith.addi %i, %c1 : index
+      %more = arith.cmpi ult, %j, %n : index
+      cf.cond_br %more, ^head(%j : index), ^end
+    ^end:
+      scf.yield
+    }
+    gpu.return
+  }
+
+  // What runs once has one barrier, whatever it is in.
+  // PTX-LABEL: .entry once(
+  // PTX: bar.sync
+  // PTX-NOT: bar.sync
+  // PTX: ret;
+  gpu.func @once(%m: memref<?xf32>, %yes: i1) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %t = gpu.thread_id x
+    cf.br ^next
+  ^next:
+    scf.if %yes {
+      %a = memref.load %m[%t] : memref<?xf32>
+      %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
+      memref.store %b, %m[%t] : memref<?xf32>
+    }
+    gpu.return
+  }
 }

@@ -1,5 +1,7 @@
 // RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: gpulower compile %s --target gfx942 --emit llvm -o - | FileCheck %s --check-prefix=AMD
+// RUN: gpulower compile %s --target gfx1100 --emit asm -o - | FileCheck %s --check-prefix=RDNA3
+// RUN: gpulower compile %s --target gfx1103,gfx11-generic -O 1 --emit hsaco -o %t/
 
 // NVIDIA's driver prints and reports failed assertions. On AMD printing goes through ockl's printf, which asks the host
 // for help, and a failed assertion ends the kernel without a message.
@@ -24,6 +26,17 @@ gpu.module @kernels {
     %ok = arith.cmpi sgt, %i, %c0 : i32
     cf.assert %ok, "i is not positive"
     memref.store %i, %m[%t] : memref<?xi32>
+    gpu.return
+  }
+
+  // LLVM 22's own trap for these chips leaves pseudo-instructions behind it: an object was a fatal error, and in the text
+  // an addition was missing.
+  // RDNA3-LABEL: both:
+  // RDNA3: s_trap 2
+  // RDNA3: s_sethalt 5
+  gpu.func @both(%i: i32, %ok: i1) kernel {
+    cf.assert %ok, "not ok"
+    gpu.printf "i = %d\0A", %i : i32
     gpu.return
   }
 }

@@ -13,6 +13,11 @@
 // RUN: not gpulower compile %t/rotate.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/rotate.mlir
 // RUN: not gpulower compile %t/foreign.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/foreign.mlir
 // RUN: not gpulower compile %t/unknown.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/unknown.mlir
+// RUN: not gpulower compile %t/shuffle.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/shuffle.mlir
+// RUN: not gpulower compile %t/rounding.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/rounding.mlir
+// RUN: not gpulower compile %t/rounding.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/rounding.mlir
+// RUN: not gpulower compile %t/rounding-integers.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/rounding-integers.mlir
+// RUN: not gpulower compile %t/scope.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/scope.mlir
 // RUN: test ! -e %t/out
 
 // What cannot be lowered is refused with its place, and with what to write instead.
@@ -122,5 +127,46 @@ gpu.module @kernels {
     %a = tensor.extract %t[%i] : tensor<1xf32>
     memref.store %a, %m[%i] : memref<?xf32>
     gpu.return
+  }
+}
+
+//--- shuffle.mlir
+gpu.module @kernels {
+  gpu.func @shuffle(%v: f32, %m: memref<?xf32>, %i: index) kernel {
+    %one = arith.constant 1 : i32
+    %width = arith.constant 64 : i32
+    // CHECK: shuffle.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower gpu.shuffle: its width of 64 is not between 1 and the 32 lanes of a subgroup
+    %a, %valid = gpu.shuffle up %v, %one, %width : f32
+    memref.store %a, %m[%i] : memref<?xf32>
+    gpu.return
+  }
+}
+
+//--- rounding.mlir
+gpu.module @kernels {
+  gpu.func @rounding(%v: f32, %m: memref<?xf8E5M2>, %i: index) kernel {
+    // CHECK: rounding.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}arith.truncf to f8E5M2 cannot round upward for {{sm_90|gfx942}}: round to nearest even
+    %a = arith.truncf %v upward : f32 to f8E5M2
+    memref.store %a, %m[%i] : memref<?xf8E5M2>
+    gpu.return
+  }
+}
+
+//--- rounding-integers.mlir
+gpu.module @kernels {
+  llvm.func @rounding(%v: i32, %p: !llvm.ptr) attributes {gpu.kernel, rocdl.kernel} {
+    // CHECK: rounding-integers.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}llvm.intr.experimental.constrained.sitofp to f32 cannot round {{.*}} for gfx942
+    %a = llvm.intr.experimental.constrained.sitofp %v upward ignore : i32 to f32
+    llvm.store %a, %p : f32, !llvm.ptr
+    llvm.return
+  }
+}
+
+//--- scope.mlir
+gpu.module @kernels {
+  llvm.func @scope(%v: i32, %p: !llvm.ptr) attributes {gpu.kernel} {
+    // CHECK: scope.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}llvm.atomicrmw has the scope "agent", which is none of NVIDIA's: singlethread, block, cluster, device
+    %a = llvm.atomicrmw add %p, %v syncscope("agent") acq_rel : !llvm.ptr, i32
+    llvm.return
   }
 }

@@ -1,0 +1,21 @@
+// What is written out before LLVM's back ends generate code, because they would generate something else.
+#ifndef GPULOWER_BRIDGE_CODE_GENERATION_H
+#define GPULOWER_BRIDGE_CODE_GENERATION_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace gpulower {
+
+/// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
+void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
+
+/// Traps of a module for AMD get their instructions, where LLVM's own lead its code generation astray.
+void writeTrapsOut(llvm::Module &module, llvm::StringRef chip);
+
+} // namespace gpulower
+
+#endif

@@ -1,0 +1,87 @@
+//! Atomic operations: scopes, and those of the `memref` dialect for NVIDIA.
+//!
+//! `memref.atomic_rmw` and `memref.generic_atomic_rmw` promise to be free from data races, and name neither an ordering nor a
+//! scope. MLIR's conversion makes `acq_rel` of the whole system out of it, which LLVM ignores for NVIDIA. Here they are
+//! of the device, which is what can run into them; `acq_rel` where the old value is used, so that a block that learns
+//! from it that it is the last one sees what the others wrote; and relaxed where nobody looks, as in a histogram.
+
+use melior::{
+    Context,
+    ir::{
+        Attribute, Module, Type,
+        attribute::{IntegerAttribute, StringAttribute},
+        operation::{OperationLike, OperationRef},
+        r#type::IntegerType,
+    },
+};
+
+use super::lower::{LowerError, name_of};
+use crate::{
+    bridge::mlir::{is_unused, location_text, operations, remove_attribute, set_attribute, string_value},
+    target::Target,
+};
+
+/// Marks what was there before.
+const STATED: &str = "gpulower.stated";
+
+/// `llvm::AtomicOrdering::Monotonic` (llvm/include/llvm/Support/AtomicOrdering.h).
+const MONOTONIC: i64 = 2;
+
+fn atomics<'c, 'a>(module: &'a Module<'c>) -> impl Iterator<Item = OperationRef<'c, 'a>> {
+    let is_atomic =
+        |operation: &OperationRef<'_, '_>| ["llvm.atomicrmw", "llvm.cmpxchg"].contains(&name_of(operation).as_str());
+    operations(module).into_iter().filter(is_atomic)
+}
+
+/// Refuses scopes of the other vendor, on which LLVM would end in a fatal error without a place.
+pub(super) fn check_scopes(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+    let (vendor, scopes) = match target {
+        Target::Nvidia(_) => ("NVIDIA", &["singlethread", "block", "cluster", "device"][..]),
+        Target::Amd(_) => (
+            "AMD",
+            &["singlethread", "wavefront", "workgroup", "cluster", "agent"][..],
+        ),
+    };
+    for operation in operations(module) {
+        let scope = operation.attribute("syncscope").ok().and_then(string_value);
+        let Some(scope) = scope.filter(|scope| !scope.is_empty()) else {
+            continue;
+        };
+        // AMD: of one address space alone.
+        let plain = scope
+            .strip_suffix("-one-as")
+            .filter(|_| matches!(target, Target::Amd(_)));
+        if scope != "one-as" && !scopes.contains(&plain.unwrap_or(&scope)) {
+            return Err(LowerError::Scope {
+                name: name_of(&operation),
+                scope,
+                vendor,
+                known: scopes.join(", "),
+                location: location_text(operation.location()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Marks the operations that state their ordering and scope themselves.
+pub(super) fn mark_stated(context: &Context, module: &Module<'_>) {
+    for operation in atomics(module) {
+        set_attribute(operation, STATED, Attribute::unit(context));
+    }
+}
+
+/// Gives the others theirs, and removes the marks.
+pub(super) fn order_the_others(context: &Context, module: &Module<'_>) {
+    for operation in atomics(module) {
+        if operation.has_attribute(STATED) {
+            remove_attribute(operation, STATED);
+            continue;
+        }
+        set_attribute(operation, "syncscope", StringAttribute::new(context, "device").into());
+        if name_of(&operation) == "llvm.atomicrmw" && is_unused(operation) {
+            let number: Type<'_> = IntegerType::new(context, 64).into();
+            set_attribute(operation, "ordering", IntegerAttribute::new(number, MONOTONIC).into());
+        }
+    }
+}
