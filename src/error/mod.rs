@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ReadError,
-    bridge::{LlvmError, mlir::MlirDiagnostic},
+    bridge::LlvmError,
     cache::CacheError,
     compiler::{EmitError, InputError, StackError, worker::WorkerError},
     container::WriteError,
