@@ -28,8 +28,8 @@ use crate::{
     bridge::{
         LlvmError,
         mlir::{
-            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations,
-            remove_attribute, set_attribute, symbol_attribute_name,
+            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
+            set_attribute, symbol_attribute_name,
         },
         passes::register_patterns,
     },
