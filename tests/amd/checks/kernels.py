@@ -324,6 +324,11 @@ def _more_cases() -> Iterator[Case]:
     yield Case("saxpy_O0", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("-O0",))
     yield Case("saxpy_v4", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--code-object-version", "4"))
     yield Case("saxpy_v6", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--code-object-version", "6"))
+    families = {"gfx9-4-generic": ("gfx942", "gfx950"), "gfx11-generic": ("gfx1100", "gfx1150"), "gfx12-generic": ("gfx1201",)}
+    generic = tuple((chip, name) for name, chips in families.items() for chip in chips)
+    yield Case("softmax_generic", "examples/softmax.mlir", softmax, kernel="softmax", targets=CHIPS[1:], spelled=generic)
+    features = (("gfx90a", "gfx90a:sramecc-:xnack-"), ("gfx942", "gfx942:sramecc+:xnack+"))
+    yield Case("softmax_features", "examples/softmax.mlir", softmax, kernel="softmax", targets=CDNA[:2], spelled=features)
     yield Case("saxpy_bundle", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--emit", "bundle"))
     yield Case("device_link", "examples/device_link/joined.mlir", device_link, kernel="apply", options=("--device-link",))
 
