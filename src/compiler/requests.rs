@@ -184,7 +184,8 @@ impl Compiler {
                     .get_or_insert_with(|| location_text(operation.location()));
                 error.in_module(&name)
             })?;
-        let source = OwnedModule::clone_of(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
+        let source =
+            OwnedModule::clone_of(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
         let source = Source::Mlir(SharedModule::new(source));
         Ok(generations
             .into_iter()

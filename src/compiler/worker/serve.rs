@@ -175,8 +175,12 @@ fn read_one(context: &Context, input: (&str, &[u8])) {
     for source in &sources {
         let ReadSource::Mlir(module) = source else { continue };
         for operation in gpu_modules(module.module()) {
-            let Ok(clone) = OwnedModule::clone_of(operation) else { continue };
-            let Ok(second) = OwnedModule::clone_whole(clone.module()) else { continue };
+            let Ok(clone) = OwnedModule::clone_of(operation) else {
+                continue;
+            };
+            let Ok(second) = OwnedModule::clone_whole(clone.module()) else {
+                continue;
+            };
             let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
             let _ = second.module().as_operation().to_string_with_flags(flags);
             drop(bytecode(second.module()));
