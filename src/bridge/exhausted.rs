@@ -28,7 +28,8 @@ pub const EXHAUSTED: &str = "there is no memory left";
 const OF_WORKER: &CStr = c"there is no memory left\n";
 
 /// What the end of a program says.
-const OF_PROGRAM: &CStr = c"error: there is no memory left; raise the limit (ulimit -v), compile less at once, or on a \
+const OF_PROGRAM: &CStr =
+    c"error: there is no memory left; raise the limit (ulimit -v), compile less at once, or on a \
     machine with more, or with --isolation=worker, whose end is an error like others\n";
 
 fn tell(text: &'static CStr, end: bool) {

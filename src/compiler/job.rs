@@ -118,7 +118,12 @@ impl<'a, 'c> Job<'a, 'c> {
         let interface = interface(&objects, &linked_for)?;
         let parts = parts
             .into_iter()
-            .map(|Part { name, source }| Ok(Part { name, source: source.take()? }))
+            .map(|Part { name, source }| {
+                Ok(Part {
+                    name,
+                    source: source.take()?,
+                })
+            })
             .collect::<Result<_, LlvmError>>()
             .map_err(|error| Error::new(Stage::Lower, error))?;
         Ok(Self {

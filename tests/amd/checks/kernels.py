@@ -15,11 +15,6 @@ Array = Any
 F32, F64 = np.float32, np.float64
 FOLDER = "tests/amd/kernels"
 
-UP_IS_ALWAYS_VALID = "MLIR 22 lowers the second result of `gpu.shuffle up` to a comparison that is always true"
-WIDTH_IS_A_POWER_OF_TWO = (
-    "MLIR 22 lowers gpu.all_reduce of three subgroups to shuffles of width 3, and those, for AMD, as if the width were a power of two"
-)
-
 
 # -- subgroups
 
@@ -279,16 +274,15 @@ def _subgroup_cases() -> Iterator[Case]:
         kernels["scan"] = scan(width, wave)
         kernels["butterfly"] = butterfly(width, wave)
         for name, launches in kernels.items():
-            known = UP_IS_ALWAYS_VALID if name in ("shuffle_up", "scan") else ""
-            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options, known_wrong=known)
+            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options)
     for suffix, targets, options in (("", CHIPS, ()), ("_rdna_64", RDNA, wave64)):
-        more: dict[str, tuple[Launches, str]] = {
-            "reduce_block": (reduce_block(256), ""),
-            "reduce_block_3": (reduce_block(96), WIDTH_IS_A_POWER_OF_TWO),
-            "reduce_subgroup": (reduce_subgroup, ""),
+        more: dict[str, Launches] = {
+            "reduce_block": reduce_block(256),
+            "reduce_block_3": reduce_block(96),
+            "reduce_subgroup": reduce_subgroup,
         }
-        for name, (launches, known) in more.items():
-            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options, known_wrong=known)
+        for name, launches in more.items():
+            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options)
 
 
 def _common_cases() -> Iterator[Case]:
