@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-use super::contain::{Bytes, LlvmError, Outcome};
+use super::contain::{Bytes, LlvmError, Outcome, Uncontained};
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerAssemble(
         triple: Bytes,
         chip: Bytes,
@@ -19,6 +19,7 @@ unsafe extern "C" {
 /// Assembles `text` for a chip with LLVM's feature string; `name` is for messages, which give line and column.
 pub fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
     extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
+        let _uncontained = Uncontained::new();
         // SAFETY: the closure is the vector below; the bytes live during the call.
         unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
     }

@@ -42,10 +42,10 @@ pub(super) struct Outcome {
     text: *mut c_char,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerFreeText(text: *mut c_char);
     fn gpulowerContainCrashes(enabled: bool);
-    fn gpulowerContain(call: unsafe extern "C" fn(*mut c_void), closure: *mut c_void) -> Outcome;
+    fn gpulowerContain(call: unsafe extern "C-unwind" fn(*mut c_void), closure: *mut c_void) -> Outcome;
     fn gpulowerSuspend() -> *mut c_void;
     fn gpulowerResume(frame: *mut c_void);
 }
@@ -64,20 +64,24 @@ pub fn contain_crashes(enabled: bool) {
 
 /// Calls a function of a foreign library. An error says how it crashed, and that what it worked on must not be used again.
 ///
+/// The call is left by a jump, or by an exception of C++ on its way to `gpulowerContain`. So the function is declared
+/// `extern "C-unwind"`, and the frames of Rust in between, which are those of `run` and of the closure, own nothing.
+///
 /// # Safety
 ///
-/// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock.
+/// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock. What the library
+/// calls back is no part of that: it begins with [`Uncontained`].
 pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, String> {
     struct Call<F, R> {
         function: F,
         result: Option<R>,
     }
-    unsafe extern "C" fn run<F: Fn() -> R, R>(closure: *mut c_void) {
+    unsafe extern "C-unwind" fn run<F: Fn() -> R, R>(closure: *mut c_void) {
         // SAFETY: the closure is the value below, which nothing else touches meanwhile.
         let call = unsafe { &mut *closure.cast::<Call<F, R>>() };
         call.result = Some((call.function)());
     }
-    fn runner<F: Fn() -> R, R>(_: &F) -> unsafe extern "C" fn(*mut c_void) {
+    fn runner<F: Fn() -> R, R>(_: &F) -> unsafe extern "C-unwind" fn(*mut c_void) {
         run::<F, R>
     }
     let run = runner(&call);

@@ -15,7 +15,7 @@ const LONGEST_CODE: usize = 64;
 /// Longest instruction as text, in bytes; LLVM cuts what is longer.
 const LONGEST_TEXT: usize = 512;
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerInitializeTargets();
 }
 

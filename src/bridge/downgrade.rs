@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use llvm_sys::prelude::LLVMModuleRef;
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome},
+    contain::{Bytes, LlvmError, Outcome, Uncontained},
     llvm::DeviceModule,
 };
 
@@ -71,7 +71,7 @@ struct Reader {
     report: extern "C" fn(*mut c_void, bool, c_int, Bytes, Bytes),
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerDowngrade(module: LLVMModuleRef, reader: *const Reader) -> Outcome;
 }
 
@@ -81,12 +81,14 @@ struct Closure<'a> {
 }
 
 extern "C" fn knows(closure: *mut c_void, kind: c_int, name: Bytes) -> bool {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the one of `DeviceModule::downgrade`, the name lives during the call.
     let (closure, name) = unsafe { (&*closure.cast::<Closure<'_>>(), name.to_text()) };
     Kind::from_raw(kind).is_some_and(|kind| (closure.knows)(kind, &name))
 }
 
 extern "C" fn report(closure: *mut c_void, refused: bool, kind: c_int, name: Bytes, place: Bytes) {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the one of `DeviceModule::downgrade`, the names live during the call.
     let (closure, name, place) = unsafe { (&mut *closure.cast::<Closure<'_>>(), name.to_text(), place.to_text()) };
     if let Some(kind) = Kind::from_raw(kind) {

@@ -29,7 +29,7 @@ use llvm_sys::{
 
 use super::mgpu::{self, Gpu};
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerStartProgram(function: *mut c_void, returns: c_int, result: *mut c_void) -> bool;
 }
 

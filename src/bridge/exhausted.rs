@@ -1,6 +1,6 @@
 //! Telling a crash for want of memory from others: for worker processes, which are ours.
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerTellOfExhaustedMemory();
 }
 

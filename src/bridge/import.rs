@@ -5,7 +5,7 @@ use mlir_sys::{MlirContext, MlirModule};
 
 use super::contain::{Bytes, LlvmError, Outcome};
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerImportLlvm(context: MlirContext, text: Bytes, result: *mut MlirModule) -> Outcome;
 }
 

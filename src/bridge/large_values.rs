@@ -31,7 +31,7 @@ pub enum LargeValue {
     Foreign,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerFindLargeValue(
         module: LLVMModuleRef,
         limits: *const ValueLimits,

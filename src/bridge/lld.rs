@@ -22,7 +22,7 @@ pub struct LldError {
     pub can_run_again: bool,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerInitializeTargets();
     fn gpulowerLldLinkElf(
         argv: *const *const c_char,

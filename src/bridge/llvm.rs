@@ -18,10 +18,13 @@ use llvm_sys::{
     target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
     target_machine::{LLVMCreateTargetDataLayout, LLVMDisposeTargetMachine, LLVMTargetMachineRef},
 };
-use melior::ir::operation::OperationLike;
+use melior::ir::{self as mlir, BlockLike};
 use mlir_sys::MlirOperation;
 
-use super::contain::{Bytes, LlvmError, Outcome};
+use super::{
+    contain::{Bytes, LlvmError, Outcome, Uncontained},
+    mlir::abandon,
+};
 
 #[repr(C)]
 struct MachineOptions {
@@ -41,7 +44,7 @@ struct FloatingPointFlags {
     flush_denormals: bool,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerTranslate(operation: MlirOperation, context: LLVMContextRef, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerParseModule(context: LLVMContextRef, bytes: Bytes, name: Bytes, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
@@ -88,6 +91,7 @@ pub struct DeviceContext {
 }
 
 extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_void) {
+    let _uncontained = Uncontained::new();
     // SAFETY: LLVM calls with the info it is reporting and the closure given to `LLVMContextSetDiagnosticHandler`,
     // which lives as long as the context.
     unsafe {
@@ -131,16 +135,38 @@ impl DeviceContext {
         self.diagnostics.take()
     }
 
-    /// Translates an operation of the LLVM dialect (with NVVM, ROCDL) to LLVM IR. This mutates the operation, so one
-    /// operation must not be translated by two threads at once.
-    pub fn translate<'c: 'a, 'a>(
+    /// Translates a module of the LLVM dialect (with NVVM, ROCDL) to LLVM IR. This changes the module. After
+    /// [`LlvmError::is_fatal`] it is empty.
+    pub(crate) fn translate(&self, module: &mut mlir::Module<'_>) -> Result<DeviceModule<'_>, LlvmError> {
+        let operation = module.as_operation().to_raw();
+        // SAFETY: it is the operation of the module.
+        unsafe { self.translate_operation(module, operation) }
+    }
+
+    /// As [`Self::translate`], of the first operation in the module: a `gpu.module`.
+    pub(crate) fn translate_first(&self, module: &mut mlir::Module<'_>) -> Result<DeviceModule<'_>, LlvmError> {
+        let first = module.body().first_operation().map(|first| first.to_raw());
+        let first = first.ok_or_else(|| LlvmError::Refused("the module to translate is empty".to_owned()))?;
+        // SAFETY: it is an operation of the module.
+        unsafe { self.translate_operation(module, first) }
+    }
+
+    /// # Safety
+    ///
+    /// The operation is one of the module's.
+    unsafe fn translate_operation(
         &self,
-        operation: &mut impl OperationLike<'c, 'a>,
+        module: &mut mlir::Module<'_>,
+        operation: MlirOperation,
     ) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
-        // SAFETY: operation and context are alive, and the operation is borrowed exclusively.
-        let outcome = unsafe { gpulowerTranslate(operation.to_raw(), self.context.raw(), &mut raw) };
-        self.finish(outcome)?;
+        // SAFETY: operation and context are alive, and the module is borrowed exclusively.
+        let outcome = unsafe { gpulowerTranslate(operation, self.context.raw(), &mut raw) };
+        let result = self.finish(outcome);
+        if result.as_ref().is_err_and(LlvmError::is_fatal) {
+            abandon(module);
+        }
+        result?;
         // SAFETY: success means a module of this context, owned by the caller.
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }
@@ -312,6 +338,7 @@ impl<'c> DeviceModule<'c> {
     /// Symbols that are used and not defined (intrinsics, `__nvvm_reflect` and dynamic shared memory apart).
     pub fn undefined_symbols(&self) -> Vec<UndefinedSymbol> {
         extern "C" fn report(closure: *mut c_void, symbol: Bytes, kernel: Bytes) {
+            let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below, the strings live during the call.
             let (symbols, symbol, kernel) = unsafe {
                 (
@@ -403,6 +430,7 @@ impl<'c> DeviceModule<'c> {
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
     pub fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
         extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
+            let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below; the bytes live during the call.
             unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
         }

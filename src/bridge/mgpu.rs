@@ -19,7 +19,7 @@ use std::{
 
 use super::vouched::Vouched;
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerLeaveProgram();
 }
 

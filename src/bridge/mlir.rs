@@ -1,13 +1,18 @@
-//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, modules that change threads, and
-//! contained parsing, verifying and passes.
+//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, and contained parsing, printing,
+//! verifying and passes.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Mutex, thread};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    ffi::c_void,
+    sync::Mutex,
+    thread::{self, ThreadId},
+};
 
 use melior::{
     Context, ContextRef,
-    diagnostic::{Diagnostic, DiagnosticSeverity},
     ir::{
-        Attribute, AttributeLike, Location, Module, Type,
+        Attribute, AttributeLike, Location, Module, Type, TypeLike,
         operation::{OperationLike, OperationRef},
     },
 };
@@ -30,7 +35,7 @@ struct RawTargetAttribute {
     link: MlirAttribute,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerReadTarget(attribute: MlirAttribute) -> RawTargetAttribute;
     fn gpulowerReadBlob(attribute: MlirAttribute) -> Bytes;
     fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
@@ -121,9 +126,15 @@ pub fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
 }
 
 /// Whether operations of this context may be worked on by several threads at once.
-pub fn is_threaded(context: &Context) -> bool {
+pub(crate) fn is_threaded(context: &Context) -> bool {
     // SAFETY: the context is alive.
     unsafe { gpulowerIsThreaded(context.to_raw()) }
+}
+
+/// As [`is_threaded`], of the context of a module.
+pub(super) fn is_threaded_raw(module: &Module<'_>) -> bool {
+    // SAFETY: the module is alive, and with it its context.
+    unsafe { gpulowerIsThreaded(mlir_sys::mlirModuleGetContext(module.to_raw())) }
 }
 
 /// A context as a plain reference.
@@ -138,8 +149,8 @@ pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
     unsafe impl Sync for Kept {}
     static KEPT: Mutex<BTreeMap<usize, &'static Kept>> = Mutex::new(BTreeMap::new());
 
-    // SAFETY: a `ContextRef` is the raw context (it is what `to_ref` relies on, too), alive for 'c.
-    let raw: MlirContext = unsafe { std::mem::transmute(context) };
+    // SAFETY: used at once, while the `ContextRef` is where it is.
+    let raw: MlirContext = unsafe { context.to_ref() }.to_raw();
     let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let cell: &'static Kept = kept
         .entry(raw.ptr as usize)
@@ -189,53 +200,109 @@ pub struct MlirDiagnostic {
     pub notes: Vec<(String, String)>,
 }
 
-/// Runs `work` and keeps the diagnostics that this thread emits meanwhile, instead of handing them to other handlers.
-pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R, Vec<MlirDiagnostic>) {
-    let collected: Rc<RefCell<Vec<MlirDiagnostic>>> = Rc::default();
-    let sink = Rc::clone(&collected);
-    let owner = thread::current().id();
-    let id = context.attach_diagnostic_handler(move |diagnostic| {
-        let _uncontained = Uncontained::new();
-        // Another thread's diagnostic is another handler's business. `sink` is touched by its own thread alone.
-        if thread::current().id() != owner {
-            return false;
-        }
-        let is_error = match diagnostic.severity() {
-            DiagnosticSeverity::Error => true,
-            DiagnosticSeverity::Warning => false,
-            _ => return true,
-        };
-        let notes = (0..diagnostic.note_count())
-            .filter_map(|index| diagnostic.note(index).ok())
-            .map(|note| (location_text(note.location()), shown(&note)))
-            .collect();
-        if let Ok(mut sink) = sink.try_borrow_mut() {
-            sink.push(MlirDiagnostic {
-                is_error,
-                location: location_text(diagnostic.location()),
-                message: shown(&diagnostic),
-                notes,
-            });
-        }
-        true
-    });
-    let result = work();
-    context.detach_diagnostic_handler(id);
-    let diagnostics = collected.take();
-    (result, diagnostics)
+/// What a handler of diagnostics has collected. It is detached when the value is dropped.
+struct Collector<'c> {
+    context: &'c Context,
+    owner: ThreadId,
+    found: RefCell<Vec<MlirDiagnostic>>,
 }
 
-/// What MLIR prints of an attribute, a type, an operation or a diagnostic.
-///
-/// Strings in MLIR are bytes; a message that names a symbol has those bytes in it. What is not UTF-8 is left out:
-/// melior's `Display` fails there, and `to_string` would panic. Where MLIR crashes in the midst of it, the text ends.
-pub fn shown(value: &impl Printed) -> String {
-    use std::fmt::Write;
-    let mut text = String::new();
-    let end = &raw mut text;
-    // SAFETY: nothing else has the text meanwhile. The frames that may be left are those of `write!` and of melior's
-    // `Display` for the types of `Printed`, which own nothing (0.27.8, the release that is pinned).
-    let printed = unsafe { contained(|| write!(&mut *end, "{value}").is_ok()) };
+impl Collector<'_> {
+    /// # Safety
+    ///
+    /// The diagnostic is alive.
+    unsafe fn describe(diagnostic: mlir_sys::MlirDiagnostic) -> (String, String) {
+        // SAFETY: the diagnostic is alive, and so is its location.
+        let location = unsafe { Location::from_raw(mlir_sys::mlirDiagnosticGetLocation(diagnostic)) };
+        (location_text(location), shown(&Message(diagnostic)))
+    }
+
+    /// Whether the diagnostic was this one's business.
+    ///
+    /// # Safety
+    ///
+    /// The diagnostic is alive.
+    unsafe fn take(&self, diagnostic: mlir_sys::MlirDiagnostic) -> bool {
+        // Another thread's diagnostic is another handler's business, and what was found is for its own thread alone.
+        if thread::current().id() != self.owner {
+            return false;
+        }
+        // SAFETY: the diagnostic is alive, and has the notes that are asked for.
+        unsafe {
+            let severity = mlir_sys::mlirDiagnosticGetSeverity(diagnostic);
+            let is_error = severity == mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticError;
+            if !is_error && severity != mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticWarning {
+                return true;
+            }
+            let notes = (0..mlir_sys::mlirDiagnosticGetNumNotes(diagnostic))
+                .map(|index| Self::describe(mlir_sys::mlirDiagnosticGetNote(diagnostic, index)))
+                .collect();
+            let (location, message) = Self::describe(diagnostic);
+            if let Ok(mut found) = self.found.try_borrow_mut() {
+                found.push(MlirDiagnostic {
+                    is_error,
+                    location,
+                    message,
+                    notes,
+                });
+            }
+        }
+        true
+    }
+}
+
+/// Runs `work` and keeps the diagnostics that this thread emits meanwhile, instead of handing them to other handlers.
+pub(crate) fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R, Vec<MlirDiagnostic>) {
+    struct Attached<'c>(&'c Collector<'c>, mlir_sys::MlirDiagnosticHandlerID);
+    impl Drop for Attached<'_> {
+        fn drop(&mut self) {
+            // SAFETY: the context is alive, and the handler is attached to it.
+            unsafe { mlir_sys::mlirContextDetachDiagnosticHandler(self.0.context.to_raw(), self.1) }
+        }
+    }
+    unsafe extern "C" fn collect(
+        diagnostic: mlir_sys::MlirDiagnostic,
+        collector: *mut c_void,
+    ) -> mlir_sys::MlirLogicalResult {
+        let _uncontained = Uncontained::new();
+        // SAFETY: the collector is the one below, which is there as long as the handler is attached; the diagnostic is alive.
+        let taken = unsafe { (*collector.cast::<Collector<'_>>()).take(diagnostic) };
+        mlir_sys::MlirLogicalResult { value: taken.into() }
+    }
+    let collector = Collector {
+        context,
+        owner: thread::current().id(),
+        found: RefCell::default(),
+    };
+    let closure = (&raw const collector).cast_mut().cast();
+    // SAFETY: the collector stays where it is until the handler is detached, also where the work panics. Other threads may
+    // call the handler: they read what does not change.
+    let id = unsafe { mlir_sys::mlirContextAttachDiagnosticHandler(context.to_raw(), Some(collect), closure, None) };
+    let attached = Attached(&collector, id);
+    let result = work();
+    drop(attached);
+    (result, collector.found.into_inner())
+}
+
+/// What MLIR prints of an attribute, a type, an operation or a diagnostic, with replacement characters for what is not UTF-8:
+/// strings in MLIR are bytes. Where MLIR crashes in the midst of it, the text ends.
+pub(crate) fn shown(value: &impl Printed) -> String {
+    unsafe extern "C" fn add(text: mlir_sys::MlirStringRef, bytes: *mut c_void) {
+        let _uncontained = Uncontained::new();
+        if text.length > 0 {
+            // SAFETY: the closure is the vector below, which nothing else touches meanwhile; the text lives during the call.
+            unsafe {
+                let text = std::slice::from_raw_parts(text.data.cast::<u8>(), text.length);
+                (*bytes.cast::<Vec<u8>>()).extend_from_slice(text);
+            }
+        }
+    }
+    let mut bytes: Vec<u8> = Vec::new();
+    let end: *mut c_void = (&raw mut bytes).cast();
+    // SAFETY: `add` matches the closure it is given. The frames that may be left are this closure's and that of `print`, which
+    // own nothing; while `add` is at work nothing is left.
+    let printed = unsafe { contained(|| value.print(Some(add), end)) };
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if let Err(reason) = printed {
         tracing::debug!(reason, "MLIR crashed while it printed");
         text.push_str(" (MLIR crashes when it prints the rest)");
@@ -244,11 +311,39 @@ pub fn shown(value: &impl Printed) -> String {
 }
 
 /// What [`shown`] is for.
-pub trait Printed: std::fmt::Display {}
-impl Printed for Attribute<'_> {}
-impl Printed for Diagnostic<'_> {}
-impl Printed for OperationRef<'_, '_> {}
-impl Printed for Type<'_> {}
+pub(crate) trait Printed {
+    /// # Safety
+    ///
+    /// The function takes the closure. It may be that the call does not return: an implementation owns nothing meanwhile.
+    unsafe fn print(&self, add: mlir_sys::MlirStringCallback, closure: *mut c_void);
+}
+
+macro_rules! printed {
+    ($($kind:ty => $function:path;)*) => {
+        $(impl Printed for $kind {
+            unsafe fn print(&self, add: mlir_sys::MlirStringCallback, closure: *mut c_void) {
+                // SAFETY: the value is alive; function and closure are the caller's.
+                unsafe { $function(self.to_raw(), add, closure) }
+            }
+        })*
+    };
+}
+
+printed! {
+    Attribute<'_> => mlir_sys::mlirAttributePrint;
+    OperationRef<'_, '_> => mlir_sys::mlirOperationPrint;
+    Type<'_> => mlir_sys::mlirTypePrint;
+    Message => mlir_sys::mlirDiagnosticPrint;
+}
+
+/// The message of a diagnostic that is alive.
+struct Message(mlir_sys::MlirDiagnostic);
+
+impl Message {
+    const fn to_raw(&self) -> mlir_sys::MlirDiagnostic {
+        self.0
+    }
+}
 
 /// The value of a string attribute, with replacement characters for what is not UTF-8; `None` for another attribute.
 pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
@@ -346,74 +441,6 @@ pub fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u
     }
 }
 
-/// A module that may be handed to another thread.
-///
-/// MLIR allows that: a context with threading enabled serves operations on any thread, and this value's operation is
-/// owned, so only one thread has it at a time.
-#[derive(Debug)]
-pub struct OwnedModule<'c>(Module<'c>);
-
-// SAFETY: see the type's description; `new` checks that the context is threaded, or the caller keeps to one thread.
-unsafe impl Send for OwnedModule<'_> {}
-
-impl<'c> OwnedModule<'c> {
-    /// Clones one operation into a new module. Nothing outside of the clone refers to it.
-    pub fn clone_of(operation: OperationRef<'c, '_>) -> Self {
-        use melior::ir::BlockLike;
-        let module = Module::new(operation.location());
-        // SAFETY: `to_ref` yields a view of an operation that is alive; cloning makes an owned copy.
-        let clone = unsafe { operation.to_ref() }.clone();
-        module.body().append_operation(clone);
-        Self(module)
-    }
-
-    /// The module.
-    pub fn module(&self) -> &Module<'c> {
-        &self.0
-    }
-
-    /// The module, to be changed.
-    pub fn module_mut(&mut self) -> &mut Module<'c> {
-        &mut self.0
-    }
-}
-
-/// Replaces an operation by another with the same results, in place.
-pub fn replace_with<'c>(old: OperationRef<'c, '_>, new: melior::ir::operation::Operation<'c>) {
-    use melior::ir::BlockLike;
-    let Some(block) = old.block() else { return };
-    let new = block.insert_operation_before(old, new);
-    // SAFETY: both are alive and in one block; the old one has no uses left when it is destroyed, and no reference to it
-    // is kept by the callers, which hold it by value.
-    unsafe {
-        for index in 0..mlir_sys::mlirOperationGetNumResults(old.to_raw()) {
-            mlir_sys::mlirValueReplaceAllUsesOfWith(
-                mlir_sys::mlirOperationGetResult(old.to_raw(), index),
-                mlir_sys::mlirOperationGetResult(new.to_raw(), index),
-            );
-        }
-        mlir_sys::mlirOperationDestroy(old.to_raw());
-    }
-}
-
-/// Moves an operation to the front of a block, whichever module it was in.
-pub fn move_to_front<'c>(operation: OperationRef<'c, '_>, block: melior::ir::BlockRef<'c, '_>) {
-    // SAFETY: the operation is alive; detached, it is owned by the block it is inserted in.
-    unsafe {
-        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
-        mlir_sys::mlirBlockInsertOwnedOperation(block.to_raw(), 0, operation.to_raw());
-    }
-}
-
-/// Moves an operation to the end of a block, whichever module it was in.
-pub fn move_to_end<'c>(operation: OperationRef<'c, '_>, block: melior::ir::BlockRef<'c, '_>) {
-    // SAFETY: the operation is alive; detached, it is owned by the block it is appended to.
-    unsafe {
-        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
-        mlir_sys::mlirBlockAppendOwnedOperation(block.to_raw(), operation.to_raw());
-    }
-}
-
 /// Gives a symbol another name, in its definition and wherever operations inside of `scope` refer to it. Whether all of
 /// them could be found.
 pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '_>, name: &str) -> bool {
@@ -464,7 +491,6 @@ pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
 
 /// The types of the arguments of a function type of the LLVM dialect; `None` for another type.
 pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
-    use melior::ir::TypeLike;
     // The C API has no better question.
     if !shown(&kind).starts_with("!llvm.func<") {
         return None;
@@ -561,9 +587,9 @@ pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<
         .collect()
 }
 
-/// Sets an attribute of an operation inside a module that the caller may change.
+/// Sets an attribute of an operation. Attributes are values of the context: nothing that was read before is lost.
 pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
-    // SAFETY: the operation is alive; melior asks for an exclusive reference, which the caller's module stands for.
+    // SAFETY: the operation is alive, and nothing of it is moved or destroyed. (melior gives out such references, too.)
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
@@ -588,11 +614,16 @@ pub fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Modul
     // SAFETY: both are alive, and the module is borrowed exclusively.
     let result = unsafe { gpulowerRunMlirPasses(manager.to_raw(), module.as_operation().to_raw()) }.into_result();
     if result.as_ref().is_err_and(LlvmError::is_fatal) {
-        let unknown = Location::unknown(context_of(module.context()));
-        let broken = std::mem::replace(module, Module::new(unknown));
-        std::mem::forget((broken, manager));
+        abandon(module);
+        std::mem::forget(manager);
     }
     result
+}
+
+/// Leaves an empty module in the place of one that is in no state to be looked at or freed.
+pub(super) fn abandon<'c>(module: &mut Module<'c>) {
+    let unknown = Location::unknown(context_of(module.context()));
+    std::mem::forget(std::mem::replace(module, Module::new(unknown)));
 }
 
 /// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one. What
@@ -620,7 +651,8 @@ pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Resul
 
 /// A module as MLIR bytecode, locations included.
 pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
-    unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut std::ffi::c_void) {
+    unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut c_void) {
+        let _uncontained = Uncontained::new();
         if text.length == 0 {
             return;
         }
@@ -638,101 +670,7 @@ pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
     bytes
 }
 
-impl<'c> OwnedModule<'c> {
-    /// Clones a whole module.
-    pub fn clone_whole(module: &Module<'c>) -> Self {
-        // SAFETY: cloning a module's operation gives an owned module operation.
-        unsafe {
-            let clone = mlir_sys::mlirOperationClone(module.as_operation().to_raw());
-            Self(Module::from_raw(mlir_sys::mlirModuleFromOperation(clone)))
-        }
-    }
-}
-
-impl<'c> OwnedModule<'c> {
-    /// Takes a module over.
-    pub fn adopt(module: Module<'c>) -> Self {
-        Self(module)
-    }
-
-    /// Clones an operation that is a module itself.
-    pub fn of_module(operation: OperationRef<'c, '_>) -> Option<Self> {
-        // SAFETY: `to_ref` yields a view of an operation that is alive; cloning makes an owned copy.
-        Module::from_operation(unsafe { operation.to_ref() }.clone()).map(Self)
-    }
-
-    /// Gives the module away.
-    pub fn into_module(self) -> Module<'c> {
-        self.0
-    }
-}
-
-/// Puts the operations of `new` in the place of those of `old`, a module, which takes its attributes over, too.
-pub fn replace_contents<'c>(old: OperationRef<'c, '_>, new: Module<'c>) {
-    use melior::ir::{BlockLike, RegionLike};
-    let Some(block) = old.region(0).ok().and_then(|region| region.first_block()) else {
-        return;
-    };
-    while let Some(operation) = block.first_operation() {
-        remove(operation);
-    }
-    while let Some(operation) = new.body().first_operation() {
-        move_to_end(operation, block);
-    }
-    remove_attribute(old, "gpu.container_module");
-    for (name, attribute) in new.as_operation().attributes() {
-        if let Ok(name) = name.as_string_ref().as_str() {
-            set_attribute(old, name, attribute);
-        }
-    }
-}
-
-impl<'c> OwnedModule<'c> {
-    /// Takes the first operation out of the module.
-    pub fn take_first(self) -> Option<melior::ir::operation::Operation<'c>> {
-        use melior::ir::BlockLike;
-        let first = self.0.body().first_operation()?.to_raw();
-        // SAFETY: removed from its block, the operation is owned by the value made here.
-        unsafe {
-            mlir_sys::mlirOperationRemoveFromParent(first);
-            Some(melior::ir::operation::Operation::from_raw(first))
-        }
-    }
-}
-
-/// A shared view of an operation that the caller may change.
-pub fn as_ref<'c: 'a, 'a>(operation: &melior::ir::operation::OperationRefMut<'c, 'a>) -> OperationRef<'c, 'a> {
-    // SAFETY: the same operation, alive for the same time.
-    unsafe { OperationRef::from_raw(operation.to_raw()) }
-}
-
-/// Inserts an operation in front of another.
-pub fn insert_before<'c, 'a>(
-    place: OperationRef<'c, 'a>,
-    operation: melior::ir::operation::Operation<'c>,
-) -> OperationRef<'c, 'a> {
-    let raw = operation.into_raw();
-    // SAFETY: `place` is in a block, which takes the operation over.
-    unsafe {
-        mlir_sys::mlirBlockInsertOwnedOperationBefore(
-            mlir_sys::mlirOperationGetBlock(place.to_raw()),
-            place.to_raw(),
-            raw,
-        );
-        OperationRef::from_raw(raw)
-    }
-}
-
-/// Removes an operation for good. The caller holds no other reference to it or into it.
-pub fn remove(operation: OperationRef<'_, '_>) {
-    // SAFETY: taken by value; see the contract.
-    unsafe {
-        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
-        mlir_sys::mlirOperationDestroy(operation.to_raw());
-    }
-}
-
-/// Removes an attribute, if it is there, of an operation that the caller may change.
+/// Removes an attribute, if it is there.
 pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
     // SAFETY: the operation is alive.
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };

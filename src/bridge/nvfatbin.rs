@@ -15,7 +15,7 @@ use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvFatbinHandle`.
 type Handle = *mut c_void;
-type AddText = unsafe extern "C" fn(
+type AddText = unsafe extern "C-unwind" fn(
     Handle,
     code: *const c_char,
     size: usize,
@@ -23,14 +23,14 @@ type AddText = unsafe extern "C" fn(
     identifier: *const c_char,
     options: *const c_char,
 ) -> c_int;
-type AddBinary = unsafe extern "C" fn(
+type AddBinary = unsafe extern "C-unwind" fn(
     Handle,
     code: *const c_void,
     size: usize,
     arch: *const c_char,
     identifier: *const c_char,
 ) -> c_int;
-type AddLtoIr = unsafe extern "C" fn(
+type AddLtoIr = unsafe extern "C-unwind" fn(
     Handle,
     code: *const c_void,
     size: usize,
@@ -143,14 +143,14 @@ pub fn result_name(code: i32) -> &'static str {
 /// The library, loaded. One value serves any number of threads: every fat binary has its own handle.
 #[derive(Debug)]
 pub struct NvFatbin {
-    create: unsafe extern "C" fn(*mut Handle, *const *const c_char, usize) -> c_int,
-    destroy: unsafe extern "C" fn(*mut Handle) -> c_int,
+    create: unsafe extern "C-unwind" fn(*mut Handle, *const *const c_char, usize) -> c_int,
+    destroy: unsafe extern "C-unwind" fn(*mut Handle) -> c_int,
     add_ptx: AddText,
     add_cubin: AddBinary,
     add_lto_ir: AddLtoIr,
-    size: unsafe extern "C" fn(Handle, *mut usize) -> c_int,
-    get: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
-    version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int,
+    size: unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int,
+    get: unsafe extern "C-unwind" fn(Handle, *mut c_void) -> c_int,
+    version: unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int,
 }
 
 /// Destroys the handle on every path.

@@ -16,10 +16,10 @@ use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvJitLinkHandle`.
 type Handle = *mut c_void;
-type OnHandle = unsafe extern "C" fn(Handle) -> c_int;
-type OnHandlePointer = unsafe extern "C" fn(*mut Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetText = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+type OnHandle = unsafe extern "C-unwind" fn(Handle) -> c_int;
+type OnHandlePointer = unsafe extern "C-unwind" fn(*mut Handle) -> c_int;
+type GetSize = unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int;
+type GetText = unsafe extern "C-unwind" fn(Handle, *mut c_char) -> c_int;
 
 /// `NVJITLINK_SUCCESS`.
 const SUCCESS: c_int = 0;
@@ -153,19 +153,19 @@ pub fn result_name(code: i32) -> &'static str {
 /// The library, loaded. One value serves any number of threads: every link has its own handle.
 #[derive(Debug)]
 pub struct NvJitLink {
-    create: unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int,
+    create: unsafe extern "C-unwind" fn(*mut Handle, u32, *const *const c_char) -> c_int,
     destroy: OnHandlePointer,
-    add_data: unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
+    add_data: unsafe extern "C-unwind" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
     complete: OnHandle,
     cubin_size: GetSize,
-    cubin: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    cubin: unsafe extern "C-unwind" fn(Handle, *mut c_void) -> c_int,
     ptx_size: GetSize,
     ptx: GetText,
     error_log_size: GetSize,
     error_log: GetText,
     info_log_size: GetSize,
     info_log: GetText,
-    version: Option<unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int>,
+    version: Option<unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int>,
 }
 
 /// Destroys the handle on every path.

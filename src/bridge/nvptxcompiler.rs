@@ -9,13 +9,13 @@ use std::ptr;
 
 use gpulower_runtime::vendor_library;
 
-use super::contain::{CRASH_ADVICE, contained};
+use super::contain::{CRASH_ADVICE, Uncontained, contained};
 
 /// `nvPTXCompilerHandle`.
 type Handle = *mut c_void;
-type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetText = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+type Destroy = unsafe extern "C-unwind" fn(*mut Handle) -> c_int;
+type GetSize = unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int;
+type GetText = unsafe extern "C-unwind" fn(Handle, *mut c_char) -> c_int;
 type FlowCallback = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// `NVPTXCOMPILE_SUCCESS`.
@@ -124,19 +124,19 @@ pub struct Compiled {
 /// and the library was seen to scale over threads with identical results.
 #[derive(Debug)]
 pub struct NvPtxCompiler {
-    get_version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int,
-    create: unsafe extern "C" fn(*mut Handle, usize, *const c_char) -> c_int,
+    get_version: unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int,
+    create: unsafe extern "C-unwind" fn(*mut Handle, usize, *const c_char) -> c_int,
     destroy: Destroy,
-    compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> c_int,
+    compile: unsafe extern "C-unwind" fn(Handle, c_int, *const *const c_char) -> c_int,
     program_size: GetSize,
-    program: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    program: unsafe extern "C-unwind" fn(Handle, *mut c_void) -> c_int,
     error_log_size: GetSize,
     error_log: GetText,
     info_log_size: GetSize,
     info_log: GetText,
-    version_count: Option<unsafe extern "C" fn(*mut c_int) -> c_int>,
-    versions: Option<unsafe extern "C" fn(*mut [c_int; 2]) -> c_int>,
-    set_flow_callback: Option<unsafe extern "C" fn(Handle, FlowCallback, *mut c_void) -> c_int>,
+    version_count: Option<unsafe extern "C-unwind" fn(*mut c_int) -> c_int>,
+    versions: Option<unsafe extern "C-unwind" fn(*mut [c_int; 2]) -> c_int>,
+    set_flow_callback: Option<unsafe extern "C-unwind" fn(Handle, FlowCallback, *mut c_void) -> c_int>,
 }
 
 /// Destroys the handle on every path.
@@ -159,6 +159,7 @@ pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Asks the compiler to stop once the function behind `payload` says so.
 unsafe extern "C" fn stop_when_asked(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
+    let _uncontained = Uncontained::new();
     // SAFETY: `compile` passes a pointer to a `Stop` that outlives the compilation and is only read.
     let stop = unsafe { &*payload.cast::<Stop<'_>>() };
     c_int::from(stop())

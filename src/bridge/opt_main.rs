@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use melior::dialect::DialectRegistry;
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerOptMain(argc: c_int, argv: *mut *mut c_char) -> c_int;
     fn gpulowerRegisterDialects(registry: *mut c_void);
 }

@@ -5,7 +5,7 @@ use std::{ffi::c_void, ptr::null_mut, slice};
 use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome},
+    contain::{Bytes, LlvmError, Outcome, Uncontained},
     llvm::{DeviceContext, DeviceModule},
 };
 
@@ -23,7 +23,7 @@ struct RawGlobal {
     reference_count: usize,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerCountInstructions(module: LLVMModuleRef) -> usize;
     fn gpulowerGlobals(
         module: LLVMModuleRef,
@@ -90,6 +90,7 @@ impl DeviceModule<'_> {
     /// Why the module cannot be taken apart.
     pub fn globals(&self) -> Result<Vec<Global>, LlvmError> {
         extern "C" fn report(closure: *mut c_void, global: *const RawGlobal) {
+            let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below; name and references live during the call.
             unsafe {
                 let globals = &mut *closure.cast::<Vec<Global>>();
@@ -149,6 +150,7 @@ impl DeviceModule<'_> {
     /// The module as bitcode from which the same module comes, the order of uses included.
     pub fn to_exact_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
         extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
+            let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below; the bytes live during the call.
             unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
         }

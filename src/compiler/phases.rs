@@ -86,7 +86,7 @@ impl Compiler {
         let counts: Vec<usize> = sources
             .iter()
             .map(|source| match source {
-                ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
+                ReadSource::Mlir(module) => gpu_modules(module).len(),
                 ReadSource::Device(..) => 1,
             })
             .collect();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::InputKind;
 use crate::{
-    bridge::mlir::OwnedModule,
+    bridge::edit::OwnedModule,
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime},
@@ -34,7 +34,7 @@ impl<'c> SharedModule<'c> {
             Ok(module) => module.into_inner().unwrap_or_else(PoisonError::into_inner),
             Err(shared) => {
                 let module = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                OwnedModule::clone_whole(module.module())
+                module.copy()
             }
         }
     }
@@ -225,7 +225,7 @@ mod tests {
         let context = context();
         let module = parse(&context, "m.mlir", b"gpu.module @m {}").expect("parses");
         let place = |module: &OwnedModule<'_>| module.module().as_operation().to_raw().ptr;
-        let first = SharedModule::new(OwnedModule::adopt(module));
+        let first = SharedModule::new(OwnedModule::new(module).expect("closed"));
         let second = first.clone();
         let original = place(&first.lock());
         assert_ne!(place(&first.take()), original);

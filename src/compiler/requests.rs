@@ -18,7 +18,10 @@ use super::{
     targets::Targets,
 };
 use crate::{
-    bridge::mlir::{OwnedModule, location_text, operations, operations_below, string_value, symbol_attribute_name},
+    bridge::{
+        edit::{OwnedModule, copy_of},
+        mlir::{location_text, operations, operations_below, string_value, symbol_attribute_name},
+    },
     device::lower::{self, name_of},
     error::{Error, Failure},
     stage::Stage,
@@ -27,7 +30,7 @@ use crate::{
 /// An input in the form in which compilation starts.
 pub(super) enum ReadSource<'c> {
     /// MLIR, with what it launches outlined.
-    Mlir(OwnedModule<'c>),
+    Mlir(Module<'c>),
     /// LLVM IR or PTX, and its name.
     Device(String, Source<SharedModule<'c>>),
 }
@@ -42,7 +45,7 @@ pub(super) fn read_sources<'c>(context: &'c Context, inputs: &[(&str, &[u8])]) -
                 InputKind::Mlir => {
                     let module = parse(context, name, bytes).map_err(failed)?;
                     let outlined = outline(context, &module)?;
-                    ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
+                    ReadSource::Mlir(outlined.unwrap_or(module))
                 }
                 InputKind::Llvm => {
                     check_nesting(Language::LlvmIr, name, bytes).map_err(failed)?;
@@ -72,7 +75,7 @@ impl Compiler {
         let mut index = 0;
         for source in sources {
             let more = match source {
-                ReadSource::Mlir(module) => self.requests_of_all(index, module.module(), targets, emit)?,
+                ReadSource::Mlir(module) => self.requests_of_all(index, &module, targets, emit)?,
                 ReadSource::Device(name, source) => {
                     self.requests_of_device_source(index, source, &name, targets, emit)?
                 }
@@ -184,7 +187,9 @@ impl Compiler {
                     .get_or_insert_with(|| location_text(operation.location()));
                 error.in_module(&name)
             })?;
-        let source = Source::Mlir(SharedModule::new(OwnedModule::clone_of(operation)));
+        let copy = OwnedModule::around(operation)
+            .map_err(|open| Error::new(Stage::Input, InputError::Mlir(vec![open])).in_module(&name))?;
+        let source = Source::Mlir(SharedModule::new(copy));
         Ok(generations
             .into_iter()
             .map(|generation| Request {
@@ -206,17 +211,17 @@ impl Compiler {
 }
 
 /// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
-pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
+pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<Module<'c>>, Error> {
     if !operations(module)
         .iter()
         .any(|operation| name_of(operation) == "gpu.launch")
     {
         return Ok(None);
     }
-    let mut copy = OwnedModule::clone_whole(module);
+    let mut copy = copy_of(module).map_err(|open| Error::new(Stage::Input, InputError::Mlir(vec![open])))?;
     lower::run(
         context,
-        copy.module_mut(),
+        &mut copy,
         "builtin.module(gpu-launch-sink-index-computations,gpu-kernel-outlining)",
     )
     .map_err(|error| Error::new(Stage::Plan, error))?;

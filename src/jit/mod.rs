@@ -48,7 +48,8 @@ use crate::{
         host_module::{self, Entry},
         llvm::{DeviceContext, DeviceModule, EmitKind, TargetMachine},
         mgpu::{self, Gpu},
-        mlir::{OwnedModule, capture_diagnostics, context_of, operations},
+        edit::copy_of,
+        mlir::{capture_diagnostics, context_of, operations},
     },
     compiler::{self, Compiler, InputKind},
     device::lower::name_of,
@@ -272,9 +273,8 @@ fn is_lowered(module: &Module<'_>) -> bool {
 /// Host code that is lowered, as LLVM IR.
 fn translate<'l>(llvm: &'l DeviceContext, module: &Module<'_>) -> Result<DeviceModule<'l>, RunError> {
     // Translation changes what it translates.
-    let copy = OwnedModule::clone_whole(module);
-    let mut operation = copy.module().as_operation();
-    let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut operation));
+    let mut copy = copy_of(module).map_err(|open| RunError::Translate(vec![open]))?;
+    let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut copy));
     result.map_err(|error| match diagnostics.iter().any(|diagnostic| diagnostic.is_error) {
         true => RunError::Translate(
             diagnostics

@@ -19,7 +19,8 @@ use super::{
 use crate::{
     bridge::{
         llvm::{DeviceContext, DeviceModule, TargetMachine},
-        mlir::{OwnedModule, capture_diagnostics, context_of, location_text, operations, set_attribute},
+        edit::copy_of,
+        mlir::{capture_diagnostics, context_of, location_text, operations, set_attribute},
     },
     compiler,
     device::lower::{self, name_of},
@@ -85,8 +86,8 @@ pub enum Names {
 #[derive(Debug)]
 pub struct HostProgram<'c> {
     program: Program,
-    host: OwnedModule<'c>,
-    device: OwnedModule<'c>,
+    host: Module<'c>,
+    device: Module<'c>,
 }
 
 impl<'c> HostProgram<'c> {
@@ -98,22 +99,21 @@ impl<'c> HostProgram<'c> {
     /// The host code, in the LLVM dialect alone, with triple and data layout. It defines every stub, handle and shadow that
     /// the program names.
     pub fn host(&self) -> &Module<'c> {
-        self.host.module()
+        &self.host
     }
 
     /// One `gpu.module` (or `gpu.binary`, where it was compiled before) for each of [`Program::modules`], in that order and
     /// with its symbol, kernels and variables renamed: what has to be compiled.
     pub fn device(&self) -> &Module<'c> {
-        self.device.module()
+        &self.device
     }
 
     /// The host code as LLVM IR.
     pub fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
         let mlir = context_of(self.host().context());
         // Translation changes what it translates.
-        let copy = OwnedModule::clone_whole(self.host());
-        let mut operation = copy.module().as_operation();
-        let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut operation));
+        let mut copy = copy_of(self.host()).map_err(|open| OffloadError::Refused(vec![open]))?;
+        let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut copy));
         result.map_err(
             |error| match diagnostics.into_iter().find(|diagnostic| diagnostic.is_error) {
                 Some(diagnostic) => OffloadError::Refused(vec![diagnostic]),
@@ -136,20 +136,23 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
         Cause::Lower(error) => OffloadError::from(error),
         cause => OffloadError::Internal(cause.to_string()),
     })?;
-    let mut host = outlined.unwrap_or_else(|| OwnedModule::clone_whole(module));
+    let mut host = match outlined {
+        Some(outlined) => outlined,
+        None => copy_of(module).map_err(|open| OffloadError::Refused(vec![open]))?,
+    };
 
-    let (mut program, device) = modules::take(context, host.module(), options)?;
-    hide_private_functions(context, host.module());
-    lower::run(context, host.module_mut(), &pipeline(options))?;
-    refuse_unlowered(host.module())?;
-    stub::define(context, host.module(), &mut program, options.names == Names::Unique)?;
+    let (mut program, device) = modules::take(context, &mut host, options)?;
+    hide_private_functions(context, &host);
+    lower::run(context, &mut host, &pipeline(options))?;
+    refuse_unlowered(&host)?;
+    stub::define(context, &mut host, &mut program, options.names == Names::Unique)?;
     if options.support == Support::Included {
-        support::link(context, host.module(), options.runtime, &options.triple)?;
+        support::link(context, &mut host, options.runtime, &options.triple)?;
     }
-    program.external_functions = support::external_functions(host.module(), options.runtime);
-    program.has_main = support::defines(host.module(), "main");
-    set_target(context, host.module(), &options.triple)?;
-    verify(context, host.module())?;
+    program.external_functions = support::external_functions(&host, options.runtime);
+    program.has_main = support::defines(&host, "main");
+    set_target(context, &host, &options.triple)?;
+    verify(context, &host)?;
     Ok(HostProgram { program, host, device })
 }
 

@@ -1,12 +1,13 @@
 //! What tells one module from another: hashes of its text, and of what is compiled.
 
 use melior::ir::{
+    Module,
     attribute::StringAttribute,
     operation::{OperationLike, OperationPrintingFlags, OperationRef},
 };
 
 use crate::{
-    bridge::mlir::{OwnedModule, context_of, operations, set_attribute, string_value, symbol_attribute_name},
+    bridge::mlir::{context_of, operations, set_attribute, string_value, symbol_attribute_name},
     compiler::{Compiler, Emit},
     device::lower::name_of,
     options::DebugLevel,
@@ -82,7 +83,7 @@ impl ContentHasher {
 }
 
 /// The variables and functions that a module defines and others may want to refer to.
-pub(super) fn definitions(module: &OwnedModule<'_>) -> Vec<String> {
+pub(super) fn definitions(module: &Module<'_>) -> Vec<String> {
     let is_definition = |operation: &OperationRef<'_, '_>| {
         let has_body = || {
             operation
@@ -96,7 +97,7 @@ pub(super) fn definitions(module: &OwnedModule<'_>) -> Vec<String> {
             _ => false,
         }
     };
-    operations(module.module())
+    operations(module)
         .into_iter()
         .filter(is_definition)
         .filter_map(|operation| {

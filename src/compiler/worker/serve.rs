@@ -36,7 +36,8 @@ use crate::{
     bridge::{
         contain_crashes,
         exhausted::tell_of_exhausted_memory,
-        mlir::{OwnedModule, bytecode},
+        edit::{copy_of, module_around},
+        mlir::bytecode,
     },
     compiler::{
         Compiler, context, gpu_modules,
@@ -174,12 +175,13 @@ fn read_one(context: &Context, input: (&str, &[u8])) {
     let sources = read_sources(context, &[input]).unwrap_or_default();
     for source in &sources {
         let ReadSource::Mlir(module) = source else { continue };
-        for operation in gpu_modules(module.module()) {
-            let clone = OwnedModule::clone_of(operation);
-            let second = OwnedModule::clone_whole(clone.module());
+        for operation in gpu_modules(module) {
+            let Ok(second) = module_around(operation).and_then(|clone| copy_of(&clone)) else {
+                continue;
+            };
             let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
-            let _ = second.module().as_operation().to_string_with_flags(flags);
-            drop(bytecode(second.module()));
+            let _ = second.as_operation().to_string_with_flags(flags);
+            drop(bytecode(&second));
         }
     }
 }

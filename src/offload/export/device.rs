@@ -5,6 +5,7 @@ use melior::ir::{Attribute, Module, attribute::ArrayAttribute, operation::Operat
 use super::{
     super::{
         embed::ChipImage,
+        error::OffloadError,
         host::HostProgram,
         images::{self, ImageRecipe},
         layout::ImageForm,
@@ -20,8 +21,9 @@ use super::{
 use crate::{
     Target,
     bridge::{
+        edit::copy_of,
         llvm::DeviceContext,
-        mlir::{OwnedModule, context_of, operations, set_attribute},
+        mlir::{context_of, operations, set_attribute},
     },
     compiler::{Compiler, Emit, InputError, Targets, attribute, gpu_modules, symbol_name, target_attributes},
     device::lower::name_of,
@@ -225,10 +227,10 @@ fn maker(makers: &Makers<'_>, recipe: ImageRecipe) -> (Compiler, Emit) {
 /// Compiles every `gpu.module` for the targets: with the options of its target attributes, where it has one for each of
 /// them, else with those of the compiler alone.
 fn compile(compiler: &Compiler, device: &Module<'_>, targets: &[Target], emit: Emit) -> Result<Vec<Artifact>, Failure> {
-    let copy = OwnedModule::clone_whole(device);
-    let context = context_of(copy.module().context());
+    let copy = copy_of(device).map_err(|open| super::offload(OffloadError::Refused(vec![open])))?;
+    let context = context_of(copy.context());
     let mut by_attributes = true;
-    for operation in gpu_modules(copy.module()) {
+    for operation in gpu_modules(&copy) {
         let kept: Vec<Attribute<'_>> = target_attributes(operation)
             .into_iter()
             .filter(|target| {
@@ -246,7 +248,7 @@ fn compile(compiler: &Compiler, device: &Module<'_>, targets: &[Target], emit: E
     } else {
         Targets::List(targets.to_vec())
     };
-    Ok(compiler.compile(copy.module(), targets, emit)?.artifacts)
+    Ok(compiler.compile(&copy, targets, emit)?.artifacts)
 }
 
 /// Compiles an image that was not machine code yet.

@@ -1,9 +1,9 @@
-//! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
+//! Passes written in C++ (`cpp/patterns.cpp`, `cpp/host.cpp`, ...) that pipelines call by name: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
 //! `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::sync::Once;
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerRegisterPatternPasses();
     fn gpulowerRegisterInterleavePass();
     fn gpulowerRegisterHostPasses();
