@@ -26,8 +26,8 @@ pub mod nvfatbin;
 pub mod nvjitlink;
 pub mod nvptxcompiler;
 pub mod opt_main;
+pub mod program_calls;
 pub mod split;
 pub mod stack;
-pub mod vouched;
 
 pub use contain::{LlvmError, contain_crashes};

@@ -8,13 +8,14 @@ use std::{
 use inkwell::module::Module as LlvmModule;
 
 use super::*;
+use gpulower_testing::nvidia;
+
 use crate::{
     bridge::llvm::DeviceContext,
     device::{self, DeviceJob, Split, StageClock, StageResult},
     image::symbols::LinkInterface,
     interrupt::Interrupt,
     stage::{Checkpoint, Subject},
-    testing::nvidia,
 };
 
 /// Keeps the linked module. Because it wants to see optimised modules, they are compiled as a whole.

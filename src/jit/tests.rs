@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "running the tests' own programs")]
 
 use super::*;
+use crate::bridge::program_calls::{CopyCall, FillCall, KernelCall, PinCall};
 use gpulower_testing::amd::run as run_tool;
 
 fn build(source: &str, options: &ProgramOptions) -> Result<Program, RunError> {
@@ -277,15 +278,13 @@ impl Gpu for Refusing {
     }
     refuse! {
         load(&[u8]) -> usize; compile(&[u8], i32) -> usize; unload(usize) -> (); function(usize, &str) -> usize;
-        launch(&mgpu::KernelCall<'_>) -> (); end_stream(usize) -> (); wait(usize) -> (); stream_waits(usize, usize) -> ();
+        launch(KernelCall<'_>) -> (); end_stream(usize) -> (); wait(usize) -> (); stream_waits(usize, usize) -> ();
         event() -> usize; end_event(usize) -> (); wait_event(usize) -> (); record(usize, usize) -> ();
         allocate(i64, bool) -> usize; free(usize, usize) -> ();
-        copy(usize, usize, i64, usize, &crate::bridge::vouched::Vouched<'_>) -> ();
-        fill(usize, mgpu::Element, i64, usize, &crate::bridge::vouched::Vouched<'_>) -> ();
-        register(usize, i64, &crate::bridge::vouched::Vouched<'_>) -> (); unregister(usize) -> ();
-        device_address(usize, &crate::bridge::vouched::Vouched<'_>) -> usize; set_device(i32) -> ();
+        copy(CopyCall<'_>) -> (); fill(FillCall<'_>) -> (); register(PinCall<'_>) -> (); unregister(usize) -> ();
+        device_address(usize) -> usize; set_device(i32) -> ();
         tensor_map(&mgpu::TensorMap) -> [u64; 16];
-        tensor_map_on_device(&mgpu::TensorMap, &crate::bridge::vouched::Vouched<'_>) -> usize;
+        tensor_map_on_device(&mgpu::TensorMap) -> usize;
     }
 }
 

@@ -11,9 +11,11 @@ use super::{
     },
     *,
 };
+use gpulower_testing as testing;
+
 use crate::{
     Compiler, Emit, Library, Options, Search, Target, Toolkit, bridge::llvm::DeviceContext, compiler,
-    target::CodeObjectVersion, testing,
+    target::CodeObjectVersion,
 };
 
 fn examples() -> Vec<PathBuf> {

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn only_what_is_used_is_linked() {
         let context = compiler::context();
-        let host = compiler::parse(
+        let mut host = compiler::parse(
             &context,
             "host.mlir",
             b"llvm.func @mgpuMemFree(!llvm.ptr, !llvm.ptr)
@@ -180,7 +180,7 @@ mod tests {
               }",
         )
         .expect("parses");
-        link(&context, &host, Runtime::Hip, &triple("x86_64-unknown-linux-gnu")).expect("links");
+        link(&context, &mut host, Runtime::Hip, &triple("x86_64-unknown-linux-gnu")).expect("links");
         assert!(host.as_operation().verify());
         let names: Vec<String> = symbols(host.as_operation()).into_keys().collect();
         assert_eq!(
@@ -208,8 +208,8 @@ mod tests {
     fn a_function_of_the_users_stays() {
         let context = compiler::context();
         let source = b"llvm.func @mgpuMemFree(%a: !llvm.ptr, %b: !llvm.ptr) { llvm.return }";
-        let host = compiler::parse(&context, "host.mlir", source).expect("parses");
-        link(&context, &host, Runtime::Cuda, &triple("x86_64-unknown-linux-gnu")).expect("links");
+        let mut host = compiler::parse(&context, "host.mlir", source).expect("parses");
+        link(&context, &mut host, Runtime::Cuda, &triple("x86_64-unknown-linux-gnu")).expect("links");
         assert_eq!(symbols(host.as_operation()).len(), 1);
     }
 

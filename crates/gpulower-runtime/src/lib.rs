@@ -61,8 +61,8 @@ mod tests;
 
 pub use crate::bridge::driver::{
     Context, Device, DeviceBuffer, DeviceError, DeviceLimits, DeviceSlice, Driver, DriverError, DriverLoadError, Event,
-    Fault, FunctionAttributes, JitLog, JitOptions, Launch, LaunchShape, PinnedBuffer, Status, Stream, TensorShape,
-    Transfer,
+    Fault, FunctionAttributes, JitLog, JitOptions, Launch, LaunchShape, PinnedBuffer, Registration, Status, Stream,
+    TensorShape, Transfer,
 };
 #[doc(hidden)]
 pub use crate::bridge::vendor_library;

@@ -39,7 +39,7 @@ pub use loaded::Driver;
 pub use memory::DeviceBuffer;
 pub use module::{EntryPoint, JitLog, JitOptions, LoadedImage};
 pub use pinned::PinnedBuffer;
-pub use raw::TensorShape;
+pub use raw::{Registration, TensorShape};
 pub use slice::DeviceSlice;
 pub use status::{Fault, Status};
 pub use stream::Stream;
