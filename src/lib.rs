@@ -83,8 +83,6 @@
 //! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted. Without the
 //! feature `compile`, on by default too, the crate holds the last of these layers alone, and [`runtime`] with the feature of
 //! that name, and needs neither LLVM nor a C++ compiler.
-#![deny(unsafe_code)]
-
 mod bridge;
 pub mod cache;
 pub mod compiler;
@@ -107,7 +105,10 @@ pub use inkwell;
 pub use melior;
 
 pub use crate::{
-    bridge::{LlvmError, contain_crashes, opt_main::opt_main},
+    bridge::{
+        contain::{LlvmError, contain_crashes},
+        opt_main::opt_main,
+    },
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     error::{Cause, Error, Failure},
     interrupt::CancellationToken,
@@ -116,3 +117,7 @@ pub use crate::{
     stage::{Checkpoint, Stage, StageListener, Subject},
     toolkit::{Search, Toolkit},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("bridge/misuse.md")]
+mod misuse {}

@@ -17,7 +17,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Assembles `text` for a chip with LLVM's feature string; `name` is for messages, which give line and column.
-pub fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
+pub(crate) fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
     extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
         let _uncontained = Uncontained::new();
         // SAFETY: the closure is the vector below; the bytes live during the call.

@@ -34,7 +34,7 @@ struct Collector<'a> {
 ///
 /// [`LlvmError`] for a host that is not a little-endian machine of 64 bits, for initializers of more than `limit` bytes, and
 /// for those that are not known before the program is linked.
-pub fn of_sections(
+pub(crate) fn of_sections(
     module: &DeviceModule<'_>,
     wanted: &dyn Fn(&str) -> bool,
     limit: u64,

@@ -141,8 +141,8 @@ impl Outcome {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Bytes {
-    pub data: *const u8,
-    pub length: usize,
+    pub(crate) data: *const u8,
+    pub(crate) length: usize,
 }
 
 impl Bytes {

@@ -78,10 +78,7 @@ impl<'c, 'a> Exclusive<'c, 'a> {
     }
 
     /// Changes what is inside of the operation. The changes are carried out, in their order, when `plan` is done.
-    pub(crate) fn edit<R>(
-        &mut self,
-        plan: impl for<'b> FnOnce(OperationRef<'c, 'b>, &mut Edits<'c, 'b>) -> R,
-    ) -> R {
+    pub(crate) fn edit<R>(&mut self, plan: impl for<'b> FnOnce(OperationRef<'c, 'b>, &mut Edits<'c, 'b>) -> R) -> R {
         let mut edits = Edits {
             changes: Vec::new(),
             _life: PhantomData,
@@ -355,7 +352,8 @@ fn check_closed(operation: OperationRef<'_, '_>) -> Result<(), MlirDiagnostic> {
     Err(MlirDiagnostic {
         is_error: true,
         location,
-        message: "it uses values that are defined outside of its module, or defines some that are used there".to_owned(),
+        message: "it uses values that are defined outside of its module, or defines some that are used there"
+            .to_owned(),
         notes: Vec::new(),
     })
 }
@@ -417,13 +415,19 @@ impl<'c> OwnedModule<'c> {
 
     /// The module.
     pub(crate) fn module(&self) -> &Module<'c> {
-        assert!(self.is_here(), "a module of a context without threads is on another one");
+        assert!(
+            self.is_here(),
+            "a module of a context without threads is on another one"
+        );
         &self.module
     }
 
     /// The module, to be changed.
     pub(crate) fn module_mut(&mut self) -> &mut Module<'c> {
-        assert!(self.is_here(), "a module of a context without threads is on another one");
+        assert!(
+            self.is_here(),
+            "a module of a context without threads is on another one"
+        );
         &mut self.module
     }
 }

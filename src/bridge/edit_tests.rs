@@ -130,12 +130,16 @@ fn users_follow_to_the_new_operation_as_far_as_it_has_results() {
     let location = Location::unknown(&context);
     for (results, expected) in [(vec![Type::index(&context)], "test.new"), (vec![], "test.make")] {
         let mut module = maker_and_user(&context);
-        let new = OperationBuilder::new("test.new", location).add_results(&results).build();
+        let new = OperationBuilder::new("test.new", location)
+            .add_results(&results)
+            .build();
         edit(&mut module, |root, edits| {
             edits.replace(operations_below(root)[1], new.expect("builds"));
         });
         let operand = operations(&module)[2].operand(0).expect("an operand");
-        let owner = melior::ir::operation::OperationResult::try_from(operand).expect("a result").owner();
+        let owner = melior::ir::operation::OperationResult::try_from(operand)
+            .expect("a result")
+            .owner();
         assert_eq!(name_of(&owner), expected);
     }
 }
@@ -164,7 +168,10 @@ fn open_module(context: &Context) -> Module<'_> {
     region.append_block(block);
     let inner = OperationBuilder::new("gpu.module", location)
         .add_regions([region])
-        .add_attributes(&[(Identifier::new(context, "sym_name"), StringAttribute::new(context, "m").into())])
+        .add_attributes(&[(
+            Identifier::new(context, "sym_name"),
+            StringAttribute::new(context, "m").into(),
+        )])
         .build();
     module.body().append_operation(inner.expect("builds"));
     module
@@ -180,9 +187,16 @@ fn a_module_that_uses_values_of_another_is_not_sent_to_a_thread() {
     assert!(copy_of(&module).is_ok(), "the whole is");
     let failure = crate::Compiler::builder()
         .build()
-        .compile(&module, &crate::Target::parse_list("sm_90").expect("a target"), crate::Emit::Ptx)
+        .compile(
+            &module,
+            &crate::Target::parse_list("sm_90").expect("a target"),
+            crate::Emit::Ptx,
+        )
         .expect_err("refused");
-    assert!(failure.to_string().contains("defined outside of its module"), "{failure}");
+    assert!(
+        failure.to_string().contains("defined outside of its module"),
+        "{failure}"
+    );
 }
 
 #[test]
@@ -213,7 +227,11 @@ fn a_module_of_a_context_without_threads_stays_on_its_thread() {
 fn contents_and_attributes_are_replaced() {
     let context = compiler::context();
     let mut module = compiler::parse(&context, "m.mlir", SOURCE).expect("parses");
-    let new = compiler::parse(&context, "n.mlir", b"module attributes {a.b = 1 : i64} { func.func private @new() }");
+    let new = compiler::parse(
+        &context,
+        "n.mlir",
+        b"module attributes {a.b = 1 : i64} { func.func private @new() }",
+    );
     Exclusive::of(&mut module).replace_contents(new.expect("parses"));
     assert_eq!(symbols(&module), ["new"]);
     let one = module.as_operation().attribute("a.b").expect("the attribute");

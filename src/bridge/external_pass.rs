@@ -16,25 +16,25 @@ use super::{
 
 /// One option of a pass. Values are strings; [`NamedPass::parse`] gives them their type.
 #[derive(Clone, Copy, Debug)]
-pub struct PassOption {
+pub(crate) struct PassOption {
     /// Name in pipeline strings, in kebab case.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// One line for `--help`.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
     /// Value when the pipeline string does not give one.
-    pub default: &'static str,
+    pub(crate) default: &'static str,
 }
 
 /// The values of a pass's options, in the order of [`NamedPass::OPTIONS`].
 #[derive(Clone, Debug)]
-pub struct OptionValues {
+pub(crate) struct OptionValues {
     names: &'static [PassOption],
     values: Vec<String>,
 }
 
 impl OptionValues {
     /// The value of an option, or the empty string for a name that the pass does not have.
-    pub fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.names
             .iter()
             .zip(&self.values)
@@ -44,7 +44,7 @@ impl OptionValues {
 }
 
 /// A pass that MLIR knows by name.
-pub trait NamedPass: Sync + 'static {
+pub(crate) trait NamedPass: Sync + 'static {
     /// Name in pipeline strings.
     const ARGUMENT: &'static str;
     /// One line for `--help`.
@@ -66,7 +66,7 @@ pub trait NamedPass: Sync + 'static {
 
 /// A diagnostic with the reason of a failure has gone to MLIR's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiagnosticEmitted;
+pub(crate) struct DiagnosticEmitted;
 
 /// MLIR's own function for messages.
 type Report = extern "C-unwind" fn(*mut c_void, Bytes);
@@ -95,7 +95,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Registers a pass with MLIR, for this process. Call once per pass: MLIR refuses a second registration.
-pub fn register<P: NamedPass>() {
+pub(crate) fn register<P: NamedPass>() {
     let options: Vec<RawOption> = P::OPTIONS
         .iter()
         .map(|option| RawOption {

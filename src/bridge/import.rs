@@ -11,7 +11,7 @@ unsafe extern "C-unwind" {
 
 /// Textual LLVM IR as a module of the LLVM dialect. The context has to have that dialect and DLTI loaded. Metadata that
 /// the dialect cannot express is left out.
-pub fn import_llvm<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, LlvmError> {
+pub(crate) fn import_llvm<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, LlvmError> {
     let mut raw = MlirModule {
         ptr: std::ptr::null_mut(),
     };

@@ -102,7 +102,7 @@ fn link_here(arguments: &[CString]) -> (u32, Vec<u8>) {
 /// # Errors
 ///
 /// [`LldError`] with lld's own text when the link fails, or when an argument contains a NUL byte.
-pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
+pub(crate) fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
     let mut owned = vec![c"ld.lld".to_owned()];
     for argument in args {
         let argument = argument.as_ref();

@@ -74,16 +74,16 @@ unsafe extern "C-unwind" {
 
 /// One diagnostic that LLVM reported through its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LlvmDiagnostic {
+pub(crate) struct LlvmDiagnostic {
     /// Whether it is an error (otherwise a warning or remark).
-    pub is_error: bool,
+    pub(crate) is_error: bool,
     /// LLVM's words.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// An `LLVMContext` for one device module, owned by one thread at a time.
 #[derive(Debug)]
-pub struct DeviceContext {
+pub(crate) struct DeviceContext {
     context: ManuallyDrop<Context>,
     abandoned: Cell<bool>,
     /// Boxed: LLVM keeps its address.
@@ -113,7 +113,7 @@ extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_vo
 
 impl DeviceContext {
     /// Makes a context whose diagnostics are kept; LLVM's own handler would print them and exit on an error.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let this = Self {
             context: ManuallyDrop::new(Context::create()),
             abandoned: Cell::new(false),
@@ -131,7 +131,7 @@ impl DeviceContext {
     }
 
     /// Takes the diagnostics that LLVM has reported since the last call.
-    pub fn take_diagnostics(&self) -> Vec<LlvmDiagnostic> {
+    pub(crate) fn take_diagnostics(&self) -> Vec<LlvmDiagnostic> {
         self.diagnostics.take()
     }
 
@@ -161,7 +161,7 @@ impl DeviceContext {
     ) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: operation and context are alive, and the module is borrowed exclusively.
-        let outcome = unsafe { gpulowerTranslate(operation, self.context.raw(), &mut raw) };
+        let outcome = unsafe { gpulowerTranslate(operation, self.raw(), &mut raw) };
         let result = self.finish(outcome);
         if result.as_ref().is_err_and(LlvmError::is_fatal) {
             abandon(module);
@@ -172,17 +172,11 @@ impl DeviceContext {
     }
 
     /// Parses bitcode or textual LLVM IR and verifies it.
-    pub fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
+    pub(crate) fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: the bytes are copied before the call returns.
-        let outcome = unsafe {
-            gpulowerParseModule(
-                self.context.raw(),
-                Bytes::new(bytes),
-                Bytes::new(name.as_bytes()),
-                &mut raw,
-            )
-        };
+        let outcome =
+            unsafe { gpulowerParseModule(self.raw(), Bytes::new(bytes), Bytes::new(name.as_bytes()), &mut raw) };
         self.finish(outcome).map_err(|error| match error {
             LlvmError::Refused(text) if bytes.starts_with(b"BC") => LlvmError::Refused(format!(
                 "{text}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
@@ -195,12 +189,20 @@ impl DeviceContext {
     }
 
     /// Reports diagnostics of another context in which a part of the work was done.
-    pub fn add_diagnostics(&self, diagnostics: Vec<LlvmDiagnostic>) {
+    pub(crate) fn add_diagnostics(&self, diagnostics: Vec<LlvmDiagnostic>) {
         self.diagnostics.borrow_mut().extend(diagnostics);
     }
 
+    /// The context, unless it was abandoned.
     pub(super) fn raw(&self) -> LLVMContextRef {
+        self.assert_usable();
         self.context.raw()
+    }
+
+    /// Whoever meets a fatal error has an error in hand, and goes no further: to go on would be a bug, which must not become a
+    /// use of what is in no state to be used.
+    fn assert_usable(&self) {
+        assert!(!self.abandoned.get(), "an LLVM context is used after a fatal error");
     }
 
     /// Turns an outcome into a result: a fatal error abandons the context, and errors that LLVM had reported to the
@@ -250,9 +252,11 @@ impl Drop for DeviceContext {
 
 /// A device module as LLVM IR.
 #[derive(Debug)]
-pub struct DeviceModule<'c> {
+pub(crate) struct DeviceModule<'c> {
     module: ManuallyDrop<Module<'c>>,
     context: &'c DeviceContext,
+    /// Whether it has names and arguments of other releases of LLVM.
+    is_foreign: Cell<bool>,
 }
 
 impl Drop for DeviceModule<'_> {
@@ -266,11 +270,11 @@ impl Drop for DeviceModule<'_> {
 
 /// A symbol that is used and not defined.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UndefinedSymbol {
+pub(crate) struct UndefinedSymbol {
     /// The symbol as LLVM IR names it.
-    pub name: String,
+    pub(crate) name: String,
     /// The kernels that reach it, in the order of the module; empty when only unreachable code uses it.
-    pub kernels: Vec<String>,
+    pub(crate) kernels: Vec<String>,
 }
 
 impl<'c> DeviceModule<'c> {
@@ -282,6 +286,7 @@ impl<'c> DeviceModule<'c> {
             // SAFETY: forwarded to the caller.
             module: ManuallyDrop::new(unsafe { Module::new(raw) }),
             context,
+            is_foreign: Cell::new(false),
         }
     }
 
@@ -291,52 +296,71 @@ impl<'c> DeviceModule<'c> {
     }
 
     /// The module, for inspection and changes through inkwell.
-    pub fn inkwell(&self) -> &Module<'c> {
+    pub(crate) fn inkwell(&self) -> &Module<'c> {
+        self.context.assert_usable();
         &self.module
     }
 
+    pub(super) fn raw(&self) -> LLVMModuleRef {
+        self.inkwell().as_mut_ptr()
+    }
+
+    /// From here on the module can only be written: [`DeviceModule::downgrade`].
+    pub(super) fn set_foreign(&self) {
+        self.is_foreign.set(true);
+    }
+
+    /// What LLVM 22 may work on.
+    fn of_this_llvm(&self) -> Result<LLVMModuleRef, LlvmError> {
+        if self.is_foreign.get() {
+            return Err(LlvmError::Refused(
+                "the module is one of an older LLVM already".to_owned(),
+            ));
+        }
+        Ok(self.raw())
+    }
+
     /// The module as textual LLVM IR.
-    pub fn to_text(&self) -> String {
-        self.module.print_to_string().to_string()
+    pub(crate) fn to_text(&self) -> String {
+        self.inkwell().print_to_string().to_string()
     }
 
     /// The module as bitcode.
-    pub fn to_bitcode(&self) -> Vec<u8> {
-        self.module.write_bitcode_to_memory().as_slice().to_vec()
+    pub(crate) fn to_bitcode(&self) -> Vec<u8> {
+        self.inkwell().write_bitcode_to_memory().as_slice().to_vec()
     }
 
     /// Gives the module the triple and data layout of `machine`.
-    pub fn set_target(&self, machine: &TargetMachine) -> Result<(), LlvmError> {
+    pub(crate) fn set_target(&self, machine: &TargetMachine) -> Result<(), LlvmError> {
         // SAFETY: module and machine are alive.
         self.context
-            .finish(unsafe { gpulowerSetTarget(self.module.as_mut_ptr(), machine.raw) })
+            .finish(unsafe { gpulowerSetTarget(self.raw(), machine.raw) })
     }
 
     /// Links what the module lacks from a library, bitcode or textual IR; definitions it does not need stay behind.
-    pub fn link_library(&self, bytes: &[u8], name: &str) -> Result<(), LlvmError> {
+    pub(crate) fn link_library(&self, bytes: &[u8], name: &str) -> Result<(), LlvmError> {
+        let module = self.of_this_llvm()?;
         // SAFETY: the library is read within the call; what was linked has been materialised.
-        self.context.finish(unsafe {
-            gpulowerLinkLibrary(self.module.as_mut_ptr(), Bytes::new(bytes), Bytes::new(name.as_bytes()))
-        })
+        self.context
+            .finish(unsafe { gpulowerLinkLibrary(module, Bytes::new(bytes), Bytes::new(name.as_bytes())) })
     }
 
     /// Links all of another module of the same context into this one.
-    pub fn join(&self, other: DeviceModule<'c>) -> Result<(), LlvmError> {
+    pub(crate) fn join(&self, other: DeviceModule<'c>) -> Result<(), LlvmError> {
         if !std::ptr::eq(self.context, other.context) {
             return Err(LlvmError::Refused(
                 "modules of two LLVM contexts cannot be joined".to_owned(),
             ));
         }
-        let source = other.module.as_mut_ptr();
+        let (target, source) = (self.of_this_llvm()?, other.of_this_llvm()?);
         // The linker takes it over, and frees it.
         std::mem::forget(other);
         // SAFETY: both modules are alive and in one context; nobody else owns `source` any more.
-        self.context
-            .finish(unsafe { gpulowerJoinModules(self.module.as_mut_ptr(), source) })
+        self.context.finish(unsafe { gpulowerJoinModules(target, source) })
     }
 
     /// Symbols that are used and not defined (intrinsics, `__nvvm_reflect` and dynamic shared memory apart).
-    pub fn undefined_symbols(&self) -> Vec<UndefinedSymbol> {
+    pub(crate) fn undefined_symbols(&self) -> Vec<UndefinedSymbol> {
         extern "C" fn report(closure: *mut c_void, symbol: Bytes, kernel: Bytes) {
             let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below, the strings live during the call.
@@ -358,27 +382,27 @@ impl<'c> DeviceModule<'c> {
         let mut symbols: Vec<UndefinedSymbol> = Vec::new();
         // SAFETY: `report` matches the closure it is given.
         unsafe {
-            gpulowerUndefinedSymbols(self.module.as_mut_ptr(), (&raw mut symbols).cast(), report);
+            gpulowerUndefinedSymbols(self.raw(), (&raw mut symbols).cast(), report);
         }
         symbols
     }
 
     /// Makes everything internal that is neither a kernel nor in `keep`, and removes what is not needed.
-    pub fn internalize(&self, keep: &[String]) -> Result<(), LlvmError> {
+    pub(crate) fn internalize(&self, keep: &[String]) -> Result<(), LlvmError> {
         let keep: Vec<Bytes> = keep.iter().map(|name| Bytes::new(name.as_bytes())).collect();
         // SAFETY: the names are alive during the call.
         self.context
-            .finish(unsafe { gpulowerInternalize(self.module.as_mut_ptr(), keep.as_ptr(), keep.len()) })
+            .finish(unsafe { gpulowerInternalize(self.raw(), keep.as_ptr(), keep.len()) })
     }
 
     /// Replaces calls of `__nvvm_reflect(key)` by a constant.
-    pub fn fold_reflect(&self, key: &str, value: i32) {
+    pub(crate) fn fold_reflect(&self, key: &str, value: i32) {
         // SAFETY: the module is alive.
-        unsafe { gpulowerFoldReflect(self.module.as_mut_ptr(), Bytes::new(key.as_bytes()), value) }
+        unsafe { gpulowerFoldReflect(self.raw(), Bytes::new(key.as_bytes()), value) }
     }
 
     /// Applies floating-point permissions to the instructions of every function.
-    pub fn set_floating_point(&self, permissions: FloatingPoint) {
+    pub(crate) fn set_floating_point(&self, permissions: FloatingPoint) {
         let flags = FloatingPointFlags {
             fast: permissions.fast,
             never_contract: permissions.never_contract,
@@ -387,15 +411,15 @@ impl<'c> DeviceModule<'c> {
             flush_denormals: permissions.flush_denormals,
         };
         // SAFETY: the module is alive.
-        unsafe { gpulowerSetFloatingPoint(self.module.as_mut_ptr(), &flags) }
+        unsafe { gpulowerSetFloatingPoint(self.raw(), &flags) }
     }
 
     /// Sets a string attribute on every function with a body, or on kernels alone.
-    pub fn set_attribute(&self, key: &str, value: &str, kernels_only: bool) {
+    pub(crate) fn set_attribute(&self, key: &str, value: &str, kernels_only: bool) {
         // SAFETY: the module is alive.
         unsafe {
             gpulowerSetAttribute(
-                self.module.as_mut_ptr(),
+                self.raw(),
                 Bytes::new(key.as_bytes()),
                 Bytes::new(value.as_bytes()),
                 kernels_only,
@@ -404,41 +428,42 @@ impl<'c> DeviceModule<'c> {
     }
 
     /// Replaces the beginnings of paths in debug info, old by new; the last pair that fits a path counts.
-    pub fn remap_files(&self, map: &[(String, String)]) {
+    pub(crate) fn remap_files(&self, map: &[(String, String)]) {
         let pairs: Vec<Bytes> = map
             .iter()
             .flat_map(|(old, new)| [Bytes::new(old.as_bytes()), Bytes::new(new.as_bytes())])
             .collect();
         // SAFETY: the module is alive, and the strings are during the call.
-        unsafe { gpulowerRemapFiles(self.module.as_mut_ptr(), pairs.as_ptr(), map.len()) }
+        unsafe { gpulowerRemapFiles(self.raw(), pairs.as_ptr(), map.len()) }
     }
 
     /// Removes debug info.
-    pub fn strip_debug_info(&self) {
+    pub(crate) fn strip_debug_info(&self) {
         // SAFETY: the module is alive.
-        unsafe { gpulowerStripDebugInfo(self.module.as_mut_ptr()) }
+        unsafe { gpulowerStripDebugInfo(self.raw()) }
     }
 
     /// Runs a textual LLVM pass pipeline such as `default<O3>`, and verifies the result.
-    pub fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
+    pub(crate) fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
+        let module = self.of_this_llvm()?;
         // SAFETY: module and machine are alive.
-        self.context.finish(unsafe {
-            gpulowerRunPasses(self.module.as_mut_ptr(), machine.raw, Bytes::new(pipeline.as_bytes()))
-        })
+        self.context
+            .finish(unsafe { gpulowerRunPasses(module, machine.raw, Bytes::new(pipeline.as_bytes())) })
     }
 
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
-    pub fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
+    pub(crate) fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
         extern "C" fn sink(closure: *mut c_void, bytes: Bytes) {
             let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below; the bytes live during the call.
             unsafe { (*closure.cast::<Vec<u8>>()).extend_from_slice(bytes.as_slice()) }
         }
+        let module = self.of_this_llvm()?;
         let mut output: Vec<u8> = Vec::new();
         // SAFETY: `sink` matches the closure it is given.
         self.context.finish(unsafe {
             gpulowerEmit(
-                self.module.as_mut_ptr(),
+                module,
                 machine.raw,
                 kind == EmitKind::Object,
                 (&raw mut output).cast(),
@@ -451,22 +476,22 @@ impl<'c> DeviceModule<'c> {
 
 /// Permissions for floating-point instructions; all false means what the IR says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FloatingPoint {
+pub(crate) struct FloatingPoint {
     /// Sets every fast-math flag.
-    pub fast: bool,
+    pub(crate) fast: bool,
     /// Clears `contract` everywhere.
-    pub never_contract: bool,
+    pub(crate) never_contract: bool,
     /// f32 division need not be correctly rounded.
-    pub approximate_division: bool,
+    pub(crate) approximate_division: bool,
     /// f32 square roots need not be correctly rounded.
-    pub approximate_square_root: bool,
+    pub(crate) approximate_square_root: bool,
     /// f32 denormals become zero: which of an approximate operation's forms is meant.
-    pub flush_denormals: bool,
+    pub(crate) flush_denormals: bool,
 }
 
 /// What [`DeviceModule::emit`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EmitKind {
+pub(crate) enum EmitKind {
     /// Assembly text: PTX, or AMDGPU assembly.
     Assembly,
     /// A relocatable object (AMDGPU).
@@ -475,7 +500,7 @@ pub enum EmitKind {
 
 /// LLVM's code generator for one chip.
 #[derive(Debug)]
-pub struct TargetMachine {
+pub(crate) struct TargetMachine {
     raw: LLVMTargetMachineRef,
 }
 
@@ -483,7 +508,7 @@ impl TargetMachine {
     /// Makes a machine. Chip and features have to be valid: LLVM would print a warning and go on.
     ///
     /// `optimization` is 0 to 3. With `contract_everywhere`, multiplications and additions are fused whatever the IR says.
-    pub fn new(
+    pub(crate) fn new(
         triple: &str,
         chip: &str,
         features: &str,
@@ -506,7 +531,7 @@ impl TargetMachine {
 
 impl TargetMachine {
     /// The data layout of its modules, in LLVM's syntax.
-    pub fn data_layout(&self) -> String {
+    pub(crate) fn data_layout(&self) -> String {
         // SAFETY: the machine is alive; layout and text are owned here, and disposed of once.
         unsafe {
             let layout = LLVMCreateTargetDataLayout(self.raw);

@@ -24,10 +24,10 @@ unsafe extern "C-unwind" {
 }
 
 /// Why a call for the GPU failed.
-pub type CallError = Box<dyn Error + Send + Sync>;
+pub(crate) type CallError = Box<dyn Error + Send + Sync>;
 
 /// What a program's calls for the GPU do. Handles are what the methods gave before, or anything else: they are checked.
-pub trait Gpu: Send + Sync {
+pub(crate) trait Gpu: Send + Sync {
     /// Notes that a call failed, for good. The first one counts.
     fn stop(&self, call: &'static str, error: CallError);
     /// Whether a call failed.
@@ -82,29 +82,29 @@ pub trait Gpu: Send + Sync {
 
 /// What a tensor map describes, as `cuTensorMapEncodeTiled` takes it: dimensions from the innermost on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorMap {
+pub(crate) struct TensorMap {
     /// `CUtensorMapDataType`
-    pub data_type: u32,
+    pub(crate) data_type: u32,
     /// Dimensions, 1 to 5; larger or smaller numbers are refused.
-    pub rank: i64,
+    pub(crate) rank: i64,
     /// The first element on the device.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Elements along each dimension.
-    pub sizes: [u64; 5],
+    pub(crate) sizes: [u64; 5],
     /// Bytes from one element to the next along each dimension but the innermost.
-    pub strides: [u64; 5],
+    pub(crate) strides: [u64; 5],
     /// Elements of a box along each dimension.
-    pub boxes: [u32; 5],
+    pub(crate) boxes: [u32; 5],
     /// Steps between elements of a box.
-    pub steps: [u32; 5],
+    pub(crate) steps: [u32; 5],
     /// `CUtensorMapInterleave`
-    pub interleave: u32,
+    pub(crate) interleave: u32,
     /// `CUtensorMapSwizzle`
-    pub swizzle: u32,
+    pub(crate) swizzle: u32,
     /// `CUtensorMapL2promotion`
-    pub promotion: u32,
+    pub(crate) promotion: u32,
     /// `CUtensorMapFloatOOBfill`
-    pub fill: u32,
+    pub(crate) fill: u32,
 }
 
 /// Something of a program that it must not do.
@@ -301,7 +301,7 @@ macro_rules! functions {
         )*
 
         /// The functions that programs may call, with their addresses.
-        pub fn functions() -> Vec<(&'static str, usize)> {
+        pub(crate) fn functions() -> Vec<(&'static str, usize)> {
             vec![$((stringify!($name), address($name as *const c_void)),)*]
         }
     };

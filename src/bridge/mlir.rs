@@ -63,7 +63,7 @@ unsafe extern "C-unwind" {
 
 /// Which dialect a target attribute belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetDialect {
+pub(crate) enum TargetDialect {
     /// `#nvvm.target`
     Nvvm,
     /// `#rocdl.target`
@@ -72,28 +72,28 @@ pub enum TargetDialect {
 
 /// The parameters of a `#nvvm.target` or `#rocdl.target` attribute, defaults filled in as MLIR does.
 #[derive(Clone, Debug)]
-pub struct TargetAttribute<'c> {
+pub(crate) struct TargetAttribute<'c> {
     /// Whose attribute it is.
-    pub dialect: TargetDialect,
+    pub(crate) dialect: TargetDialect,
     /// `O`, 0 to 3.
-    pub optimization: i32,
+    pub(crate) optimization: i32,
     /// `triple`
-    pub triple: String,
+    pub(crate) triple: String,
     /// `chip`
-    pub chip: String,
+    pub(crate) chip: String,
     /// `features`
-    pub features: String,
+    pub(crate) features: String,
     /// `abi` (ROCDL only): the code object version times 100.
-    pub abi: Option<String>,
+    pub(crate) abi: Option<String>,
     /// `flags`, a dictionary.
-    pub flags: Option<Attribute<'c>>,
+    pub(crate) flags: Option<Attribute<'c>>,
     /// `link`, an array.
-    pub link: Option<Attribute<'c>>,
+    pub(crate) link: Option<Attribute<'c>>,
 }
 
 impl<'c> TargetAttribute<'c> {
     /// Reads an attribute; `None` when it is neither of the two.
-    pub fn read(attribute: Attribute<'c>) -> Option<Self> {
+    pub(crate) fn read(attribute: Attribute<'c>) -> Option<Self> {
         // SAFETY: the attribute is alive; the strings belong to it and are copied at once; null attributes are handled.
         unsafe {
             let raw = gpulowerReadTarget(attribute.to_raw());
@@ -117,7 +117,7 @@ impl<'c> TargetAttribute<'c> {
 }
 
 /// The bytes of a library that is given in memory (a `dense_resource` attribute).
-pub fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
+pub(crate) fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
     // SAFETY: the attribute is alive, and its bytes are copied at once.
     unsafe {
         let bytes = gpulowerReadBlob(attribute.to_raw());
@@ -141,7 +141,7 @@ pub(super) fn is_threaded_raw(module: &Module<'_>) -> bool {
 ///
 /// melior's own conversion gives a reference to the `ContextRef` value, not to the context, so that value has to stay
 /// where it is: one is kept for each address that a context has ever had, some bytes each.
-pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
+pub(crate) fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
     struct Kept(ContextRef<'static>);
     // SAFETY: a raw pointer to a context, which is only read here.
     unsafe impl Send for Kept {}
@@ -161,7 +161,7 @@ pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
 }
 
 /// The name of the attribute that holds a symbol's name.
-pub fn symbol_attribute_name() -> &'static str {
+pub(crate) fn symbol_attribute_name() -> &'static str {
     // SAFETY: a static string of MLIR.
     unsafe {
         let name = mlirSymbolTableGetSymbolAttributeName();
@@ -172,7 +172,7 @@ pub fn symbol_attribute_name() -> &'static str {
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// The operation failed.
     Error = 0,
     /// Something deserves attention.
@@ -182,7 +182,7 @@ pub enum Severity {
 }
 
 /// Emits a diagnostic at a location through MLIR's handlers.
-pub fn emit(location: Location<'_>, severity: Severity, message: &str) {
+pub(crate) fn emit(location: Location<'_>, severity: Severity, message: &str) {
     // SAFETY: location and text are alive during the call.
     unsafe { gpulowerEmitDiagnostic(location.to_raw(), severity as i32, Bytes::new(message.as_bytes())) }
 }
@@ -346,7 +346,7 @@ impl Message {
 }
 
 /// The value of a string attribute, with replacement characters for what is not UTF-8; `None` for another attribute.
-pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
+pub(crate) fn string_value(attribute: Attribute<'_>) -> Option<String> {
     // SAFETY: the attribute is alive and, once asked, a string, whose bytes are copied at once.
     unsafe {
         if !mlir_sys::mlirAttributeIsAString(attribute.to_raw()) {
@@ -362,7 +362,7 @@ pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
 }
 
 /// A location in MLIR's syntax without `loc(...)`.
-pub fn location_text(location: Location<'_>) -> String {
+pub(crate) fn location_text(location: Location<'_>) -> String {
     let text = shown(&location.to_attribute());
     text.strip_prefix("loc(")
         .and_then(|text| text.strip_suffix(')'))
@@ -370,7 +370,7 @@ pub fn location_text(location: Location<'_>) -> String {
 }
 
 /// The location that [`location_text`] described, or the unknown location.
-pub fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
+pub(crate) fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
     let (attribute, _) = capture_diagnostics(context, || Attribute::parse(context, &format!("loc({text})")));
     match attribute {
         // SAFETY: a location attribute that is alive.
@@ -384,7 +384,7 @@ pub fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
 /// Kinds of `#gpu.object` (`CompilationTarget` in `mlir/Dialect/GPU/IR/CompilationAttrs.td`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum ObjectFormat {
+pub(crate) enum ObjectFormat {
     /// `offload`: LLVM bitcode.
     Offload = 1,
     /// `assembly`: PTX or AMDGPU assembly.
@@ -396,7 +396,7 @@ pub enum ObjectFormat {
 }
 
 /// Makes a `#gpu.object`. `properties` is a dictionary, `kernels` a `#gpu.kernel_table`.
-pub fn gpu_object<'c>(
+pub(crate) fn gpu_object<'c>(
     context: &'c Context,
     target: Attribute<'c>,
     format: ObjectFormat,
@@ -424,7 +424,7 @@ pub fn gpu_object<'c>(
 }
 
 /// The target and the bytes of a `#gpu.object`; `None` for any other attribute.
-pub fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u8>)> {
+pub(crate) fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u8>)> {
     // SAFETY: the attribute is alive and, once asked, of the kind that the two functions expect; the bytes belong to it
     // and are copied at once.
     unsafe {
@@ -443,7 +443,7 @@ pub fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u
 
 /// Gives a symbol another name, in its definition and wherever operations inside of `scope` refer to it. Whether all of
 /// them could be found.
-pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '_>, name: &str) -> bool {
+pub(crate) fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '_>, name: &str) -> bool {
     let string = |text: &str| mlir_sys::MlirStringRef {
         data: text.as_ptr().cast(),
         length: text.len(),
@@ -465,7 +465,7 @@ pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '
 }
 
 /// The names in a symbol reference, outermost first; `None` for another attribute.
-pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
+pub(crate) fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
     // SAFETY: the attribute is alive and, where that is asked for, a symbol reference; the strings belong to the context
     // and are copied at once.
     unsafe {
@@ -490,7 +490,7 @@ pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
 }
 
 /// The types of the arguments of a function type of the LLVM dialect; `None` for another type.
-pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
+pub(crate) fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
     // The C API has no better question.
     if !shown(&kind).starts_with("!llvm.func<") {
         return None;
@@ -507,7 +507,7 @@ pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Typ
 }
 
 /// The bytes that a `memref.global` or `llvm.mlir.global` takes, where that is known.
-pub fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
+pub(crate) fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
     // SAFETY: the operation is alive.
     u64::try_from(unsafe { gpulowerGlobalSize(global.to_raw()) }).ok()
 }
@@ -531,7 +531,7 @@ fn find_type(
 }
 
 /// The first vector that is longer in its last dimension than `longest` or has more elements than `most`, and where it is.
-pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
+pub(crate) fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe {
         gpulowerFindLargeVector(root, longest.into(), most.into(), kind)
@@ -539,19 +539,19 @@ pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(Str
 }
 
 /// The first workgroup or private buffer of floats that LLVM has no type for: its type, and where its function is.
-pub fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
+pub(crate) fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe { gpulowerFindForeignBuffer(root, kind) })
 }
 
 /// The first value of a type that LLVM does not have, in a module that has been lowered: the type, and where it is.
-pub fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
+pub(crate) fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe { gpulowerFindForeignType(root, kind) })
 }
 
 /// The first `memref.dim` of a dimension that its memref does not have: the dimension, and where it is.
-pub fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
+pub(crate) fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
     let mut dimension = 0;
     // SAFETY: the module is alive; an operation that is found is one of it.
     unsafe {
@@ -564,18 +564,18 @@ pub fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
 }
 
 /// Gives `rocdl.workgroup.dim` and `rocdl.grid.dim` the 64 bits that MLIR translates them to, where that matters.
-pub fn widen_dimensions(module: &mut Module<'_>) {
+pub(crate) fn widen_dimensions(module: &mut Module<'_>) {
     // SAFETY: the module is alive and borrowed exclusively.
     unsafe { gpulowerWidenDimensions(module.as_operation().to_raw()) }
 }
 
 /// All operations of a module, in order, outermost first.
-pub fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
+pub(crate) fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
     operations_below(module.as_operation())
 }
 
 /// An operation and all operations inside it, in order, outermost first.
-pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+pub(crate) fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let mut raw = Vec::new();
     root.walk(melior::ir::operation::WalkOrder::PreOrder, |operation| {
         raw.push(operation.to_raw());
@@ -588,14 +588,14 @@ pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<
 }
 
 /// Sets an attribute of an operation. Attributes are values of the context: nothing that was read before is lost.
-pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
+pub(crate) fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
     // SAFETY: the operation is alive, and nothing of it is moved or destroyed. (melior gives out such references, too.)
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
 
 /// A context with these dialects that several threads may use, and that starts none of its own.
-pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
+pub(crate) fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
     let context = Context::new_with_registry(registry, false);
     // SAFETY: the context is alive, and was made without threads.
     unsafe { gpulowerKeepToCallersThreads(context.to_raw()) }
@@ -603,14 +603,14 @@ pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> C
 }
 
 /// MLIR's own checks. What [`LlvmError::Refused`] refuses is in the diagnostics.
-pub fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
+pub(crate) fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
     // SAFETY: the operation is alive.
     unsafe { gpulowerVerify(operation.to_raw()) }.into_result()
 }
 
 /// Runs passes on a module. What [`LlvmError::Refused`] refuses is in the diagnostics. After [`LlvmError::is_fatal`] the
 /// module is empty: what it held is in no state to be looked at or freed, and is leaked together with the passes.
-pub fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
+pub(crate) fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
     // SAFETY: both are alive, and the module is borrowed exclusively.
     let result = unsafe { gpulowerRunMlirPasses(manager.to_raw(), module.as_operation().to_raw()) }.into_result();
     if result.as_ref().is_err_and(LlvmError::is_fatal) {
@@ -628,7 +628,7 @@ pub(super) fn abandon<'c>(module: &mut Module<'c>) {
 
 /// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one. What
 /// [`LlvmError::Refused`] refuses is in the diagnostics.
-pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, LlvmError> {
+pub(crate) fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, LlvmError> {
     // The parser wants a terminated buffer.
     let mut source = bytes.to_vec();
     source.push(0);
@@ -650,7 +650,7 @@ pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Resul
 }
 
 /// A module as MLIR bytecode, locations included.
-pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
+pub(crate) fn bytecode(module: &Module<'_>) -> Vec<u8> {
     unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut c_void) {
         let _uncontained = Uncontained::new();
         if text.length == 0 {
@@ -671,7 +671,7 @@ pub fn bytecode(module: &Module<'_>) -> Vec<u8> {
 }
 
 /// Removes an attribute, if it is there.
-pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
+pub(crate) fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
     // SAFETY: the operation is alive.
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
     let _ = melior::ir::operation::OperationMutLike::remove_attribute(&mut operation, name);

@@ -10,7 +10,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Registers the passes with MLIR, for this process. Further calls do nothing.
-pub fn register_patterns() {
+pub(crate) fn register_patterns() {
     static ONCE: Once = Once::new();
     // SAFETY: called once; they add to MLIR's registry alone.
     ONCE.call_once(|| unsafe {

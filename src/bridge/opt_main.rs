@@ -25,7 +25,7 @@ pub fn opt_main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
 }
 
 /// Registers all dialects, their extensions, and the translations to LLVM IR.
-pub fn register_dialects(registry: &DialectRegistry) {
+pub(crate) fn register_dialects(registry: &DialectRegistry) {
     // SAFETY: the registry is alive; the C++ side takes the object behind the C handle.
     unsafe { gpulowerRegisterDialects(registry.to_raw().ptr.cast()) }
 }

@@ -137,13 +137,7 @@ impl<'call> CopyCall<'call> {
 }
 
 impl<'call> FillCall<'call> {
-    pub(super) const fn new(
-        to: usize,
-        element: Element,
-        count: i64,
-        stream: usize,
-        _: &'call Vouched<'call>,
-    ) -> Self {
+    pub(super) const fn new(to: usize, element: Element, count: i64, stream: usize, _: &'call Vouched<'call>) -> Self {
         Self {
             to,
             element,

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     bridge::{
         LlvmError,
-        llvm::{DeviceContext, DeviceModule},
         edit::OwnedModule,
+        llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},

@@ -383,8 +383,7 @@ impl Compiler {
         prepare(context);
         with_deep_stack(|| {
             let outlined = outline(context, module)?;
-            let requests =
-                self.requests_of_all(0, outlined.as_ref().unwrap_or(module), &targets, emit)?;
+            let requests = self.requests_of_all(0, outlined.as_ref().unwrap_or(module), &targets, emit)?;
             Ok(self.with_cache_warnings(collect(self.run(context, self.joined(requests), emit))?))
         })
     }

@@ -67,7 +67,10 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         if has_any(module, "complex.") {
             warnings.extend(run(context, module, COMPLEX)?);
         }
-        edit::edit(module, |root, edits| math::expand(context, root, edits, &resolved.target)).map_err(LowerError::Pipeline)?;
+        edit::edit(module, |root, edits| {
+            math::expand(context, root, edits, &resolved.target)
+        })
+        .map_err(LowerError::Pipeline)?;
         let stated = kernels_with_a_stated_block(module);
         let contents = Contents {
             scaled_floats: has_scaled_floats(module),

@@ -36,7 +36,8 @@ use crate::{
 
 pub(crate) use split::Split;
 
-pub use join::{JoinError, JoinInput, join};
+pub use join::JoinError;
+pub(crate) use join::{JoinInput, join};
 pub use libraries::{LoadedLibrary, VendorLibrary};
 pub use split::{ForEach, in_turn};
 
@@ -302,20 +303,9 @@ impl StageClock {
 /// An error of a stage.
 pub type StageResult<T> = Result<T, (Stage, DeviceError)>;
 
-/// Compiles LLVM IR: links what it needs, checks that nothing is unresolved, optimises and emits.
-pub fn compile<'c>(
-    context: &'c DeviceContext,
-    module: DeviceModule<'c>,
-    job: &DeviceJob<'_>,
-    output: DeviceOutput,
-    clock: &mut StageClock,
-) -> StageResult<Vec<u8>> {
-    compile_to_link(context, module, job, &LinkInterface::default(), output, clock)
-}
-
-/// Compiles LLVM IR that will be linked with other objects: what `others` define may stay undefined, and what they need
-/// stays visible.
-pub fn compile_to_link<'c>(
+/// Compiles LLVM IR: links what it needs, checks that nothing is unresolved, optimises and emits. What `others` define, with
+/// which the result will be linked, may stay undefined, and what they need stays visible.
+pub(crate) fn compile_to_link<'c>(
     context: &'c DeviceContext,
     module: DeviceModule<'c>,
     job: &DeviceJob<'_>,

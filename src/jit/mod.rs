@@ -44,11 +44,11 @@ pub use crate::bridge::{
 };
 use crate::{
     bridge::{
+        edit::copy_of,
         engine::{Engine, HostMachine, Returns, Symbols},
         host_module::{self, Entry},
         llvm::{DeviceContext, DeviceModule, EmitKind, TargetMachine},
         mgpu::{self, Gpu},
-        edit::copy_of,
         mlir::{capture_diagnostics, context_of, operations},
     },
     compiler::{self, Compiler, InputKind},

@@ -326,6 +326,24 @@ fn a_call_that_fails_leaves_the_program_there() {
     }
 }
 
+/// Nothing may unwind into Rust.
+#[test]
+fn an_exception_that_leaves_the_program_is_an_error() {
+    let error = run("llvm.func @__cxa_allocate_exception(i64) -> !llvm.ptr
+        llvm.func @__cxa_throw(!llvm.ptr, !llvm.ptr, !llvm.ptr)
+        llvm.mlir.global external constant @_ZTIi() : !llvm.ptr
+        llvm.func @main() {
+          %size = llvm.mlir.constant(4 : i64) : i64
+          %zero = llvm.mlir.zero : !llvm.ptr
+          %kind = llvm.mlir.addressof @_ZTIi : !llvm.ptr
+          %thrown = llvm.call @__cxa_allocate_exception(%size) : (i64) -> !llvm.ptr
+          llvm.call @__cxa_throw(%thrown, %kind, %zero) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
+          llvm.return
+        }")
+    .expect_err("an exception");
+    assert!(error.to_string().contains("an exception of C++ left it"), "{error}");
+}
+
 /// Two modules with a kernel of one name, and a host function of that name too.
 #[test]
 fn names_of_kernels_need_not_be_unique() {

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     bridge::{
-        llvm::{DeviceContext, DeviceModule, TargetMachine},
         edit::copy_of,
+        llvm::{DeviceContext, DeviceModule, TargetMachine},
         mlir::{capture_diagnostics, context_of, location_text, operations, set_attribute},
     },
     compiler,
@@ -109,7 +109,7 @@ impl<'c> HostProgram<'c> {
     }
 
     /// The host code as LLVM IR.
-    pub fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
+    pub(crate) fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
         let mlir = context_of(self.host().context());
         // Translation changes what it translates.
         let mut copy = copy_of(self.host()).map_err(|open| OffloadError::Refused(vec![open]))?;

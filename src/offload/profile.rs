@@ -215,7 +215,11 @@ fn convention(number: &str) -> Option<(&'static str, u8)> {
 /// # Errors
 ///
 /// [`ProfileError::Unreadable`] lists what carries meaning and cannot be said to `oldest`.
-pub fn write(module: &DeviceModule<'_>, oldest: ClangRelease, syntax: IrSyntax) -> Result<Written, ProfileError> {
+pub(crate) fn write(
+    module: &DeviceModule<'_>,
+    oldest: ClangRelease,
+    syntax: IrSyntax,
+) -> Result<Written, ProfileError> {
     let target = check_target(module, oldest)?;
     let profile = Profile { oldest, syntax, target };
     let findings = module.downgrade(&|kind, name| profile.knows(kind, name))?;

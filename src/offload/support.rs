@@ -76,7 +76,9 @@ pub(super) fn link<'c>(
             if present.contains(&name) {
                 continue;
             }
-            let Some(definition) = offered.remove(&name) else { continue };
+            let Some(definition) = offered.remove(&name) else {
+                continue;
+            };
             needed.extend(references(view(&definition)));
             match declared.get(&name) {
                 Some(declaration) => edits.replace(*declaration, definition),

@@ -120,7 +120,9 @@ fn lower_module<'c, 'b>(
     }
     let several = variants.len() > 1;
     for (index, variant) in variants.into_iter().enumerate() {
-        let lowered = into_operations(variant.module).ok().and_then(|all| all.into_iter().next());
+        let lowered = into_operations(variant.module)
+            .ok()
+            .and_then(|all| all.into_iter().next());
         let (Some(lowered), Some(block)) = (lowered, module.block()) else {
             continue;
         };
@@ -160,8 +162,7 @@ fn lower_for<'c>(
     let resolved = options
         .resolve(target, None)
         .map_err(|error| Error::new(Stage::Plan, error))?;
-    let mut copy =
-        module_around(module).map_err(|open| Error::new(Stage::Input, InputError::Mlir(vec![open])))?;
+    let mut copy = module_around(module).map_err(|open| Error::new(Stage::Input, InputError::Mlir(vec![open])))?;
     if let Some(inner) = copy.body().first_operation() {
         remove_attribute(inner, "targets");
     }

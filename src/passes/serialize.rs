@@ -181,11 +181,7 @@ impl Serialization {
 
     /// Serializes the `gpu.module`s inside `root` whose names match, for all targets at once, and puts `gpu.binary`s in
     /// their places.
-    pub(super) fn apply(
-        &self,
-        root: &mut Exclusive<'_, '_>,
-        names: Option<&Regex>,
-    ) -> Result<(), DiagnosticEmitted> {
+    pub(super) fn apply(&self, root: &mut Exclusive<'_, '_>, names: Option<&Regex>) -> Result<(), DiagnosticEmitted> {
         root.edit(|root, edits| self.replace_modules(root, edits, names))
     }
 

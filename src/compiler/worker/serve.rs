@@ -35,8 +35,8 @@ use super::{
 use crate::{
     bridge::{
         contain_crashes,
-        exhausted::tell_of_exhausted_memory,
         edit::{copy_of, module_around},
+        exhausted::tell_of_exhausted_memory,
         mlir::bytecode,
     },
     compiler::{
