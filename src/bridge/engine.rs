@@ -86,6 +86,21 @@ impl HostMachine {
     }
 }
 
+/// Libraries with functions that a program calls. Their constructors run as soon as a program is made ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedLibraries(Vec<PathBuf>);
+
+impl SharedLibraries {
+    /// Names the libraries, in the order in which symbols are looked for.
+    ///
+    /// # Safety
+    ///
+    /// The caller vouches for what their constructors do, and their destructors, in this process.
+    pub const unsafe fn trusted(paths: Vec<PathBuf>) -> Self {
+        Self(paths)
+    }
+}
+
 /// Where a program's external symbols are found: in shared libraries, in their order, and then in this process with the C
 /// library and its mathematical functions.
 #[derive(Debug)]
@@ -94,14 +109,14 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Loads the libraries. Their constructors run: the caller names libraries that may be trusted.
+    /// Loads the libraries.
     ///
     /// # Errors
     ///
     /// [`EngineError::SharedLibrary`].
-    pub(crate) fn load(paths: &[PathBuf]) -> Result<Self, EngineError> {
+    pub(crate) fn load(named: &SharedLibraries) -> Result<Self, EngineError> {
         let mut libraries = Vec::new();
-        for path in paths {
+        for path in &named.0 {
             libraries.push(open(path)?);
         }
         libraries.push(Library::this());
@@ -124,7 +139,8 @@ impl Symbols {
 }
 
 fn open(path: &Path) -> Result<Library, EngineError> {
-    // SAFETY: loading runs constructors; the caller of `Symbols::load` vouches for the files. Libraries may need each
+    // SAFETY: loading runs constructors, for which whoever made the `SharedLibraries` vouches; those of the C library and its
+    // mathematical functions have run. Libraries may need each
     // other's symbols, as those of mlir-runner do.
     unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
         let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);

@@ -27,7 +27,6 @@ mod images;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::PathBuf,
     sync::Arc,
 };
 
@@ -39,7 +38,7 @@ use self::{
     images::Gpus,
 };
 pub use crate::bridge::{
-    engine::{EngineError, Returned},
+    engine::{EngineError, Returned, SharedLibraries},
     mgpu::MisuseError,
 };
 use crate::{
@@ -74,8 +73,8 @@ pub struct ProgramOptions {
     pub target: Option<Target>,
     /// The device, counted from 0 in the driver's order.
     pub device: u32,
-    /// Libraries with functions that the program calls. Their constructors run.
-    pub shared_libraries: Vec<PathBuf>,
+    /// Libraries with functions that the program calls.
+    pub shared_libraries: SharedLibraries,
 }
 
 impl Default for ProgramOptions {
@@ -84,7 +83,7 @@ impl Default for ProgramOptions {
             entry: "main".to_owned(),
             target: None,
             device: 0,
-            shared_libraries: Vec::new(),
+            shared_libraries: SharedLibraries::default(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Programs without a GPU: what runs, and what is said where there is none.
 #![allow(unsafe_code, reason = "running the tests' own programs")]
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::bridge::program_calls::{CopyCall, FillCall, KernelCall, PinCall};
 use gpulower_testing::amd::run as run_tool;
@@ -158,7 +160,8 @@ fn functions_of_shared_libraries_are_called() {
     let source = "func.func private @helper(i32) -> i32
         func.func @main() -> i32 { %a = arith.constant 2 : i32 %b = func.call @helper(%a) : (i32) -> i32 return %b : i32 }";
     let with = |path: PathBuf| ProgramOptions {
-        shared_libraries: vec![path],
+        // SAFETY: it has no constructors.
+        shared_libraries: unsafe { SharedLibraries::trusted(vec![path]) },
         ..ProgramOptions::default()
     };
     assert_eq!(run_with(source, &with(library)).expect("runs"), Returned::I32(7));

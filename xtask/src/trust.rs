@@ -60,6 +60,7 @@ const SEEN: &[&str] = &[
     "gpulower: LlvmError",
     "gpulower: MisuseError",
     "gpulower: Returned",
+    "gpulower: SharedLibraries",
     "gpulower: contain_crashes",
     "gpulower: opt_main",
 ];
