@@ -31,7 +31,11 @@ fn run_tool(command: &mut Command) {
 
 fn ir(program: &HostProgram<'_>) -> String {
     let llvm = DeviceContext::new();
-    program.translate(&llvm).expect("translates").to_text().expect("printed")
+    program
+        .translate(&llvm)
+        .expect("translates")
+        .to_text()
+        .expect("printed")
 }
 
 /// An object file of clang's.

@@ -76,7 +76,11 @@ pub(super) fn text_for(triple: &str, body: &str, oldest: u8) -> String {
 /// The bitcode of LLVM 22, as it is.
 pub(super) fn raw_bitcode(text: &str) -> Vec<u8> {
     let context = DeviceContext::new();
-    context.parse(text.as_bytes(), "test.ll").expect(text).to_bitcode().expect("written")
+    context
+        .parse(text.as_bytes(), "test.ll")
+        .expect(text)
+        .to_bitcode()
+        .expect("written")
 }
 
 /// A folder for the files of a test, and the compilers.

@@ -579,7 +579,11 @@ fn the_same_module_gives_the_same_bytes() {
 fn llvm_22_itself_loses_nothing() {
     let text = source(X86, &everything());
     let context = DeviceContext::new();
-    let before = context.parse(text.as_bytes(), "test.ll").expect("parses").to_text().expect("printed");
+    let before = context
+        .parse(text.as_bytes(), "test.ll")
+        .expect("parses")
+        .to_text()
+        .expect("printed");
     let after = written(&text, 22, IrSyntax::Text).expect("written");
     // Intrinsics that are declared and not used are the one difference there may be.
     assert_eq!(String::from_utf8(after.bytes).expect("text"), before);

@@ -54,7 +54,17 @@ fn too_little_address_space_is_an_error() {
     for (index, mebibytes) in (266..=400).step_by(6).enumerate() {
         let (example, target) = [("gelu.mlir", "sm_90"), ("saxpy.mlir", "gfx942")][index % 2];
         let isolation = ["--isolation=in-process", "--isolation=worker"][index / 2 % 2];
-        let arguments = ["compile", &self::example(example), "-t", target, "-e", "asm", "-o", "k", isolation];
+        let arguments = [
+            "compile",
+            &self::example(example),
+            "-t",
+            target,
+            "-e",
+            "asm",
+            "-o",
+            "k",
+            isolation,
+        ];
         let output = limited(&work, &format!("ulimit -v {}", mebibytes << 10), &arguments);
         assert_eq!(complaint(&output), "", "{mebibytes} MiB, {arguments:?}");
         assert_eq!(output.status.success(), work.path("k").exists());
@@ -108,7 +118,11 @@ fn with_failures(work: &Workshop, library: &PathBuf, seed: u64) -> Output {
     let rate = [1_000, 5_000, 25_000, 125_000][(seed / 7) as usize % 4];
     let example = self::example(example);
     let mut arguments = vec!["compile", &example, "-t", target, "-e", emit, "-j", "2"];
-    arguments.extend(if target.contains(',') { ["-o", "out/"] } else { ["-o", "k"] });
+    arguments.extend(if target.contains(',') {
+        ["-o", "out/"]
+    } else {
+        ["-o", "k"]
+    });
     if seed % 5 == 0 {
         arguments.push("--isolation=worker");
     }
@@ -137,7 +151,12 @@ fn allocations_that_fail_are_errors() {
 #[test]
 #[ignore = "it takes as long as GPULOWER_SECONDS says"]
 fn soak() {
-    let number = |name: &str, default| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let number = |name: &str, default| {
+        env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
+    };
     let work = Workshop::new();
     let library = failing_malloc(&work);
     let limit = Duration::from_secs(number("GPULOWER_SECONDS", 60));
@@ -153,6 +172,10 @@ fn soak() {
         failed += usize::from(!output.status.success());
         seed += 1;
     }
-    println!("{} runs, {failed} failed, {} not as they should: {bad:?}", seed - first, bad.len());
+    println!(
+        "{} runs, {failed} failed, {} not as they should: {bad:?}",
+        seed - first,
+        bad.len()
+    );
     assert!(bad.is_empty());
 }
