@@ -48,9 +48,12 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> R
     };
     result.map_err(|mut error| {
         // Options that do not fit are not in the source.
-        let has_none = error.location.as_deref().is_none_or(|location| location == UNKNOWN);
+        let has_none = error
+            .location
+            .as_ref()
+            .is_none_or(|location| location.as_mlir() == UNKNOWN);
         if error.stage != Stage::Plan && has_none && place.is_some() {
-            error.location = place;
+            error.location = place.as_deref().map(Location::from_mlir);
         }
         error
     })
@@ -314,7 +317,7 @@ impl<'a, 'c> Job<'a, 'c> {
                         modules.find_map(|module| symbols::location_of_symbol(module, symbol))
                     });
                     let mut error = Error::new(stage, error);
-                    error.location = error.location.or(defined);
+                    error.location = error.location.or_else(|| defined.as_deref().map(Location::from_mlir));
                     error
                 }
             },

@@ -1,7 +1,7 @@
 //! Rounding modes of conversions: those that cannot be computed are refused while it is known where they are.
 
 use melior::ir::{
-    Module, Type, ValueLike,
+    Module, ValueLike,
     attribute::IntegerAttribute,
     operation::{OperationLike, OperationRef},
 };
@@ -76,7 +76,7 @@ fn mode_of(operation: OperationRef<'_, '_>) -> Option<i64> {
 fn result_element(operation: OperationRef<'_, '_>) -> String {
     let text = operation
         .result(0)
-        .map_or_else(|_| String::new(), |result| shown(&Type::from(result.r#type())));
+        .map_or_else(|_| String::new(), |result| shown(&result.r#type()));
     let element = text.trim_end_matches('>').rsplit(['x', '<']).next().unwrap_or_default();
     element.to_owned()
 }

@@ -3,7 +3,7 @@
 use melior::{
     Context,
     ir::{
-        Attribute, BlockLike, Module, RegionLike,
+        Attribute, Module,
         attribute::StringAttribute,
         operation::{OperationLike, OperationRef},
     },

@@ -150,7 +150,7 @@ pub(super) const PTX_POLICY: Form<Option<PtxPolicy>> = Form {
     read: |text, to| {
         *to = Some(
             text.parse()
-                .map_err(|error| Wrong::Because(OptionError::PtxPolicy(error)))?,
+                .map_err(|error| Wrong::Because(OptionError::Target(error)))?,
         );
         Ok(())
     },

@@ -34,7 +34,7 @@ def script() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     # It imports numpy where it has a GPU.
-    module.np = np
+    vars(module)["np"] = np
     return module
 
 

@@ -40,9 +40,14 @@ class Case:
     kernel: str = ""
     targets: tuple[str, ...] = CHIPS
     options: tuple[str, ...] = ()
+    # What is compiled for in the place of a chip: a target with features, or a generic one that the chip runs.
+    spelled: tuple[tuple[str, str], ...] = ()
     # Why the result is wrong today; the check fails when it becomes right, so that this line goes.
     known_wrong: str = ""
     known_on: tuple[str, ...] = field(default=CHIPS)
+
+    def target(self, chip: str) -> str:
+        return dict(self.spelled).get(chip, chip)
 
     @property
     def entry(self) -> str:

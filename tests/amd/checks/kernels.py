@@ -15,11 +15,6 @@ Array = Any
 F32, F64 = np.float32, np.float64
 FOLDER = "tests/amd/kernels"
 
-UP_IS_ALWAYS_VALID = "MLIR 22 lowers the second result of `gpu.shuffle up` to a comparison that is always true"
-WIDTH_IS_A_POWER_OF_TWO = (
-    "MLIR 22 lowers gpu.all_reduce of three subgroups to shuffles of width 3, and those, for AMD, as if the width were a power of two"
-)
-
 
 # -- subgroups
 
@@ -279,16 +274,15 @@ def _subgroup_cases() -> Iterator[Case]:
         kernels["scan"] = scan(width, wave)
         kernels["butterfly"] = butterfly(width, wave)
         for name, launches in kernels.items():
-            known = UP_IS_ALWAYS_VALID if name in ("shuffle_up", "scan") else ""
-            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options, known_wrong=known)
+            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options)
     for suffix, targets, options in (("", CHIPS, ()), ("_rdna_64", RDNA, wave64)):
-        more: dict[str, tuple[Launches, str]] = {
-            "reduce_block": (reduce_block(256), ""),
-            "reduce_block_3": (reduce_block(96), WIDTH_IS_A_POWER_OF_TWO),
-            "reduce_subgroup": (reduce_subgroup, ""),
+        more: dict[str, Launches] = {
+            "reduce_block": reduce_block(256),
+            "reduce_block_3": reduce_block(96),
+            "reduce_subgroup": reduce_subgroup,
         }
-        for name, (launches, known) in more.items():
-            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options, known_wrong=known)
+        for name, launches in more.items():
+            yield _kernel("subgroups", name, launches, case=f"{name}{suffix}", targets=targets, options=options)
 
 
 def _common_cases() -> Iterator[Case]:
@@ -324,6 +318,11 @@ def _more_cases() -> Iterator[Case]:
     yield Case("saxpy_O0", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("-O0",))
     yield Case("saxpy_v4", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--code-object-version", "4"))
     yield Case("saxpy_v6", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--code-object-version", "6"))
+    families = {"gfx9-4-generic": ("gfx942", "gfx950"), "gfx11-generic": ("gfx1100", "gfx1150"), "gfx12-generic": ("gfx1201",)}
+    generic = tuple((chip, name) for name, chips in families.items() for chip in chips)
+    yield Case("softmax_generic", "examples/softmax.mlir", softmax, kernel="softmax", targets=CHIPS[1:], spelled=generic)
+    features = (("gfx90a", "gfx90a:sramecc-:xnack-"), ("gfx942", "gfx942:sramecc+:xnack+"))
+    yield Case("softmax_features", "examples/softmax.mlir", softmax, kernel="softmax", targets=CDNA[:2], spelled=features)
     yield Case("saxpy_bundle", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--emit", "bundle"))
     yield Case("device_link", "examples/device_link/joined.mlir", device_link, kernel="apply", options=("--device-link",))
 

@@ -128,11 +128,13 @@ def images(options: argparse.Namespace, folder: Path) -> dict[str, Path]:
     targets = options.target.split(",")
     if options.input.suffix in (".hsaco", ".co"):
         return dict.fromkeys(targets, options.input)
+    from .run import file_name
+
     command = [str(options.gpulower), "compile", str(options.input), "--target", options.target, *options.option, "-o", f"{folder}/"]
     subprocess.run(command, check=True)
     found = {}
     for target in targets:
-        made = [path for path in folder.iterdir() if path.name.endswith(f".{target}.hsaco")]
+        made = [path for path in folder.iterdir() if path.name.endswith(file_name(target))]
         if len(made) != 1:
             raise ValueError(f"{options.input} made {len(made)} code objects for {target}; give a file with one gpu.module")
         found[target] = made[0]

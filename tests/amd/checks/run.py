@@ -57,17 +57,19 @@ def image_path(folder: Path, case: Case, target: str) -> Path:
 
 def compile_cases(gpulower: Path, folder: Path, chosen: list[Case], targets: list[str]) -> list[str]:
     """Compiles each source once for each set of options, for all chips at once; returns what went wrong."""
-    groups: dict[tuple[str, tuple[str, ...]], list[Case]] = {}
+    groups: dict[tuple[object, ...], list[Case]] = {}
     for case in chosen:
-        groups.setdefault((case.source, case.options), []).append(case)
+        groups.setdefault((case.source, case.options, case.spelled), []).append(case)
     problems = []
-    for number, ((source, options), members) in enumerate(groups.items()):
+    for number, members in enumerate(groups.values()):
         wanted = [target for target in targets if any(target in case.targets for case in members)]
         if not wanted:
             continue
         out = folder / str(number)
         out.mkdir(parents=True, exist_ok=True)
-        command = [str(gpulower), "compile", source, "--target", ",".join(wanted), *options, "-o", f"{out}/"]
+        first = members[0]
+        spelled = ",".join(first.target(target) for target in wanted)
+        command = [str(gpulower), "compile", first.source, "--target", spelled, *first.options, "-o", f"{out}/"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             problems.append(f"`{' '.join(command)}` failed\n{done.stderr.strip()}")
@@ -77,11 +79,17 @@ def compile_cases(gpulower: Path, folder: Path, chosen: list[Case], targets: lis
     return problems
 
 
+def file_name(target: str) -> str:
+    """The end of the name that gpulower gives a code object."""
+    return f".{target.replace(':', '@')}.hsaco"
+
+
 def _place(made: Path, folder: Path, case: Case, targets: list[str]) -> None:
     """Gives what was compiled the names of the case: an image for each chip, or a bundle of all."""
     folder.mkdir(exist_ok=True)
     for target in targets:
-        found = [path for path in made.iterdir() if path.name.endswith(f".{target}.hsaco")] or list(made.iterdir())
+        name = file_name(case.target(target))
+        found = [path for path in made.iterdir() if path.name.endswith(name)] or list(made.iterdir())
         if target in case.targets and len(found) == 1:
             (folder / f"{target}.hsaco").symlink_to(found[0])
 

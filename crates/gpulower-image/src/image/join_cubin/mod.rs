@@ -76,6 +76,12 @@ pub enum CubinJoinError {
         /// Which other part has it.
         second: usize,
     },
+    /// A kernel cannot be called that.
+    #[error("a kernel cannot be called `{}`", .name.escape_debug())]
+    Name {
+        /// The name.
+        name: String,
+    },
     /// A name that two parts define.
     #[error("cubins {first} and {second} cannot be joined: both have `{name}`")]
     Twice {
@@ -129,7 +135,7 @@ impl CubinJoinError {
                 reverse(second);
                 std::mem::swap(first, second);
             }
-            Self::NoParts | Self::Nameless { .. } | Self::TooManySections => {}
+            Self::NoParts | Self::Name { .. } | Self::Nameless { .. } | Self::TooManySections => {}
         }
         self
     }
@@ -188,6 +194,12 @@ fn check(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoinErro
 }
 
 fn check_kernels(parts: &[Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), CubinJoinError> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%');
+    for &(_, to) in renamings.iter().copied().flatten() {
+        if to.is_empty() || names::is_shared(to) || !to.bytes().all(is_name) {
+            return Err(CubinJoinError::Name { name: to.to_owned() });
+        }
+    }
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for (second, (part, renaming)) in parts.iter().zip(renamings).enumerate() {
         for kernel in part.kernels() {

@@ -111,6 +111,10 @@ fn what_cannot_be_joined_is_refused() {
     let part = |text: &str, chip| compile(&(head(chip) + text), chip, &[]);
     let plain = part(&kernel("k", PLAIN), "sm_90");
     assert!(matches!(join(&[&plain, &plain]), Err(CubinJoinError::Twice { first: 0, second: 1, name }) if name == "k"));
+    for name in ["", "two words", "zero\0", "_param"] {
+        let renamed = join_renamed(&[(&plain, &[("k", name)])]);
+        assert_eq!(renamed, Err(CubinJoinError::Name { name: name.to_owned() }));
+    }
     let other_chip = part(&kernel("other", PLAIN), "sm_80");
     assert!(matches!(
         join(&[&plain, &other_chip]),
