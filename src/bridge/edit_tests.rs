@@ -182,7 +182,10 @@ fn a_module_that_uses_values_of_another_is_not_sent_to_a_thread() {
     let context = compiler::context();
     let module = open_module(&context);
     let inner = compiler::gpu_modules(&module)[0];
-    let open = OwnedModule::around(inner).expect_err("it is no module of its own");
+    let error = OwnedModule::around(inner).expect_err("it is no module of its own");
+    let CopyError::Open(open) = error else {
+        panic!("{error:?}")
+    };
     assert_eq!(open.location, "\"open.mlir\":3:5");
     assert!(copy_of(&module).is_ok(), "the whole is");
     let failure = crate::Compiler::builder()

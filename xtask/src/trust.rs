@@ -59,9 +59,11 @@ const SEEN: &[&str] = &[
     "gpulower: EngineError",
     "gpulower: LlvmError",
     "gpulower: MisuseError",
+    "gpulower: ReservingAllocator",
     "gpulower: Returned",
     "gpulower: SharedLibraries",
     "gpulower: contain_crashes",
+    "gpulower: fail_in_words",
     "gpulower: opt_main",
 ];
 
