@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let launch = saxpy.launch(&shape, &arguments)?;
     // SAFETY: saxpy stays within its two memrefs, which are inside of buffers that live until the download is done.
+    #[allow(unsafe_code, reason = "what a kernel does is the caller's word")]
     unsafe { launch.enqueue(&stream) }?;
 
     let mut result = vec![f32::NAN; COUNT];

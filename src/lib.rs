@@ -83,8 +83,6 @@
 //! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted. Without the
 //! feature `compile`, on by default too, the crate holds the last of these layers alone, and [`runtime`] with the feature of
 //! that name, and needs neither LLVM nor a C++ compiler.
-#![deny(unsafe_code)]
-
 mod bridge;
 pub mod cache;
 pub mod compiler;
@@ -109,7 +107,7 @@ pub use melior;
 
 pub use crate::{
     bridge::{
-        LlvmError, contain_crashes,
+        contain::{LlvmError, contain_crashes},
         exhausted::{ReservingAllocator, fail_in_words},
         opt_main::opt_main,
     },
@@ -123,3 +121,7 @@ pub use crate::{
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     toolkit::{Search, Toolkit},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("bridge/misuse.md")]
+mod misuse {}

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use super::contain::{Bytes, Collected, LlvmError, Outcome};
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerAssemble(
         triple: Bytes,
         chip: Bytes,
@@ -17,7 +17,7 @@ unsafe extern "C" {
 }
 
 /// Assembles `text` for a chip with LLVM's feature string; `name` is for messages, which give line and column.
-pub fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
+pub(crate) fn assemble(triple: &str, chip: &str, features: &str, name: &str, text: &str) -> Result<Vec<u8>, LlvmError> {
     let mut output = Collected::default();
     let bytes = |text: &str| Bytes::new(text.as_bytes());
     // SAFETY: the strings are alive during the call, and the sink matches the closure.

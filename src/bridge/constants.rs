@@ -6,7 +6,7 @@ use gpulower_image::offload::check::{Constant, Pointer};
 use llvm_sys::prelude::LLVMModuleRef;
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome},
+    contain::{Bytes, LlvmError, Outcome, Uncontained},
     llvm::DeviceModule,
 };
 
@@ -18,7 +18,7 @@ struct Report {
     pointer: extern "C" fn(*mut c_void, u64, i64, i64, Bytes),
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerConstants(module: LLVMModuleRef, limit: u64, report: *const Report) -> Outcome;
 }
 
@@ -34,7 +34,7 @@ struct Collector<'a> {
 ///
 /// [`LlvmError`] for a host that is not a little-endian machine of 64 bits, for initializers of more than `limit` bytes, and
 /// for those that are not known before the program is linked.
-pub fn of_sections(
+pub(crate) fn of_sections(
     module: &DeviceModule<'_>,
     wanted: &dyn Fn(&str) -> bool,
     limit: u64,
@@ -64,12 +64,14 @@ fn text(bytes: Bytes) -> String {
 }
 
 extern "C" fn is_wanted(closure: *mut c_void, section: Bytes) -> bool {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the collector of `of_sections`.
     let collector = unsafe { &*closure.cast::<Collector<'_>>() };
     (collector.wanted)(&text(section))
 }
 
 extern "C" fn add_constant(closure: *mut c_void, name: Bytes, section: Bytes, kept: bool, bytes: Bytes) {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the collector of `of_sections`, and the bytes live during this call.
     let (collector, bytes) = unsafe { (&mut *closure.cast::<Collector<'_>>(), bytes.as_slice()) };
     collector.constants.push(Constant {
@@ -82,6 +84,7 @@ extern "C" fn add_constant(closure: *mut c_void, name: Bytes, section: Bytes, ke
 }
 
 extern "C" fn add_pointer(closure: *mut c_void, offset: u64, target: i64, addend: i64, name: Bytes) {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the collector of `of_sections`.
     let collector = unsafe { &mut *closure.cast::<Collector<'_>>() };
     if let Some(constant) = collector.constants.last_mut() {

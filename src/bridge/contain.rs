@@ -42,10 +42,10 @@ pub(super) struct Outcome {
     text: *mut c_char,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerFreeText(text: *mut c_char);
     fn gpulowerContainCrashes(enabled: bool);
-    fn gpulowerContain(call: unsafe extern "C" fn(*mut c_void), closure: *mut c_void) -> Outcome;
+    fn gpulowerContain(call: unsafe extern "C-unwind" fn(*mut c_void), closure: *mut c_void) -> Outcome;
     fn gpulowerSuspend() -> *mut c_void;
     fn gpulowerResume(frame: *mut c_void);
 }
@@ -64,9 +64,13 @@ pub fn contain_crashes(enabled: bool) {
 
 /// Calls a function of a foreign library. An error says how it crashed, and that what it worked on must not be used again.
 ///
+/// The call is left by a jump, or by an exception of C++ on its way to `gpulowerContain`. So the function is declared
+/// `extern "C-unwind"`, and the frames of Rust in between, which are those of `run` and of the closure, own nothing.
+///
 /// # Safety
 ///
-/// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock.
+/// The closure may be left in the midst of the call: it must own nothing, and neither panic nor keep a lock. What the library
+/// calls back is no part of that: it begins with [`Uncontained`].
 pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, String> {
     // SAFETY: the caller's contract.
     unsafe { contained_call(call) }.map_err(|error| match error {
@@ -84,12 +88,12 @@ pub(super) unsafe fn contained_call<R: Copy>(call: impl Fn() -> R + Copy) -> Res
         function: F,
         result: Option<R>,
     }
-    unsafe extern "C" fn run<F: Fn() -> R, R>(closure: *mut c_void) {
+    unsafe extern "C-unwind" fn run<F: Fn() -> R, R>(closure: *mut c_void) {
         // SAFETY: the closure is the value below, which nothing else touches meanwhile.
         let call = unsafe { &mut *closure.cast::<Call<F, R>>() };
         call.result = Some((call.function)());
     }
-    fn runner<F: Fn() -> R, R>(_: &F) -> unsafe extern "C" fn(*mut c_void) {
+    fn runner<F: Fn() -> R, R>(_: &F) -> unsafe extern "C-unwind" fn(*mut c_void) {
         run::<F, R>
     }
     let run = runner(&call);
@@ -150,8 +154,8 @@ impl Outcome {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Bytes {
-    pub data: *const u8,
-    pub length: usize,
+    pub(crate) data: *const u8,
+    pub(crate) length: usize,
 }
 
 impl Bytes {
@@ -279,7 +283,7 @@ mod tests {
         }
     }
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         /// `std::terminate`, `operator new` and the function of the C++ library that throws `std::length_error`.
         #[link_name = "_ZSt9terminatev"]
         fn terminate() -> !;

@@ -15,13 +15,13 @@ const LONGEST_CODE: usize = 64;
 /// Longest instruction as text, in bytes; LLVM cuts what is longer.
 const LONGEST_TEXT: usize = 512;
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerInitializeTargets();
 }
 
 /// A disassembler for one chip, used by one thread at a time.
 #[derive(Debug)]
-pub struct Disassembler {
+pub(crate) struct Disassembler {
     raw: LLVMDisasmContextRef,
 }
 
@@ -40,7 +40,7 @@ impl Disassembler {
     /// # Errors
     ///
     /// [`LlvmError::Refused`] if LLVM has no disassembler for the triple.
-    pub fn new(triple: &str, chip: &str, features: &str) -> Result<Self, LlvmError> {
+    pub(crate) fn new(triple: &str, chip: &str, features: &str) -> Result<Self, LlvmError> {
         let text =
             |text: &str| CString::new(text).map_err(|_| LlvmError::Refused(format!("{text:?} contains a NUL byte")));
         let (triple_text, chip, features) = (text(triple)?, text(chip)?, text(features)?);
@@ -65,7 +65,7 @@ impl Disassembler {
     }
 
     /// The first instruction of `code`: how many bytes it has, and its text. `None` for bytes that are no instruction.
-    pub fn instruction(&mut self, code: &[u8]) -> Option<(usize, String)> {
+    pub(crate) fn instruction(&mut self, code: &[u8]) -> Option<(usize, String)> {
         let mut text: [c_char; LONGEST_TEXT] = [0; LONGEST_TEXT];
         let mut bytes = code.get(..LONGEST_CODE).unwrap_or(code).to_vec();
         // SAFETY: the disassembler is alive and borrowed exclusively; it reads `bytes.len()` bytes and writes at most

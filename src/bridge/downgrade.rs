@@ -5,14 +5,14 @@ use std::ffi::{c_int, c_void};
 use llvm_sys::prelude::LLVMModuleRef;
 
 use super::{
-    contain::{Bytes, LlvmError, Outcome},
+    contain::{Bytes, LlvmError, Outcome, Uncontained},
     llvm::DeviceModule,
 };
 
 /// What a name is of; `GpulowerKind` of `cpp/downgrade.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// An address space, by number.
     AddressSpace = 0,
     /// An operation of `atomicrmw`.
@@ -53,15 +53,15 @@ impl Kind {
 
 /// Something in a module that its readers do not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// What it is.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The function or global that has it; empty for the module as a whole.
-    pub place: String,
+    pub(crate) place: String,
     /// Whether it is still there, because nothing else means the same. Otherwise it was left out, and somebody may miss it.
-    pub refused: bool,
+    pub(crate) refused: bool,
 }
 
 #[repr(C)]
@@ -71,7 +71,7 @@ struct Reader {
     report: extern "C" fn(*mut c_void, bool, c_int, Bytes, Bytes),
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerDowngrade(module: LLVMModuleRef, reader: *const Reader) -> Outcome;
 }
 
@@ -81,12 +81,14 @@ struct Closure<'a> {
 }
 
 extern "C" fn knows(closure: *mut c_void, kind: c_int, name: Bytes) -> bool {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the one of `DeviceModule::downgrade`, the name lives during the call.
     let (closure, name) = unsafe { (&*closure.cast::<Closure<'_>>(), name.to_text()) };
     Kind::from_raw(kind).is_some_and(|kind| (closure.knows)(kind, &name))
 }
 
 extern "C" fn report(closure: *mut c_void, refused: bool, kind: c_int, name: Bytes, place: Bytes) {
+    let _uncontained = Uncontained::new();
     // SAFETY: the closure is the one of `DeviceModule::downgrade`, the names live during the call.
     let (closure, name, place) = unsafe { (&mut *closure.cast::<Closure<'_>>(), name.to_text(), place.to_text()) };
     if let Some(kind) = Kind::from_raw(kind) {
@@ -101,9 +103,8 @@ extern "C" fn report(closure: *mut c_void, refused: bool, kind: c_int, name: Byt
 
 impl DeviceModule<'_> {
     /// Changes the module until readers that know what `knows` says can read it, and reports what may be missed or cannot
-    /// be said to them. Afterwards the module is to be written at once, and good for nothing else: intrinsics have names
-    /// and arguments of other releases.
-    pub fn downgrade(&self, knows_name: &dyn Fn(Kind, &str) -> bool) -> Result<Vec<Finding>, LlvmError> {
+    /// be said to them. Afterwards the module can only be written: intrinsics have names and arguments of other releases.
+    pub(crate) fn downgrade(&self, knows_name: &dyn Fn(Kind, &str) -> bool) -> Result<Vec<Finding>, LlvmError> {
         let mut closure = Closure {
             knows: knows_name,
             findings: Vec::new(),
@@ -113,6 +114,7 @@ impl DeviceModule<'_> {
             knows,
             report,
         };
+        self.set_foreign();
         // SAFETY: the module is alive; the functions match the closure that they are given, which outlives the call.
         self.finish(unsafe { gpulowerDowngrade(self.inkwell().as_mut_ptr(), &reader) })?;
         Ok(closure.findings)

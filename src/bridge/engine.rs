@@ -29,8 +29,8 @@ use llvm_sys::{
 
 use super::mgpu::{self, Gpu};
 
-unsafe extern "C" {
-    fn gpulowerStartProgram(function: *mut c_void, returns: c_int, result: *mut c_void) -> bool;
+unsafe extern "C-unwind" {
+    fn gpulowerStartProgram(function: *mut c_void, returns: c_int, result: *mut c_void) -> c_int;
 }
 
 /// Why an object could not be made ready to run.
@@ -52,18 +52,18 @@ pub enum EngineError {
 
 /// The machine that this process runs on, as LLVM names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostMachine {
+pub(crate) struct HostMachine {
     /// The triple.
-    pub triple: String,
+    pub(crate) triple: String,
     /// The processor.
-    pub chip: String,
+    pub(crate) chip: String,
     /// What it can do.
-    pub features: String,
+    pub(crate) features: String,
 }
 
 impl HostMachine {
     /// Asks LLVM.
-    pub fn detect() -> Self {
+    pub(crate) fn detect() -> Self {
         let read = |text: *mut std::ffi::c_char| {
             if text.is_null() {
                 return String::new();
@@ -86,22 +86,37 @@ impl HostMachine {
     }
 }
 
+/// Libraries with functions that a program calls. Their constructors run as soon as a program is made ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedLibraries(Vec<PathBuf>);
+
+impl SharedLibraries {
+    /// Names the libraries, in the order in which symbols are looked for.
+    ///
+    /// # Safety
+    ///
+    /// The caller vouches for what their constructors do, and their destructors, in this process.
+    pub const unsafe fn trusted(paths: Vec<PathBuf>) -> Self {
+        Self(paths)
+    }
+}
+
 /// Where a program's external symbols are found: in shared libraries, in their order, and then in this process with the C
 /// library and its mathematical functions.
 #[derive(Debug)]
-pub struct Symbols {
+pub(crate) struct Symbols {
     libraries: Vec<Library>,
 }
 
 impl Symbols {
-    /// Loads the libraries. Their constructors run: the caller names libraries that may be trusted.
+    /// Loads the libraries.
     ///
     /// # Errors
     ///
     /// [`EngineError::SharedLibrary`].
-    pub fn load(paths: &[PathBuf]) -> Result<Self, EngineError> {
+    pub(crate) fn load(named: &SharedLibraries) -> Result<Self, EngineError> {
         let mut libraries = Vec::new();
-        for path in paths {
+        for path in &named.0 {
             libraries.push(open(path)?);
         }
         libraries.push(Library::this());
@@ -113,7 +128,7 @@ impl Symbols {
     }
 
     /// The address of a symbol.
-    pub fn find(&self, name: &str) -> Option<usize> {
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
         let name = CString::new(name).ok()?;
         self.libraries.iter().find_map(|library| {
             // SAFETY: only the address is taken; whoever calls it vouches for the type.
@@ -124,7 +139,8 @@ impl Symbols {
 }
 
 fn open(path: &Path) -> Result<Library, EngineError> {
-    // SAFETY: loading runs constructors; the caller of `Symbols::load` vouches for the files. Libraries may need each
+    // SAFETY: loading runs constructors, for which whoever made the `SharedLibraries` vouches; those of the C library and its
+    // mathematical functions have run. Libraries may need each
     // other's symbols, as those of mlir-runner do.
     unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
         let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -138,7 +154,7 @@ fn open(path: &Path) -> Result<Library, EngineError> {
 /// What a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Returns {
+pub(crate) enum Returns {
     /// Nothing.
     Nothing = 0,
     /// `i32`
@@ -168,7 +184,7 @@ pub enum Returned {
 
 /// An object in memory, linked. Its memory is given back when the value is dropped.
 #[derive(Debug)]
-pub struct Engine {
+pub(crate) struct Engine {
     jit: LLVMOrcLLJITRef,
     /// Boxed: LLVM keeps its address.
     reported: Box<Mutex<Vec<String>>>,
@@ -200,7 +216,11 @@ impl Engine {
     /// # Errors
     ///
     /// [`EngineError::Link`].
-    pub fn link(object: &[u8], defined: &BTreeMap<String, usize>, symbols: Symbols) -> Result<Self, EngineError> {
+    pub(crate) fn link(
+        object: &[u8],
+        defined: &BTreeMap<String, usize>,
+        symbols: Symbols,
+    ) -> Result<Self, EngineError> {
         let mut jit = null_mut();
         // SAFETY: no builder means the defaults: this machine, whose target was registered when the object was made.
         let error = unsafe { LLVMOrcCreateLLJIT(&raw mut jit, null_mut()) };
@@ -272,7 +292,7 @@ impl Engine {
     /// # Errors
     ///
     /// [`EngineError::Link`].
-    pub fn address(&self, name: &str) -> Result<usize, EngineError> {
+    pub(crate) fn address(&self, name: &str) -> Result<usize, EngineError> {
         let name = CString::new(name).map_err(|_| EngineError::Link(format!("the name {name:?} has a NUL in it")))?;
         let mut address = 0;
         // SAFETY: the engine is alive, the name ends in a NUL, the pointer is valid for one write.
@@ -287,13 +307,21 @@ impl Engine {
     ///
     /// The address is that of a function of this engine which takes nothing and returns what is said, and the code may be run:
     /// what it does to memory the caller vouches for.
-    pub unsafe fn call(&self, address: usize, returns: Returns, gpu: &Arc<dyn Gpu>) -> Option<Returned> {
+    pub(crate) unsafe fn call(&self, address: usize, returns: Returns, gpu: &Arc<dyn Gpu>) -> Option<Returned> {
         let _running = mgpu::enter(gpu);
         let function = std::ptr::with_exposed_provenance_mut::<c_void>(address);
         let mut result = 0u64;
         // SAFETY: the caller vouches for address and type; the result has room for any of them, and is aligned for them.
-        if !unsafe { gpulowerStartProgram(function, returns as c_int, (&raw mut result).cast()) } {
-            return None;
+        match unsafe { gpulowerStartProgram(function, returns as c_int, (&raw mut result).cast()) } {
+            1 => {}
+            2 => {
+                gpu.stop(
+                    "the program",
+                    "an exception of C++ left it, which nothing in it caught".into(),
+                );
+                return None;
+            }
+            _ => return None,
         }
         let bytes = result.to_ne_bytes();
         let [a, b, c, d, ..] = bytes;

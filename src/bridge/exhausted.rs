@@ -7,7 +7,7 @@ use std::{
     sync::Mutex,
 };
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerTellOfExhaustedMemory(text: *const c_char, end: bool);
     fn gpulowerIgnoreFileSizeSignal();
     fn gpulowerReleaseReserve() -> bool;
@@ -22,7 +22,7 @@ pub(super) fn prepare_for_want() {
 }
 
 /// What stands on the standard error output before a process that has no memory left dies.
-pub const EXHAUSTED: &str = "there is no memory left";
+pub(crate) const EXHAUSTED: &str = "there is no memory left";
 
 /// What the end of a worker says.
 const OF_WORKER: &CStr = c"there is no memory left\n";
@@ -42,7 +42,7 @@ fn tell(text: &'static CStr, end: bool) {
 
 /// Installs handlers for `SIGSEGV` and `SIGABRT`, for the rest of a worker process, that write [`EXHAUSTED`] where there is
 /// no memory, and go on to those that were there.
-pub fn tell_of_exhausted_memory() {
+pub(crate) fn tell_of_exhausted_memory() {
     tell(OF_WORKER, false);
 }
 

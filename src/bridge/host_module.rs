@@ -17,7 +17,7 @@ use super::{engine::Returns, llvm::DeviceModule};
 
 /// A function that could be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// It takes nothing and returns this.
     Callable(Returns),
     /// It takes arguments, or returns something else: its type as LLVM prints it.
@@ -25,7 +25,7 @@ pub enum Entry {
 }
 
 /// The names of the functions that a module defines and others may see, in its order.
-pub fn defined_functions(module: &DeviceModule<'_>) -> Vec<String> {
+pub(crate) fn defined_functions(module: &DeviceModule<'_>) -> Vec<String> {
     module
         .inkwell()
         .get_functions()
@@ -36,7 +36,7 @@ pub fn defined_functions(module: &DeviceModule<'_>) -> Vec<String> {
 }
 
 /// The function of a name, which becomes visible; `None` if the module does not define it.
-pub fn entry(module: &DeviceModule<'_>, name: &str) -> Option<Entry> {
+pub(crate) fn entry(module: &DeviceModule<'_>, name: &str) -> Option<Entry> {
     let function = module.inkwell().get_function(name)?;
     if function.count_basic_blocks() == 0 {
         return None;
@@ -62,12 +62,12 @@ pub fn entry(module: &DeviceModule<'_>, name: &str) -> Option<Entry> {
 
 /// Takes the constructors out of a module, those of the lowest priority number first, and makes them visible. Whoever links
 /// the module calls them.
-pub fn take_constructors(module: &DeviceModule<'_>) -> Vec<String> {
+pub(crate) fn take_constructors(module: &DeviceModule<'_>) -> Vec<String> {
     take(module, "llvm.global_ctors")
 }
 
 /// As [`take_constructors`]: the destructors, in the order in which they have to be called.
-pub fn take_destructors(module: &DeviceModule<'_>) -> Vec<String> {
+pub(crate) fn take_destructors(module: &DeviceModule<'_>) -> Vec<String> {
     let mut names = take(module, "llvm.global_dtors");
     names.reverse();
     names

@@ -5,13 +5,13 @@ use mlir_sys::{MlirContext, MlirModule};
 
 use super::contain::{Bytes, LlvmError, Outcome};
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerImportLlvm(context: MlirContext, text: Bytes, result: *mut MlirModule) -> Outcome;
 }
 
 /// Textual LLVM IR as a module of the LLVM dialect. The context has to have that dialect and DLTI loaded. Metadata that
 /// the dialect cannot express is left out.
-pub fn import_llvm<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, LlvmError> {
+pub(crate) fn import_llvm<'c>(context: &'c Context, text: &str) -> Result<Module<'c>, LlvmError> {
     let mut raw = MlirModule {
         ptr: std::ptr::null_mut(),
     };

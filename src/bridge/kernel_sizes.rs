@@ -6,22 +6,22 @@ use llvm_sys::prelude::LLVMModuleRef;
 
 use super::{
     LlvmError,
-    contain::{Bytes, Outcome},
+    contain::{Bytes, Outcome, Uncontained},
     llvm::DeviceModule,
 };
 
 /// A kernel's sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelSizes {
+pub(crate) struct KernelSizes {
     /// The kernel.
-    pub name: String,
+    pub(crate) name: String,
     /// Of the variables in the memory of its workgroup.
-    pub shared: u64,
+    pub(crate) shared: u64,
     /// Of its parameters.
-    pub parameters: u64,
+    pub(crate) parameters: u64,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerKernelSizes(
         module: LLVMModuleRef,
         closure: *mut c_void,
@@ -30,8 +30,9 @@ unsafe extern "C" {
 }
 
 /// The sizes of all kernels of a module.
-pub fn kernel_sizes(module: &DeviceModule<'_>) -> Result<Vec<KernelSizes>, LlvmError> {
+pub(crate) fn kernel_sizes(module: &DeviceModule<'_>) -> Result<Vec<KernelSizes>, LlvmError> {
     extern "C" fn report(closure: *mut c_void, name: Bytes, shared: u64, parameters: u64) {
+        let _uncontained = Uncontained::new();
         // SAFETY: the closure is the vector below; the name lives during the call.
         unsafe {
             (*closure.cast::<Vec<KernelSizes>>()).push(KernelSizes {

@@ -9,18 +9,18 @@ use super::{contain::Bytes, llvm::DeviceModule};
 /// `GpulowerValueLimits` of `cpp/large_values.cpp`: the most that a value may have.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct ValueLimits {
+pub(crate) struct ValueLimits {
     /// Elements of a vector.
-    pub elements: u64,
+    pub(crate) elements: u64,
     /// Members of an array or a structure, those of its members counted.
-    pub members: u64,
+    pub(crate) members: u64,
     /// Bits of an integer.
-    pub bits: u64,
+    pub(crate) bits: u64,
 }
 
 /// A value that is too large, or of another processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LargeValue {
+pub(crate) enum LargeValue {
     /// A vector with so many elements.
     Vector(u64),
     /// An array or a structure with so many members.
@@ -31,7 +31,7 @@ pub enum LargeValue {
     Foreign,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerFindLargeValue(
         module: LLVMModuleRef,
         limits: *const ValueLimits,
@@ -41,7 +41,7 @@ unsafe extern "C" {
 }
 
 /// The first function that has a value beyond the limits, and the value.
-pub fn large_value(module: &DeviceModule<'_>, limits: &ValueLimits) -> Option<(String, LargeValue)> {
+pub(crate) fn large_value(module: &DeviceModule<'_>, limits: &ValueLimits) -> Option<(String, LargeValue)> {
     let mut function = Bytes::new(&[]);
     let mut count = 0;
     // SAFETY: the module is alive, and with it the name of a function that is found.

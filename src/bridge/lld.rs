@@ -22,7 +22,7 @@ pub struct LldError {
     pub can_run_again: bool,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerInitializeTargets();
     fn gpulowerLldLinkElf(
         argv: *const *const c_char,
@@ -102,7 +102,7 @@ fn link_here(arguments: &[CString]) -> (u32, Vec<u8>) {
 /// # Errors
 ///
 /// [`LldError`] with lld's own text when the link fails, or when an argument contains a NUL byte.
-pub fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
+pub(crate) fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
     let mut owned = vec![c"ld.lld".to_owned()];
     for argument in args {
         let argument = argument.as_ref();

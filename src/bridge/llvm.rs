@@ -18,12 +18,13 @@ use llvm_sys::{
     target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
     target_machine::{LLVMCreateTargetDataLayout, LLVMDisposeTargetMachine, LLVMTargetMachineRef},
 };
-use melior::ir::operation::OperationLike;
+use melior::ir::{self as mlir, BlockLike};
 use mlir_sys::MlirOperation;
 
 use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
+    mlir::abandon,
 };
 
 #[repr(C)]
@@ -44,7 +45,7 @@ struct FloatingPointFlags {
     flush_denormals: bool,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerTranslate(operation: MlirOperation, context: LLVMContextRef, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerParseModule(context: LLVMContextRef, bytes: Bytes, name: Bytes, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
@@ -85,25 +86,24 @@ unsafe extern "C" {
 
 /// One diagnostic that LLVM reported through its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LlvmDiagnostic {
+pub(crate) struct LlvmDiagnostic {
     /// Whether it is an error (otherwise a warning or remark).
-    pub is_error: bool,
+    pub(crate) is_error: bool,
     /// LLVM's words.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// An `LLVMContext` for one device module, owned by one thread at a time.
 #[derive(Debug)]
-pub struct DeviceContext {
+pub(crate) struct DeviceContext {
     context: ManuallyDrop<Context>,
     abandoned: Cell<bool>,
-    /// What a step met that returns no error: the next one that does returns it.
-    postponed: RefCell<Option<LlvmError>>,
     /// Boxed: LLVM keeps its address.
     diagnostics: Box<RefCell<Vec<LlvmDiagnostic>>>,
 }
 
 extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_void) {
+    let _uncontained = Uncontained::new();
     // SAFETY: LLVM calls with the info it is reporting and the closure given to `LLVMContextSetDiagnosticHandler`,
     // which lives as long as the context.
     unsafe {
@@ -125,12 +125,11 @@ extern "C" fn collect_diagnostic(info: LLVMDiagnosticInfoRef, closure: *mut c_vo
 
 impl DeviceContext {
     /// Makes a context whose diagnostics are kept; LLVM's own handler would print them and exit on an error.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         prepare_for_want();
         let this = Self {
             context: ManuallyDrop::new(Context::create()),
             abandoned: Cell::new(false),
-            postponed: RefCell::default(),
             diagnostics: Box::default(),
         };
         // SAFETY: the context is alive; the handler's closure is a box that is dropped after it.
@@ -145,36 +144,52 @@ impl DeviceContext {
     }
 
     /// Takes the diagnostics that LLVM has reported since the last call.
-    pub fn take_diagnostics(&self) -> Vec<LlvmDiagnostic> {
+    pub(crate) fn take_diagnostics(&self) -> Vec<LlvmDiagnostic> {
         self.diagnostics.take()
     }
 
-    /// Translates an operation of the LLVM dialect (with NVVM, ROCDL) to LLVM IR. This mutates the operation, so one
-    /// operation must not be translated by two threads at once.
-    pub fn translate<'c: 'a, 'a>(
+    /// Translates a module of the LLVM dialect (with NVVM, ROCDL) to LLVM IR. This changes the module. After
+    /// [`LlvmError::is_fatal`] it is empty.
+    pub(crate) fn translate(&self, module: &mut mlir::Module<'_>) -> Result<DeviceModule<'_>, LlvmError> {
+        let operation = module.as_operation().to_raw();
+        // SAFETY: it is the operation of the module.
+        unsafe { self.translate_operation(module, operation) }
+    }
+
+    /// As [`Self::translate`], of the first operation in the module: a `gpu.module`.
+    pub(crate) fn translate_first(&self, module: &mut mlir::Module<'_>) -> Result<DeviceModule<'_>, LlvmError> {
+        let first = module.body().first_operation().map(|first| first.to_raw());
+        let first = first.ok_or_else(|| LlvmError::Refused("the module to translate is empty".to_owned()))?;
+        // SAFETY: it is an operation of the module.
+        unsafe { self.translate_operation(module, first) }
+    }
+
+    /// # Safety
+    ///
+    /// The operation is one of the module's.
+    unsafe fn translate_operation(
         &self,
-        operation: &mut impl OperationLike<'c, 'a>,
+        module: &mut mlir::Module<'_>,
+        operation: MlirOperation,
     ) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
-        // SAFETY: operation and context are alive, and the operation is borrowed exclusively.
-        let outcome = unsafe { gpulowerTranslate(operation.to_raw(), self.context.raw(), &mut raw) };
-        self.finish(outcome)?;
+        // SAFETY: operation and context are alive, and the module is borrowed exclusively.
+        let outcome = unsafe { gpulowerTranslate(operation, self.raw(), &mut raw) };
+        let result = self.finish(outcome);
+        if result.as_ref().is_err_and(LlvmError::is_fatal) {
+            abandon(module);
+        }
+        result?;
         // SAFETY: success means a module of this context, owned by the caller.
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }
 
     /// Parses bitcode or textual LLVM IR and verifies it.
-    pub fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
+    pub(crate) fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: the bytes are copied before the call returns.
-        let outcome = unsafe {
-            gpulowerParseModule(
-                self.context.raw(),
-                Bytes::new(bytes),
-                Bytes::new(name.as_bytes()),
-                &mut raw,
-            )
-        };
+        let outcome =
+            unsafe { gpulowerParseModule(self.raw(), Bytes::new(bytes), Bytes::new(name.as_bytes()), &mut raw) };
         self.finish(outcome).map_err(|error| match error {
             LlvmError::Refused(text) if bytes.starts_with(b"BC") => LlvmError::Refused(format!(
                 "{text}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
@@ -187,30 +202,39 @@ impl DeviceContext {
     }
 
     /// Reports diagnostics of another context in which a part of the work was done.
-    pub fn add_diagnostics(&self, diagnostics: Vec<LlvmDiagnostic>) {
+    pub(crate) fn add_diagnostics(&self, diagnostics: Vec<LlvmDiagnostic>) {
         self.diagnostics.borrow_mut().extend(diagnostics);
     }
 
+    /// The context, unless it was abandoned.
     pub(super) fn raw(&self) -> LLVMContextRef {
+        self.assert_usable();
         self.context.raw()
     }
 
-    /// A step that returns no error, of C++ alone: one that it meets is that of the next step that does.
-    fn contain(&self, step: impl Fn() + Copy) {
-        // SAFETY: the steps below call one function of C++ with what is theirs by reference, and own nothing.
-        if let Err(error) = unsafe { contained_call(step) } {
-            self.abandoned.set(true);
-            self.postponed.borrow_mut().get_or_insert(error);
-        }
+    /// A step of C++ alone. Like a fatal error of another step, one of this abandons the context.
+    ///
+    /// # Safety
+    ///
+    /// As for [`contained_call`].
+    unsafe fn contain(&self, step: impl Fn() + Copy) -> Result<(), LlvmError> {
+        // SAFETY: the caller's contract.
+        self.settle(unsafe { contained_call(step) })
+    }
+
+    /// Whoever meets a fatal error has an error in hand, and goes no further: to go on would be a bug, which must not become a
+    /// use of what is in no state to be used.
+    fn assert_usable(&self) {
+        assert!(!self.abandoned.get(), "an LLVM context is used after a fatal error");
     }
 
     /// Turns an outcome into a result: a fatal error abandons the context, and errors that LLVM had reported to the
     /// context's handler become part of the text.
     pub(super) fn finish(&self, outcome: Outcome) -> Result<(), LlvmError> {
-        let mut result = outcome.into_result();
-        if let Some(error) = self.postponed.take() {
-            result = Err(error);
-        }
+        self.settle(outcome.into_result())
+    }
+
+    fn settle(&self, mut result: Result<(), LlvmError>) -> Result<(), LlvmError> {
         if result.as_ref().is_err_and(LlvmError::is_fatal) {
             self.abandoned.set(true);
         }
@@ -254,9 +278,11 @@ impl Drop for DeviceContext {
 
 /// A device module as LLVM IR.
 #[derive(Debug)]
-pub struct DeviceModule<'c> {
+pub(crate) struct DeviceModule<'c> {
     module: ManuallyDrop<Module<'c>>,
     context: &'c DeviceContext,
+    /// Whether it has names and arguments of other releases of LLVM.
+    is_foreign: Cell<bool>,
 }
 
 impl Drop for DeviceModule<'_> {
@@ -270,11 +296,11 @@ impl Drop for DeviceModule<'_> {
 
 /// A symbol that is used and not defined.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UndefinedSymbol {
+pub(crate) struct UndefinedSymbol {
     /// The symbol as LLVM IR names it.
-    pub name: String,
+    pub(crate) name: String,
     /// The kernels that reach it, in the order of the module; empty when only unreachable code uses it.
-    pub kernels: Vec<String>,
+    pub(crate) kernels: Vec<String>,
 }
 
 impl<'c> DeviceModule<'c> {
@@ -286,6 +312,7 @@ impl<'c> DeviceModule<'c> {
             // SAFETY: forwarded to the caller.
             module: ManuallyDrop::new(unsafe { Module::new(raw) }),
             context,
+            is_foreign: Cell::new(false),
         }
     }
 
@@ -295,12 +322,32 @@ impl<'c> DeviceModule<'c> {
     }
 
     /// The module, for inspection and changes through inkwell.
-    pub fn inkwell(&self) -> &Module<'c> {
+    pub(crate) fn inkwell(&self) -> &Module<'c> {
+        self.context.assert_usable();
         &self.module
     }
 
+    pub(super) fn raw(&self) -> LLVMModuleRef {
+        self.inkwell().as_mut_ptr()
+    }
+
+    /// From here on the module can only be written: [`DeviceModule::downgrade`].
+    pub(super) fn set_foreign(&self) {
+        self.is_foreign.set(true);
+    }
+
+    /// What LLVM 22 may work on.
+    fn of_this_llvm(&self) -> Result<LLVMModuleRef, LlvmError> {
+        if self.is_foreign.get() {
+            return Err(LlvmError::Refused(
+                "the module is one of an older LLVM already".to_owned(),
+            ));
+        }
+        Ok(self.raw())
+    }
+
     /// The module as textual LLVM IR.
-    pub fn to_text(&self) -> Result<String, LlvmError> {
+    pub(crate) fn to_text(&self) -> Result<String, LlvmError> {
         self.written(|module, closure| {
             // SAFETY: the module is alive, and the sink matches the closure.
             unsafe { gpulowerPrintModule(module, closure, Collected::sink) }
@@ -309,7 +356,7 @@ impl<'c> DeviceModule<'c> {
     }
 
     /// The module as bitcode.
-    pub fn to_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
+    pub(crate) fn to_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
         self.written(|module, closure| {
             // SAFETY: the module is alive, and the sink matches the closure.
             unsafe { gpulowerWriteBitcode(module, closure, Collected::sink) }
@@ -322,43 +369,42 @@ impl<'c> DeviceModule<'c> {
         write: impl FnOnce(LLVMModuleRef, *mut c_void) -> Outcome,
     ) -> Result<Vec<u8>, LlvmError> {
         let mut bytes = Collected::default();
-        let outcome = write(self.module.as_mut_ptr(), bytes.closure());
+        let outcome = write(self.raw(), bytes.closure());
         self.context.finish(outcome)?;
         bytes.finish()
     }
 
     /// Gives the module the triple and data layout of `machine`.
-    pub fn set_target(&self, machine: &TargetMachine) -> Result<(), LlvmError> {
+    pub(crate) fn set_target(&self, machine: &TargetMachine) -> Result<(), LlvmError> {
         // SAFETY: module and machine are alive.
         self.context
-            .finish(unsafe { gpulowerSetTarget(self.module.as_mut_ptr(), machine.raw) })
+            .finish(unsafe { gpulowerSetTarget(self.raw(), machine.raw) })
     }
 
     /// Links what the module lacks from a library, bitcode or textual IR; definitions it does not need stay behind.
-    pub fn link_library(&self, bytes: &[u8], name: &str) -> Result<(), LlvmError> {
+    pub(crate) fn link_library(&self, bytes: &[u8], name: &str) -> Result<(), LlvmError> {
+        let module = self.of_this_llvm()?;
         // SAFETY: the library is read within the call; what was linked has been materialised.
-        self.context.finish(unsafe {
-            gpulowerLinkLibrary(self.module.as_mut_ptr(), Bytes::new(bytes), Bytes::new(name.as_bytes()))
-        })
+        self.context
+            .finish(unsafe { gpulowerLinkLibrary(module, Bytes::new(bytes), Bytes::new(name.as_bytes())) })
     }
 
     /// Links all of another module of the same context into this one.
-    pub fn join(&self, other: DeviceModule<'c>) -> Result<(), LlvmError> {
+    pub(crate) fn join(&self, other: DeviceModule<'c>) -> Result<(), LlvmError> {
         if !std::ptr::eq(self.context, other.context) {
             return Err(LlvmError::Refused(
                 "modules of two LLVM contexts cannot be joined".to_owned(),
             ));
         }
-        let source = other.module.as_mut_ptr();
+        let (target, source) = (self.of_this_llvm()?, other.of_this_llvm()?);
         // The linker takes it over, and frees it.
         std::mem::forget(other);
         // SAFETY: both modules are alive and in one context; nobody else owns `source` any more.
-        self.context
-            .finish(unsafe { gpulowerJoinModules(self.module.as_mut_ptr(), source) })
+        self.context.finish(unsafe { gpulowerJoinModules(target, source) })
     }
 
     /// Symbols that are used and not defined (intrinsics, `__nvvm_reflect` and dynamic shared memory apart).
-    pub fn undefined_symbols(&self) -> Vec<UndefinedSymbol> {
+    pub(crate) fn undefined_symbols(&self) -> Result<Vec<UndefinedSymbol>, LlvmError> {
         extern "C" fn report(closure: *mut c_void, symbol: Bytes, kernel: Bytes) {
             let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below, the strings live during the call.
@@ -378,40 +424,38 @@ impl<'c> DeviceModule<'c> {
             }
         }
         let mut symbols: Vec<UndefinedSymbol> = Vec::new();
-        let (module, closure) = (self.module.as_mut_ptr(), (&raw mut symbols).cast());
-        self.context.contain(|| {
-            // SAFETY: the module is alive, and `report` matches the closure it is given.
-            unsafe { gpulowerUndefinedSymbols(module, closure, report) }
-        });
-        symbols
+        let (module, closure) = (self.raw(), (&raw mut symbols).cast());
+        // SAFETY: the module is alive, and `report` matches the closure it is given; what may be left owns nothing.
+        unsafe {
+            self.context
+                .contain(|| gpulowerUndefinedSymbols(module, closure, report))?;
+        }
+        Ok(symbols)
     }
 
     /// Makes everything internal that is neither a kernel nor in `keep`, and removes what is not needed.
-    pub fn internalize(&self, keep: &[String]) -> Result<(), LlvmError> {
+    pub(crate) fn internalize(&self, keep: &[String]) -> Result<(), LlvmError> {
         let keep: Vec<Bytes> = keep.iter().map(|name| Bytes::new(name.as_bytes())).collect();
         // SAFETY: the names are alive during the call.
         self.context
-            .finish(unsafe { gpulowerInternalize(self.module.as_mut_ptr(), keep.as_ptr(), keep.len()) })
+            .finish(unsafe { gpulowerInternalize(self.raw(), keep.as_ptr(), keep.len()) })
     }
 
     /// Replaces calls of `__nvvm_reflect(key)` by a constant.
-    pub fn fold_reflect(&self, key: &str, value: i32) {
-        let (module, key) = (self.module.as_mut_ptr(), Bytes::new(key.as_bytes()));
-        self.context.contain(|| {
-            // SAFETY: the module is alive, and the key during the call.
-            unsafe { gpulowerFoldReflect(module, key, value) }
-        });
+    pub(crate) fn fold_reflect(&self, key: &str, value: i32) -> Result<(), LlvmError> {
+        let (module, key) = (self.raw(), Bytes::new(key.as_bytes()));
+        // SAFETY: the module is alive, and the key during the call; what may be left owns nothing.
+        unsafe { self.context.contain(|| gpulowerFoldReflect(module, key, value)) }
     }
 
     /// Replaces operations that name their rounding mode by what computes it, or refuses them.
-    pub fn honour_rounding(&self) -> Result<(), LlvmError> {
+    pub(crate) fn honour_rounding(&self) -> Result<(), LlvmError> {
         // SAFETY: the module is alive.
-        self.context
-            .finish(unsafe { gpulowerHonourRounding(self.module.as_mut_ptr()) })
+        self.context.finish(unsafe { gpulowerHonourRounding(self.raw()) })
     }
 
     /// Applies floating-point permissions to the instructions of every function.
-    pub fn set_floating_point(&self, permissions: FloatingPoint) {
+    pub(crate) fn set_floating_point(&self, permissions: FloatingPoint) -> Result<(), LlvmError> {
         let flags = FloatingPointFlags {
             fast: permissions.fast,
             never_contract: permissions.never_contract,
@@ -419,55 +463,54 @@ impl<'c> DeviceModule<'c> {
             approximate_square_root: permissions.approximate_square_root,
             flush_denormals: permissions.flush_denormals,
         };
-        let (module, flags) = (self.module.as_mut_ptr(), &raw const flags);
-        self.context.contain(|| {
-            // SAFETY: the module is alive, and the flags during the call.
-            unsafe { gpulowerSetFloatingPoint(module, flags) }
-        });
+        let (module, flags) = (self.raw(), &raw const flags);
+        // SAFETY: the module is alive, and the flags during the call; what may be left owns nothing.
+        unsafe { self.context.contain(|| gpulowerSetFloatingPoint(module, flags)) }
     }
 
     /// Sets a string attribute on every function with a body, or on kernels alone.
-    pub fn set_attribute(&self, key: &str, value: &str, kernels_only: bool) {
-        let module = self.module.as_mut_ptr();
+    pub(crate) fn set_attribute(&self, key: &str, value: &str, kernels_only: bool) -> Result<(), LlvmError> {
+        let module = self.raw();
         let (key, value) = (Bytes::new(key.as_bytes()), Bytes::new(value.as_bytes()));
-        self.context.contain(|| {
-            // SAFETY: the module is alive, and the strings during the call.
-            unsafe { gpulowerSetAttribute(module, key, value, kernels_only) }
-        });
+        // SAFETY: the module is alive, and the strings during the call; what may be left owns nothing.
+        unsafe {
+            self.context
+                .contain(|| gpulowerSetAttribute(module, key, value, kernels_only))
+        }
     }
 
     /// Replaces the beginnings of paths in debug info, old by new; the last pair that fits a path counts.
-    pub fn remap_files(&self, map: &[(String, String)]) {
+    pub(crate) fn remap_files(&self, map: &[(String, String)]) -> Result<(), LlvmError> {
         let pairs: Vec<Bytes> = map
             .iter()
             .flat_map(|(old, new)| [Bytes::new(old.as_bytes()), Bytes::new(new.as_bytes())])
             .collect();
-        let (module, pairs) = (self.module.as_mut_ptr(), pairs.as_slice());
-        self.context.contain(|| {
-            // SAFETY: the module is alive, and the strings are during the call.
-            unsafe { gpulowerRemapFiles(module, pairs.as_ptr(), map.len()) }
-        });
+        let (module, pairs) = (self.raw(), pairs.as_slice());
+        // SAFETY: the module is alive, and the strings are during the call; what may be left owns nothing.
+        unsafe {
+            self.context
+                .contain(|| gpulowerRemapFiles(module, pairs.as_ptr(), map.len()))
+        }
     }
 
     /// Removes debug info.
-    pub fn strip_debug_info(&self) {
-        let module = self.module.as_mut_ptr();
-        self.context.contain(|| {
-            // SAFETY: the module is alive.
-            unsafe { gpulowerStripDebugInfo(module) }
-        });
+    pub(crate) fn strip_debug_info(&self) -> Result<(), LlvmError> {
+        let module = self.raw();
+        // SAFETY: the module is alive; what may be left owns nothing.
+        unsafe { self.context.contain(|| gpulowerStripDebugInfo(module)) }
     }
 
     /// Runs a textual LLVM pass pipeline such as `default<O3>`, and verifies the result.
-    pub fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
+    pub(crate) fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
+        let module = self.of_this_llvm()?;
         // SAFETY: module and machine are alive.
-        self.context.finish(unsafe {
-            gpulowerRunPasses(self.module.as_mut_ptr(), machine.raw, Bytes::new(pipeline.as_bytes()))
-        })
+        self.context
+            .finish(unsafe { gpulowerRunPasses(module, machine.raw, Bytes::new(pipeline.as_bytes())) })
     }
 
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
-    pub fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
+    pub(crate) fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
+        self.of_this_llvm()?;
         self.written(|module, closure| {
             // SAFETY: module and machine are alive, and the sink matches the closure.
             unsafe { gpulowerEmit(module, machine.raw, kind == EmitKind::Object, closure, Collected::sink) }
@@ -477,22 +520,22 @@ impl<'c> DeviceModule<'c> {
 
 /// Permissions for floating-point instructions; all false means what the IR says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FloatingPoint {
+pub(crate) struct FloatingPoint {
     /// Sets every fast-math flag.
-    pub fast: bool,
+    pub(crate) fast: bool,
     /// Clears `contract` everywhere.
-    pub never_contract: bool,
+    pub(crate) never_contract: bool,
     /// f32 division need not be correctly rounded.
-    pub approximate_division: bool,
+    pub(crate) approximate_division: bool,
     /// f32 square roots need not be correctly rounded.
-    pub approximate_square_root: bool,
+    pub(crate) approximate_square_root: bool,
     /// f32 denormals become zero: which of an approximate operation's forms is meant.
-    pub flush_denormals: bool,
+    pub(crate) flush_denormals: bool,
 }
 
 /// What [`DeviceModule::emit`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EmitKind {
+pub(crate) enum EmitKind {
     /// Assembly text: PTX, or AMDGPU assembly.
     Assembly,
     /// A relocatable object (AMDGPU).
@@ -501,7 +544,7 @@ pub enum EmitKind {
 
 /// LLVM's code generator for one chip.
 #[derive(Debug)]
-pub struct TargetMachine {
+pub(crate) struct TargetMachine {
     raw: LLVMTargetMachineRef,
 }
 
@@ -509,7 +552,7 @@ impl TargetMachine {
     /// Makes a machine. Chip and features have to be valid: LLVM would print a warning and go on.
     ///
     /// `optimization` is 0 to 3. With `contract_everywhere`, multiplications and additions are fused whatever the IR says.
-    pub fn new(
+    pub(crate) fn new(
         triple: &str,
         chip: &str,
         features: &str,
@@ -532,7 +575,7 @@ impl TargetMachine {
 
 impl TargetMachine {
     /// The data layout of its modules, in LLVM's syntax.
-    pub fn data_layout(&self) -> String {
+    pub(crate) fn data_layout(&self) -> String {
         // SAFETY: the machine is alive; layout and text are owned here, and disposed of once.
         unsafe {
             let layout = LLVMCreateTargetDataLayout(self.raw);

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// # Errors
 ///
 /// The error of `memfd_create(2)`.
-pub fn create(name: &str) -> io::Result<File> {
+pub(crate) fn create(name: &str) -> io::Result<File> {
     let descriptor = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
     Ok(File::from(descriptor))
 }
@@ -24,7 +24,7 @@ pub fn create(name: &str) -> io::Result<File> {
 /// # Errors
 ///
 /// The error of `memfd_create(2)` or of the write.
-pub fn with_bytes(name: &str, bytes: &[u8]) -> io::Result<File> {
+pub(crate) fn with_bytes(name: &str, bytes: &[u8]) -> io::Result<File> {
     let mut file = create(name)?;
     file.write_all(bytes)?;
     file.seek(SeekFrom::Start(0))?;
@@ -36,7 +36,7 @@ pub fn with_bytes(name: &str, bytes: &[u8]) -> io::Result<File> {
 /// # Errors
 ///
 /// The error of the seek or of the read.
-pub fn read_all(file: &mut File) -> io::Result<Vec<u8>> {
+pub(crate) fn read_all(file: &mut File) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(0))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -45,7 +45,7 @@ pub fn read_all(file: &mut File) -> io::Result<Vec<u8>> {
 
 /// A path under which this process (only) can open `file` again while it is open.
 #[must_use]
-pub fn path(file: &File) -> PathBuf {
+pub(crate) fn path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 

@@ -17,17 +17,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::vouched::Vouched;
+use super::program_calls::{CopyCall, Element, FillCall, KernelCall, KernelHandle, PinCall, Vouched};
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerLeaveProgram();
 }
 
 /// Why a call for the GPU failed.
-pub type CallError = Box<dyn Error + Send + Sync>;
+pub(crate) type CallError = Box<dyn Error + Send + Sync>;
 
 /// What a program's calls for the GPU do. Handles are what the methods gave before, or anything else: they are checked.
-pub trait Gpu: Send + Sync {
+pub(crate) trait Gpu: Send + Sync {
     /// Notes that a call failed, for good. The first one counts.
     fn stop(&self, call: &'static str, error: CallError);
     /// Whether a call failed.
@@ -41,7 +41,7 @@ pub trait Gpu: Send + Sync {
     /// A kernel of an image; its handle.
     fn function(&self, module: usize, name: &str) -> Result<usize, CallError>;
     /// Launches a kernel.
-    fn launch(&self, launch: &KernelCall<'_>) -> Result<(), CallError>;
+    fn launch(&self, call: KernelCall<'_>) -> Result<(), CallError>;
     /// A stream; its handle.
     fn stream(&self) -> Result<usize, CallError>;
     /// The program does not need a stream any more.
@@ -63,122 +63,52 @@ pub trait Gpu: Send + Sync {
     /// Gives memory back, when the stream is done.
     fn free(&self, address: usize, stream: usize) -> Result<(), CallError>;
     /// Copies from anywhere to anywhere.
-    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: &Vouched<'_>) -> Result<(), CallError>;
+    fn copy(&self, call: CopyCall<'_>) -> Result<(), CallError>;
     /// Fills memory with so many elements.
-    fn fill(
-        &self,
-        to: usize,
-        element: Element,
-        count: i64,
-        stream: usize,
-        vouched: &Vouched<'_>,
-    ) -> Result<(), CallError>;
+    fn fill(&self, call: FillCall<'_>) -> Result<(), CallError>;
     /// Pins host memory.
-    fn register(&self, address: usize, bytes: i64, vouched: &Vouched<'_>) -> Result<(), CallError>;
+    fn register(&self, call: PinCall<'_>) -> Result<(), CallError>;
     /// Ends that.
     fn unregister(&self, address: usize) -> Result<(), CallError>;
     /// The address on the device of pinned host memory.
-    fn device_address(&self, host: usize, vouched: &Vouched<'_>) -> Result<usize, CallError>;
+    fn device_address(&self, host: usize) -> Result<usize, CallError>;
     /// The device of the calls that follow.
     fn set_device(&self, device: i32) -> Result<(), CallError>;
     /// A descriptor for NVIDIA's tensor memory accelerator.
     fn tensor_map(&self, map: &TensorMap) -> Result<[u64; 16], CallError>;
     /// The same in memory of the device; its address.
-    fn tensor_map_on_device(&self, map: &TensorMap, vouched: &Vouched<'_>) -> Result<usize, CallError>;
-}
-
-/// An element that memory is filled with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Element {
-    /// 8 bits.
-    Bits8(u8),
-    /// 16 bits.
-    Bits16(u16),
-    /// 32 bits.
-    Bits32(u32),
-    /// 64 bits.
-    Bits64(u64),
-}
-
-/// Which kernel is launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KernelHandle {
-    /// What [`Gpu::function`] gave.
-    Function(usize),
-    /// The address of the stub that stands for it.
-    Stub(usize),
-}
-
-/// A launch, as the program asks for it.
-#[derive(Debug)]
-pub struct KernelCall<'call> {
-    /// The kernel.
-    pub kernel: KernelHandle,
-    /// Blocks of the grid.
-    pub grid: [i64; 3],
-    /// Blocks of a cluster.
-    pub cluster: Option<[i64; 3]>,
-    /// Threads of a block.
-    pub block: [i64; 3],
-    /// Bytes of dynamic shared memory.
-    pub shared: i64,
-    /// The stream.
-    pub stream: usize,
-    /// Whether to wait for it.
-    pub wait: bool,
-    /// The arguments' number, where the program says it.
-    pub argument_count: Option<u64>,
-    /// Whether it passes arguments in the way that is not supported here (`extra`).
-    pub has_extra: bool,
-    arguments: *const *const u8,
-    /// For the kernel's run.
-    pub vouched: &'call Vouched<'call>,
-}
-
-impl KernelCall<'_> {
-    /// The bytes of an argument, of which the caller knows number and size from the kernel; `None` for a null pointer.
-    pub fn argument(&self, index: usize, size: usize) -> Option<&[u8]> {
-        if self.arguments.is_null() {
-            return None;
-        }
-        // SAFETY: the program passes an array of pointers, one for each parameter of the kernel, to values of the
-        // parameters' sizes; whoever runs it vouches for that (`Engine::call`). They live until the call returns.
-        unsafe {
-            let argument = *self.arguments.add(index);
-            (!argument.is_null()).then(|| std::slice::from_raw_parts(argument, size))
-        }
-    }
+    fn tensor_map_on_device(&self, map: &TensorMap) -> Result<usize, CallError>;
 }
 
 /// What a tensor map describes, as `cuTensorMapEncodeTiled` takes it: dimensions from the innermost on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorMap {
+pub(crate) struct TensorMap {
     /// `CUtensorMapDataType`
-    pub data_type: u32,
+    pub(crate) data_type: u32,
     /// Dimensions, 1 to 5; larger or smaller numbers are refused.
-    pub rank: i64,
+    pub(crate) rank: i64,
     /// The first element on the device.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Elements along each dimension.
-    pub sizes: [u64; 5],
+    pub(crate) sizes: [u64; 5],
     /// Bytes from one element to the next along each dimension but the innermost.
-    pub strides: [u64; 5],
+    pub(crate) strides: [u64; 5],
     /// Elements of a box along each dimension.
-    pub boxes: [u32; 5],
+    pub(crate) boxes: [u32; 5],
     /// Steps between elements of a box.
-    pub steps: [u32; 5],
+    pub(crate) steps: [u32; 5],
     /// `CUtensorMapInterleave`
-    pub interleave: u32,
+    pub(crate) interleave: u32,
     /// `CUtensorMapSwizzle`
-    pub swizzle: u32,
+    pub(crate) swizzle: u32,
     /// `CUtensorMapL2promotion`
-    pub promotion: u32,
+    pub(crate) promotion: u32,
     /// `CUtensorMapFloatOOBfill`
-    pub fill: u32,
+    pub(crate) fill: u32,
 }
 
 /// Something of a program that it must not do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MisuseError {
     /// A pointer is null.
@@ -202,6 +132,43 @@ pub enum MisuseError {
     /// A memref with more elements than there are addresses.
     #[error("the memref has more bytes than there are addresses")]
     TooLarge,
+    /// A size that launches do not have.
+    #[error("{what} of {size}: it has to be from 0 to 4294967295")]
+    LaunchSize {
+        /// Which size.
+        what: &'static str,
+        /// The size.
+        size: i64,
+    },
+    /// Arguments in a way that is not supported.
+    #[error("arguments of a kernel in one buffer (the parameter `extra`) are not supported: pass an array of pointers")]
+    Extra,
+    /// The image does not say what the kernel's parameters are.
+    #[error("the image does not say which parameters kernel {0} has, so that its arguments cannot be read")]
+    UnknownParameters(String),
+    /// More or fewer arguments than parameters.
+    #[error(
+        "kernel {kernel} takes {wanted} arguments, and {given} are given; was it compiled with other options than the host code?"
+    )]
+    ArgumentCount {
+        /// The kernel.
+        kernel: String,
+        /// Its parameters.
+        wanted: usize,
+        /// The arguments.
+        given: u64,
+    },
+    /// A null pointer for an argument.
+    #[error("the pointer to argument {index} of kernel {kernel} is null")]
+    NullArgument {
+        /// The kernel.
+        kernel: String,
+        /// Which argument, from 0.
+        index: usize,
+    },
+    /// Something else than what the program named was looked up.
+    #[error("{0} is not the one that the program named (this is a bug in gpulower)")]
+    OtherHandle(&'static str),
 }
 
 thread_local! {
@@ -301,14 +268,19 @@ impl Nothing for MemRef1 {
     };
 }
 
-/// Leaves the program unless a call succeeded. Neither this frame nor its caller's owns anything.
+/// Leaves the program unless a call succeeded. Everything that the call had is dropped: [`attempt`] has returned.
 fn finish<R: Nothing>(result: Option<R>) -> R {
-    result.unwrap_or_else(|| {
-        // SAFETY: if this does not return, the frames that are left are this one, a closure's, that of a function below and
-        // the program's; nothing is dropped late in any of them.
-        unsafe { gpulowerLeaveProgram() };
-        R::NOTHING
-    })
+    // What is jumped over may own nothing, not even what the compiler thinks up: all that is alive is a value that is `Copy`.
+    const { assert!(!std::mem::needs_drop::<R>()) };
+    match result {
+        Some(result) => result,
+        None => {
+            // SAFETY: if this does not return, the frames that are left are this one, that of a function below, whose
+            // arguments are numbers and pointers, and the program's own, for which whoever runs it vouches.
+            unsafe { gpulowerLeaveProgram() };
+            R::NOTHING
+        }
+    }
 }
 
 fn pointer(address: usize) -> *mut c_void {
@@ -335,7 +307,7 @@ macro_rules! functions {
         }
 
         /// The functions that programs may call, with their addresses.
-        pub fn functions() -> Vec<(&'static str, usize)> {
+        pub(crate) fn functions() -> Vec<(&'static str, usize)> {
             vec![$((stringify!($name), address($name as *const c_void)),)*]
         }
     };
@@ -360,7 +332,7 @@ functions! {
     fn mgpuLaunchKernel(
         function: *mut c_void, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64, shared: i32, stream: *mut c_void,
         arguments: *const *const u8, extra: *const *const u8, count: u64,
-    ) = |gpu, vouched| gpu.launch(&KernelCall {
+    ) = |gpu, vouched| gpu.launch(KernelCall {
         kernel: KernelHandle::Function(address(function)),
         grid: [gx, gy, gz],
         cluster: None,
@@ -371,13 +343,13 @@ functions! {
         argument_count: Some(count),
         has_extra: !extra.is_null(),
         arguments,
-        vouched,
+        _call: vouched,
     });
     // MLIR's translation does not say how many arguments there are (SelectObjectAttr.cpp).
     fn mgpuLaunchClusterKernel(
         function: *mut c_void, cx: i64, cy: i64, cz: i64, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64,
         shared: i32, stream: *mut c_void, arguments: *const *const u8, extra: *const *const u8,
-    ) = |gpu, vouched| gpu.launch(&KernelCall {
+    ) = |gpu, vouched| gpu.launch(KernelCall {
         kernel: KernelHandle::Function(address(function)),
         grid: [gx, gy, gz],
         cluster: Some([cx, cy, cz]),
@@ -388,12 +360,12 @@ functions! {
         argument_count: None,
         has_extra: !extra.is_null(),
         arguments,
-        vouched,
+        _call: vouched,
     });
     fn __gpulower_launch(
         stub: *mut c_void, _name: *const c_char, gx: i64, gy: i64, gz: i64, bx: i64, by: i64, bz: i64, shared: i64,
         stream: *mut c_void, wait: bool, arguments: *const *const u8,
-    ) = |gpu, vouched| gpu.launch(&KernelCall {
+    ) = |gpu, vouched| gpu.launch(KernelCall {
         kernel: KernelHandle::Stub(address(stub)),
         grid: [gx, gy, gz],
         cluster: None,
@@ -404,12 +376,12 @@ functions! {
         argument_count: None,
         has_extra: false,
         arguments,
-        vouched,
+        _call: vouched,
     });
     fn __gpulower_launch_clusters(
         stub: *mut c_void, _name: *const c_char, gx: i64, gy: i64, gz: i64, cx: i64, cy: i64, cz: i64, bx: i64, by: i64,
         bz: i64, shared: i64, stream: *mut c_void, wait: bool, arguments: *const *const u8,
-    ) = |gpu, vouched| gpu.launch(&KernelCall {
+    ) = |gpu, vouched| gpu.launch(KernelCall {
         kernel: KernelHandle::Stub(address(stub)),
         grid: [gx, gy, gz],
         cluster: Some([cx, cy, cz]),
@@ -420,7 +392,7 @@ functions! {
         argument_count: None,
         has_extra: false,
         arguments,
-        vouched,
+        _call: vouched,
     });
     fn mgpuStreamCreate() -> *mut c_void = |gpu, _| Ok(pointer(gpu.stream()?));
     fn mgpuStreamDestroy(stream: *mut c_void) = |gpu, _| gpu.end_stream(address(stream));
@@ -438,28 +410,28 @@ functions! {
     };
     fn mgpuMemFree(memory: *mut c_void, stream: *mut c_void) = |gpu, _| gpu.free(address(memory), address(stream));
     fn mgpuMemcpy(to: *mut c_void, from: *mut c_void, bytes: i64, stream: *mut c_void) = |gpu, vouched| {
-        gpu.copy(address(to), address(from), not_negative("the size", bytes)?, address(stream), vouched)
+        gpu.copy(CopyCall::new(address(to), address(from), bytes, address(stream), vouched))
     };
     fn mgpuMemset8(to: *mut c_void, value: u8, count: i64, stream: *mut c_void) = |gpu, vouched| {
-        gpu.fill(address(to), Element::Bits8(value), not_negative("the count", count)?, address(stream), vouched)
+        gpu.fill(FillCall::new(address(to), Element::Bits8(value), count, address(stream), vouched))
     };
     fn mgpuMemset16(to: *mut c_void, value: u16, count: i64, stream: *mut c_void) = |gpu, vouched| {
-        gpu.fill(address(to), Element::Bits16(value), not_negative("the count", count)?, address(stream), vouched)
+        gpu.fill(FillCall::new(address(to), Element::Bits16(value), count, address(stream), vouched))
     };
     fn mgpuMemset32(to: *mut c_void, value: u32, count: i64, stream: *mut c_void) = |gpu, vouched| {
-        gpu.fill(address(to), Element::Bits32(value), not_negative("the count", count)?, address(stream), vouched)
+        gpu.fill(FillCall::new(address(to), Element::Bits32(value), count, address(stream), vouched))
     };
     fn mgpuMemset64(to: *mut c_void, value: u64, count: i64, stream: *mut c_void) = |gpu, vouched| {
-        gpu.fill(address(to), Element::Bits64(value), not_negative("the count", count)?, address(stream), vouched)
+        gpu.fill(FillCall::new(address(to), Element::Bits64(value), count, address(stream), vouched))
     };
     fn mgpuMemHostRegister(memory: *mut c_void, bytes: i64) = |gpu, vouched| {
-        gpu.register(address(memory), not_negative("the size", bytes)?, vouched)
+        gpu.register(PinCall::new(address(memory), bytes, vouched))
     };
     fn mgpuMemHostUnregister(memory: *mut c_void) = |gpu, _| gpu.unregister(address(memory));
     fn mgpuMemHostRegisterMemRef(rank: i64, descriptor: *const i64, element: i64) = |gpu, vouched| {
         // SAFETY: the program passes a descriptor of that rank.
         let memref = unsafe { Descriptor::read(rank, descriptor)? };
-        gpu.register(memref.start(element), memref.dense_bytes(element)?, vouched)
+        gpu.register(PinCall::new(memref.start(element), memref.dense_bytes(element)?, vouched))
     };
     fn mgpuMemHostUnregisterMemRef(rank: i64, descriptor: *const i64, element: i64) = |gpu, _| {
         // SAFETY: as above.
@@ -467,14 +439,14 @@ functions! {
     };
     fn mgpuMemGetDeviceMemRef1dFloat(
         _allocated: *mut c_void, aligned: *mut c_void, offset: i64, size: i64, stride: i64,
-    ) -> MemRef1 = |gpu, vouched| {
-        let memory = pointer(gpu.device_address(address(aligned), vouched)?);
+    ) -> MemRef1 = |gpu, _| {
+        let memory = pointer(gpu.device_address(address(aligned))?);
         Ok(MemRef1 { allocated: memory, aligned: memory, offset, size, stride })
     };
     fn mgpuMemGetDeviceMemRef1dInt32(
         _allocated: *mut c_void, aligned: *mut c_void, offset: i64, size: i64, stride: i64,
-    ) -> MemRef1 = |gpu, vouched| {
-        let memory = pointer(gpu.device_address(address(aligned), vouched)?);
+    ) -> MemRef1 = |gpu, _| {
+        let memory = pointer(gpu.device_address(address(aligned))?);
         Ok(MemRef1 { allocated: memory, aligned: memory, offset, size, stride })
     };
     fn mgpuSetDefaultDevice(device: i32) = |gpu, _| gpu.set_device(device);
@@ -505,13 +477,13 @@ functions! {
     fn mgpuTensorMapEncodeTiledMemref(
         rank: i64, descriptor: *const i64, data_type: i64, interleave: i64, swizzle: i64, promotion: i64, fill: i64,
         boxes: *const i64,
-    ) -> *mut c_void = |gpu, vouched| {
+    ) -> *mut c_void = |gpu, _| {
         // SAFETY: the program passes a descriptor and an array of that rank.
         let map = unsafe {
             let memref = Descriptor::read(rank, descriptor)?;
             memref.tensor_map([data_type, interleave, swizzle, promotion, fill], boxes)?
         };
-        Ok(pointer(gpu.tensor_map_on_device(&map, vouched)?))
+        Ok(pointer(gpu.tensor_map_on_device(&map)?))
     };
 }
 

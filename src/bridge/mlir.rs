@@ -1,13 +1,18 @@
-//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, modules that change threads, and
-//! contained parsing, verifying and passes.
+//! What melior does not offer: target attributes, `#gpu.object`s, captured diagnostics, and contained parsing, printing,
+//! verifying and passes.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Mutex, thread};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    ffi::c_void,
+    sync::Mutex,
+    thread::{self, ThreadId},
+};
 
 use melior::{
     Context, ContextRef,
-    diagnostic::{Diagnostic, DiagnosticSeverity},
     ir::{
-        Attribute, AttributeLike, Location, Module, Type,
+        Attribute, AttributeLike, Location, Module, Type, TypeLike,
         operation::{OperationLike, OperationRef},
     },
 };
@@ -33,7 +38,7 @@ struct RawTargetAttribute {
     link: MlirAttribute,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerReadTarget(attribute: MlirAttribute) -> RawTargetAttribute;
     fn gpulowerReadBlob(attribute: MlirAttribute) -> Bytes;
     fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
@@ -62,7 +67,7 @@ unsafe extern "C" {
 
 /// Which dialect a target attribute belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetDialect {
+pub(crate) enum TargetDialect {
     /// `#nvvm.target`
     Nvvm,
     /// `#rocdl.target`
@@ -71,28 +76,28 @@ pub enum TargetDialect {
 
 /// The parameters of a `#nvvm.target` or `#rocdl.target` attribute, defaults filled in as MLIR does.
 #[derive(Clone, Debug)]
-pub struct TargetAttribute<'c> {
+pub(crate) struct TargetAttribute<'c> {
     /// Whose attribute it is.
-    pub dialect: TargetDialect,
+    pub(crate) dialect: TargetDialect,
     /// `O`, 0 to 3.
-    pub optimization: i32,
+    pub(crate) optimization: i32,
     /// `triple`
-    pub triple: String,
+    pub(crate) triple: String,
     /// `chip`
-    pub chip: String,
+    pub(crate) chip: String,
     /// `features`
-    pub features: String,
+    pub(crate) features: String,
     /// `abi` (ROCDL only): the code object version times 100.
-    pub abi: Option<String>,
+    pub(crate) abi: Option<String>,
     /// `flags`, a dictionary.
-    pub flags: Option<Attribute<'c>>,
+    pub(crate) flags: Option<Attribute<'c>>,
     /// `link`, an array.
-    pub link: Option<Attribute<'c>>,
+    pub(crate) link: Option<Attribute<'c>>,
 }
 
 impl<'c> TargetAttribute<'c> {
     /// Reads an attribute; `None` when it is neither of the two.
-    pub fn read(attribute: Attribute<'c>) -> Option<Self> {
+    pub(crate) fn read(attribute: Attribute<'c>) -> Option<Self> {
         // SAFETY: the attribute is alive; the strings belong to it and are copied at once; null attributes are handled.
         unsafe {
             let raw = gpulowerReadTarget(attribute.to_raw());
@@ -116,7 +121,7 @@ impl<'c> TargetAttribute<'c> {
 }
 
 /// The bytes of a library that is given in memory (a `dense_resource` attribute).
-pub fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
+pub(crate) fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
     // SAFETY: the attribute is alive, and its bytes are copied at once.
     unsafe {
         let bytes = gpulowerReadBlob(attribute.to_raw());
@@ -125,16 +130,22 @@ pub fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
 }
 
 /// Whether operations of this context may be worked on by several threads at once.
-pub fn is_threaded(context: &Context) -> bool {
+pub(crate) fn is_threaded(context: &Context) -> bool {
     // SAFETY: the context is alive.
     unsafe { gpulowerIsThreaded(context.to_raw()) }
+}
+
+/// As [`is_threaded`], of the context of a module.
+pub(super) fn is_threaded_raw(module: &Module<'_>) -> bool {
+    // SAFETY: the module is alive, and with it its context.
+    unsafe { gpulowerIsThreaded(mlir_sys::mlirModuleGetContext(module.to_raw())) }
 }
 
 /// A context as a plain reference.
 ///
 /// melior's own conversion gives a reference to the `ContextRef` value, not to the context, so that value has to stay
 /// where it is: one is kept for each address that a context has ever had, some bytes each.
-pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
+pub(crate) fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
     struct Kept(ContextRef<'static>);
     // SAFETY: a raw pointer to a context, which is only read here.
     unsafe impl Send for Kept {}
@@ -142,8 +153,8 @@ pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
     unsafe impl Sync for Kept {}
     static KEPT: Mutex<BTreeMap<usize, &'static Kept>> = Mutex::new(BTreeMap::new());
 
-    // SAFETY: a `ContextRef` is the raw context (it is what `to_ref` relies on, too), alive for 'c.
-    let raw: MlirContext = unsafe { std::mem::transmute(context) };
+    // SAFETY: used at once, while the `ContextRef` is where it is.
+    let raw: MlirContext = unsafe { context.to_ref() }.to_raw();
     let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let cell: &'static Kept = kept
         .entry(raw.ptr as usize)
@@ -154,7 +165,7 @@ pub fn context_of<'c>(context: ContextRef<'c>) -> &'c Context {
 }
 
 /// The name of the attribute that holds a symbol's name.
-pub fn symbol_attribute_name() -> &'static str {
+pub(crate) fn symbol_attribute_name() -> &'static str {
     // SAFETY: a static string of MLIR.
     unsafe {
         let name = mlirSymbolTableGetSymbolAttributeName();
@@ -165,7 +176,7 @@ pub fn symbol_attribute_name() -> &'static str {
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// The operation failed.
     Error = 0,
     /// Something deserves attention.
@@ -175,7 +186,7 @@ pub enum Severity {
 }
 
 /// Emits a diagnostic at a location through MLIR's handlers.
-pub fn emit(location: Location<'_>, severity: Severity, message: &str) {
+pub(crate) fn emit(location: Location<'_>, severity: Severity, message: &str) {
     // SAFETY: location and text are alive during the call.
     unsafe { gpulowerEmitDiagnostic(location.to_raw(), severity as i32, Bytes::new(message.as_bytes())) }
 }
@@ -193,53 +204,109 @@ pub struct MlirDiagnostic {
     pub notes: Vec<(String, String)>,
 }
 
-/// Runs `work` and keeps the diagnostics that this thread emits meanwhile, instead of handing them to other handlers.
-pub fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R, Vec<MlirDiagnostic>) {
-    let collected: Rc<RefCell<Vec<MlirDiagnostic>>> = Rc::default();
-    let sink = Rc::clone(&collected);
-    let owner = thread::current().id();
-    let id = context.attach_diagnostic_handler(move |diagnostic| {
-        let _uncontained = Uncontained::new();
-        // Another thread's diagnostic is another handler's business. `sink` is touched by its own thread alone.
-        if thread::current().id() != owner {
-            return false;
-        }
-        let is_error = match diagnostic.severity() {
-            DiagnosticSeverity::Error => true,
-            DiagnosticSeverity::Warning => false,
-            _ => return true,
-        };
-        let notes = (0..diagnostic.note_count())
-            .filter_map(|index| diagnostic.note(index).ok())
-            .map(|note| (location_text(note.location()), shown(&note)))
-            .collect();
-        if let Ok(mut sink) = sink.try_borrow_mut() {
-            sink.push(MlirDiagnostic {
-                is_error,
-                location: location_text(diagnostic.location()),
-                message: shown(&diagnostic),
-                notes,
-            });
-        }
-        true
-    });
-    let result = work();
-    context.detach_diagnostic_handler(id);
-    let diagnostics = collected.take();
-    (result, diagnostics)
+/// What a handler of diagnostics has collected. It is detached when the value is dropped.
+struct Collector<'c> {
+    context: &'c Context,
+    owner: ThreadId,
+    found: RefCell<Vec<MlirDiagnostic>>,
 }
 
-/// What MLIR prints of an attribute, a type, an operation or a diagnostic.
-///
-/// Strings in MLIR are bytes; a message that names a symbol has those bytes in it. What is not UTF-8 is left out:
-/// melior's `Display` fails there, and `to_string` would panic. Where MLIR crashes in the midst of it, the text ends.
-pub fn shown(value: &impl Printed) -> String {
-    use std::fmt::Write;
-    let mut text = String::new();
-    let end = &raw mut text;
-    // SAFETY: nothing else has the text meanwhile. The frames that may be left are those of `write!` and of melior's
-    // `Display` for the types of `Printed`, which own nothing (0.27.8, the release that is pinned).
-    let printed = unsafe { contained(|| write!(&mut *end, "{value}").is_ok()) };
+impl Collector<'_> {
+    /// # Safety
+    ///
+    /// The diagnostic is alive.
+    unsafe fn describe(diagnostic: mlir_sys::MlirDiagnostic) -> (String, String) {
+        // SAFETY: the diagnostic is alive, and so is its location.
+        let location = unsafe { Location::from_raw(mlir_sys::mlirDiagnosticGetLocation(diagnostic)) };
+        (location_text(location), shown(&Message(diagnostic)))
+    }
+
+    /// Whether the diagnostic was this one's business.
+    ///
+    /// # Safety
+    ///
+    /// The diagnostic is alive.
+    unsafe fn take(&self, diagnostic: mlir_sys::MlirDiagnostic) -> bool {
+        // Another thread's diagnostic is another handler's business, and what was found is for its own thread alone.
+        if thread::current().id() != self.owner {
+            return false;
+        }
+        // SAFETY: the diagnostic is alive, and has the notes that are asked for.
+        unsafe {
+            let severity = mlir_sys::mlirDiagnosticGetSeverity(diagnostic);
+            let is_error = severity == mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticError;
+            if !is_error && severity != mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticWarning {
+                return true;
+            }
+            let notes = (0..mlir_sys::mlirDiagnosticGetNumNotes(diagnostic))
+                .map(|index| Self::describe(mlir_sys::mlirDiagnosticGetNote(diagnostic, index)))
+                .collect();
+            let (location, message) = Self::describe(diagnostic);
+            if let Ok(mut found) = self.found.try_borrow_mut() {
+                found.push(MlirDiagnostic {
+                    is_error,
+                    location,
+                    message,
+                    notes,
+                });
+            }
+        }
+        true
+    }
+}
+
+/// Runs `work` and keeps the diagnostics that this thread emits meanwhile, instead of handing them to other handlers.
+pub(crate) fn capture_diagnostics<R>(context: &Context, work: impl FnOnce() -> R) -> (R, Vec<MlirDiagnostic>) {
+    struct Attached<'c>(&'c Collector<'c>, mlir_sys::MlirDiagnosticHandlerID);
+    impl Drop for Attached<'_> {
+        fn drop(&mut self) {
+            // SAFETY: the context is alive, and the handler is attached to it.
+            unsafe { mlir_sys::mlirContextDetachDiagnosticHandler(self.0.context.to_raw(), self.1) }
+        }
+    }
+    unsafe extern "C" fn collect(
+        diagnostic: mlir_sys::MlirDiagnostic,
+        collector: *mut c_void,
+    ) -> mlir_sys::MlirLogicalResult {
+        let _uncontained = Uncontained::new();
+        // SAFETY: the collector is the one below, which is there as long as the handler is attached; the diagnostic is alive.
+        let taken = unsafe { (*collector.cast::<Collector<'_>>()).take(diagnostic) };
+        mlir_sys::MlirLogicalResult { value: taken.into() }
+    }
+    let collector = Collector {
+        context,
+        owner: thread::current().id(),
+        found: RefCell::default(),
+    };
+    let closure = (&raw const collector).cast_mut().cast();
+    // SAFETY: the collector stays where it is until the handler is detached, also where the work panics. Other threads may
+    // call the handler: they read what does not change.
+    let id = unsafe { mlir_sys::mlirContextAttachDiagnosticHandler(context.to_raw(), Some(collect), closure, None) };
+    let attached = Attached(&collector, id);
+    let result = work();
+    drop(attached);
+    (result, collector.found.into_inner())
+}
+
+/// What MLIR prints of an attribute, a type, an operation or a diagnostic, with replacement characters for what is not UTF-8:
+/// strings in MLIR are bytes. Where MLIR crashes in the midst of it, the text ends.
+pub(crate) fn shown(value: &impl Printed) -> String {
+    unsafe extern "C" fn add(text: mlir_sys::MlirStringRef, bytes: *mut c_void) {
+        let _uncontained = Uncontained::new();
+        if text.length > 0 {
+            // SAFETY: the closure is the vector below, which nothing else touches meanwhile; the text lives during the call.
+            unsafe {
+                let text = std::slice::from_raw_parts(text.data.cast::<u8>(), text.length);
+                (*bytes.cast::<Vec<u8>>()).extend_from_slice(text);
+            }
+        }
+    }
+    let mut bytes: Vec<u8> = Vec::new();
+    let end: *mut c_void = (&raw mut bytes).cast();
+    // SAFETY: `add` matches the closure it is given. The frames that may be left are this closure's and that of `print`, which
+    // own nothing; while `add` is at work nothing is left.
+    let printed = unsafe { contained(|| value.print(Some(add), end)) };
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if let Err(reason) = printed {
         tracing::debug!(reason, "MLIR crashed while it printed");
         text.push_str(" (MLIR crashes when it prints the rest)");
@@ -248,14 +315,42 @@ pub fn shown(value: &impl Printed) -> String {
 }
 
 /// What [`shown`] is for.
-pub trait Printed: std::fmt::Display {}
-impl Printed for Attribute<'_> {}
-impl Printed for Diagnostic<'_> {}
-impl Printed for OperationRef<'_, '_> {}
-impl Printed for Type<'_> {}
+pub(crate) trait Printed {
+    /// # Safety
+    ///
+    /// The function takes the closure. It may be that the call does not return: an implementation owns nothing meanwhile.
+    unsafe fn print(&self, add: mlir_sys::MlirStringCallback, closure: *mut c_void);
+}
+
+macro_rules! printed {
+    ($($kind:ty => $function:path;)*) => {
+        $(impl Printed for $kind {
+            unsafe fn print(&self, add: mlir_sys::MlirStringCallback, closure: *mut c_void) {
+                // SAFETY: the value is alive; function and closure are the caller's.
+                unsafe { $function(self.to_raw(), add, closure) }
+            }
+        })*
+    };
+}
+
+printed! {
+    Attribute<'_> => mlir_sys::mlirAttributePrint;
+    OperationRef<'_, '_> => mlir_sys::mlirOperationPrint;
+    Type<'_> => mlir_sys::mlirTypePrint;
+    Message => mlir_sys::mlirDiagnosticPrint;
+}
+
+/// The message of a diagnostic that is alive.
+struct Message(mlir_sys::MlirDiagnostic);
+
+impl Message {
+    const fn to_raw(&self) -> mlir_sys::MlirDiagnostic {
+        self.0
+    }
+}
 
 /// The value of a string attribute, with replacement characters for what is not UTF-8; `None` for another attribute.
-pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
+pub(crate) fn string_value(attribute: Attribute<'_>) -> Option<String> {
     // SAFETY: the attribute is alive and, once asked, a string, whose bytes are copied at once.
     unsafe {
         if !mlir_sys::mlirAttributeIsAString(attribute.to_raw()) {
@@ -271,7 +366,7 @@ pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
 }
 
 /// A location in MLIR's syntax without `loc(...)`.
-pub fn location_text(location: Location<'_>) -> String {
+pub(crate) fn location_text(location: Location<'_>) -> String {
     let text = shown(&location.to_attribute());
     text.strip_prefix("loc(")
         .and_then(|text| text.strip_suffix(')'))
@@ -279,7 +374,7 @@ pub fn location_text(location: Location<'_>) -> String {
 }
 
 /// The location that [`location_text`] described, or the unknown location.
-pub fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
+pub(crate) fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
     let (attribute, _) = capture_diagnostics(context, || Attribute::parse(context, &format!("loc({text})")));
     match attribute {
         // SAFETY: a location attribute that is alive.
@@ -293,7 +388,7 @@ pub fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
 /// Kinds of `#gpu.object` (`CompilationTarget` in `mlir/Dialect/GPU/IR/CompilationAttrs.td`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum ObjectFormat {
+pub(crate) enum ObjectFormat {
     /// `offload`: LLVM bitcode.
     Offload = 1,
     /// `assembly`: PTX or AMDGPU assembly.
@@ -305,7 +400,7 @@ pub enum ObjectFormat {
 }
 
 /// Makes a `#gpu.object`. `properties` is a dictionary, `kernels` a `#gpu.kernel_table`.
-pub fn gpu_object<'c>(
+pub(crate) fn gpu_object<'c>(
     context: &'c Context,
     target: Attribute<'c>,
     format: ObjectFormat,
@@ -333,7 +428,7 @@ pub fn gpu_object<'c>(
 }
 
 /// The target and the bytes of a `#gpu.object`; `None` for any other attribute.
-pub fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u8>)> {
+pub(crate) fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u8>)> {
     // SAFETY: the attribute is alive and, once asked, of the kind that the two functions expect; the bytes belong to it
     // and are copied at once.
     unsafe {
@@ -350,88 +445,9 @@ pub fn read_gpu_object(attribute: Attribute<'_>) -> Option<(Attribute<'_>, Vec<u
     }
 }
 
-/// A module that may be handed to another thread.
-///
-/// MLIR allows that: a context with threading enabled serves operations on any thread, and this value's operation is
-/// owned, so only one thread has it at a time.
-#[derive(Debug)]
-pub struct OwnedModule<'c>(Module<'c>);
-
-// SAFETY: see the type's description; `new` checks that the context is threaded, or the caller keeps to one thread.
-unsafe impl Send for OwnedModule<'_> {}
-
-impl<'c> OwnedModule<'c> {
-    /// Clones one operation into a new module. Nothing outside of the clone refers to it.
-    pub fn clone_of(operation: OperationRef<'c, '_>) -> Result<Self, LlvmError> {
-        use melior::ir::BlockLike;
-        // SAFETY: a location and an operation that are alive; cloning makes an owned copy.
-        unsafe {
-            let location = operation.location().to_raw();
-            let module = Module::from_raw(contained_call(|| mlir_sys::mlirModuleCreateEmpty(location))?);
-            module
-                .body()
-                .append_operation(melior::ir::operation::Operation::from_raw(clone_raw(operation)?));
-            Ok(Self(module))
-        }
-    }
-
-    /// The module.
-    pub fn module(&self) -> &Module<'c> {
-        &self.0
-    }
-
-    /// The module, to be changed.
-    pub fn module_mut(&mut self) -> &mut Module<'c> {
-        &mut self.0
-    }
-}
-
-/// A copy that belongs to nobody yet. Where it fails, what was made of it is leaked.
-fn clone_raw(operation: OperationRef<'_, '_>) -> Result<mlir_sys::MlirOperation, LlvmError> {
-    let operation = operation.to_raw();
-    // SAFETY: the operation is alive, and the closure owns nothing.
-    unsafe { contained_call(|| mlir_sys::mlirOperationClone(operation)) }
-}
-
-/// Replaces an operation by another with the same results, in place.
-pub fn replace_with<'c>(old: OperationRef<'c, '_>, new: melior::ir::operation::Operation<'c>) {
-    use melior::ir::BlockLike;
-    let Some(block) = old.block() else { return };
-    let new = block.insert_operation_before(old, new);
-    // SAFETY: both are alive and in one block; the old one has no uses left when it is destroyed, and no reference to it
-    // is kept by the callers, which hold it by value.
-    unsafe {
-        for index in 0..mlir_sys::mlirOperationGetNumResults(old.to_raw()) {
-            mlir_sys::mlirValueReplaceAllUsesOfWith(
-                mlir_sys::mlirOperationGetResult(old.to_raw(), index),
-                mlir_sys::mlirOperationGetResult(new.to_raw(), index),
-            );
-        }
-        mlir_sys::mlirOperationDestroy(old.to_raw());
-    }
-}
-
-/// Moves an operation to the front of a block, whichever module it was in.
-pub fn move_to_front<'c>(operation: OperationRef<'c, '_>, block: melior::ir::BlockRef<'c, '_>) {
-    // SAFETY: the operation is alive; detached, it is owned by the block it is inserted in.
-    unsafe {
-        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
-        mlir_sys::mlirBlockInsertOwnedOperation(block.to_raw(), 0, operation.to_raw());
-    }
-}
-
-/// Moves an operation to the end of a block, whichever module it was in.
-pub fn move_to_end<'c>(operation: OperationRef<'c, '_>, block: melior::ir::BlockRef<'c, '_>) {
-    // SAFETY: the operation is alive; detached, it is owned by the block it is appended to.
-    unsafe {
-        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
-        mlir_sys::mlirBlockAppendOwnedOperation(block.to_raw(), operation.to_raw());
-    }
-}
-
 /// Gives a symbol another name, in its definition and wherever operations inside of `scope` refer to it. Whether all of
 /// them could be found.
-pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '_>, name: &str) -> bool {
+pub(crate) fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '_>, name: &str) -> bool {
     let string = |text: &str| mlir_sys::MlirStringRef {
         data: text.as_ptr().cast(),
         length: text.len(),
@@ -453,7 +469,7 @@ pub fn rename_symbol(definition: OperationRef<'_, '_>, scope: OperationRef<'_, '
 }
 
 /// The names in a symbol reference, outermost first; `None` for another attribute.
-pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
+pub(crate) fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
     // SAFETY: the attribute is alive and, where that is asked for, a symbol reference; the strings belong to the context
     // and are copied at once.
     unsafe {
@@ -478,8 +494,7 @@ pub fn symbol_path(attribute: Attribute<'_>) -> Option<Vec<String>> {
 }
 
 /// The types of the arguments of a function type of the LLVM dialect; `None` for another type.
-pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
-    use melior::ir::TypeLike;
+pub(crate) fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Type<'_>>> {
     // The C API has no better question.
     if !shown(&kind).starts_with("!llvm.func<") {
         return None;
@@ -496,7 +511,7 @@ pub fn function_inputs(kind: melior::ir::Type<'_>) -> Option<Vec<melior::ir::Typ
 }
 
 /// The bytes that a `memref.global` or `llvm.mlir.global` takes, where that is known.
-pub fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
+pub(crate) fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
     // SAFETY: the operation is alive.
     u64::try_from(unsafe { gpulowerGlobalSize(global.to_raw()) }).ok()
 }
@@ -520,7 +535,7 @@ fn find_type(
 }
 
 /// The first vector that is longer in its last dimension than `longest` or has more elements than `most`, and where it is.
-pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
+pub(crate) fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe {
         gpulowerFindLargeVector(root, longest.into(), most.into(), kind)
@@ -528,19 +543,19 @@ pub fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(Str
 }
 
 /// The first workgroup or private buffer of floats that LLVM has no type for: its type, and where its function is.
-pub fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
+pub(crate) fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe { gpulowerFindForeignBuffer(root, kind) })
 }
 
 /// The first value of a type that LLVM does not have, in a module that has been lowered: the type, and where it is.
-pub fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
+pub(crate) fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe { gpulowerFindForeignType(root, kind) })
 }
 
 /// The first `memref.dim` of a dimension that its memref does not have: the dimension, and where it is.
-pub fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
+pub(crate) fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
     let mut dimension = 0;
     // SAFETY: the module is alive; an operation that is found is one of it.
     unsafe {
@@ -553,24 +568,24 @@ pub fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
 }
 
 /// Gives `rocdl.workgroup.dim` and `rocdl.grid.dim` the 64 bits that MLIR translates them to, where that matters.
-pub fn widen_dimensions(module: &mut Module<'_>) {
+pub(crate) fn widen_dimensions(module: &mut Module<'_>) {
     // SAFETY: the module is alive and borrowed exclusively.
     unsafe { gpulowerWidenDimensions(module.as_operation().to_raw()) }
 }
 
 /// Calls LLVM's intrinsic by name where `nvvm.wmma.load` loads a single register, which MLIR does not translate.
-pub fn load_single_registers(module: &mut Module<'_>) {
+pub(crate) fn load_single_registers(module: &mut Module<'_>) {
     // SAFETY: the module is alive and borrowed exclusively.
     unsafe { gpulowerLoadSingleRegisters(module.as_operation().to_raw()) }
 }
 
 /// All operations of a module, in order, outermost first.
-pub fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
+pub(crate) fn operations<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
     operations_below(module.as_operation())
 }
 
 /// An operation and all operations inside it, in order, outermost first.
-pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+pub(crate) fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let mut raw = Vec::new();
     root.walk(melior::ir::operation::WalkOrder::PreOrder, |operation| {
         raw.push(operation.to_raw());
@@ -582,15 +597,15 @@ pub fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<
         .collect()
 }
 
-/// Sets an attribute of an operation inside a module that the caller may change.
-pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
-    // SAFETY: the operation is alive; melior asks for an exclusive reference, which the caller's module stands for.
+/// Sets an attribute of an operation. Attributes are values of the context: nothing that was read before is lost.
+pub(crate) fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
+    // SAFETY: the operation is alive, and nothing of it is moved or destroyed. (melior gives out such references, too.)
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
     melior::ir::operation::OperationMutLike::set_attribute(&mut operation, name, attribute);
 }
 
 /// A context with these dialects that several threads may use, and that starts none of its own.
-pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
+pub(crate) fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> Context {
     prepare_for_want();
     let context = Context::new_with_registry(registry, false);
     // SAFETY: the context is alive, and was made without threads.
@@ -599,27 +614,32 @@ pub fn context_without_threads(registry: &melior::dialect::DialectRegistry) -> C
 }
 
 /// MLIR's own checks. What [`LlvmError::Refused`] refuses is in the diagnostics.
-pub fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
+pub(crate) fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
     // SAFETY: the operation is alive.
     unsafe { gpulowerVerify(operation.to_raw()) }.into_result()
 }
 
 /// Runs passes on a module. What [`LlvmError::Refused`] refuses is in the diagnostics. After [`LlvmError::is_fatal`] the
 /// module is empty: what it held is in no state to be looked at or freed, and is leaked together with the passes.
-pub fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
+pub(crate) fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
     // SAFETY: both are alive, and the module is borrowed exclusively.
     let result = unsafe { gpulowerRunMlirPasses(manager.to_raw(), module.as_operation().to_raw()) }.into_result();
     if result.as_ref().is_err_and(LlvmError::is_fatal) {
-        let unknown = Location::unknown(context_of(module.context()));
-        let broken = std::mem::replace(module, Module::new(unknown));
-        std::mem::forget((broken, manager));
+        abandon(module);
+        std::mem::forget(manager);
     }
     result
 }
 
+/// Leaves an empty module in the place of one that is in no state to be looked at or freed.
+pub(super) fn abandon<'c>(module: &mut Module<'c>) {
+    let unknown = Location::unknown(context_of(module.context()));
+    std::mem::forget(std::mem::replace(module, Module::new(unknown)));
+}
+
 /// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one. What
 /// [`LlvmError::Refused`] refuses is in the diagnostics.
-pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, LlvmError> {
+pub(crate) fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, LlvmError> {
     // The parser wants a terminated buffer.
     let mut source = Collected::default();
     source.append(bytes);
@@ -643,8 +663,8 @@ pub fn parse_module<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Resul
 }
 
 /// A module as MLIR bytecode, locations included.
-pub fn bytecode(module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
-    unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut std::ffi::c_void) {
+pub(crate) fn bytecode(module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
+    unsafe extern "C" fn sink(text: mlir_sys::MlirStringRef, closure: *mut c_void) {
         let bytes = Bytes {
             data: text.data.cast(),
             length: text.length,
@@ -658,94 +678,8 @@ pub fn bytecode(module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
     bytes.finish()
 }
 
-impl<'c> OwnedModule<'c> {
-    /// Clones a whole module.
-    pub fn clone_whole(module: &Module<'c>) -> Result<Self, LlvmError> {
-        let clone = clone_raw(module.as_operation())?;
-        // SAFETY: cloning a module's operation gives an owned module operation.
-        Ok(Self(unsafe {
-            Module::from_raw(mlir_sys::mlirModuleFromOperation(clone))
-        }))
-    }
-}
-
-impl<'c> OwnedModule<'c> {
-    /// Takes a module over.
-    pub fn adopt(module: Module<'c>) -> Self {
-        Self(module)
-    }
-
-    /// Clones an operation that is a module itself.
-    pub fn of_module(operation: OperationRef<'c, '_>) -> Option<Self> {
-        // SAFETY: cloning makes an owned copy.
-        let copy = unsafe { melior::ir::operation::Operation::from_raw(clone_raw(operation).ok()?) };
-        Module::from_operation(copy).map(Self)
-    }
-
-    /// Gives the module away.
-    pub fn into_module(self) -> Module<'c> {
-        self.0
-    }
-}
-
-/// Puts the operations of `new` in the place of those of `old`, a module, which takes its attributes over, too.
-pub fn replace_contents<'c>(old: OperationRef<'c, '_>, new: Module<'c>) {
-    use melior::ir::{BlockLike, RegionLike};
-    let Some(block) = old.region(0).ok().and_then(|region| region.first_block()) else {
-        return;
-    };
-    while let Some(operation) = block.first_operation() {
-        remove(operation);
-    }
-    while let Some(operation) = new.body().first_operation() {
-        move_to_end(operation, block);
-    }
-    remove_attribute(old, "gpu.container_module");
-    for (name, attribute) in new.as_operation().attributes() {
-        if let Ok(name) = name.as_string_ref().as_str() {
-            set_attribute(old, name, attribute);
-        }
-    }
-}
-
-impl<'c> OwnedModule<'c> {
-    /// Takes the first operation out of the module.
-    pub fn take_first(self) -> Option<melior::ir::operation::Operation<'c>> {
-        use melior::ir::BlockLike;
-        let first = self.0.body().first_operation()?.to_raw();
-        // SAFETY: removed from its block, the operation is owned by the value made here.
-        unsafe {
-            mlir_sys::mlirOperationRemoveFromParent(first);
-            Some(melior::ir::operation::Operation::from_raw(first))
-        }
-    }
-}
-
-/// A shared view of an operation that the caller may change.
-pub fn as_ref<'c: 'a, 'a>(operation: &melior::ir::operation::OperationRefMut<'c, 'a>) -> OperationRef<'c, 'a> {
-    // SAFETY: the same operation, alive for the same time.
-    unsafe { OperationRef::from_raw(operation.to_raw()) }
-}
-
-/// Inserts an operation in front of another.
-pub fn insert_before<'c, 'a>(
-    place: OperationRef<'c, 'a>,
-    operation: melior::ir::operation::Operation<'c>,
-) -> OperationRef<'c, 'a> {
-    let raw = operation.into_raw();
-    // SAFETY: `place` is in a block, which takes the operation over.
-    unsafe {
-        mlir_sys::mlirBlockInsertOwnedOperationBefore(
-            mlir_sys::mlirOperationGetBlock(place.to_raw()),
-            place.to_raw(),
-            raw,
-        );
-        OperationRef::from_raw(raw)
-    }
-}
-
 /// Whether nothing uses the first result of an operation.
-pub fn is_unused(operation: OperationRef<'_, '_>) -> bool {
+pub(crate) fn is_unused(operation: OperationRef<'_, '_>) -> bool {
     use melior::ir::ValueLike;
     operation
         .result(0)
@@ -753,17 +687,8 @@ pub fn is_unused(operation: OperationRef<'_, '_>) -> bool {
         .is_ok_and(|result| unsafe { mlir_sys::mlirValueGetFirstUse(result.to_raw()) }.ptr.is_null())
 }
 
-/// Removes an operation for good. The caller holds no other reference to it or into it.
-pub fn remove(operation: OperationRef<'_, '_>) {
-    // SAFETY: taken by value; see the contract.
-    unsafe {
-        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
-        mlir_sys::mlirOperationDestroy(operation.to_raw());
-    }
-}
-
-/// Removes an attribute, if it is there, of an operation that the caller may change.
-pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
+/// Removes an attribute, if it is there.
+pub(crate) fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
     // SAFETY: the operation is alive.
     let mut operation = unsafe { melior::ir::operation::OperationRefMut::from_raw(operation.to_raw()) };
     let _ = melior::ir::operation::OperationMutLike::remove_attribute(&mut operation, name);

@@ -15,7 +15,7 @@ use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvFatbinHandle`.
 type Handle = *mut c_void;
-type AddText = unsafe extern "C" fn(
+type AddText = unsafe extern "C-unwind" fn(
     Handle,
     code: *const c_char,
     size: usize,
@@ -23,14 +23,14 @@ type AddText = unsafe extern "C" fn(
     identifier: *const c_char,
     options: *const c_char,
 ) -> c_int;
-type AddBinary = unsafe extern "C" fn(
+type AddBinary = unsafe extern "C-unwind" fn(
     Handle,
     code: *const c_void,
     size: usize,
     arch: *const c_char,
     identifier: *const c_char,
 ) -> c_int;
-type AddLtoIr = unsafe extern "C" fn(
+type AddLtoIr = unsafe extern "C-unwind" fn(
     Handle,
     code: *const c_void,
     size: usize,
@@ -45,10 +45,14 @@ const SUCCESS: c_int = 0;
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum InputKind {
+pub(crate) enum InputKind {
     /// PTX text.
     Ptx,
     /// A cubin.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "tests compare our own writer with the library")
+    )]
     Cubin,
     /// NVVM LTO-IR.
     LtoIr,
@@ -56,17 +60,17 @@ pub enum InputKind {
 
 /// One input of a fat binary.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub(crate) struct Input<'a> {
     /// What the bytes are. Of PTX and LTO-IR the library does not look whether they are that.
-    pub kind: InputKind,
+    pub(crate) kind: InputKind,
     /// The content. PTX needs no NUL at its end: it is added when absent.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// The architecture by its number and suffix: `90a`.
-    pub arch: &'a str,
+    pub(crate) arch: &'a str,
     /// The name that tools show; empty for none.
-    pub identifier: &'a str,
+    pub(crate) identifier: &'a str,
     /// Options for the compiler of the driver or of nvJitLink; nothing is done with those of a cubin.
-    pub options: &'a str,
+    pub(crate) options: &'a str,
 }
 
 /// Why nvFatbin could not be loaded, or gave no fat binary.
@@ -115,7 +119,7 @@ pub enum NvFatbinError {
 
 /// The name of an `nvFatbinResult`, without its prefix (`nvFatbin.h`, CUDA 13.0).
 #[must_use]
-pub fn result_name(code: i32) -> &'static str {
+pub(crate) fn result_name(code: i32) -> &'static str {
     match code {
         0 => "SUCCESS",
         // Also what options it does not know for LTO-IR give, and inputs that are something else.
@@ -143,14 +147,14 @@ pub fn result_name(code: i32) -> &'static str {
 /// The library, loaded. One value serves any number of threads: every fat binary has its own handle.
 #[derive(Debug)]
 pub struct NvFatbin {
-    create: unsafe extern "C" fn(*mut Handle, *const *const c_char, usize) -> c_int,
-    destroy: unsafe extern "C" fn(*mut Handle) -> c_int,
+    create: unsafe extern "C-unwind" fn(*mut Handle, *const *const c_char, usize) -> c_int,
+    destroy: unsafe extern "C-unwind" fn(*mut Handle) -> c_int,
     add_ptx: AddText,
     add_cubin: AddBinary,
     add_lto_ir: AddLtoIr,
-    size: unsafe extern "C" fn(Handle, *mut usize) -> c_int,
-    get: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
-    version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int,
+    size: unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int,
+    get: unsafe extern "C-unwind" fn(Handle, *mut c_void) -> c_int,
+    version: unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int,
 }
 
 /// Destroys the handle on every path.
@@ -185,7 +189,7 @@ impl NvFatbin {
     /// # Errors
     ///
     /// [`NvFatbinError::Load`] or [`NvFatbinError::MissingSymbol`].
-    pub fn open(path: &Path) -> Result<Self, NvFatbinError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, NvFatbinError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.85).
         let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvFatbinError::Load {
@@ -218,7 +222,7 @@ impl NvFatbin {
 
     /// The CUDA release the library belongs to, for example (13, 0); `None` if it cannot say.
     #[must_use]
-    pub fn version(&self) -> Option<(u32, u32)> {
+    pub(crate) fn version(&self) -> Option<(u32, u32)> {
         let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
         // SAFETY: both pointers are valid for one write.
         (unsafe { (self.version)(&raw mut major, &raw mut minor) } == SUCCESS).then_some((major, minor))
@@ -230,7 +234,7 @@ impl NvFatbin {
     /// # Errors
     ///
     /// [`NvFatbinError::Failed`] or [`NvFatbinError::Nul`].
-    pub fn create(&self, inputs: &[Input<'_>], options: &[&str]) -> Result<Vec<u8>, NvFatbinError> {
+    pub(crate) fn create(&self, inputs: &[Input<'_>], options: &[&str]) -> Result<Vec<u8>, NvFatbinError> {
         let options = options
             .iter()
             .map(|option| c_string(option))

@@ -16,10 +16,10 @@ use super::contain::{CRASH_ADVICE, contained};
 
 /// `nvJitLinkHandle`.
 type Handle = *mut c_void;
-type OnHandle = unsafe extern "C" fn(Handle) -> c_int;
-type OnHandlePointer = unsafe extern "C" fn(*mut Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetText = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+type OnHandle = unsafe extern "C-unwind" fn(Handle) -> c_int;
+type OnHandlePointer = unsafe extern "C-unwind" fn(*mut Handle) -> c_int;
+type GetSize = unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int;
+type GetText = unsafe extern "C-unwind" fn(Handle, *mut c_char) -> c_int;
 
 /// `NVJITLINK_SUCCESS`.
 const SUCCESS: c_int = 0;
@@ -27,7 +27,7 @@ const SUCCESS: c_int = 0;
 /// Kind of an input, with the values of `nvJitLinkInputType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum InputKind {
+pub(crate) enum InputKind {
     /// A relocatable cubin.
     Cubin = 1,
     /// PTX text.
@@ -40,31 +40,31 @@ pub enum InputKind {
 
 /// One input of a link.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub(crate) struct Input<'a> {
     /// What the bytes are.
-    pub kind: InputKind,
+    pub(crate) kind: InputKind,
     /// The content. PTX needs no NUL at its end: it is added when absent.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// The name that error messages use.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
 }
 
 /// What a link gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Linked {
+pub(crate) struct Linked {
     /// The linked cubin, an ELF file.
-    pub cubin: Vec<u8>,
+    pub(crate) cubin: Vec<u8>,
     /// The information log (resource usage with `-verbose`, warnings); often empty.
-    pub info_log: String,
+    pub(crate) info_log: String,
     /// The error log. The library may report errors there and succeed: it does so for symbols that are defined twice,
     /// of which it keeps one (observed with 13.0.88).
-    pub error_log: String,
+    pub(crate) error_log: String,
 }
 
 /// Why nvJitLink could not be loaded, or did not link.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NvJitLinkError {
+pub(crate) enum NvJitLinkError {
     /// The dynamic loader refused the library.
     #[error("{} could not be loaded: {reason}", .path.display())]
     Load {
@@ -124,7 +124,7 @@ pub enum NvJitLinkError {
 
 /// The name of an `nvJitLinkResult`, without its prefix (`nvJitLink.h`, CUDA 13.0).
 #[must_use]
-pub fn result_name(code: i32) -> &'static str {
+pub(crate) fn result_name(code: i32) -> &'static str {
     match code {
         0 => "SUCCESS",
         1 => "UNRECOGNIZED_OPTION",
@@ -152,20 +152,20 @@ pub fn result_name(code: i32) -> &'static str {
 
 /// The library, loaded. One value serves any number of threads: every link has its own handle.
 #[derive(Debug)]
-pub struct NvJitLink {
-    create: unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int,
+pub(crate) struct NvJitLink {
+    create: unsafe extern "C-unwind" fn(*mut Handle, u32, *const *const c_char) -> c_int,
     destroy: OnHandlePointer,
-    add_data: unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
+    add_data: unsafe extern "C-unwind" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int,
     complete: OnHandle,
     cubin_size: GetSize,
-    cubin: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    cubin: unsafe extern "C-unwind" fn(Handle, *mut c_void) -> c_int,
     ptx_size: GetSize,
     ptx: GetText,
     error_log_size: GetSize,
     error_log: GetText,
     info_log_size: GetSize,
     info_log: GetText,
-    version: Option<unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int>,
+    version: Option<unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int>,
 }
 
 /// Destroys the handle on every path.
@@ -205,7 +205,7 @@ impl NvJitLink {
     /// # Errors
     ///
     /// [`NvJitLinkError::Load`] or [`NvJitLinkError::MissingSymbol`].
-    pub fn open(path: &Path) -> Result<Self, NvJitLinkError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, NvJitLinkError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
         let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvJitLinkError::Load {
@@ -244,7 +244,7 @@ impl NvJitLink {
 
     /// The CUDA release the library belongs to, for example (13, 0); `None` for 12.0, which cannot say.
     #[must_use]
-    pub fn version(&self) -> Option<(u32, u32)> {
+    pub(crate) fn version(&self) -> Option<(u32, u32)> {
         let version = self.version?;
         let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
         // SAFETY: both pointers are valid for one write.
@@ -257,7 +257,7 @@ impl NvJitLink {
     ///
     /// [`NvJitLinkError::NotRelocatable`] before anything is called; [`NvJitLinkError::Failed`] with the
     /// error log; [`NvJitLinkError::Nul`].
-    pub fn link(&self, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, NvJitLinkError> {
+    pub(crate) fn link(&self, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, NvJitLinkError> {
         self.complete(inputs, options, |job| job.linked())
     }
 
@@ -267,7 +267,7 @@ impl NvJitLink {
     /// # Errors
     ///
     /// As [`NvJitLink::link`].
-    pub fn lto_to_ptx(&self, inputs: &[Input<'_>], options: &[String]) -> Result<String, NvJitLinkError> {
+    pub(crate) fn lto_to_ptx(&self, inputs: &[Input<'_>], options: &[String]) -> Result<String, NvJitLinkError> {
         let options = [options, &["-lto".to_owned(), "-ptx".to_owned()]].concat();
         self.complete(inputs, &options, |job| job.linked_ptx())
     }

@@ -9,20 +9,20 @@ use std::ptr;
 
 use gpulower_runtime::vendor_library;
 
-use super::contain::{CRASH_ADVICE, contained};
+use super::contain::{CRASH_ADVICE, Uncontained, contained};
 
 /// `nvPTXCompilerHandle`.
 type Handle = *mut c_void;
-type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetText = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+type Destroy = unsafe extern "C-unwind" fn(*mut Handle) -> c_int;
+type GetSize = unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int;
+type GetText = unsafe extern "C-unwind" fn(Handle, *mut c_char) -> c_int;
 type FlowCallback = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// `NVPTXCOMPILE_SUCCESS`.
 const SUCCESS: c_int = 0;
 
 /// Names that [`NvPtxCompiler::open`] requires; an archive without one of them is not this library.
-pub const REQUIRED_SYMBOLS: [&str; 10] = [
+pub(crate) const REQUIRED_SYMBOLS: [&str; 10] = [
     "nvPTXCompilerGetVersion",
     "nvPTXCompilerCreate",
     "nvPTXCompilerDestroy",
@@ -36,7 +36,7 @@ pub const REQUIRED_SYMBOLS: [&str; 10] = [
 ];
 
 /// Names that older releases lack.
-pub const OPTIONAL_SYMBOLS: [&str; 3] = [
+pub(crate) const OPTIONAL_SYMBOLS: [&str; 3] = [
     "nvPTXCompilerGetNumSupportedVersions",
     "nvPTXCompilerGetSupportedVersions",
     "nvPTXCompilerSetFlowCallback",
@@ -95,7 +95,7 @@ pub enum NvPtxCompilerError {
 
 /// The name of an `nvPTXCompileResult`, without its prefix (`nvPTXCompiler.h`, CUDA 13.0).
 #[must_use]
-pub fn result_name(code: i32) -> &'static str {
+pub(crate) fn result_name(code: i32) -> &'static str {
     match code {
         0 => "SUCCESS",
         1 => "INVALID_COMPILER_HANDLE",
@@ -113,30 +113,30 @@ pub fn result_name(code: i32) -> &'static str {
 
 /// What a compilation gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compiled {
+pub(crate) struct Compiled {
     /// The cubin, an ELF file.
-    pub cubin: Vec<u8>,
+    pub(crate) cubin: Vec<u8>,
     /// The information log (resource usage with `-v`, warnings); often empty.
-    pub log: String,
+    pub(crate) log: String,
 }
 
 /// The library, loaded. One value serves any number of threads: every compilation has its own handle,
 /// and the library was seen to scale over threads with identical results.
 #[derive(Debug)]
 pub struct NvPtxCompiler {
-    get_version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int,
-    create: unsafe extern "C" fn(*mut Handle, usize, *const c_char) -> c_int,
+    get_version: unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int,
+    create: unsafe extern "C-unwind" fn(*mut Handle, usize, *const c_char) -> c_int,
     destroy: Destroy,
-    compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> c_int,
+    compile: unsafe extern "C-unwind" fn(Handle, c_int, *const *const c_char) -> c_int,
     program_size: GetSize,
-    program: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    program: unsafe extern "C-unwind" fn(Handle, *mut c_void) -> c_int,
     error_log_size: GetSize,
     error_log: GetText,
     info_log_size: GetSize,
     info_log: GetText,
-    version_count: Option<unsafe extern "C" fn(*mut c_int) -> c_int>,
-    versions: Option<unsafe extern "C" fn(*mut [c_int; 2]) -> c_int>,
-    set_flow_callback: Option<unsafe extern "C" fn(Handle, FlowCallback, *mut c_void) -> c_int>,
+    version_count: Option<unsafe extern "C-unwind" fn(*mut c_int) -> c_int>,
+    versions: Option<unsafe extern "C-unwind" fn(*mut [c_int; 2]) -> c_int>,
+    set_flow_callback: Option<unsafe extern "C-unwind" fn(Handle, FlowCallback, *mut c_void) -> c_int>,
 }
 
 /// Destroys the handle on every path.
@@ -155,10 +155,11 @@ impl Drop for Job<'_> {
 }
 
 /// Whether a compilation is to stop. It may be asked from several threads at once; once it said yes, it has to go on doing so.
-pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+pub(crate) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Asks the compiler to stop once the function behind `payload` says so.
 unsafe extern "C" fn stop_when_asked(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
+    let _uncontained = Uncontained::new();
     // SAFETY: `compile` passes a pointer to a `Stop` that outlives the compilation and is only read.
     let stop = unsafe { &*payload.cast::<Stop<'_>>() };
     c_int::from(stop())
@@ -170,7 +171,7 @@ impl NvPtxCompiler {
     /// # Errors
     ///
     /// [`NvPtxCompilerError::Load`] or [`NvPtxCompilerError::MissingSymbol`].
-    pub fn open(path: &Path) -> Result<Self, NvPtxCompilerError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, NvPtxCompilerError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
         let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvPtxCompilerError::Load {
@@ -218,7 +219,7 @@ impl NvPtxCompiler {
     /// # Errors
     ///
     /// [`NvPtxCompilerError::Failed`] when the library refuses.
-    pub fn version(&self) -> Result<(u32, u32), NvPtxCompilerError> {
+    pub(crate) fn version(&self) -> Result<(u32, u32), NvPtxCompilerError> {
         let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
         // SAFETY: both pointers are valid for one write.
         let code = unsafe { (self.get_version)(&raw mut major, &raw mut minor) };
@@ -228,7 +229,11 @@ impl NvPtxCompiler {
 
     /// The PTX ISA versions the library reads, as (major, minor); `None` when it cannot say.
     #[must_use]
-    pub fn supported_ptx_versions(&self) -> Option<Vec<(u32, u32)>> {
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a test compares the table of releases with the library")
+    )]
+    pub(crate) fn supported_ptx_versions(&self) -> Option<Vec<(u32, u32)>> {
         let (count, versions) = (self.version_count?, self.versions?);
         let mut rows: c_int = 0;
         // SAFETY: the pointer is valid for one write.
@@ -248,12 +253,6 @@ impl NvPtxCompiler {
             .collect()
     }
 
-    /// Whether `stop` given to [`compile`](Self::compile) is honoured.
-    #[must_use]
-    pub fn can_cancel(&self) -> bool {
-        self.set_flow_callback.is_some()
-    }
-
     /// Compiles one PTX module. `options` are the long options of ptxas; `--gpu-name=` is required.
     ///
     /// Once `stop` says so the compiler is asked to stop, which it does between two of its phases.
@@ -261,7 +260,7 @@ impl NvPtxCompiler {
     /// # Errors
     ///
     /// [`NvPtxCompilerError::Failed`] with the error log; [`NvPtxCompilerError::Nul`].
-    pub fn compile(
+    pub(crate) fn compile(
         &self,
         ptx: &str,
         options: &[String],

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use melior::dialect::DialectRegistry;
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerOptMain(argc: c_int, argv: *mut *mut c_char) -> c_int;
     fn gpulowerRegisterDialects(registry: *mut c_void);
 }
@@ -25,7 +25,7 @@ pub fn opt_main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
 }
 
 /// Registers all dialects, their extensions, and the translations to LLVM IR.
-pub fn register_dialects(registry: &DialectRegistry) {
+pub(crate) fn register_dialects(registry: &DialectRegistry) {
     // SAFETY: the registry is alive; the C++ side takes the object behind the C handle.
     unsafe { gpulowerRegisterDialects(registry.to_raw().ptr.cast()) }
 }

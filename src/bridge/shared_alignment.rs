@@ -6,27 +6,27 @@ use llvm_sys::prelude::LLVMModuleRef;
 
 use super::{
     LlvmError,
-    contain::{Bytes, Outcome},
+    contain::{Bytes, Outcome, Uncontained},
     llvm::DeviceModule,
 };
 
 /// A variable whose alignment was raised, or an address that cannot be aligned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedAlignment {
+pub(crate) struct SharedAlignment {
     /// The variable.
-    pub variable: String,
+    pub(crate) variable: String,
     /// The instruction: the name of an intrinsic, or a word of inline assembly.
-    pub instruction: String,
+    pub(crate) instruction: String,
     /// The function that it is in.
-    pub function: String,
+    pub(crate) function: String,
     /// Where debug info says that it is, in MLIR's syntax.
-    pub location: Option<String>,
+    pub(crate) location: Option<String>,
     /// The bytes between the start of the variable and an address that cannot be aligned.
-    pub misfit: Option<u64>,
+    pub(crate) misfit: Option<u64>,
     /// What the variable was aligned to, in bytes.
-    pub from: u64,
+    pub(crate) from: u64,
     /// What is wanted.
-    pub to: u64,
+    pub(crate) to: u64,
 }
 
 /// `GpulowerSharedAlignment` of `cpp/shared_alignment.cpp`.
@@ -45,7 +45,7 @@ struct Entry {
     to: u64,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerAlignShared(
         module: LLVMModuleRef,
         closure: *mut c_void,
@@ -54,8 +54,9 @@ unsafe extern "C" {
 }
 
 /// Raises alignments, orders the variables by them, and returns what was raised and what cannot be.
-pub fn align_shared(module: &DeviceModule<'_>) -> Result<Vec<SharedAlignment>, LlvmError> {
+pub(crate) fn align_shared(module: &DeviceModule<'_>) -> Result<Vec<SharedAlignment>, LlvmError> {
     extern "C" fn report(closure: *mut c_void, entry: *const Entry) {
+        let _uncontained = Uncontained::new();
         // SAFETY: the closure is the vector below; entry and texts live during the call.
         unsafe {
             let entry = &*entry;

@@ -5,7 +5,7 @@ use std::{ffi::c_void, ptr::null_mut, slice};
 use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
 
 use super::{
-    contain::{Bytes, Collected, LlvmError, Outcome},
+    contain::{Bytes, Collected, LlvmError, Outcome, Uncontained},
     llvm::{DeviceContext, DeviceModule},
 };
 
@@ -23,7 +23,7 @@ struct RawGlobal {
     reference_count: usize,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerCountInstructions(module: LLVMModuleRef) -> usize;
     fn gpulowerGlobals(
         module: LLVMModuleRef,
@@ -49,36 +49,36 @@ unsafe extern "C" {
 
 /// A function or variable of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Global {
+pub(crate) struct Global {
     /// Its name in LLVM IR.
-    pub name: String,
+    pub(crate) name: String,
     /// Otherwise it is a variable.
-    pub is_function: bool,
+    pub(crate) is_function: bool,
     /// Otherwise it is a declaration.
-    pub is_definition: bool,
+    pub(crate) is_definition: bool,
     /// Whether several parts may have it: a function that is inlined wherever it is called, or a variable that is never
     /// written.
-    pub is_shareable: bool,
+    pub(crate) is_shareable: bool,
     /// Whether LLVM may merge it with a variable of the same initial value.
-    pub is_mergeable: bool,
+    pub(crate) is_mergeable: bool,
     /// Variables of the same initial value that is never written have the same number.
-    pub initializer: Option<usize>,
+    pub(crate) initializer: Option<usize>,
     /// The size of a function.
-    pub instructions: usize,
+    pub(crate) instructions: usize,
     /// The positions of what it refers to.
-    pub references: Vec<usize>,
+    pub(crate) references: Vec<usize>,
 }
 
 /// Definitions that were given another linkage for the time of optimisation.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     names: Vec<String>,
     was_private: Vec<bool>,
 }
 
 impl DeviceModule<'_> {
     /// The number of instructions.
-    pub fn count_instructions(&self) -> usize {
+    pub(crate) fn count_instructions(&self) -> usize {
         // SAFETY: the module is alive.
         unsafe { gpulowerCountInstructions(self.inkwell().as_mut_ptr()) }
     }
@@ -88,8 +88,9 @@ impl DeviceModule<'_> {
     /// # Errors
     ///
     /// Why the module cannot be taken apart.
-    pub fn globals(&self) -> Result<Vec<Global>, LlvmError> {
+    pub(crate) fn globals(&self) -> Result<Vec<Global>, LlvmError> {
         extern "C" fn report(closure: *mut c_void, global: *const RawGlobal) {
+            let _uncontained = Uncontained::new();
             // SAFETY: the closure is the vector below; name and references live during the call.
             unsafe {
                 let globals = &mut *closure.cast::<Vec<Global>>();
@@ -117,7 +118,7 @@ impl DeviceModule<'_> {
     }
 
     /// Gives definitions a linkage with which passes draw no conclusions from who uses them, until [`Self::unshare`].
-    pub fn share(&self, names: Vec<String>) -> Shared {
+    pub(crate) fn share(&self, names: Vec<String>) -> Shared {
         let mut was_private = vec![false; names.len()];
         let raw = to_bytes(&names);
         // SAFETY: the module and the names are alive, and there is room for an answer for each.
@@ -133,7 +134,7 @@ impl DeviceModule<'_> {
     }
 
     /// Makes definitions again what they were, as far as they are still there.
-    pub fn unshare(&self, shared: &Shared) {
+    pub(crate) fn unshare(&self, shared: &Shared) {
         let raw = to_bytes(&shared.names);
         // SAFETY: the module and the names are alive; there is an answer for each name.
         unsafe {
@@ -147,7 +148,7 @@ impl DeviceModule<'_> {
     }
 
     /// The module as bitcode from which the same module comes, the order of uses included.
-    pub fn to_exact_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
+    pub(crate) fn to_exact_bitcode(&self) -> Result<Vec<u8>, LlvmError> {
         self.written(|module, closure| {
             // SAFETY: the module is alive, and the sink matches the closure.
             unsafe { gpulowerWriteExactly(module, closure, Collected::sink) }
@@ -158,7 +159,7 @@ impl DeviceModule<'_> {
 impl DeviceContext {
     /// Reads those functions and variables of bitcode for which `kept` is set, by their position in
     /// [`DeviceModule::globals`].
-    pub fn take_part(&self, bitcode: &[u8], name: &str, kept: &[bool]) -> Result<DeviceModule<'_>, LlvmError> {
+    pub(crate) fn take_part(&self, bitcode: &[u8], name: &str, kept: &[bool]) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: the bytes are read within the call; what is kept has been materialised.
         let outcome = unsafe {

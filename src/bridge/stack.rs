@@ -9,7 +9,7 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 /// # Errors
 ///
 /// The error of `mmap(2)` or `mprotect(2)`.
-pub fn check_room(bytes: usize) -> io::Result<()> {
+pub(crate) fn check_room(bytes: usize) -> io::Result<()> {
     let page = rustix::param::page_size();
     let inside = bytes.next_multiple_of(page);
     // A page on either side that cannot be touched.

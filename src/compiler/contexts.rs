@@ -48,7 +48,7 @@ impl Contexts {
     ) -> Result<R, E> {
         let idle = self.lock().pop();
         let mut used = idle.unwrap_or_else(|| Used {
-            context: OwnedContext::adopt(input::context()),
+            context: OwnedContext::new(input::context),
             uses: 0,
         });
         used.uses += 1 + bytes / BYTES_OF_A_USE;

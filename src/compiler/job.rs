@@ -7,7 +7,7 @@ use melior::{
     ir::{
         BlockLike, Module,
         attribute::ArrayAttribute,
-        operation::{OperationLike, OperationPrintingFlags, OperationRefMut},
+        operation::{OperationLike, OperationPrintingFlags},
     },
 };
 
@@ -21,8 +21,9 @@ use super::{
 use crate::{
     bridge::{
         LlvmError,
+        edit::OwnedModule,
         llvm::{DeviceContext, DeviceModule},
-        mlir::{MlirDiagnostic, OwnedModule, context_of, operations, set_attribute, shown},
+        mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error, Location},
@@ -47,7 +48,10 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> R
     };
     result.map_err(|mut error| {
         // Options that do not fit are not in the source.
-        let has_none = error.location.as_ref().is_none_or(|location| location.as_mlir() == UNKNOWN);
+        let has_none = error
+            .location
+            .as_ref()
+            .is_none_or(|location| location.as_mlir() == UNKNOWN);
         if error.stage != Stage::Plan && has_none && place.is_some() {
             error.location = place.as_deref().map(Location::from_mlir);
         }
@@ -539,7 +543,7 @@ fn lower_part(
         let shown = module.module();
         if let Some(text) = listener.lowered(subject, &|| module_text(shown)).map_err(refused)? {
             let replacement = parse(context, name, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
-            *module = OwnedModule::adopt(replacement);
+            *module = OwnedModule::new(replacement).map_err(|open| refused(open.message))?;
         }
     }
     Ok(warnings)
@@ -592,12 +596,7 @@ fn translate<'d>(context: &'d DeviceContext, source: &mut OwnedModule<'_>) -> Re
     let failed = |cause: Cause| Error::new(Stage::Translate, cause);
     let module = source.module_mut();
     let mlir = context_of(module.context());
-    let operation = module
-        .body()
-        .first_operation_mut()
-        .ok_or_else(|| failed(Cause::Internal("the module to translate is empty".to_owned())))?;
-    let mut operation: OperationRefMut<'_, '_> = operation;
-    let (result, diagnostics) = crate::bridge::mlir::capture_diagnostics(mlir, || context.translate(&mut operation));
+    let (result, diagnostics) = capture_diagnostics(mlir, || context.translate_first(module));
     result.map_err(|error| {
         let errors: Vec<MlirDiagnostic> = diagnostics
             .into_iter()

@@ -68,7 +68,7 @@ use self::{
 };
 
 use crate::{
-    bridge::mlir::{OwnedModule, context_of},
+    bridge::mlir::context_of,
     cache::Cache,
     device::{LoadedLibrary, StageObserver, VendorLibrary},
     error::{Error, Failure},
@@ -464,8 +464,7 @@ impl Compiler {
         prepare(context);
         with_deep_stack(|| {
             let outlined = outline(context, module)?;
-            let requests =
-                self.requests_of_all(0, outlined.as_ref().map_or(module, OwnedModule::module), &targets, emit)?;
+            let requests = self.requests_of_all(0, outlined.as_ref().unwrap_or(module), &targets, emit)?;
             Ok(self.with_cache_warnings(collect(self.run(
                 context,
                 self.joined(requests),

@@ -91,7 +91,7 @@ impl Compiler {
         for (name, bytes) in inputs {
             let source = read_source(&context, name, bytes)?;
             counts.push(match &source {
-                ReadSource::Mlir(module) => gpu_modules(module.module()).len(),
+                ReadSource::Mlir(module) => gpu_modules(module).len(),
                 ReadSource::Device(..) => 1,
             });
             let more = self.requests_of_source(next, source, targets, emit)?;

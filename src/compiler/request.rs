@@ -7,10 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::InputKind;
 use crate::{
-    bridge::{
-        LlvmError,
-        mlir::{OwnedModule, location_text},
-    },
+    bridge::{LlvmError, edit::OwnedModule, mlir::location_text},
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime, Subject},
@@ -38,7 +35,7 @@ impl<'c> SharedModule<'c> {
             Ok(module) => Ok(module.into_inner().unwrap_or_else(PoisonError::into_inner)),
             Err(shared) => {
                 let module = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                OwnedModule::clone_whole(module.module())
+                module.copy()
             }
         }
     }
@@ -259,7 +256,7 @@ mod tests {
         let context = context();
         let module = parse(&context, "m.mlir", b"gpu.module @m {}").expect("parses");
         let place = |module: &OwnedModule<'_>| module.module().as_operation().to_raw().ptr;
-        let first = SharedModule::new(OwnedModule::adopt(module));
+        let first = SharedModule::new(OwnedModule::new(module).expect("closed"));
         let second = first.clone();
         let original = place(&first.lock());
         assert_ne!(place(&first.take().expect("taken")), original);

@@ -17,7 +17,10 @@ use super::{
     targets::Targets,
 };
 use crate::{
-    bridge::mlir::{OwnedModule, location_text, operations, operations_below, string_value, symbol_attribute_name},
+    bridge::{
+        edit::{OwnedModule, copy_of},
+        mlir::{location_text, operations, operations_below, string_value, symbol_attribute_name},
+    },
     device::lower::{self, name_of},
     error::{Error, Failure},
     stage::Stage,
@@ -26,7 +29,7 @@ use crate::{
 /// An input in the form in which compilation starts.
 pub(super) enum ReadSource<'c> {
     /// MLIR, with what it launches outlined.
-    Mlir(OwnedModule<'c>),
+    Mlir(Module<'c>),
     /// LLVM IR or PTX, and its name.
     Device(String, Source<SharedModule<'c>>),
 }
@@ -39,7 +42,7 @@ pub(super) fn read_source<'c>(context: &'c Context, name: &str, bytes: &[u8]) ->
         InputKind::Mlir => {
             let module = parse(context, name, bytes).map_err(failed)?;
             let outlined = outline(context, &module)?;
-            ReadSource::Mlir(outlined.unwrap_or_else(|| OwnedModule::adopt(module)))
+            ReadSource::Mlir(outlined.unwrap_or(module))
         }
         InputKind::Llvm => {
             check_nesting(InputKind::Llvm, name, bytes).map_err(failed)?;
@@ -64,7 +67,7 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Vec<Request<'c>>, Failure> {
         match source {
-            ReadSource::Mlir(module) => self.requests_of_all(first, module.module(), targets, emit),
+            ReadSource::Mlir(module) => self.requests_of_all(first, &module, targets, emit),
             ReadSource::Device(name, source) => {
                 Ok(self.requests_of_device_source(first, source, &name, targets, emit)?)
             }
@@ -166,8 +169,8 @@ impl Compiler {
         let generations = targets
             .generations(InputKind::Mlir, emit, &self.options, Some(operation))
             .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
-        let source = OwnedModule::clone_of(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
-        let source = Source::Mlir(SharedModule::new(source));
+        let copy = OwnedModule::around(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
+        let source = Source::Mlir(SharedModule::new(copy));
         Ok(generations
             .into_iter()
             .map(|generation| Request {
@@ -189,17 +192,17 @@ impl Compiler {
 }
 
 /// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
-pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<OwnedModule<'c>>, Error> {
+pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<Module<'c>>, Error> {
     if !operations(module)
         .iter()
         .any(|operation| name_of(operation) == "gpu.launch")
     {
         return Ok(None);
     }
-    let mut copy = OwnedModule::clone_whole(module).map_err(|error| Error::new(Stage::Plan, error))?;
+    let mut copy = copy_of(module).map_err(|error| Error::new(Stage::Plan, error))?;
     lower::run(
         context,
-        copy.module_mut(),
+        &mut copy,
         "builtin.module(gpu-launch-sink-index-computations,gpu-kernel-outlining)",
     )
     .map_err(|error| Error::new(Stage::Plan, error))?;

@@ -8,7 +8,7 @@ use inkwell::{
 };
 
 use crate::{
-    bridge::llvm::DeviceModule,
+    bridge::{LlvmError, llvm::DeviceModule},
     options::{Resolved, ResolvedVendor},
     target::Target,
 };
@@ -62,17 +62,17 @@ pub(super) fn prepare(module: &DeviceModule<'_>, resolved: &Resolved) {
 }
 
 /// After libraries are linked: what has to hold for their functions too.
-pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) {
+pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(), LlvmError> {
     let llvm = module.inkwell();
     if resolved.flush_denormals {
-        module.set_attribute("denormal-fp-math-f32", "preserve-sign,preserve-sign", false);
+        module.set_attribute("denormal-fp-math-f32", "preserve-sign,preserve-sign", false)?;
     }
     if let ResolvedVendor::Nvidia { .. } = resolved.vendor {
         // LLVM takes __CUDA_FTZ from a module flag and has none for __CUDA_PREC_SQRT, which it reads as 0: then
         // libdevice's sqrtf would be approximate (llvm/llvm-project#131749).
-        module.fold_reflect("__CUDA_FTZ", resolved.flush_denormals.into());
-        module.fold_reflect("__CUDA_PREC_SQRT", resolved.precise_square_root.into());
-        module.fold_reflect("__CUDA_PREC_DIV", resolved.precise_division.into());
+        module.fold_reflect("__CUDA_FTZ", resolved.flush_denormals.into())?;
+        module.fold_reflect("__CUDA_PREC_SQRT", resolved.precise_square_root.into())?;
+        module.fold_reflect("__CUDA_PREC_DIV", resolved.precise_division.into())?;
         if llvm.get_flag("nvvm-reflect-ftz").is_none() {
             let value = llvm
                 .get_context()
@@ -88,8 +88,9 @@ pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) {
             Target::Amd(chip) if chip.has_unified_registers() => ("amdgpu-num-vgpr", (registers / 2).max(1)),
             Target::Amd(_) => ("amdgpu-num-vgpr", registers),
         };
-        module.set_attribute(attribute, &registers.to_string(), true);
+        module.set_attribute(attribute, &registers.to_string(), true)?;
     }
+    Ok(())
 }
 
 /// Defines the constants that AMD's libraries consult, unless the module has them.

@@ -19,7 +19,7 @@ const KERNEL_CONVENTIONS: [u32; 2] = [71, 91];
 const IN_SPACE: &str = " in ";
 
 /// One module of a join.
-pub struct JoinInput<'c, 'a> {
+pub(crate) struct JoinInput<'c, 'a> {
     /// Name for messages: the symbol of the `gpu.module`, or of a file.
     pub name: &'a str,
     /// The module. All have to be of one context.
@@ -177,7 +177,10 @@ struct Symbol {
 /// # Errors
 ///
 /// [`JoinError`]. All duplicates are listed, then all mismatches, before anything is linked.
-pub fn join<'c>(_context: &'c DeviceContext, inputs: Vec<JoinInput<'c, '_>>) -> Result<DeviceModule<'c>, JoinError> {
+pub(crate) fn join<'c>(
+    _context: &'c DeviceContext,
+    inputs: Vec<JoinInput<'c, '_>>,
+) -> Result<DeviceModule<'c>, JoinError> {
     let mut symbols: BTreeMap<String, Symbol> = BTreeMap::new();
     for input in &inputs {
         make_private(input);

@@ -90,7 +90,7 @@ pub(super) fn offered_functions(module: &DeviceModule<'_>, others: &LinkInterfac
 pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &LinkInterface) -> Result<(), DeviceError> {
     let target = &job.resolved.target;
     let unprovided_symbols = |module: &DeviceModule<'_>| unprovided_symbols(module, target, others);
-    let mut undefined = unprovided_symbols(module);
+    let mut undefined = unprovided_symbols(module)?;
     let mut missing: Option<(VendorLibrary, ToolkitError)> = None;
     while !undefined.is_empty() {
         for library in job.libraries {
@@ -98,14 +98,14 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &Link
         }
         if target.vendor() == Vendor::Amd
             && module
-                .undefined_symbols()
+                .undefined_symbols()?
                 .iter()
                 .any(|symbol| symbol.name.starts_with("__oclc_"))
         {
             // A library of the user's may consult them, as AMD's own do.
             control::define_constants(module, job.resolved);
         }
-        for which in needed_vendor_libraries(&unprovided_symbols(module), target) {
+        for which in needed_vendor_libraries(&unprovided_symbols(module)?, target) {
             match (job.vendor_library)(which) {
                 Ok(library) => {
                     if target.vendor() == Vendor::Amd {
@@ -119,7 +119,7 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &Link
                 }
             }
         }
-        let rest = unprovided_symbols(module);
+        let rest = unprovided_symbols(module)?;
         if rest == undefined {
             break;
         }
@@ -163,13 +163,17 @@ fn link_one(module: &DeviceModule<'_>, library: &LoadedLibrary) -> Result<(), De
 }
 
 /// Undefined symbols that neither the target's runtime nor another object provides.
-fn unprovided_symbols(module: &DeviceModule<'_>, target: &Target, others: &LinkInterface) -> Vec<UndefinedSymbol> {
-    let mut symbols = module.undefined_symbols();
+fn unprovided_symbols(
+    module: &DeviceModule<'_>,
+    target: &Target,
+    others: &LinkInterface,
+) -> Result<Vec<UndefinedSymbol>, LlvmError> {
+    let mut symbols = module.undefined_symbols()?;
     symbols.retain(|symbol| !others.defined.contains(&symbol.name));
     if target.vendor() == Vendor::Nvidia {
         symbols.retain(|symbol| !DRIVER_FUNCTIONS.contains(&symbol.name.as_str()));
     }
-    symbols
+    Ok(symbols)
 }
 
 fn needed_vendor_libraries(undefined: &[UndefinedSymbol], target: &Target) -> Vec<VendorLibrary> {

@@ -26,12 +26,12 @@ use super::{
 };
 use crate::{
     bridge::{
-        LlvmError,
+        LlvmError, edit,
         mlir::{
             self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
             set_attribute, symbol_attribute_name,
         },
-        passes::register_patterns,
+        mlir_passes::register_patterns,
     },
     options::{DebugLevel, OptionDescription, Resolved},
     target::Target,
@@ -80,7 +80,10 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         if has_any(module, "complex.") {
             warnings.extend(run(context, module, COMPLEX)?);
         }
-        math::expand(context, module, &resolved.target).map_err(LowerError::Pipeline)?;
+        edit::edit(module, |root, edits| {
+            math::expand(context, root, edits, &resolved.target)
+        })
+        .map_err(LowerError::Pipeline)?;
         let stated = kernels_with_a_stated_block(module);
         let contents = Contents {
             scaled_floats: has_scaled_floats(module),

@@ -5,7 +5,7 @@
 use melior::{
     Context,
     ir::{
-        Attribute, BlockLike, Identifier, Module, RegionLike, Type, ValueLike,
+        Attribute, Identifier, Module, Type, ValueLike,
         attribute::FlatSymbolRefAttribute,
         operation::{OperationBuilder, OperationLike, OperationRef},
     },
@@ -14,22 +14,30 @@ use std::collections::BTreeSet;
 
 use super::{float_power, lower::name_of};
 use crate::{
-    bridge::mlir::{operations, replace_with, shown},
+    bridge::{
+        edit::{Edits, into_operations},
+        mlir::{operations_below, shown},
+    },
     target::{NvidiaTarget, Target},
 };
 
 /// Rewrites the operations in question inside the `gpu.module` of `module`.
-pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) -> Result<(), String> {
+pub(super) fn expand<'c, 'b>(
+    context: &'c Context,
+    module: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
+    target: &Target,
+) -> Result<(), String> {
     let amd = matches!(target, Target::Amd(_));
     let mut written: BTreeSet<String> = BTreeSet::new();
-    for operation in operations(module) {
+    for operation in operations_below(module) {
         let name = name_of(&operation);
         if let ("math.fma", Some(chip)) = (name.as_str(), target.as_nvidia()) {
-            fuse_in_hardware(context, operation, chip)?;
+            fuse_in_hardware(context, operation, edits, chip)?;
             continue;
         }
         if name == "math.fpowi" && !amd {
-            expand_float_power(context, operation, &mut written)?;
+            expand_float_power(context, operation, edits, &mut written)?;
             continue;
         }
         let wanted = match name.as_str() {
@@ -47,15 +55,20 @@ pub(super) fn expand(context: &Context, module: &Module<'_>, target: &Target) ->
         };
         let symbol = shape.symbol(&name);
         if written.insert(symbol.clone()) {
-            define(context, operation, &text)?;
+            define(context, operation, edits, &text)?;
         }
-        call_instead(context, operation, &symbol)?;
+        call_instead(context, operation, edits, &symbol)?;
     }
     Ok(())
 }
 
 /// Replaces an operation with a call of a function that takes and returns the same.
-fn call_instead<'c>(context: &'c Context, operation: OperationRef<'c, '_>, symbol: &str) -> Result<(), String> {
+fn call_instead<'c, 'b>(
+    context: &'c Context,
+    operation: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
+    symbol: &str,
+) -> Result<(), String> {
     let results: Vec<Type<'_>> = operation.results().map(|result| result.r#type()).collect();
     let operands: Vec<_> = operation.operands().collect();
     let call = OperationBuilder::new("func.call", operation.location())
@@ -67,14 +80,15 @@ fn call_instead<'c>(context: &'c Context, operation: OperationRef<'c, '_>, symbo
         )])
         .build()
         .map_err(|error| error.to_string())?;
-    replace_with(operation, call);
+    edits.replace(operation, call);
     Ok(())
 }
 
 /// Puts functions in the place of an integer power, unless it may be approximated: libdevice's takes fewer steps.
-fn expand_float_power<'c>(
+fn expand_float_power<'c, 'b>(
     context: &'c Context,
-    operation: OperationRef<'c, '_>,
+    operation: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
     written: &mut BTreeSet<String>,
 ) -> Result<(), String> {
     let (Ok(base), Ok(exponent)) = (operation.operand(0), operation.operand(1)) else {
@@ -94,10 +108,10 @@ fn expand_float_power<'c>(
     };
     for (symbol, text) in functions {
         if written.insert(symbol) {
-            define(context, operation, &text)?;
+            define(context, operation, edits, &text)?;
         }
     }
-    call_instead(context, operation, &symbol)
+    call_instead(context, operation, edits, &symbol)
 }
 
 /// Whether the operation carries `fastmath<afn>`, or all of the flags.
@@ -110,9 +124,10 @@ fn may_be_approximated(operation: OperationRef<'_, '_>) -> bool {
 
 /// Every NVIDIA chip has fused multiply-add for f32 and f64, and later ones for f16 and bf16 (PTX ISA, `fma`): MLIR's
 /// conversion would call libdevice for it, through f32 for the short types, which rounds twice.
-fn fuse_in_hardware<'c>(
+fn fuse_in_hardware<'c, 'b>(
     context: &'c Context,
-    operation: OperationRef<'c, '_>,
+    operation: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
     chip: &NvidiaTarget,
 ) -> Result<(), String> {
     let Ok(operand) = operation.operand(0) else {
@@ -141,7 +156,7 @@ fn fuse_in_hardware<'c>(
     {
         builder = builder.add_attributes(&[(Identifier::new(context, "fastmathFlags"), flags)]);
     }
-    replace_with(operation, builder.build().map_err(|error| error.to_string())?);
+    edits.replace(operation, builder.build().map_err(|error| error.to_string())?);
     Ok(())
 }
 
@@ -340,22 +355,19 @@ fn integer_power(shape: &Shape, symbol: &str) -> Option<String> {
 }
 
 /// Puts a function in front of everything else in the `gpu.module` around `operation`.
-fn define(context: &Context, operation: OperationRef<'_, '_>, text: &str) -> Result<(), String> {
+fn define<'c, 'b>(
+    context: &'c Context,
+    operation: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
+    text: &str,
+) -> Result<(), String> {
     let mut parent = operation.parent_operation();
     while let Some(candidate) = parent {
         if name_of(&candidate) == "gpu.module" {
             let source =
                 Module::parse(context, text).ok_or_else(|| format!("a built-in function does not parse:\n{text}"))?;
-            let block = candidate
-                .region(0)
-                .ok()
-                .and_then(|region| region.first_block())
-                .ok_or("gpu.module without a body")?;
-            let function = source
-                .body()
-                .first_operation()
-                .ok_or("no function in a built-in text")?;
-            crate::bridge::mlir::move_to_front(function, block);
+            let function = into_operations(source).ok().and_then(|all| all.into_iter().next());
+            edits.prepend(candidate, function.ok_or("no function in a built-in text")?);
             return Ok(());
         }
         parent = candidate.parent_operation();

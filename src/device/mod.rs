@@ -42,7 +42,8 @@ use crate::{
 
 pub(crate) use split::Split;
 
-pub use join::{JoinError, JoinInput, join};
+pub use join::JoinError;
+pub(crate) use join::{JoinInput, join};
 pub use libraries::{LoadedLibrary, VendorLibrary};
 pub use split::ForEach;
 #[cfg(test)]
@@ -364,9 +365,9 @@ impl StageClock {
 /// An error of a stage.
 pub type StageResult<T> = Result<T, (Stage, DeviceError)>;
 
-/// Compiles LLVM IR that will be linked with other objects: what `others` define may stay undefined, and what they need
-/// stays visible.
-pub fn compile_to_link<'c>(
+/// Compiles LLVM IR: links what it needs, checks that nothing is unresolved, optimises and emits. What `others` define, with
+/// which the result will be linked, may stay undefined, and what they need stays visible.
+pub(crate) fn compile_to_link<'c>(
     context: &'c DeviceContext,
     module: DeviceModule<'c>,
     job: &DeviceJob<'_>,
@@ -384,9 +385,9 @@ pub fn compile_to_link<'c>(
         .time(Stage::Link, || -> Result<_, DeviceError> {
             module.set_target(&machine)?;
             if resolved.debug == DebugLevel::None && !job.has_places {
-                module.strip_debug_info();
+                module.strip_debug_info()?;
             } else if !resolved.debug_prefix_map.is_empty() {
-                module.remap_files(&resolved.debug_prefix_map);
+                module.remap_files(&resolved.debug_prefix_map)?;
             }
             let module = job.show(context, module, Checkpoint::Initial)?;
             validate::no_foreign_intrinsics(&module, &resolved.target)?;
@@ -399,12 +400,12 @@ pub fn compile_to_link<'c>(
                 approximate_division: !resolved.precise_division,
                 approximate_square_root: !resolved.precise_square_root,
                 flush_denormals: resolved.flush_denormals,
-            });
+            })?;
             let mut visible = libraries::visible_variables(&module);
             visible.extend(libraries::offered_functions(&module, others));
             control::prepare(&module, resolved);
             libraries::link(&module, job, others)?;
-            control::finish(&module, resolved);
+            control::finish(&module, resolved)?;
             module.internalize(&visible)?;
             shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;

@@ -8,7 +8,10 @@ use std::fmt::Write;
 
 use super::DeviceError;
 use crate::{
-    bridge::llvm::{DeviceContext, DeviceModule},
+    bridge::{
+        LlvmError,
+        llvm::{DeviceContext, DeviceModule},
+    },
     image::symbols::FunctionRegisters,
 };
 
@@ -18,7 +21,7 @@ pub(super) fn reserve<'c>(
     module: &DeviceModule<'c>,
     others: FunctionRegisters,
 ) -> Result<(), DeviceError> {
-    if others == FunctionRegisters::default() || !calls_others(module) {
+    if others == FunctionRegisters::default() || !calls_others(module)? {
         return Ok(());
     }
     let mut clobbers = Vec::new();
@@ -44,8 +47,8 @@ pub(super) fn reserve<'c>(
 const NAME: &str = "__gpulower_registers_of_other_objects";
 
 /// Whether the module calls functions that it does not define, intrinsics apart.
-fn calls_others(module: &DeviceModule<'_>) -> bool {
-    !module.undefined_symbols().is_empty()
+fn calls_others(module: &DeviceModule<'_>) -> Result<bool, LlvmError> {
+    Ok(!module.undefined_symbols()?.is_empty())
 }
 
 #[cfg(test)]

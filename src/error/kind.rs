@@ -195,7 +195,9 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
         DeviceError::Empty => ErrorKind::Input,
-        DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => ErrorKind::Lowering,
+        DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
+            ErrorKind::Lowering
+        }
         DeviceError::Interrupted(error) => of_interrupt(*error),
         DeviceError::Listener { .. } => ErrorKind::Listener,
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ReadError,
-    bridge::LlvmError,
+    bridge::{LlvmError, edit::CopyError},
     cache::CacheError,
     compiler::{EmitError, InputError, StackError, worker::WorkerError},
     container::WriteError,
@@ -144,6 +144,15 @@ pub(crate) enum Cause {
     /// A thread of the compiler ended unexpectedly.
     #[error("internal error: {0} (this is a bug in gpulower)")]
     Internal(String),
+}
+
+impl From<CopyError> for Cause {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Open(diagnostic) => Self::Input(InputError::Mlir(vec![diagnostic])),
+            CopyError::Failed(error) => Self::Llvm(error),
+        }
+    }
 }
 
 impl Error {

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use crate::{
-    bridge::{LlvmError, engine::EngineError, mgpu::CallError, mlir::MlirDiagnostic},
+    bridge::{LlvmError, edit::CopyError, engine::EngineError, mgpu::CallError, mlir::MlirDiagnostic},
     compiler::StackError,
     error::Failure,
     runtime::{DeviceError, DriverError, DriverLoadError, ModuleError},
@@ -74,6 +74,15 @@ pub enum RunError {
         /// [`MisuseError`](crate::bridge::mgpu::MisuseError), among others.
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl From<CopyError> for RunError {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Open(diagnostic) => Self::Translate(vec![diagnostic]),
+            CopyError::Failed(error) => Self::Llvm(error),
+        }
+    }
 }
 
 impl From<StackError> for RunError {

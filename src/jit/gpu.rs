@@ -8,12 +8,12 @@ use std::{
 use super::error::RunError;
 use crate::{
     bridge::{
-        mgpu::{CallError, Element, Gpu, KernelCall, KernelHandle, MisuseError, TensorMap},
-        vouched::Vouched,
+        mgpu::{CallError, Gpu, MisuseError, TensorMap},
+        program_calls::{CopyCall, FillCall, KernelCall, KernelHandle, PinCall},
     },
     runtime::{
-        Arguments, Context, DeviceBuffer, Driver, DriverLoadError, Event, Function, LaunchShape, LoadOptions, Module,
-        Stream, TensorShape,
+        Context, DeviceBuffer, Driver, DriverLoadError, Event, Function, LoadOptions, Module, Registration, Stream,
+        TensorShape,
     },
     target::Vendor,
 };
@@ -32,40 +32,6 @@ pub enum ProgramError {
         kind: &'static str,
         /// The handle.
         handle: usize,
-    },
-    /// A size that launches do not have.
-    #[error("{what} of {size}: it has to be from 0 to 4294967295")]
-    LaunchSize {
-        /// Which size.
-        what: &'static str,
-        /// The size.
-        size: i64,
-    },
-    /// Arguments in a way that is not supported.
-    #[error("arguments of a kernel in one buffer (the parameter `extra`) are not supported: pass an array of pointers")]
-    Extra,
-    /// The image does not say what the kernel's parameters are.
-    #[error("the image does not say which parameters kernel {0} has, so that its arguments cannot be read")]
-    UnknownParameters(String),
-    /// More or fewer arguments than parameters.
-    #[error(
-        "kernel {kernel} takes {wanted} arguments, and {given} are given; was it compiled with other options than the host code?"
-    )]
-    ArgumentCount {
-        /// The kernel.
-        kernel: String,
-        /// Its parameters.
-        wanted: usize,
-        /// The arguments.
-        given: u64,
-    },
-    /// A null pointer for an argument.
-    #[error("the pointer to argument {index} of kernel {kernel} is null")]
-    NullArgument {
-        /// The kernel.
-        kernel: String,
-        /// Which argument, from 0.
-        index: usize,
     },
     /// A device without an index.
     #[error("there is no device {0}: devices are counted from 0")]
@@ -127,7 +93,7 @@ struct State {
     streams: HashMap<usize, Stream>,
     events: HashMap<usize, Arc<Event>>,
     memory: HashMap<usize, DeviceBuffer>,
-    registered: HashMap<usize, Context>,
+    registered: HashMap<usize, Registration>,
 }
 
 struct OneDevice {
@@ -193,15 +159,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn size(what: &'static str, size: i64) -> Result<u32, ProgramError> {
-    u32::try_from(size).map_err(|_| ProgramError::LaunchSize { what, size })
-}
-
-fn sizes(what: &'static str, all: [i64; 3]) -> Result<[u32; 3], ProgramError> {
-    let [x, y, z] = all;
-    Ok([size(what, x)?, size(what, y)?, size(what, z)?])
-}
-
 fn length(size: i64) -> Result<usize, MisuseError> {
     usize::try_from(size).map_err(|_| MisuseError::Negative("the size", size))
 }
@@ -233,11 +190,7 @@ impl ProgramGpu {
             ..State::default()
         };
         let old = std::mem::replace(&mut *lock(&self.state), fresh);
-        for (address, context) in &old.registered {
-            if let Err(error) = context.unregister_memory(*address) {
-                tracing::debug!("host memory stays pinned: {error}");
-            }
-        }
+        drop(old);
     }
 
     /// Loads the driver, and all kernels onto the first device, before anything of the program runs.
@@ -342,34 +295,6 @@ impl Drop for ProgramGpu {
     }
 }
 
-/// The values that a launch passes, of the sizes that the kernel's image says.
-fn arguments(call: &KernelCall, function: &Function) -> Result<Arguments, ProgramError> {
-    let kernel = function.kernel();
-    let name = || kernel.name.clone();
-    if call.has_extra {
-        return Err(ProgramError::Extra);
-    }
-    let mut arguments = Arguments::new();
-    let Some(parameters) = &kernel.parameters else {
-        return match call.argument_count {
-            Some(0) => Ok(arguments),
-            _ => Err(ProgramError::UnknownParameters(name())),
-        };
-    };
-    if let Some(given) = call.argument_count.filter(|given| *given != parameters.len() as u64) {
-        return Err(ProgramError::ArgumentCount {
-            kernel: name(),
-            wanted: parameters.len(),
-            given,
-        });
-    }
-    for (index, parameter) in parameters.iter().enumerate() {
-        let bytes = call.argument(index, parameter.size as usize);
-        arguments.raw(bytes.ok_or_else(|| ProgramError::NullArgument { kernel: name(), index })?);
-    }
-    Ok(arguments)
-}
-
 fn tensor_shape(map: &TensorMap) -> Result<TensorShape, MisuseError> {
     let rank = u32::try_from(map.rank).ok().filter(|rank| (1..=5).contains(rank));
     Ok(TensorShape {
@@ -435,23 +360,9 @@ impl Gpu for ProgramGpu {
         Ok(handle)
     }
 
-    fn launch(&self, call: &KernelCall<'_>) -> Result<(), CallError> {
-        let function = self.kernel(call.kernel)?;
-        let stream = self.stream_of(call.stream)?;
-        let mut shape = LaunchShape::new(
-            sizes("a size of the grid", call.grid)?,
-            sizes("a size of the block", call.block)?,
-        )
-        .with_dynamic_shared(size("bytes of dynamic shared memory", call.shared)?);
-        if let Some(cluster) = call.cluster {
-            shape = shape.with_cluster(sizes("a size of the cluster", cluster)?);
-        }
-        let arguments = arguments(call, &function)?;
-        call.vouched.enqueue(function.launch(&shape, &arguments)?, &stream)?;
-        if call.wait {
-            stream.synchronize()?;
-        }
-        Ok(())
+    fn launch(&self, call: KernelCall<'_>) -> Result<(), CallError> {
+        let (function, stream) = (self.kernel(call.kernel())?, self.stream_of(call.stream())?);
+        call.enqueue(&function, &stream)
     }
 
     fn stream(&self) -> Result<usize, CallError> {
@@ -524,82 +435,31 @@ impl Gpu for ProgramGpu {
         removed.map(drop).ok_or_else(|| unknown("memory", address))
     }
 
-    fn copy(&self, to: usize, from: usize, bytes: i64, stream: usize, vouched: &Vouched<'_>) -> Result<(), CallError> {
-        let (stream, bytes) = (self.stream_of(stream)?, length(bytes)?);
-        if bytes == 0 {
-            return Ok(());
-        }
-        if to == 0 || from == 0 {
-            return Err(MisuseError::Null(if to == 0 {
-                "the target of the copy"
-            } else {
-                "the source of the copy"
-            })
-            .into());
-        }
-        Ok(vouched.copy(&stream, to as u64, from as u64, bytes)?)
+    fn copy(&self, call: CopyCall<'_>) -> Result<(), CallError> {
+        let stream = self.stream_of(call.stream())?;
+        call.enqueue(&stream)
     }
 
-    fn fill(
-        &self,
-        to: usize,
-        element: Element,
-        count: i64,
-        stream: usize,
-        vouched: &Vouched<'_>,
-    ) -> Result<(), CallError> {
-        let (stream, count, to) = (self.stream_of(stream)?, length(count)?, to as u64);
-        if count == 0 {
-            return Ok(());
-        }
-        if to == 0 {
-            return Err(MisuseError::Null("the memory to set").into());
-        }
-        match element {
-            Element::Bits8(value) => vouched.fill_8(&stream, to, value, count)?,
-            Element::Bits16(value) => vouched.fill_16(&stream, to, value, count)?,
-            Element::Bits32(value) => vouched.fill_32(&stream, to, value, count)?,
-            Element::Bits64(value) => {
-                let (low, high) = (value as u32, (value >> 32) as u32);
-                let words = count.checked_mul(2).ok_or(MisuseError::TooLarge)?;
-                let bytes = count.checked_mul(8).ok_or(MisuseError::TooLarge)?;
-                if low == high {
-                    return Ok(vouched.fill_32(&stream, to, low, words)?);
-                }
-                // The first element, and then what is there behind itself, twice as much each time.
-                vouched.fill_32(&stream, to, low, 1)?;
-                vouched.fill_32(&stream, to.wrapping_add(4), high, 1)?;
-                let mut done = 8;
-                while done < bytes {
-                    let amount = done.min(bytes - done);
-                    vouched.copy(&stream, to.wrapping_add(done as u64), to, amount)?;
-                    done += amount;
-                }
-            }
-        }
-        Ok(())
+    fn fill(&self, call: FillCall<'_>) -> Result<(), CallError> {
+        let stream = self.stream_of(call.stream())?;
+        call.enqueue(&stream)
     }
 
-    fn register(&self, address: usize, bytes: i64, vouched: &Vouched<'_>) -> Result<(), CallError> {
-        let (context, bytes) = (self.context()?, length(bytes)?);
-        if bytes == 0 {
-            return Ok(());
+    fn register(&self, call: PinCall<'_>) -> Result<(), CallError> {
+        let (context, start) = (self.context()?, call.start());
+        if let Some(registration) = call.pin(&context)? {
+            lock(&self.state).registered.insert(start, registration);
         }
-        if address == 0 {
-            return Err(MisuseError::Null("the host memory").into());
-        }
-        vouched.register(&context, address, bytes)?;
-        lock(&self.state).registered.insert(address, context);
         Ok(())
     }
 
     fn unregister(&self, address: usize) -> Result<(), CallError> {
         let removed = lock(&self.state).registered.remove(&address);
-        let context = removed.ok_or_else(|| unknown("registered host memory", address))?;
-        Ok(context.unregister_memory(address)?)
+        let registration = removed.ok_or_else(|| unknown("registered host memory", address))?;
+        Ok(registration.end()?)
     }
 
-    fn device_address(&self, host: usize, _: &Vouched<'_>) -> Result<usize, CallError> {
+    fn device_address(&self, host: usize) -> Result<usize, CallError> {
         Ok(usize::try_from(self.context()?.device_address(host)?)?)
     }
 
@@ -618,7 +478,7 @@ impl Gpu for ProgramGpu {
         Ok(self.context()?.tensor_map(&tensor_shape(map)?)?)
     }
 
-    fn tensor_map_on_device(&self, map: &TensorMap, _: &Vouched<'_>) -> Result<usize, CallError> {
+    fn tensor_map_on_device(&self, map: &TensorMap) -> Result<usize, CallError> {
         let encoded = self.tensor_map(map)?;
         let context = self.context()?;
         let buffer = context.allocate(size_of_val(&encoded))?;

@@ -27,7 +27,6 @@ mod images;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::PathBuf,
     sync::Arc,
 };
 
@@ -39,16 +38,17 @@ use self::{
     images::Gpus,
 };
 pub use crate::bridge::{
-    engine::{EngineError, Returned},
+    engine::{EngineError, Returned, SharedLibraries},
     mgpu::MisuseError,
 };
 use crate::{
     bridge::{
+        edit::copy_of,
         engine::{Engine, HostMachine, Returns, Symbols},
         host_module::{self, Entry},
         llvm::{DeviceContext, DeviceModule, EmitKind, TargetMachine},
         mgpu::{self, Gpu},
-        mlir::{OwnedModule, capture_diagnostics, context_of, operations},
+        mlir::{capture_diagnostics, context_of, operations},
     },
     compiler::{self, Compiler, InputKind},
     device::lower::name_of,
@@ -73,8 +73,8 @@ pub struct ProgramOptions {
     pub target: Option<Target>,
     /// The device, counted from 0 in the driver's order.
     pub device: u32,
-    /// Libraries with functions that the program calls. Their constructors run.
-    pub shared_libraries: Vec<PathBuf>,
+    /// Libraries with functions that the program calls.
+    pub shared_libraries: SharedLibraries,
 }
 
 impl Default for ProgramOptions {
@@ -83,7 +83,7 @@ impl Default for ProgramOptions {
             entry: "main".to_owned(),
             target: None,
             device: 0,
-            shared_libraries: Vec::new(),
+            shared_libraries: SharedLibraries::default(),
         }
     }
 }
@@ -272,9 +272,8 @@ fn is_lowered(module: &Module<'_>) -> bool {
 /// Host code that is lowered, as LLVM IR.
 fn translate<'l>(llvm: &'l DeviceContext, module: &Module<'_>) -> Result<DeviceModule<'l>, RunError> {
     // Translation changes what it translates.
-    let copy = OwnedModule::clone_whole(module)?;
-    let mut operation = copy.module().as_operation();
-    let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut operation));
+    let mut copy = copy_of(module)?;
+    let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut copy));
     result.map_err(|error| match diagnostics.iter().any(|diagnostic| diagnostic.is_error) {
         true => RunError::Translate(
             diagnostics

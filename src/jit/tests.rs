@@ -1,7 +1,10 @@
 //! Programs without a GPU: what runs, and what is said where there is none.
 #![allow(unsafe_code, reason = "running the tests' own programs")]
 
+use std::path::PathBuf;
+
 use super::*;
+use crate::bridge::program_calls::{CopyCall, FillCall, KernelCall, PinCall};
 use gpulower_testing::amd::run as run_tool;
 
 fn build(source: &str, options: &ProgramOptions) -> Result<Program, RunError> {
@@ -157,7 +160,8 @@ fn functions_of_shared_libraries_are_called() {
     let source = "func.func private @helper(i32) -> i32
         func.func @main() -> i32 { %a = arith.constant 2 : i32 %b = func.call @helper(%a) : (i32) -> i32 return %b : i32 }";
     let with = |path: PathBuf| ProgramOptions {
-        shared_libraries: vec![path],
+        // SAFETY: it has no constructors.
+        shared_libraries: unsafe { SharedLibraries::trusted(vec![path]) },
         ..ProgramOptions::default()
     };
     assert_eq!(run_with(source, &with(library)).expect("runs"), Returned::I32(7));
@@ -277,15 +281,13 @@ impl Gpu for Refusing {
     }
     refuse! {
         load(&[u8]) -> usize; compile(&[u8], i32) -> usize; unload(usize) -> (); function(usize, &str) -> usize;
-        launch(&mgpu::KernelCall<'_>) -> (); end_stream(usize) -> (); wait(usize) -> (); stream_waits(usize, usize) -> ();
+        launch(KernelCall<'_>) -> (); end_stream(usize) -> (); wait(usize) -> (); stream_waits(usize, usize) -> ();
         event() -> usize; end_event(usize) -> (); wait_event(usize) -> (); record(usize, usize) -> ();
         allocate(i64, bool) -> usize; free(usize, usize) -> ();
-        copy(usize, usize, i64, usize, &crate::bridge::vouched::Vouched<'_>) -> ();
-        fill(usize, mgpu::Element, i64, usize, &crate::bridge::vouched::Vouched<'_>) -> ();
-        register(usize, i64, &crate::bridge::vouched::Vouched<'_>) -> (); unregister(usize) -> ();
-        device_address(usize, &crate::bridge::vouched::Vouched<'_>) -> usize; set_device(i32) -> ();
+        copy(CopyCall<'_>) -> (); fill(FillCall<'_>) -> (); register(PinCall<'_>) -> (); unregister(usize) -> ();
+        device_address(usize) -> usize; set_device(i32) -> ();
         tensor_map(&mgpu::TensorMap) -> [u64; 16];
-        tensor_map_on_device(&mgpu::TensorMap, &crate::bridge::vouched::Vouched<'_>) -> usize;
+        tensor_map_on_device(&mgpu::TensorMap) -> usize;
     }
 }
 
@@ -325,6 +327,24 @@ fn a_call_that_fails_leaves_the_program_there() {
             assert_eq!(*refusing.0.lock().expect("a lock"), Some(name));
         }
     }
+}
+
+/// Nothing may unwind into Rust.
+#[test]
+fn an_exception_that_leaves_the_program_is_an_error() {
+    let error = run("llvm.func @__cxa_allocate_exception(i64) -> !llvm.ptr
+        llvm.func @__cxa_throw(!llvm.ptr, !llvm.ptr, !llvm.ptr)
+        llvm.mlir.global external constant @_ZTIi() : !llvm.ptr
+        llvm.func @main() {
+          %size = llvm.mlir.constant(4 : i64) : i64
+          %zero = llvm.mlir.zero : !llvm.ptr
+          %kind = llvm.mlir.addressof @_ZTIi : !llvm.ptr
+          %thrown = llvm.call @__cxa_allocate_exception(%size) : (i64) -> !llvm.ptr
+          llvm.call @__cxa_throw(%thrown, %kind, %zero) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
+          llvm.return
+        }")
+    .expect_err("an exception");
+    assert!(error.to_string().contains("an exception of C++ left it"), "{error}");
 }
 
 /// Two modules with a kernel of one name, and a host function of that name too.

@@ -1,7 +1,7 @@
 //! Why a program cannot be made ready for export.
 
 use crate::{
-    bridge::{LlvmError, mlir::MlirDiagnostic},
+    bridge::{LlvmError, edit::CopyError, mlir::MlirDiagnostic},
     device::lower::LowerError,
 };
 
@@ -127,6 +127,15 @@ impl OffloadError {
             | Self::VariableSize { location, .. } => Some(location),
             Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
             _ => None,
+        }
+    }
+}
+
+impl From<CopyError> for OffloadError {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Open(diagnostic) => Self::Refused(vec![diagnostic]),
+            CopyError::Failed(error) => Self::Llvm(error),
         }
     }
 }

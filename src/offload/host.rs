@@ -3,7 +3,7 @@
 use melior::{
     Context,
     ir::{
-        Attribute, BlockLike, Module, RegionLike,
+        Attribute, Module,
         attribute::StringAttribute,
         operation::{OperationLike, OperationRef},
     },
@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{
     bridge::{
+        edit::{copy_of, edit},
         llvm::{DeviceContext, DeviceModule, TargetMachine},
-        mlir::{OwnedModule, capture_diagnostics, context_of, location_text, operations, remove, set_attribute},
+        mlir::{capture_diagnostics, context_of, location_text, operations, operations_below, set_attribute},
     },
     compiler,
     device::lower::LowerError,
@@ -86,8 +87,8 @@ pub enum Names {
 #[derive(Debug)]
 pub struct HostProgram<'c> {
     program: Program,
-    host: OwnedModule<'c>,
-    device: OwnedModule<'c>,
+    host: Module<'c>,
+    device: Module<'c>,
 }
 
 impl<'c> HostProgram<'c> {
@@ -99,22 +100,21 @@ impl<'c> HostProgram<'c> {
     /// The host code, in the LLVM dialect alone, with triple and data layout. It defines every stub, handle and shadow that
     /// the program names.
     pub fn host(&self) -> &Module<'c> {
-        self.host.module()
+        &self.host
     }
 
     /// One `gpu.module` (or `gpu.binary`, where it was compiled before) for each of [`Program::modules`], in that order and
     /// with its symbol, kernels and variables renamed: what has to be compiled.
     pub fn device(&self) -> &Module<'c> {
-        self.device.module()
+        &self.device
     }
 
     /// The host code as LLVM IR.
-    pub fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
+    pub(crate) fn translate<'l>(&self, context: &'l DeviceContext) -> Result<DeviceModule<'l>, OffloadError> {
         let mlir = context_of(self.host().context());
         // Translation changes what it translates.
-        let copy = OwnedModule::clone_whole(self.host())?;
-        let mut operation = copy.module().as_operation();
-        let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut operation));
+        let mut copy = copy_of(self.host())?;
+        let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut copy));
         result.map_err(
             |error| match diagnostics.into_iter().find(|diagnostic| diagnostic.is_error) {
                 Some(diagnostic) => OffloadError::Refused(vec![diagnostic]),
@@ -138,39 +138,41 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
         _ => OffloadError::Internal(error.message),
     })?;
     let mut host = match outlined {
-        Some(host) => host,
-        None => OwnedModule::clone_whole(module)?,
+        Some(outlined) => outlined,
+        None => copy_of(module)?,
     };
 
-    remove_empty_modules(host.module());
-    let (mut program, device) = modules::take(context, host.module(), options)?;
-    hide_private_functions(context, host.module());
-    lower::run(context, host.module_mut(), &pipeline(options))?;
-    refuse_unlowered(host.module())?;
-    stub::define(context, host.module(), &mut program, options.names == Names::Unique)?;
+    remove_empty_modules(&mut host);
+    let (mut program, device) = modules::take(context, &mut host, options)?;
+    hide_private_functions(context, &host);
+    lower::run(context, &mut host, &pipeline(options))?;
+    refuse_unlowered(&host)?;
+    stub::define(context, &mut host, &mut program, options.names == Names::Unique)?;
     if options.support == Support::Included {
-        support::link(context, host.module(), options.runtime, &options.triple)?;
+        support::link(context, &mut host, options.runtime, &options.triple)?;
     }
-    program.external_functions = support::external_functions(host.module(), options.runtime);
-    program.has_main = support::defines(host.module(), "main");
-    set_target(context, host.module(), &options.triple)?;
-    verify(context, host.module())?;
+    program.external_functions = support::external_functions(&host, options.runtime);
+    program.has_main = support::defines(&host, "main");
+    set_target(context, &host, &options.triple)?;
+    verify(context, &host)?;
     Ok(HostProgram { program, host, device })
 }
 
 /// Modules that passes have left empty, such as one whose kernels are elsewhere by now.
-fn remove_empty_modules(host: &Module<'_>) {
-    // Inner ones first: what held nothing else is empty then.
-    for operation in operations(host).into_iter().skip(1).rev() {
-        let is_empty = operation.regions().all(|region| {
-            region
-                .first_block()
-                .is_none_or(|block| block.first_operation().is_none())
-        });
-        if name_of(&operation) == "builtin.module" && is_empty {
-            remove(operation);
+fn remove_empty_modules(host: &mut Module<'_>) {
+    edit(host, |host, edits| {
+        // Inner ones first: what is removed with an outer one is not there any more.
+        for operation in operations_below(host).into_iter().skip(1).rev() {
+            if is_empty_module(&operation) {
+                edits.remove(operation);
+            }
         }
-    }
+    });
+}
+
+/// Whether it holds nothing but modules that are empty themselves.
+fn is_empty_module(operation: &OperationRef<'_, '_>) -> bool {
+    name_of(operation) == "builtin.module" && modules::body(*operation).iter().all(is_empty_module)
 }
 
 /// From everything that host code may be written in to the LLVM dialect. Why in this order: `complex` makes `math`

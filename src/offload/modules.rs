@@ -14,7 +14,7 @@ use melior::{
     ir::{
         Attribute, BlockLike, Module, RegionLike,
         attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
-        operation::{OperationLike, OperationRef},
+        operation::{Operation, OperationLike, OperationRef},
         r#type::MemRefType,
     },
 };
@@ -26,10 +26,12 @@ use super::{
     stub::{STUB, quoted},
 };
 use crate::{
-    bridge::LlvmError,
-    bridge::mlir::{
-        OwnedModule, context_of, global_size, location_text, move_to_end, operations, parse_module, rename_symbol,
-        replace_with, set_attribute, shown, symbol_attribute_name, symbol_path,
+    bridge::{
+        edit::{Edits, copy_of_operation, edit, into_operations, module_around},
+        mlir::{
+            global_size, location_text, operations_below, parse_module, rename_symbol, set_attribute, shown,
+            symbol_attribute_name, symbol_path,
+        },
     },
     compiler::symbol_name,
     device::lower::name_of,
@@ -43,9 +45,18 @@ const DIGITS: usize = 12;
 /// in the host's module, and gives a module with what has to be compiled.
 pub(super) fn take<'c>(
     context: &'c Context,
-    host: &Module<'c>,
+    host: &mut Module<'c>,
     options: &HostOptions,
-) -> Result<(Program, OwnedModule<'c>), OffloadError> {
+) -> Result<(Program, Module<'c>), OffloadError> {
+    edit(host, |host, edits| take_from(context, host, edits, options))
+}
+
+fn take_from<'c, 'b>(
+    context: &'c Context,
+    host: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
+    options: &HostOptions,
+) -> Result<(Program, Module<'c>), OffloadError> {
     let launches = launches(host)?;
     if launches.is_empty() && options.support == Support::Included {
         return Err(OffloadError::NoLaunch);
@@ -80,12 +91,12 @@ pub(super) fn take<'c>(
         external_functions: Vec::new(),
         has_main: false,
     };
-    let device = OwnedModule::adopt(Module::new(host.as_operation().location()));
+    let device = Module::new(host.location());
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut digests: Vec<blake3::Hash> = Vec::new();
     for (symbol, container) in &containers {
         let compiled = name_of(container) == "gpu.binary";
-        let digest = digest(*container, &unit)?;
+        let digest = digest(context, *container, &unit)?;
         if let Some(first) = digests.iter().position(|other| *other == digest) {
             if let Some(module) = program.modules.get_mut(first) {
                 module.aliases.push(symbol.clone());
@@ -131,10 +142,7 @@ pub(super) fn take<'c>(
             aliases: Vec::new(),
             compiled,
         });
-        let copy = OwnedModule::clone_of(*container)?;
-        if let Some(operation) = copy.module().body().first_operation() {
-            move_to_end(operation, device.module().body());
-        }
+        device.body().append_operation(copy_of_operation(*container)?);
     }
     for launch in &launches {
         let Some(&place) = places.get(&launch.module) else {
@@ -170,7 +178,7 @@ pub(super) fn take<'c>(
         }
     }
     for (symbol, container) in containers {
-        stand_in(context, &symbol, container)?;
+        edits.replace(container, stand_in(context, &symbol)?);
     }
     Ok((program, device))
 }
@@ -189,9 +197,9 @@ impl Launch<'_, '_> {
     }
 }
 
-fn launches<'c, 'a>(host: &'a Module<'c>) -> Result<Vec<Launch<'c, 'a>>, OffloadError> {
+fn launches<'c, 'a>(host: OperationRef<'c, 'a>) -> Result<Vec<Launch<'c, 'a>>, OffloadError> {
     let mut launches = Vec::new();
-    for (index, operation) in operations(host).into_iter().enumerate() {
+    for (index, operation) in operations_below(host).into_iter().enumerate() {
         match name_of(&operation).as_str() {
             "builtin.module" if index > 0 => {
                 return Err(OffloadError::NestedModule {
@@ -215,7 +223,7 @@ fn launches<'c, 'a>(host: &'a Module<'c>) -> Result<Vec<Launch<'c, 'a>>, Offload
 }
 
 /// The operations directly inside of a module or a `gpu.module`.
-fn body<'c, 'a>(operation: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+pub(super) fn body<'c, 'a>(operation: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let mut found = Vec::new();
     let mut next = operation
         .region(0)
@@ -230,8 +238,8 @@ fn body<'c, 'a>(operation: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
 }
 
 /// The device modules, by name, in order.
-fn containers<'c, 'a>(host: &'a Module<'c>) -> Vec<(String, OperationRef<'c, 'a>)> {
-    body(host.as_operation())
+fn containers<'c, 'a>(host: OperationRef<'c, 'a>) -> Vec<(String, OperationRef<'c, 'a>)> {
+    body(host)
         .into_iter()
         .filter(|operation| matches!(name_of(operation).as_str(), "gpu.module" | "gpu.binary"))
         .map(|operation| (symbol_name(operation), operation))
@@ -309,16 +317,20 @@ fn is_in(global: OperationRef<'_, '_>, spaces: &[&str]) -> bool {
         .any(|wanted| space == *wanted || space == format!("#gpu.address_space<{wanted}>"))
 }
 
-fn unit_digest(host: &Module<'_>, options: &HostOptions) -> blake3::Hash {
+fn unit_digest(host: OperationRef<'_, '_>, options: &HostOptions) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(options.unit.as_bytes());
     hasher.update(&[0]);
-    hasher.update(shown(&host.as_operation()).as_bytes());
+    hasher.update(shown(&host).as_bytes());
     hasher.finalize()
 }
 
 /// A hash of a device module in its program, the same for modules that are the same but for their names.
-fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> Result<blake3::Hash, LlvmError> {
+fn digest(
+    context: &Context,
+    container: OperationRef<'_, '_>,
+    unit: &blake3::Hash,
+) -> Result<blake3::Hash, OffloadError> {
     let attribute = symbol_attribute_name();
     // Two modules with a variable each are not one module with one variable; what is compiled has its names for good.
     let is_one_of_its_kind = name_of(&container) == "gpu.binary"
@@ -328,13 +340,12 @@ fn digest(container: OperationRef<'_, '_>, unit: &blake3::Hash) -> Result<blake3
     let text = if is_one_of_its_kind {
         shown(&container)
     } else {
-        let copy = OwnedModule::clone_of(container)?;
-        let Some(operation) = copy.module().body().first_operation() else {
+        let around = module_around(container)?;
+        let Some(copy) = around.body().first_operation() else {
             return Ok(*unit);
         };
-        let context = context_of(copy.module().context());
-        set_attribute(operation, attribute, StringAttribute::new(context, "kernels").into());
-        shown(&operation)
+        set_attribute(copy, attribute, StringAttribute::new(context, "kernels").into());
+        shown(&copy)
     };
     let mut hasher = blake3::Hasher::new();
     hasher.update(unit.as_bytes());
@@ -393,8 +404,8 @@ fn refuse_duplicates(program: &Program) -> Result<(), OffloadError> {
 }
 
 /// Refuses host symbols with the names of stubs, handles or shadows.
-fn refuse_taken(host: &Module<'_>, program: &Program) -> Result<(), OffloadError> {
-    let defined: BTreeMap<String, OperationRef<'_, '_>> = body(host.as_operation())
+fn refuse_taken(host: OperationRef<'_, '_>, program: &Program) -> Result<(), OffloadError> {
+    let defined: BTreeMap<String, OperationRef<'_, '_>> = body(host)
         .into_iter()
         .filter(|operation| !matches!(name_of(operation).as_str(), "gpu.module" | "gpu.binary"))
         .filter(|operation| operation.has_attribute(symbol_attribute_name()))
@@ -420,14 +431,11 @@ fn refuse_taken(host: &Module<'_>, program: &Program) -> Result<(), OffloadError
     Ok(())
 }
 
-/// Puts a `gpu.binary` in the place of a device module: the launches in host code refer to it, and MLIR looks no further.
-fn stand_in(context: &Context, symbol: &str, container: OperationRef<'_, '_>) -> Result<(), OffloadError> {
+/// A `gpu.binary` for the place of a device module: the launches in host code refer to it, and MLIR looks no further.
+fn stand_in<'c>(context: &'c Context, symbol: &str) -> Result<Operation<'c>, OffloadError> {
     let text = format!("gpu.binary @{} [#gpu.object<#nvvm.target, bin = \"\">]", quoted(symbol));
-    let parsed = parse_module(context, "stand-in", text.as_bytes()).map(OwnedModule::adopt);
-    let operation = parsed
-        .ok()
-        .and_then(OwnedModule::take_first)
-        .ok_or_else(|| OffloadError::Internal(format!("{text} cannot be parsed")))?;
-    replace_with(container, operation);
-    Ok(())
+    let parsed = parse_module(context, "stand-in", text.as_bytes()).ok();
+    parsed
+        .and_then(|module| into_operations(module).ok()?.into_iter().next())
+        .ok_or_else(|| OffloadError::Internal(format!("{text} cannot be parsed")))
 }

@@ -215,7 +215,11 @@ fn convention(number: &str) -> Option<(&'static str, u8)> {
 /// # Errors
 ///
 /// [`ProfileError::Unreadable`] lists what carries meaning and cannot be said to `oldest`.
-pub fn write(module: &DeviceModule<'_>, oldest: ClangRelease, syntax: IrSyntax) -> Result<Written, ProfileError> {
+pub(crate) fn write(
+    module: &DeviceModule<'_>,
+    oldest: ClangRelease,
+    syntax: IrSyntax,
+) -> Result<Written, ProfileError> {
     let target = check_target(module, oldest)?;
     let profile = Profile { oldest, syntax, target };
     let findings = module.downgrade(&|kind, name| profile.knows(kind, name))?;
@@ -276,7 +280,7 @@ fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTar
 fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) -> Result<String, ProfileError> {
     let mut text = module.to_text()?;
     if profile.oldest.number() < WRITER && !debug_text::is_plain(&text) {
-        module.strip_debug_info();
+        module.strip_debug_info()?;
         notes.push(profile.note(Kind::Construct, "debug information"));
         text = module.to_text()?;
     }

@@ -17,10 +17,11 @@ use melior::{
 use super::{
     error::OffloadError,
     program::{Kernel, Program, Runtime},
-    support::symbols,
+    support::{owned_symbols, symbols},
 };
-use crate::bridge::mlir::{
-    OwnedModule, capture_diagnostics, function_inputs, location_text, move_to_end, parse_module, replace_with,
+use crate::bridge::{
+    edit::edit,
+    mlir::{capture_diagnostics, function_inputs, location_text, parse_module},
 };
 
 /// What host code calls to launch a kernel, before the kernel's name.
@@ -34,13 +35,13 @@ const CLUSTER_SIZES: &[&str] = &["gx", "gy", "gz", "cx", "cy", "cz", "bx", "by",
 
 /// Defines stubs, handles and shadows in the host code, which has declarations of the stubs that it calls; notes in the
 /// program which kernels have launches with clusters.
-pub(super) fn define(
-    context: &Context,
-    host: &Module<'_>,
+pub(super) fn define<'c>(
+    context: &'c Context,
+    host: &mut Module<'c>,
     program: &mut Program,
     hidden_shadows: bool,
 ) -> Result<(), OffloadError> {
-    let declared = symbols(host);
+    let declared = symbols(host.as_operation());
     let mut text = String::new();
     for kernel in &mut program.kernels {
         let plain = declared.get(&kernel.stub);
@@ -107,16 +108,16 @@ pub(super) fn define(
             .map_or_else(|| error.to_string(), |first| first.message.clone());
         OffloadError::Internal(format!("the stubs cannot be parsed: {reason}\n{text}"))
     })?;
-    for (name, operation) in symbols(&module) {
-        match declared.get(&name) {
-            Some(declaration) => {
-                if let Some(definition) = OwnedModule::clone_of(operation)?.take_first() {
-                    replace_with(*declaration, definition);
-                }
+    let definitions = owned_symbols(module)?;
+    edit(host, |host, edits| {
+        let declared = symbols(host);
+        for (name, definition) in definitions {
+            match declared.get(&name) {
+                Some(declaration) => edits.replace(*declaration, definition),
+                None => edits.append(host, definition),
             }
-            None => move_to_end(operation, melior::ir::Module::body(host)),
         }
-    }
+    });
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use melior::{
     Context,
     ir::{
-        BlockLike, Module,
-        operation::{OperationLike, OperationRef},
+        BlockLike, Module, RegionLike,
+        operation::{Operation, OperationLike, OperationRef},
     },
 };
 
@@ -17,7 +17,10 @@ use super::{
     triple::{HostArchitecture, HostTriple},
 };
 use crate::{
-    bridge::mlir::{capture_diagnostics, move_to_end, operations_below, parse_module, replace_with, symbol_path},
+    bridge::{
+        edit::{edit, into_operations, view},
+        mlir::{capture_diagnostics, operations_below, parse_module, symbol_path},
+    },
     compiler::symbol_name,
     device::lower::name_of,
 };
@@ -40,9 +43,9 @@ fn text(runtime: Runtime, triple: &HostTriple) -> String {
 }
 
 /// Gives the host code the definitions that it calls and that the support functions have.
-pub(super) fn link(
-    context: &Context,
-    host: &Module<'_>,
+pub(super) fn link<'c>(
+    context: &'c Context,
+    host: &mut Module<'c>,
     runtime: Runtime,
     triple: &HostTriple,
 ) -> Result<(), OffloadError> {
@@ -54,41 +57,56 @@ pub(super) fn link(
             .map_or_else(|| error.to_string(), |first| first.message.clone());
         OffloadError::Internal(format!("the support functions cannot be parsed: {reason}"))
     })?;
-    let offered = symbols(&support);
-    let mut present = BTreeSet::new();
-    let mut needed = Vec::new();
-    for (name, operation) in symbols(host) {
-        match offered.get(&name) {
-            // Declared by a call; a definition of the user's own stays.
-            Some(_) if is_declaration(operation) => needed.push(name),
-            _ => {
-                present.insert(name);
-            }
-        }
-        needed.extend(references(operation));
-    }
-    let declared = symbols(host);
-    while let Some(name) = needed.pop() {
-        let Some(operation) = offered.get(&name) else { continue };
-        if !present.insert(name.clone()) {
-            continue;
-        }
-        needed.extend(references(*operation));
-        match declared.get(&name) {
-            Some(declaration) => {
-                if let Some(definition) = crate::bridge::mlir::OwnedModule::clone_of(*operation)?.take_first() {
-                    replace_with(*declaration, definition);
+    let mut offered = owned_symbols(support)?;
+    edit(host, |host, edits| {
+        let declared = symbols(host);
+        let mut present = BTreeSet::new();
+        let mut needed = Vec::new();
+        for (name, operation) in &declared {
+            match offered.get(name) {
+                // Declared by a call; a definition of the user's own stays.
+                Some(_) if is_declaration(*operation) => needed.push(name.clone()),
+                _ => {
+                    present.insert(name.clone());
                 }
             }
-            None => move_to_end(*operation, host.body()),
+            needed.extend(references(*operation));
         }
-    }
+        while let Some(name) = needed.pop() {
+            if present.contains(&name) {
+                continue;
+            }
+            let Some(definition) = offered.remove(&name) else {
+                continue;
+            };
+            needed.extend(references(view(&definition)));
+            match declared.get(&name) {
+                Some(declaration) => edits.replace(*declaration, definition),
+                None => edits.append(host, definition),
+            }
+            present.insert(name);
+        }
+    });
     Ok(())
+}
+
+/// The functions and variables of a module, by value and by name.
+pub(super) fn owned_symbols<'c>(module: Module<'c>) -> Result<BTreeMap<String, Operation<'c>>, OffloadError> {
+    let operations = into_operations(module)
+        .map_err(|_| OffloadError::Internal("functions written here use each other's values".to_owned()))?;
+    let symbols = operations.into_iter().filter(|operation| is_symbol(view(operation)));
+    Ok(symbols
+        .map(|operation| (symbol_name(view(&operation)), operation))
+        .collect())
+}
+
+fn is_symbol(operation: OperationRef<'_, '_>) -> bool {
+    matches!(name_of(&operation).as_str(), "llvm.func" | "llvm.mlir.global")
 }
 
 /// The functions that host code calls and does not define, the runtime's own and LLVM's intrinsics apart.
 pub(super) fn external_functions(host: &Module<'_>, runtime: Runtime) -> Vec<String> {
-    symbols(host)
+    symbols(host.as_operation())
         .into_iter()
         .filter(|(name, operation)| {
             name_of(operation) == "llvm.func"
@@ -104,17 +122,18 @@ pub(super) fn external_functions(host: &Module<'_>, runtime: Runtime) -> Vec<Str
 
 /// Whether a module defines a function.
 pub(super) fn defines(host: &Module<'_>, function: &str) -> bool {
-    symbols(host)
+    symbols(host.as_operation())
         .get(function)
         .is_some_and(|operation| name_of(operation) == "llvm.func" && !is_declaration(*operation))
 }
 
 /// The functions and variables of a module, by name.
-pub(super) fn symbols<'c, 'a>(module: &'a Module<'c>) -> BTreeMap<String, OperationRef<'c, 'a>> {
+pub(super) fn symbols<'c, 'a>(module: OperationRef<'c, 'a>) -> BTreeMap<String, OperationRef<'c, 'a>> {
     let mut symbols = BTreeMap::new();
-    let mut next = module.body().first_operation();
+    let block = module.region(0).ok().and_then(|region| region.first_block());
+    let mut next = block.and_then(|block| block.first_operation());
     while let Some(operation) = next {
-        if matches!(name_of(&operation).as_str(), "llvm.func" | "llvm.mlir.global") {
+        if is_symbol(operation) {
             symbols.insert(symbol_name(operation), operation);
         }
         next = operation.next_in_block();
@@ -123,7 +142,6 @@ pub(super) fn symbols<'c, 'a>(module: &'a Module<'c>) -> BTreeMap<String, Operat
 }
 
 fn is_declaration(operation: OperationRef<'_, '_>) -> bool {
-    use melior::ir::RegionLike;
     name_of(&operation) == "llvm.func" && operation.region(0).is_ok_and(|region| region.first_block().is_none())
 }
 
@@ -154,7 +172,7 @@ mod tests {
     #[test]
     fn only_what_is_used_is_linked() {
         let context = compiler::context();
-        let host = compiler::parse(
+        let mut host = compiler::parse(
             &context,
             "host.mlir",
             b"llvm.func @mgpuMemFree(!llvm.ptr, !llvm.ptr)
@@ -164,9 +182,9 @@ mod tests {
               }",
         )
         .expect("parses");
-        link(&context, &host, Runtime::Hip, &triple("x86_64-unknown-linux-gnu")).expect("links");
+        link(&context, &mut host, Runtime::Hip, &triple("x86_64-unknown-linux-gnu")).expect("links");
         assert!(host.as_operation().verify());
-        let names: Vec<String> = symbols(&host).into_keys().collect();
+        let names: Vec<String> = symbols(host.as_operation()).into_keys().collect();
         assert_eq!(
             names,
             [
@@ -192,9 +210,9 @@ mod tests {
     fn a_function_of_the_users_stays() {
         let context = compiler::context();
         let source = b"llvm.func @mgpuMemFree(%a: !llvm.ptr, %b: !llvm.ptr) { llvm.return }";
-        let host = compiler::parse(&context, "host.mlir", source).expect("parses");
-        link(&context, &host, Runtime::Cuda, &triple("x86_64-unknown-linux-gnu")).expect("links");
-        assert_eq!(symbols(&host).len(), 1);
+        let mut host = compiler::parse(&context, "host.mlir", source).expect("parses");
+        link(&context, &mut host, Runtime::Cuda, &triple("x86_64-unknown-linux-gnu")).expect("links");
+        assert_eq!(symbols(host.as_operation()).len(), 1);
     }
 
     #[test]

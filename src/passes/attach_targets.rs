@@ -5,15 +5,16 @@ use std::sync::OnceLock;
 use melior::ir::{
     Attribute,
     attribute::ArrayAttribute,
-    operation::{OperationLike, OperationRef, OperationRefMut},
+    operation::{OperationLike, OperationRef},
 };
 use regex_lite::Regex;
 
 use super::{option, options_of, read_options};
 use crate::{
     bridge::{
-        mlir::{Severity, as_ref, context_of, emit, set_attribute},
-        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+        edit::Exclusive,
+        external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+        mlir::{Severity, context_of, emit, set_attribute},
     },
     compiler::{attribute, gpu_modules_below, symbol_name, target_attributes},
     options::Options,
@@ -127,7 +128,7 @@ impl NamedPass for AttachTargets {
         true
     }
 
-    fn run(options: &Attachment, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        options.apply(as_ref(&operation))
+    fn run(options: &Attachment, operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        options.apply(operation.get())
     }
 }

@@ -3,16 +3,14 @@
 
 use std::{path::Path, sync::OnceLock};
 
-use melior::ir::{
-    Location,
-    operation::{OperationLike, OperationRef, OperationRefMut},
-};
+use melior::ir::{Location, operation::OperationLike};
 
 use super::{environment, option, options_of, read_options, report, with_default};
 use crate::{
     bridge::{
-        mlir::{OwnedModule, Severity, as_ref, emit, location_text, parse_location, replace_contents},
-        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+        edit::Exclusive,
+        external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+        mlir::{Severity, emit, location_text, parse_location},
     },
     compiler::Compiler,
     offload::{ExportError, ExportForm, ExportOptions, HostTriple, Names, Runtime, export::export_module},
@@ -145,18 +143,18 @@ impl NamedPass for EmbedOffload {
         operation_name == "builtin.module"
     }
 
-    fn run(options: &Embedding, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        options.apply(as_ref(&operation))
+    fn run(options: &Embedding, mut operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        options.apply(&mut operation)
     }
 }
 
 impl Embedding {
-    fn apply(&self, root: OperationRef<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        let location = root.location();
-        let Some(copy) = OwnedModule::of_module(root) else {
-            emit(location, Severity::Error, "gpulower-embed-offload runs on a module");
-            return Err(DiagnosticEmitted);
-        };
+    fn apply(&self, root: &mut Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        let location = root.get().location();
+        let copy = root.copy_of_module().map_err(|reason| {
+            emit(location, Severity::Error, &reason);
+            DiagnosticEmitted
+        })?;
         let mut builder = Compiler::builder()
             .options(self.options.clone())
             .toolkit(Toolkit::discover(&self.search));
@@ -171,7 +169,7 @@ impl Embedding {
             export.unit = unit_of(location);
         }
         export.runtime = self.kind;
-        let exported = export_module(&builder.build(), copy.module(), &self.targets, &export).map_err(|failure| {
+        let exported = export_module(&builder.build(), &copy, &self.targets, &export).map_err(|failure| {
             for error in &failure.errors {
                 report(error, location);
             }
@@ -187,7 +185,7 @@ impl Embedding {
         for note in &exported.notes {
             emit(location, Severity::Remark, note);
         }
-        replace_contents(root, exported.module);
+        root.replace_contents(exported.module);
         Ok(())
     }
 }

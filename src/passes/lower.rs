@@ -5,20 +5,20 @@ use std::sync::OnceLock;
 use melior::{
     Context,
     ir::{
-        Attribute, BlockLike,
+        Attribute, BlockLike, Module,
         attribute::{ArrayAttribute, DenseI64ArrayAttribute, StringAttribute},
-        operation::{OperationLike, OperationRef, OperationRefMut},
+        operation::{OperationLike, OperationRef},
     },
 };
 
 use super::{options_of, read_options, report};
 use crate::{
     bridge::{
+        edit::{Edits, Exclusive, into_operations, module_around},
+        external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
         mlir::{
-            OwnedModule, Severity, as_ref, context_of, emit, insert_before, parse_location, remove, remove_attribute,
-            set_attribute, shown, symbol_attribute_name,
+            Severity, context_of, emit, parse_location, remove_attribute, set_attribute, shown, symbol_attribute_name,
         },
-        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
     compiler::{InputError, attribute, gpu_modules_below, symbol_name, target_attributes},
     device::lower,
@@ -55,19 +55,20 @@ impl NamedPass for Lower {
         operation_name != "gpu.module"
     }
 
-    fn run(options: &Options, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        let root = as_ref(&operation);
-        let mut failed = false;
-        for module in gpu_modules_below(root) {
-            failed |= lower_module(module, options).is_err();
-        }
-        if failed { Err(DiagnosticEmitted) } else { Ok(()) }
+    fn run(options: &Options, mut operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        operation.edit(|root, edits| {
+            let mut failed = false;
+            for module in gpu_modules_below(root) {
+                failed |= lower_module(module, edits, options).is_err();
+            }
+            if failed { Err(DiagnosticEmitted) } else { Ok(()) }
+        })
     }
 }
 
 /// A module lowered for targets for which lowering makes no difference.
 struct Variant<'c> {
-    module: OwnedModule<'c>,
+    module: Module<'c>,
     text: String,
     targets: Vec<Attribute<'c>>,
     positions: Vec<i64>,
@@ -75,7 +76,11 @@ struct Variant<'c> {
 
 /// Lowers one `gpu.module` for each of its targets, and puts the results in its place: one module where all targets
 /// agree, otherwise one for each group of targets that do.
-fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), DiagnosticEmitted> {
+fn lower_module<'c, 'b>(
+    module: OperationRef<'c, 'b>,
+    edits: &mut Edits<'c, 'b>,
+    base: &Options,
+) -> Result<(), DiagnosticEmitted> {
     let name = symbol_name(module);
     let fail = |error: Error| report(&error.in_module(&name), module.location());
     let attributes = target_attributes(module);
@@ -88,7 +93,7 @@ fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), Diag
         let (target, options) =
             attribute::read(attribute, base).map_err(|cause| fail(Error::new(Stage::Plan, cause)))?;
         let lowered = lower_for(context, module, &target, &options).map_err(|error| fail(error.for_target(&target)))?;
-        let text = shown(&lowered.module().as_operation());
+        let text = shown(&lowered.as_operation());
         match variants.iter_mut().find(|variant| variant.text == text) {
             Some(variant) => {
                 variant.targets.push(attribute);
@@ -104,10 +109,13 @@ fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), Diag
     }
     let several = variants.len() > 1;
     for (index, variant) in variants.into_iter().enumerate() {
-        let Some(lowered) = variant.module.take_first() else {
+        let lowered = into_operations(variant.module)
+            .ok()
+            .and_then(|all| all.into_iter().next());
+        let (Some(lowered), Some(block)) = (lowered, module.block()) else {
             continue;
         };
-        let placed = insert_before(module, lowered);
+        let placed = block.insert_operation_before(module, lowered);
         set_attribute(placed, "targets", ArrayAttribute::new(context, &variant.targets).into());
         if let Some((_, level)) = base.to_pairs().into_iter().find(|(name, _)| *name == "debug") {
             set_attribute(placed, attribute::DEBUG, StringAttribute::new(context, &level).into());
@@ -129,7 +137,7 @@ fn lower_module(module: OperationRef<'_, '_>, base: &Options) -> Result<(), Diag
             );
         }
     }
-    remove(module);
+    edits.remove(module);
     Ok(())
 }
 
@@ -139,15 +147,15 @@ fn lower_for<'c>(
     module: OperationRef<'c, '_>,
     target: &Target,
     options: &Options,
-) -> Result<OwnedModule<'c>, Error> {
+) -> Result<Module<'c>, Error> {
     let resolved = options
         .resolve(target, None)
         .map_err(|error| Error::new(Stage::Plan, error))?;
-    let mut copy = OwnedModule::clone_of(module).map_err(|error| Error::new(Stage::Lower, error))?;
-    if let Some(inner) = copy.module().body().first_operation() {
+    let mut copy = module_around(module).map_err(|error| Error::new(Stage::Lower, error))?;
+    if let Some(inner) = copy.body().first_operation() {
         remove_attribute(inner, "targets");
     }
-    let warnings = lower::lower(copy.module_mut(), &resolved).map_err(|error| Error::new(Stage::Lower, error))?;
+    let warnings = lower::lower(&mut copy, &resolved).map_err(|error| Error::new(Stage::Lower, error))?;
     for warning in warnings {
         emit(
             parse_location(context, &warning.location),

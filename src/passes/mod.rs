@@ -25,9 +25,9 @@ use melior::ir::Location;
 
 use crate::{
     bridge::{
+        external_pass::{self, DiagnosticEmitted, OptionValues, PassOption},
         mlir::{Severity, emit, parse_location},
-        pass::{self, DiagnosticEmitted, OptionValues, PassOption},
-        passes::register_patterns,
+        mlir_passes::register_patterns,
     },
     cache::Cache,
     error::Error,
@@ -55,11 +55,11 @@ pub fn register(environment: Environment) {
     ONCE.call_once(|| {
         let _ = ENVIRONMENT.set(environment);
         register_patterns(OptionDescription::expected);
-        pass::register::<attach_targets::AttachTargets>();
-        pass::register::<lower::Lower>();
-        pass::register::<serialize::Serialize>();
-        pass::register::<to_binary::ToBinary>();
-        pass::register::<embed_offload::EmbedOffload>();
+        external_pass::register::<attach_targets::AttachTargets>();
+        external_pass::register::<lower::Lower>();
+        external_pass::register::<serialize::Serialize>();
+        external_pass::register::<to_binary::ToBinary>();
+        external_pass::register::<embed_offload::EmbedOffload>();
     });
 }
 

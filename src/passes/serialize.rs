@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, path::Path, sync::OnceLock};
 use melior::{
     Context,
     ir::{
-        Attribute, Identifier,
+        Attribute, BlockLike, Identifier,
         attribute::{ArrayAttribute, DenseI64ArrayAttribute, StringAttribute},
-        operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut},
+        operation::{OperationBuilder, OperationLike, OperationRef},
     },
 };
 use regex_lite::Regex;
@@ -20,11 +20,11 @@ use super::{
 };
 use crate::{
     bridge::{
+        edit::{Edits, Exclusive},
+        external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
         mlir::{
-            ObjectFormat, Severity, as_ref, context_of, emit, gpu_object, insert_before, operations_below, remove,
-            string_value, symbol_attribute_name,
+            ObjectFormat, Severity, context_of, emit, gpu_object, operations_below, string_value, symbol_attribute_name,
         },
-        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
     },
     compiler::{Compiler, Emit, Finished, Targets, gpu_modules_below, symbol_name, target_attributes},
     device::lower::name_of,
@@ -137,7 +137,16 @@ impl Serialization {
 
     /// Serializes the `gpu.module`s inside `root` whose names match, for all targets at once, and puts `gpu.binary`s in
     /// their places.
-    pub(super) fn apply(&self, root: OperationRef<'_, '_>, names: Option<&Regex>) -> Result<(), DiagnosticEmitted> {
+    pub(super) fn apply(&self, root: &mut Exclusive<'_, '_>, names: Option<&Regex>) -> Result<(), DiagnosticEmitted> {
+        root.edit(|root, edits| self.replace_modules(root, edits, names))
+    }
+
+    fn replace_modules<'c, 'b>(
+        &self,
+        root: OperationRef<'c, 'b>,
+        edits: &mut Edits<'c, 'b>,
+        names: Option<&Regex>,
+    ) -> Result<(), DiagnosticEmitted> {
         if name_of(&root) == "gpu.module" {
             let message = "gpulower-serialize cannot replace the operation it runs on: run it on the module around the gpu.module";
             emit(root.location(), Severity::Error, message);
@@ -218,7 +227,7 @@ impl Serialization {
             place_binary(context, binary.place, &objects)?;
         }
         for module in modules {
-            remove(module);
+            edits.remove(module);
         }
         Ok(())
     }
@@ -330,7 +339,9 @@ fn place_binary<'c>(
         .build()
     {
         Ok(binary) => {
-            insert_before(module, binary);
+            if let Some(block) = module.block() {
+                block.insert_operation_before(module, binary);
+            }
             Ok(())
         }
         Err(error) => {
@@ -379,7 +390,7 @@ impl NamedPass for Serialize {
         true
     }
 
-    fn run(options: &Serialization, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        options.apply(as_ref(&operation), None)
+    fn run(options: &Serialization, mut operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        options.apply(&mut operation, None)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use melior::ir::operation::{OperationLike, OperationRefMut};
+use melior::ir::operation::OperationLike;
 
 use super::{
     attach_targets::{AttachTargets, Attachment},
@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     bridge::{
-        mlir::{Severity, as_ref, emit, operations_below},
-        pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+        edit::Exclusive,
+        external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
+        mlir::{Severity, emit, operations_below},
     },
     device::lower::name_of,
 };
@@ -54,9 +55,9 @@ impl NamedPass for ToBinary {
 
     fn run(
         (attachment, serialization): &Self::Options,
-        operation: OperationRefMut<'_, '_>,
+        mut operation: Exclusive<'_, '_>,
     ) -> Result<(), DiagnosticEmitted> {
-        let root = as_ref(&operation);
+        let root = operation.get();
         if let Some(launch) = operations_below(root)
             .into_iter()
             .find(|operation| name_of(operation) == "gpu.launch")
@@ -65,6 +66,6 @@ impl NamedPass for ToBinary {
             return Err(DiagnosticEmitted);
         }
         attachment.apply(root)?;
-        serialization.apply(root, attachment.modules.as_ref())
+        serialization.apply(&mut operation, attachment.modules.as_ref())
     }
 }

@@ -16,7 +16,6 @@ use super::{
     image::{Image, Images},
 };
 use crate::{
-    bridge::mlir::OwnedModule,
     compiler::{
         Compiler, Content, Contexts, Emit, InputError, InputKind, gpu_modules, outline, parse, symbol_name,
         with_deep_stack, worker,
@@ -132,9 +131,9 @@ impl SessionCompiler {
         let input = |error: InputError| Failure::from(Error::new(Stage::Input, error).in_module(name));
         let parsed = parse(context, name, bytes).map_err(input)?;
         let outlined = outline(context, &parsed).map_err(Failure::from)?;
-        let module = outlined.unwrap_or_else(|| OwnedModule::adopt(parsed));
+        let module = outlined.unwrap_or(parsed);
         let content = {
-            let modules = gpu_modules(module.module());
+            let modules = gpu_modules(&module);
             if modules.len() > 1 && self.compiler.options().device_link.is_none() {
                 return Err(SessionError::SeveralModules {
                     name: name.to_owned(),
@@ -144,7 +143,7 @@ impl SessionCompiler {
             content::of_modules(&self.begun, &modules)
         };
         self.images.get_or_compile(content, || {
-            let compilation = self.compiler.compile(module.module(), &[self.target], self.emit)?;
+            let compilation = self.compiler.compile(&module, &[self.target], self.emit)?;
             Ok(Image {
                 content,
                 artifact: only(name, compilation)?,

@@ -1,9 +1,12 @@
 //! What tells one module from another: hashes of its text, and of what is compiled.
 
-use melior::ir::operation::{OperationLike, OperationRef};
+use melior::ir::{
+    Module,
+    operation::{OperationLike, OperationRef},
+};
 
 use crate::{
-    bridge::mlir::{OwnedModule, operations, string_value, symbol_attribute_name},
+    bridge::mlir::{operations, string_value, symbol_attribute_name},
     cache::Key,
     compiler::{Compiler, Content, Emit},
     device::lower::name_of,
@@ -40,7 +43,7 @@ pub(super) fn of_modules(begun: &Content, modules: &[OperationRef<'_, '_>]) -> K
 }
 
 /// The variables and functions that a module defines and others may want to refer to.
-pub(super) fn definitions(module: &OwnedModule<'_>) -> Vec<String> {
+pub(super) fn definitions(module: &Module<'_>) -> Vec<String> {
     let is_definition = |operation: &OperationRef<'_, '_>| {
         let has_body = || {
             operation
@@ -54,7 +57,7 @@ pub(super) fn definitions(module: &OwnedModule<'_>) -> Vec<String> {
             _ => false,
         }
     };
-    operations(module.module())
+    operations(module)
         .into_iter()
         .filter(is_definition)
         .filter_map(|operation| {

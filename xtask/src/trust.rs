@@ -1,95 +1,194 @@
-//! What has to hold of the sources for anybody to trust them: `unsafe` where it belongs, and no shell.
+//! What has to hold of the sources for anybody to trust them: `unsafe` where it belongs, nothing of it for others to call, and
+//! no shell.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files outside of `src/bridge/` in which the word may stand, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("src/lib.rs", "denies it, and says where it is"),
+/// The files that allow `unsafe` code, which the workspace's lints deny, and why.
+const ALLOWED: &[(&str, &str)] = &[
+    ("crates/gpulower-checks/src/gpu_checks.rs", "launches kernels"),
+    ("crates/gpulower-checks/src/runtime/faults.rs", "launches a kernel"),
+    (
+        "crates/gpulower-checks/src/runtime/streams.rs",
+        "takes a stream of another library",
+    ),
+    ("crates/gpulower-checks/src/session/features.rs", "runs a program"),
+    (
+        "crates/gpulower-cli/src/cli/run.rs",
+        "runs the program that the user named",
+    ),
+    ("crates/gpulower-cli/tests/crashes/main.rs", "makes faults"),
+    ("crates/gpulower-runtime/src/bridge/mod.rs", "the drivers"),
+    ("examples/launch.rs", "launches a kernel"),
+    ("examples/session.rs", "launches kernels"),
+    ("src/bridge/mod.rs", "LLVM, MLIR, lld and NVIDIA's libraries"),
     (
         "src/jit/mod.rs",
-        "running a program of the user's is for the caller to vouch for",
+        "whether a program may be run is for the caller to say",
     ),
     ("src/jit/tests.rs", "runs programs"),
-    ("src/cli/run.rs", "runs the program that the user named"),
+];
+
+/// What other crates see of the two modules with `unsafe` code. Their lint `unreachable_pub` sees to it that nothing else in
+/// them is `pub`.
+const SEEN: &[&str] = &[
+    "gpulower-runtime: Context",
+    "gpulower-runtime: Device",
+    "gpulower-runtime: DeviceBuffer",
+    "gpulower-runtime: DeviceError",
+    "gpulower-runtime: DeviceLimits",
+    "gpulower-runtime: DeviceSlice",
+    "gpulower-runtime: Driver",
+    "gpulower-runtime: DriverError",
+    "gpulower-runtime: DriverLoadError",
+    "gpulower-runtime: Event",
+    "gpulower-runtime: Fault",
+    "gpulower-runtime: FunctionAttributes",
+    "gpulower-runtime: JitLog",
+    "gpulower-runtime: JitOptions",
+    "gpulower-runtime: Launch",
+    "gpulower-runtime: LaunchShape",
+    "gpulower-runtime: PinnedBuffer",
+    "gpulower-runtime: Registration",
+    "gpulower-runtime: Status",
+    "gpulower-runtime: Stream",
+    "gpulower-runtime: TensorShape",
+    "gpulower-runtime: Transfer",
+    "gpulower-runtime: vendor_library",
+    "gpulower: EngineError",
+    "gpulower: LlvmError",
+    "gpulower: MisuseError",
+    "gpulower: ReservingAllocator",
+    "gpulower: Returned",
+    "gpulower: SharedLibraries",
+    "gpulower: contain_crashes",
+    "gpulower: fail_in_words",
+    "gpulower: opt_main",
 ];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
+/// The Rust files below a folder, by their names from the root.
+fn rust_files(folder: &str) -> Vec<(String, String)> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() && !name.starts_with('.') && name != "target" {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
         }
     }
-}
-
-/// A line of code with the keyword: not a comment, a string, `unsafe_code` or a name that holds it.
-fn is_unsafe(line: &str) -> bool {
-    let code = line.split("//").next().unwrap_or_default();
-    let outside: String = code.split('"').step_by(2).collect();
-    outside
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .any(|word| word == "unsafe" || word == "unsafe_code")
+    let mut found = Vec::new();
+    walk(&root().join(folder), &mut found);
+    found.sort();
+    let read = |path: PathBuf| {
+        let name = path.strip_prefix(root()).unwrap().display().to_string();
+        (name, fs::read_to_string(path).unwrap())
+    };
+    found.into_iter().map(read).collect()
 }
 
 #[test]
-fn unsafe_code_is_in_the_bridge_alone() {
-    let root = root();
+fn the_lints_deny_unsafe_code_in_every_crate() {
+    let manifest = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    assert!(manifest("Cargo.toml").contains("\nunsafe_code = \"deny\"\n"));
+    assert!(manifest("xtask/Cargo.toml").contains("\nunsafe_code = \"forbid\"\n"));
+    let mut crates: Vec<String> = vec!["Cargo.toml".to_owned()];
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        crates.push(format!("crates/{name}/Cargo.toml"));
+    }
+    for name in crates {
+        assert!(manifest(&name).contains("[lints]\nworkspace = true"), "{name}");
+    }
+}
+
+#[test]
+fn unsafe_code_is_allowed_where_it_belongs() {
     let mut files = Vec::new();
-    rust_files(&root.join("src"), &mut files);
-    assert!(files.len() > 100, "{}", files.len());
-    let mut used = Vec::new();
-    let mut wrong = Vec::new();
-    for file in files {
-        let name = file.strip_prefix(&root).unwrap().display().to_string();
-        if name.starts_with("src/bridge/") || !fs::read_to_string(&file).unwrap().lines().any(is_unsafe) {
-            continue;
-        }
-        match EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
-            true => used.push(name),
-            false => wrong.push(name),
+    for folder in ["src", "crates", "examples", "benches", "tests"] {
+        files.extend(rust_files(folder));
+    }
+    assert!(files.len() > 200, "{}", files.len());
+    let allows = |text: &str| {
+        let text: String = text.split_whitespace().collect();
+        text.contains("allow(unsafe_code") || text.contains("expect(unsafe_code")
+    };
+    let allowing: BTreeSet<&str> = files
+        .iter()
+        .filter(|(_, text)| allows(text))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let expected: BTreeSet<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    let new: Vec<_> = allowing.difference(&expected).collect();
+    assert!(new.is_empty(), "`unsafe` code is allowed in {new:?}");
+    let gone: Vec<_> = expected.difference(&allowing).collect();
+    assert!(gone.is_empty(), "exceptions that are none: {gone:?}");
+}
+
+/// The names in `pub use` of something in `bridge`.
+fn seen(text: &str) -> Vec<String> {
+    let uses = text.split("pub use ").skip(1).filter_map(|rest| rest.split_once(';'));
+    let uses = uses.map(|(list, _)| list.split_whitespace().collect::<String>());
+    let mut names = Vec::new();
+    for list in uses {
+        // `crate::{bridge::{...}, other::...}` or `crate::bridge::...`.
+        for part in list.split("bridge::").skip(1) {
+            let mut depth = 0;
+            let end = part.find(|next: char| {
+                depth += i32::from(next == '{') - i32::from(next == '}');
+                depth < 0 || (depth == 0 && matches!(next, ',' | '}'))
+            });
+            let inside = &part[..end.unwrap_or(part.len())];
+            let leaves = inside.split(['{', '}', ',']).filter(|leaf| !leaf.is_empty());
+            let leaves = leaves.filter(|leaf| !leaf.ends_with("::"));
+            names.extend(leaves.map(|leaf| leaf.rsplit("::").next().unwrap_or(leaf).to_owned()));
         }
     }
-    assert!(wrong.is_empty(), "`unsafe` outside of src/bridge: {wrong:?}");
-    let unused: Vec<_> = EXCEPTIONS
-        .iter()
-        .filter(|(name, _)| !used.contains(&(*name).to_owned()))
-        .collect();
-    assert!(unused.is_empty(), "exceptions that are none: {unused:?}");
+    names
 }
 
 #[test]
-fn the_keyword_is_told_from_the_word() {
-    assert!(is_unsafe("    unsafe { f() }"));
-    assert!(is_unsafe("#![deny(unsafe_code)]"));
-    for line in [
-        "// unsafe",
-        "let unsafely = 1;",
-        "say(\"unsafe\")",
-        "\"unsafe_math\" | \"finite_only\"",
-    ] {
-        assert!(!is_unsafe(line), "{line}");
+fn other_crates_see_of_the_bridges_what_is_listed() {
+    let mut found = BTreeSet::new();
+    for (package, folder) in [("gpulower", "src"), ("gpulower-runtime", "crates/gpulower-runtime/src")] {
+        let bridge = format!("{folder}/bridge/");
+        let inside = fs::read_to_string(root().join(&bridge).join("mod.rs")).unwrap();
+        assert!(inside.contains("#![warn(unreachable_pub)]"), "{bridge}");
+        let top = fs::read_to_string(root().join(folder).join("lib.rs")).unwrap();
+        assert!(top.contains("\nmod bridge;\n"), "{bridge} is private");
+        for (name, text) in rust_files(folder) {
+            if !name.starts_with(&bridge) {
+                found.extend(seen(&text).into_iter().map(|name| format!("{package}: {name}")));
+            }
+        }
     }
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), SEEN);
+}
+
+#[test]
+fn names_are_found_in_any_form_of_use() {
+    assert_eq!(seen("pub use crate::bridge::a::B;"), ["B"]);
+    assert_eq!(
+        seen("pub use crate::{\n    bridge::{A, b::{C, d}, e::f},\n    other::G,\n};"),
+        ["A", "C", "d", "f"]
+    );
+    assert!(seen("use crate::bridge::A; pub use other::B;").is_empty());
 }
 
 /// Whatever is not read by the program is on the command line of a person: a shell is not started.
 #[test]
 fn no_shell_is_started() {
-    let root = root();
-    let mut files = Vec::new();
-    rust_files(&root.join("src"), &mut files);
-    for file in files {
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(&file).unwrap();
+    for (name, text) in rust_files("src").into_iter().chain(rust_files("crates")) {
         // Tests may: they stand in files of their own, or at the end.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        if name.contains("test") || file.components().any(|part| part.as_os_str() == "testing") {
+        if name.contains("test") {
             continue;
         }
         for shell in [
@@ -97,7 +196,7 @@ fn no_shell_is_started() {
             "Command::new(\"/bin/sh\")",
             "Command::new(\"bash\")",
         ] {
-            assert!(!code.contains(shell), "{}: {shell}", file.display());
+            assert!(!code.contains(shell), "{name}: {shell}");
         }
     }
 }

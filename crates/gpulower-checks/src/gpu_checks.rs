@@ -80,6 +80,7 @@ pub fn launch(
     let launch = function.launch(shape, arguments)?;
     // SAFETY: the kernels of these programs stay within the buffers that their checks give them, which live until the results
     // are read; those that do not are given addresses that are no memory at all.
+    #[allow(unsafe_code, reason = "what a kernel does is the caller's word")]
     unsafe { launch.enqueue(stream) }?;
     Ok(())
 }

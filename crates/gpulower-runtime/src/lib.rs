@@ -43,8 +43,6 @@
 //! Everything is `Send` and `Sync`, is released when it is dropped, and may be dropped in any order. Nothing here waits for the
 //! device but what says so. `docs/runtime.md` tells more.
 
-#![deny(unsafe_code)]
-
 mod arguments;
 mod bridge;
 mod choose;
@@ -61,8 +59,8 @@ mod tests;
 
 pub use crate::bridge::driver::{
     Context, Device, DeviceBuffer, DeviceError, DeviceLimits, DeviceSlice, Driver, DriverError, DriverLoadError, Event,
-    Fault, FunctionAttributes, JitLog, JitOptions, Launch, LaunchShape, PinnedBuffer, Status, Stream, TensorShape,
-    Transfer,
+    Fault, FunctionAttributes, JitLog, JitOptions, Launch, LaunchShape, PinnedBuffer, Registration, Status, Stream,
+    TensorShape, Transfer,
 };
 #[doc(hidden)]
 pub use crate::bridge::vendor_library;

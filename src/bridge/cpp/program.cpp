@@ -2,7 +2,7 @@
 //
 // A function of ours that the program calls, and that fails, cannot return: the program does not look at errors. It jumps
 // back to where the program was started, as `contain` does for LLVM's fatal errors. The frames in between are the
-// program's, and at most one of a Rust function that owns nothing any more. What the program had allocated is leaked.
+// program's, and two of Rust functions that own nothing any more. What the program had allocated is leaked.
 
 #include <csetjmp>
 #include <cstdint>
@@ -29,15 +29,24 @@ enum GpulowerReturns : int {
   GpulowerReturnsF64 = 4,
 };
 
-/// Calls a function of the program without arguments. False if the program was left; `result` is not written then.
-bool gpulowerStartProgram(void *function, GpulowerReturns returns, void *result) {
+/// How a function of the program ended.
+enum GpulowerEnded : int {
+  GpulowerEndedLeft = 0,
+  GpulowerEndedReturned = 1,
+  /// Rust has no way to let an exception of C++ pass.
+  GpulowerEndedThrown = 2,
+};
+
+/// Calls a function of the program without arguments. `result` is written if it returns.
+GpulowerEnded gpulowerStartProgram(void *function, GpulowerReturns returns, void *result) noexcept {
   Start start;
   start.outer = current;
   current = &start;
   if (_setjmp(start.buffer) != 0) {
     current = current->outer;
-    return false;
+    return GpulowerEndedLeft;
   }
+  try {
   switch (returns) {
   case GpulowerReturnsNothing:
     reinterpret_cast<void (*)()>(function)();
@@ -55,8 +64,12 @@ bool gpulowerStartProgram(void *function, GpulowerReturns returns, void *result)
     *static_cast<double *>(result) = reinterpret_cast<double (*)()>(function)();
     break;
   }
-  current = current->outer;
-  return true;
+  } catch (...) {
+    current = start.outer;
+    return GpulowerEndedThrown;
+  }
+  current = start.outer;
+  return GpulowerEndedReturned;
 }
 
 /// Goes back to where the program was started; returns if none was started on this thread.

@@ -34,8 +34,9 @@ use super::{
 use crate::{
     bridge::{
         contain_crashes,
+        edit::{copy_of, module_around},
         exhausted::tell_of_exhausted_memory,
-        mlir::{OwnedModule, bytecode},
+        mlir::bytecode,
     },
     compiler::{
         Compiler, context, gpu_modules,
@@ -173,12 +174,13 @@ fn read_one(context: &Context, name: &str, bytes: &[u8]) {
     let Ok(ReadSource::Mlir(module)) = read_source(context, name, bytes) else {
         return;
     };
-    for operation in gpu_modules(module.module()) {
-        let Ok(clone) = OwnedModule::clone_of(operation) else { continue };
-        let Ok(second) = OwnedModule::clone_whole(clone.module()) else { continue };
+    for operation in gpu_modules(&module) {
+        let Ok(second) = module_around(operation).and_then(|clone| copy_of(&clone)) else {
+            continue;
+        };
         let flags = OperationPrintingFlags::new().enable_debug_info(true, false);
-        let _ = second.module().as_operation().to_string_with_flags(flags);
-        drop(bytecode(second.module()));
+        let _ = second.as_operation().to_string_with_flags(flags);
+        drop(bytecode(&second));
     }
 }
 

@@ -4,12 +4,9 @@ use melior::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    bridge::{
-        LlvmError,
-        mlir::{OwnedModule, bytecode},
-    },
+    bridge::{LlvmError, edit::OwnedModule, mlir::bytecode},
     compiler::{
-        input::parse,
+        input::{InputError, parse},
         request::{Part, Product, Request, SharedModule, Source},
     },
     error::Error,
@@ -68,9 +65,11 @@ impl WireRequest {
         let parts = self.parts.into_iter().map(|(part, source)| {
             let source = match source {
                 WireSource::Mlir(bytes) => {
-                    let module = parse(context, &part, &bytes)
-                        .map_err(|error| Error::new(Stage::Input, error).in_module(&name).for_target(&target))?;
-                    Source::Mlir(SharedModule::new(OwnedModule::adopt(module)))
+                    let failed =
+                        |error: InputError| Error::new(Stage::Input, error).in_module(&name).for_target(&target);
+                    let module = parse(context, &part, &bytes).map_err(failed)?;
+                    let module = OwnedModule::new(module).map_err(|open| failed(InputError::Mlir(vec![open])))?;
+                    Source::Mlir(SharedModule::new(module))
                 }
                 WireSource::Llvm(bytes) => Source::Llvm(bytes.into()),
                 WireSource::Ptx(text) => Source::Ptx(text.into()),

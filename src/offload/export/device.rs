@@ -20,8 +20,9 @@ use super::{
 use crate::{
     Target,
     bridge::{
+        edit::copy_of,
         llvm::DeviceContext,
-        mlir::{OwnedModule, context_of, operations, set_attribute},
+        mlir::{context_of, operations, set_attribute},
     },
     compiler::{Compiler, Emit, InputError, Targets, attribute, gpu_modules, symbol_name, target_attributes},
     device::lower::name_of,
@@ -225,10 +226,10 @@ fn maker(makers: &Makers<'_>, recipe: ImageRecipe) -> (Compiler, Emit) {
 /// Compiles every `gpu.module` for the targets: with the options of its target attributes, where it has one for each of
 /// them, else with those of the compiler alone.
 fn compile(compiler: &Compiler, device: &Module<'_>, targets: &[Target], emit: Emit) -> Result<Vec<Artifact>, Failure> {
-    let copy = OwnedModule::clone_whole(device).map_err(|error| Error::new(Stage::Plan, error))?;
-    let context = context_of(copy.module().context());
+    let copy = copy_of(device).map_err(|error| Error::new(Stage::Plan, error))?;
+    let context = context_of(copy.context());
     let mut by_attributes = true;
-    for operation in gpu_modules(copy.module()) {
+    for operation in gpu_modules(&copy) {
         let kept: Vec<Attribute<'_>> = target_attributes(operation)
             .into_iter()
             .filter(|target| {
@@ -246,7 +247,7 @@ fn compile(compiler: &Compiler, device: &Module<'_>, targets: &[Target], emit: E
     } else {
         Targets::List(targets.to_vec())
     };
-    Ok(compiler.compile(copy.module(), targets, emit)?.artifacts)
+    Ok(compiler.compile(&copy, targets, emit)?.artifacts)
 }
 
 /// Compiles an image that was not machine code yet.

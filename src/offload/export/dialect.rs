@@ -1,5 +1,7 @@
 //! An exported program as a module of MLIR's LLVM dialect, for those who go on in MLIR.
 
+use std::collections::BTreeSet;
+
 use melior::{
     Context,
     ir::{
@@ -16,8 +18,9 @@ use super::{
 use crate::{
     Target,
     bridge::{
+        edit::{copy_of, into_operations, view},
         import::import_llvm,
-        mlir::{OwnedModule, capture_diagnostics, context_of, move_to_end, set_attribute},
+        mlir::{capture_diagnostics, context_of, set_attribute},
     },
     compiler::{self, Compiler, symbol_name},
     error::{Cause, Error, Failure},
@@ -67,8 +70,8 @@ pub fn export_module<'c>(
         layouts,
         finish_with,
     } = prepare(compiler, module, targets, options)?;
-    let result = OwnedModule::clone_whole(host.host()).map_err(|error| Error::new(Stage::Export, error))?;
-    let root = result.module().as_operation();
+    let result = copy_of(host.host()).map_err(|error| Error::new(Stage::Export, error))?;
+    let root = result.as_operation();
     if let Some(layouts) = &layouts {
         let embedded: Vec<_> = images.iter().map(DeviceImage::embedded).collect();
         let assembly = embed::assembly(&embedded, layouts).map_err(stage)?;
@@ -87,7 +90,7 @@ pub fn export_module<'c>(
     Ok(ExportedModule {
         program: host.program().clone(),
         finish: Finish::new(host.program(), options, finish_with, layouts.as_ref()),
-        module: result.into_module(),
+        module: result,
         images,
         notes,
         warnings,
@@ -95,7 +98,7 @@ pub fn export_module<'c>(
 }
 
 /// Adds what the parts define to the host code; what they declare is defined there.
-fn add<'c>(context: &'c Context, host: &OwnedModule<'c>, parts: &IrText, options: &ExportOptions) -> Result<(), Error> {
+fn add<'c>(context: &'c Context, host: &Module<'c>, parts: &IrText, options: &ExportOptions) -> Result<(), Error> {
     let text = parts.finish(&options.triple, "");
     let (imported, diagnostics) = capture_diagnostics(context, || import_llvm(context, &text));
     let imported = imported.map_err(|error| {
@@ -103,15 +106,17 @@ fn add<'c>(context: &'c Context, host: &OwnedModule<'c>, parts: &IrText, options
         let problem = format!("what registers the kernels: {error} {}", said.unwrap_or_default());
         Error::new(Stage::Export, Cause::Internal(problem))
     })?;
-    let known = symbols(host.module());
-    let mut next = imported.body().first_operation();
-    while let Some(operation) = next {
-        next = operation.next_in_block();
-        if !is_known(operation, |name| known.contains_key(name)) {
-            move_to_end(operation, host.module().body());
+    let known: BTreeSet<String> = symbols(host.as_operation()).into_keys().collect();
+    let imported = into_operations(imported).map_err(|_| {
+        let problem = "what registers the kernels uses values of its module".to_owned();
+        Error::new(Stage::Export, Cause::Internal(problem))
+    })?;
+    for operation in imported {
+        if !is_known(view(&operation), |name| known.contains(name)) {
+            host.body().append_operation(operation);
         }
     }
-    match capture_diagnostics(context, || host.module().as_operation().verify()) {
+    match capture_diagnostics(context, || host.as_operation().verify()) {
         (true, _) => Ok(()),
         (false, diagnostics) => {
             let reason = diagnostics.first().map_or("", |first| first.message.as_str());

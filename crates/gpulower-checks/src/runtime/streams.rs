@@ -112,6 +112,7 @@ fn streams_at_the_same_time(gpu: &Gpu) -> Outcome {
     Ok(format!("{overlaps} kernels in as many streams"))
 }
 
+#[allow(unsafe_code, reason = "a handle of another library is the caller's word")]
 fn a_stream_of_another_library(gpu: &Gpu) -> Outcome {
     let theirs = gpu.context.stream()?;
     // SAFETY: the stream lives until the end of this function.

@@ -173,6 +173,7 @@ fn tma_and_wgmma(gpu: &Gpu) -> Outcome {
         let options = ProgramOptions::default();
         let mut program = Program::build_source(&gpu.compiler, "tma_wgmma.mlir", text.as_bytes(), &options)?;
         // SAFETY: the program stays within the arrays that it allocates.
+        #[allow(unsafe_code, reason = "what a program does is the caller's word")]
         let returned = unsafe { program.run() }?;
         ensure!(
             returned == Returned::I64(0),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gpulower::{
     Compiler, Library, Target,
-    jit::{Program, ProgramOptions, Returned, RunError},
+    jit::{Program, ProgramOptions, Returned, RunError, SharedLibraries},
 };
 
 use super::{Failed, cache::CacheOptions, environment, flags::Flags, input, message::Problem, to_stdout};
@@ -89,7 +89,9 @@ impl Arguments {
             entry: self.entry.clone(),
             target,
             device: self.device,
-            shared_libraries: self.shared_libs.clone(),
+            // SAFETY: whoever types the command names them, to be called by the program that is run.
+            #[allow(unsafe_code, reason = "as for running the program")]
+            shared_libraries: unsafe { SharedLibraries::trusted(self.shared_libs.clone()) },
         };
         let bytes = input::read(&self.input)?;
         Ok(Program::build_source(&builder.build(), name, &bytes, &options))

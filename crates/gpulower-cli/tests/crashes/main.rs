@@ -2,6 +2,7 @@
 //!
 //! Each case is a process of its own: signal handlers are for all of it. Without arguments, or with those of `cargo test`,
 //! the program runs every case and compares how it ended.
+#![allow(unsafe_code, reason = "faults that are caught or not are made here")]
 
 use std::{
     env, hint,

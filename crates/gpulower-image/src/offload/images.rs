@@ -103,7 +103,9 @@ pub fn nvidia(
     };
     for cuda in cudas {
         target.check_cuda(*cuda).map_err(|error| {
-            ReleaseError::new(format!("nothing can be made for the CUDA toolkit on the other machine: {error}"))
+            ReleaseError::new(format!(
+                "nothing can be made for the CUDA toolkit on the other machine: {error}"
+            ))
         })?;
     }
 

@@ -3,9 +3,9 @@
 use super::CubinJoinError;
 use super::contents::SHT_MERCURY_NOBITS;
 use super::names::{self, DEAD};
-use crate::{ReadError, image::elf::Elf};
 use crate::image::elf::{Strings, file};
 use crate::read::Bytes;
+use crate::{ReadError, image::elf::Elf};
 
 /// `EM_CUDA`.
 const MACHINE: u16 = 190;

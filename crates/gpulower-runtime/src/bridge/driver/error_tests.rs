@@ -8,7 +8,8 @@ use crate::bridge::driver::loaded::failure;
 
 fn load(vendor: Vendor, places: &[&Path]) -> DriverLoadError {
     let places: Vec<PathBuf> = places.iter().map(|path| path.to_path_buf()).collect();
-    Driver::load_from(vendor, &places).unwrap_err()
+    // SAFETY: none of them is a library with constructors of its own.
+    unsafe { Driver::load_from(vendor, &places) }.unwrap_err()
 }
 
 #[test]

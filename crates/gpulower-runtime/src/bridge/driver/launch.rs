@@ -79,7 +79,7 @@ impl LaunchShape {
 
 /// The bytes of one argument.
 #[derive(Debug, Clone, Copy)]
-pub struct ArgumentBytes<'a>(pub &'a [u8]);
+pub(crate) struct ArgumentBytes<'a>(pub &'a [u8]);
 
 /// A kernel with a shape and arguments that fit it.
 #[must_use = "nothing runs before it is enqueued"]
@@ -236,7 +236,7 @@ impl EntryPoint {
     /// # Errors
     ///
     /// [`DriverError`].
-    pub fn clusters_that_fit(&self, shape: &LaunchShape) -> Result<u32, DriverError> {
+    pub(crate) fn clusters_that_fit(&self, shape: &LaunchShape) -> Result<u32, DriverError> {
         let mut attributes = attributes(shape);
         self.clusters_on_device(&configuration(shape, ptr::null_mut(), &mut attributes))
     }

@@ -55,7 +55,7 @@ pub struct JitLog {
 }
 
 /// An image that the driver has loaded. It is unloaded when the value is dropped.
-pub struct LoadedImage {
+pub(crate) struct LoadedImage {
     context: Context,
     handle: Handle,
     /// The bytes, where the driver goes on using them: HIP's does, CUDA's has copied them.
@@ -63,7 +63,7 @@ pub struct LoadedImage {
 }
 
 /// A kernel of a loaded image.
-pub struct EntryPoint {
+pub(crate) struct EntryPoint {
     image: Arc<LoadedImage>,
     handle: Handle,
     attributes: FunctionAttributes,
@@ -146,13 +146,13 @@ impl LoadedImage {
 
     /// The context.
     #[must_use]
-    pub fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.context
     }
 
     /// `CUmodule` or `hipModule_t`, for other libraries.
     #[must_use]
-    pub fn raw(&self) -> *mut c_void {
+    pub(crate) fn raw(&self) -> *mut c_void {
         self.handle.0
     }
 
@@ -161,7 +161,7 @@ impl LoadedImage {
     /// # Errors
     ///
     /// [`DriverError`]; of the code 500 if there is none of that name.
-    pub fn global(&self, name: &str) -> Result<DeviceSlice<'_>, DriverError> {
+    pub(crate) fn global(&self, name: &str) -> Result<DeviceSlice<'_>, DriverError> {
         let call = "looking a variable up";
         let name = c_name(call, name)?;
         let entered = self.context.enter(call)?;
@@ -178,7 +178,7 @@ impl LoadedImage {
     /// # Errors
     ///
     /// [`DriverError`]; of the code 500 if there is none of that name.
-    pub fn entry_point(self: &Arc<Self>, name: &str) -> Result<EntryPoint, DriverError> {
+    pub(crate) fn entry_point(self: &Arc<Self>, name: &str) -> Result<EntryPoint, DriverError> {
         let call = "looking a kernel up";
         let name = c_name(call, name)?;
         let entered = self.context.enter(call)?;
@@ -226,19 +226,19 @@ impl fmt::Debug for LoadedImage {
 impl EntryPoint {
     /// The context.
     #[must_use]
-    pub fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.image.context
     }
 
     /// `CUfunction` or `hipFunction_t`, for other libraries.
     #[must_use]
-    pub fn raw(&self) -> *mut c_void {
+    pub(crate) fn raw(&self) -> *mut c_void {
         self.handle.0
     }
 
     /// What the driver says about it, as it was loaded.
     #[must_use]
-    pub fn attributes(&self) -> &FunctionAttributes {
+    pub(crate) fn attributes(&self) -> &FunctionAttributes {
         &self.attributes
     }
 
@@ -247,7 +247,7 @@ impl EntryPoint {
     /// # Errors
     ///
     /// [`DriverError`].
-    pub fn allow_dynamic_shared(&self, bytes: u32) -> Result<(), DriverError> {
+    pub(crate) fn allow_dynamic_shared(&self, bytes: u32) -> Result<(), DriverError> {
         let mut allowed = self.dynamic_shared.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes <= *allowed {
             return Ok(());
@@ -263,7 +263,7 @@ impl EntryPoint {
     /// # Errors
     ///
     /// [`DriverError`].
-    pub fn allow_large_clusters(&self) -> Result<(), DriverError> {
+    pub(crate) fn allow_large_clusters(&self) -> Result<(), DriverError> {
         self.set_attribute("allowing clusters of more than 8 blocks", NON_PORTABLE_CLUSTER, 1)
     }
 
@@ -285,7 +285,7 @@ impl EntryPoint {
     /// # Errors
     ///
     /// [`DriverError`].
-    pub fn blocks_per_multiprocessor(&self, threads: u32, dynamic_shared: u32) -> Result<u32, DriverError> {
+    pub(crate) fn blocks_per_multiprocessor(&self, threads: u32, dynamic_shared: u32) -> Result<u32, DriverError> {
         let entered = self.context().enter("the occupancy of a kernel")?;
         let mut blocks = 0;
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);

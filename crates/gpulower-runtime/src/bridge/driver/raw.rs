@@ -112,25 +112,18 @@ impl Context {
     ///
     /// # Safety
     ///
-    /// The address is host memory of that many bytes, which stays until [`Self::unregister_memory`].
-    pub unsafe fn register_memory(&self, start: usize, bytes: usize) -> Result<(), DriverError> {
+    /// The address is host memory of that many bytes, which stays until the value is dropped; what is enqueued until then and
+    /// uses the memory is done by then.
+    pub unsafe fn register_memory(&self, start: usize, bytes: usize) -> Result<Registration, DriverError> {
         let entered = self.enter("pinning host memory")?;
         let start = std::ptr::with_exposed_provenance_mut::<c_void>(start);
         // SAFETY: the memory stays, as the caller promises.
         let code = unsafe { (entered.functions().host_register)(start, bytes, 0) };
-        entered.check_allocation(code, bytes)
-    }
-
-    /// Ends that.
-    ///
-    /// # Errors
-    ///
-    /// [`DriverError`].
-    pub fn unregister_memory(&self, start: usize) -> Result<(), DriverError> {
-        let entered = self.enter("releasing pinned host memory")?;
-        let start = std::ptr::with_exposed_provenance_mut::<c_void>(start);
-        // SAFETY: an address that is not pinned is an error of the driver's.
-        entered.check(unsafe { (entered.functions().host_unregister)(start) })
+        entered.check_allocation(code, bytes)?;
+        Ok(Registration {
+            context: self.clone(),
+            start: start.expose_provenance(),
+        })
     }
 
     /// The address on the device of pinned host memory.
@@ -155,6 +148,12 @@ impl Context {
         /// `CUtensorMap`, aligned as the driver wants it.
         #[repr(C, align(64))]
         struct Encoded([u64; 16]);
+        if !(1..=5).contains(&map.rank) {
+            return Err(DriverError::Range {
+                what: "encoding a tensor map",
+                problem: format!("a tensor of {} dimensions: a tensor map has 1 to 5", map.rank),
+            });
+        }
         let entered = self.enter("encoding a tensor map")?;
         let encode = match entered.own() {
             Own::Cuda(cuda) => cuda.tensor_map,
@@ -171,7 +170,7 @@ impl Context {
             });
         };
         let mut encoded = Encoded([0; 16]);
-        // SAFETY: the map has its size and alignment; the arrays have 5 elements, and the driver refuses a rank above that.
+        // SAFETY: the map has its size and alignment; the arrays have 5 elements, which the rank is not above.
         // It looks at the address, and does not follow it.
         entered.check(unsafe {
             encode(
@@ -191,6 +190,42 @@ impl Context {
         })?;
         Ok(encoded.0)
     }
+}
+
+/// Host memory of somebody else's that is pinned, until the value is dropped.
+#[derive(Debug)]
+pub struct Registration {
+    context: Context,
+    start: usize,
+}
+
+impl Registration {
+    /// Ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError`].
+    pub fn end(self) -> Result<(), DriverError> {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the value is not used or dropped any more.
+        let context = unsafe { std::ptr::read(&raw const this.context) };
+        let entered = context.enter("releasing pinned host memory")?;
+        // SAFETY: it was registered, and is so until here.
+        entered.check(unsafe { (entered.functions().host_unregister)(pointer(this.start)) })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if let Some(entered) = self.context.enter_to_release("releasing pinned host memory") {
+            // SAFETY: it was registered, and is so until here.
+            entered.log(unsafe { (entered.functions().host_unregister)(pointer(self.start)) });
+        }
+    }
+}
+
+fn pointer(address: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(address)
 }
 
 /// What a tensor map describes: dimensions from the innermost on. Numbers without a name are enumerators of `cuda.h`.

@@ -1,16 +1,16 @@
-//! Passes written in C++, under their names: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
+//! Passes written in C++ (`cpp/patterns.cpp`, `cpp/host.cpp`, ...) that pipelines call by name: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
 //! `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::{panic::catch_unwind, sync::OnceLock};
 
-use super::contain::Bytes;
+use super::contain::{Bytes, Uncontained};
 
 /// What the values of an option are, if it does not take this one; otherwise nothing.
-pub type Range = fn(option: &str, value: &str) -> &'static str;
+pub(crate) type Range = fn(option: &str, value: &str) -> &'static str;
 
 static RANGE: OnceLock<Range> = OnceLock::new();
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerSetOptionRange(range: extern "C" fn(Bytes, Bytes) -> Bytes);
     fn gpulowerRegisterPatternPasses();
     fn gpulowerRegisterInterleavePass();
@@ -19,7 +19,7 @@ unsafe extern "C" {
 
 /// Registers the passes with MLIR, for this process. `range` is asked about the values of their options. Further calls do
 /// nothing.
-pub fn register_patterns(range: Range) {
+pub(crate) fn register_patterns(range: Range) {
     RANGE.get_or_init(|| {
         // SAFETY: called once; they add to MLIR's registry alone, and the function lives as long as the process.
         unsafe {
@@ -33,6 +33,7 @@ pub fn register_patterns(range: Range) {
 }
 
 extern "C" fn expected(option: Bytes, value: Bytes) -> Bytes {
+    let _uncontained = Uncontained::new();
     let text = catch_unwind(|| {
         // SAFETY: both live during the call.
         let (option, value) = unsafe { (option.to_text(), value.to_text()) };

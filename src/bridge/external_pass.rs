@@ -1,4 +1,4 @@
-//! MLIR passes written in Rust that are registered by name, with options.
+//! Passes written in Rust: what MLIR's pass manager calls by name, with options. The passes are those of `crate::passes`.
 
 use std::{
     borrow::Cow,
@@ -6,35 +6,36 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use melior::ir::operation::{OperationLike, OperationRefMut};
+use melior::ir::{Location, operation::OperationLike};
 use mlir_sys::MlirOperation;
 
 use super::{
-    contain::Bytes,
+    contain::{Bytes, Uncontained},
+    edit::Exclusive,
     mlir::{Severity, emit},
 };
 
 /// One option of a pass. Values are strings; [`NamedPass::parse`] gives them their type.
 #[derive(Clone, Debug)]
-pub struct PassOption {
+pub(crate) struct PassOption {
     /// Name in pipeline strings, in kebab case.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// One line for `--help`.
-    pub help: Cow<'static, str>,
+    pub(crate) help: Cow<'static, str>,
     /// Value when the pipeline string does not give one.
-    pub default: &'static str,
+    pub(crate) default: &'static str,
 }
 
 /// The values of a pass's options, in the order of [`NamedPass::options`].
 #[derive(Clone, Debug)]
-pub struct OptionValues {
+pub(crate) struct OptionValues {
     names: &'static [PassOption],
     values: Vec<String>,
 }
 
 impl OptionValues {
     /// The value of an option, or the empty string for a name that the pass does not have.
-    pub fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.names
             .iter()
             .zip(&self.values)
@@ -44,7 +45,7 @@ impl OptionValues {
 }
 
 /// A pass that MLIR knows by name.
-pub trait NamedPass: Sync + 'static {
+pub(crate) trait NamedPass: Sync + 'static {
     /// Name in pipeline strings.
     const ARGUMENT: &'static str;
     /// One line for `--help`.
@@ -61,13 +62,16 @@ pub trait NamedPass: Sync + 'static {
     /// Whether operations of this name can be the pass's anchor.
     fn can_schedule_on(operation_name: &str) -> bool;
 
-    /// Runs on one operation. An error means that a diagnostic has been emitted.
-    fn run(options: &Self::Options, operation: OperationRefMut<'_, '_>) -> Result<(), DiagnosticEmitted>;
+    /// Runs on one operation, which is the pass's alone meanwhile. An error means that a diagnostic has been emitted.
+    fn run(options: &Self::Options, operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted>;
 }
 
 /// A diagnostic with the reason of a failure has gone to MLIR's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiagnosticEmitted;
+pub(crate) struct DiagnosticEmitted;
+
+/// MLIR's own function for messages.
+type Report = extern "C-unwind" fn(*mut c_void, Bytes);
 
 #[repr(C)]
 struct RawOption {
@@ -83,17 +87,17 @@ struct RawTable {
     options: *const RawOption,
     option_count: usize,
     pass: *const c_void,
-    validate: extern "C" fn(*const c_void, *const Bytes, extern "C" fn(*mut c_void, Bytes), *mut c_void) -> bool,
+    validate: extern "C" fn(*const c_void, *const Bytes, Report, *mut c_void) -> bool,
     run: extern "C" fn(*const c_void, *const Bytes, MlirOperation) -> bool,
     can_schedule_on: extern "C" fn(*const c_void, Bytes) -> bool,
 }
 
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     fn gpulowerRegisterPass(table: *const RawTable);
 }
 
 /// Registers a pass with MLIR, for this process. Call once per pass: MLIR refuses a second registration.
-pub fn register<P: NamedPass>() {
+pub(crate) fn register<P: NamedPass>() {
     let options: Vec<RawOption> = P::options()
         .iter()
         .map(|option| RawOption {
@@ -131,12 +135,14 @@ unsafe fn option_values<P: NamedPass>(values: *const Bytes) -> OptionValues {
     }
 }
 
+/// Called by MLIR's parser of pipelines, which may be contained.
 extern "C" fn validate<P: NamedPass>(
     _pass: *const c_void,
     values: *const Bytes,
-    report: extern "C" fn(*mut c_void, Bytes),
+    report: Report,
     closure: *mut c_void,
 ) -> bool {
+    let _uncontained = Uncontained::new();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: called by the C++ pass with its options.
         P::parse(&unsafe { option_values::<P>(values) }).map(|_| ())
@@ -151,13 +157,15 @@ extern "C" fn validate<P: NamedPass>(
 }
 
 extern "C" fn run<P: NamedPass>(_pass: *const c_void, values: *const Bytes, operation: MlirOperation) -> bool {
+    let _uncontained = Uncontained::new();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: called by the C++ pass with its options and the operation it is allowed to change.
-        let (values, operation) = unsafe { (option_values::<P>(values), OperationRefMut::from_raw(operation)) };
+        // SAFETY: called by the C++ pass with its options and the operation it is allowed to change: MLIR's pass manager gives
+        // one operation, and what is inside of it, to one pass at a time.
+        let (values, operation) = unsafe { (option_values::<P>(values), Exclusive::from_raw(operation)) };
         match P::parse(&values) {
             Ok(options) => P::run(&options, operation),
             Err(message) => {
-                emit(operation.location(), Severity::Error, &message);
+                emit(operation.get().location(), Severity::Error, &message);
                 Err(DiagnosticEmitted)
             }
         }
@@ -165,19 +173,16 @@ extern "C" fn run<P: NamedPass>(_pass: *const c_void, values: *const Bytes, oper
     match outcome {
         Ok(result) => result.is_ok(),
         Err(_) => {
-            // SAFETY: the operation that the pass was called on is still alive.
-            let operation = unsafe { OperationRefMut::from_raw(operation) };
-            emit(
-                operation.location(),
-                Severity::Error,
-                "internal error (this is a bug in gpulower)",
-            );
+            // SAFETY: the operation that the pass was called on is still alive: a pass changes what is inside of it.
+            let location = unsafe { Location::from_raw(mlir_sys::mlirOperationGetLocation(operation)) };
+            emit(location, Severity::Error, "internal error (this is a bug in gpulower)");
             false
         }
     }
 }
 
 extern "C" fn can_schedule_on<P: NamedPass>(_pass: *const c_void, operation_name: Bytes) -> bool {
+    let _uncontained = Uncontained::new();
     // SAFETY: the string lives during the call.
     catch_unwind(|| P::can_schedule_on(&unsafe { operation_name.to_text() })).unwrap_or(false)
 }
