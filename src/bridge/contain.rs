@@ -301,8 +301,8 @@ mod tests {
             // SAFETY: the closures own nothing.
             let (aborted, terminated, allocated) = unsafe {
                 (
-                    contained(|| libc::abort()).map(|()| ()),
-                    contained(|| terminate()).map(|()| ()),
+                    contained(|| -> () { libc::abort() }),
+                    contained(|| -> () { terminate() }),
                     contained(|| allocate(usize::MAX >> 1)).map(drop),
                 )
             };

@@ -113,7 +113,7 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 /// One run in which some allocations fail.
-fn with_failures(work: &Workshop, library: &PathBuf, seed: u64) -> Output {
+fn with_failures(work: &Workshop, library: &std::path::Path, seed: u64) -> Output {
     let (example, target, emit) = CASES[seed as usize % CASES.len()];
     let rate = [1_000, 5_000, 25_000, 125_000][(seed / 7) as usize % 4];
     let example = self::example(example);
@@ -123,7 +123,7 @@ fn with_failures(work: &Workshop, library: &PathBuf, seed: u64) -> Output {
     } else {
         ["-o", "k"]
     });
-    if seed % 5 == 0 {
+    if seed.is_multiple_of(5) {
         arguments.push("--isolation=worker");
     }
     let limit = format!(
