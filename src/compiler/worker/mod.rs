@@ -159,9 +159,7 @@ pub(super) fn run(compiler: &Compiler, request: &Request<'_>) -> Result<Outcome,
         Ok(ToWorker::Compile(Box::new(request)))
     };
     match exchange(compiler, Stage::Plan, limit, memory, made).map_err(named)? {
-        Answer::Compiled(result) => {
-            result.map_err(|error| Error::from(*error).in_module(&request.name).for_target(&request.target))
-        }
+        Answer::Compiled(result) => result.map_err(|error| error.in_module(&request.name).for_target(&request.target)),
         Answer::Read(_) => Err(named(another_answer())),
     }
 }
@@ -226,7 +224,7 @@ fn written_anew(compiler: &Compiler, inputs: &[(&str, &[u8])]) -> Result<Vec<Opt
             if anew.is_none() && is_bytecode(input.1) {
                 return Err(another_answer());
             }
-            anew.transpose().map_err(|error| Error::from(*error))
+            anew.transpose().map_err(|error| *error)
         })
         .collect()
 }

@@ -198,7 +198,7 @@ fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<Err
         let text = crate::compiler::pool::describe(&*panic);
         Err(Error::new(Stage::Plan, Cause::Internal(text)))
     });
-    result.map_err(|error| Box::new(error.into()))
+    result.map_err(Box::new)
 }
 
 /// Runs `work` on a thread with a stack of this size.
