@@ -187,9 +187,21 @@ mod tests {
     #[test]
     fn the_pipeline_knows_the_chip() {
         for (target, options, part) in [
-            ("sm_75", &[][..], "gpulower-expand-gpu{redux=false clusters=false}"),
-            ("sm_80", &[], "gpulower-expand-gpu{redux=true clusters=false}"),
-            ("sm_90a", &[], "gpulower-expand-gpu{redux=true clusters=true}"),
+            (
+                "sm_75",
+                &[][..],
+                "gpulower-expand-gpu{capability=75 redux=false clusters=false}",
+            ),
+            (
+                "sm_80",
+                &[],
+                "gpulower-expand-gpu{capability=80 redux=true clusters=false}",
+            ),
+            (
+                "sm_90a",
+                &[],
+                "gpulower-expand-gpu{capability=90 redux=true clusters=true}",
+            ),
             (
                 "gfx942",
                 &[],
