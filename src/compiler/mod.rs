@@ -43,15 +43,15 @@ use inkwell::module::Module as LlvmModule;
 use melior::ir::Module;
 
 pub use self::{
-    bytecode::BytecodeError,
     emit::{Emit, EmitError},
-    input::{InputError, InputKind, context, parse, prepare},
-    nesting::{MAX_EXPANSION, MAX_LEVELS, NestingError},
+    input::{InputKind, context, parse, prepare},
+    nesting::{MAX_EXPANSION, MAX_LEVELS},
     phases::{Phase, Plan, PlannedOutput},
     pool::Executor,
-    stack::StackError,
     targets::Targets,
 };
+pub use self::input::InputError;
+pub(crate) use self::stack::StackError;
 pub(crate) use self::{
     content::Content,
     contexts::Contexts,

@@ -39,7 +39,6 @@ use self::{
 };
 pub use crate::bridge::{
     engine::{EngineError, Returned, SharedLibraries},
-    mgpu::MisuseError,
 };
 use crate::{
     bridge::{

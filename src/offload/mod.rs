@@ -21,17 +21,17 @@ pub mod embed;
 pub mod entries;
 pub mod error;
 pub mod export;
-pub mod host;
-pub mod ir_text;
+pub(crate) mod host;
+pub(crate) mod ir_text;
 mod modules;
 pub mod profile;
-pub mod profile_table;
-pub mod program;
+pub(crate) mod profile_table;
+pub(crate) mod program;
 pub mod registration;
 mod splat;
 mod stub;
 mod support;
-pub mod triple;
+pub(crate) mod triple;
 
 #[cfg(test)]
 mod finish_tests;
