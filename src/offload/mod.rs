@@ -6,7 +6,7 @@
 //!                               └─ host code ── LLVM dialect, stubs, support functions ── LLVM IR
 //! ```
 //!
-//! [`host::lower`] does all of it but compiling the device modules; [`program`] says what it leaves to be done. For that,
+//! `host::lower` does all of it but compiling the device modules; `program` says what it leaves to be done. For that,
 //! [`layout`] knows what each release of clang takes, [`entries`], [`embed`] and [`registration`] write it as LLVM IR, and
 //! [`images`] chooses the form of the images. [`mod@check`] reads what was made and says which release registers what.
 //!
