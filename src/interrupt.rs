@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 /// Why a request was ended before it was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
-pub enum InterruptError {
+pub(crate) enum InterruptError {
     /// Somebody cancelled it.
     #[error("cancelled before it was done")]
     Cancelled,

@@ -14,7 +14,7 @@ use std::thread;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("lld failed{}: {}", if self.can_run_again { "" } else { " (fatal error)" }, self.text.trim_end())]
-pub struct LldError {
+pub(crate) struct LldError {
     /// Everything lld printed.
     pub text: String,
     /// False when lld stopped at a fatal error (a damaged input, for example) or a crash half way. Its state was

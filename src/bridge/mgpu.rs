@@ -110,7 +110,7 @@ pub(crate) struct TensorMap {
 /// Something of a program that it must not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MisuseError {
+pub(crate) enum MisuseError {
     /// A pointer is null.
     #[error("{0} is null")]
     Null(&'static str),

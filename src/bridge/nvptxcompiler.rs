@@ -45,7 +45,7 @@ pub(crate) const OPTIONAL_SYMBOLS: [&str; 3] = [
 /// Why nvPTXCompiler could not be loaded, or did not compile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NvPtxCompilerError {
+pub(crate) enum NvPtxCompilerError {
     /// The dynamic loader refused the shared object.
     #[error("{} could not be loaded: {reason}", .path.display())]
     Load {
@@ -123,7 +123,7 @@ pub(crate) struct Compiled {
 /// The library, loaded. One value serves any number of threads: every compilation has its own handle,
 /// and the library was seen to scale over threads with identical results.
 #[derive(Debug)]
-pub struct NvPtxCompiler {
+pub(crate) struct NvPtxCompiler {
     get_version: unsafe extern "C-unwind" fn(*mut c_uint, *mut c_uint) -> c_int,
     create: unsafe extern "C-unwind" fn(*mut Handle, usize, *const c_char) -> c_int,
     destroy: Destroy,

@@ -175,7 +175,7 @@ fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
 
 /// The target attribute for a target and options, as MLIR text.
 ///
-/// Everything that differs from the defaults is written, so that [`read`] gives the same back.
+/// Everything that differs from the defaults is written, so that `read` gives the same back.
 pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
     let resolved = options.resolve(target, None)?;
     let level = resolved.optimization.number();

@@ -42,22 +42,22 @@ use std::{
 use inkwell::module::Module as LlvmModule;
 use melior::ir::Module;
 
-pub use self::{
-    bytecode::BytecodeError,
-    emit::{Emit, EmitError},
-    input::{InputError, InputKind, context, parse, prepare},
-    nesting::{MAX_EXPANSION, MAX_LEVELS, NestingError},
-    phases::{Phase, Plan, PlannedOutput},
-    pool::Executor,
-    stack::StackError,
-    targets::Targets,
-};
+pub use self::input::InputError;
+pub(crate) use self::stack::StackError;
 pub(crate) use self::{
     content::Content,
     contexts::Contexts,
     requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
     run::Finished,
     stack::with_deep_stack,
+};
+pub use self::{
+    emit::{Emit, EmitError},
+    input::{InputKind, context, parse, prepare},
+    nesting::{MAX_EXPANSION, MAX_LEVELS},
+    phases::{Phase, Plan, PlannedOutput},
+    pool::Executor,
+    targets::Targets,
 };
 use self::{
     input::check_nesting,

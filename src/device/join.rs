@@ -87,7 +87,7 @@ pub struct JoinMismatch {
 /// Why modules were not joined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum JoinError {
+pub(crate) enum JoinError {
     /// There was nothing to join.
     #[error("nothing to join: there is no module")]
     NoModule,

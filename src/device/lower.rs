@@ -13,7 +13,7 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-pub use super::lower_error::LowerError;
+pub(crate) use super::lower_error::LowerError;
 use super::{
     atomics, contracts,
     lower_error::explained,

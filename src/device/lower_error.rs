@@ -6,7 +6,7 @@ use crate::bridge::{LlvmError, mlir::MlirDiagnostic};
 /// Why a module could not be lowered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LowerError {
+pub(crate) enum LowerError {
     /// MLIR's passes refused it.
     #[error("{}", first_message(.0))]
     Refused(Vec<MlirDiagnostic>),

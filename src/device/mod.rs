@@ -42,7 +42,7 @@ use crate::{
 
 pub(crate) use split::Split;
 
-pub use join::JoinError;
+pub(crate) use join::JoinError;
 pub(crate) use join::{JoinInput, join};
 pub use libraries::{LoadedLibrary, VendorLibrary};
 pub use split::ForEach;
@@ -52,7 +52,7 @@ pub use split::in_turn;
 /// What goes wrong between LLVM IR and machine code.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DeviceError {
+pub(crate) enum DeviceError {
     /// LLVM refused, or met a fatal error.
     #[error(transparent)]
     Llvm(#[from] LlvmError),

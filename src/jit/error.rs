@@ -71,7 +71,7 @@ pub enum RunError {
         /// The function that the program called; `the end of the program` for what is found when it has returned.
         call: &'static str,
         /// Why: a [`DriverError`], [`ModuleError`], [`LaunchError`](crate::runtime::LaunchError) or
-        /// [`MisuseError`](crate::bridge::mgpu::MisuseError), among others.
+        /// A misuse of an address, a size or a handle, among others.
         source: Box<dyn Error + Send + Sync>,
     },
 }

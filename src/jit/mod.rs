@@ -37,10 +37,7 @@ use self::{
     gpu::{KernelImages, ProgramGpu, StubKernel},
     images::Gpus,
 };
-pub use crate::bridge::{
-    engine::{EngineError, Returned, SharedLibraries},
-    mgpu::MisuseError,
-};
+pub use crate::bridge::engine::{EngineError, Returned, SharedLibraries};
 use crate::{
     bridge::{
         edit::copy_of,

@@ -6,7 +6,7 @@
 //!                               └─ host code ── LLVM dialect, stubs, support functions ── LLVM IR
 //! ```
 //!
-//! [`host::lower`] does all of it but compiling the device modules; [`program`] says what it leaves to be done. For that,
+//! `host::lower` does all of it but compiling the device modules; `program` says what it leaves to be done. For that,
 //! [`layout`] knows what each release of clang takes, [`entries`], [`embed`] and [`registration`] write it as LLVM IR, and
 //! [`images`] chooses the form of the images. [`mod@check`] reads what was made and says which release registers what.
 //!
@@ -21,17 +21,17 @@ pub mod embed;
 pub mod entries;
 pub mod error;
 pub mod export;
-pub mod host;
-pub mod ir_text;
+pub(crate) mod host;
+pub(crate) mod ir_text;
 mod modules;
 pub mod profile;
-pub mod profile_table;
-pub mod program;
+pub(crate) mod profile_table;
+pub(crate) mod program;
 pub mod registration;
 mod splat;
 mod stub;
 mod support;
-pub mod triple;
+pub(crate) mod triple;
 
 #[cfg(test)]
 mod finish_tests;

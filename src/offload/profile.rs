@@ -1,7 +1,7 @@
 //! LLVM IR for older releases of clang: a module is changed until a release reads it, and every newer one, with the meaning
 //! that it has here.
 //!
-//! [`profile_table`](super::profile_table) says what each release reads. What it does not read is left out where it is a
+//! `profile_table` says what each release reads. What it does not read is left out where it is a
 //! hint, said otherwise where that can be done, and refused where not. The order of things is in `bridge/cpp/downgrade.cpp`.
 
 use std::{collections::BTreeSet, fmt};

@@ -10,8 +10,8 @@ pub mod nvidia;
 mod nvidia_attempt;
 mod nvidia_error;
 pub mod nvidia_options;
-pub mod nvptxcompiler;
-pub mod ptxas;
+pub(crate) mod nvptxcompiler;
+pub(crate) mod ptxas;
 
 #[cfg(test)]
 mod amd_tests;

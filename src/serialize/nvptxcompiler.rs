@@ -42,7 +42,7 @@ const LIBRARY_DIRECTORIES: [&str; 8] = [
 /// Why the archive could not be made into a library and loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConversionError {
+pub(crate) enum ConversionError {
     /// A file or directory could not be read or written.
     #[error("{action} {}: {source}", .path.display())]
     Io {

@@ -19,7 +19,7 @@ use crate::interrupt::{Interrupt, InterruptError, WaitError};
 /// Why `ptxas` gave no cubin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PtxasError {
+pub(crate) enum PtxasError {
     /// The program could not be started.
     #[error("{} could not be started: {source}{}", .path.display(), advice(.source))]
     Start {
@@ -106,6 +106,7 @@ pub struct Assembled {
 /// # Errors
 ///
 /// [`PtxasError`].
+#[cfg(test)]
 pub fn assemble(program: &Path, ptx: &str, options: &[String], limit: Duration) -> Result<Assembled, PtxasError> {
     assemble_until(program, ptx, options, &Interrupt::after(limit))
 }

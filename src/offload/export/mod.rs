@@ -4,7 +4,7 @@
 //! | step | where |
 //! |---|---|
 //! | what has to be embedded, for which chips and in which form | `device.rs`, `precompiled.rs`, [`images`](super::images) |
-//! | host code with stubs, and what registers them | [`host`], [`entries`], [`embed`], [`registration`] |
+//! | host code with stubs, and what registers them | `host`, [`entries`], [`embed`], [`registration`] |
 //! | the file | `host_file.rs`, [`profile`](super::profile) |
 //! | a look at it | [`mod@check`] |
 //! | the command | [`finish`] |
@@ -216,8 +216,8 @@ pub struct Export {
 ///
 /// # Errors
 ///
-/// [`Failure`], with [`Cause::Export`](crate::Cause::Export) and [`Cause::Offload`](crate::Cause::Offload) among the
-/// causes. Nothing has been written then.
+/// [`Failure`], with errors of the kind [`ErrorKind::Export`](crate::ErrorKind::Export) among others. Nothing has been written
+/// then.
 pub fn export(
     compiler: &Compiler,
     module: &Module<'_>,

@@ -406,7 +406,7 @@ impl<'data> Entry<'data> {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Damaged`] if it does not decompress to the size that is stated.
+    /// [`ReadProblem::Damaged`](crate::ReadProblem::Damaged) if it does not decompress to the size that is stated.
     pub fn payload(&self) -> Result<Cow<'data, [u8]>, ReadError> {
         let mut payload = match self.compression {
             Compression::None => Cow::Borrowed(self.stored),

@@ -445,7 +445,7 @@ pub struct Entry<'data> {
     pub image_kind: ImageKind,
     /// The language it belongs to.
     pub offload_kind: OffloadKindNumber,
-    /// [`FLAG_METADATA`](FLAG_METADATA), or 0.
+    /// [`FLAG_METADATA`], or 0.
     pub flags: u32,
     /// Keys and values, in the order of the file. Values are text but for those that some producer of version 2 put
     /// there.
