@@ -229,11 +229,13 @@ mod tests {
         let commands = commands(Part::Soak, &workspace(folder.path())).unwrap();
         let shown: Vec<String> = commands.iter().map(shown).collect();
         assert!(
-            shown.iter().any(|command| command.contains("-- memory --compiles")),
+            shown
+                .iter()
+                .any(|command| command.contains("-- soak memory --compiles")),
             "{shown:?}"
         );
         assert!(
-            shown.iter().any(|command| command.contains("-- mixed --compiles")),
+            shown.iter().any(|command| command.contains("-- soak mixed --compiles")),
             "{shown:?}"
         );
     }

@@ -58,7 +58,6 @@ const SEEN: &[&str] = &[
     "gpulower-runtime: vendor_library",
     "gpulower: EngineError",
     "gpulower: LlvmError",
-    "gpulower: MisuseError",
     "gpulower: ReservingAllocator",
     "gpulower: Returned",
     "gpulower: SharedLibraries",

@@ -13,7 +13,7 @@ use crate::bridge::driver::{ArgumentBytes, DeviceBuffer};
 /// an address. The list can be kept and used for many launches.
 ///
 /// ```
-/// use gpulower::runtime::{Arguments, MemRef};
+/// use gpulower_runtime::{Arguments, MemRef};
 ///
 /// let mut arguments = Arguments::new();
 /// arguments.value(2.0f32).pointer(0x7000_0000).memref(&MemRef::contiguous(0x7000_1000, &[1024]));
