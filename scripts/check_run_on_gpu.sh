@@ -72,6 +72,9 @@ run_all() {
     done
     # What sm_90 does not have: the device's own target is sm_90a. The program counts the elements that are wrong.
     if [ "$chip" = sm_90 ]; then
+        for name in aligned_tma aligned_gemm aligned_gemm_dynamic; do
+            expect "$name for the device" 0 "wrong elements of" $run "$directory/$name.mlir"
+        done
         expect "TMA and wgmma for the device" 0 "" bash -c 'wrong="$("$@")"; echo "$wrong wrong"; [ "$wrong" = 0 ]' - \
             $run "$directory/tma_wgmma.mlir"
         expect "TMA and wgmma for sm_90" 1 "not supported on sm_90" $run "$directory/tma_wgmma.mlir" --target sm_90

@@ -37,6 +37,7 @@ python=${PYTHON:-python3}
 part examples cubins "$python" scripts/check_on_gpu.py cubins
 part fatbins fatbins "$python" scripts/check_on_gpu.py fatbins
 part lowering lowering.cubin "$python" scripts/check_lowering_on_gpu.py lowering.cubin
+part subgroups orderings.cubin "$python" scripts/check_subgroups_on_gpu.py subgroups.cubin orderings.cubin
 part math math "$python" scripts/check_math_on_gpu.py run math
 part containers containers "$python" scripts/check_containers_on_gpu.py run containers
 part link link "$python" scripts/check_device_link_on_gpu.py link

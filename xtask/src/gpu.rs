@@ -33,9 +33,10 @@ enum Action {
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
 
 /// What `run.sh` starts on the machine with the GPU.
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     "check_on_gpu.py",
     "check_lowering_on_gpu.py",
+    "check_subgroups_on_gpu.py",
     "check_math_on_gpu.py",
     "check_containers_on_gpu.py",
     "check_device_link_on_gpu.py",
@@ -89,6 +90,9 @@ fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Fai
     maker.part("fatbins", maker.examples(&kernels, "fatbins", "fatbin"))?;
     let lowering = maker.compile("scripts/lowering.mlir", "lowering.cubin", &[]);
     maker.part("lowering", vec![lowering])?;
+    let subgroups = maker.compile("tests/amd/kernels/subgroups.mlir", "subgroups.cubin", &[]);
+    let orderings = maker.compile("scripts/orderings.mlir", "orderings.cubin", &[]);
+    maker.part("subgroups", vec![subgroups, orderings])?;
     maker.part(
         "math",
         vec![maker.script("scripts/check_math_on_gpu.py", "math", &[target])],
