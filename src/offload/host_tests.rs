@@ -952,6 +952,37 @@ fn several_files_become_one_program() {
     );
 }
 
+/// LLVM's `two-modules.mlir`, compiled before it is run: both kernels have one name.
+#[test]
+fn whoever_runs_a_program_tells_compiled_kernels_of_one_name_apart() {
+    const TWO: &str = r#"module attributes {gpu.container_module} {
+  gpu.binary @a [#gpu.object<#nvvm.target<chip = "sm_90">, "a">]
+  gpu.binary @b [#gpu.object<#nvvm.target<chip = "sm_90">, "b">]
+  func.func @main() {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @a::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    gpu.launch_func @b::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+}"#;
+    let context = compiler::context();
+    let mut run = options(Runtime::Cuda);
+    run.support = Support::External;
+    let program = lowered(&context, TWO, &run);
+    let kernels = &program.program().kernels;
+    assert_eq!(
+        kernels.iter().map(|kernel| kernel.name.as_str()).collect::<Vec<_>>(),
+        ["k", "k"]
+    );
+    assert_ne!(kernels[0].handle, kernels[1].handle);
+    // In an exported program the runtime finds both by that name.
+    assert!(
+        refusal(TWO, &options(Runtime::Cuda))
+            .to_string()
+            .contains("k is defined by the device modules a and b")
+    );
+}
+
 #[test]
 fn names_can_be_kept_where_they_are_unique() {
     let context = compiler::context();

@@ -160,7 +160,10 @@ fn take_from<'c, 'b>(
         }
     }
     program.kernels.sort_by_key(|kernel| kernel.module);
-    refuse_duplicates(&program)?;
+    // Whoever runs the program itself loads each module's image for itself, and finds kernels by their stubs.
+    if options.support == Support::Included || options.names == Names::Keep {
+        refuse_duplicates(&program)?;
+    }
     refuse_taken(host, &program)?;
 
     for launch in &launches {
@@ -369,7 +372,11 @@ fn kernel(options: &HostOptions, module: usize, name: &str, compiled: bool, dige
     } else {
         device_name(options, name, digest)
     };
-    let stub = format!("{STUB}{device_name}");
+    let stub = match (compiled, options.names, options.support) {
+        // What is compiled has its name for good, and others may have the same.
+        (true, Names::Unique, Support::External) => format!("{STUB}{}", self::device_name(options, name, digest)),
+        _ => format!("{STUB}{device_name}"),
+    };
     Kernel {
         module,
         source_name: name.to_owned(),
