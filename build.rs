@@ -47,6 +47,10 @@ fn main() {
 /// every change of a source file.
 fn compile_bridge(prefix: &Path) {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    // Cargo gives each choice of features of our dependencies a folder of its own, `PROFILE/build/NAME-HASH/out`. The objects
+    // are the same in all of them.
+    let shared = folder.ancestors().nth(3).unwrap_or(&folder).join("gpulower-bridge");
+    fs::create_dir_all(&shared).expect("the target directory can be written to");
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=static=gpulower_bridge");
     println!("cargo:rustc-link-lib=stdc++");
@@ -70,12 +74,16 @@ fn compile_bridge(prefix: &Path) {
         .map(|path| {
             let key = blake3::hash(format!("{way}\n{}", hash_of(&with_headers(&path))).as_bytes()).to_hex();
             let stem = path.file_stem().expect("it has an extension").to_string_lossy();
-            let object = folder.join(format!("{stem}-{key}.o"));
+            let object = shared.join(format!("{stem}-{key}.o"));
             (path, object)
         })
         .collect();
     let stale: Vec<&(PathBuf, PathBuf)> = units.iter().filter(|(_, object)| !object.exists()).collect();
-    if stale.is_empty() && folder.join("libgpulower_bridge.a").exists() {
+    let objects = || units.iter().map(|(_, object)| object);
+    let names: Vec<String> = objects().map(|object| object.display().to_string()).collect();
+    let stamp = folder.join("gpulower_bridge.objects");
+    let is_made = fs::read_to_string(&stamp).is_ok_and(|made_of| made_of == names.join("\n"));
+    if stale.is_empty() && is_made && folder.join("libgpulower_bridge.a").exists() {
         return;
     }
     let mut build = cc::Build::new();
@@ -98,15 +106,15 @@ fn compile_bridge(prefix: &Path) {
         .debug(false)
         .compile_intermediates();
     for (made, (_, object)) in made.iter().zip(stale) {
-        fs::rename(made, object).expect("OUT_DIR can be written to");
+        fs::rename(made, object).expect("the target directory can be written to");
     }
-    let objects = || units.iter().map(|(_, object)| object);
-    for path in files_below(&folder) {
+    for path in files_below(&shared) {
         if path.extension().is_some_and(|extension| extension == "o") && objects().all(|object| *object != path) {
-            fs::remove_file(path).expect("OUT_DIR can be written to");
+            fs::remove_file(path).expect("the target directory can be written to");
         }
     }
     build.objects(objects()).compile("gpulower_bridge");
+    fs::write(stamp, names.join("\n")).expect("OUT_DIR can be written to");
 }
 
 /// A C++ file and the headers of ours that it includes, and these in turn.

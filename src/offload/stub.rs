@@ -140,7 +140,11 @@ fn kernel_arguments(declaration: OperationRef<'_, '_>, sizes: &[&str]) -> Result
 
 /// Where the kernel's name for messages is.
 fn message_name(kernel: &Kernel) -> String {
-    format!("__gpulower_kernel_{}", kernel.name)
+    // As unique as the stub: compiled kernels may share a name.
+    format!(
+        "__gpulower_kernel_{}",
+        kernel.stub.strip_prefix(STUB).unwrap_or(&kernel.name)
+    )
 }
 
 fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], arguments: &[String]) {

@@ -46,8 +46,6 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
 
 /// The commands of the part `amd` of the tests: the executor itself, then everything that it executes.
 pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
-    let mut build = workspace.cargo("build");
-    build.args(["--bins", "--locked"]);
     let mut unit = python(workspace)?;
     unit.args([
         "-m",
@@ -59,7 +57,7 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
         ".",
     ]);
     Ok(vec![
-        build,
+        workspace.build_everything(),
         unit,
         checks(workspace, &workspace.binaries()?.join("gpulower"))?,
     ])

@@ -74,6 +74,13 @@ impl Workspace {
         command
     }
 
+    /// Builds all that the tests run. What is built for less has other features of dependencies, and so is built once more.
+    pub fn build_everything(&self) -> Command {
+        let mut command = self.cargo("build");
+        command.args(["--workspace", "--bins", "--tests", "--locked"]);
+        command
+    }
+
     /// Where cargo puts the programs of the `dev` profile.
     pub fn binaries(&self) -> Result<PathBuf, Failure> {
         let mut metadata = self.cargo("metadata");

@@ -56,14 +56,7 @@ pub struct Options {
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     if !options.no_build {
-        run_command(workspace.cargo("build").args([
-            "--bins",
-            "--package",
-            "gpulower-cli",
-            "--package",
-            "gpulower-checks",
-            "--locked",
-        ]))?;
+        run_command(&mut workspace.build_everything())?;
     }
     let folder = workspace.root.join(&options.folder);
     fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;

@@ -26,6 +26,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     if !options.no_setup {
         setup::run(workspace, Purpose::Test)?;
     }
+    run_command(&mut workspace.build_everything())?;
     let seconds = options.time.to_string();
     let threads = options.threads.to_string();
     for arguments in [
@@ -33,23 +34,22 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         vec!["memory", "--seconds", &seconds, "--isolation", "worker"],
         vec!["mixed", "--seconds", &seconds, "--threads", &threads],
     ] {
-        run_command(&mut soak(workspace, &arguments))?;
+        run_command(&mut soak(workspace, &arguments)?)?;
     }
     Ok(())
 }
 
 /// The form for the test command: a fixed number of compilations, and nothing that depends on the clock.
-pub fn short(workspace: &Workspace) -> Vec<Command> {
-    vec![
-        soak(workspace, &["memory", "--compiles", "600"]),
-        soak(workspace, &["mixed", "--compiles", "200", "--threads", "8"]),
-    ]
+pub fn short(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
+    Ok(vec![
+        workspace.build_everything(),
+        soak(workspace, &["memory", "--compiles", "600"])?,
+        soak(workspace, &["mixed", "--compiles", "200", "--threads", "8"])?,
+    ])
 }
 
-fn soak(workspace: &Workspace, arguments: &[&str]) -> Command {
-    let mut command = workspace.cargo("run");
-    command
-        .args(["--locked", "--package", "gpulower-checks", "--", "soak"])
-        .args(arguments);
-    command
+fn soak(workspace: &Workspace, arguments: &[&str]) -> Result<Command, Failure> {
+    let mut command = workspace.command(workspace.binaries()?.join("gpulower-checks"));
+    command.arg("soak").args(arguments);
+    Ok(command)
 }
