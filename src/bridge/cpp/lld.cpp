@@ -72,7 +72,8 @@ extern "C" unsigned gpulowerLldLinkElf(const char *const *argv, size_t argc,
     gpulower::prepareForCrashes();
     gpulower::SignalHandlers handlers;
     // Without an enabled recovery context, lld's fatal() ends the process. Its signal handlers are not wanted: they know
-    // nothing of the crashes of other threads, and have no stack of their own.
+    // nothing of the crashes of other threads, and have no stack of their own. It stays enabled: to enable it for each link
+    // puts them in place for a moment, in which the crash of another thread would be lost.
     llvm::CrashRecoveryContext::Enable();
     handlers.restore();
     GpulowerOutcome outcome = gpulower::contain([&]() -> std::string {
@@ -87,7 +88,6 @@ extern "C" unsigned gpulowerLldLinkElf(const char *const *argv, size_t argc,
       out << "lld crashed: " << (outcome.text ? outcome.text : gpulower::outOfMemory);
       std::free(outcome.text);
     }
-    llvm::CrashRecoveryContext::Disable();
     // A link that writes a file installs some that remove it.
     handlers.restore();
   }
