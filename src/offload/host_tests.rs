@@ -975,6 +975,14 @@ fn whoever_runs_a_program_tells_compiled_kernels_of_one_name_apart() {
         ["k", "k"]
     );
     assert_ne!(kernels[0].handle, kernels[1].handle);
+    let text = ir(&program);
+    for kernel in kernels {
+        assert!(text.contains(&format!("call void @{}(", kernel.stub)), "{text}");
+        assert!(
+            text.contains(&format!("define hidden void @{}(", kernel.stub)),
+            "{text}"
+        );
+    }
     // In an exported program the runtime finds both by that name.
     assert!(
         refusal(TWO, &options(Runtime::Cuda))

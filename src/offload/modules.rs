@@ -23,7 +23,7 @@ use super::{
     error::OffloadError,
     host::{HostOptions, Names, Support},
     program::{Kernel, KernelModule, Program, Runtime, Variable},
-    stub::{STUB, quoted},
+    stub::{STUB, called, quoted},
 };
 use crate::{
     bridge::{
@@ -174,7 +174,7 @@ fn take_from<'c, 'b>(
                 .find(|kernel| kernel.module == *place && kernel.source_name == launch.kernel)
         });
         if let Some(kernel) = kernel {
-            let reference = format!("@{}::@{}", quoted(&launch.module), quoted(&kernel.name));
+            let reference = format!("@{}::@{}", quoted(&launch.module), quoted(called(kernel)));
             let attribute = Attribute::parse(context, &reference)
                 .ok_or_else(|| OffloadError::Internal(format!("{reference} cannot be parsed")))?;
             set_attribute(launch.operation, "kernel", attribute);

@@ -45,7 +45,7 @@ pub(super) fn define<'c>(
     let mut text = String::new();
     for kernel in &mut program.kernels {
         let plain = declared.get(&kernel.stub);
-        let clusters = declared.get(&format!("{CLUSTER_STUB}{}", kernel.name));
+        let clusters = declared.get(&format!("{CLUSTER_STUB}{}", called(kernel)));
         if let Some(declaration) = clusters {
             kernel.clusters = true;
             if program.runtime == Runtime::Hip {
@@ -73,7 +73,7 @@ pub(super) fn define<'c>(
             None => stub(&mut text, kernel, &kernel.stub, SIZES, &[]),
         }
         if let Some(declaration) = clusters {
-            let name = format!("{CLUSTER_STUB}{}", kernel.name);
+            let name = format!("{CLUSTER_STUB}{}", called(kernel));
             let arguments = kernel_arguments(*declaration, CLUSTER_SIZES)?;
             stub(&mut text, kernel, &name, CLUSTER_SIZES, &arguments);
         }
@@ -138,13 +138,14 @@ fn kernel_arguments(declaration: OperationRef<'_, '_>, sizes: &[&str]) -> Result
         .ok_or_else(|| OffloadError::Internal("a stub is declared without its arguments".to_owned()))
 }
 
+/// What a launch calls the kernel by: the end of its stub's name. Compiled kernels may share a name.
+pub(super) fn called(kernel: &Kernel) -> &str {
+    kernel.stub.strip_prefix(STUB).unwrap_or(&kernel.name)
+}
+
 /// Where the kernel's name for messages is.
 fn message_name(kernel: &Kernel) -> String {
-    // As unique as the stub: compiled kernels may share a name.
-    format!(
-        "__gpulower_kernel_{}",
-        kernel.stub.strip_prefix(STUB).unwrap_or(&kernel.name)
-    )
+    format!("__gpulower_kernel_{}", called(kernel))
 }
 
 fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], arguments: &[String]) {
