@@ -5,8 +5,8 @@
 //! cargo run --example launch -- saxpy.fatbin
 //! ```
 //!
-//! It needs the feature `runtime` alone: `cargo run --no-default-features --features runtime --example launch -- saxpy.fatbin`
-//! builds in seconds and without LLVM. For a GPU of AMD's, give it an hsaco or a bundle and `--hip`.
+//! It uses the runtime alone: a program that depends on the crate `gpulower-runtime` instead builds in seconds and without
+//! LLVM. For a GPU of AMD's, give it an hsaco or a bundle and `--hip`.
 
 use std::error::Error;
 
