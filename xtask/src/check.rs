@@ -97,28 +97,28 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
         Part::Amd => amd::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
-        Part::Fuzz => vec![short_fuzz(workspace)?, short_fuzz_in_workers(workspace)?],
+        Part::Fuzz => vec![short_fuzz(workspace), short_fuzz_in_workers(workspace)],
     })
 }
 
 /// The same inputs every time, of the surfaces on which a process has no way to die that is known. Damaged bitcode and
 /// MLIR bytecode can end it (docs/reliability.md): `cargo xtask fuzz` tries them, too.
-fn short_fuzz(workspace: &Workspace) -> Result<Command, Failure> {
-    let program = std::env::current_exe().context(|| "find this program".to_owned())?;
-    let mut command = workspace.command(program);
+///
+/// Through cargo, not by the path of this program: the builds of the parts before may have replaced it.
+fn short_fuzz(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo("xtask");
     command.args(["fuzz", "--seed", "1", "--inputs", "30"]);
     for surface in SHORT_FUZZ {
         command.args(["--surface", &surface.name()]);
     }
-    Ok(command)
+    command
 }
 
 /// The same inputs every time, in processes that may die of them: this is not to end the one that embeds the library.
-fn short_fuzz_in_workers(workspace: &Workspace) -> Result<Command, Failure> {
-    let program = std::env::current_exe().context(|| "find this program".to_owned())?;
-    let mut command = workspace.command(program);
+fn short_fuzz_in_workers(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo("xtask");
     command.args(["fuzz", "--seed", "1", "--inputs", "10", "--workers", "--no-build"]);
-    Ok(command)
+    command
 }
 
 const SHORT_FUZZ: &[Surface] = &[
@@ -247,6 +247,18 @@ mod tests {
         assert!(!text.contains("bytecode") && !text.contains("bitcode"), "{text}");
         let text = shown(&fuzz[1]);
         assert!(text.contains(" fuzz --seed 1 --inputs 10 --workers"), "{text}");
+    }
+
+    /// The file that this process was started from is another, or none, once a part has built the workspace.
+    #[test]
+    fn no_part_starts_the_file_of_this_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let this = std::env::current_exe().unwrap();
+        for part in [Part::Fmt, Part::Clippy, Part::Doc, Part::Rust, Part::Fuzz] {
+            for command in commands(part, &workspace(folder.path())).unwrap() {
+                assert_ne!(Path::new(command.get_program()), this, "{}", shown(&command));
+            }
+        }
     }
 
     #[test]
