@@ -1,0 +1,4 @@
+//! t
+use pyo3::prelude::*;
+#[pymodule]
+mod _native {}
