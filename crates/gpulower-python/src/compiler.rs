@@ -10,7 +10,7 @@ use gpulower::{
     serialize::device_link::{self, DeviceLinkError, LinkInput, LinkOptions},
     toolkit,
 };
-use pyo3::{Py, PyAny, PyErr, PyResult, Python, pyclass, pymethods, pybacked::PyBackedBytes};
+use pyo3::{Py, PyAny, PyErr, PyResult, Python, pybacked::PyBackedBytes, pyclass, pymethods};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -98,11 +98,14 @@ impl Compiler {
             builder = builder.cache(cache);
         }
         if let Some((program, arguments, environment)) = configuration.worker {
-            let worker = Worker::program(program).map_err(|error| failure::of(ErrorKind::Worker, Stage::Plan, &error))?;
+            let worker =
+                Worker::program(program).map_err(|error| failure::of(ErrorKind::Worker, Stage::Plan, &error))?;
             let worker = worker.arguments(arguments);
-            builder = builder.worker(environment.into_iter().fold(worker, |worker, (name, value)| {
-                worker.environment(name, value)
-            }));
+            builder = builder.worker(
+                environment
+                    .into_iter()
+                    .fold(worker, |worker, (name, value)| worker.environment(name, value)),
+            );
         }
         Ok(Self {
             compiler: builder.build(),
@@ -123,7 +126,9 @@ impl Compiler {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<Made<'py>>, String)> {
         let targets = parsed(&targets)?;
-        let emit: Emit = emit.parse().map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))?;
+        let emit: Emit = emit
+            .parse()
+            .map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))?;
         let mut compiler = self.compiler.with_cancellation(&token.0);
         if let Some(progress) = progress {
             compiler = compiler.with_progress(Arc::new(move |step| tell(&progress, step)));
@@ -135,7 +140,14 @@ impl Compiler {
     }
 
     /// Links relocatable code; MLIR and LLVM IR among the inputs are compiled, joined before they are optimised.
-    fn link<'py>(&self, py: Python<'py>, inputs: Inputs, ir: Inputs, target: &str, token: &Token) -> PyResult<Made<'py>> {
+    fn link<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Inputs,
+        ir: Inputs,
+        target: &str,
+        token: &Token,
+    ) -> PyResult<Made<'py>> {
         let target = one(target)?;
         let compiler = self.compiler.with_cancellation(&token.0);
         let done = attended(py, &token.0, move || {
@@ -143,11 +155,18 @@ impl Compiler {
                 let linked = link_objects(&compiler, &inputs, &target).map_err(|error| of_link(&error));
                 return linked.map(Linked::Image);
             }
-            let objects = inputs.into_iter().map(|(name, bytes)| library((name, Some(bytes)))).collect();
+            let objects = inputs
+                .into_iter()
+                .map(|(name, bytes)| library((name, Some(bytes))))
+                .collect();
             let mut options = compiler.options().clone();
             options.device_link = Some(DeviceLink { objects });
-            let compiled = compiler.with_options(options).compile_sources(&borrowed(&ir), &[target], Emit::Binary);
-            compiled.map(Linked::Compiled).map_err(|failure| failure::of_compilation(&failure))
+            let compiled = compiler
+                .with_options(options)
+                .compile_sources(&borrowed(&ir), &[target], Emit::Binary);
+            compiled
+                .map(Linked::Compiled)
+                .map_err(|failure| failure::of_compilation(&failure))
         })??;
         match done {
             Linked::Image(image) => report::linked(py, &image, target),
@@ -185,13 +204,19 @@ impl Compiler {
             options.finish_with = Some(list.parse().map_err(|error| refused(&error))?);
         }
         let compiler = self.compiler.with_cancellation(&token.0);
-        let exported = attended(py, &token.0, move || export_source(&compiler, &name, &source, &targets, &options))?;
+        let exported = attended(py, &token.0, move || {
+            export_source(&compiler, &name, &source, &targets, &options)
+        })?;
         let exported = exported.map_err(|failure| failure::of_compilation(&failure))?;
         let program = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
         let told = json(&Exported {
             commands: exported.finish.commands(file, program),
             notes: &exported.notes,
-            warnings: exported.warnings.iter().map(|warning| warning.message.as_str()).collect(),
+            warnings: exported
+                .warnings
+                .iter()
+                .map(|warning| warning.message.as_str())
+                .collect(),
             kernels: exported
                 .program
                 .kernels
@@ -207,7 +232,13 @@ impl Compiler {
         let cache = self.compiler.cache()?;
         let counts = cache.statistics();
         let problems = cache.take_problems().iter().map(ToString::to_string).collect();
-        Some((counts.memory_hits, counts.disk_hits, counts.misses, counts.stored, problems))
+        Some((
+            counts.memory_hits,
+            counts.disk_hits,
+            counts.misses,
+            counts.stored,
+            problems,
+        ))
     }
 
     /// Where results are kept.
@@ -312,11 +343,16 @@ fn library((name, bytes): NamedLibrary) -> Library {
 }
 
 fn borrowed(inputs: &Inputs) -> Vec<(&str, &[u8])> {
-    inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_ref())).collect()
+    inputs
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_ref()))
+        .collect()
 }
 
 fn one(target: &str) -> PyResult<Target> {
-    target.parse().map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))
+    target
+        .parse()
+        .map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))
 }
 
 fn parsed(targets: &[String]) -> PyResult<Vec<Target>> {
@@ -351,7 +387,10 @@ fn tell(callback: &Py<PyAny>, step: &Progress<'_>) {
         Progress::Begun { subject } => ("begun", subject, None),
         Progress::Stage { subject, stage } => ("stage", subject, Some(stage.name())),
         Progress::Finished {
-            subject, failed, from_cache, ..
+            subject,
+            failed,
+            from_cache,
+            ..
         } => match (failed, from_cache) {
             (true, _) => ("failed", subject, None),
             (false, true) => ("cached", subject, None),

@@ -52,7 +52,9 @@ pub fn inspect<'py>(
     let devices = devices
         .iter()
         .map(|name| {
-            let device: Device = name.parse().map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))?;
+            let device: Device = name
+                .parse()
+                .map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))?;
             Ok(device::answer(&inspection, device, driver))
         })
         .collect::<PyResult<_>>()?;
@@ -75,7 +77,11 @@ pub fn pack<'py>(
         "fatbin" => PackFormat::Fatbin,
         "bundle" => PackFormat::Bundle,
         "offload" => PackFormat::Offload,
-        other => return Err(refused(&format!("no container is called '{other}': fatbin, bundle or offload"))),
+        other => {
+            return Err(refused(&format!(
+                "no container is called '{other}': fatbin, bundle or offload"
+            )));
+        }
     };
     let compression = Compression::from_name(compression)
         .ok_or_else(|| refused(&format!("no compression is called '{compression}': none, lz4 or zstd")))?;

@@ -48,7 +48,12 @@ fn collect(operation: OperationRef<'_, '_>, found: &mut Vec<Kernel>) {
         }
         Ok("gpu.func") => {
             let is_kernel = operation.has_attribute("gpu.kernel") || operation.has_attribute("kernel");
-            let text = |name| operation.attribute(name).map(|attribute| attribute.to_string()).unwrap_or_default();
+            let text = |name| {
+                operation
+                    .attribute(name)
+                    .map(|attribute| attribute.to_string())
+                    .unwrap_or_default()
+            };
             if is_kernel {
                 let name = text("sym_name").trim_matches('"').to_owned();
                 found.push((name, text("function_type")));

@@ -1,13 +1,12 @@
 //! Artifacts as bytes and JSON.
 
 use gpulower::{
-    Artifact, Compilation, Decision, Format, Image, KernelSignature, Stage, Target, Warning, image::resource::KernelResources,
-    serialize::device_link::LinkedImage,
+    Artifact, Compilation, Decision, Format, Image, KernelSignature, Stage, Target, Warning,
+    image::resource::KernelResources, serialize::device_link::LinkedImage,
 };
 use pyo3::{
-    PyResult, Python,
+    Bound, PyResult, Python,
     types::{PyBytes, PyBytesMethods},
-    Bound,
 };
 use serde::Serialize;
 

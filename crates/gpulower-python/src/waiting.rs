@@ -47,7 +47,8 @@ pub fn attended<T: Send + 'static>(
         if let Err(raised) = py.check_signals() {
             token.cancel();
             let end = Instant::now() + GRACE;
-            py.detach(|| receive(&receiver, end.saturating_duration_since(Instant::now()))).ok();
+            py.detach(|| receive(&receiver, end.saturating_duration_since(Instant::now())))
+                .ok();
             return Err(raised);
         }
     }
