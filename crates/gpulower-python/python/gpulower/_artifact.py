@@ -7,7 +7,7 @@ import functools
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -51,7 +51,7 @@ class Kernel:
     #: NVIDIA: bytes that are stored to and loaded from memory for want of registers. AMD: registers. None: not known.
     spills: int | None
     #: Everything that the image says, by the names of `gpulower inspect --json`.
-    details: Mapping[str, Any]
+    details: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, target: str, details: Mapping[str, Any]) -> Kernel:
@@ -92,9 +92,6 @@ class Kernel:
             return None
         threads = threads or min(self.threads or 256, 256)
         return occupancy(self.target, self.registers, self.shared + dynamic_shared, threads)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.target, self.registers, self.shared, self.spills))
 
     def _repr_html_(self) -> str:
         from ._html import of_kernels
@@ -245,7 +242,12 @@ class Artifact(builtins.bytes):
             found.update(_native.parameters(name, source))
         return found
 
-    @overload  # type: ignore[override]
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The options that it was compiled with, by the names of the command line."""
+        return dict(self._origin.compiler._options) if self._origin else {}
+
+    @overload  # type: ignore[override, unused-ignore]
     def __getitem__(self, key: str) -> Launchable: ...
     @overload
     def __getitem__(self, key: SupportsIndex) -> int: ...

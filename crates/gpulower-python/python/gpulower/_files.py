@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
@@ -26,7 +26,7 @@ class Target:
     #: The tool that makes loadable code here; None, with the reason in `missing`, where there is none.
     finished_by: str | None
     missing: str | None
-    details: Mapping[str, Any]
+    details: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Target:
@@ -129,8 +129,8 @@ class Image:
     kind: str
     kernels: tuple[Kernel, ...]
     #: Decompressed.
-    content: bytes
-    details: Mapping[str, Any]
+    content: bytes = field(repr=False)
+    details: Mapping[str, Any] = field(repr=False, compare=False)
 
 
 class Inspection:
