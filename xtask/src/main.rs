@@ -1,5 +1,5 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak`, `gpu` and
-//! `amd`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak`, `gpu`,
+//! `amd` and `wheel`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -17,6 +17,7 @@ mod setup;
 mod soak;
 #[cfg(test)]
 mod trust;
+mod wheel;
 mod wheels;
 
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Subcommands {
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
+    /// The Python package as a wheel, in target/wheels.
+    Wheel(wheel::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -75,6 +78,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
+        Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

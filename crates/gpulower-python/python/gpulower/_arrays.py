@@ -94,7 +94,9 @@ def _of_interface(value: object, interface: dict[str, Any]) -> Array:
 
 def _divided(stride: int, size: int) -> int:
     if stride % size:
-        raise TypeError(f"an array whose stride of {stride} bytes is no multiple of its elements of {size} cannot be passed")
+        raise TypeError(
+            f"an array whose stride of {stride} bytes is no multiple of its elements of {size} cannot be passed"
+        )
     return stride // size
 
 
@@ -182,7 +184,9 @@ class Scalar:
         number = _integer(self.text, given)
         if not -(1 << (bits - 1)) <= number < 1 << bits:
             raise OverflowError(f"{number} does not fit into {self.text}")
-        kind = {1: ctypes.c_uint8, 8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}[bits]
+        kind = {1: ctypes.c_uint8, 8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}[
+            bits
+        ]
         return kind(number & ((1 << bits) - 1))
 
 
@@ -207,7 +211,17 @@ def _bfloat(number: float) -> ctypes.c_uint16:
 
 _FLOATS: dict[str, Any] = {"f64": ctypes.c_double, "f32": ctypes.c_float, "f16": _half, "bf16": _bfloat}
 
-_ELEMENTS = {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "bf2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "i1": "b1"}
+_ELEMENTS = {
+    "f64": "f8",
+    "f32": "f4",
+    "f16": "f2",
+    "bf16": "bf2",
+    "i64": "i8",
+    "i32": "i4",
+    "i16": "i2",
+    "i8": "i1",
+    "i1": "b1",
+}
 _ELEMENTS["complex<f32>"], _ELEMENTS["complex<f64>"] = "c8", "c16"
 
 
@@ -257,7 +271,9 @@ def _parameter(text: str) -> MemRef | Scalar:
             strides = tuple(None if step.strip() == "?" else int(step) for step in layout[1].split(",") if step.strip())
             offset = None if layout[2] == "?" else int(layout[2] or 0)
         elif part.startswith("affine_map"):
-            raise TypeError(f"a parameter of the type {text} cannot be passed from Python: write its layout as strided<...>")
+            raise TypeError(
+                f"a parameter of the type {text} cannot be passed from Python: write its layout as strided<...>"
+            )
     return MemRef(text, dtype, shape, strides, offset)
 
 

@@ -101,7 +101,9 @@ class Driver:
     def device_of(self, address: int) -> int | None:
         """The device whose memory is at an address; None where the driver does not know it."""
         value = c_int()
-        status = self.status("cuPointerGetAttribute", ctypes.cast(byref(value), c_void_p), POINTER_DEVICE_ORDINAL, address)
+        status = self.status(
+            "cuPointerGetAttribute", ctypes.cast(byref(value), c_void_p), POINTER_DEVICE_ORDINAL, address
+        )
         if status == INVALID_VALUE:
             return None
         if status:

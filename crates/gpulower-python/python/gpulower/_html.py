@@ -58,7 +58,9 @@ def of_kernels(kernels: Sequence[Kernel]) -> str:
 def _kernels(kernels: Sequence[Kernel]) -> str:
     if not kernels:
         return ""
-    head = "".join(f"<th>{name}</th>" for name in ("kernel", "target", "registers", "shared", "spills", "code", "occupancy"))
+    head = "".join(
+        f"<th>{name}</th>" for name in ("kernel", "target", "registers", "shared", "spills", "code", "occupancy")
+    )
     rows = []
     for kernel in kernels:
         spills = _number(kernel.spills)
@@ -111,18 +113,24 @@ def of_doctor(doctor: Doctor) -> str:
         found = part["found"]
         state = escaped(part["version"] or "found") if found else '<span class="warning">missing</span>'
         what = escaped(found) if found else escaped(part["advice"] or "")
-        rows.append(f"<tr><td>{escaped(part['name'])}</td><td>{state}</td><td style='text-align: left'>{what}</td></tr>")
+        rows.append(
+            f"<tr><td>{escaped(part['name'])}</td><td>{state}</td><td style='text-align: left'>{what}</td></tr>"
+        )
     title = f"gpulower {escaped(doctor.report['gpulower'])}, LLVM {escaped(doctor.report['llvm'])}"
     return _box(f"<div><b>{title}</b></div>", f"<table>{''.join(rows)}</table>")
 
 
 _PATTERNS = {
-    "ptx": r"(?P<c>//[^\n]*)|(?P<k>\.[a-zA-Z_]\w*|\b[a-z]{2,}\d*(?:\.[\w:]+)+)|(?P<v>%\w+)|(?P<n>\b0[xfdF][0-9A-Fa-f]+|\b\d+\b)",
+    "ptx": r"(?P<c>//[^\n]*)|(?P<k>\.[a-zA-Z_]\w*|\b[a-z]{2,}\d*(?:\.[\w:]+)+)|(?P<v>%\w+)"
+    r"|(?P<n>\b0[xfdF][0-9A-Fa-f]+|\b\d+\b)",
     "llvm": r"(?P<c>;[^\n]*)|(?P<k>\b(?:define|declare|call|load|store|br|ret|add|mul|f?add|f?mul|getelementptr|icmp|fcmp|phi"
     r"|select|tail|fast|align|ptr|void|float|double|half|bfloat|i\d+)\b)|(?P<v>[%@#!][\w.$]+)|(?P<n>\b\d[\d.e+-]*)",
-    "sass": r"(?P<c>/\*.*?\*/|//[^\n]*)|(?P<k>\b[A-Z][A-Z0-9]+(?:\.[A-Z0-9]+)*\b)|(?P<v>\b[UR]?P?R\d+|\bP[T\d]\b)|(?P<n>\b0x[0-9a-f]+)",
+    "sass": r"(?P<c>/\*.*?\*/|//[^\n]*)|(?P<k>\b[A-Z][A-Z0-9]+(?:\.[A-Z0-9]+)*\b)"
+    r"|(?P<v>\b[UR]?P?R\d+|\bP[T\d]\b)|(?P<n>\b0x[0-9a-f]+)",
 }
-_PATTERNS["asm"] = r"(?P<c>;[^\n]*)|(?P<k>\b[sv]_\w+|\b(?:global|flat|ds|buffer)_\w+)|(?P<v>\b[sv]\[?[\d:]+\]?)|(?P<n>\b\d+\b)"
+_PATTERNS["asm"] = (
+    r"(?P<c>;[^\n]*)|(?P<k>\b[sv]_\w+|\b(?:global|flat|ds|buffer)_\w+)|(?P<v>\b[sv]\[?[\d:]+\]?)|(?P<n>\b\d+\b)"
+)
 
 
 def highlighted(text: str, language: str) -> str:

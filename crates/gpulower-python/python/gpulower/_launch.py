@@ -149,7 +149,9 @@ class Launch:
             raise TypeError(f"nothing is known of the parameters of {name}: compile it to machine code, or from MLIR")
         sizes = [parameter["size"] for parameter in artifact.kernel(name).details["parameters"]]
         if len(sizes) != len(given):
-            raise TypeError(f"{name} has {len(sizes)} parameters, and was given {len(given)}; its source declares no types")
+            raise TypeError(
+                f"{name} has {len(sizes)} parameters, and was given {len(given)}; its source declares no types"
+            )
         return [raw(argument, size) for argument, size in zip(given, sizes)]
 
     def _check(self, cuda: Driver, function: int) -> None:

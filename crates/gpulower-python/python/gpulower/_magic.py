@@ -22,7 +22,9 @@ def _arguments(line: str) -> argparse.Namespace:
     parser.add_argument("--target", "-t", default=None, help="such as sm_90, gfx942 or native")
     parser.add_argument("--emit", "-e", default=None, help="what is made: binary, ptx, fatbin, ...")
     parser.add_argument("--show", "-s", choices=_SHOWN, help="show the code that was made, with the source beside it")
-    parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE", help="an option of the compiler")
+    parser.add_argument(
+        "--option", "-o", action="append", default=[], metavar="NAME=VALUE", help="an option of the compiler"
+    )
     return parser.parse_args(shlex.split(line))
 
 
