@@ -10,7 +10,6 @@ use crate::{
     compiler::{InputError, worker::WorkerError},
     device::{DeviceError, JoinError, lower::LowerError},
     interrupt::InterruptError,
-    offload::OffloadError,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
 };
 
@@ -111,6 +110,14 @@ impl ErrorKind {
         }
     }
 
+    /// The kind of what LLVM said.
+    pub(crate) fn of_llvm(error: &LlvmError) -> Self {
+        match error {
+            LlvmError::Crashed(_) => Self::Crash,
+            _ => Self::CodeGeneration,
+        }
+    }
+
     /// The kind of a cause.
     pub(super) fn of(cause: &Cause) -> Self {
         match cause {
@@ -118,7 +125,7 @@ impl ErrorKind {
             Cause::Target(_) | Cause::Emit(_) => Self::Target,
             Cause::Option(_) => Self::Option,
             Cause::Lower(error) => of_lowering(error),
-            Cause::Llvm(error) => of_llvm(error),
+            Cause::Llvm(error) => ErrorKind::of_llvm(error),
             Cause::Device(error) => of_device(error),
             Cause::Toolkit(_) => Self::Toolkit,
             Cause::Serialize(error) => of_ptx_compiler(error),
@@ -136,13 +143,7 @@ impl ErrorKind {
                 DeviceLinkError::UnreadableCubin { .. } => Self::Image,
                 _ => Self::Link,
             },
-            Cause::Offload(error) => match error {
-                OffloadError::Unsupported { .. } | OffloadError::Refused(_) => Self::Lowering,
-                OffloadError::Llvm(error) => of_llvm(error),
-                OffloadError::Internal(_) => Self::Internal,
-                _ => Self::Export,
-            },
-            Cause::Export(_) => Self::Export,
+            Cause::Offload(error) => error.kind,
             Cause::Cache(_) => Self::Cache,
             Cause::Listener { .. } => Self::Listener,
             Cause::Interrupted(error) => of_interrupt(*error),
@@ -159,7 +160,7 @@ impl ErrorKind {
 
 fn of_input(error: &InputError) -> ErrorKind {
     match error {
-        InputError::Fatal { error, .. } => match of_llvm(error) {
+        InputError::Fatal { error, .. } => match ErrorKind::of_llvm(error) {
             ErrorKind::CodeGeneration => ErrorKind::Input,
             other => other,
         },
@@ -173,22 +174,15 @@ fn of_input(error: &InputError) -> ErrorKind {
 
 fn of_lowering(error: &LowerError) -> ErrorKind {
     match error {
-        LowerError::Fatal(error) => of_llvm(error),
+        LowerError::Fatal(error) => ErrorKind::of_llvm(error),
         LowerError::Pipeline(_) => ErrorKind::Internal,
         _ => ErrorKind::Lowering,
     }
 }
 
-fn of_llvm(error: &LlvmError) -> ErrorKind {
-    match error {
-        LlvmError::Crashed(_) => ErrorKind::Crash,
-        _ => ErrorKind::CodeGeneration,
-    }
-}
-
 fn of_device(error: &DeviceError) -> ErrorKind {
     match error {
-        DeviceError::Llvm(error) => of_llvm(error),
+        DeviceError::Llvm(error) => ErrorKind::of_llvm(error),
         DeviceError::Library { .. } => ErrorKind::Link,
         DeviceError::LibraryMissing { .. } => ErrorKind::Toolkit,
         DeviceError::Unresolved(_) => ErrorKind::Symbols,

@@ -15,7 +15,7 @@ use crate::{
     container::WriteError,
     device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
     interrupt::InterruptError,
-    offload::{ExportError, OffloadError},
+    offload::OffloadError,
     options::OptionError,
     report::InputId,
     serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
@@ -115,12 +115,9 @@ pub(crate) enum Cause {
     /// Images could not be put into a container.
     #[error(transparent)]
     Pack(#[from] WriteError),
-    /// A program's host code could not be made ready for export.
+    /// A program could not be exported, or its host code not be made ready to run.
     #[error(transparent)]
     Offload(#[from] OffloadError),
-    /// A program could not be exported.
-    #[error(transparent)]
-    Export(#[from] ExportError),
     /// What was compiled differs from what the cache has.
     #[error(transparent)]
     Cache(#[from] CacheError),

@@ -305,7 +305,7 @@ fn lower<'l>(
     };
     let host = match host::lower(module, &host_options) {
         // Messages name kernels as the source does where that is possible.
-        Err(OffloadError::DuplicateName { .. } | OffloadError::SymbolTaken { .. }) => {
+        Err(error) if error.is_clash => {
             let unique = HostOptions {
                 names: Names::Unique,
                 ..host_options

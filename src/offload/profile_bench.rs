@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-    profile::{IrSyntax, ProfileError, Written, write},
+    error::OffloadError,
+    profile::{IrSyntax, Written, write},
     release::ClangRelease,
 };
 use crate::bridge::llvm::{DeviceContext, TargetMachine};
@@ -54,7 +55,7 @@ pub(super) fn source(triple: &str, body: &str) -> String {
 }
 
 /// Writes a module of this text for a release.
-pub(super) fn written(text: &str, oldest: u8, syntax: IrSyntax) -> Result<Written, ProfileError> {
+pub(super) fn written(text: &str, oldest: u8, syntax: IrSyntax) -> Result<Written, OffloadError> {
     let context = DeviceContext::new();
     let module = context
         .parse(text.as_bytes(), "test.ll")
