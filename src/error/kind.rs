@@ -10,7 +10,7 @@ use crate::{
     compiler::{InputError, worker::WorkerError},
     device::{DeviceError, JoinError, lower::LowerError},
     interrupt::InterruptError,
-    serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
+    serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
 };
 
 /// What kind of failure an [`Error`](super::Error) is: what a program tells apart.
@@ -130,19 +130,10 @@ impl ErrorKind {
             Cause::Toolkit(_) => Self::Toolkit,
             Cause::Serialize(error) => of_ptx_compiler(error),
             Cause::Cubin(_) | Cause::Hsaco(_) | Cause::Pack(_) => Self::Image,
-            Cause::AmdLink(error) => of_amd_link(error),
             Cause::Join(JoinError::Duplicates(_) | JoinError::Mismatches(_)) => Self::Symbols,
             Cause::Join(_) => Self::Link,
-            Cause::DeviceLink(error) => match error {
-                DeviceLinkError::Duplicates(_) | DeviceLinkError::Unresolved(_) => Self::Symbols,
-                DeviceLinkError::Amd(error) => of_amd_link(error),
-                DeviceLinkError::Options(error) => of_ptx_compiler(error),
-                DeviceLinkError::NoEffect => Self::Option,
-                DeviceLinkError::NoLinker { .. } => Self::Toolkit,
-                DeviceLinkError::VirtualTarget { .. } => Self::Target,
-                DeviceLinkError::UnreadableCubin { .. } => Self::Image,
-                _ => Self::Link,
-            },
+            Cause::DeviceLink(DeviceLinkError::Refused { kind, .. }) => *kind,
+            Cause::DeviceLink(DeviceLinkError::Tool { .. }) => Self::Link,
             Cause::Offload(error) => error.kind,
             Cause::Cache(_) => Self::Cache,
             Cause::Listener { .. } => Self::Listener,
@@ -194,13 +185,6 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         }
         DeviceError::Interrupted(error) => of_interrupt(*error),
         DeviceError::Listener { .. } => ErrorKind::Listener,
-    }
-}
-
-fn of_amd_link(error: &AmdLinkError) -> ErrorKind {
-    match error {
-        AmdLinkError::Undefined { .. } => ErrorKind::Symbols,
-        _ => ErrorKind::Link,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     offload::OffloadError,
     options::OptionError,
     report::InputId,
-    serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
+    serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
     target::{Target, TargetError},
     toolkit::ToolkitError,
@@ -100,13 +100,10 @@ pub(crate) enum Cause {
     /// A cubin cannot be read.
     #[error("the cubin cannot be read: {0}")]
     Cubin(#[source] ReadError),
-    /// An AMD object could not be linked.
-    #[error(transparent)]
-    AmdLink(#[from] AmdLinkError),
     /// Modules could not be joined.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The compiled code could not be linked with other objects.
+    /// The compiled code could not be linked.
     #[error(transparent)]
     DeviceLink(#[from] DeviceLinkError),
     /// An hsaco cannot be read.

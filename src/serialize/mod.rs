@@ -5,6 +5,7 @@
 pub mod amd;
 mod amd_pipe;
 pub mod device_link;
+mod link_error;
 pub mod nvfatbin;
 pub mod nvidia;
 mod nvidia_attempt;

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::nvfatbin::{LtoEntry, LtoIr, load, write_with_lto};
 use crate::FileKind;
-use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError, result_name};
+use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin};
 use crate::bridge::nvjitlink::{self, NvJitLink};
+use crate::bridge::vendor_error::VendorError;
 use crate::container::fatbin::{self, Compression, Content, Image, ZSTD_DEFAULT};
 use crate::image::cubin;
 use crate::target::NvidiaArch;
@@ -177,7 +178,7 @@ fn the_library_itself_makes_all_kinds() {
     });
 
     let failed = |inputs: &[Input<'_>], options: &[&str]| match library.create(inputs, options).unwrap_err() {
-        NvFatbinError::Failed { call, code } => (call, result_name(code)),
+        VendorError::Failed { call, name, .. } => (call, name),
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -198,7 +199,7 @@ fn the_library_itself_makes_all_kinds() {
     };
     assert_eq!(failed(&[wrong], &[]).1, "INVALID_ARCH");
     let error = library.create(&[], &["a\0b"]).unwrap_err();
-    assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte");
+    assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte at offset 1");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! nvJitLink itself; linking with it is tested in `device_link`.
 
-use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError, result_name};
+use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink};
+use crate::bridge::vendor_error::VendorError;
 use gpulower_testing::nvidia::{part, store_kernel};
 
 fn library() -> NvJitLink {
@@ -11,9 +12,9 @@ fn options(more: &[&str]) -> Vec<String> {
     ["-arch=sm_90"].iter().chain(more).map(ToString::to_string).collect()
 }
 
-fn failed(error: NvJitLinkError) -> (i32, String) {
+fn failed(error: VendorError) -> (i32, String) {
     match error {
-        NvJitLinkError::Failed { code, log, .. } => (code, log),
+        VendorError::Failed { code, log, .. } => (code, log),
         other => panic!("{other:?}"),
     }
 }
@@ -74,7 +75,7 @@ fn errors_carry_log_and_code() {
     assert!(log.contains("line 9"), "{log}");
     // A handle whose creation failed still gives its log.
     let (code, log) = failed(library.link(&[input], &options(&["-bogus"])).unwrap_err());
-    assert_eq!((code, result_name(code)), (1, "UNRECOGNIZED_OPTION"));
+    assert_eq!(code, 1);
     assert!(log.contains("bogus"), "{log}");
     let (code, _) = failed(library.link(&[input], &["-arch=sm_70".to_owned()]).unwrap_err());
     assert_eq!(code, 17);

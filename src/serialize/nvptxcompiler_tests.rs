@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::nvptxcompiler::{load, shared_object};
-use crate::bridge::nvptxcompiler::NvPtxCompilerError;
+use crate::bridge::vendor_error::VendorError;
 use gpulower_testing::nvidia::{part, store_kernel};
 
 const ARCHIVE: &str = "lib/libnvptxcompiler_static.a";
@@ -66,7 +66,7 @@ fn errors_carry_log_and_code() {
     let cache = tempfile::tempdir().unwrap();
     let compiler = load(&part(ARCHIVE), cache.path()).unwrap();
     let failed = |ptx: &str, chip: &str| match compiler.compile(ptx, &options(chip), None) {
-        Err(NvPtxCompilerError::Failed { code, log, .. }) => (code, log),
+        Err(VendorError::Failed { code, log, .. }) => (code, log),
         other => panic!("{other:?}"),
     };
     let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");

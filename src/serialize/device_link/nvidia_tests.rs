@@ -335,7 +335,16 @@ fn without_nvjitlink_the_error_says_what_to_install() {
     // The symbols are checked all the same, before any tool is needed.
     let inputs = [LinkInput::detect("a.ptx", LINKED_KERNELS.as_bytes()).unwrap()];
     let error = link_inputs(&inputs, &target, &LinkOptions::default(), &none).unwrap_err();
-    assert!(matches!(error, DeviceLinkError::Unresolved(_)), "{error}");
+    assert!(
+        matches!(
+            error,
+            DeviceLinkError::Refused {
+                kind: ErrorKind::Symbols,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[test]
