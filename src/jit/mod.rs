@@ -379,4 +379,5 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
 }
 
 #[cfg(test)]
+#[path = "../../tests/jit/programs.rs"]
 mod tests;

@@ -252,5 +252,5 @@ fn verify(context: &Context, host: &Module<'_>) -> Result<(), OffloadError> {
 }
 
 #[cfg(test)]
-#[path = "host_tests.rs"]
+#[path = "../../tests/offload/host.rs"]
 mod tests;

@@ -34,11 +34,14 @@ mod support;
 pub(crate) mod triple;
 
 #[cfg(test)]
+#[path = "../../tests/offload/finish.rs"]
 mod finish_tests;
 #[cfg(test)]
-mod profile_bench;
+#[path = "../../tests/offload/finishing_site.rs"]
+mod finishing_site;
 #[cfg(test)]
-mod test_bench;
+#[path = "../../tests/offload/old_clangs.rs"]
+mod old_clangs;
 
 pub use error::OffloadError;
 pub use export::{Export, ExportForm, ExportOptions, export, export_source};

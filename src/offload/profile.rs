@@ -261,11 +261,11 @@ fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) ->
 }
 
 #[cfg(test)]
-#[path = "profile_example_tests.rs"]
+#[path = "../../tests/offload/profile_examples.rs"]
 mod example_tests;
 #[cfg(test)]
-#[path = "profile_gpu_tests.rs"]
+#[path = "../../tests/offload/profile_gpu.rs"]
 mod gpu_tests;
 #[cfg(test)]
-#[path = "profile_tests.rs"]
+#[path = "../../tests/offload/profile.rs"]
 mod tests;

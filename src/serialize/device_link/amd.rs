@@ -111,5 +111,5 @@ fn check_targets(
 }
 
 #[cfg(test)]
-#[path = "amd_tests.rs"]
+#[path = "../../../tests/serialize/device_link_amd.rs"]
 mod tests;

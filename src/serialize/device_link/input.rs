@@ -304,5 +304,5 @@ fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[path = "input_tests.rs"]
+#[path = "../../../tests/serialize/device_link_input.rs"]
 mod tests;

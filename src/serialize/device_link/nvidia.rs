@@ -242,5 +242,5 @@ fn duplicate(name: String, objects: &[&Object<'_, '_>]) -> DuplicateSymbol {
 }
 
 #[cfg(test)]
-#[path = "nvidia_tests.rs"]
+#[path = "../../../tests/serialize/device_link_nvidia.rs"]
 mod tests;

@@ -1,11 +1,11 @@
 //! Tests of the code object reader against LLVM's tools, and on damaged files.
 
-use super::elf::Elf;
-use super::hsaco::{Hsaco, HsacoKernel};
-use super::hsaco_attributes::kernel_metadata;
-use super::resource::KernelResources;
-use crate::ReadProblem;
-use crate::target::CodeObjectVersion;
+use gpulower_image::image::elf::Elf;
+use gpulower_image::image::hsaco::{Hsaco, HsacoKernel};
+use gpulower_image::image::hsaco_attributes::kernel_metadata;
+use gpulower_image::image::resource::KernelResources;
+use gpulower_image::ReadProblem;
+use gpulower_image::target::CodeObjectVersion;
 use gpulower_testing::amd::{KERNELS, UNDEFINED, hsaco, object, readelf, run};
 
 /// Values of the kernels' `key`, in order, in the text of `llvm-readelf --notes`.

@@ -5,7 +5,7 @@ use super::{
         finish_tests::export_self,
         layout::ImageForm,
         runtime::Runtime,
-        test_bench::{Bench, export, layouts},
+        finishing_site::{FinishingSite, export, layouts},
     },
     Report, check,
     tests::registering,
@@ -13,16 +13,16 @@ use super::{
 use crate::FileKind;
 use crate::target::CodeObjectVersion;
 
-fn read(bench: &Bench, file: &str) -> Report {
-    check(&bench.read(file)).expect(file)
+fn read(site: &FinishingSite, file: &str) -> Report {
+    check(&site.read(file)).expect(file)
 }
 
 #[test]
 fn text_and_bitcode_say_what_the_object_says() {
-    let bench = Bench::new();
-    let cubin = bench.cubin("", "sm_80");
+    let site = FinishingSite::new();
+    let cubin = site.cubin("", "sm_80");
     let version = CodeObjectVersion::V5;
-    let amd = bench.amd_object("", "gfx90a", version);
+    let amd = site.amd_object("", "gfx90a", version);
     for (list, runtime) in [
         ("15..17", Runtime::Cuda),
         ("20", Runtime::Cuda),
@@ -33,12 +33,12 @@ fn text_and_bitcode_say_what_the_object_says() {
             Runtime::Cuda => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
             Runtime::Hip => ("gfx90a", ImageForm::AmdObject(version), &*amd),
         };
-        let object = export(&bench, "", &layouts(list, runtime), &[image]);
-        let of_object = read(&bench, &object);
+        let object = export(&site, "", &layouts(list, runtime), &[image]);
+        let of_object = read(&site, &object);
         assert!(!registering(&of_object).is_empty(), "{of_object:#?}");
-        bench.run("/usr/lib/llvm-22/bin/llvm-as", &[".ll", "-o", "host.bc"]);
+        site.run("/usr/lib/llvm-22/bin/llvm-as", &[".ll", "-o", "host.bc"]);
         for file in [".ll", "host.bc"] {
-            let report = read(&bench, file);
+            let report = read(&site, file);
             assert_eq!(report.kind, FileKind::LlvmIr);
             let sorted = |report: &Report| {
                 let mut entries = report.entries.clone();
@@ -57,8 +57,8 @@ fn text_and_bitcode_say_what_the_object_says() {
             );
         }
     }
-    bench.run("ar", &["rcs", "libk.a", "host.bc"]);
-    let report = read(&bench, "libk.a");
+    site.run("ar", &["rcs", "libk.a", "host.bc"]);
+    let report = read(&site, "libk.a");
     assert_eq!(
         (&*report.members, registering(&report)),
         (&["host.bc".to_owned()][..], vec![21, 22, 23])
@@ -67,10 +67,10 @@ fn text_and_bitcode_say_what_the_object_says() {
 
 #[test]
 fn ir_that_registers_itself_needs_no_clang() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     for runtime in [Runtime::Cuda, Runtime::Hip] {
-        export_self(&bench, "", runtime);
-        let report = read(&bench, ".ll");
+        export_self(&site, "", runtime);
+        let report = read(&site, ".ll");
         assert_eq!(report.registers_itself, [runtime], "{report:#?}");
         assert!(report.is_complete(&[]) && report.releases.is_empty(), "{report:#?}");
         assert!(report.images.iter().all(|image| image.symbols.is_some()), "{report:#?}");
@@ -79,18 +79,18 @@ fn ir_that_registers_itself_needs_no_clang() {
 
 #[test]
 fn bitcode_images_are_read() {
-    let bench = Bench::new();
-    bench.write(
+    let site = FinishingSite::new();
+    site.write(
         "device.ll",
         "target triple = \"nvptx64-nvidia-cuda\"\n\
          @table = addrspace(4) externally_initialized global [16 x i8] zeroinitializer\n\
          define internal void @helper() { ret void }\n\
          define ptx_kernel void @axpy(ptr %p) { call void @helper()\n ret void }\n",
     );
-    bench.run("/usr/lib/llvm-22/bin/llvm-as", &["device.ll", "-o", "device.bc"]);
+    site.run("/usr/lib/llvm-22/bin/llvm-as", &["device.ll", "-o", "device.bc"]);
     let image = ("sm_80", ImageForm::Bitcode, "device.bc");
-    let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    let report = read(&bench, &object);
+    let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    let report = read(&site, &object);
     assert_eq!(registering(&report), [21, 22, 23], "{report:#?}");
     assert!(
         report
@@ -102,16 +102,16 @@ fn bitcode_images_are_read() {
     let symbols = report.images[0].symbols.as_ref().expect("symbols");
     assert_eq!(symbols.kernels.iter().collect::<Vec<_>>(), ["axpy"]);
     assert_eq!(symbols.variables.iter().collect::<Vec<_>>(), ["table"]);
-    let text = String::from_utf8(bench.read("device.ll")).expect("text");
-    bench.write("device.ll", text.replace("ptx_kernel void @axpy", "void @axpy"));
-    bench.run("/usr/lib/llvm-22/bin/llvm-as", &["device.ll", "-o", "device.bc"]);
-    let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    assert!(registering(&read(&bench, &object)).is_empty());
+    let text = String::from_utf8(site.read("device.ll")).expect("text");
+    site.write("device.ll", text.replace("ptx_kernel void @axpy", "void @axpy"));
+    site.run("/usr/lib/llvm-22/bin/llvm-as", &["device.ll", "-o", "device.bc"]);
+    let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    assert!(registering(&read(&site, &object)).is_empty());
 }
 
 #[test]
 fn ir_that_cannot_be_read_is_refused_with_the_reason() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let layout = "target datalayout = \"e-m:e-i64:64-S128\"\n";
     for (text, message) in [
         (
@@ -134,11 +134,11 @@ fn ir_that_cannot_be_read_is_refused_with_the_reason() {
         let error = check(text.as_bytes()).expect_err(text).to_string();
         assert!(error.starts_with(message) && error.lines().count() == 1, "{error}");
     }
-    let cubin = bench.cubin("", "sm_80");
+    let cubin = site.cubin("", "sm_80");
     let image = ("sm_80", ImageForm::RelocatableCubin, &*cubin);
-    export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    bench.run("/usr/lib/llvm-22/bin/llvm-as", &[".ll", "-o", "host.bc"]);
-    let bitcode = bench.read("host.bc");
+    export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    site.run("/usr/lib/llvm-22/bin/llvm-as", &[".ll", "-o", "host.bc"]);
+    let bitcode = site.read("host.bc");
     let error = check(&bitcode[..bitcode.len() / 2])
         .expect_err("half of it")
         .to_string();

@@ -7,7 +7,7 @@ use super::super::{
     ir_text::IrText,
     layout::ImageForm,
     runtime::Runtime,
-    test_bench::{Bench, export, layouts},
+    finishing_site::{FinishingSite, export, layouts},
 };
 use super::*;
 use crate::target::CodeObjectVersion;
@@ -31,9 +31,9 @@ pub(super) fn problem(report: &Report, release: u8) -> String {
 
 #[test]
 fn objects_say_who_registers_them() {
-    let bench = Bench::new();
-    let cubin = bench.cubin("", "sm_80");
-    let amd = bench.amd_object("", "gfx90a", CodeObjectVersion::V5);
+    let site = FinishingSite::new();
+    let cubin = site.cubin("", "sm_80");
+    let amd = site.amd_object("", "gfx90a", CodeObjectVersion::V5);
     for (list, runtime, serves, other, reason) in [
         (
             "15..19",
@@ -96,8 +96,8 @@ fn objects_say_who_registers_them() {
             Runtime::Cuda => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
             Runtime::Hip => ("gfx90a", ImageForm::AmdObject(CodeObjectVersion::V5), &*amd),
         };
-        let object = export(&bench, "", &layouts(list, runtime), &[image]);
-        let report = check(&bench.read(&object)).expect(list);
+        let object = export(&site, "", &layouts(list, runtime), &[image]);
+        let report = check(&site.read(&object)).expect(list);
         assert_eq!(report.problems, Vec::<String>::new(), "{list}");
         assert_eq!(registering(&report), serves, "{list} {runtime:?}: {report:#?}");
         assert!(report.entries.iter().all(|entry| entry.retained), "{report:#?}");
@@ -111,10 +111,10 @@ fn objects_say_who_registers_them() {
 
 #[test]
 fn finished_programs_say_what_they_register() {
-    let bench = Bench::new();
-    let cubin = bench.cubin("", "sm_80");
+    let site = FinishingSite::new();
+    let cubin = site.cubin("", "sm_80");
     let image = ("sm_80", ImageForm::RelocatableCubin, &*cubin);
-    let object = export(&bench, "", &layouts("15..19,21..23", Runtime::Cuda), &[image]);
+    let object = export(&site, "", &layouts("15..19,21..23", Runtime::Cuda), &[image]);
     for clang in ["clang-16", "clang-19", "clang-22"] {
         for options in [
             &[][..],
@@ -122,8 +122,8 @@ fn finished_programs_say_what_they_register() {
             &["-fuse-ld=lld", "-Wl,--gc-sections"],
             &["-fuse-ld=lld", "-Wl,--pack-dyn-relocs=relr"],
         ] {
-            bench.link(clang, &[&object], options, Runtime::Cuda).expect(clang);
-            let report = check(&bench.read("app")).expect(clang);
+            site.link(clang, &[&object], options, Runtime::Cuda).expect(clang);
+            let report = check(&site.read("app")).expect(clang);
             let context = format!("{clang} {options:?}: {report:#?}");
             assert_eq!(report.registers_itself, [Runtime::Cuda], "{context}");
             let finished = report.finished.as_ref().expect(&context);
@@ -137,28 +137,28 @@ fn finished_programs_say_what_they_register() {
         }
     }
     // Without symbols, one table is the one that is read; of two that cannot be said.
-    bench.run("strip", &["app"]);
-    let finished = check(&bench.read("app")).expect("app").finished.expect("finished");
+    site.run("strip", &["app"]);
+    let finished = check(&site.read("app")).expect("app").finished.expect("finished");
     assert!(
         finished.problems.join("").starts_with("its symbols were removed"),
         "{finished:?}"
     );
-    let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    bench
+    let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    site
         .link("clang-22", &[&object], &["-s"], Runtime::Cuda)
         .expect("linked");
-    let finished = check(&bench.read("app")).expect("app").finished.expect("finished");
+    let finished = check(&site.read("app")).expect("app").finished.expect("finished");
     assert_eq!(
         (finished.kernels.len(), finished.problems.len()),
         (1, 0),
         "{finished:?}"
     );
     // The wrong layout.
-    let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    bench
+    let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    site
         .finish("clang-19", &[&object], &[], Runtime::Cuda)
         .expect("linked");
-    let finished = check(&bench.read("app")).expect("app").finished.expect("finished");
+    let finished = check(&site.read("app")).expect("app").finished.expect("finished");
     assert!(finished.kernels.is_empty(), "{finished:?}");
     assert!(
         finished
@@ -168,8 +168,8 @@ fn finished_programs_say_what_they_register() {
         "{finished:?}"
     );
     // Without --offload-link.
-    bench.run("clang-19", &[&object, "-o", "app", "-L.", "-lcudart"]);
-    let report = check(&bench.read("app")).expect("app");
+    site.run("clang-19", &[&object, "-o", "app", "-L.", "-lcudart"]);
+    let report = check(&site.read("app")).expect("app");
     assert!(
         report.problems.join("").contains("linked without --offload-link"),
         "{report:#?}"
@@ -178,38 +178,38 @@ fn finished_programs_say_what_they_register() {
 
 #[test]
 fn images_that_are_not_taken_are_named() {
-    let bench = Bench::new();
-    bench.write("k.ptx", super::super::test_bench::ptx_text("", "sm_80"));
+    let site = FinishingSite::new();
+    site.write("k.ptx", super::super::finishing_site::ptx_text("", "sm_80"));
     let object = export(
-        &bench,
+        &site,
         "",
         &layouts("19", Runtime::Cuda),
         &[("sm_80", ImageForm::Ptx, "k.ptx")],
     );
-    assert_eq!(registering(&check(&bench.read(&object)).expect("PTX")), [18, 19]);
+    assert_eq!(registering(&check(&site.read(&object)).expect("PTX")), [18, 19]);
     // A cubin without the kernel, and of the wrong kind.
-    let other = bench.cubin("_b", "sm_80");
+    let other = site.cubin("_b", "sm_80");
     let image = ("sm_80", ImageForm::RelocatableCubin, &*other);
-    let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    let report = check(&bench.read(&object)).expect("another cubin");
+    let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    let report = check(&site.read(&object)).expect("another cubin");
     assert!(
         problem(&report, 22).contains("axpy, table are registered, and the image for sm_80 does not define them"),
         "{report:#?}"
     );
-    bench.run("ptxas", &["-arch=sm_80", "k.ptx", "-o", "linked.cubin"]);
+    site.run("ptxas", &["-arch=sm_80", "k.ptx", "-o", "linked.cubin"]);
     let image = ("sm_80", ImageForm::RelocatableCubin, "linked.cubin");
-    let object = export(&bench, "", &layouts("22", Runtime::Cuda), &[image]);
-    let report = check(&bench.read(&object)).expect("a linked cubin");
+    let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
+    let report = check(&site.read(&object)).expect("a linked cubin");
     assert!(
         problem(&report, 22).contains("the linked cubin for sm_80 is not taken: its clang-nvlink-wrapper"),
         "{report:#?}"
     );
     // A section of the wrong type, as objcopy makes it.
-    bench.run(
+    site.run(
         "/usr/lib/llvm-22/bin/llvm-objcopy",
         &["--set-section-type", ".llvm.offloading=1", &object, "typed.o"],
     );
-    let report = check(&bench.read("typed.o")).expect("another type");
+    let report = check(&site.read("typed.o")).expect("another type");
     assert!(
         report
             .problems
@@ -225,14 +225,14 @@ fn images_that_are_not_taken_are_named() {
 
 #[test]
 fn programs_for_hip_and_objects_that_register_themselves() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let version = CodeObjectVersion::V5;
-    let amd = bench.amd_object("", "gfx90a", version);
+    let amd = site.amd_object("", "gfx90a", version);
     for (list, clang) in [("15..19", "clang-16"), ("15..19", "clang-19"), ("21..23", "clang-22")] {
         let image = ("gfx90a", ImageForm::AmdObject(version), &*amd);
-        let object = export(&bench, "", &layouts(list, Runtime::Hip), &[image]);
-        bench.link(clang, &[&object], &[], Runtime::Hip).expect(clang);
-        let report = check(&bench.read("app")).expect(clang);
+        let object = export(&site, "", &layouts(list, Runtime::Hip), &[image]);
+        site.link(clang, &[&object], &[], Runtime::Hip).expect(clang);
+        let report = check(&site.read("app")).expect(clang);
         assert_eq!(report.registers_itself, [Runtime::Hip], "{report:#?}");
         assert!(report.problems.is_empty(), "{report:#?}");
         let finished = report.finished.as_ref().expect(clang);
@@ -241,16 +241,16 @@ fn programs_for_hip_and_objects_that_register_themselves() {
         assert_eq!(report.images.len(), 1, "{report:#?}");
     }
     for runtime in [Runtime::Cuda, Runtime::Hip] {
-        let (first, second) = (export_self(&bench, "", runtime), export_self(&bench, "_b", runtime));
-        let report = check(&bench.read(&first)).expect("an object");
+        let (first, second) = (export_self(&site, "", runtime), export_self(&site, "_b", runtime));
+        let report = check(&site.read(&first)).expect("an object");
         assert_eq!(report.registers_itself, [runtime], "{report:#?}");
         assert!(report.problems.is_empty() && report.releases.is_empty(), "{report:#?}");
         let library = match runtime {
             Runtime::Cuda => "-lcudart",
             Runtime::Hip => "-lamdhip64",
         };
-        bench.run("cc", &[&first, &second, "-o", "app", "-L.", library]);
-        let report = check(&bench.read("app")).expect("a program");
+        site.run("cc", &[&first, &second, "-o", "app", "-L.", library]);
+        let report = check(&site.read("app")).expect("a program");
         let images = if runtime == Runtime::Cuda { 4 } else { 2 };
         assert_eq!(report.images.len(), images, "{report:#?}");
         assert!(report.problems.is_empty(), "{report:#?}");
@@ -259,8 +259,8 @@ fn programs_for_hip_and_objects_that_register_themselves() {
 
 #[test]
 fn objects_for_aarch64_are_the_same() {
-    let bench = Bench::new();
-    let cubin = bench.read(&bench.cubin("", "sm_90"));
+    let site = FinishingSite::new();
+    let cubin = site.read(&site.cubin("", "sm_90"));
     let mut program = program(Runtime::Cuda);
     program.triple = "aarch64-unknown-linux-gnu".parse().expect("a host");
     let set = layouts("15..19,21..23", Runtime::Cuda);
@@ -273,21 +273,21 @@ fn objects_for_aarch64_are_the_same() {
     };
     embed::add(&mut module, &[image], &set).expect("images");
     let layout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32";
-    bench.write("arm.ll", module.finish(&program.triple, layout));
-    bench.run(
+    site.write("arm.ll", module.finish(&program.triple, layout));
+    site.run(
         "/usr/lib/llvm-22/bin/llc",
         &["-filetype=obj", "-relocation-model=pic", "arm.ll", "-o", "arm.o"],
     );
-    let report = check(&bench.read("arm.o")).expect("an object");
+    let report = check(&site.read("arm.o")).expect("an object");
     assert_eq!(registering(&report), [15, 16, 17, 18, 19, 21, 22, 23], "{report:#?}");
 }
 
 #[test]
 fn damaged_files_are_refused_or_reported() {
-    let bench = Bench::new();
-    let cubin = bench.cubin("", "sm_80");
+    let site = FinishingSite::new();
+    let cubin = site.cubin("", "sm_80");
     let image = ("sm_80", ImageForm::RelocatableCubin, &*cubin);
-    let object = bench.read(&export(&bench, "", &layouts("15..19,21..23", Runtime::Cuda), &[image]));
+    let object = site.read(&export(&site, "", &layouts("15..19,21..23", Runtime::Cuda), &[image]));
     for length in 0..object.len() {
         // Either a typed error or a report; never a panic.
         let _ = check(object.get(..length).unwrap_or_default());
@@ -302,14 +302,14 @@ fn damaged_files_are_refused_or_reported() {
     }
     let error = check(b"#!/bin/sh").expect_err("a script").to_string();
     assert!(error.starts_with("cannot be checked: not an ELF file"), "{error}");
-    let error = check(&bench.read(&cubin)).expect_err("a cubin").to_string();
+    let error = check(&site.read(&cubin)).expect_err("a cubin").to_string();
     assert!(
         error.starts_with("cannot be checked: it is device code, for machine 190 of ELF; name the host object"),
         "{error}"
     );
-    bench.write("empty.c", "int main(void) { return 0; }\n");
-    bench.run("cc", &["-c", "empty.c", "-o", "empty.o"]);
-    let report = check(&fs::read(bench.path("empty.o")).expect("empty.o")).expect("an object");
+    site.write("empty.c", "int main(void) { return 0; }\n");
+    site.run("cc", &["-c", "empty.c", "-o", "empty.o"]);
+    let report = check(&fs::read(site.path("empty.o")).expect("empty.o")).expect("an object");
     assert_eq!(
         report.problems,
         ["there are neither offload entries nor device images in it"]

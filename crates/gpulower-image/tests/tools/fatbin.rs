@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::fatbin::{Compression, Content, Image, ZSTD_DEFAULT, read, read_first, write};
-use crate::target::Suffix;
-use crate::{FileKind, ReadProblem};
+use gpulower_image::container::fatbin::{Compression, Content, Image, ZSTD_DEFAULT, read, read_first, write};
+use gpulower_image::target::Suffix;
+use gpulower_image::{FileKind, ReadProblem};
 use gpulower_testing::nvidia::{assemble, part, rich_module, run, store_kernel};
 
 fn cubin(ptx: &str, chip: &str) -> Vec<u8> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::cubin::{CubinInfo, read};
-use super::ptx_log;
+use gpulower_image::image::cubin::{CubinInfo, read};
+use gpulower_image::image::ptx_log;
 use gpulower_testing::nvidia::{self, recursive_module, rich_module, run, store_kernel};
 
 fn assemble(ptx: &str, chip: &str, more: &[&str]) -> nvidia::Assembled {

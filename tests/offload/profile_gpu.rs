@@ -4,7 +4,7 @@ use inkwell::intrinsics::Intrinsic;
 
 use super::{
     super::{
-        profile_bench::{AMD, Clangs, NVIDIA, SYNTAXES, X86, raw_bitcode, source, text_for, written},
+        old_clangs::{AMD, Clangs, NVIDIA, SYNTAXES, X86, raw_bitcode, source, text_for, written},
         profile_table::all_intrinsics,
     },
     *,

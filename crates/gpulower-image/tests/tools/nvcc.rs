@@ -1,7 +1,7 @@
 //! Tests of nvcc's spelling, most of them against `nvcc --dryrun` of CUDA 13.0, which lists the images of the fat binary
 //! without making them.
 
-use super::*;
+use gpulower_image::target::*;
 use gpulower_testing::nvidia::part;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Small modules, one for each thing that some release does not read.
 
 use super::{
-    super::profile_bench::{
+    super::old_clangs::{
         AMD, ARM, Clangs, INSTALLED, NVIDIA, SYNTAXES, X86, raw_bitcode, source, text_for, written,
     },
     *,
@@ -255,7 +255,7 @@ fn constant_addresses_are_not_lost() {
 #[test]
 fn a_program_does_the_same_with_every_release() {
     let clangs = Clangs::new();
-    let text = source(X86, include_str!("test_profile_program.ll"));
+    let text = source(X86, include_str!("profile_program.ll"));
     for oldest in 15..=22 {
         for syntax in SYNTAXES {
             let written = written(&text, oldest, syntax).unwrap_or_else(|error| panic!("{error}"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{
     super::{
         host::{HostOptions, lower},
-        profile_bench::{AMD, ARM, Clangs, INSTALLED, NVIDIA, SYNTAXES, X86, release},
+        old_clangs::{AMD, ARM, Clangs, INSTALLED, NVIDIA, SYNTAXES, X86, release},
         program::Runtime,
     },
     *,

@@ -1,7 +1,7 @@
 //! The oracle is `ptxas`: what it writes for all kernels together.
 
-use super::*;
-use crate::image::cubin;
+use gpulower_image::image::join_cubin::*;
+use gpulower_image::image::cubin;
 use gpulower_testing::nvidia;
 
 /// What `ptxas` makes of PTX.
@@ -207,7 +207,7 @@ fn components_of_a_module_are_joined() {
             "st.shared.f32 [tile], %f1; bar.sync 0; call (%f1), half, (%f1);"
         ),
     );
-    let components = crate::image::ptx_components::components(&module).unwrap();
+    let components = gpulower_image::image::ptx_components::components(&module).unwrap();
     assert_eq!(components.len(), 3);
     let parts: Vec<Vec<u8>> = components
         .iter()

@@ -27,27 +27,27 @@ fn cuda_root() -> PathBuf {
 }
 
 /// A folder with the runtime libraries and everything that a test makes.
-pub(super) struct Bench {
+pub(super) struct FinishingSite {
     folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl FinishingSite {
     pub(super) fn new() -> Self {
-        let bench = Self {
+        let site = Self {
             folder: tempfile::tempdir().expect("a folder"),
         };
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/offload/test_registration.c");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/offload/registration.c");
         for (prefix, library) in [("cuda", "libcudart.so"), ("hip", "libamdhip64.so")] {
-            bench.run(
+            site.run(
                 "cc",
                 &["-shared", "-fPIC", &format!("-DPREFIX={prefix}"), source, "-o", library],
             );
         }
-        fs::create_dir(bench.path("path")).expect("a folder");
-        let script = bench.path("path/fatbinary");
+        fs::create_dir(site.path("path")).expect("a folder");
+        let script = site.path("path/fatbinary");
         fs::write(&script, FATBINARY_SCRIPT).expect("the script");
-        bench.run("chmod", &["+x", "path/fatbinary"]);
-        bench
+        site.run("chmod", &["+x", "path/fatbinary"]);
+        site
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -235,9 +235,9 @@ pub(super) fn layouts(list: &str, runtime: Runtime) -> LayoutSet {
 }
 
 /// The object of a unit for some releases.
-pub(super) fn export(bench: &Bench, unit: &str, layouts: &LayoutSet, images: &[(&str, ImageForm, &str)]) -> String {
+pub(super) fn export(site: &FinishingSite, unit: &str, layouts: &LayoutSet, images: &[(&str, ImageForm, &str)]) -> String {
     let program = unit_program(unit, layouts.runtime);
-    let contents: Vec<Vec<u8>> = images.iter().map(|(_, _, file)| bench.read(file)).collect();
+    let contents: Vec<Vec<u8>> = images.iter().map(|(_, _, file)| site.read(file)).collect();
     let images: Vec<ChipImage<'_>> = images
         .iter()
         .zip(&contents)
@@ -250,5 +250,5 @@ pub(super) fn export(bench: &Bench, unit: &str, layouts: &LayoutSet, images: &[(
     let mut module = IrText::default();
     entries::add(&mut module, &program, layouts).expect("entries");
     embed::add(&mut module, &images, layouts).expect("images");
-    bench.object(unit, &program, &module)
+    site.object(unit, &program, &module)
 }

@@ -1,11 +1,11 @@
 //! The writer and reader against `llvm-offload-binary` 22, the versions which that cannot write, and damage.
 
-use crate::ReadProblem;
+use gpulower_image::ReadProblem;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::offload_binary::{
+use gpulower_image::container::offload_binary::{
     BodyCompression, Image, ImageKind, KindNumbering, OffloadKind, OffloadKindNumber, read, read_first, write,
 };
 use gpulower_testing::amd::tool;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::fatbin::{self, Content, Image};
-use super::host_object::{DeviceCode, HostArch, HostSymbol, Visibility, write};
-use super::host_sections::{HIP_FATBIN_ALIGN, LLVM_OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
-use super::offload_binary::{self, ImageKind, KindNumbering, OffloadKind};
-use crate::image::elf::{Elf, SHT_SYMTAB};
+use gpulower_image::container::fatbin::{self, Content, Image};
+use gpulower_image::container::host_object::{DeviceCode, HostArch, HostSymbol, Visibility, write};
+use gpulower_image::container::host_sections::{HIP_FATBIN_ALIGN, LLVM_OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use gpulower_image::container::offload_binary::{self, ImageKind, KindNumbering, OffloadKind};
+use gpulower_image::image::elf::{Elf, SHT_SYMTAB};
 use gpulower_testing::amd::{readelf, tool};
 use gpulower_testing::nvidia::{relocatable_cubin, run, store_kernel};
 

@@ -7,7 +7,7 @@ use super::{
         layout::{ImageForm, LayoutSet, numbering},
         release::ClangRelease,
         runtime::Runtime,
-        test_bench::{Bench, export, layouts, ptx_text, unit_program},
+        finishing_site::{FinishingSite, export, layouts, ptx_text, unit_program},
     },
     Report, check,
     tests::problem,
@@ -26,7 +26,7 @@ const NVPTX: &str = "nvptx64-nvidia-cuda";
 const AMDGCN: &str = "amdgcn-amd-amdhsa";
 
 /// The object of the unit without a name with these images, whatever clang thinks of them.
-fn embed(bench: &Bench, set: &LayoutSet, images: &[Embedded<'_>]) -> String {
+fn embed(site: &FinishingSite, set: &LayoutSet, images: &[Embedded<'_>]) -> String {
     let number = match (
         set.runtime,
         numbering(set.releases[0]) == numbering(ClangRelease::NEWEST),
@@ -35,7 +35,7 @@ fn embed(bench: &Bench, set: &LayoutSet, images: &[Embedded<'_>]) -> String {
         (Runtime::Hip, false) => 3,
         (Runtime::Hip, true) => 4,
     };
-    let contents: Vec<Vec<u8>> = images.iter().map(|(_, _, _, file)| bench.read(file)).collect();
+    let contents: Vec<Vec<u8>> = images.iter().map(|(_, _, _, file)| site.read(file)).collect();
     let images: Vec<Image<'_>> = images
         .iter()
         .zip(&contents)
@@ -47,11 +47,11 @@ fn embed(bench: &Bench, set: &LayoutSet, images: &[Embedded<'_>]) -> String {
             bytes,
         })
         .collect();
-    embed_content(bench, set, &offload_binary::write(&images).expect("offload binaries"))
+    embed_content(site, set, &offload_binary::write(&images).expect("offload binaries"))
 }
 
 /// The same with a section that has these bytes.
-fn embed_content(bench: &Bench, set: &LayoutSet, content: &[u8]) -> String {
+fn embed_content(site: &FinishingSite, set: &LayoutSet, content: &[u8]) -> String {
     let program = unit_program("", set.runtime);
     let mut module = IrText::default();
     entries::add(&mut module, &program, set).expect("entries");
@@ -61,7 +61,7 @@ fn embed_content(bench: &Bench, set: &LayoutSet, content: &[u8]) -> String {
         bytes(content)
     ));
     module.keep_in_compiler("@llvm.embedded.object".to_owned());
-    bench.object("", &program, &module)
+    site.object("", &program, &module)
 }
 
 fn complete(report: &Report, release: u32) -> bool {
@@ -70,9 +70,9 @@ fn complete(report: &Report, release: u32) -> bool {
 }
 
 /// The releases that link the object, of which the program registers and launches the kernel.
-fn finishing(bench: &Bench, object: &str, runtime: Runtime) -> Vec<u32> {
+fn finishing(site: &FinishingSite, object: &str, runtime: Runtime) -> Vec<u32> {
     let finishes = |clang: &str| {
-        let log = bench.finish(clang, &[object], &[], runtime);
+        let log = site.finish(clang, &[object], &[], runtime);
         log.is_ok_and(|log| log.lines().any(|line| line == "launch axpy grid 2 block 32"))
     };
     let clangs = CLANGS.iter().filter(|(clang, _)| finishes(clang));
@@ -80,25 +80,25 @@ fn finishing(bench: &Bench, object: &str, runtime: Runtime) -> Vec<u32> {
 }
 
 /// What the check says and what clang does are the same, and these.
-fn assert_agrees(bench: &Bench, object: &str, runtime: Runtime, expected: &[u32], context: &str) -> Report {
-    let report = check(&bench.read(object)).expect(context);
+fn assert_agrees(site: &FinishingSite, object: &str, runtime: Runtime, expected: &[u32], context: &str) -> Report {
+    let report = check(&site.read(object)).expect(context);
     let said: Vec<u32> = CLANGS
         .iter()
         .map(|(_, release)| *release)
         .filter(|release| complete(&report, *release))
         .collect();
     assert_eq!(said, expected, "{context}: {report:#?}");
-    assert_eq!(finishing(bench, object, runtime), expected, "{context}");
+    assert_eq!(finishing(site, object, runtime), expected, "{context}");
     report
 }
 
 #[test]
 fn nvidias_images_are_taken_as_the_check_says() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let set = layouts("15..19,21..23", Runtime::Cuda);
-    let (sm_80, sm_90) = (&*bench.cubin("", "sm_80"), &*bench.cubin("", "sm_90"));
-    let other = &*bench.cubin("_b", "sm_80");
-    bench.write("k.ptx", ptx_text("", "sm_80"));
+    let (sm_80, sm_90) = (&*site.cubin("", "sm_80"), &*site.cubin("", "sm_90"));
+    let other = &*site.cubin("_b", "sm_80");
+    site.write("k.ptx", ptx_text("", "sm_80"));
     let (cubin, object) = (ImageKind::Cubin, ImageKind::Object);
     for (images, expected, reason) in [
         (&[(cubin, NVPTX, "sm_80", sm_80)][..], &[16, 19, 22][..], ""),
@@ -153,17 +153,17 @@ fn nvidias_images_are_taken_as_the_check_says() {
         ),
     ] {
         let context = format!("{images:?}");
-        let file = embed(&bench, &set, images);
-        let report = assert_agrees(&bench, &file, Runtime::Cuda, expected, &context);
+        let file = embed(&site, &set, images);
+        let report = assert_agrees(&site, &file, Runtime::Cuda, expected, &context);
         assert!(
             problem(&report, 16).contains(reason) || problem(&report, 19).contains(reason),
             "{report:#?}"
         );
     }
     // One image is of no form that is known.
-    bench.write("text", "some text");
-    let file = embed(&bench, &set, &[(object, NVPTX, "sm_80", "text")]);
-    let report = assert_agrees(&bench, &file, Runtime::Cuda, &[], "text");
+    site.write("text", "some text");
+    let file = embed(&site, &set, &[(object, NVPTX, "sm_80", "text")]);
+    let report = assert_agrees(&site, &file, Runtime::Cuda, &[], "text");
     assert!(
         problem(&report, 22)
             .contains("the image for sm_80 is neither a cubin, nor PTX, bitcode or an object for AMD's"),
@@ -173,7 +173,7 @@ fn nvidias_images_are_taken_as_the_check_says() {
 
 #[test]
 fn amds_images_are_taken_as_the_check_says() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let (v5, v6) = (CodeObjectVersion::V5, CodeObjectVersion::V6);
     let cases = [
         ("gfx90a", v5, &[16, 19, 22][..], ""),
@@ -187,28 +187,28 @@ fn amds_images_are_taken_as_the_check_says() {
         ),
     ];
     for (chip, version, expected, reason) in cases {
-        let object = bench.amd_object("", chip, version);
+        let object = site.amd_object("", chip, version);
         let image = (ImageKind::Object, AMDGCN, chip, &*object);
         let mut said = String::new();
         for (list, clangs) in [("15..19", &[16, 19][..]), ("21..23", &[22])] {
-            let file = embed(&bench, &layouts(list, Runtime::Hip), &[image]);
+            let file = embed(&site, &layouts(list, Runtime::Hip), &[image]);
             let expected: Vec<u32> = expected
                 .iter()
                 .copied()
                 .filter(|release| clangs.contains(release))
                 .collect();
             let context = format!("{chip} {version} {list}");
-            let report = assert_agrees(&bench, &file, Runtime::Hip, &expected, &context);
+            let report = assert_agrees(&site, &file, Runtime::Hip, &expected, &context);
             said.extend([16, 19, 22].map(|release| problem(&report, release)));
         }
         assert!(said.contains(reason), "{said}");
     }
-    let object = bench.amd_object("", "gfx90a", v5);
+    let object = site.amd_object("", "gfx90a", v5);
     let set = layouts("21..23", Runtime::Hip);
-    let file = embed(&bench, &set, &[(ImageKind::Object, AMDGCN, "gfx90a:xnack+", &object)]);
-    assert_agrees(&bench, &file, Runtime::Hip, &[22], "xnack");
-    let file = embed(&bench, &set, &[(ImageKind::Object, AMDGCN, "gfx1", &object)]);
-    let report = assert_agrees(&bench, &file, Runtime::Hip, &[], "an unknown chip");
+    let file = embed(&site, &set, &[(ImageKind::Object, AMDGCN, "gfx90a:xnack+", &object)]);
+    assert_agrees(&site, &file, Runtime::Hip, &[22], "xnack");
+    let file = embed(&site, &set, &[(ImageKind::Object, AMDGCN, "gfx1", &object)]);
+    let report = assert_agrees(&site, &file, Runtime::Hip, &[], "an unknown chip");
     assert!(
         problem(&report, 22).contains("\"gfx1\" is no chip for HIP that is known"),
         "{report:#?}"
@@ -218,12 +218,12 @@ fn amds_images_are_taken_as_the_check_says() {
 /// What no exit status shows: the link succeeds and the kernel is registered, and no device finds it.
 #[test]
 fn kernels_that_no_device_finds_are_named() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let set = layouts("21..23", Runtime::Hip);
     let version = CodeObjectVersion::V5;
-    bench.amd_object("", "gfx90a", version);
-    let text = String::from_utf8(bench.read(".gfx90a.ll")).expect("text");
-    bench.write("hidden.ll", text.replace("define protected", "define hidden"));
+    site.amd_object("", "gfx90a", version);
+    let text = String::from_utf8(site.read(".gfx90a.ll")).expect("text");
+    site.write("hidden.ll", text.replace("define protected", "define hidden"));
     let llc = [
         "-filetype=obj",
         "-relocation-model=pic",
@@ -232,20 +232,20 @@ fn kernels_that_no_device_finds_are_named() {
         "-o",
         "hidden.o",
     ];
-    bench.run("/usr/lib/llvm-22/bin/llc", &llc);
+    site.run("/usr/lib/llvm-22/bin/llc", &llc);
     let object = export(
-        &bench,
+        &site,
         "",
         &set,
         &[("gfx90a", ImageForm::AmdObject(version), "hidden.o")],
     );
-    let report = check(&bench.read(&object)).expect("an object");
+    let report = check(&site.read(&object)).expect("an object");
     assert_eq!(
         problem(&report, 22),
         "axpy is registered, and the image for gfx90a does not define it for others to see, a kernel as NAME.kd"
     );
-    bench.link("clang-22", &[&object], &[], Runtime::Hip).expect("linked");
-    let finished = check(&bench.read("app")).expect("app").finished.expect("finished");
+    site.link("clang-22", &[&object], &[], Runtime::Hip).expect("linked");
+    let finished = check(&site.read("app")).expect("app").finished.expect("finished");
     assert!(
         finished
             .problems
@@ -254,10 +254,10 @@ fn kernels_that_no_device_finds_are_named() {
         "{finished:?}"
     );
     // With the chip of another name the link succeeds, too.
-    let other = bench.amd_object("", "gfx1030", version);
-    let object = embed(&bench, &set, &[(ImageKind::Object, AMDGCN, "gfx90a", &other)]);
-    bench.link("clang-22", &[&object], &[], Runtime::Hip).expect("linked");
-    let report = check(&bench.read(&object)).expect("an object");
+    let other = site.amd_object("", "gfx1030", version);
+    let object = embed(&site, &set, &[(ImageKind::Object, AMDGCN, "gfx90a", &other)]);
+    site.link("clang-22", &[&object], &[], Runtime::Hip).expect("linked");
+    let report = check(&site.read(&object)).expect("an object");
     assert!(
         problem(&report, 22).contains("for gfx90a is not taken: it was made for gfx1030"),
         "{report:#?}"
@@ -266,22 +266,22 @@ fn kernels_that_no_device_finds_are_named() {
 
 #[test]
 fn numbers_of_languages_and_versions_of_binaries_are_told() {
-    let bench = Bench::new();
-    let object = bench.amd_object("", "gfx90a", CodeObjectVersion::V5);
+    let site = FinishingSite::new();
+    let object = site.amd_object("", "gfx90a", CodeObjectVersion::V5);
     let image = ("gfx90a", ImageForm::AmdObject(CodeObjectVersion::V5), &*object);
     // HIP's number for clang up to 20 is OpenMP and CUDA to newer ones.
-    let file = export(&bench, "", &layouts("20", Runtime::Hip), &[image]);
-    let report = check(&bench.read(&file)).expect("an object");
+    let file = export(&site, "", &layouts("20", Runtime::Hip), &[image]);
+    let report = check(&site.read(&file)).expect("an object");
     assert!(complete(&report, 20), "{report:#?}");
     let text = problem(&report, 22);
     assert!(
         text.contains("it looks for entries in the section llvm_offload_entries"),
         "{text}"
     );
-    let cubin = bench.read(&bench.cubin("", "sm_80"));
+    let cubin = site.read(&site.cubin("", "sm_80"));
     let set = layouts("15..19,21..23", Runtime::Cuda);
-    let file = embed_content(&bench, &set, &version_2(&cubin));
-    let report = assert_agrees(&bench, &file, Runtime::Cuda, &[], "version 2");
+    let file = embed_content(&site, &set, &version_2(&cubin));
+    let report = assert_agrees(&site, &file, Runtime::Cuda, &[], "version 2");
     assert!(complete(&report, 23), "{report:#?}");
     let text = problem(&report, 22);
     assert!(

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use super::bundle::{
+use gpulower_image::container::bundle::{
     Bundle, BundleForm, BundleId, BundleImage, BundleOptions, Comment, Compression, CompressionMethod,
     CompressionVersion, OffloadKind, from_sections, read, read_all, write,
 };
-use crate::image::elf::Elf;
+use gpulower_image::image::elf::Elf;
 use gpulower_testing::amd;
 
 /// Every type that `-type` of the tool takes for bundling, and the form that it gives.

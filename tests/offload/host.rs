@@ -1,4 +1,4 @@
-//! Host code is compiled with clang and linked with a stand-in for the runtime library, `test_runtime.c`, that writes down
+//! Host code is compiled with clang and linked with a stand-in for the runtime library, `runtime.c`, that writes down
 //! every call, and runs kernels that are written in C.
 
 use std::{
@@ -76,7 +76,7 @@ impl Harness {
             folder: tempfile::tempdir().expect("a folder"),
             runtime,
             objects: Vec::new(),
-            registration: format!("#define PREFIX {}\n#include \"test_runtime.c\"\n", runtime.prefix()),
+            registration: format!("#define PREFIX {}\n#include \"runtime.c\"\n", runtime.prefix()),
         }
     }
 
@@ -107,7 +107,7 @@ impl Harness {
         run_tool(
             Command::new("cc")
                 .args(["-Wno-builtin-declaration-mismatch", "-I"])
-                .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/offload"))
+                .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/offload"))
                 .arg(&source)
                 .args(&self.objects)
                 .args(["-lm", "-o"])

@@ -6,7 +6,7 @@ use super::{
     layout::{EntryLayout, ImageForm},
     program::Runtime,
     registration,
-    test_bench::{Bench, export, layouts, ptx_text, unit_program},
+    finishing_site::{FinishingSite, export, layouts, ptx_text, unit_program},
 };
 use crate::{
     container::{bundle, fatbin},
@@ -37,15 +37,15 @@ const CUDA: &[(&str, &[&str])] = &[
 
 #[test]
 fn cuda_objects_and_ir_are_registered_by_every_clang_and_linker() {
-    let bench = Bench::new();
-    let (a, b) = (bench.cubin("", "sm_80"), bench.cubin("", "sm_90"));
+    let site = FinishingSite::new();
+    let (a, b) = (site.cubin("", "sm_80"), site.cubin("", "sm_90"));
     let images = [
         ("sm_80", ImageForm::RelocatableCubin, &*a),
         ("sm_90", ImageForm::RelocatableCubin, &*b),
     ];
     for (list, clangs) in CUDA {
         let set = layouts(list, Runtime::Cuda);
-        let object = export(&bench, "", &set, &images);
+        let object = export(&site, "", &set, &images);
         for clang in *clangs {
             for (input, options) in [
                 (&*object, &[][..]),
@@ -54,7 +54,7 @@ fn cuda_objects_and_ir_are_registered_by_every_clang_and_linker() {
                 (".ll", LLD_GC),
             ] {
                 let context = format!("{list} {clang} {input} {options:?}");
-                let log = bench.finish(clang, &[input], options, Runtime::Cuda).expect(&context);
+                let log = site.finish(clang, &[input], options, Runtime::Cuda).expect(&context);
                 assert_log(&log, REGISTERED, &context);
                 assert!(
                     log.contains("fatbinary magic 466243b1 version 1 data ba55ed50 aligned"),
@@ -66,7 +66,7 @@ fn cuda_objects_and_ir_are_registered_by_every_clang_and_linker() {
                 assert_log(&log, &[&variable], &context);
             }
         }
-        let found = bench.run("cuobjdump", &["-lelf", "app"]);
+        let found = site.run("cuobjdump", &["-lelf", "app"]);
         assert!(
             found.contains("sm_80.cubin") && found.contains("sm_90.cubin"),
             "{found}"
@@ -76,13 +76,13 @@ fn cuda_objects_and_ir_are_registered_by_every_clang_and_linker() {
 
 #[test]
 fn several_objects_are_one_program() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let set = layouts("15..19,21..23", Runtime::Cuda);
-    let (a, b) = (bench.cubin("", "sm_80"), bench.cubin("_b", "sm_80"));
-    let first = export(&bench, "", &set, &[("sm_80", ImageForm::RelocatableCubin, &a)]);
-    let second = export(&bench, "_b", &set, &[("sm_80", ImageForm::RelocatableCubin, &b)]);
+    let (a, b) = (site.cubin("", "sm_80"), site.cubin("_b", "sm_80"));
+    let first = export(&site, "", &set, &[("sm_80", ImageForm::RelocatableCubin, &a)]);
+    let second = export(&site, "_b", &set, &[("sm_80", ImageForm::RelocatableCubin, &b)]);
     for clang in ["clang-16", "clang-19", "clang-22"] {
-        let log = bench
+        let log = site
             .finish(clang, &[&first, &second], LLD_GC, Runtime::Cuda)
             .expect(clang);
         assert_log(&log, REGISTERED, clang);
@@ -97,16 +97,16 @@ fn several_objects_are_one_program() {
 
 #[test]
 fn ptx_is_assembled_by_clang_up_to_19() {
-    let bench = Bench::new();
-    bench.write("k.ptx", ptx_text("", "sm_80"));
+    let site = FinishingSite::new();
+    site.write("k.ptx", ptx_text("", "sm_80"));
     let object = export(
-        &bench,
+        &site,
         "",
         &layouts("16..19", Runtime::Cuda),
         &[("sm_80", ImageForm::Ptx, "k.ptx")],
     );
     for clang in ["clang-16", "clang-19"] {
-        let log = bench.finish(clang, &[&object], &[], Runtime::Cuda).expect(clang);
+        let log = site.finish(clang, &[&object], &[], Runtime::Cuda).expect(clang);
         assert_log(&log, REGISTERED, clang);
     }
 }
@@ -114,8 +114,8 @@ fn ptx_is_assembled_by_clang_up_to_19() {
 /// That the tests above can fail: a layout for other releases links, and registers nothing.
 #[test]
 fn a_wrong_layout_registers_nothing() {
-    let bench = Bench::new();
-    let cubin = bench.cubin("", "sm_80");
+    let site = FinishingSite::new();
+    let cubin = site.cubin("", "sm_80");
     for (list, clang) in [
         ("22", "clang-16"),
         ("22", "clang-19"),
@@ -123,12 +123,12 @@ fn a_wrong_layout_registers_nothing() {
         ("20", "clang-22"),
     ] {
         let object = export(
-            &bench,
+            &site,
             "",
             &layouts(list, Runtime::Cuda),
             &[("sm_80", ImageForm::RelocatableCubin, &cubin)],
         );
-        let log = bench.finish(clang, &[&object], &[], Runtime::Cuda).expect(clang);
+        let log = site.finish(clang, &[&object], &[], Runtime::Cuda).expect(clang);
         assert_log(
             &log,
             &["launch of a handle that is not registered"],
@@ -141,19 +141,19 @@ fn a_wrong_layout_registers_nothing() {
 /// That `llvm.used` is what keeps the entries when lld drops what nothing refers to.
 #[test]
 fn entries_that_are_not_in_llvm_used_do_not_survive_lld() {
-    let bench = Bench::new();
-    let cubin = bench.cubin("", "sm_80");
+    let site = FinishingSite::new();
+    let cubin = site.cubin("", "sm_80");
     let set = layouts("22", Runtime::Cuda);
-    export(&bench, "", &set, &[("sm_80", ImageForm::RelocatableCubin, &cubin)]);
-    let text = String::from_utf8(bench.read(".ll")).expect("text");
+    export(&site, "", &set, &[("sm_80", ImageForm::RelocatableCubin, &cubin)]);
+    let text = String::from_utf8(site.read(".ll")).expect("text");
     let without: Vec<&str> = text.lines().filter(|line| !line.starts_with("@llvm.used")).collect();
     assert!(without.len() < text.lines().count(), "{text}");
-    bench.write("unused.ll", without.join("\n"));
-    let log = bench
+    site.write("unused.ll", without.join("\n"));
+    let log = site
         .finish("clang-22", &["unused.ll"], &[], Runtime::Cuda)
         .expect("GNU ld");
     assert_log(&log, REGISTERED, "GNU ld");
-    let error = bench
+    let error = site
         .finish("clang-22", &["unused.ll"], LLD_GC, Runtime::Cuda)
         .expect_err("lld");
     assert!(error.contains("__stop_llvm_offload_entries"), "{error}");
@@ -161,50 +161,50 @@ fn entries_that_are_not_in_llvm_used_do_not_survive_lld() {
 
 #[test]
 fn hip_objects_are_registered_with_their_code() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     let version = CodeObjectVersion::V5;
     let (a, b) = (
-        bench.amd_object("", "gfx90a", version),
-        bench.amd_object("", "gfx1030", version),
+        site.amd_object("", "gfx90a", version),
+        site.amd_object("", "gfx1030", version),
     );
     let images = [
         ("gfx90a", ImageForm::AmdObject(version), &*a),
         ("gfx1030", ImageForm::AmdObject(version), &*b),
     ];
     for (list, clangs) in [("15..19", &["clang-16", "clang-19"][..]), ("21..23", &["clang-22"])] {
-        let object = export(&bench, "", &layouts(list, Runtime::Hip), &images);
+        let object = export(&site, "", &layouts(list, Runtime::Hip), &images);
         for clang in clangs {
             for options in [&[][..], LLD_GC] {
                 let context = format!("{list} {clang} {options:?}");
-                let log = bench.finish(clang, &[&object], options, Runtime::Hip).expect(&context);
+                let log = site.finish(clang, &[&object], options, Runtime::Hip).expect(&context);
                 assert_log(&log, REGISTERED, &context);
                 assert!(
                     log.contains("fatbinary magic 48495046 version 1 data 4c435f5f"),
                     "{context}: {log}"
                 );
                 assert!(log.contains("variable table external 0 size 16"), "{context}: {log}");
-                assert_code(&bench, &["gfx90a", "gfx1030"], &context);
+                assert_code(&site, &["gfx90a", "gfx1030"], &context);
             }
         }
     }
     // A wrong number of the language registers nothing.
-    let object = export(&bench, "", &layouts("21..23", Runtime::Hip), &images);
-    let log = bench.finish("clang-19", &[&object], &[], Runtime::Hip).expect("linked");
+    let object = export(&site, "", &layouts("21..23", Runtime::Hip), &images);
+    let log = site.finish("clang-19", &[&object], &[], Runtime::Hip).expect("linked");
     assert_log(&log, &["launch of a handle that is not registered"], "clang-19");
 }
 
 /// The exit status of a link for HIP says nothing: the bundle has to have the kernels.
-fn assert_code(bench: &Bench, chips: &[&str], context: &str) {
-    bench.run("objcopy", &["-O", "binary", "-j", ".hip_fatbin", "app", "bundle"]);
-    let bytes = bench.read("bundle");
+fn assert_code(site: &FinishingSite, chips: &[&str], context: &str) {
+    site.run("objcopy", &["-O", "binary", "-j", ".hip_fatbin", "app", "bundle"]);
+    let bytes = site.read("bundle");
     let found = bundle::read_first(&bytes, &mut (1 << 30)).expect(context);
     for chip in chips {
         let entry = found
             .entries()
             .find(|entry| entry.id.ends_with(chip))
             .unwrap_or_else(|| panic!("{context}: no {chip} in {found:?}"));
-        bench.write("code", entry.bytes);
-        let symbols = bench.run("/usr/lib/llvm-22/bin/llvm-nm", &["-D", "code"]);
+        site.write("code", entry.bytes);
+        let symbols = site.run("/usr/lib/llvm-22/bin/llvm-nm", &["-D", "code"]);
         for symbol in ["T axpy", "R axpy.kd", "table"] {
             assert!(symbols.contains(symbol), "{context} {chip}: {symbols}");
         }
@@ -212,11 +212,11 @@ fn assert_code(bench: &Bench, chips: &[&str], context: &str) {
 }
 
 /// The object of a unit that registers itself.
-pub(super) fn export_self(bench: &Bench, unit: &str, runtime: Runtime) -> String {
+pub(super) fn export_self(site: &FinishingSite, unit: &str, runtime: Runtime) -> String {
     let program = unit_program(unit, runtime);
     let binary = match runtime {
         Runtime::Cuda => {
-            let cubin = bench.read(&bench.cubin(unit, "sm_80"));
+            let cubin = site.read(&site.cubin(unit, "sm_80"));
             let ptx = ptx_text(unit, "sm_80");
             fatbin::write(&[
                 fatbin::Image::new(fatbin::Content::Cubin(&cubin), "sm_80").expect("a chip"),
@@ -225,9 +225,9 @@ pub(super) fn export_self(bench: &Bench, unit: &str, runtime: Runtime) -> String
             .expect("a fat binary")
         }
         Runtime::Hip => {
-            let object = bench.amd_object(unit, "gfx90a", CodeObjectVersion::V5);
-            bench.run("/usr/lib/llvm-22/bin/ld.lld", &["-shared", &object, "-o", "linked"]);
-            let linked = bench.read("linked");
+            let object = site.amd_object(unit, "gfx90a", CodeObjectVersion::V5);
+            site.run("/usr/lib/llvm-22/bin/ld.lld", &["-shared", &object, "-o", "linked"]);
+            let linked = site.read("linked");
             let Ok(Target::Amd(target)) = "gfx90a".parse() else {
                 panic!("gfx90a is a chip of AMD's")
             };
@@ -237,14 +237,14 @@ pub(super) fn export_self(bench: &Bench, unit: &str, runtime: Runtime) -> String
     };
     let mut module = IrText::default();
     registration::add(&mut module, &program, &[&binary]).expect("registration");
-    bench.object(unit, &program, &module)
+    site.object(unit, &program, &module)
 }
 
 #[test]
 fn self_registering_objects_need_any_linker() {
-    let bench = Bench::new();
+    let site = FinishingSite::new();
     for (runtime, library) in [(Runtime::Cuda, "-lcudart"), (Runtime::Hip, "-lamdhip64")] {
-        let (first, second) = (export_self(&bench, "", runtime), export_self(&bench, "_b", runtime));
+        let (first, second) = (export_self(&site, "", runtime), export_self(&site, "_b", runtime));
         for (tool, options) in [
             ("cc", &[][..]),
             ("cc", &["-Wl,--gc-sections"]),
@@ -253,8 +253,8 @@ fn self_registering_objects_need_any_linker() {
         ] {
             let mut arguments = vec![&*first, &second, "-o", "app", "-L.", library];
             arguments.extend(options);
-            bench.run(tool, &arguments);
-            let log = bench.run("./app", &[]);
+            site.run(tool, &arguments);
+            let log = site.run("./app", &[]);
             let context = format!("{runtime:?} {tool} {options:?}");
             assert_log(&log, REGISTERED, &context);
             assert_log(
@@ -276,11 +276,11 @@ fn self_registering_objects_need_any_linker() {
         }
         // The IR is read by old releases, too.
         for clang in ["clang-16", "clang-19"] {
-            bench.run(clang, &["-O2", ".ll", "_b.ll", "-o", "app", "-L.", library]);
-            assert_log(&bench.run("./app", &[]), REGISTERED, clang);
+            site.run(clang, &["-O2", ".ll", "_b.ll", "-o", "app", "-L.", library]);
+            assert_log(&site.run("./app", &[]), REGISTERED, clang);
         }
         if runtime == Runtime::Cuda {
-            let found = bench.run("cuobjdump", &["-lelf", "-lptx", "app"]);
+            let found = site.run("cuobjdump", &["-lelf", "-lptx", "app"]);
             assert!(found.contains("sm_80.cubin") && found.contains("sm_80.ptx"), "{found}");
         }
     }
