@@ -86,7 +86,7 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
             "pytest",
             "-q",
             "-m",
-            "not gpu and not farm",
+            "not gpu and not large",
             "-p",
             "no:cacheprovider",
         ])

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ffi::OsString, path::PathBuf, sync::Arc};
 use gpulower::{
     Compilation, Emit, ErrorKind, Library, Options, Progress, Search, Stage, Target, Toolkit, Worker,
     cache::Cache,
-    offload::{ExportOptions, Names, export_source},
+    offload::{ExportForm, ExportOptions, Names, export_source},
     options::DeviceLink,
     serialize::device_link::{self, DeviceLinkError, LinkInput, LinkOptions},
     toolkit,
@@ -197,12 +197,13 @@ impl Compiler {
         let refused = |error: &dyn ToString| failure::of(ErrorKind::Export, Stage::Plan, error);
         let targets = parsed(&targets)?;
         let unit = name.rsplit('/').next().unwrap_or(&name).to_owned();
-        let mut options = ExportOptions::new(unit, triple.parse().map_err(|error| refused(&error))?);
-        options.form = form.parse().map_err(|error| refused(&error))?;
+        let finish_with = match finish_with {
+            Some(list) => Some(list.parse().map_err(|error| refused(&error))?),
+            None => None,
+        };
+        let form = ExportForm::named(form, finish_with).map_err(|error| refused(&error))?;
+        let mut options = ExportOptions::new(form, unit, triple.parse().map_err(|error| refused(&error))?);
         options.names = if keep_names { Names::Keep } else { Names::Unique };
-        if let Some(list) = finish_with {
-            options.finish_with = Some(list.parse().map_err(|error| refused(&error))?);
-        }
         let compiler = self.compiler.with_cancellation(&token.0);
         let exported = attended(py, &token.0, move || {
             export_source(&compiler, &name, &source, &targets, &options)
@@ -373,9 +374,7 @@ fn link_objects(
 
 fn of_link(error: &DeviceLinkError) -> PyErr {
     let kind = match error {
-        DeviceLinkError::Duplicates(_) | DeviceLinkError::Unresolved(_) => ErrorKind::Symbols,
-        DeviceLinkError::NoLinker { .. } => ErrorKind::Toolkit,
-        DeviceLinkError::VirtualTarget { .. } => ErrorKind::Target,
+        DeviceLinkError::Refused { kind, .. } => *kind,
         _ => ErrorKind::Link,
     };
     failure::of(kind, Stage::DeviceLink, error)

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BROKEN, SAXPY, kernel
 
 import gpulower
+from conftest import BROKEN, SAXPY, kernel
 
 
 def test_a_cubin_with_what_its_kernel_needs() -> None:
@@ -71,7 +71,7 @@ def test_an_artifact_is_bytes_with_a_hash_of_its_content(tmp_path: Path) -> None
     assert one == other
     assert hash(one) == hash(other)
     assert len({one, other}) == 1
-    assert memoryview(one)[:4] == b"\x7fELF"
+    assert memoryview(one)[:4].tobytes() == b"\x7fELF"
     assert type(one.bytes) is bytes
     assert isinstance(one[0], int)
     again = pickle.loads(pickle.dumps(one))
@@ -98,7 +98,9 @@ def test_sources_of_every_kind(tmp_path: Path) -> None:
     assert gpulower.compile(text, "sm_90").format == "cubin"
     assert ".entry saxpy" in gpulower.compile(text, "sm_90").ptx
     assert gpulower.compile(gpulower.compile(SAXPY, "sm_90", emit="bitcode"), "sm_90").kernels[0].name == "saxpy"
-    with pytest.raises(TypeError, match="a source is text, bytes, a path or an object that prints MLIR, and not object"):
+    with pytest.raises(
+        TypeError, match="a source is text, bytes, a path or an object that prints MLIR, and not object"
+    ):
         gpulower.compile(object(), "sm_90")
     with pytest.raises(gpulower.InputError, match=r"looks like the name of a file; pass pathlib.Path\('k.mlir'\)"):
         gpulower.compile("k.mlir", "sm_90")

@@ -6,9 +6,9 @@ import pickle
 from pathlib import Path
 
 import pytest
-from conftest import BROKEN, SAXPY, kernel
 
 import gpulower
+from conftest import BROKEN, SAXPY, kernel
 from gpulower import _errors
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import tqdm
-from conftest import BROKEN, kernel
 
 import gpulower
+from conftest import BROKEN, kernel
 from gpulower import _many
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -128,7 +128,7 @@ def test_any_executor(compiler: gpulower.Compiler) -> None:
     assert made[0].module == "m1"
 
 
-@pytest.mark.farm
+@pytest.mark.large
 def test_dask(compiler: gpulower.Compiler) -> None:
     from dask.distributed import Client, LocalCluster
 
@@ -145,7 +145,7 @@ def test_dask(compiler: gpulower.Compiler) -> None:
         assert [artifact.module for artifact in further] == [f"m{number}" for number in range(101, 150)]
 
 
-@pytest.mark.farm
+@pytest.mark.large
 def test_ray(compiler: gpulower.Compiler) -> None:
     import ray
 

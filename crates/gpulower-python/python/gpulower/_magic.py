@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import shlex
+from collections.abc import Callable
 from typing import Any
 
 from ._artifact import Artifact
@@ -52,7 +53,9 @@ def register(shell: Any) -> None:
 
     def mlir(line: str, cell: str) -> Any:
         """Compiles the cell: `%%mlir saxpy --target sm_90 --show ptx`."""
-        from IPython.display import display
+        import IPython.display
+
+        display: Callable[[object], object] = IPython.display.display
 
         arguments = _arguments(line)
         options = {name: _value(value) for name, _, value in (option.partition("=") for option in arguments.option)}
