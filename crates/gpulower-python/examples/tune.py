@@ -26,7 +26,7 @@ def seconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...]) -> f
     """The time of one launch: the median of twenty."""
     import cupy
 
-    times = []
+    times: list[float] = []
     for _ in range(20):
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
         begin.record()
