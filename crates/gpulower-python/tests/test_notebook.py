@@ -58,4 +58,5 @@ def test_the_magic(shell: Any) -> None:
     assert "arith.mulf" in parsed(shown._repr_html_())
     sass = shell.run_cell_magic("mlir", "saxpy --target sm_90 --show sass", SAXPY)
     assert "EXIT" in str(sass)
+    assert "memref.store" in parsed(sass._repr_html_())
     assert shell.run_cell_magic("mlir", "broken --target sm_90", BROKEN) is None

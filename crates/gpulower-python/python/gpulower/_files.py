@@ -243,7 +243,7 @@ def disassembled(cubin: bytes, nvdisasm: str) -> str:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        done = subprocess.run([nvdisasm, "-c", file.name], capture_output=True, text=True, check=False)
+        done = subprocess.run([nvdisasm, "-c", "-g", file.name], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{nvdisasm} failed: {done.stderr.strip()}")
     return done.stdout

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _STYLE = """<style>
 .gpulower { font-family: system-ui, sans-serif; font-size: 13px; }
-.gpulower table { border-collapse: collapse; margin: 4px 0; }
+.gpulower table { border-collapse: collapse; margin: 4px 0; font-size: inherit; }
 .gpulower th, .gpulower td { text-align: right; padding: 2px 10px; border-bottom: 1px solid #8884; }
 .gpulower th:first-child, .gpulower td:first-child { text-align: left; }
 .gpulower pre { line-height: 1.35; margin: 4px 0; padding: 6px 10px; background: #8881; overflow: auto; max-height: 40em; }

@@ -60,10 +60,17 @@ def jobs(
     return made
 
 
-def compile_job(compiler: Compiler, job: Job) -> Outcome:
+@dataclass(frozen=True)
+class Answer:
+    """What comes back of a job. There are farms that send whatever is a `bytes` as nothing more than that."""
+
+    outcome: Outcome
+
+
+def compile_job(compiler: Compiler, job: Job) -> Answer:
     """Does a job with a compiler that came with it. A process keeps the compilers that it was sent."""
     ours = _COMPILERS.setdefault((os.getpid(), compiler), compiler)
-    return _compiled(ours, job, None)
+    return Answer(_compiled(ours, job, None))
 
 
 _COMPILERS: dict[tuple[int, Compiler], Compiler] = {}
@@ -230,10 +237,10 @@ def _elsewhere(
     """On somebody else's workers. What was under way when one died is tried once more, each job alone, so that it is known
     which of them it dies of."""
     pool = _Pool(executor)
-    waiting: collections.deque[tuple[Job, Future[Outcome] | Outcome]] = collections.deque()
+    waiting: collections.deque[tuple[Job, Future[Answer] | Outcome]] = collections.deque()
     rest = iter(work)
 
-    def submit(job: Job) -> Future[Outcome]:
+    def submit(job: Job) -> Future[Answer]:
         return pool.executor.submit(compile_job, compiler, job)
 
     def advance() -> None:
@@ -248,7 +255,7 @@ def _elsewhere(
             job, future = waiting[0]
             if isinstance(future, Future) or hasattr(future, "result"):
                 try:
-                    outcome: Outcome = future.result()
+                    outcome = future.result().outcome
                 except BrokenExecutor as broken:
                     _recover(pool, waiting, submit, broken)
                     continue
@@ -282,11 +289,11 @@ def _crashed(job: Job, cause: BaseException) -> CrashError:
     return error
 
 
-def _again(submit: Callable[[Job], Future[Outcome]], job: Job, failure: Exception) -> Outcome:
+def _again(submit: Callable[[Job], Future[Answer]], job: Job, failure: Exception) -> Outcome:
     """Once more, after what the farm itself could not do, such as keep a worker alive."""
     del failure
     try:
-        return submit(job).result()
+        return submit(job).result().outcome
     except BrokenExecutor as broken:
         return _crashed(job, broken)
     except Exception as failed:
@@ -296,7 +303,7 @@ def _again(submit: Callable[[Job], Future[Outcome]], job: Job, failure: Exceptio
 def _recover(
     pool: _Pool,
     waiting: collections.deque[tuple[Job, Any]],
-    submit: Callable[[Job], Future[Outcome]],
+    submit: Callable[[Job], Future[Answer]],
     broken: BrokenExecutor,
 ) -> None:
     """Goes on with another pool. Every job that the broken one had not answered is either begun again, or tried alone if it
@@ -309,7 +316,7 @@ def _recover(
         if not isinstance(future, Future):
             answered[index] = future
         elif future.done() and future.exception() is None:
-            answered[index] = future.result()
+            answered[index] = future.result().outcome
         else:
             unanswered.append(index)
     # A pool of processes does not tell which of its jobs had begun: those that it was given first.
@@ -320,7 +327,7 @@ def _recover(
             answered[index] = _crashed(job, broken)
             continue
         try:
-            answered[index] = submit(job).result()
+            answered[index] = submit(job).result().outcome
         except BrokenExecutor as again:
             answered[index] = _crashed(job, again)
     if len(suspects) < len(unanswered) and not pool.renew():
