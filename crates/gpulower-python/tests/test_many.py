@@ -145,6 +145,10 @@ def test_dask(compiler: gpulower.Compiler) -> None:
         assert [artifact.module for artifact in further] == [f"m{number}" for number in range(101, 150)]
 
 
+def process() -> int:
+    return os.getpid()
+
+
 @pytest.mark.large
 def test_ray(compiler: gpulower.Compiler) -> None:
     import ray
@@ -156,7 +160,7 @@ def test_ray(compiler: gpulower.Compiler) -> None:
         results = list(compiler.compile_many(sources, "sm_90", on_error="return", executor=executor))
         assert [artifact.module for artifact in results[:-1]] == [f"m{number}" for number in range(20)]
         assert isinstance(results[-1], gpulower.InputError)
-        processes = ray.get([ray.remote(os.getpid).remote() for _ in range(4)])
+        processes = ray.get([ray.remote(process).remote() for _ in range(4)])
         further = compiler.compile_many(map(kernel, range(100, 150)), "sm_90", executor=executor)
         assert next(further).module == "m100"
         os.kill(processes[0], signal.SIGKILL)
