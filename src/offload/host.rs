@@ -144,6 +144,9 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
 
     remove_empty_modules(&mut host);
     let (mut program, device) = modules::take(context, &mut host, options)?;
+    if has_tasks(&host) {
+        lower::run(context, &mut host, TASKS)?;
+    }
     hide_private_functions(context, &host);
     lower::run(context, &mut host, &pipeline(options))?;
     refuse_unlowered(&host)?;
@@ -189,6 +192,17 @@ fn pipeline(options: &HostOptions) -> String {
     )
 }
 
+/// From the `async` dialect to coroutines, and calls of MLIR's runtime for them. References are counted where both are
+/// explicit.
+const TASKS: &str = "builtin.module(gpulower-expand-host,async-func-to-async-runtime,async-to-async-runtime,\
+                     async-runtime-ref-counting,async-runtime-ref-counting-opt,convert-async-to-llvm)";
+
+fn has_tasks(host: &Module<'_>) -> bool {
+    operations(host)
+        .iter()
+        .any(|operation| name_of(operation).starts_with("async."))
+}
+
 /// Private functions become internal ones: two programs may have one of the same name each.
 fn hide_private_functions<'c>(context: &'c Context, host: &Module<'c>) {
     let internal = Attribute::parse(context, "#llvm.linkage<internal>");
@@ -196,12 +210,18 @@ fn hide_private_functions<'c>(context: &'c Context, host: &Module<'c>) {
         let private = operation
             .attribute("sym_visibility")
             .is_ok_and(|visibility| visibility.to_string() == "\"private\"");
-        if name_of(&operation) == "func.func"
+        // The second is the function that resumes a coroutine.
+        if matches!(name_of(&operation).as_str(), "func.func" | "llvm.func")
             && private
             && has_body(operation)
             && let Some(internal) = internal
         {
-            set_attribute(operation, "llvm.linkage", internal);
+            let linkage = if name_of(&operation) == "func.func" {
+                "llvm.linkage"
+            } else {
+                "linkage"
+            };
+            set_attribute(operation, linkage, internal);
         }
     }
 }
