@@ -521,7 +521,8 @@ fn lower_part(
         time_limit: None,
         ..options.clone()
     };
-    let attribute = attribute::make(context, target, &lasting).map_err(|cause| Error::new(Stage::Plan, cause))?;
+    let attribute =
+        attribute::make(context, target, &lasting, false).map_err(|cause| Error::new(Stage::Plan, cause))?;
     if let Some(inner) = shown.body().first_operation() {
         set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
     }

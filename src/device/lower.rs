@@ -316,7 +316,7 @@ fn unsupported(names: Vec<String>, first: OperationRef<'_, '_>, target: &Target)
 }
 
 /// Types of an operation's operands and results, as MLIR writes them: `(tensor<4xf32>, index) -> f32`.
-fn types_of(operation: OperationRef<'_, '_>) -> String {
+pub(crate) fn types_of(operation: OperationRef<'_, '_>) -> String {
     let list = |types: Vec<String>| types.join(", ");
     let operands = list(operation.operands().map(|value| mlir::shown(&value.r#type())).collect());
     let results = list(operation.results().map(|value| mlir::shown(&value.r#type())).collect());

@@ -501,3 +501,35 @@ fn a_call_that_fails_in_a_task_leaves_the_program() {
         assert_eq!(*refusing.0.lock().expect("a lock"), Some("mgpuMemAlloc"));
     }
 }
+
+/// Of two kinds of floats, which MLIR's check of what is inside of linalg's operations does not know once that is lowered.
+#[test]
+fn linalg_on_buffers_becomes_loops_and_on_tensors_is_refused() {
+    let source = "func.func @main() -> f32 {
+      %one = arith.constant 1 : index
+      %a = memref.alloc() : memref<4x8xf16>
+      %b = memref.alloc() : memref<8x4xf16>
+      %c = memref.alloc() : memref<4x4xf32>
+      %half = arith.constant 0.5 : f16
+      %zero = arith.constant 0.0 : f32
+      linalg.fill ins(%half : f16) outs(%a : memref<4x8xf16>)
+      linalg.fill ins(%half : f16) outs(%b : memref<8x4xf16>)
+      linalg.fill ins(%zero : f32) outs(%c : memref<4x4xf32>)
+      linalg.matmul ins(%a, %b : memref<4x8xf16>, memref<8x4xf16>) outs(%c : memref<4x4xf32>)
+      %r = memref.load %c[%one, %one] : memref<4x4xf32>
+      return %r : f32
+    }";
+    assert_eq!(run(source).expect("runs"), Returned::F32(2.0));
+    let error = message(
+        "func.func @main() {
+      %a = tensor.empty() : tensor<4x4xf32>
+      %c = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
+      return
+    }",
+    );
+    assert!(
+        error.contains("cannot lower linalg.matmul in host code: the first has the types (tensor<4x4xf32>, ")
+            && error.contains("one-shot-bufferize"),
+        "{error}"
+    );
+}

@@ -76,10 +76,12 @@ pub enum OffloadError {
         location: String,
     },
     /// Operations of the host code that no conversion knows.
-    #[error("cannot lower {} in host code{}", .names.join(", "), advice(.names))]
+    #[error("cannot lower {} in host code: the first has the types {types}{}", .names.join(", "), advice(.names))]
     Unsupported {
         /// The operations' names, each once.
         names: Vec<String>,
+        /// What the first of them takes and returns.
+        types: String,
         /// Where the first of them is, in MLIR's syntax.
         location: String,
     },
@@ -171,9 +173,9 @@ fn advice(names: &[String]) -> &'static str {
             .any(|name| dialects.contains(&name.split('.').next().unwrap_or_default()))
     };
     if has(&["tensor", "bufferization", "linalg", "shape"]) {
-        "; bufferize tensors and turn linalg into loops before"
+        "; bufferize tensors before (one-shot-bufferize): on buffers linalg becomes loops"
     } else if has(&["async"]) {
-        "; use the async tokens of the gpu dialect instead"
+        "; async.execute, async.func, async.await, groups and what async-to-async-runtime makes of them are known"
     } else if has(&["gpu"]) {
         "; on the host the gpu dialect's launches, allocations, copies, waits and host registrations are known"
     } else {
@@ -206,16 +208,20 @@ mod tests {
         let message = |name: &str| {
             OffloadError::Unsupported {
                 names: vec![name.to_owned()],
+                types: "() -> ()".to_owned(),
                 location: String::new(),
             }
             .to_string()
         };
         assert_eq!(
             message("linalg.matmul"),
-            "cannot lower linalg.matmul in host code; bufferize tensors and turn linalg into loops before"
+            "cannot lower linalg.matmul in host code: the first has the types () -> (); bufferize tensors before \
+             (one-shot-bufferize): on buffers linalg becomes loops"
         );
-        assert!(message("async.execute").ends_with("use the async tokens of the gpu dialect instead"));
         assert!(message("gpu.thread_id").ends_with("waits and host registrations are known"));
-        assert_eq!(message("foo.bar"), "cannot lower foo.bar in host code");
+        assert_eq!(
+            message("foo.bar"),
+            "cannot lower foo.bar in host code: the first has the types () -> ()"
+        );
     }
 }

@@ -144,7 +144,12 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
 
     remove_empty_modules(&mut host);
     let (mut program, device) = modules::take(context, &mut host, options)?;
-    if has_tasks(&host) {
+    if has_any(&host, "linalg.") {
+        lower::run(context, &mut host, "builtin.module(convert-linalg-to-loops)")?;
+        // MLIR checks what is inside of those that are left, and does not know it once that is lowered.
+        refuse(&host, |name| name.starts_with("linalg."))?;
+    }
+    if has_any(&host, "async.") {
         lower::run(context, &mut host, TASKS)?;
     }
     hide_private_functions(context, &host);
@@ -197,10 +202,10 @@ fn pipeline(options: &HostOptions) -> String {
 const TASKS: &str = "builtin.module(gpulower-expand-host,async-func-to-async-runtime,async-to-async-runtime,\
                      async-runtime-ref-counting,async-runtime-ref-counting-opt,convert-async-to-llvm)";
 
-fn has_tasks(host: &Module<'_>) -> bool {
+fn has_any(host: &Module<'_>, prefix: &str) -> bool {
     operations(host)
         .iter()
-        .any(|operation| name_of(operation).starts_with("async."))
+        .any(|operation| name_of(operation).starts_with(prefix))
 }
 
 /// Private functions become internal ones: two programs may have one of the same name each.
@@ -232,24 +237,26 @@ fn has_body(operation: OperationRef<'_, '_>) -> bool {
 }
 
 fn refuse_unlowered(host: &Module<'_>) -> Result<(), OffloadError> {
-    let mut rest: Vec<(String, String)> = operations(host)
-        .into_iter()
-        .map(|operation| (name_of(&operation), location_text(operation.location())))
-        .filter(|(name, _)| !name.starts_with("llvm.") && name != "builtin.module")
-        .collect();
+    refuse(host, |name| !name.starts_with("llvm.") && name != "builtin.module")
+}
+
+/// Refuses operations by their names.
+fn refuse(host: &Module<'_>, is_refused: impl Fn(&str) -> bool) -> Result<(), OffloadError> {
+    let mut rest: Vec<OperationRef<'_, '_>> = operations(host);
+    rest.retain(|operation| is_refused(&name_of(operation)));
     // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
-    let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
-    if rest.iter().any(|(name, _)| !is_cast(name)) {
-        rest.retain(|(name, _)| !is_cast(name));
+    let is_cast = |operation: &OperationRef<'_, '_>| name_of(operation) == "builtin.unrealized_conversion_cast";
+    if !rest.iter().all(is_cast) {
+        rest.retain(|operation| !is_cast(operation));
     }
-    let Some((_, location)) = rest.first() else {
+    let Some(first) = rest.first() else {
         return Ok(());
     };
-    let location = location.clone();
-    let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
+    let (types, location) = (lower::types_of(*first), location_text(first.location()));
+    let mut names: Vec<String> = rest.iter().map(name_of).collect();
     names.sort();
     names.dedup();
-    Err(OffloadError::Unsupported { names, location })
+    Err(OffloadError::Unsupported { names, types, location })
 }
 
 fn set_target<'c>(context: &'c Context, host: &Module<'c>, triple: &HostTriple) -> Result<(), OffloadError> {
