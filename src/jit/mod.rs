@@ -304,6 +304,7 @@ fn lower<'l>(
         index_bitwidth: compiler.options().index_bitwidth,
         names: Names::Keep,
         support: Support::External,
+        modules_apart: true,
         ..HostOptions::new(runtime, machine.triple.parse().map_err(offload)?, name)
     };
     let host = match host::lower(module, &host_options) {

@@ -521,10 +521,12 @@ fn linalg_on_buffers_becomes_loops_and_on_tensors_is_refused() {
     }";
     assert_eq!(run(source).expect("runs"), Returned::F32(2.0));
     let error = message(
-        "func.func @main() {
+        "func.func @main() -> f32 {
+      %one = arith.constant 1 : index
       %a = tensor.empty() : tensor<4x4xf32>
       %c = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
-      return
+      %r = tensor.extract %c[%one, %one] : tensor<4x4xf32>
+      return %r : f32
     }",
     );
     assert!(

@@ -54,8 +54,9 @@ pub enum OffloadError {
     },
     /// Two device modules with one name for different things, where the source's names are to be kept.
     #[error(
-        "{name} is defined by the device modules {first} and {second}, which become one program; rename one of them, or \
-         do not ask for the names to be kept"
+        "{name} is defined by the device modules {first} and {second}, which are linked into one program; rename one of \
+         them, do not ask for the names to be kept, or, where they were compiled before, keep them as gpu.modules or export a \
+         program that registers itself"
     )]
     DuplicateName {
         /// The kernel or variable.

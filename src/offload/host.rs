@@ -46,6 +46,9 @@ pub struct HostOptions {
     pub index_bitwidth: u32,
     /// Who defines the functions that host code calls for the GPU.
     pub support: Support,
+    /// Whether each device module is loaded on its own. Then kernels that were compiled before, whose names are theirs for
+    /// good, may have one name in several modules; linked together, they may not.
+    pub modules_apart: bool,
 }
 
 impl HostOptions {
@@ -59,6 +62,7 @@ impl HostOptions {
             bare_pointers: false,
             index_bitwidth: 64,
             support: Support::Included,
+            modules_apart: false,
         }
     }
 }

@@ -160,8 +160,8 @@ fn take_from<'c, 'b>(
         }
     }
     program.kernels.sort_by_key(|kernel| kernel.module);
-    // Whoever runs the program itself loads each module's image for itself, and finds kernels by their stubs.
-    if options.support == Support::Included || options.names == Names::Keep {
+    // Where each module is loaded on its own, kernels are found by their stubs.
+    if !options.modules_apart || options.names == Names::Keep {
         refuse_duplicates(&program)?;
     }
     refuse_taken(host, &program)?;
@@ -372,17 +372,18 @@ fn kernel(options: &HostOptions, module: usize, name: &str, compiled: bool, dige
     } else {
         device_name(options, name, digest)
     };
-    let stub = match (compiled, options.names, options.support) {
+    let own = match compiled && options.modules_apart {
         // What is compiled has its name for good, and others may have the same.
-        (true, Names::Unique, Support::External) => format!("{STUB}{}", self::device_name(options, name, digest)),
-        _ => format!("{STUB}{device_name}"),
+        true => self::device_name(options, name, digest),
+        false => device_name.clone(),
     };
+    let stub = format!("{STUB}{own}");
     Kernel {
         module,
         source_name: name.to_owned(),
         handle: match options.runtime {
             Runtime::Cuda => stub.clone(),
-            Runtime::Hip => device_name.clone(),
+            Runtime::Hip => own,
         },
         name: device_name,
         stub,
