@@ -44,5 +44,6 @@ pub(crate) mod shared_alignment;
 pub(crate) mod split;
 pub(crate) mod stack;
 pub(crate) mod tasks;
+pub(crate) mod vendor_error;
 
 pub(crate) use contain::{LlvmError, contain_crashes};
