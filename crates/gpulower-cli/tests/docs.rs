@@ -5,7 +5,7 @@
 //! | block | what happens |
 //! |---|---|
 //! | `LANGUAGE,file=NAME` | written to the file NAME |
-//! | `console` | what follows `$ ` is run by bash (a command goes on after a backslash at the end of a line), has to succeed, and to print the lines below it |
+//! | `console` | what follows `$ `, and `> ` in the lines after it, is run by bash, has to succeed, and to print the lines below it |
 //! | `console,fails` | the same, and the commands have to fail |
 //! | `console,gpu` | the same, where `GPULOWER_DOCS_GPU` is set: it needs an NVIDIA GPU, and cupy for Python |
 //! | `LANGUAGE,no_run` | nothing; the text says what is missing |
@@ -166,24 +166,22 @@ struct Mismatch {
 
 fn steps(block: &Block<'_>, lines: &[&str]) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
-    let mut continued = false;
     for line in block.inside.clone() {
-        let text = lines[line];
-        if continued {
-            let step = steps.last_mut().expect("a command went on");
-            step.command.extend(["\n", text]);
-            step.expected = line + 1..line + 1;
-            continued = text.ends_with('\\');
-        } else if let Some(command) = text.strip_prefix("$ ") {
+        if let Some(command) = lines[line].strip_prefix("$ ") {
             steps.push(Step {
                 line,
                 command: command.into(),
                 expected: line + 1..line + 1,
             });
-            continued = command.ends_with('\\');
-        } else {
-            let step = steps.last_mut().ok_or("the block does not begin with `$ `")?;
-            step.expected.end = line + 1;
+            continue;
+        }
+        let step = steps.last_mut().ok_or("the block does not begin with `$ `")?;
+        match lines[line].strip_prefix("> ") {
+            Some(more) if step.expected.is_empty() => {
+                step.command.extend(["\n", more]);
+                step.expected = line + 1..line + 1;
+            }
+            _ => step.expected.end = line + 1,
         }
     }
     Ok(steps)
@@ -312,12 +310,12 @@ fn dots_stand_for_anything() {
 
 #[test]
 fn a_page_is_blocks_and_steps() {
-    let page = "```console,gpu\n$ one \\\n  two\nout\n$ three\n```\n```c,file=a.c\nx\n```";
+    let page = "```console,gpu\n$ one \\\n>  two\nout\n$ three\n```\n```c,file=a.c\nx\n```";
     let lines: Vec<&str> = page.lines().collect();
     let blocks = blocks(&lines);
     assert!(blocks[0].has("gpu") && blocks[1].file() == Some("a.c"));
     let steps = steps(&blocks[0], &lines).expect("steps");
-    assert_eq!(steps[0].command, "one \\\n  two");
+    assert_eq!(steps[0].command, "one \\\n two");
     assert_eq!((steps[0].expected.clone(), steps[1].expected.clone()), (3..4, 5..5));
     assert_eq!(
         with_outputs(&lines, &[(3..4, "new\n".into())]),
