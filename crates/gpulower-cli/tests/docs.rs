@@ -1,4 +1,4 @@
-//! The commands of the tutorial, the how-to pages and the README, run as they stand, with what they print compared.
+//! The commands of the tutorial, the how-to pages, the README and some reference pages, run as they stand, with what they print compared.
 //!
 //! A page is one session in a folder of its own, from its first block to its last:
 //!
@@ -44,6 +44,11 @@ fn how_to_pages() {
     pages.sort();
     assert!(!pages.is_empty(), "docs/howto has no pages");
     run_pages(&pages);
+}
+
+#[test]
+fn reference_pages() {
+    run_pages(&["report", "kernel-abi"].map(|name| root().join(format!("docs/{name}.md"))));
 }
 
 fn root() -> PathBuf {
