@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use crate::{
-    bridge::{LlvmError, edit::CopyError, engine::EngineError, mgpu::CallError, mlir::MlirDiagnostic},
+    bridge::{LlvmError, edit::CopyError, mgpu::CallError, mlir::MlirDiagnostic},
     compiler::StackError,
     error::Failure,
     runtime::{DeviceError, DriverError, DriverLoadError, ModuleError},
@@ -22,12 +22,9 @@ pub enum RunError {
     /// MLIR could not translate the host code to LLVM IR.
     #[error("{}", first_message(.0))]
     Translate(Vec<MlirDiagnostic>),
-    /// LLVM refused the host code.
+    /// LLVM refused the host code, a shared library cannot be loaded, or the program cannot be linked.
     #[error(transparent)]
     Llvm(#[from] LlvmError),
-    /// A shared library cannot be loaded, or the program cannot be linked.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
     /// There is no such function.
     #[error("the program defines no function {entry}{}; name the one to call with --entry", defined(.functions))]
     NoEntry {

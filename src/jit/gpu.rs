@@ -21,23 +21,6 @@ use crate::{
 /// Streams of one device. More share these: work waits only for work that was enqueued before, so that nothing locks up.
 const STREAMS: usize = 32;
 
-/// An error of the program's.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProgramError {
-    /// A handle that no call gave, or that was given back.
-    #[error("{handle:#x} is no {kind} that this program has: none was made with this handle, or it was given back")]
-    UnknownHandle {
-        /// What it should be.
-        kind: &'static str,
-        /// The handle.
-        handle: usize,
-    },
-    /// A device without an index.
-    #[error("there is no device {0}: devices are counted from 0")]
-    NegativeDevice(i32),
-}
-
 /// A kernel of the program, known by the address of its stub.
 #[derive(Clone, Debug)]
 pub(super) struct StubKernel {
@@ -152,7 +135,8 @@ impl State {
 }
 
 fn unknown(kind: &'static str, handle: usize) -> CallError {
-    ProgramError::UnknownHandle { kind, handle }.into()
+    format!("{handle:#x} is no {kind} that this program has: none was made with this handle, or it was given back")
+        .into()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -464,7 +448,8 @@ impl Gpu for ProgramGpu {
     }
 
     fn set_device(&self, device: i32) -> Result<(), CallError> {
-        let index = u32::try_from(device).map_err(|_| ProgramError::NegativeDevice(device))?;
+        let index =
+            u32::try_from(device).map_err(|_| format!("there is no device {device}: devices are counted from 0"))?;
         let mut state = lock(&self.state);
         let before = std::mem::replace(&mut state.device, index);
         if let Err(error) = state.current(self.vendor) {

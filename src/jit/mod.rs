@@ -32,12 +32,12 @@ use std::{
 
 use melior::ir::Module;
 
-pub use self::{error::RunError, gpu::ProgramError};
+pub use self::error::RunError;
 use self::{
     gpu::{KernelImages, ProgramGpu, StubKernel},
     images::Gpus,
 };
-pub use crate::bridge::engine::{EngineError, Returned, SharedLibraries};
+pub use crate::bridge::engine::{Returned, SharedLibraries};
 use crate::{
     bridge::{
         edit::copy_of,
@@ -305,7 +305,7 @@ fn lower<'l>(
     };
     let host = match host::lower(module, &host_options) {
         // Messages name kernels as the source does where that is possible.
-        Err(OffloadError::DuplicateName { .. } | OffloadError::SymbolTaken { .. }) => {
+        Err(error) if error.is_clash => {
             let unique = HostOptions {
                 names: Names::Unique,
                 ..host_options
@@ -347,7 +347,7 @@ fn entry(module: &DeviceModule<'_>, name: &str) -> Result<Returns, RunError> {
 /// The addresses of everything that an object needs, and whether a function for the GPU is among them.
 fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>, bool), RunError> {
     let unreadable =
-        |error: crate::ReadError| RunError::Engine(EngineError::Link(format!("its object cannot be read: {error}")));
+        |error: crate::ReadError| crate::bridge::engine::not_linked(format_args!("its object cannot be read: {error}"));
     let elf = Elf::parse(object).map_err(unreadable)?;
     let own: HashMap<&str, usize> = mgpu::functions().into_iter().collect();
     let (mut defined, mut missing, mut needs_gpu) = (BTreeMap::new(), Vec::new(), false);
@@ -379,4 +379,5 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
 }
 
 #[cfg(test)]
+#[path = "../../tests/jit/programs.rs"]
 mod tests;

@@ -117,7 +117,7 @@ impl<'c> HostProgram<'c> {
         let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut copy));
         result.map_err(
             |error| match diagnostics.into_iter().find(|diagnostic| diagnostic.is_error) {
-                Some(diagnostic) => OffloadError::Refused(vec![diagnostic]),
+                Some(diagnostic) => OffloadError::refused(&[diagnostic]),
                 None => error.into(),
             },
         )
@@ -134,8 +134,8 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     let context = context_of(module.context());
     compiler::prepare(context);
     let outlined = compiler::outline(context, module).map_err(|error| match error.cause() {
-        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::Refused(diagnostics.clone()),
-        _ => OffloadError::Internal(error.message),
+        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::refused(diagnostics),
+        _ => OffloadError::internal(error.message),
     })?;
     let mut host = match outlined {
         Some(outlined) => outlined,
@@ -229,7 +229,7 @@ fn refuse_unlowered(host: &Module<'_>) -> Result<(), OffloadError> {
     let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
     names.sort();
     names.dedup();
-    Err(OffloadError::Unsupported { names, location })
+    Err(OffloadError::unsupported(&names).at(location))
 }
 
 fn set_target<'c>(context: &'c Context, host: &Module<'c>, triple: &HostTriple) -> Result<(), OffloadError> {
@@ -246,11 +246,11 @@ fn verify(context: &Context, host: &Module<'_>) -> Result<(), OffloadError> {
         (true, _) => Ok(()),
         (false, diagnostics) => {
             let reason = diagnostics.first().map_or("", |first| first.message.as_str());
-            Err(OffloadError::Internal(format!("the host code is not valid: {reason}")))
+            Err(OffloadError::internal(format!("the host code is not valid: {reason}")))
         }
     }
 }
 
 #[cfg(test)]
-#[path = "host_tests.rs"]
+#[path = "../../tests/offload/host.rs"]
 mod tests;

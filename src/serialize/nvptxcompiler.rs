@@ -11,7 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::bridge::lld::{self, LldError};
-use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
+use crate::bridge::nvptxcompiler::{NvPtxCompiler, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
+use crate::bridge::vendor_error::VendorError;
 use crate::toolkit::digest;
 
 /// To be raised with every change to the scripts or to the link line below.
@@ -85,7 +86,7 @@ pub(crate) enum ConversionError {
     },
     /// The library could not be loaded.
     #[error(transparent)]
-    Load(#[from] NvPtxCompilerError),
+    Load(#[from] VendorError),
 }
 
 /// Loads nvPTXCompiler from its static archive, converting it first if `cache` does not hold the result of

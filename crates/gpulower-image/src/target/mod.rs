@@ -13,8 +13,6 @@ mod code_object;
 mod device;
 mod device_query;
 mod error;
-#[cfg(test)]
-mod llvm_tests;
 mod load_error;
 mod nvcc;
 mod nvcc_groups;
@@ -245,5 +243,4 @@ impl FromStr for Target {
 }
 
 #[cfg(test)]
-#[path = "mod_tests.rs"]
 mod tests;
