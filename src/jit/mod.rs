@@ -46,6 +46,7 @@ use crate::{
         llvm::{DeviceContext, DeviceModule, EmitKind, TargetMachine},
         mgpu::{self, Gpu},
         mlir::{capture_diagnostics, context_of, operations},
+        tasks,
     },
     compiler::{self, Compiler, InputKind},
     device::lower::name_of,
@@ -229,6 +230,8 @@ impl Program {
             // SAFETY: the addresses are those of the program's functions, whose types were looked at; the caller vouches for
             // what they do.
             let returned = unsafe { self.engine.call(address, returns, &gpu) };
+            // Tasks may still run, and what they do is the program's as well.
+            gpu.tasks().settle();
             match self.gpu.take_stop() {
                 Some(stop) => Err(stop),
                 None => returned.ok_or(RunError::Stopped {
@@ -302,6 +305,7 @@ fn lower<'l>(
         index_bitwidth: compiler.options().index_bitwidth,
         names: Names::Keep,
         support: Support::External,
+        modules_apart: true,
         ..HostOptions::new(runtime, machine.triple.parse().map_err(offload)?, name)
     };
     let host = match host::lower(module, &host_options) {
@@ -349,6 +353,7 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
         |error: crate::ReadError| crate::bridge::engine::not_linked(format_args!("its object cannot be read: {error}"));
     let elf = Elf::parse(object).map_err(unreadable)?;
     let own: HashMap<&str, usize> = mgpu::functions().into_iter().collect();
+    let of_tasks: HashMap<&str, usize> = tasks::functions().into_iter().collect();
     let (mut defined, mut missing, mut needs_gpu) = (BTreeMap::new(), Vec::new(), false);
     for symbol in elf
         .symbols(SHT_SYMTAB)
@@ -364,6 +369,8 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
         if let Some(&address) = own.get(name) {
             defined.insert(name.to_owned(), address);
             needs_gpu = true;
+        } else if let Some(&address) = of_tasks.get(name) {
+            defined.insert(name.to_owned(), address);
         } else if let Some(address) = symbols.find(name) {
             defined.insert(name.to_owned(), address);
         } else if !symbol.is_weak() {
