@@ -43,12 +43,13 @@ fn how_to_pages() {
         .collect();
     pages.sort();
     assert!(!pages.is_empty(), "docs/howto has no pages");
+    pages.extend(["run", "linking", "finishing"].map(|name| root().join(format!("docs/{name}.md"))));
     run_pages(&pages);
 }
 
 #[test]
 fn reference_pages() {
-    run_pages(&["report", "kernel-abi"].map(|name| root().join(format!("docs/{name}.md"))));
+    run_pages(&["report", "kernel-abi", "export"].map(|name| root().join(format!("docs/{name}.md"))));
 }
 
 fn root() -> PathBuf {
