@@ -643,5 +643,5 @@ impl<'a> Descriptor<'a> {
 }
 
 #[cfg(test)]
-#[path = "mgpu_tests.rs"]
+#[path = "../../tests/bridge/mgpu.rs"]
 mod tests;

@@ -184,7 +184,10 @@ impl Program {
         match InputKind::of(name, bytes).map_err(input)? {
             InputKind::Mlir => {}
             InputKind::Llvm | InputKind::Ptx => {
-                return Err(RunError::NotMlir);
+                return Err(RunError::Refused(
+                    "only MLIR can be run: a module with the host code, and with the kernels that it launches"
+                        .to_owned(),
+                ));
             }
         }
         compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
@@ -275,12 +278,10 @@ fn translate<'l>(llvm: &'l DeviceContext, module: &Module<'_>) -> Result<DeviceM
     let mut copy = copy_of(module)?;
     let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut copy));
     result.map_err(|error| match diagnostics.iter().any(|diagnostic| diagnostic.is_error) {
-        true => RunError::Translate(
-            diagnostics
-                .into_iter()
-                .filter(|diagnostic| diagnostic.is_error)
-                .collect(),
-        ),
+        true => {
+            let errors = diagnostics.into_iter().filter(|diagnostic| diagnostic.is_error);
+            RunError::not_translated(&Vec::from_iter(errors))
+        }
         false => error.into(),
     })
 }
@@ -332,19 +333,17 @@ fn lower<'l>(
 fn entry(module: &DeviceModule<'_>, name: &str) -> Result<Returns, RunError> {
     match host_module::entry(module, name) {
         Some(Entry::Callable(returns)) => Ok(returns),
-        Some(Entry::Other(kind)) => Err(RunError::EntryType {
-            entry: name.to_owned(),
-            kind,
-        }),
-        None => Err(RunError::NoEntry {
-            entry: name.to_owned(),
-            functions: host_module::defined_functions(module)
-                .into_iter()
-                .filter(|function| {
-                    !function.starts_with("__device_stub__") && !function.starts_with("__cluster_stub__")
-                })
-                .collect(),
-        }),
+        Some(Entry::Other(kind)) => Err(RunError::Refused(format!(
+            "{name} has the type {kind}: the function that is called has to take nothing, and to return nothing, i32, i64, f32 or \
+             f64"
+        ))),
+        None => {
+            let mut functions = host_module::defined_functions(module);
+            functions.retain(|function| {
+                !function.starts_with("__device_stub__") && !function.starts_with("__cluster_stub__")
+            });
+            Err(RunError::no_entry(name, &functions))
+        }
     }
 }
 
@@ -382,7 +381,7 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
         return Ok((defined, needs_gpu));
     }
     missing.sort();
-    Err(RunError::Unresolved { symbols: missing })
+    Err(RunError::unresolved(&missing))
 }
 
 #[cfg(test)]
