@@ -190,12 +190,8 @@ fn of_device(error: &DeviceError) -> ErrorKind {
 
 fn of_ptx_compiler(error: &SerializeError) -> ErrorKind {
     match error {
-        SerializeError::InvalidOption { .. } | SerializeError::UnsupportedOptions { .. } => ErrorKind::Option,
-        SerializeError::NoCompiler { .. }
-        | SerializeError::UnsupportedArch { .. }
-        | SerializeError::UnsupportedPtxVersion { .. } => ErrorKind::Toolkit,
-        SerializeError::Unreadable { .. } => ErrorKind::Image,
-        SerializeError::RegisterLimit { .. } | SerializeError::Compile { .. } => ErrorKind::Assembly,
+        SerializeError::Refused { kind, .. } => *kind,
+        SerializeError::Compile { .. } => ErrorKind::Assembly,
         SerializeError::Timeout { .. } => ErrorKind::TimeLimit,
         SerializeError::Cancelled { .. } => ErrorKind::Cancelled,
     }

@@ -4,10 +4,10 @@ use super::super::{
     embed::{self, ChipImage},
     entries::{self, tests::program},
     finish_tests::export_self,
+    finishing_site::{FinishingSite, export, layouts},
     ir_text::IrText,
     layout::ImageForm,
     runtime::Runtime,
-    finishing_site::{FinishingSite, export, layouts},
 };
 use super::*;
 use crate::target::CodeObjectVersion;
@@ -144,8 +144,7 @@ fn finished_programs_say_what_they_register() {
         "{finished:?}"
     );
     let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
-    site
-        .link("clang-22", &[&object], &["-s"], Runtime::Cuda)
+    site.link("clang-22", &[&object], &["-s"], Runtime::Cuda)
         .expect("linked");
     let finished = check(&site.read("app")).expect("app").finished.expect("finished");
     assert_eq!(
@@ -155,9 +154,7 @@ fn finished_programs_say_what_they_register() {
     );
     // The wrong layout.
     let object = export(&site, "", &layouts("22", Runtime::Cuda), &[image]);
-    site
-        .finish("clang-19", &[&object], &[], Runtime::Cuda)
-        .expect("linked");
+    site.finish("clang-19", &[&object], &[], Runtime::Cuda).expect("linked");
     let finished = check(&site.read("app")).expect("app").finished.expect("finished");
     assert!(finished.kernels.is_empty(), "{finished:?}");
     assert!(

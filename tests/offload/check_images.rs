@@ -3,11 +3,11 @@
 use super::{
     super::{
         entries,
+        finishing_site::{FinishingSite, export, layouts, ptx_text, unit_program},
         ir_text::{IrText, bytes},
         layout::{ImageForm, LayoutSet, numbering},
         release::ClangRelease,
         runtime::Runtime,
-        finishing_site::{FinishingSite, export, layouts, ptx_text, unit_program},
     },
     Report, check,
     tests::problem,

@@ -3,9 +3,9 @@
 use super::{
     super::{
         finish_tests::export_self,
+        finishing_site::{FinishingSite, export, layouts},
         layout::ImageForm,
         runtime::Runtime,
-        finishing_site::{FinishingSite, export, layouts},
     },
     Report, check,
     tests::registering,

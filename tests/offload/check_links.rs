@@ -3,9 +3,9 @@
 use super::{
     super::{
         finish_tests::export_self,
+        finishing_site::{FinishingSite, export, layouts},
         layout::ImageForm,
         runtime::Runtime,
-        finishing_site::{FinishingSite, export, layouts},
     },
     Report, check,
     tests::{problem, registering},
@@ -25,10 +25,7 @@ fn object(site: &FinishingSite, unit: &str, list: &str) -> String {
 #[test]
 fn archives_are_read_member_by_member() {
     let site = FinishingSite::new();
-    let (first, second) = (
-        object(&site, "", "15..19,21..23"),
-        object(&site, "_b", "15..19,21..23"),
-    );
+    let (first, second) = (object(&site, "", "15..19,21..23"), object(&site, "_b", "15..19,21..23"));
     site.write("plain.c", "void run(void);\nint plain(void) { run(); return 0; }\n");
     site.run("cc", &["-c", "plain.c"]);
     site.write("notes.txt", "not an object");

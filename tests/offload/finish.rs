@@ -2,11 +2,11 @@
 //! that writes down what is registered and launched.
 
 use super::{
+    finishing_site::{FinishingSite, export, layouts, ptx_text, unit_program},
     ir_text::IrText,
     layout::{EntryLayout, ImageForm},
     program::Runtime,
     registration,
-    finishing_site::{FinishingSite, export, layouts, ptx_text, unit_program},
 };
 use crate::{
     container::{bundle, fatbin},

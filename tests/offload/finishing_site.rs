@@ -235,7 +235,12 @@ pub(super) fn layouts(list: &str, runtime: Runtime) -> LayoutSet {
 }
 
 /// The object of a unit for some releases.
-pub(super) fn export(site: &FinishingSite, unit: &str, layouts: &LayoutSet, images: &[(&str, ImageForm, &str)]) -> String {
+pub(super) fn export(
+    site: &FinishingSite,
+    unit: &str,
+    layouts: &LayoutSet,
+    images: &[(&str, ImageForm, &str)],
+) -> String {
     let program = unit_program(unit, layouts.runtime);
     let contents: Vec<Vec<u8>> = images.iter().map(|(_, _, file)| site.read(file)).collect();
     let images: Vec<ChipImage<'_>> = images

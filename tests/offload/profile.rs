@@ -1,9 +1,7 @@
 //! Small modules, one for each thing that some release does not read.
 
 use super::{
-    super::old_clangs::{
-        AMD, ARM, Clangs, INSTALLED, NVIDIA, SYNTAXES, X86, raw_bitcode, source, text_for, written,
-    },
+    super::old_clangs::{AMD, ARM, Clangs, INSTALLED, NVIDIA, SYNTAXES, X86, raw_bitcode, source, text_for, written},
     *,
 };
 
