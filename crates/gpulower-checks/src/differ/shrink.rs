@@ -32,6 +32,7 @@ pub fn shrink(kernel: &Kernel, mut tries: usize, still: &mut dyn FnMut(&Kernel) 
     while run > 1 {
         let mut end = best.body.len();
         while end > 0 {
+            end = end.min(best.body.len());
             let first = end.saturating_sub(run);
             let candidate = without(&best, first, end);
             attempt(&mut best, candidate);
