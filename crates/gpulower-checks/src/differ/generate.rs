@@ -95,6 +95,7 @@ pub fn from_seed(seed: u64) -> Kernel {
         blocks: random.pick(&[1, 1, 2]),
         known_size: random.percent(30),
         exact: !floats,
+        narrow: random.percent(60),
         fixed: random.percent(25),
         types: Vec::new(),
         scalars: Vec::new(),
@@ -147,7 +148,7 @@ impl Maker {
 
     fn ty(&mut self) -> Ty {
         let elem = self.elem();
-        let lanes = self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 2, 4]);
+        let lanes = if self.kernel.narrow { 1 } else { self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 2, 4]) };
         Ty { elem, lanes }
     }
 
@@ -202,7 +203,7 @@ impl Maker {
     fn start(&mut self, out: &mut Vec<Stmt>) {
         self.kernel.scalars = vec![Elem::I64];
         for _ in 0..self.random.within(0, 3) {
-            let elem = self.elem();
+            let elem = self.stored();
             self.kernel.scalars.push(elem);
         }
         for id in [Id::Global, Id::Thread, Id::Lane] {
@@ -222,6 +223,9 @@ impl Maker {
             if ty.elem.is_float() {
                 ty = ty.with(ty.elem.same_size());
                 var = self.define(out, Op::Cast(Cast::Bitcast), vec![var], ty);
+            }
+            if ty.elem == Elem::Index {
+                var = self.narrowed(out, var);
             }
             if ty.lanes > 1 && ty.elem == Elem::Index {
                 ty = ty.with(Elem::I64);
@@ -257,6 +261,7 @@ impl Maker {
     fn constant(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Var {
         let value = match ty.elem {
             Elem::Index if self.random.percent(80) => self.random.within(-2, 20),
+            Elem::Index if self.kernel.narrow => self.random.within(-40, 4000),
             Elem::Index => i64::from(self.random.next() as i32),
             elem => self.random.bits(elem) as i64,
         };
@@ -283,7 +288,7 @@ impl Maker {
             0..9 => None,
             9..13 => self.cast(out, ty),
             13..16 => self.load(out, ty),
-            16..18 => self.of_vectors(out, ty),
+            16..18 if !self.kernel.narrow => self.of_vectors(out, ty),
             18 if ty == Ty::scalar(Elem::I32) => self.fast(out),
             _ => self.select(out, ty),
         };
@@ -318,7 +323,11 @@ impl Maker {
             Float1 | Float2 | Float3 | Number2 | CopySign => ty.elem.is_float(),
         };
         let choices: Vec<&'static Operation> = OPERATIONS.iter().filter(fits).collect();
-        let operation = self.random.pick(&choices);
+        let mut operation = self.random.pick(&choices);
+        if self.kernel.narrow && (ty.elem == Elem::Index || operation.shape == CmpI) {
+            let signed: Vec<&'static Operation> = choices.into_iter().filter(|one| !UNSIGNED.contains(&one.name)).collect();
+            operation = self.random.pick(&signed);
+        }
         let from = match operation.shape {
             CmpI => ty.with(self.random.pick(&Elem::INTEGERS)),
             CmpF | Test => ty.with(self.random.pick(&Elem::FLOATS)),
@@ -331,7 +340,18 @@ impl Maker {
         };
         let args = (0..operands).map(|_| self.value(out, from)).collect();
         let guard = self.random.percent(30);
-        self.define(out, Op::Table(operation, guard), args, ty)
+        let made = self.define(out, Op::Table(operation, guard), args, ty);
+        if operation.name == "arith.muli" { self.narrowed(out, made) } else { made }
+    }
+
+    /// What would not fit an index of 32 bits made smaller.
+    fn narrowed(&mut self, out: &mut Vec<Stmt>, var: Var) -> Var {
+        let ty = self.kernel.types[var];
+        if ty.elem != Elem::Index || !self.kernel.narrow {
+            return var;
+        }
+        let most = self.define(out, Op::Const(0xFFF), vec![], ty);
+        self.define(out, Op::Table(super::number::named("arith.andi"), false), vec![var, most], ty)
     }
 
     fn cast(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
@@ -371,8 +391,12 @@ impl Maker {
             return None;
         }
         let cast = self.random.pick(choices);
-        let arg = self.value(out, ty.with(from));
-        Some(self.define(out, Op::Cast(cast), vec![arg], ty))
+        let mut arg = self.value(out, ty.with(from));
+        if cast == Cast::IndexCastUI {
+            arg = self.narrowed(out, arg);
+        }
+        let made = self.define(out, Op::Cast(cast), vec![arg], ty);
+        Some(self.narrowed(out, made))
     }
 
     fn of_vectors(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
@@ -459,7 +483,7 @@ impl Maker {
 
     fn store(&mut self, out: &mut Vec<Stmt>) {
         let buffer = self.random.below(self.kernel.buffers.len());
-        let lanes = self.random.pick(&[1, 1, 1, 2, 4]);
+        let lanes = if self.kernel.narrow { 1 } else { self.random.pick(&[1, 1, 1, 2, 4]) };
         let ty = Ty { elem: self.kernel.buffers[buffer].elem, lanes };
         if let Some((buffer, index, mask)) = self.place(out, ty, &[Space::Own, Space::Private]) {
             let value = self.value(out, ty);
@@ -551,7 +575,9 @@ impl Maker {
     }
 
     fn some_types(&mut self) -> Vec<Ty> {
-        (0..self.random.below(3)).map(|_| self.ty()).collect()
+        let types: Vec<Ty> = (0..self.random.below(3)).map(|_| self.ty()).collect();
+        // An index that doubles in a loop does not stay narrow.
+        types.into_iter().filter(|ty| ty.elem != Elem::Index || !self.kernel.narrow).collect()
     }
 
     fn vars(&mut self, types: &[Ty]) -> Vec<Var> {
@@ -669,5 +695,11 @@ impl Maker {
         out.push(Stmt::If(If { blocks, condition, branches: [yes, no], yields: [first, second], results }));
     }
 }
+
+/// What narrow indices are not compared and computed with: they may be negative, and -1 is another number in 32 bits.
+const UNSIGNED: &[&str] = &[
+    "arith.maxui", "arith.minui", "arith.shli", "arith.shrui", "arith.divui", "arith.remui", "arith.ceildivui",
+    "arith.cmpi ult", "arith.cmpi ule", "arith.cmpi ugt", "arith.cmpi uge",
+];
 
 const INTEGER_REDUCTIONS: &[&str] = &["add", "mul", "and", "or", "xor", "maxsi", "minsi", "maxui", "minui"];

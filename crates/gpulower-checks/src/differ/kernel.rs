@@ -9,7 +9,7 @@ pub const INPUTS: usize = 64;
 /// Elements of a buffer for atomics: four for each kind of update, so that updates of one element commute.
 pub const ATOMICS: usize = 4 * ATOMIC_KINDS.len();
 /// Atomic updates that commute.
-pub const ATOMIC_KINDS: [&str; 9] = ["addi", "andi", "ori", "xori", "maxs", "maxu", "mins", "minu", "muli"];
+pub const ATOMIC_KINDS: [&str; 8] = ["addi", "andi", "ori", "xori", "maxs", "maxu", "mins", "minu"];
 
 /// Element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,6 +273,8 @@ pub struct Kernel {
     pub known_size: bool,
     /// No value depends on how a float is rounded.
     pub exact: bool,
+    /// Every index is the same number in 32 bits and in 64: MLIR computes what is constant in 64, whatever the option says.
+    pub narrow: bool,
     /// All memrefs have static shapes.
     pub fixed: bool,
     pub types: Vec<Ty>,

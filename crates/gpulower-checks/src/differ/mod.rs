@@ -39,17 +39,19 @@ struct Setting {
     options: &'static [(&'static str, &'static str)],
     /// For kernels alone in which no float is rounded.
     exact: bool,
+    /// For kernels alone whose indices have 32 bits.
+    narrow: bool,
     /// For kernels alone whose memrefs all have static shapes.
     fixed: bool,
 }
 
-const PLAIN: Setting = Setting { name: "default", options: &[], exact: false, fixed: false };
+const PLAIN: Setting = Setting { name: "default", options: &[], exact: false, narrow: false, fixed: false };
 
 const SETTINGS: &[Setting] = &[
     PLAIN,
     Setting { name: "O0", options: &[("O", "0")], ..PLAIN },
     Setting { name: "O1-interleave2", options: &[("O", "1"), ("interleave", "2")], ..PLAIN },
-    Setting { name: "index32-interleave8", options: &[("index-bitwidth", "32"), ("interleave", "8")], ..PLAIN },
+    Setting { name: "index32-interleave8", options: &[("index-bitwidth", "32"), ("interleave", "8")], narrow: true, ..PLAIN },
     Setting { name: "O2-no-contraction", options: &[("O", "2"), ("interleave", "1"), ("fp-contract", "off")], ..PLAIN },
     // They want memrefs of static shapes.
     Setting { name: "bare-pointers", options: &[("bare-pointers", "true")], fixed: true, ..PLAIN },
@@ -58,7 +60,7 @@ const SETTINGS: &[Setting] = &[
 
 impl Setting {
     fn takes(&self, kernel: &Kernel) -> bool {
-        (kernel.exact || !self.exact) && (kernel.fixed || !self.fixed)
+        (kernel.exact || !self.exact) && (kernel.narrow || !self.narrow) && (kernel.fixed || !self.fixed)
     }
 
     fn value(&self, name: &str) -> Option<&'static str> {
