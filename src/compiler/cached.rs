@@ -38,6 +38,9 @@ const FORMAT: &str = "2";
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
 
+/// What is said of a result that was known.
+pub(super) const TAKEN: &str = "taken from the cache";
+
 /// What a compilation made, or what was known.
 pub(super) struct Made<T> {
     pub value: T,
@@ -303,7 +306,7 @@ pub(super) fn taken(from: Source) -> Decision {
     Decision {
         stage: Stage::Cache,
         choice: from.name().to_owned(),
-        outcome: "taken from the cache".to_owned(),
+        outcome: TAKEN.to_owned(),
     }
 }
 

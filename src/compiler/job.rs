@@ -71,7 +71,7 @@ pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, spare: &Spare)
 
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
-    spare: &'a Spare,
+    pub(super) spare: &'a Spare,
     pub(super) name: String,
     parts: Vec<Part<OwnedModule<'c>>>,
     steps: Vec<Step>,

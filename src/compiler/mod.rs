@@ -10,6 +10,7 @@ mod emit;
 mod identical;
 mod input;
 mod job;
+mod kernels;
 mod machine_code;
 mod nesting;
 mod phases;
