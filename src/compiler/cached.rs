@@ -110,7 +110,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
 }
 
 /// Starts a key: what gives another result whatever is compiled.
-fn begin(kind: &str) -> KeyBuilder {
+pub(super) fn begin(kind: &str) -> KeyBuilder {
     KeyBuilder::new(kind)
         .field("format", FORMAT)
         .field("gpulower", GPULOWER)
@@ -223,7 +223,7 @@ impl Compiler {
     }
 
     /// Adds the options, the libraries and the tools. `None` where one cannot be read: compiling will tell.
-    fn made_with(&self, key: KeyBuilder, options: &Options, vendor: Vendor) -> Option<KeyBuilder> {
+    pub(super) fn made_with(&self, key: KeyBuilder, options: &Options, vendor: Vendor) -> Option<KeyBuilder> {
         let mut key = options.identity().fold(key, |key, (name, value)| {
             key.field("option", name).field("value", value)
         });

@@ -1,8 +1,10 @@
 //! One compilation: the plan (modules × targets), the threads that carry it out, and the results in order.
 
+mod apart;
 pub mod attribute;
 mod bytecode;
 mod cached;
+mod components;
 mod container;
 mod content;
 mod contexts;
