@@ -354,5 +354,5 @@ fn account(clock: &mut StageClock, passed: Duration, groups: &[Compiled]) {
 }
 
 #[cfg(test)]
-#[path = "apart_tests.rs"]
+#[path = "../../tests/compiler/apart.rs"]
 mod tests;

@@ -297,5 +297,5 @@ fn join_logs(parts: &[(&CanonicalPtx, &Stored)]) -> String {
 }
 
 #[cfg(test)]
-#[path = "kernels_tests.rs"]
+#[path = "../../tests/compiler/kernels.rs"]
 mod tests;

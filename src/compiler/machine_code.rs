@@ -11,7 +11,7 @@ use crate::{
     bridge::LlvmError,
     device::ForEach,
     error::{Cause, Error},
-    image::{hsaco::Hsaco, ptx_log, resource::KernelResources},
+    image::{hsaco::Hsaco, ptx_log, ptx_symbols::symbols, resource::KernelResources, symbols::SymbolKind},
     options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
     serialize::{
@@ -131,7 +131,8 @@ impl Job<'_, '_> {
                 LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
             )
         })?;
-        let options = self.ptx_options(product.format == Format::Object);
+        // An executable cubin has no functions but kernels: without them, others could not link what there is.
+        let options = self.ptx_options(product.format == Format::Object || is_library(ptx));
         let interrupt = self.clock.interrupt().clone();
         let choice = self.options.ptx_compiler;
         let spare = self.spare;
@@ -185,6 +186,16 @@ impl Job<'_, '_> {
         };
         Ok((image, cubin.bytes))
     }
+}
+
+/// Whether PTX has functions for others, and no kernel.
+fn is_library(ptx: &str) -> bool {
+    // A kernel cannot be written without the word; the rest is read for those alone that may be libraries.
+    !ptx.contains(".entry")
+        && symbols(ptx.as_bytes()).is_ok_and(|symbols| {
+            let mut defined = symbols.defined.values();
+            defined.any(|symbol| symbol.kind == SymbolKind::Function)
+        })
 }
 
 fn hsaco_kernels(bytes: &[u8]) -> Result<Vec<KernelResources>, Error> {

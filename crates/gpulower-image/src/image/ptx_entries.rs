@@ -326,5 +326,5 @@ fn number(word: &[u8]) -> Option<u32> {
 }
 
 #[cfg(test)]
-#[path = "ptx_entries_tests.rs"]
+#[path = "../../tests/private/ptx_entries.rs"]
 mod tests;
