@@ -97,7 +97,7 @@ pub fn compiler(
 }
 
 /// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.
-pub fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
+fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
     let program = env::current_exe()
         .ok()
         .and_then(|program| Worker::program(program).ok());
