@@ -35,6 +35,21 @@ fn advice(fatal: &str) -> &'static str {
     }
 }
 
+/// A fatal error without the addresses of nodes in LLVM's memory, and without the nodes that one was made of: which node has
+/// no instruction, and in which function.
+fn without_addresses(fatal: String) -> String {
+    const SELECT: &str = "Cannot select: ";
+    let node = fatal.strip_prefix(SELECT).and_then(|rest| {
+        let (_, node) = rest.strip_prefix("0x")?.split_once(" = ")?;
+        node.split([' ', '<', '\n']).next()
+    });
+    match (node, fatal.rsplit_once("In function: ")) {
+        (Some(node), Some((_, function))) => format!("{SELECT}{node}\nIn function: {}", function.trim_end()),
+        (Some(node), None) => format!("{SELECT}{node}"),
+        (None, _) => fatal,
+    }
+}
+
 /// `GpulowerOutcome` of `cpp/contain.h`.
 #[repr(C)]
 pub(super) struct Outcome {
@@ -144,7 +159,7 @@ impl Outcome {
         match self.kind {
             0 => Ok(()),
             1 => Err(LlvmError::Refused(text)),
-            2 => Err(LlvmError::Fatal(text)),
+            2 => Err(LlvmError::Fatal(without_addresses(text))),
             _ => Err(LlvmError::Crashed(text)),
         }
     }

@@ -180,6 +180,7 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
         DeviceError::Empty => ErrorKind::Input,
+        DeviceError::NotApart => ErrorKind::Link,
         DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
             ErrorKind::Lowering
         }
@@ -190,12 +191,8 @@ fn of_device(error: &DeviceError) -> ErrorKind {
 
 fn of_ptx_compiler(error: &SerializeError) -> ErrorKind {
     match error {
-        SerializeError::InvalidOption { .. } | SerializeError::UnsupportedOptions { .. } => ErrorKind::Option,
-        SerializeError::NoCompiler { .. }
-        | SerializeError::UnsupportedArch { .. }
-        | SerializeError::UnsupportedPtxVersion { .. } => ErrorKind::Toolkit,
-        SerializeError::Unreadable { .. } => ErrorKind::Image,
-        SerializeError::RegisterLimit { .. } | SerializeError::Compile { .. } => ErrorKind::Assembly,
+        SerializeError::Refused { kind, .. } => *kind,
+        SerializeError::Compile { .. } => ErrorKind::Assembly,
         SerializeError::Timeout { .. } => ErrorKind::TimeLimit,
         SerializeError::Cancelled { .. } => ErrorKind::Cancelled,
     }

@@ -38,9 +38,10 @@ impl OffloadError {
         Self::new(format!("internal error: {what} (this is a bug in gpulower)")).of_kind(ErrorKind::Internal)
     }
 
-    /// Operations of the host code that no conversion knows, each once.
-    pub(super) fn unsupported(names: &[String]) -> Self {
-        let message = format!("cannot lower {} in host code{}", names.join(", "), advice(names));
+    /// Operations of the host code that no conversion knows, each once, and what the first of them takes and returns.
+    pub(super) fn unsupported(names: &[String], types: &str) -> Self {
+        let (all, advice) = (names.join(", "), advice(names));
+        let message = format!("cannot lower {all} in host code: the first has the types {types}{advice}");
         Self::new(message).of_kind(ErrorKind::Lowering)
     }
 
@@ -127,9 +128,9 @@ fn advice(names: &[String]) -> &'static str {
             .any(|name| dialects.contains(&name.split('.').next().unwrap_or_default()))
     };
     if has(&["tensor", "bufferization", "linalg", "shape"]) {
-        "; bufferize tensors and turn linalg into loops before"
+        "; bufferize tensors before (one-shot-bufferize): on buffers linalg becomes loops"
     } else if has(&["async"]) {
-        "; use the async tokens of the gpu dialect instead"
+        "; async.execute, async.func, async.await, groups and what async-to-async-runtime makes of them are known"
     } else if has(&["gpu"]) {
         "; on the host the gpu dialect's launches, allocations, copies, waits and host registrations are known"
     } else {
@@ -151,13 +152,16 @@ mod tests {
 
     #[test]
     fn advice_depends_on_the_dialect() {
-        let message = |name: &str| OffloadError::unsupported(&[name.to_owned()]).to_string();
+        let message = |name: &str| OffloadError::unsupported(&[name.to_owned()], "() -> ()").to_string();
         assert_eq!(
             message("linalg.matmul"),
-            "cannot lower linalg.matmul in host code; bufferize tensors and turn linalg into loops before"
+            "cannot lower linalg.matmul in host code: the first has the types () -> (); bufferize tensors before \
+             (one-shot-bufferize): on buffers linalg becomes loops"
         );
-        assert!(message("async.execute").ends_with("use the async tokens of the gpu dialect instead"));
         assert!(message("gpu.thread_id").ends_with("waits and host registrations are known"));
-        assert_eq!(message("foo.bar"), "cannot lower foo.bar in host code");
+        assert_eq!(
+            message("foo.bar"),
+            "cannot lower foo.bar in host code: the first has the types () -> ()"
+        );
     }
 }

@@ -22,6 +22,7 @@ use melior::{
 use super::{
     error::{OffloadError, known},
     host::{HostOptions, Names, Support},
+    launch_sizes,
     program::{Kernel, KernelModule, Program, Runtime, Variable},
     stub::{STUB, called, quoted},
 };
@@ -74,6 +75,11 @@ fn take_from<'c, 'b>(
         if name_of(container) == "gpu.module" && !kernels.iter().any(|(name, _)| *name == launch.kernel) {
             let kernels: Vec<String> = kernels.into_iter().map(|(name, _)| name).collect();
             return Err(launch.refused("its gpu.module has no kernel of that name", &kernels));
+        }
+        let kernel = kernels.iter().find(|(name, _)| *name == launch.kernel);
+        if let Some(reason) = launch_sizes::refusal(launch.operation, kernel.map(|(_, kernel)| *kernel)) {
+            let problem = format!("@{}::@{} cannot be launched so: {reason}", launch.module, launch.kernel);
+            return Err(OffloadError::new(problem).at(location_text(launch.operation.location())));
         }
     }
 
@@ -158,8 +164,8 @@ fn take_from<'c, 'b>(
         }
     }
     program.kernels.sort_by_key(|kernel| kernel.module);
-    // Whoever runs the program itself loads each module's image for itself, and finds kernels by their stubs.
-    if options.support == Support::Included || options.names == Names::Keep {
+    // Where each module is loaded on its own, kernels are found by their stubs.
+    if !options.modules_apart || options.names == Names::Keep {
         refuse_duplicates(&program)?;
     }
     refuse_taken(host, &program)?;
@@ -374,17 +380,18 @@ fn kernel(options: &HostOptions, module: usize, name: &str, compiled: bool, dige
     } else {
         device_name(options, name, digest)
     };
-    let stub = match (compiled, options.names, options.support) {
+    let own = match compiled && options.modules_apart {
         // What is compiled has its name for good, and others may have the same.
-        (true, Names::Unique, Support::External) => format!("{STUB}{}", self::device_name(options, name, digest)),
-        _ => format!("{STUB}{device_name}"),
+        true => self::device_name(options, name, digest),
+        false => device_name.clone(),
     };
+    let stub = format!("{STUB}{own}");
     Kernel {
         module,
         source_name: name.to_owned(),
         handle: match options.runtime {
             Runtime::Cuda => stub.clone(),
-            Runtime::Hip => device_name.clone(),
+            Runtime::Hip => own,
         },
         name: device_name,
         stub,
@@ -404,8 +411,9 @@ fn refuse_duplicates(program: &Program) -> Result<(), OffloadError> {
             let symbol = |index: usize| program.modules.get(index).map_or("", |module| module.symbol.as_str());
             let (first, second) = (symbol(first), symbol(module));
             return Err(OffloadError::new(format!(
-                "{name} is defined by the device modules {first} and {second}, which become one program; rename one of them, \
-                 or do not ask for the names to be kept"
+                "{name} is defined by the device modules {first} and {second}, which are linked into one program; rename one \
+                 of them, do not ask for the names to be kept, or, where they were compiled before, keep them as gpu.modules \
+                 or export a program that registers itself"
             ))
             .clash());
         }

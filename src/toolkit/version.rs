@@ -67,44 +67,51 @@ impl fmt::Display for ToolVersion {
 /// Runs `TOOL --version`, without a shell, and reads the version. The tool is stopped when it takes longer than 20 s.
 ///
 /// # Errors
-/// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolVersionUnknown`].
+/// [`ToolkitError::Tool`].
 pub fn tool_version(tool: &Path) -> Result<ToolVersion, ToolkitError> {
     let (status, output) = ask(tool)?;
     let version = status.success().then(|| ToolVersion::parse(&output));
-    version.flatten().ok_or(ToolkitError::ToolVersionUnknown {
-        tool: tool.to_path_buf(),
-        status: status.to_string(),
-        output,
-    })
+    version
+        .flatten()
+        .ok_or_else(|| unknown(tool, "a version of CUDA", status, &output))
 }
 
 /// What a tool prints when it is run with `--version`, without a shell; at most 64 KiB of each stream. It is stopped when
 /// it takes longer than 20 s.
 ///
 /// # Errors
-/// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolFailed`].
+/// [`ToolkitError::Tool`].
 pub fn version_text(tool: &Path) -> Result<String, ToolkitError> {
     let (status, output) = ask(tool)?;
-    if status.success() {
-        return Ok(output);
+    match status.success() {
+        true => Ok(output),
+        false => Err(unknown(tool, "its version", status, &output)),
     }
-    Err(ToolkitError::ToolFailed {
-        tool: tool.to_path_buf(),
-        status: status.to_string(),
-        output,
-    })
+}
+
+/// The program ended with an error, or said something else.
+fn unknown(tool: &Path, what: &str, status: ExitStatus, output: &str) -> ToolkitError {
+    let said = match output.trim() {
+        "" => "nothing",
+        said => said,
+    };
+    ToolkitError::Tool(format!(
+        "{} did not say {what} when asked with --version ({status}); it said: {said}",
+        tool.display()
+    ))
 }
 
 fn ask(tool: &Path) -> Result<(ExitStatus, String), ToolkitError> {
     let mut command = Command::new(tool);
     command.arg("--version");
-    let ended = run(command, TIME_LIMIT).map_err(|source| ToolkitError::ToolNotStarted {
-        tool: tool.to_path_buf(),
-        source,
-    })?;
-    ended.ok_or_else(|| ToolkitError::ToolTimedOut {
-        tool: tool.to_path_buf(),
-        limit: TIME_LIMIT,
+    let path = tool.display();
+    let ended = run(command, TIME_LIMIT)
+        .map_err(|error| ToolkitError::Tool(format!("cannot run {path} to ask for its version: {error}")))?;
+    ended.ok_or_else(|| {
+        let limit = TIME_LIMIT.as_secs_f32();
+        ToolkitError::Tool(format!(
+            "{path} did not say its version within {limit} s and was stopped"
+        ))
     })
 }
 

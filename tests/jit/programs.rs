@@ -261,7 +261,8 @@ fn a_module_that_mlirs_passes_lowered_needs_a_driver_too() {
 }
 
 /// A GPU that refuses, to see how the program is left.
-struct Refusing(std::sync::Mutex<Option<&'static str>>);
+#[derive(Default)]
+struct Refusing(std::sync::Mutex<Option<&'static str>>, tasks::Tasks);
 
 macro_rules! refuse {
     ($($name:ident($($kind:ty),*) -> $result:ty;)*) => {
@@ -271,10 +272,13 @@ macro_rules! refuse {
 
 impl Gpu for Refusing {
     fn stop(&self, call: &'static str, _: mgpu::CallError) {
-        *self.0.lock().expect("a lock") = Some(call);
+        self.0.lock().expect("a lock").get_or_insert(call);
     }
     fn is_stopped(&self) -> bool {
         self.0.lock().expect("a lock").is_some()
+    }
+    fn tasks(&self) -> &tasks::Tasks {
+        &self.1
     }
     fn stream(&self) -> Result<usize, mgpu::CallError> {
         panic!("on purpose: it must not reach the program")
@@ -319,7 +323,7 @@ fn a_call_that_fails_leaves_the_program_there() {
         let program = build(&source(call), &ProgramOptions::default()).expect("builds");
         assert!(program.needs_gpu);
         for _ in 0..3 {
-            let refusing = Arc::new(Refusing(std::sync::Mutex::new(None)));
+            let refusing = Arc::new(Refusing::default());
             let gpu: Arc<dyn Gpu> = refusing.clone();
             // SAFETY: the program ends with its first call.
             let left = unsafe { program.engine.call(program.entry, program.returns, &gpu) };
@@ -378,4 +382,156 @@ fn names_of_kernels_need_not_be_unique() {
         let program = build(source, &options).unwrap_or_else(|error| panic!("{target}: {error}"));
         assert!(program.needs_gpu);
     }
+}
+
+/// Tasks whose values others take, a group of a thousand, and a function that waits within a task.
+#[test]
+fn tasks_of_the_async_dialect_are_carried_out() {
+    let source = "
+      func.func private @doubled(%n: i32) -> i32 {
+        %t, %f = async.execute () -> !async.value<i32> {
+          %d = arith.addi %n, %n : i32
+          async.yield %d : i32
+        }
+        %r = async.await %f : !async.value<i32>
+        return %r : i32
+      }
+      func.func @main() -> i32 {
+        %zero = arith.constant 0 : index
+        %n = arith.constant 5 : i32
+        %m = memref.alloc() : memref<2xi32>
+        %t0, %f0 = async.execute () -> !async.value<memref<2xi32>> {
+          memref.store %n, %m[%zero] : memref<2xi32>
+          async.yield %m : memref<2xi32>
+        }
+        %t1, %f1 = async.execute [%t0] (%f0 as %b: !async.value<memref<2xi32>>) -> !async.value<i32> {
+          %x = memref.load %b[%zero] : memref<2xi32>
+          %y = func.call @doubled(%x) : (i32) -> i32
+          async.yield %y : i32
+        }
+        %t2 = async.execute [%t1] (%f1 as %y: !async.value<i32>) {
+          %z = func.call @doubled(%y) : (i32) -> i32
+          memref.store %z, %m[%zero] : memref<2xi32>
+          async.yield
+        }
+        async.await %t2 : !async.token
+        %r = memref.load %m[%zero] : memref<2xi32>
+        memref.dealloc %m : memref<2xi32>
+        return %r : i32
+      }
+      func.func @group() -> i32 {
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        %n = arith.constant 1000 : index
+        %m = memref.alloc(%n) : memref<?xi32>
+        %g = async.create_group %n : !async.group
+        scf.for %i = %zero to %n step %one {
+          %t = async.execute {
+            %v = arith.index_cast %i : index to i32
+            %d = func.call @doubled(%v) : (i32) -> i32
+            memref.store %d, %m[%i] : memref<?xi32>
+            async.yield
+          }
+          %rank = async.add_to_group %t, %g : !async.token
+        }
+        async.await_all %g
+        %start = arith.constant 0 : i32
+        %sum = scf.for %i = %zero to %n step %one iter_args(%s = %start) -> i32 {
+          %v = memref.load %m[%i] : memref<?xi32>
+          %next = arith.addi %s, %v : i32
+          scf.yield %next : i32
+        }
+        return %sum : i32
+      }
+      async.func @later(%v: vector<64xf32>) -> !async.value<vector<64xf32>> {
+        %t, %f = async.execute () -> !async.value<vector<64xf32>> {
+          %w = arith.addf %v, %v : vector<64xf32>
+          async.yield %w : vector<64xf32>
+        }
+        %w = async.await %f : !async.value<vector<64xf32>>
+        return %w : vector<64xf32>
+      }
+      func.func @vectors() -> f32 {
+        %v = arith.constant dense<1.5> : vector<64xf32>
+        %f = async.call @later(%v) : (vector<64xf32>) -> !async.value<vector<64xf32>>
+        %w = async.await %f : !async.value<vector<64xf32>>
+        %s = vector.reduction <add>, %w : vector<64xf32> into f32
+        return %s : f32
+      }";
+    for level in ["0", "2"] {
+        let mut options = crate::Options::default();
+        options.set("O", level).expect("an option");
+        let compiler = Compiler::builder().options(options).build();
+        let run = |name: &str| {
+            let program = Program::build_source(&compiler, "test.mlir", source.as_bytes(), &entry(name));
+            let mut program = program.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!program.needs_gpu);
+            // SAFETY: the programs stay within their memory.
+            [unsafe { program.run() }, unsafe { program.run() }].map(|run| run.expect("runs"))
+        };
+        assert_eq!(run("main"), [Returned::I32(20); 2]);
+        assert_eq!(run("group"), [Returned::I32(999_000); 2]);
+        assert_eq!(run("vectors"), [Returned::F32(192.0); 2]);
+    }
+}
+
+/// What a task does for the GPU fails: the program is left, whatever its first thread waits for.
+#[test]
+fn a_call_that_fails_in_a_task_leaves_the_program() {
+    let source = "
+      func.func private @exit(i32)
+      func.func @main() {
+        %t, %f = async.execute () -> !async.value<memref<8xf32>> {
+          %m = gpu.alloc () : memref<8xf32>
+          async.yield %m : memref<8xf32>
+        }
+        %m = async.await %f : !async.value<memref<8xf32>>
+        %status = arith.constant 77 : i32
+        func.call @exit(%status) : (i32) -> ()
+        return
+      }";
+    let program = build(source, &ProgramOptions::default()).expect("builds");
+    for _ in 0..20 {
+        let refusing = Arc::new(Refusing::default());
+        let gpu: Arc<dyn Gpu> = refusing.clone();
+        // SAFETY: the program ends when its task has failed.
+        let left = unsafe { program.engine.call(program.entry, program.returns, &gpu) };
+        refusing.1.settle();
+        assert_eq!(left, None);
+        assert_eq!(*refusing.0.lock().expect("a lock"), Some("mgpuMemAlloc"));
+    }
+}
+
+/// Of two kinds of floats, which MLIR's check of what is inside of linalg's operations does not know once that is lowered.
+#[test]
+fn linalg_on_buffers_becomes_loops_and_on_tensors_is_refused() {
+    let source = "func.func @main() -> f32 {
+      %one = arith.constant 1 : index
+      %a = memref.alloc() : memref<4x8xf16>
+      %b = memref.alloc() : memref<8x4xf16>
+      %c = memref.alloc() : memref<4x4xf32>
+      %half = arith.constant 0.5 : f16
+      %zero = arith.constant 0.0 : f32
+      linalg.fill ins(%half : f16) outs(%a : memref<4x8xf16>)
+      linalg.fill ins(%half : f16) outs(%b : memref<8x4xf16>)
+      linalg.fill ins(%zero : f32) outs(%c : memref<4x4xf32>)
+      linalg.matmul ins(%a, %b : memref<4x8xf16>, memref<8x4xf16>) outs(%c : memref<4x4xf32>)
+      %r = memref.load %c[%one, %one] : memref<4x4xf32>
+      return %r : f32
+    }";
+    assert_eq!(run(source).expect("runs"), Returned::F32(2.0));
+    let error = message(
+        "func.func @main() -> f32 {
+      %one = arith.constant 1 : index
+      %a = tensor.empty() : tensor<4x4xf32>
+      %c = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
+      %r = tensor.extract %c[%one, %one] : tensor<4x4xf32>
+      return %r : f32
+    }",
+    );
+    assert!(
+        error.contains("cannot lower linalg.matmul in host code: the first has the types (tensor<4x4xf32>, ")
+            && error.contains("one-shot-bufferize"),
+        "{error}"
+    );
 }

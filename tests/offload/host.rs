@@ -968,6 +968,7 @@ fn whoever_runs_a_program_tells_compiled_kernels_of_one_name_apart() {
     let context = compiler::context();
     let mut run = options(Runtime::Cuda);
     run.support = Support::External;
+    run.modules_apart = true;
     let program = lowered(&context, TWO, &run);
     let kernels = &program.program().kernels;
     assert_eq!(
@@ -983,7 +984,7 @@ fn whoever_runs_a_program_tells_compiled_kernels_of_one_name_apart() {
             "{text}"
         );
     }
-    // In an exported program the runtime finds both by that name.
+    // Linked, both would be found by that name.
     assert!(
         refusal(TWO, &options(Runtime::Cuda))
             .to_string()
@@ -1011,8 +1012,9 @@ fn names_can_be_kept_where_they_are_unique() {
     let error = refusal(&TWO_MODULES.replace("FUNCTION", "main"), &keep);
     assert_eq!(
         error.to_string(),
-        "k is defined by the device modules a and b, which become one program; rename one of them, or do not ask for the \
-         names to be kept"
+        "k is defined by the device modules a and b, which are linked into one program; rename one of them, do not ask for \
+         the names to be kept, or, where they were compiled before, keep them as gpu.modules or export a program that \
+         registers itself"
     );
     let error = refusal(&app().replace("@main()", "@saxpy()"), &keep);
     assert_eq!(

@@ -232,7 +232,7 @@ fn what_nvfatbin_would_take_and_should_not_is_refused() {
     };
     assert_eq!(
         refused(bad),
-        "the LTO-IR cannot be put into a fat binary: \"a\\0b\" contains a NUL byte"
+        "the LTO-IR cannot be put into a fat binary: \"a\\0b\" contains a NUL byte at offset 1"
     );
     let image = Image::new(Content::Ptx("hello"), "sm_90").unwrap();
     let text = write_with_lto(&library, &[LtoEntry::Image(image)])

@@ -74,13 +74,15 @@ fn errors_carry_log_and_code() {
     assert_eq!(code, 4);
     assert!(log.contains("line 9"), "{log}");
     // A handle whose creation failed still gives its log.
-    let (code, log) = failed(library.link(&[input], &options(&["-bogus"])).unwrap_err());
+    let error = library.link(&[input], &options(&["-bogus"])).unwrap_err();
+    assert!(error.to_string().contains("(UNRECOGNIZED_OPTION)"), "{error}");
+    let (code, log) = failed(error);
     assert_eq!(code, 1);
     assert!(log.contains("bogus"), "{log}");
     let (code, _) = failed(library.link(&[input], &["-arch=sm_70".to_owned()]).unwrap_err());
     assert_eq!(code, 17);
     let error = library.link(&[input], &["a\0b".to_owned()]).unwrap_err();
-    assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte");
+    assert_eq!(error.to_string(), "\"a\\0b\" contains a NUL byte at offset 1");
 }
 
 #[test]

@@ -329,6 +329,7 @@ fn prepare<'c>(
     }
     let host_options = HostOptions {
         names: options.names,
+        modules_apart: options.form == ExportForm::SelfRegistering,
         bare_pointers: compiler.options().bare_pointers,
         index_bitwidth: compiler.options().index_bitwidth,
         ..HostOptions::new(runtime, options.triple.clone(), options.unit.clone())

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use gpulower::{
-    Compiler, Failure, Library, Target,
+    Failure, Library, Target,
     offload::{Export, ExportForm, ExportOptions, HostTriple, Names, export_source},
 };
 
@@ -155,17 +155,8 @@ impl Arguments {
         };
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
-        let builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
-        let mut builder = environment::with_worker(builder);
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads.into());
-        }
-        if let Some(directory) = self.toolkits.cache_directory() {
-            builder = builder.cache_directory(directory);
-        }
-        if let Some(cache) = self.cache.cache(&self.toolkits) {
-            builder = builder.cache(cache);
-        }
+        let toolkit = self.toolkits.toolkit()?;
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
             names: if self.keep_names { Names::Keep } else { Names::Unique },

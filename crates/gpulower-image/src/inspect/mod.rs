@@ -19,7 +19,6 @@ mod model;
 mod unpack;
 mod walk;
 
-
 use crate::ReadError;
 
 pub use extract::file_names;

@@ -13,6 +13,9 @@ mod code_object;
 mod device;
 mod device_query;
 mod error;
+#[cfg(test)]
+#[path = "../../tests/private/llvm_targets.rs"]
+mod llvm_tests;
 mod load_error;
 mod nvcc;
 mod nvcc_groups;

@@ -1,7 +1,7 @@
 //! Tests of the ELF reader on real files, and on real files with something broken.
 
-use gpulower_image::image::elf::{ET_DYN, ET_REL, Elf, SHT_DYNSYM, SHT_SYMTAB};
 use gpulower_image::ReadProblem;
+use gpulower_image::image::elf::{ET_DYN, ET_REL, Elf, SHT_DYNSYM, SHT_SYMTAB};
 use gpulower_testing::amd::{KERNELS, hsaco, object, readelf};
 
 fn patch(file: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {

@@ -1,10 +1,10 @@
 //! Tests of the code object reader against LLVM's tools, and on damaged files.
 
+use gpulower_image::ReadProblem;
 use gpulower_image::image::elf::Elf;
 use gpulower_image::image::hsaco::{Hsaco, HsacoKernel};
 use gpulower_image::image::hsaco_attributes::kernel_metadata;
 use gpulower_image::image::resource::KernelResources;
-use gpulower_image::ReadProblem;
 use gpulower_image::target::CodeObjectVersion;
 use gpulower_testing::amd::{KERNELS, UNDEFINED, hsaco, object, readelf, run};
 

@@ -1,9 +1,9 @@
 //! Inspections of small files, without NVIDIA's tools; those with them are in `nvidia_tests`.
 
-use gpulower_image::inspect::{Compression, Inspection, inspect, inspect_with};
 use gpulower_image::FileKind;
 use gpulower_image::container::bundle::{self, BundleImage, BundleOptions};
 use gpulower_image::container::fatbin::{self, Content};
+use gpulower_image::inspect::{Compression, Inspection, inspect, inspect_with};
 use gpulower_testing::{amd, nvidia};
 
 fn one(bytes: &[u8]) -> Inspection {
@@ -32,7 +32,11 @@ fn ptx_alone() {
     };
     assert_eq!((image.kind, image.target.as_deref()), (FileKind::Ptx, Some("sm_80")));
     assert_eq!((image.ptx_isa.as_deref(), image.offset), (Some("7.8"), Some(0)));
-    let names: Vec<&str> = image.kernels.iter().map(gpulower_image::inspect::Kernel::name).collect();
+    let names: Vec<&str> = image
+        .kernels
+        .iter()
+        .map(gpulower_image::inspect::Kernel::name)
+        .collect();
     assert_eq!(names, ["plain", "shared_memory", "local_memory", "spilling"]);
     assert_eq!(found.problems().count(), 0);
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpulower_image::inspect::{DebugInfo, Image, Inspection, Kernel, inspect, inspect_with};
 use gpulower_image::FileKind;
 use gpulower_image::image::elf::Elf;
+use gpulower_image::inspect::{DebugInfo, Image, Inspection, Kernel, inspect, inspect_with};
 use gpulower_testing::{amd, nvidia};
 
 const SOURCE: &str = r#"

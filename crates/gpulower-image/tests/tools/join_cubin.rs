@@ -1,7 +1,7 @@
 //! The oracle is `ptxas`: what it writes for all kernels together.
 
-use gpulower_image::image::join_cubin::*;
 use gpulower_image::image::cubin;
+use gpulower_image::image::join_cubin::*;
 use gpulower_testing::nvidia;
 
 /// What `ptxas` makes of PTX.
