@@ -253,7 +253,7 @@ def _elsewhere(
             advance()
         while waiting:
             job, future = waiting[0]
-            if isinstance(future, Future) or hasattr(future, "result"):
+            if not isinstance(future, (Artifact, Error)):
                 try:
                     outcome = future.result().outcome
                 except BrokenExecutor as broken:
@@ -269,22 +269,17 @@ def _elsewhere(
             yield outcome
     finally:
         for _, future in waiting:
-            if isinstance(future, Future) or hasattr(future, "cancel"):
+            if not isinstance(future, (Artifact, Error)):
                 future.cancel()
         pool.end()
 
 
 def _crashed(job: Job, cause: BaseException) -> CrashError:
-    error = CrashError(
-        {
-            "code": "E1201",
-            "stage": "plan",
-            "module": job.name,
-            "target": ",".join(job.targets) or None,
-            "message": f"the worker that compiled it ended, twice: {cause or type(cause).__name__}",
-            "text": f"{job.name}: the worker that compiled it ended, twice: {cause or type(cause).__name__}",
-        }
-    )
+    what = "the worker that compiled it ended" if isinstance(cause, BrokenExecutor) else "the executor could not do it"
+    message = f"{what}, twice: {type(cause).__name__}: {cause}"
+    details = {"code": "E1201", "stage": "plan", "module": job.name, "message": message}
+    details["target"] = ",".join(job.targets)
+    error = CrashError({**details, "text": f"{job.name}: {message}"})
     error.__cause__ = cause
     return error
 

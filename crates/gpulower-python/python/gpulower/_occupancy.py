@@ -1,7 +1,7 @@
 """How many blocks of a kernel fit on a multiprocessor of NVIDIA's, from its static resources.
 
 The numbers are those of the table "Technical Specifications per Compute Capability" of NVIDIA's CUDA C++ Programming Guide,
-and the granularities of its occupancy calculator. That of 9.0 was compared with the driver's own answer on an H200.
+and the granularities of its occupancy calculator. `tests/test_gpu.py` compares what comes out with the driver's answer.
 """
 
 from __future__ import annotations
