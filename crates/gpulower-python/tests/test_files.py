@@ -133,12 +133,12 @@ def test_the_programs(tmp_path: Path) -> None:
     assert "broken.mlir:3:5: error: input" in done.stderr
     assert run("compile", "--no-such-thing").returncode == 2
     assert run("--version").stdout.startswith("gpulower ")
-    scripts = Path(sys.executable).parent
-    pipeline = [str(scripts / "gpulower-opt"), "--gpulower-lower=target=sm_90", str(tmp_path / "saxpy.mlir")]
-    if Path(pipeline[0]).exists():
-        done = subprocess.run(pipeline, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert "llvm.func @saxpy" in done.stdout
+    opt = [sys.executable, "-c", "import sys; from gpulower._programs import opt_main; sys.exit(opt_main())"]
+    passes = "builtin.module(gpulower-attach-targets{targets=sm_90}, gpulower-lower)"
+    opt += [f"--pass-pipeline={passes}", str(tmp_path / "saxpy.mlir")]
+    done = subprocess.run(opt, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "llvm.func @saxpy" in done.stdout
 
 
 def test_linking_from_the_command_line(tmp_path: Path) -> None:

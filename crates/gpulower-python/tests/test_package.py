@@ -75,6 +75,8 @@ def test_the_wheel_is_what_its_name_says(wheel: Path) -> None:
     assert "gpulower/py.typed" in names
     assert "gpulower/_native.pyi" in names
     assert len([name for name in names if name.endswith("_native.abi3.so")]) == 1
+    scripts = zipfile.ZipFile(wheel).read("gpulower-0.1.0.dist-info/entry_points.txt").decode()
+    assert re.findall(r"^[\w-]+(?==)", scripts, re.MULTILINE) == ["gpulower", "gpulower-opt"]
 
 
 def test_what_the_stub_declares_is_there() -> None:
