@@ -149,8 +149,8 @@ fn functions_take_and_return_what_mlir_declares() {
 fn every_function_that_our_own_host_code_calls_is_there() {
     let own: BTreeSet<&str> = functions().into_iter().map(|(name, _)| name).collect();
     let support = concat!(
-        include_str!("../offload/support.mlir"),
-        include_str!("../offload/support_cuda.mlir")
+        include_str!("../../src/offload/support.mlir"),
+        include_str!("../../src/offload/support_cuda.mlir")
     );
     let defined = support.lines().filter_map(|line| {
         line.strip_prefix("llvm.func internal @")?
