@@ -41,6 +41,16 @@ pub const TEST_PACKAGES: &[&str] = &[
     "clang-19",
     "clang-tools-19",
     "lld-19",
+    // Programs that use the C library, and what looks at their memory. clang-format is for the sources in C and C++.
+    "cmake",
+    "make",
+    "pkg-config",
+    "valgrind",
+    "clang-format-22",
+    // Other LLVMs and an MLIR for the same process.
+    "libllvm19",
+    "libllvm22",
+    "libmlir-22",
 ];
 
 /// True where packages can be installed with apt.
