@@ -29,7 +29,9 @@ static const char bad[] = "gpu.module @m { gpu.func @k(%p: !llvm.ptr) kernel {\n
 static int contains(const char *text, const char *part) { return text && strstr(text, part); }
 
 /* An error whose text has the words, and nothing else happened. */
-static void refused(gpulower_status got, gpulower_status expected, gpulower_error *error, const char *words) {
+/* The address, since C does not say which argument is looked at first. */
+static void refused(gpulower_status got, gpulower_status expected, gpulower_error **place, const char *words) {
+  gpulower_error *error = *place;
   if (got != expected || !contains(gpulower_error_text(error), words)) {
     fprintf(stderr, "status %d, %s; expected %d, %s\n", got, gpulower_error_text(error), expected, words);
     exit(1);
@@ -53,39 +55,39 @@ static void misuse(gpulower_compiler *compiler) {
   gpulower_config *config;
   gpulower_request *request;
   gpulower_result *result;
-  refused(gpulower_config_create(NULL, &error), GPULOWER_STATUS_INVALID_ARGUMENT, error, "config is NULL");
-  refused(gpulower_config_set(NULL, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, error, "config is NULL");
+  refused(gpulower_config_create(NULL, &error), GPULOWER_STATUS_INVALID_ARGUMENT, &error, "config is NULL");
+  refused(gpulower_config_set(NULL, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, &error, "config is NULL");
   EXPECT(gpulower_config_set(NULL, NULL, NULL, NULL) == GPULOWER_STATUS_INVALID_HANDLE);
   EXPECT(gpulower_config_create(&config, &error) == OK && error == NULL);
-  refused(gpulower_config_set(config, NULL, "1", &error), GPULOWER_STATUS_INVALID_ARGUMENT, error, "key is NULL");
-  refused(gpulower_config_set(config, "O", "\xff", &error), GPULOWER_STATUS_INVALID_ARGUMENT, error, "not UTF-8");
-  refused(gpulower_config_set(config, "O", "4", &error), GPULOWER_STATUS_FAILED, error, "expected 0|1|2|3");
-  refused(gpulower_config_set(config, "max-register", "4", &error), GPULOWER_STATUS_FAILED, error,
+  refused(gpulower_config_set(config, NULL, "1", &error), GPULOWER_STATUS_INVALID_ARGUMENT, &error, "key is NULL");
+  refused(gpulower_config_set(config, "O", "\xff", &error), GPULOWER_STATUS_INVALID_ARGUMENT, &error, "not UTF-8");
+  refused(gpulower_config_set(config, "O", "4", &error), GPULOWER_STATUS_FAILED, &error, "expected 0|1|2|3");
+  refused(gpulower_config_set(config, "max-register", "4", &error), GPULOWER_STATUS_FAILED, &error,
           "did you mean max-registers?");
-  refused(gpulower_config_set(config, "threads", "0", &error), GPULOWER_STATUS_FAILED, error, "above 0");
-  refused(gpulower_config_set(config, "cuda", "/nowhere", &error), GPULOWER_STATUS_FAILED, error, "'cuda'");
-  refused(gpulower_config_set((gpulower_config *)compiler, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, error,
+  refused(gpulower_config_set(config, "threads", "0", &error), GPULOWER_STATUS_FAILED, &error, "above 0");
+  refused(gpulower_config_set(config, "cuda", "/nowhere", &error), GPULOWER_STATUS_FAILED, &error, "'cuda'");
+  refused(gpulower_config_set((gpulower_config *)compiler, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, &error,
           "config is a gpulower_compiler, not a gpulower_config");
   EXPECT(gpulower_compiler_free((gpulower_compiler *)config) == GPULOWER_STATUS_INVALID_HANDLE);
   EXPECT(gpulower_config_free(config) == OK);
   EXPECT(gpulower_config_free(config) == GPULOWER_STATUS_INVALID_HANDLE);
   EXPECT(gpulower_config_free(NULL) == OK);
-  refused(gpulower_config_set(config, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, error, "was freed");
+  refused(gpulower_config_set(config, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, &error, "was freed");
   gpulower_compiler *none;
-  refused(gpulower_compiler_create(config, &none, &error), GPULOWER_STATUS_INVALID_HANDLE, error, "was freed");
+  refused(gpulower_compiler_create(config, &none, &error), GPULOWER_STATUS_INVALID_HANDLE, &error, "was freed");
   EXPECT(none == NULL);
   /* An address of this program is no handle. */
   int here;
-  refused(gpulower_request_set((gpulower_request *)&here, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, error,
+  refused(gpulower_request_set((gpulower_request *)&here, "O", "1", &error), GPULOWER_STATUS_INVALID_HANDLE, &error,
           "no handle of this library");
 
   EXPECT(gpulower_request_create(&request, NULL) == OK);
-  refused(gpulower_request_add_input(request, "k.mlir", NULL, 3, &error), GPULOWER_STATUS_INVALID_ARGUMENT, error,
+  refused(gpulower_request_add_input(request, "k.mlir", NULL, 3, &error), GPULOWER_STATUS_INVALID_ARGUMENT, &error,
           "data is NULL, with a length of 3");
   refused(gpulower_request_add_input(request, "k.mlir", (const uint8_t *)&here, SIZE_MAX, &error),
-          GPULOWER_STATUS_INVALID_ARGUMENT, error, "cannot have a length");
-  refused(gpulower_request_set(request, "target", "sm_1", &error), GPULOWER_STATUS_FAILED, error, "sm_1");
-  refused(gpulower_request_set(request, "emit", "elf", &error), GPULOWER_STATUS_FAILED, error, "unknown output format");
+          GPULOWER_STATUS_INVALID_ARGUMENT, &error, "cannot have a length");
+  refused(gpulower_request_set(request, "target", "sm_1", &error), GPULOWER_STATUS_FAILED, &error, "sm_1");
+  refused(gpulower_request_set(request, "emit", "elf", &error), GPULOWER_STATUS_FAILED, &error, "unknown output format");
   EXPECT(gpulower_compile(compiler, request, NULL, NULL) == GPULOWER_STATUS_INVALID_ARGUMENT);
   EXPECT(gpulower_compile(compiler, request, NULL, &result) == GPULOWER_STATUS_INVALID_ARGUMENT);
   EXPECT(gpulower_result_error_count(result) == 1 && gpulower_result_artifact_count(result) == 0);
@@ -252,9 +254,10 @@ static void callbacks(void) {
   EXPECT(!gpulower_cancellation_is_cancelled(cancellation));
   EXPECT(gpulower_config_create(&config, NULL) == OK);
   EXPECT(gpulower_config_set_progress(config, cancel_it, cancellation, NULL) == OK);
-  EXPECT(gpulower_compiler_create(config, &compiler, NULL) == OK);
   EXPECT(gpulower_set_log("loud", log_it, &lines, NULL) == GPULOWER_STATUS_FAILED);
   EXPECT(gpulower_set_log("trace", log_it, &lines, NULL) == OK);
+  /* It says where it looks for toolkits. */
+  EXPECT(gpulower_compiler_create(config, &compiler, NULL) == OK);
   gpulower_request *request = request_of("k.mlir", good, "sm_80,sm_90", "ptx");
   /* The first piece of work that begins cancels all. */
   EXPECT(gpulower_compile(compiler, request, cancellation, &result) == GPULOWER_STATUS_FAILED);
