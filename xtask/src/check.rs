@@ -6,8 +6,7 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 
 use crate::amd;
-use crate::c_library;
-use crate::command::{Context, Failure, run as run_command, shown, succeeds};
+use crate::command::{Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::fuzz::Surface;
 use crate::setup::{self, Purpose};
@@ -98,7 +97,8 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
             ),
         ],
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
-        Part::C => c_library::test(workspace)?,
+        // Through cargo: see `short_fuzz`.
+        Part::C => vec![cargo("xtask", &["c"])],
         Part::Amd => amd::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
         Part::Fuzz => vec![short_fuzz(workspace), short_fuzz_in_workers(workspace)],

@@ -23,7 +23,10 @@ const FILES: &[(&str, &str)] = &[
     ("crates/gpulower-c/include/gpulower.h", "include"),
     ("crates/gpulower-c/include/gpulower.hpp", "include"),
     ("crates/gpulower-c/package/gpulower-config.cmake", "lib/cmake/gpulower"),
-    ("crates/gpulower-c/package/gpulower-config-version.cmake", "lib/cmake/gpulower"),
+    (
+        "crates/gpulower-c/package/gpulower-config-version.cmake",
+        "lib/cmake/gpulower",
+    ),
     ("crates/gpulower-c/package/gpulower.pc", "lib/pkgconfig"),
     ("docs/c.md", "share/doc/gpulower"),
     ("docs/errors.md", "share/doc/gpulower"),

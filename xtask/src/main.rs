@@ -1,5 +1,5 @@
 //! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak`, `gpu`,
-//! `install`, `neighbours` and `amd`.
+//! `c`, `install` and `amd`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -54,8 +54,8 @@ enum Subcommands {
     Gpu(gpu::Options),
     /// Programs, the C library and its headers, below one prefix.
     Install(install::Options),
-    /// The C library in programs that bring other LLVMs, from Python wheels.
-    Neighbours(c_library::Options),
+    /// The C library in programs in C, C++ and Python, beside other LLVMs.
+    C(c_library::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -82,7 +82,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
         Subcommands::Install(options) => install::run(&workspace, options),
-        Subcommands::Neighbours(options) => c_library::neighbours(&workspace, options),
+        Subcommands::C(options) => c_library::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

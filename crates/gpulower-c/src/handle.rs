@@ -114,9 +114,8 @@ pub(crate) fn insert_result(outcome: Outcome) -> usize {
 pub(crate) fn get<T: Handled>(handle: usize, argument: &str) -> Result<Arc<T>, Problem> {
     let live = LIVE.read().unwrap_or_else(PoisonError::into_inner);
     match live.get(&handle) {
-        Some(entry) => {
-            T::of(&entry.object).ok_or_else(|| wrong(&format!("{argument} is {}, not {}", entry.object.kind(), T::KIND)))
-        }
+        Some(entry) => T::of(&entry.object)
+            .ok_or_else(|| wrong(&format!("{argument} is {}, not {}", entry.object.kind(), T::KIND))),
         None => Err(unknown(handle, argument)),
     }
 }
@@ -129,7 +128,9 @@ pub(crate) fn free<T: Handled>(handle: usize, argument: &str) -> Result<(), Prob
         return Err(unknown(handle, argument));
     };
     if entry.owner.is_some() {
-        return Err(wrong(&format!("{argument} belongs to a gpulower_result, with which it goes")));
+        return Err(wrong(&format!(
+            "{argument} belongs to a gpulower_result, with which it goes"
+        )));
     }
     let mut gone: Vec<Entry> = live.remove(&handle).into_iter().collect();
     if let Some(Entry {

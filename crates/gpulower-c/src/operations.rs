@@ -62,31 +62,45 @@ pub(crate) fn compile(compiler: &Compiler, request: &Request, token: Option<&Can
 }
 
 pub(crate) fn plan(compiler: &Compiler, request: &Request) -> Outcome {
-    let attempt = || -> Attempt {
-        let compiler = prepared(compiler, request, None)?;
-        let emit = request.emit.unwrap_or(Emit::Binary);
-        let plan = compiler
-            .plan_sources(&request.sources()?, &request.targets, emit)
-            .map_err(|failure| failed(&failure))?;
-        let phases: Vec<Value> = plan.phases.iter().map(|phase| {
-            json!({
-                "stage": phase.stage, "inputs": phase.inputs, "reads": phase.reads, "result": phase.result,
-                "module": phase.module, "targets": phase.targets, "tool": phase.tool,
-            })
-        }).collect();
-        let artifacts: Vec<Value> = plan.artifacts.iter().map(|output| {
+    let attempt =
+        || -> Attempt {
+            let compiler = prepared(compiler, request, None)?;
+            let emit = request.emit.unwrap_or(Emit::Binary);
+            let plan = compiler
+                .plan_sources(&request.sources()?, &request.targets, emit)
+                .map_err(|failure| failed(&failure))?;
+            let phases: Vec<Value> = plan
+                .phases
+                .iter()
+                .map(|phase| {
+                    json!({
+                        "stage": phase.stage, "inputs": phase.inputs, "reads": phase.reads, "result": phase.result,
+                        "module": phase.module, "targets": phase.targets, "tool": phase.tool,
+                    })
+                })
+                .collect();
+            let artifacts: Vec<Value> = plan.artifacts.iter().map(|output| {
             json!({
                 "module": output.module, "format": output.format, "targets": output.targets, "phase": output.phase,
             })
         }).collect();
-        let fields = [("phases", Value::Array(phases)), ("artifacts", Value::Array(artifacts))];
-        Ok(Outcome::new("plan", fields_of(fields), Vec::new(), Vec::new(), Vec::new()))
-    };
+            let fields = [("phases", Value::Array(phases)), ("artifacts", Value::Array(artifacts))];
+            Ok(Outcome::new(
+                "plan",
+                fields_of(fields),
+                Vec::new(),
+                Vec::new(),
+                Vec::new(),
+            ))
+        };
     finish("plan", attempt())
 }
 
 fn fields_of<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 pub(crate) fn link(compiler: &Compiler, request: &Request, token: Option<&CancellationToken>) -> Outcome {
@@ -169,11 +183,20 @@ fn compile_and_link(
 /// What the options mean for code that is linked. What has no meaning there is refused.
 fn link_options(options: &Options) -> Result<LinkOptions, Problem> {
     const MEANT: [&str; 8] = [
-        "O", "max-registers", "debug", "ptxas-options", "ftz", "prec-div", "prec-sqrt", "fp-contract",
+        "O",
+        "max-registers",
+        "debug",
+        "ptxas-options",
+        "ftz",
+        "prec-div",
+        "prec-sqrt",
+        "fp-contract",
     ];
     let refuse = |message: String| Err(Problem::new(Stage::DeviceLink, ErrorKind::Option, message));
     if let Some((name, _)) = options.to_pairs().into_iter().find(|(name, _)| !MEANT.contains(name)) {
-        return refuse(format!("option '{name}' has no meaning in a link of compiled code: leave it out"));
+        return refuse(format!(
+            "option '{name}' has no meaning in a link of compiled code: leave it out"
+        ));
     }
     let default = PtxOptions::default();
     Ok(LinkOptions {
@@ -218,9 +241,19 @@ pub(crate) fn pack(compiler: &Compiler, request: &Request) -> Outcome {
             json!({"input": member.input, "kind": member.kind.name(), "target": member.target, "bytes": member.bytes.len()})
         });
         let name = request.emit.map_or("", Emit::name);
-        let fields = [("format", name.into()), ("bytes", bytes.len().into()), ("images", images.collect())];
+        let fields = [
+            ("format", name.into()),
+            ("bytes", bytes.len().into()),
+            ("images", images.collect()),
+        ];
         let product = Product::new(bytes, "", name, &targets.join(", "), None);
-        Ok(Outcome::new("pack", fields_of(fields), vec![product], Vec::new(), Vec::new()))
+        Ok(Outcome::new(
+            "pack",
+            fields_of(fields),
+            vec![product],
+            Vec::new(),
+            Vec::new(),
+        ))
     };
     finish("pack", attempt())
 }
@@ -238,13 +271,15 @@ pub(crate) fn inspect(name: &str, bytes: &[u8], devices: &str) -> Outcome {
             products.push(Product::new(bytes.to_vec(), "", &name_of(&image.kind), target, Some(0)));
         };
         let problem = |message: String| Problem::new(Stage::Input, ErrorKind::Image, message);
-        let inspection =
-            inspect_with(name, bytes, &mut see).map_err(|error| problem(format!("{name}: {error}")))?;
+        let inspection = inspect_with(name, bytes, &mut see).map_err(|error| problem(format!("{name}: {error}")))?;
         let errors: Vec<Problem> = inspection
             .problems()
             .map(|(place, what)| problem(format!("{name}: {place}: {what}")))
             .collect();
-        let answers: Vec<_> = devices.iter().map(|device| device::answer(&inspection, *device, None)).collect();
+        let answers: Vec<_> = devices
+            .iter()
+            .map(|device| device::answer(&inspection, *device, None))
+            .collect();
         let fields = [("inspection", to_json(&inspection)), ("devices", to_json(&answers))];
         Ok(Outcome::new("inspect", fields_of(fields), products, errors, Vec::new()))
     };
@@ -263,27 +298,45 @@ pub(crate) fn export(compiler: &Compiler, request: &Request, token: Option<&Canc
             Some(triple) => triple.clone(),
             None => default_triple()?,
         };
-        let unit = Path::new(name).file_name().map(|name| name.to_string_lossy().into_owned());
+        let unit = Path::new(name)
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         let unit = settings.unit.clone().or(unit).unwrap_or_default();
         let toolkit = |root: &std::path::PathBuf| Toolkit::discover(&Search::nowhere().with_cuda(root));
         let options = ExportOptions {
             form: settings.form,
             finish_with: settings.finish_with.clone(),
-            names: if settings.keep_names { Names::Keep } else { Names::Unique },
+            names: if settings.keep_names {
+                Names::Keep
+            } else {
+                Names::Unique
+            },
             further_toolkits: settings.further_toolkits.iter().map(toolkit).collect(),
             ..ExportOptions::new(unit, triple)
         };
-        let exported = export_source(&compiler, name, bytes, &request.targets, &options)
-            .map_err(|failure| failed(&failure))?;
-        let images: Vec<Value> = exported.images.iter().map(|image| {
-            json!({
-                "module": image.module, "target": image.target, "form": image.form.to_string(),
-                "bytes": image.bytes, "tool": image.tool,
+        let exported =
+            export_source(&compiler, name, bytes, &request.targets, &options).map_err(|failure| failed(&failure))?;
+        let images: Vec<Value> = exported
+            .images
+            .iter()
+            .map(|image| {
+                json!({
+                    "module": image.module, "target": image.target, "form": image.form.to_string(),
+                    "bytes": image.bytes, "tool": image.tool,
+                })
             })
-        }).collect();
+            .collect();
         let named = |(source, name): (&String, &String)| json!({"source_name": source, "name": name});
-        let kernels = exported.program.kernels.iter().map(|kernel| named((&kernel.source_name, &kernel.name)));
-        let variables = exported.program.variables.iter().map(|one| named((&one.source_name, &one.name)));
+        let kernels = exported
+            .program
+            .kernels
+            .iter()
+            .map(|kernel| named((&kernel.source_name, &kernel.name)));
+        let variables = exported
+            .program
+            .variables
+            .iter()
+            .map(|one| named((&one.source_name, &one.name)));
         let file = format!("app.{}", settings.form.extension());
         let fields = fields_of([
             ("form", settings.form.name().into()),
@@ -294,7 +347,11 @@ pub(crate) fn export(compiler: &Compiler, request: &Request, token: Option<&Canc
             ("notes", to_json(&exported.notes)),
             ("commands", exported.finish.commands(&file, "app").into()),
         ]);
-        let warnings = exported.warnings.iter().map(|warning| Problem::warning(warning, Some(0))).collect();
+        let warnings = exported
+            .warnings
+            .iter()
+            .map(|warning| Problem::warning(warning, Some(0)))
+            .collect();
         let targets: Vec<String> = request.targets.iter().map(ToString::to_string).collect();
         let product = Product::new(exported.bytes, "", settings.form.name(), &targets.join(", "), Some(0));
         Ok(Outcome::new("export", fields, vec![product], Vec::new(), warnings))
@@ -312,5 +369,11 @@ fn default_triple() -> Result<HostTriple, Problem> {
 
 pub(crate) fn toolkit(compiler: &Compiler) -> Outcome {
     let parts: Vec<_> = compiler.toolkit().parts().map(to_json).collect();
-    Outcome::new("toolkit", fields_of([("parts", parts.into())]), Vec::new(), Vec::new(), Vec::new())
+    Outcome::new(
+        "toolkit",
+        fields_of([("parts", parts.into())]),
+        Vec::new(),
+        Vec::new(),
+        Vec::new(),
+    )
 }

@@ -144,7 +144,12 @@ pub(crate) fn compiled(results: Vec<Result<Compilation, Failure>>) -> Outcome {
                 continue;
             }
         };
-        warnings.extend(compilation.warnings.iter().map(|warning| Problem::warning(warning, None)));
+        warnings.extend(
+            compilation
+                .warnings
+                .iter()
+                .map(|warning| Problem::warning(warning, None)),
+        );
         for artifact in compilation.artifacts {
             let input = artifact.input.as_ref();
             let index = input.map(|input| input.index);

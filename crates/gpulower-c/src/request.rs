@@ -100,8 +100,14 @@ impl Request {
     /// The inputs as compilations take them.
     pub(crate) fn sources(&self) -> Result<Vec<(&str, &[u8])>, Problem> {
         if self.inputs.is_empty() {
-            return Err(Problem::argument("request has no input: add one with gpulower_request_add_input"));
+            return Err(Problem::argument(
+                "request has no input: add one with gpulower_request_add_input",
+            ));
         }
-        Ok(self.inputs.iter().map(|input| (input.name.as_str(), &*input.bytes)).collect())
+        Ok(self
+            .inputs
+            .iter()
+            .map(|input| (input.name.as_str(), &*input.bytes))
+            .collect())
     }
 }

@@ -115,7 +115,13 @@ pub(super) unsafe fn progress(callback: ProgressCallbackOfC, data: *mut c_void) 
                 event.event = PROGRESS_STAGE;
                 Some(subject)
             }
-            Progress::Finished { subject, from_cache, failed, done, total } => {
+            Progress::Finished {
+                subject,
+                from_cache,
+                failed,
+                done,
+                total,
+            } => {
                 event.event = PROGRESS_FINISHED;
                 (event.from_cache, event.failed) = (*from_cache, *failed);
                 (event.done, event.total) = (*done, *total);

@@ -88,7 +88,9 @@ pub extern "C" fn gpulower_cancellation_cancel(cancellation: *mut CancellationHa
 /// Whether it was cancelled. From any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpulower_cancellation_is_cancelled(cancellation: *const CancellationHandle) -> bool {
-    value(cancellation, false, |token: &CancellationToken| Some(token.is_cancelled()))
+    value(cancellation, false, |token: &CancellationToken| {
+        Some(token.is_cancelled())
+    })
 }
 
 /// Frees it. NULL is ignored. From any thread; calls that were given it go on.
@@ -240,7 +242,11 @@ pub unsafe extern "C" fn gpulower_inspect(
     unsafe {
         operation(result, "inspect", || {
             let (name, data) = (text(name, "name")?, bytes(data, length, "data")?);
-            let devices = if devices.is_null() { "" } else { text(devices, "devices")? };
+            let devices = if devices.is_null() {
+                ""
+            } else {
+                text(devices, "devices")?
+            };
             Ok(operations::inspect(name, data, devices))
         })
     }

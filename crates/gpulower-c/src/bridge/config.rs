@@ -21,9 +21,16 @@ versioned!("GPULOWER_1.0":
 ///
 /// `config` is an address for a handle; `error` is NULL or one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpulower_config_create(config: *mut *mut ConfigHandle, error: *mut *mut ErrorHandle) -> Status {
+pub unsafe extern "C" fn gpulower_config_create(
+    config: *mut *mut ConfigHandle,
+    error: *mut *mut ErrorHandle,
+) -> Status {
     // SAFETY: the caller's contract.
-    unsafe { attempt(error, || put(config, "config", || Ok(Object::Config(Mutex::default().into())))) }
+    unsafe {
+        attempt(error, || {
+            put(config, "config", || Ok(Object::Config(Mutex::default().into())))
+        })
+    }
 }
 
 /// Sets one thing. Every option of `docs/options.md` has its name there as a key, for all requests; and there are:

@@ -69,8 +69,15 @@ pub extern "C" fn gpulower_options_json() -> *const c_char {
             "adds_up": option.rules.adds_up,
         })
     };
-    TEXT.get_or_init(|| DESCRIPTIONS.iter().map(describe).collect::<serde_json::Value>().to_string().into())
-        .as_ptr()
+    TEXT.get_or_init(|| {
+        DESCRIPTIONS
+            .iter()
+            .map(describe)
+            .collect::<serde_json::Value>()
+            .to_string()
+            .into()
+    })
+    .as_ptr()
 }
 
 /// Sends the library's log to `callback`, in the place of where it went before; nowhere if it is NULL. `level` is "error",
@@ -120,8 +127,7 @@ pub unsafe extern "C" fn gpulower_worker_serve(error: *mut *mut ErrorHandle) -> 
     // SAFETY: the caller's contract.
     unsafe {
         attempt(error, || {
-            gpulower::worker::serve()
-                .map_err(|error| Problem::new(Stage::Plan, ErrorKind::Worker, error.to_string()))
+            gpulower::worker::serve().map_err(|error| Problem::new(Stage::Plan, ErrorKind::Worker, error.to_string()))
         })
     }
 }

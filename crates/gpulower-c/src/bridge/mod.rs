@@ -79,7 +79,10 @@ fn caught<T>(call: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
             ..Problem::new(
                 Stage::Plan,
                 ErrorKind::Internal,
-                format!("internal error: {} (this is a bug in gpulower)", words.unwrap_or("unknown")),
+                format!(
+                    "internal error: {} (this is a bug in gpulower)",
+                    words.unwrap_or("unknown")
+                ),
             )
         })
     })
@@ -128,7 +131,11 @@ unsafe fn attempt(error: *mut *mut ErrorHandle, call: impl FnOnce() -> Result<()
 /// # Safety
 ///
 /// `place` is NULL, or valid to be written to.
-unsafe fn put<H>(place: *mut *mut H, argument: &str, make: impl FnOnce() -> Result<Object, Problem>) -> Result<(), Problem> {
+unsafe fn put<H>(
+    place: *mut *mut H,
+    argument: &str,
+    make: impl FnOnce() -> Result<Object, Problem>,
+) -> Result<(), Problem> {
     writable(place, argument)?;
     // SAFETY: the caller's contract. Nobody is left with a value that was never set.
     unsafe { place.write(ptr::null_mut()) };
@@ -140,7 +147,9 @@ unsafe fn put<H>(place: *mut *mut H, argument: &str, make: impl FnOnce() -> Resu
 
 fn writable<T>(place: *mut T, argument: &str) -> Result<(), Problem> {
     if place.is_null() || !place.is_aligned() {
-        return Err(Problem::argument(format!("{argument} is NULL, or no address of such a value")));
+        return Err(Problem::argument(format!(
+            "{argument} is NULL, or no address of such a value"
+        )));
     }
     Ok(())
 }
@@ -184,10 +193,12 @@ unsafe fn text<'a>(text: *const c_char, argument: &str) -> Result<&'a str, Probl
 unsafe fn bytes<'a>(data: *const u8, length: usize, argument: &str) -> Result<&'a [u8], Problem> {
     match (data.is_null(), length) {
         (_, 0) => Ok(&[]),
-        (true, _) => Err(Problem::argument(format!("{argument} is NULL, with a length of {length}"))),
-        (false, length) if length > isize::MAX.cast_unsigned() => {
-            Err(Problem::argument(format!("{argument} cannot have a length of {length}")))
-        }
+        (true, _) => Err(Problem::argument(format!(
+            "{argument} is NULL, with a length of {length}"
+        ))),
+        (false, length) if length > isize::MAX.cast_unsigned() => Err(Problem::argument(format!(
+            "{argument} cannot have a length of {length}"
+        ))),
         // SAFETY: the caller's contract.
         (false, length) => Ok(unsafe { std::slice::from_raw_parts(data, length) }),
     }

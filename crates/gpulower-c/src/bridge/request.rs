@@ -26,7 +26,11 @@ pub unsafe extern "C" fn gpulower_request_create(
     error: *mut *mut ErrorHandle,
 ) -> Status {
     // SAFETY: the caller's contract.
-    unsafe { attempt(error, || put(request, "request", || Ok(Object::Request(Mutex::default().into())))) }
+    unsafe {
+        attempt(error, || {
+            put(request, "request", || Ok(Object::Request(Mutex::default().into())))
+        })
+    }
 }
 
 /// Sets one thing. Every option of `docs/options.md` has its name there as a key, and wins over the compiler's; and there are:

@@ -25,7 +25,12 @@ pub extern "C" fn gpulower_result_artifact_count(result: *const ResultHandle) ->
 
 fn product<T>(outcome: &Outcome, index: usize, read: impl FnOnce(&Product) -> T) -> Result<T, Problem> {
     let count = outcome.products.len();
-    let missing = || Problem::misuse(Status::OutOfRange, format!("there are {count} artifacts, none with number {index}"));
+    let missing = || {
+        Problem::misuse(
+            Status::OutOfRange,
+            format!("there are {count} artifacts, none with number {index}"),
+        )
+    };
     outcome.products.get(index).map(read).ok_or_else(missing)
 }
 
@@ -46,7 +51,9 @@ pub unsafe extern "C" fn gpulower_result_artifact_bytes(
         writable(data, "data")?;
         writable(length, "length")?;
         let outcome = get::<Outcome, _>(result, "result")?;
-        let (address, size) = product(&outcome, index, |product| (product.bytes().as_ptr(), product.bytes().len()))?;
+        let (address, size) = product(&outcome, index, |product| {
+            (product.bytes().as_ptr(), product.bytes().len())
+        })?;
         // SAFETY: the caller's contract.
         unsafe {
             data.write(address);
@@ -130,7 +137,10 @@ pub extern "C" fn gpulower_result_error_count(result: *const ResultHandle) -> us
 /// any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpulower_result_error(result: *const ResultHandle, index: usize) -> *const ErrorHandle {
-    value(result, ptr::null_mut::<ErrorHandle>(), |outcome: &Outcome| outcome.error_handle(index).map(pointer)).cast_const()
+    value(result, ptr::null_mut::<ErrorHandle>(), |outcome: &Outcome| {
+        outcome.error_handle(index).map(pointer)
+    })
+    .cast_const()
 }
 
 /// How many warnings there are; 0 for what is no result. From any thread.
@@ -143,7 +153,10 @@ pub extern "C" fn gpulower_result_warning_count(result: *const ResultHandle) -> 
 /// this number. From any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpulower_result_warning(result: *const ResultHandle, index: usize) -> *const ErrorHandle {
-    value(result, ptr::null_mut::<ErrorHandle>(), |outcome: &Outcome| outcome.warning_handle(index).map(pointer)).cast_const()
+    value(result, ptr::null_mut::<ErrorHandle>(), |outcome: &Outcome| {
+        outcome.warning_handle(index).map(pointer)
+    })
+    .cast_const()
 }
 
 /// The report, a JSON object with `schema`, `operation`, `errors`, `warnings` and what the operation has to say: resources of

@@ -87,7 +87,8 @@ static void misuse(gpulower_compiler *compiler) {
   refused(gpulower_request_add_input(request, "k.mlir", (const uint8_t *)&here, SIZE_MAX, &error),
           GPULOWER_STATUS_INVALID_ARGUMENT, &error, "cannot have a length");
   refused(gpulower_request_set(request, "target", "sm_1", &error), GPULOWER_STATUS_FAILED, &error, "sm_1");
-  refused(gpulower_request_set(request, "emit", "elf", &error), GPULOWER_STATUS_FAILED, &error, "unknown output format");
+  refused(gpulower_request_set(request, "emit", "elf", &error), GPULOWER_STATUS_FAILED, &error,
+          "unknown output format");
   EXPECT(gpulower_compile(compiler, request, NULL, NULL) == GPULOWER_STATUS_INVALID_ARGUMENT);
   EXPECT(gpulower_compile(compiler, request, NULL, &result) == GPULOWER_STATUS_INVALID_ARGUMENT);
   EXPECT(gpulower_result_error_count(result) == 1 && gpulower_result_artifact_count(result) == 0);

@@ -1,5 +1,5 @@
-/* Opens this library and others in the order of the arguments, and compiles after each: cleanly, into a fatal error of LLVM,
- * into a crash of MLIR, and cleanly again.
+/* Opens this library and others in the order of the arguments, and compiles after each: cleanly, into a fatal error of
+ * LLVM, into a crash of MLIR, and cleanly again.
  *
  *   neighbours REFERENCE NAME.. : gpulower is this library, anything else a shared library, opened for all to see
  *
@@ -113,7 +113,7 @@ static void open_ours(void) {
   if (!library)
     fail(dlerror());
 #define LOOK_UP(name)                                                                                                  \
-  if (!(p_##name = (__typeof__(name) *)dlsym(library, #name)))                                                        \
+  if (!(p_##name = (__typeof__(name) *)dlsym(library, #name)))                                                         \
     fail(#name);
   FUNCTIONS(LOOK_UP)
   if (p_gpulower_compiler_create(NULL, &compiler, NULL) != GPULOWER_STATUS_OK)

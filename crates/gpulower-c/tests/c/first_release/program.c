@@ -1,5 +1,5 @@
-/* A program that was built against the header of the first release, the file beside this one, which never changes. It uses
- * every function, and gets from today's library what it got then. */
+/* A program that was built against the header of the first release, the file beside this one, which never changes. It
+ * uses every function, and gets from today's library what it got then. */
 #include "gpulower.h"
 
 #include <stdio.h>
@@ -47,20 +47,44 @@ int main(void) {
   EXPECT(gpulower_config_free(config) == GPULOWER_STATUS_OK);
   /* What is left of the interface is there. */
   void (*functions[])(void) = {
-#define FUNCTION(name) (void (*)(void))name
-      FUNCTION(gpulower_version), FUNCTION(gpulower_status_text), FUNCTION(gpulower_options_json),
-      FUNCTION(gpulower_set_log), FUNCTION(gpulower_contain_crashes), FUNCTION(gpulower_worker_serve),
-      FUNCTION(gpulower_request_add_image), FUNCTION(gpulower_request_add_library),
-      FUNCTION(gpulower_request_add_object), FUNCTION(gpulower_cancellation_is_cancelled), FUNCTION(gpulower_plan),
-      FUNCTION(gpulower_link), FUNCTION(gpulower_export), FUNCTION(gpulower_pack), FUNCTION(gpulower_inspect),
-      FUNCTION(gpulower_toolkit), FUNCTION(gpulower_result_artifact_copy), FUNCTION(gpulower_result_artifact_module),
-      FUNCTION(gpulower_result_artifact_format), FUNCTION(gpulower_result_artifact_targets),
-      FUNCTION(gpulower_result_artifact_input), FUNCTION(gpulower_result_error_count), FUNCTION(gpulower_result_error),
-      FUNCTION(gpulower_result_warning_count), FUNCTION(gpulower_result_warning), FUNCTION(gpulower_error_stage),
-      FUNCTION(gpulower_error_module), FUNCTION(gpulower_error_target), FUNCTION(gpulower_error_kernel_count),
-      FUNCTION(gpulower_error_kernel), FUNCTION(gpulower_error_location), FUNCTION(gpulower_error_file),
-      FUNCTION(gpulower_error_line), FUNCTION(gpulower_error_column), FUNCTION(gpulower_error_message),
-      FUNCTION(gpulower_error_text), FUNCTION(gpulower_error_input)};
+#define FUNCTION(name) (void (*)(void)) name
+      FUNCTION(gpulower_version),
+      FUNCTION(gpulower_status_text),
+      FUNCTION(gpulower_options_json),
+      FUNCTION(gpulower_set_log),
+      FUNCTION(gpulower_contain_crashes),
+      FUNCTION(gpulower_worker_serve),
+      FUNCTION(gpulower_request_add_image),
+      FUNCTION(gpulower_request_add_library),
+      FUNCTION(gpulower_request_add_object),
+      FUNCTION(gpulower_cancellation_is_cancelled),
+      FUNCTION(gpulower_plan),
+      FUNCTION(gpulower_link),
+      FUNCTION(gpulower_export),
+      FUNCTION(gpulower_pack),
+      FUNCTION(gpulower_inspect),
+      FUNCTION(gpulower_toolkit),
+      FUNCTION(gpulower_result_artifact_copy),
+      FUNCTION(gpulower_result_artifact_module),
+      FUNCTION(gpulower_result_artifact_format),
+      FUNCTION(gpulower_result_artifact_targets),
+      FUNCTION(gpulower_result_artifact_input),
+      FUNCTION(gpulower_result_error_count),
+      FUNCTION(gpulower_result_error),
+      FUNCTION(gpulower_result_warning_count),
+      FUNCTION(gpulower_result_warning),
+      FUNCTION(gpulower_error_stage),
+      FUNCTION(gpulower_error_module),
+      FUNCTION(gpulower_error_target),
+      FUNCTION(gpulower_error_kernel_count),
+      FUNCTION(gpulower_error_kernel),
+      FUNCTION(gpulower_error_location),
+      FUNCTION(gpulower_error_file),
+      FUNCTION(gpulower_error_line),
+      FUNCTION(gpulower_error_column),
+      FUNCTION(gpulower_error_message),
+      FUNCTION(gpulower_error_text),
+      FUNCTION(gpulower_error_input)};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i)
     EXPECT(functions[i]);
   puts("as in the first release");
