@@ -112,7 +112,7 @@ fn check_symbols(workspace: &Workspace, library: &Path) -> Result<(), Failure> {
             "the library has static thread-local storage: dlopen may find no room for it",
         ));
     }
-    println!("{} functions are visible, and nothing else", visible.len());
+    println!("\n{} functions are visible, and nothing else", visible.len());
     Ok(())
 }
 
