@@ -177,8 +177,8 @@ impl Tests<'_> {
         run_command(tests.args(["--output-on-failure", "--test-dir"]).arg(&build))
     }
 
-    /// A compiler that takes what pkg-config says.
-    fn compiler(&self, compiler: &str) -> Result<Command, Failure> {
+    /// A compiler that takes a file, and then what pkg-config says.
+    fn compiler(&self, compiler: &str, source: &Path) -> Result<Command, Failure> {
         let mut question = self.workspace.command("pkg-config");
         question.args(["--cflags", "--libs", "gpulower"]);
         question.env("PKG_CONFIG_PATH", self.prefix().join("lib/pkgconfig"));
@@ -189,17 +189,14 @@ impl Tests<'_> {
             return Err(Failure::new(format!("`{}`: {flags}{said}", shown(&question))));
         }
         let mut command = self.workspace.command(compiler);
-        // A linker reads libraries after what needs them, wherever they stand, unless it drops what is not needed yet.
-        command
-            .args(["-Wall", "-Wextra", "-Werror", "-Wl,--no-as-needed"])
-            .args(flags.split_whitespace());
+        command.args(["-Wall", "-Wextra", "-Werror"]).arg(source).args(flags.split_whitespace());
         command.arg(format!("-Wl,-rpath,{}", self.prefix().join("lib").display()));
         Ok(command)
     }
 
     fn compile_and_run(&self, compiler: &str, source: &Path, arguments: &[&str]) -> Result<(), Failure> {
         let program = self.folder.join("program");
-        run_command(self.compiler(compiler)?.arg(source).arg("-o").arg(&program))?;
+        run_command(self.compiler(compiler, source)?.arg("-o").arg(&program))?;
         run_command(
             self.workspace
                 .command(&program)
