@@ -1,6 +1,6 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use melior::{
     Context,
@@ -24,6 +24,7 @@ use crate::{
         edit::OwnedModule,
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
+        places,
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error, Location},
@@ -168,7 +169,10 @@ impl<'a, 'c> Job<'a, 'c> {
                     }
                     return Ok(self.outcome(images));
                 }
-                Err(error) => output.and_then(|output| self.raised_ptx(&error, output)).ok_or(error)?,
+                Err(error) => match output.and_then(|output| self.raised_ptx(&error, output)) {
+                    Some(raised) => raised,
+                    None => return Err(self.with_place(error, output)),
+                },
             };
             self.set_ptx(raised);
         }
@@ -296,6 +300,10 @@ impl<'a, 'c> Job<'a, 'c> {
                 .iter()
                 .find_map(|(_, module)| symbols::location_of_use((*module)?, symbol))
         };
+        let intrinsics = match has_places {
+            true => places::of_intrinsics(&module),
+            false => BTreeMap::new(),
+        };
         let decisions = RefCell::new(Vec::new());
         let job = DeviceJob {
             name: &self.name,
@@ -317,7 +325,17 @@ impl<'a, 'c> Job<'a, 'c> {
                         modules.find_map(|module| symbols::location_of_symbol(module, symbol))
                     });
                     let mut error = Error::new(stage, error);
-                    error.location = error.location.or_else(|| defined.as_deref().map(Location::from_mlir));
+                    // LLVM names an intrinsic without the types in the name of its function.
+                    let is_called = |name: &str, function: &str| {
+                        let rest = function.strip_prefix(name);
+                        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                    };
+                    let called = unselected(&error).and_then(|name| {
+                        let mut places = intrinsics.iter();
+                        Some(places.find(|(function, _)| is_called(name, function))?.1)
+                    });
+                    let place = called.or(defined.as_ref()).map(|place| Location::from_mlir(place));
+                    error.location = error.location.or(place);
                     error
                 }
             },
@@ -337,6 +355,16 @@ impl<'a, 'c> Job<'a, 'c> {
                 message: diagnostic.message,
             }));
         Ok(code)
+    }
+
+    /// An error about an intrinsic that LLVM has no instruction for, with the place of its first call.
+    fn with_place(&mut self, error: Error, output: Option<DeviceOutput>) -> Error {
+        match output {
+            Some(output) if unselected(&error).is_some() && self.add_places() => {
+                self.device_stage(output, true).err().unwrap_or(error)
+            }
+            _ => error,
+        }
     }
 
     fn set_ptx(&mut self, isa: PtxIsa) {
@@ -521,7 +549,8 @@ fn lower_part(
         time_limit: None,
         ..options.clone()
     };
-    let attribute = attribute::make(context, target, &lasting).map_err(|cause| Error::new(Stage::Plan, cause))?;
+    let attribute =
+        attribute::make(context, target, &lasting, false).map_err(|cause| Error::new(Stage::Plan, cause))?;
     if let Some(inner) = shown.body().first_operation() {
         set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
     }
@@ -615,6 +644,17 @@ fn needs_a_place(error: &Error) -> bool {
         error.cause(),
         Some(Cause::Device(DeviceError::Misaligned { location: None, .. }))
     )
+}
+
+/// The intrinsic that an error says LLVM has no instruction for.
+fn unselected(error: &Error) -> Option<&str> {
+    match error.cause()? {
+        Cause::Device(DeviceError::Llvm(LlvmError::Fatal(text))) => {
+            let (_, name) = text.split_once("Cannot select: intrinsic %")?;
+            name.split_whitespace().next()
+        }
+        _ => None,
+    }
 }
 
 /// The PTX ISA that a PTX compiler asks for, as in "Feature 'x' requires PTX ISA .version 8.0 or later".

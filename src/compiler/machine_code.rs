@@ -9,7 +9,7 @@ use super::{
 use crate::{
     bridge::LlvmError,
     error::{Cause, Error},
-    image::{hsaco::Hsaco, ptx_log, resource::KernelResources},
+    image::{hsaco::Hsaco, ptx_log, ptx_symbols::symbols, resource::KernelResources, symbols::SymbolKind},
     interrupt::InterruptError,
     options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
@@ -130,7 +130,8 @@ impl Job<'_, '_> {
                 LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
             )
         })?;
-        let options = self.ptx_options(product.format == Format::Object);
+        // An executable cubin has no functions but kernels: without them, others could not link what there is.
+        let options = self.ptx_options(product.format == Format::Object || is_library(ptx));
         let interrupt = self.clock.interrupt().clone();
         let chip = product.target.chip();
         let choice = self.options.ptx_compiler;
@@ -208,6 +209,16 @@ impl Job<'_, '_> {
         };
         Ok((image, cubin.bytes))
     }
+}
+
+/// Whether PTX has functions for others, and no kernel.
+fn is_library(ptx: &str) -> bool {
+    // A kernel cannot be written without the word; the rest is read for those alone that may be libraries.
+    !ptx.contains(".entry")
+        && symbols(ptx.as_bytes()).is_ok_and(|symbols| {
+            let mut defined = symbols.defined.values();
+            defined.any(|symbol| symbol.kind == SymbolKind::Function)
+        })
 }
 
 fn hsaco_kernels(bytes: &[u8]) -> Result<Vec<KernelResources>, Error> {

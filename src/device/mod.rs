@@ -182,6 +182,7 @@ impl DeviceError {
     pub fn symbol(&self) -> Option<&str> {
         match self {
             Self::TooMuch { kernel: name, .. } | Self::SymbolName { name } => Some(name),
+            Self::Llvm(LlvmError::Fatal(text)) => text.rsplit_once("In function: ").map(|(_, name)| name),
             _ => None,
         }
     }

@@ -22,10 +22,3 @@ pub mod ptx_symbols;
 mod ptx_tokens;
 pub mod resource;
 pub mod symbols;
-
-#[cfg(test)]
-mod cubin_tests;
-#[cfg(test)]
-mod elf_tests;
-#[cfg(test)]
-mod hsaco_tests;
