@@ -9,7 +9,7 @@ writes down what is registered and launched and runs the kernels in C; the image
 A row of the table is a program, a column a release: `ok`, `-` for what gpulower refuses as it should, `no` for a
 difference, which is told below the table. The exit status is 1 if there is any.
 
-Needs cc, objcopy, /bin/sh, and no GPU. docs/export-releases.md has the commands for the releases and the toolkits.
+Needs cc, objcopy, /bin/sh, and no GPU. docs/lab/export-releases.md has the commands for the releases and the toolkits.
 """
 
 import argparse
