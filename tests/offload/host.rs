@@ -101,7 +101,8 @@ impl Harness {
     }
 
     fn link(&self) -> PathBuf {
-        let source = self.folder.path().join("runtime.c");
+        // Not the name of what it includes.
+        let source = self.folder.path().join("registration.c");
         let executable = self.folder.path().join("program");
         std::fs::write(&source, &self.registration).expect("writes");
         run_tool(
@@ -1179,8 +1180,8 @@ fn what_cannot_be_exported_is_refused() {
     );
     assert_eq!(
         error.to_string(),
-        "cannot lower gpu.thread_id in host code; on the host the gpu dialect's launches, allocations, copies, waits and \
-         host registrations are known"
+        "cannot lower gpu.thread_id in host code: the first has the types () -> (index); on the host the gpu dialect's \
+         launches, allocations, copies, waits and host registrations are known"
     );
     assert!(
         error
