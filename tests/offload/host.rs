@@ -338,7 +338,10 @@ fn sizes_that_do_not_fit_are_not_cut_off() {
         let source = program(
             "",
             &format!(
-                "%large = arith.constant {size} : i64
+                "%constant = arith.constant {size} : i64
+                 %memory = memref.alloca() : memref<i64>
+                 memref.store %constant, %memory[] : memref<i64>
+                 %large = memref.load %memory[] : memref<i64>
                  %one = arith.constant 1 : i64
                  gpu.launch_func @m::@k blocks in (%one, %large, %one) threads in (%one, %one, %one) : i64"
             ),
