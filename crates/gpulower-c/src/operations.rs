@@ -6,7 +6,7 @@ use gpulower::{
     CancellationToken, Compiler, Emit, ErrorKind, Failure, Library, Options, Search, Stage, Target, Toolkit,
     compiler::InputKind,
     inspect::{device, inspect_with},
-    offload::{ExportOptions, HostTriple, Names, export_source},
+    offload::{ExportForm, ExportOptions, HostTriple, Names, export_source},
     options::{Compression, DebugLevel, DeviceLink, FpContract},
     pack::{Pack, PackFormat},
     serialize::{
@@ -303,16 +303,18 @@ pub(crate) fn export(compiler: &Compiler, request: &Request, token: Option<&Canc
             .map(|name| name.to_string_lossy().into_owned());
         let unit = settings.unit.clone().or(unit).unwrap_or_default();
         let toolkit = |root: &std::path::PathBuf| Toolkit::discover(&Search::nowhere().with_cuda(root));
+        let name_of_form = settings.form.as_deref().unwrap_or("obj");
+        let form = ExportForm::named(name_of_form, settings.finish_with.clone())
+            .map_err(|error| Problem::new(Stage::Export, ErrorKind::Option, error.to_string()))?;
+        let file = format!("app.{}", form.extension());
         let options = ExportOptions {
-            form: settings.form,
-            finish_with: settings.finish_with.clone(),
             names: if settings.keep_names {
                 Names::Keep
             } else {
                 Names::Unique
             },
             further_toolkits: settings.further_toolkits.iter().map(toolkit).collect(),
-            ..ExportOptions::new(unit, triple)
+            ..ExportOptions::new(form, unit, triple)
         };
         let exported =
             export_source(&compiler, name, bytes, &request.targets, &options).map_err(|failure| failed(&failure))?;
@@ -337,9 +339,8 @@ pub(crate) fn export(compiler: &Compiler, request: &Request, token: Option<&Canc
             .variables
             .iter()
             .map(|one| named((&one.source_name, &one.name)));
-        let file = format!("app.{}", settings.form.extension());
         let fields = fields_of([
-            ("form", settings.form.name().into()),
+            ("form", name_of_form.into()),
             ("bytes", exported.bytes.len().into()),
             ("images", Value::Array(images)),
             ("kernels", kernels.collect()),
@@ -353,7 +354,7 @@ pub(crate) fn export(compiler: &Compiler, request: &Request, token: Option<&Canc
             .map(|warning| Problem::warning(warning, Some(0)))
             .collect();
         let targets: Vec<String> = request.targets.iter().map(ToString::to_string).collect();
-        let product = Product::new(exported.bytes, "", settings.form.name(), &targets.join(", "), Some(0));
+        let product = Product::new(exported.bytes, "", name_of_form, &targets.join(", "), Some(0));
         Ok(Outcome::new("export", fields, vec![product], Vec::new(), warnings))
     };
     finish("export", attempt())

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gpulower::{
     Emit, ErrorKind, Library, Options, Stage, Target,
-    offload::{ExportForm, HostTriple, release::FinishWith},
+    offload::{HostTriple, release::FinishWith},
     options::DeviceLink,
 };
 
@@ -39,7 +39,8 @@ pub(crate) struct Request {
 /// How a program is exported.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExportSettings {
-    pub form: ExportForm,
+    /// `obj` where nothing is said.
+    pub form: Option<String>,
     pub finish_with: Option<FinishWith>,
     pub host_triple: Option<HostTriple>,
     pub unit: Option<String>,
@@ -61,7 +62,7 @@ impl Request {
             "link-object" => self.objects.push(Library::File(value.into())),
             "device-link" => self.device_link = switch(key, value)?,
             "keep-going" => self.keep_going = switch(key, value)?,
-            "export-form" => self.export.form = value.parse().map_err(|error| wrong(ErrorKind::Export, &error))?,
+            "export-form" => self.export.form = Some(value.to_owned()),
             "finish-with" => {
                 let list = value.parse().map_err(|error| wrong(ErrorKind::Export, &error))?;
                 self.export.finish_with = Some(list);

@@ -1,4 +1,5 @@
 /* What the interface does with calls that make no sense, and with everything that a program can ask. */
+#define _GNU_SOURCE
 #include <gpulower.h>
 
 #include <pthread.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPECT(condition)                                                                                              \
   do {                                                                                                                 \
@@ -297,7 +299,39 @@ static void threads(void) {
     pthread_join(all[i], NULL);
 }
 
-int main(void) {
+/* This program is its own worker: a crash ends that, and the next compilation gets another. */
+static void worker(void) {
+  char program[4096];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  EXPECT(length > 0);
+  program[length] = 0;
+  gpulower_error *error;
+  gpulower_config *config;
+  gpulower_compiler *compiler;
+  gpulower_result *result;
+  EXPECT(gpulower_config_create(&config, NULL) == OK);
+  EXPECT(gpulower_config_set(config, "isolation", "worker", NULL) == OK);
+  EXPECT(gpulower_config_set(config, "worker", "relative", NULL) == OK);
+  refused(gpulower_compiler_create(config, &compiler, &error), GPULOWER_STATUS_FAILED, &error, "relative");
+  EXPECT(gpulower_config_set(config, "worker", program, NULL) == OK);
+  EXPECT(gpulower_config_set(config, "worker-argument", "--worker", NULL) == OK);
+  EXPECT(gpulower_compiler_create(config, &compiler, NULL) == OK && gpulower_config_free(config) == OK);
+  const char *crash = "gpu.module @m { gpu.func @k(%a: !amdgpu.tdm_gather_base<index, i32>) kernel { gpu.return } }";
+  gpulower_request *crashing = request_of("crash.mlir", crash, "gfx942", "asm");
+  gpulower_request *request = request_of("k.mlir", good, "gfx942", "asm");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT(gpulower_compile(compiler, crashing, NULL, &result) == GPULOWER_STATUS_FAILED);
+    EXPECT(strcmp(gpulower_error_code(gpulower_result_error(result, 0)), "E1201") == 0);
+    EXPECT(gpulower_result_free(result) == OK);
+    EXPECT(gpulower_compile(compiler, request, NULL, &result) == OK && gpulower_result_free(result) == OK);
+  }
+  EXPECT(gpulower_request_free(crashing) == OK && gpulower_request_free(request) == OK);
+  EXPECT(gpulower_compiler_free(compiler) == OK);
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "--worker") == 0)
+    return gpulower_worker_serve(NULL);
   EXPECT(gpulower_api_version() >> 16 == 1);
   gpulower_compiler *compiler;
   EXPECT(gpulower_compiler_create(NULL, &compiler, NULL) == OK);
@@ -308,6 +342,7 @@ int main(void) {
   EXPECT(gpulower_compiler_free(compiler) == OK);
   callbacks();
   threads();
+  worker();
   puts("all is as expected");
   return 0;
 }

@@ -1,12 +1,13 @@
 """Opens libgpulower.so.1 with ctypes, beside Python packages that bring an LLVM of their own, with faulthandler on.
 
-neighbours.py LIBRARY [gpulower|MODULE|PATH.so ...]: in this order; after each, once ours is open, it compiles cleanly, into
+neighbours.py LIBRARY [gpulower|MODULE|+MODULE|PATH.so ...]: in this order, with a sign for all to see; after each, once ours is open, it compiles cleanly, into
 a fatal error of LLVM, into a crash of MLIR, and cleanly again.
 """
 
 import ctypes
 import faulthandler
 import importlib
+import os
 import sys
 
 CLEAN = b"""gpu.module @saxpy { gpu.func @saxpy(%p: memref<?xf32>, %a: f32) kernel {
@@ -25,10 +26,8 @@ CRASH = b"gpu.module @m { gpu.func @k(%a: !amdgpu.tdm_gather_base<index, i32>) k
 class Library:
     def __init__(self, path):
         self.c = ctypes.CDLL(path)
-        for name in ("gpulower_result_error", "gpulower_error_code", "gpulower_error_text"):
-            getattr(self.c, name).restype = ctypes.c_char_p if "_error_" in name[9:] else ctypes.c_void_p
         self.c.gpulower_result_error.restype = ctypes.c_void_p
-        self.c.gpulower_error_code.restype = self.c.gpulower_error_text.restype = ctypes.c_char_p
+        self.c.gpulower_error_code.restype = ctypes.c_char_p
         self.compiler = ctypes.c_void_p()
         assert self.c.gpulower_compiler_create(None, ctypes.byref(self.compiler), None) == 0
 
@@ -70,7 +69,9 @@ def main():
         elif ".so" in name:
             ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
         else:
-            importlib.import_module(name)
+            # As in programs that load their plugins so.
+            sys.setdlopenflags(os.RTLD_NOW | (os.RTLD_GLOBAL if name.startswith("+") else os.RTLD_LOCAL))
+            importlib.import_module(name.removeprefix("+"))
         if library:
             made.add(library.compile_all())
     assert len(made) == 1, "other bytes came out"
