@@ -35,6 +35,8 @@ enum Part {
     Rust,
     /// lit tests of the two command-line tools.
     Lit,
+    /// The C library, in programs in C, C++ and Python.
+    C,
     /// Kernels for AMD chips, executed instruction by instruction.
     Amd,
     /// The Python package: its wheel, in an environment of its own.
@@ -98,6 +100,8 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
             ),
         ],
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
+        // Through cargo: see `short_fuzz`.
+        Part::C => vec![cargo("xtask", &["c"])],
         Part::Amd => amd::test(workspace)?,
         Part::Python => wheel::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
