@@ -49,7 +49,8 @@ def test_everything_that_failed_is_told() -> None:
 def test_codes_are_those_of_the_documentation() -> None:
     page = Path(__file__).parents[3] / "docs/errors.md"
     listed = {line.split("|")[1].strip() for line in page.read_text().splitlines() if line.startswith("| E")}
-    assert listed == set(_errors.KINDS)
+    # E0001 is the C library's alone.
+    assert listed - {"E0001"} == set(_errors.KINDS)
     for code, kind in _errors.KINDS.items():
         assert kind.__doc__ is not None
         assert kind.__doc__.startswith(code)
