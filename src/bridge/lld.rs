@@ -7,7 +7,7 @@
 use std::ffi::{CString, OsStr, c_char, c_uint, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 /// A link that failed.
@@ -51,12 +51,25 @@ struct Request {
     reply: mpsc::Sender<(u32, Vec<u8>)>,
 }
 
-/// The one thread that links, for the life of the process.
+/// The one thread that links, for the life of the process, and the process that it is of: one that was forked has none.
 ///
 /// lld has one context per process, so links follow each other anyway. And lld keeps objects in thread-local storage;
 /// after a fatal error one of them is half made, and the destructor that runs when its thread ends would free garbage.
 /// This thread never ends.
-static LINKER: LazyLock<io::Result<Mutex<mpsc::Sender<Request>>>> = LazyLock::new(|| {
+static LINKER: Mutex<Option<(u32, mpsc::Sender<Request>)>> = Mutex::new(None);
+
+/// Has the thread that links do so.
+fn send(request: Request) -> Result<(), String> {
+    let mut linker = lock(&LINKER);
+    let this = std::process::id();
+    let sender = match &*linker {
+        Some((process, sender)) if *process == this => sender,
+        _ => &linker.insert((this, start().map_err(|error| error.to_string())?)).1,
+    };
+    sender.send(request).map_err(|_| "it has ended".to_owned())
+}
+
+fn start() -> io::Result<mpsc::Sender<Request>> {
     let (requests, inbox) = mpsc::channel::<Request>();
     thread::Builder::new()
         .name("gpulower-lld".to_owned())
@@ -67,8 +80,8 @@ static LINKER: LazyLock<io::Result<Mutex<mpsc::Sender<Request>>>> = LazyLock::ne
                 let _ = request.reply.send(link_here(&request.arguments));
             }
         })?;
-    Ok(Mutex::new(requests))
-});
+    Ok(requests)
+}
 
 /// lld expects a stack like that of a main thread.
 const STACK_BYTES: usize = 16 << 20;
@@ -117,17 +130,12 @@ pub(crate) fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
         can_run_again: false,
     };
     let (reply, result) = mpsc::channel();
-    let sent = match &*LINKER {
-        Ok(linker) => lock(linker).send(Request {
-            arguments: owned,
-            reply,
-        }),
-        Err(error) => return Err(unavailable(&error.to_string())),
+    let request = Request {
+        arguments: owned,
+        reply,
     };
-    let (status, text) = sent
-        .ok()
-        .and_then(|()| result.recv().ok())
-        .ok_or_else(|| unavailable("it has ended"))?;
+    send(request).map_err(|reason| unavailable(&reason))?;
+    let (status, text) = result.recv().map_err(|_| unavailable("it has ended"))?;
     let mut text = String::from_utf8_lossy(&text).into_owned();
     let can_run_again = status & 0x100 == 0;
     if status & 0xff == 0 && can_run_again {

@@ -11,6 +11,7 @@ use crate::env::Workspace;
 use crate::fuzz::Surface;
 use crate::setup::{self, Purpose};
 use crate::soak;
+use crate::wheel;
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -38,6 +39,8 @@ enum Part {
     C,
     /// Kernels for AMD chips, executed instruction by instruction.
     Amd,
+    /// The Python package: its wheel, in an environment of its own.
+    Python,
     /// The short form of `cargo xtask soak`.
     Soak,
     /// A few damaged inputs of every kind.
@@ -100,6 +103,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         // Through cargo: see `short_fuzz`.
         Part::C => vec![cargo("xtask", &["c"])],
         Part::Amd => amd::test(workspace)?,
+        Part::Python => wheel::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
         Part::Fuzz => vec![short_fuzz(workspace), short_fuzz_in_workers(workspace)],
     })

@@ -1,11 +1,9 @@
 //! `gpulower`: compiles MLIR `gpu` modules, device LLVM IR and PTX from the command line.
 
-mod cli;
-
 #[global_allocator]
 static ALLOCATOR: gpulower::ReservingAllocator = gpulower::ReservingAllocator;
 
 fn main() -> std::process::ExitCode {
     gpulower::fail_in_words();
-    cli::main()
+    gpulower_cli::main(std::env::args_os()).into()
 }

@@ -18,7 +18,7 @@ pub fn releases(list: &str) -> Result<Vec<ClangRelease>, Failed> {
 
 /// The list with `clang-19` in the place of each program.
 pub fn resolved(list: &str) -> Result<String, Problem> {
-    let search = Search::from_variables(environment::variable);
+    let search = environment::search();
     let part = |part: &str| match program(part.trim(), &search)? {
         None => Ok(part.trim().to_owned()),
         Some(program) => release_of_program(&program)

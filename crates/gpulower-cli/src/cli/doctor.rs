@@ -1,10 +1,10 @@
 //! `gpulower doctor`: every part that matters, where it was looked for, and what to do when it is missing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gpulower::{
-    Compiler,
+    Compiler, Search, Toolkit,
     serialize::nvidia::{PtxCompiler, PtxToCubin},
     target::{CudaRelease, NvidiaTarget},
     toolkit::{Part, PartKind, tool_version},
@@ -75,15 +75,38 @@ struct Place {
 
 /// Prints the diagnosis.
 pub fn run(arguments: &Arguments) -> Result<(), Failed> {
-    let cache = arguments.toolkits.cache_directory();
-    let mut builder = Compiler::builder().toolkit(arguments.toolkits.toolkit()?);
+    let report = report(&arguments.toolkits.search()?, arguments.toolkits.cache_directory());
+    if arguments.json {
+        to_stdout(json(&report)?.as_bytes())
+    } else {
+        to_stdout(report.text(arguments.all).as_bytes())
+    }
+}
+
+/// What `gpulower doctor --json` prints, and what it prints without, as one value to serialize.
+pub fn doctor_report(search: &Search, cache: Option<PathBuf>) -> impl Serialize + use<> {
+    #[derive(Serialize)]
+    struct Both {
+        text: String,
+        #[serde(flatten)]
+        report: Report,
+    }
+    let report = report(search, cache);
+    Both {
+        text: report.text(false),
+        report,
+    }
+}
+
+fn report(search: &Search, cache: Option<PathBuf>) -> Report {
+    let mut builder = Compiler::builder().toolkit(Toolkit::discover(search));
     if let Some(directory) = &cache {
         builder = builder.cache_directory(directory.clone());
     }
     let compiler = builder.build();
     let (major, minor, patch) = gpulower::inkwell::support::get_llvm_version();
     let ptx_to_cubin = compiler.ptx_to_cubin();
-    let report = Report {
+    Report {
         gpulower: env!("CARGO_PKG_VERSION"),
         llvm: format!("{major}.{minor}.{patch}"),
         cache: cache.map(|directory| directory.display().to_string()),
@@ -95,12 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             .parts()
             .map(|part| part_report(part, ptx_to_cubin))
             .collect(),
-        finishers: Finishers::find(&arguments.toolkits.search()?),
-    };
-    if arguments.json {
-        to_stdout(json(&report)?.as_bytes())
-    } else {
-        to_stdout(report.text(arguments.all).as_bytes())
+        finishers: Finishers::find(search),
     }
 }
 
@@ -260,8 +278,6 @@ impl PartReport {
 
 #[cfg(test)]
 mod tests {
-    use gpulower::{Search, Toolkit};
-
     use super::*;
 
     #[test]

@@ -34,7 +34,7 @@ impl Toolkits {
 
     /// Where to look for them.
     pub fn search(&self) -> Result<Search, Problem> {
-        let mut search = Search::from_variables(|name| env::var_os(name));
+        let mut search = search();
         if let Some(root) = &self.cuda {
             is_directory("--cuda", root)?;
             search = search.with_cuda(root);
@@ -75,6 +75,23 @@ fn is_directory(option: &str, path: &Path) -> Result<(), Problem> {
 /// What a worker process needs of the environment: ptxas writes to TMPDIR, and NVIDIA's libraries may load others.
 const FOR_WORKERS: [&str; 2] = ["TMPDIR", "LD_LIBRARY_PATH"];
 
+/// Where everything is looked for when nothing is named.
+pub(crate) fn search() -> Search {
+    let packages = crate::host().site_packages.iter();
+    packages.fold(
+        Search::from_variables(|name| env::var_os(name)),
+        Search::add_site_packages,
+    )
+}
+
+/// The program that is a worker: the host's, or this executable.
+fn worker() -> Option<Worker> {
+    match &crate::host().worker {
+        Some((program, arguments)) => Some(Worker::program(program).ok()?.arguments(arguments)),
+        None => Worker::program(env::current_exe().ok()?).ok(),
+    }
+}
+
 /// A compiler with these options, with this program as its worker, and with the cache that the command asks for.
 pub fn compiler(
     options: Options,
@@ -98,10 +115,7 @@ pub fn compiler(
 
 /// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.
 fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
-    let program = env::current_exe()
-        .ok()
-        .and_then(|program| Worker::program(program).ok());
-    let Some(worker) = program else { return builder };
+    let Some(worker) = worker() else { return builder };
     builder.worker(
         FOR_WORKERS
             .into_iter()

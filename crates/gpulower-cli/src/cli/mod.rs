@@ -35,12 +35,15 @@ mod targets;
 use std::{
     ffi::OsString,
     io::{self, Write},
-    process::ExitCode,
 };
 
 use clap::{Parser, Subcommand};
 
 use message::Problem;
+
+pub use doctor::doctor_report;
+pub(crate) use environment::search;
+pub use targets::target_report;
 
 /// Exit status of a command line that cannot be understood; clap's own.
 const USAGE: u8 = 2;
@@ -93,15 +96,15 @@ impl From<Problem> for Failed {
     }
 }
 
-/// Runs the program.
-pub fn main() -> ExitCode {
+/// Runs the program `gpulower` on a command line, whose first word is its name, and returns the exit status.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     start_log(environment::variable("GPULOWER_LOG"));
-    let arguments = match CommandLine::try_parse_from(nvcc_flags::rewrite(std::env::args_os().collect())) {
+    let arguments = match CommandLine::try_parse_from(nvcc_flags::rewrite(arguments.into_iter().collect())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are "errors" for the standard output, with status 0.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+            return u8::try_from(error.exit_code()).unwrap_or(USAGE);
         }
     };
     let result = match arguments.command {
@@ -117,17 +120,17 @@ pub fn main() -> ExitCode {
         Command::Worker => gpulower::worker::serve().map_err(|error| Problem::input(error.to_string()).into()),
     };
     match result {
-        Ok(()) | Err(Failed::NobodyReads) => ExitCode::SUCCESS,
-        Err(Failed::Status(status)) => ExitCode::from(status),
+        Ok(()) | Err(Failed::NobodyReads) => 0,
+        Err(Failed::Status(status)) => status,
         Err(Failed::Problems(problems)) => {
             for problem in &problems {
                 message::error(problem);
             }
-            ExitCode::FAILURE
+            1
         }
         Err(Failed::Usage(text)) => {
             message::line(&format!("error: {text}\n\nFor more information, try '--help'."));
-            ExitCode::from(USAGE)
+            USAGE
         }
     }
 }

@@ -63,23 +63,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         builder = builder.cache_directory(directory);
     }
     let compiler = builder.build();
-    let wanted = |vendor| match arguments.vendor {
-        None => true,
-        Some(VendorName::Nvidia) => vendor == Vendor::Nvidia,
-        Some(VendorName::Amd) => vendor == Vendor::Amd,
-    };
+    let wanted = |vendor| arguments.wants(vendor);
     let tools = if wanted(Vendor::Nvidia) {
         cuda_compilers(compiler.ptx_to_cubin())
     } else {
         Vec::new()
     };
-    let rows: Vec<Row> = Target::all()
-        .filter(|target| wanted(target.vendor()))
-        .map(|target| match &target {
-            Target::Nvidia(chip) => nvidia_row(chip, &tools),
-            Target::Amd(chip) => amd_row(chip),
-        })
-        .collect();
+    let rows = rows(&tools, wanted);
     if arguments.json {
         #[derive(Serialize)]
         struct Document {
@@ -100,6 +90,31 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         text.push_str(&amd_table(amd, ocml));
     }
     to_stdout(text.as_bytes())
+}
+
+impl Arguments {
+    fn wants(&self, vendor: Vendor) -> bool {
+        match self.vendor {
+            None => true,
+            Some(VendorName::Nvidia) => vendor == Vendor::Nvidia,
+            Some(VendorName::Amd) => vendor == Vendor::Amd,
+        }
+    }
+}
+
+/// What `gpulower targets --json` lists, as a value to serialize.
+pub fn target_report(compiler: &Compiler) -> impl Serialize + use<> {
+    rows(&cuda_compilers(compiler.ptx_to_cubin()), |_| true)
+}
+
+fn rows(tools: &[(String, CudaRelease)], wanted: impl Fn(Vendor) -> bool) -> Vec<Row> {
+    Target::all()
+        .filter(|target| wanted(target.vendor()))
+        .map(|target| match &target {
+            Target::Nvidia(chip) => nvidia_row(chip, tools),
+            Target::Amd(chip) => amd_row(chip),
+        })
+        .collect()
 }
 
 /// The compilers from PTX to cubins that can be used, in the order in which they are tried.

@@ -1,0 +1,112 @@
+//! What is in files: inspecting, packing, the cache's directory. No compiler takes part.
+
+use std::path::PathBuf;
+
+use gpulower::{
+    ErrorKind, Stage,
+    cache::Cache,
+    container::fatbin::Compression,
+    inspect::{device, inspect_with},
+    pack::{Pack, PackFormat},
+    target::{CudaRelease, Device},
+};
+use pyo3::{Bound, PyErr, PyResult, Python, pybacked::PyBackedBytes, pyfunction, types::PyBytes};
+use serde::Serialize;
+
+use crate::failure::{self, json};
+
+fn refused(error: &dyn ToString) -> PyErr {
+    failure::of(ErrorKind::Image, Stage::Input, error)
+}
+
+/// What is in a file, what devices load of it as JSON, and its images by their numbers.
+#[pyfunction]
+#[pyo3(signature = (name, bytes, devices, driver=None))]
+pub fn inspect<'py>(
+    py: Python<'py>,
+    name: &str,
+    bytes: PyBackedBytes,
+    devices: Vec<String>,
+    driver: Option<&str>,
+) -> PyResult<(String, Vec<(usize, Bound<'py, PyBytes>)>)> {
+    #[derive(Serialize)]
+    struct Document {
+        #[serde(flatten)]
+        inspection: gpulower::inspect::Inspection,
+        devices: Vec<device::Answer>,
+    }
+    let mut images = Vec::new();
+    let inspection = py.detach(|| {
+        inspect_with(name, &bytes, &mut |image, bytes| {
+            images.push((image.number, bytes.to_vec()));
+        })
+    });
+    let inspection = inspection.map_err(|error| refused(&error))?;
+    let driver = match driver {
+        None => None,
+        Some(release) => {
+            let release: CudaRelease = release.parse().map_err(|error| refused(&error))?;
+            release.newest_ptx()
+        }
+    };
+    let devices = devices
+        .iter()
+        .map(|name| {
+            let device: Device = name
+                .parse()
+                .map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))?;
+            Ok(device::answer(&inspection, device, driver))
+        })
+        .collect::<PyResult<_>>()?;
+    let images = images
+        .into_iter()
+        .map(|(number, bytes)| (number, PyBytes::new(py, &bytes)))
+        .collect();
+    Ok((json(&Document { inspection, devices })?, images))
+}
+
+/// Puts images into one container.
+#[pyfunction]
+pub fn pack<'py>(
+    py: Python<'py>,
+    inputs: Vec<(String, PyBackedBytes, Option<String>)>,
+    format: &str,
+    compression: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let format = match format {
+        "fatbin" => PackFormat::Fatbin,
+        "bundle" => PackFormat::Bundle,
+        "offload" => PackFormat::Offload,
+        other => {
+            return Err(refused(&format!(
+                "no container is called '{other}': fatbin, bundle or offload"
+            )));
+        }
+    };
+    let compression = Compression::from_name(compression)
+        .ok_or_else(|| refused(&format!("no compression is called '{compression}': none, lz4 or zstd")))?;
+    let bytes = py.detach(|| {
+        let mut pack = Pack::default();
+        for (name, bytes, target) in &inputs {
+            pack.add(name, bytes, target.as_deref())?;
+        }
+        pack.write(format, compression)
+    });
+    Ok(PyBytes::new(py, &bytes.map_err(|error| refused(&error))?))
+}
+
+/// How many entries a cache has on disk, and their bytes.
+#[pyfunction]
+pub fn cache_usage(directory: PathBuf) -> PyResult<(u64, u64)> {
+    let usage = Cache::builder().directory(directory).build().usage();
+    let usage = usage.map_err(|error| failure::of(ErrorKind::Cache, Stage::Cache, &error))?;
+    Ok((usage.entries, usage.bytes))
+}
+
+/// Removes them, and says what there was.
+#[pyfunction]
+pub fn cache_clear(directory: PathBuf) -> PyResult<(u64, u64)> {
+    let usage = Cache::builder().directory(directory).build().clear();
+    let usage = usage.map_err(|error| failure::of(ErrorKind::Cache, Stage::Cache, &error))?;
+    Ok((usage.entries, usage.bytes))
+}

@@ -1,0 +1,62 @@
+"""Kernels, and compilers, that the tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gpulower
+
+SAXPY = """
+gpu.module @kernels {
+  gpu.func @saxpy(%n: index, %a: f32, %x: memref<?xf32>, %y: memref<?xf32>) kernel {
+    %block = gpu.block_id x
+    %size = gpu.block_dim x
+    %thread = gpu.thread_id x
+    %base = arith.muli %block, %size : index
+    %i = arith.addi %base, %thread : index
+    %inside = arith.cmpi ult, %i, %n : index
+    scf.if %inside {
+      %xi = memref.load %x[%i] : memref<?xf32>
+      %yi = memref.load %y[%i] : memref<?xf32>
+      %ax = arith.mulf %a, %xi : f32
+      %sum = arith.addf %ax, %yi : f32
+      memref.store %sum, %y[%i] : memref<?xf32>
+    }
+    gpu.return
+  }
+}
+"""
+
+#: What no dialect has.
+BROKEN = "gpu.module @broken {\n  gpu.func @k() kernel {\n    arith.nonsense\n    gpu.return\n  }\n}\n"
+
+
+def kernel(number: int) -> str:
+    """A kernel that differs from others."""
+    return f"""gpu.module @m{number} {{
+  gpu.func @k{number}(%out: memref<?xi64>) kernel {{
+    %i = gpu.thread_id x
+    %c = arith.constant {number} : i64
+    memref.store %c, %out[%i] : memref<?xi64>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> gpulower.Compiler:
+    """A compiler with a cache of its own."""
+    return gpulower.Compiler(cache=tmp_path / "cache")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test sees, or fills, the user's cache."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()

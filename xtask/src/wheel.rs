@@ -1,0 +1,194 @@
+//! `cargo xtask wheel`, and the tests of the Python package: in an environment of its own, with the wheel and no LLVM.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::command::{Context, Failure, capture, run as run_command};
+use crate::env::Workspace;
+use crate::wheels::python_with_pip;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// With the profile `dev`, for tests.
+    #[arg(long)]
+    dev: bool,
+    /// Make a source distribution, too. It has all that the package needs but LLVM.
+    #[arg(long)]
+    sdist: bool,
+    /// The folder to write to.
+    #[arg(long, default_value = "target/wheels")]
+    out: PathBuf,
+}
+
+/// The package.
+const PACKAGE: &str = "crates/gpulower-python";
+
+/// What it is made and tested with.
+const REQUIREMENTS: &str = "crates/gpulower-python/tests/requirements.txt";
+
+/// The file in the folder of the tools that says what it was made from.
+const STAMP: &str = ".pins";
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    let tools = tools(workspace)?;
+    run_command(&mut wheel(workspace, &tools, options.dev, &options.out))?;
+    if options.sdist {
+        let mut maturin = maturin(workspace, &tools, "sdist");
+        run_command(maturin.arg("--out").arg(&options.out))?;
+    }
+    Ok(())
+}
+
+/// The part `python` of the tests.
+pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
+    let tools = tools(workspace)?;
+    let folder = workspace.root.join("target/python");
+    let wheels = folder.join("wheels");
+    let environment = folder.join("environment");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels).context(|| format!("remove {}", wheels.display()))?;
+    }
+    let program = |name: &str| {
+        let mut command = workspace.command(tools.join("bin").join(name));
+        command.current_dir(workspace.root.join(PACKAGE));
+        command
+    };
+    let python = environment.join("bin/python");
+    let mut ruff = program("ruff");
+    ruff.args(["check", "--quiet", "."]);
+    let mut format = program("ruff");
+    format.args(["format", "--check", "--quiet", "."]);
+    let mut venv = workspace.command(python_with_pip().ok_or_else(no_python)?);
+    venv.args(["-m", "venv", "--clear"]).arg(&environment);
+    let mut install = workspace.command(&python);
+    install
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(["--no-index", "--no-deps", "--find-links"])
+        .arg(&wheels)
+        .arg("gpulower");
+    let mut see_tools = workspace.command(&python);
+    see_tools.arg("-c").arg(SEE_TOOLS).arg(&tools);
+    let mut types = program("mypy");
+    types
+        .args(["--config-file", "pyproject.toml", "--python-executable"])
+        .arg(&python)
+        .args(["--cache-dir"])
+        .arg(folder.join("mypy"))
+        .args(["python", "tests", "examples"]);
+    let mut tests = workspace.command(&python);
+    tests
+        .current_dir(workspace.root.join(PACKAGE))
+        .args([
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "not gpu and not large",
+            "-p",
+            "no:cacheprovider",
+        ])
+        .env("PATH", without_llvm(&environment)?)
+        .env("GPULOWER_WHEELS", &wheels)
+        .env("GPULOWER_TOOLS", tools.join("bin"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(vec![
+        ruff,
+        format,
+        wheel(workspace, &tools, true, &wheels),
+        venv,
+        install,
+        see_tools,
+        types,
+        tests,
+    ])
+}
+
+/// Makes an environment see the packages of another, after its own.
+const SEE_TOOLS: &str = "
+import pathlib, sys, sysconfig
+version = f'python{sys.version_info.major}.{sys.version_info.minor}'
+path = pathlib.Path(sys.argv[1], 'lib', version, 'site-packages')
+pathlib.Path(sysconfig.get_path('purelib'), 'tools.pth').write_text(f'{path}\\n')
+";
+
+/// The environment's programs and the system's, and none of LLVM's.
+fn without_llvm(environment: &Path) -> Result<std::ffi::OsString, Failure> {
+    std::env::join_paths([
+        environment.join("bin"),
+        "/usr/local/bin".into(),
+        "/usr/bin".into(),
+        "/bin".into(),
+    ])
+    .context(|| "put together PATH".to_owned())
+}
+
+fn wheel(workspace: &Workspace, tools: &Path, dev: bool, out: &Path) -> Command {
+    let mut maturin = maturin(workspace, tools, "build");
+    maturin.args(["--locked", "--auditwheel", "repair", "--out"]).arg(out);
+    if dev {
+        maturin.args(["--profile", "dev"]);
+    } else {
+        maturin.args(["--profile", "release", "--strip"]);
+    }
+    maturin.arg("--interpreter").arg(tools.join("bin/python"));
+    maturin
+}
+
+fn maturin(workspace: &Workspace, tools: &Path, subcommand: &str) -> Command {
+    let mut command = workspace.command(tools.join("bin/maturin"));
+    command.arg(subcommand);
+    command
+        .arg("--manifest-path")
+        .arg(workspace.root.join(PACKAGE).join("Cargo.toml"));
+    // patchelf is among the tools.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
+    if let Ok(path) = std::env::join_paths(paths) {
+        command.env("PATH", path);
+    }
+    command
+}
+
+fn no_python() -> Failure {
+    Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)")
+}
+
+/// The environment with maturin, pytest and the rest, made where it is missing or of other versions.
+fn tools(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    let path = workspace.root.join(REQUIREMENTS);
+    let wanted = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+    let folder = workspace.toolkit().join("python");
+    if fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == wanted) {
+        return Ok(folder);
+    }
+    println!(
+        "setup: installing what makes and tests the wheel into {}",
+        folder.display()
+    );
+    let python = python_with_pip().ok_or_else(no_python)?;
+    let mut venv = Command::new(python);
+    expect(venv.args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let mut pip = Command::new(folder.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input"])
+        .args(["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"])
+        .arg("--requirement")
+        .arg(&path);
+    expect(&mut pip)?;
+    // Last, so that a run that is interrupted starts again.
+    fs::write(folder.join(STAMP), wanted).context(|| format!("write {STAMP}"))?;
+    Ok(folder)
+}
+
+fn expect(command: &mut Command) -> Result<(), Failure> {
+    let output = capture(command)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the environment for the wheel cannot be made ({REQUIREMENTS}; Debian: apt-get install python3-venv):\n{}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    )))
+}
