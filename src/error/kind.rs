@@ -180,6 +180,7 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
         DeviceError::Empty => ErrorKind::Input,
+        DeviceError::NotApart => ErrorKind::Link,
         DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
             ErrorKind::Lowering
         }

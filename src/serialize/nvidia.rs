@@ -157,7 +157,35 @@ impl PtxToCubin {
         choice: Option<PtxCompiler>,
         interrupt: &Interrupt,
     ) -> Result<Cubin, SerializeError> {
-        options.check()?;
+        self.compile_with(ptx, chip, |version| split(options, ptx, version), choice, interrupt)
+    }
+
+    /// The same for one of the kernels of a module, whose cubins are joined: on one thread, however large it is.
+    pub(crate) fn compile_kernel(
+        &self,
+        ptx: &str,
+        chip: &str,
+        options: &PtxOptions,
+        choice: Option<PtxCompiler>,
+        interrupt: &Interrupt,
+    ) -> Result<Cubin, SerializeError> {
+        self.compile_with(ptx, chip, |_| options.clone(), choice, interrupt)
+    }
+
+    /// `options` are those for the version of a compiler.
+    fn compile_with(
+        &self,
+        ptx: &str,
+        chip: &str,
+        options: impl Fn(&str) -> PtxOptions,
+        choice: Option<PtxCompiler>,
+        interrupt: &Interrupt,
+    ) -> Result<Cubin, SerializeError> {
+        let limit = {
+            let options = options("");
+            options.check()?;
+            options.max_registers
+        };
         let mut decisions = Vec::new();
         let mut unknown_arch = false;
         let mut impossible = false;
@@ -184,7 +212,7 @@ impl PtxToCubin {
                     outcome,
                 });
             };
-            match self.attempt(compiler, ptx, chip, &split(options, ptx, &version), interrupt) {
+            match self.attempt(compiler, ptx, chip, &options(&version), interrupt) {
                 Attempt::Done { bytes, log } => {
                     decide(Outcome::Used);
                     let cubin = Cubin {
@@ -194,7 +222,7 @@ impl PtxToCubin {
                         version,
                         decisions,
                     };
-                    return check_register_limit(cubin, chip, options.max_registers);
+                    return check_register_limit(cubin, chip, limit);
                 }
                 Attempt::Unavailable(reason) => decide(Outcome::Unavailable(reason)),
                 Attempt::UnknownArch(reason) => {

@@ -14,6 +14,7 @@ pub mod join_cubin;
 pub mod lto_ir;
 pub mod producer;
 pub mod ptx;
+pub mod ptx_canonical;
 pub mod ptx_components;
 pub mod ptx_entries;
 pub mod ptx_log;
