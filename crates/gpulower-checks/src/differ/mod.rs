@@ -19,6 +19,7 @@ mod shrink;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::os::unix::process::CommandExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -104,7 +105,9 @@ pub fn main() -> Outcome<()> {
     if request.what == "gpu" {
         println!("{}", Cuda::new()?.describe());
     }
-    let found = Search::new(request)?.run()?;
+    let search = Search::new(request)?;
+    let found = search.run()?;
+    search.resume()?;
     if found { Err("something differs".into()) } else { Ok(()) }
 }
 
@@ -153,6 +156,8 @@ struct Search {
     compiler: Compiler,
     started: Instant,
     next: AtomicU64,
+    /// The first kernel that nobody had begun with when the device was lost.
+    reached: AtomicU64,
     kernels: AtomicU64,
     runs: AtomicU64,
     /// Nanoseconds of all threads: generating and interpreting, compiling, running.
@@ -173,6 +178,7 @@ impl Search {
             compiler: Compiler::builder().environment().threads(1).build(),
             started: Instant::now(),
             next: AtomicU64::new(request.first),
+            reached: AtomicU64::new(u64::MAX),
             kernels: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             times: [const { AtomicU64::new(0) }; 3],
@@ -189,7 +195,8 @@ impl Search {
                 scope.spawn(|| {
                     if let Err(error) = self.work() {
                         // The others stop as well.
-                        self.next.store(u64::MAX / 2, Ordering::Relaxed);
+                        let next = self.next.swap(u64::MAX / 2, Ordering::Relaxed);
+                        self.reached.fetch_min(next, Ordering::Relaxed);
                         lock(&self.lost).get_or_insert(error.to_string());
                     }
                 });
@@ -198,6 +205,30 @@ impl Search {
         self.report();
         let differs = self.shrink_all();
         Ok(differs || lock(&self.lost).is_some())
+    }
+
+    /// Goes on behind the batch that lost the device, in the place of this process: nothing brings a device back in the same one.
+    fn resume(&self) -> Outcome<()> {
+        let (request, behind) = (&self.request, self.reached.load(Ordering::Relaxed));
+        let (end, seconds) = (request.first + request.count, request.seconds.saturating_sub(self.started.elapsed().as_secs()));
+        if lock(&self.lost).is_none() || request.what != "gpu" || behind >= end || seconds == 0 || behind == request.first {
+            return Ok(());
+        }
+        println!("\nfrom kernel {behind} on in a new process; the batches that were on their way are not compared");
+        let names: Vec<&str> = request.settings.iter().map(|setting| setting.name).collect();
+        let mut command = std::process::Command::new(std::env::current_exe()?);
+        command.args(["differ", "gpu", "--target", &request.target, "--settings", &names.join(",")]);
+        for (name, value) in [
+            ("--seed", request.seed),
+            ("--first", behind),
+            ("--count", end - behind),
+            ("--batch", request.batch),
+            ("--threads", request.threads as u64),
+            ("--seconds", seconds),
+        ] {
+            command.args([name, &value.to_string()]);
+        }
+        Err(command.exec().into())
     }
 
     fn device(&self) -> Outcome<Option<Box<dyn Device>>> {
@@ -222,7 +253,7 @@ impl Search {
             let kernels: Vec<&Kernel> = kernels.iter().collect();
             for setting in &self.request.settings {
                 let some: Vec<&Kernel> = kernels.iter().copied().filter(|kernel| setting.takes(kernel)).collect();
-                self.batch(&some, setting, &mut device)?;
+                self.batch(&some, setting, &mut device).map_err(|error| format!("batch {first}: {error}"))?;
             }
             self.kernels.fetch_add(kernels.len() as u64, Ordering::Relaxed);
         }
@@ -290,7 +321,7 @@ impl Search {
         });
         let Some(device) = device else { return Ok(Vec::new()) };
         let ran = self.timed(2, || device.run(image, &launches));
-        let ran = ran.map_err(|error| format!("{} {}: {error}", setting.name, seeds(kernels)))?;
+        let ran = ran.map_err(|error| format!("{} ({} kernels): {error}", setting.name, kernels.len()))?;
         self.runs.fetch_add(ran.len() as u64, Ordering::Relaxed);
         let all = kernels.iter().zip(&wanted).zip(ran);
         Ok(all
@@ -362,11 +393,6 @@ impl Search {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn seeds(kernels: &[&Kernel]) -> String {
-    let all: Vec<String> = kernels.iter().map(|kernel| format!("{:#x}", kernel.seed)).collect();
-    all.join(" ")
 }
 
 /// A message without places and numbers.
