@@ -32,7 +32,7 @@ pub const SYSTEM_PACKAGES: &[&str] = &[
 ];
 
 /// What tests compare with: clang's offload bundler, and older releases of clang that finish what was exported. Their linker
-/// wrappers are in clang-tools.
+/// wrappers are in clang-tools. And the tools of other people's builds that the documentation shows.
 pub const TEST_PACKAGES: &[&str] = &[
     "clang-tools-22",
     "clang-16",
@@ -41,6 +41,17 @@ pub const TEST_PACKAGES: &[&str] = &[
     "clang-19",
     "clang-tools-19",
     "lld-19",
+    "cmake",
+    "jq",
+    "make",
+    // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
+    // C and C++.
+    "clang-format-22",
+    "libllvm19",
+    "libllvm22",
+    "libmlir-22",
+    "pkg-config",
+    "valgrind",
 ];
 
 /// True where packages can be installed with apt.

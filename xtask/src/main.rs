@@ -1,18 +1,21 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak`, `gpu` and
-//! `amd`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`,
+//! `c`, `install` and `amd`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
 
 mod amd;
 mod apt;
+mod c_library;
 mod check;
 mod command;
 mod compare;
 mod demo;
+mod docs;
 mod env;
 mod fuzz;
 mod gpu;
+mod install;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -42,6 +45,8 @@ enum Subcommands {
     Demo(demo::Options),
     /// Formatting, clippy, documentation, Rust tests, lit tests, a short fuzz; stops at the first failure.
     Test(check::Options),
+    /// Check the links of the documentation, and make the book of docs/ in target/book.
+    Docs(docs::Options),
     /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
     Compare(compare::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
@@ -50,6 +55,10 @@ enum Subcommands {
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
+    /// Programs, the C library and its headers, below one prefix.
+    Install(install::Options),
+    /// The C library in programs in C, C++ and Python, beside other LLVMs.
+    C(c_library::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -71,10 +80,13 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Setup => setup::run(&workspace, setup::Purpose::Test).map(drop),
         Subcommands::Demo(options) => demo::run(&workspace, options),
         Subcommands::Test(options) => check::run(&workspace, options),
+        Subcommands::Docs(options) => docs::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
+        Subcommands::Install(options) => install::run(&workspace, options),
+        Subcommands::C(options) => c_library::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }
