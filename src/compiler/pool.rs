@@ -309,7 +309,8 @@ impl Shared {
         let mut state = self.lock();
         let free = self.free(&state).min(1);
         state.helpers += free;
-        (free > 0).then_some(Lent {
+        // Made only where there is one: to drop it takes the lock that is held here.
+        (free > 0).then(|| Lent {
             shared: Some(self),
             threads: free,
         })
