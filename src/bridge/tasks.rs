@@ -417,5 +417,5 @@ program_functions! {
 }
 
 #[cfg(test)]
-#[path = "tasks_tests.rs"]
+#[path = "../../tests/bridge/tasks.rs"]
 mod tests;

@@ -243,6 +243,24 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What functions with errors of their own say, as a compilation would say it.
+macro_rules! at_stage {
+    ($($cause:ty => $stage:ident),* $(,)?) => {$(
+        impl From<$cause> for Error {
+            fn from(cause: $cause) -> Self {
+                Self::new(Stage::$stage, cause)
+            }
+        }
+    )*};
+}
+
+at_stage! {
+    TargetError => Plan,
+    OptionError => Plan,
+    DeviceLinkError => DeviceLink,
+    WriteError => Container,
+}
+
 /// The kernels that a cause names.
 fn kernels(cause: &Cause) -> Vec<String> {
     match cause {

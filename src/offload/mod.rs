@@ -23,6 +23,7 @@ mod error;
 pub mod export;
 pub(crate) mod host;
 pub(crate) mod ir_text;
+mod launch_sizes;
 mod modules;
 mod profile;
 pub(crate) mod profile_table;

@@ -22,6 +22,7 @@ use melior::{
 use super::{
     error::{OffloadError, known},
     host::{HostOptions, Names, Support},
+    launch_sizes,
     program::{Kernel, KernelModule, Program, Runtime, Variable},
     stub::{STUB, called, quoted},
 };
@@ -74,6 +75,11 @@ fn take_from<'c, 'b>(
         if name_of(container) == "gpu.module" && !kernels.iter().any(|(name, _)| *name == launch.kernel) {
             let kernels: Vec<String> = kernels.into_iter().map(|(name, _)| name).collect();
             return Err(launch.refused("its gpu.module has no kernel of that name", &kernels));
+        }
+        let kernel = kernels.iter().find(|(name, _)| *name == launch.kernel);
+        if let Some(reason) = launch_sizes::refusal(launch.operation, kernel.map(|(_, kernel)| *kernel)) {
+            let problem = format!("@{}::@{} cannot be launched so: {reason}", launch.module, launch.kernel);
+            return Err(OffloadError::new(problem).at(location_text(launch.operation.location())));
         }
     }
 

@@ -101,7 +101,8 @@ impl Harness {
     }
 
     fn link(&self) -> PathBuf {
-        let source = self.folder.path().join("runtime.c");
+        // Not the name of what it includes.
+        let source = self.folder.path().join("registration.c");
         let executable = self.folder.path().join("program");
         std::fs::write(&source, &self.registration).expect("writes");
         run_tool(
@@ -337,7 +338,10 @@ fn sizes_that_do_not_fit_are_not_cut_off() {
         let source = program(
             "",
             &format!(
-                "%large = arith.constant {size} : i64
+                "%constant = arith.constant {size} : i64
+                 %memory = memref.alloca() : memref<i64>
+                 memref.store %constant, %memory[] : memref<i64>
+                 %large = memref.load %memory[] : memref<i64>
                  %one = arith.constant 1 : i64
                  gpu.launch_func @m::@k blocks in (%one, %large, %one) threads in (%one, %one, %one) : i64"
             ),
@@ -1179,8 +1183,8 @@ fn what_cannot_be_exported_is_refused() {
     );
     assert_eq!(
         error.to_string(),
-        "cannot lower gpu.thread_id in host code; on the host the gpu dialect's launches, allocations, copies, waits and \
-         host registrations are known"
+        "cannot lower gpu.thread_id in host code: the first has the types () -> (index); on the host the gpu dialect's \
+         launches, allocations, copies, waits and host registrations are known"
     );
     assert!(
         error

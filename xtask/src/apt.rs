@@ -44,6 +44,14 @@ pub const TEST_PACKAGES: &[&str] = &[
     "cmake",
     "jq",
     "make",
+    // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
+    // C and C++.
+    "clang-format-22",
+    "libllvm19",
+    "libllvm22",
+    "libmlir-22",
+    "pkg-config",
+    "valgrind",
 ];
 
 /// True where packages can be installed with apt.

@@ -34,6 +34,8 @@ enum Part {
     Rust,
     /// lit tests of the two command-line tools.
     Lit,
+    /// The C library, in programs in C, C++ and Python.
+    C,
     /// Kernels for AMD chips, executed instruction by instruction.
     Amd,
     /// The short form of `cargo xtask soak`.
@@ -95,6 +97,8 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
             ),
         ],
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
+        // Through cargo: see `short_fuzz`.
+        Part::C => vec![cargo("xtask", &["c"])],
         Part::Amd => amd::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
         Part::Fuzz => vec![short_fuzz(workspace), short_fuzz_in_workers(workspace)],

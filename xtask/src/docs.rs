@@ -2,12 +2,13 @@
 
 mod links;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 
-use crate::command::{Failure, capture, run as run_command};
+use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::Workspace;
 
 /// The release of mdBook that makes the book.
@@ -18,7 +19,16 @@ pub struct Options {
     /// Check the links, and make nothing.
     #[arg(long)]
     check: bool,
+    /// Write pictures of some pages, as a browser shows them, to this folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    pictures: Option<PathBuf>,
 }
+
+/// Browsers that draw a page without a window.
+const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+
+/// Pages with a picture, long code, a wide table.
+const PICTURED: &[&str] = &["introduction", "tutorial", "options", "architecture"];
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let wrong = links::check(&workspace.root)?;
@@ -34,7 +44,40 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     }
     let mdbook = installed(workspace)?;
     run_command(workspace.command(mdbook).arg("build"))?;
-    println!("docs: {}", workspace.root.join("target/book/index.html").display());
+    let book = workspace.root.join("target/book");
+    println!("docs: {}", book.join("index.html").display());
+    match &options.pictures {
+        Some(folder) => pictures(&book, folder),
+        None => Ok(()),
+    }
+}
+
+fn pictures(book: &Path, folder: &Path) -> Result<(), Failure> {
+    let browser = BROWSERS
+        .iter()
+        .find(|name| succeeds(Command::new(name).arg("--version")));
+    let browser = browser.ok_or_else(|| {
+        Failure::new(format!(
+            "none of {} is in PATH; Debian's package is chromium",
+            BROWSERS.join(", ")
+        ))
+    })?;
+    fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))?;
+    for page in PICTURED {
+        let picture = folder.join(format!("{page}.png"));
+        let mut draw = Command::new(browser);
+        draw.args(["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1500,1400"])
+            .arg(format!("--screenshot={}", picture.display()))
+            .arg(format!("file://{}", book.join(format!("{page}.html")).display()));
+        let output = capture(&mut draw)?;
+        if !picture.is_file() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Failure::new(format!(
+                "{browser} made no picture of {page}.html: {said}"
+            )));
+        }
+        println!("docs: {}", picture.display());
+    }
     Ok(())
 }
 
@@ -58,6 +101,6 @@ fn installed(workspace: &Workspace) -> Result<PathBuf, Failure> {
         .env_remove("RUSTFLAGS");
     run_command(&mut install)?;
     // The program is what is kept of 300 MB.
-    let _ = std::fs::remove_dir_all(folder.join("build"));
+    let _ = fs::remove_dir_all(folder.join("build"));
     Ok(program)
 }

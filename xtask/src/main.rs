@@ -1,11 +1,12 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`
-//! and `amd`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`,
+//! `c`, `install` and `amd`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
 
 mod amd;
 mod apt;
+mod c_library;
 mod check;
 mod command;
 mod compare;
@@ -14,6 +15,7 @@ mod docs;
 mod env;
 mod fuzz;
 mod gpu;
+mod install;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -53,6 +55,10 @@ enum Subcommands {
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
+    /// Programs, the C library and its headers, below one prefix.
+    Install(install::Options),
+    /// The C library in programs in C, C++ and Python, beside other LLVMs.
+    C(c_library::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -79,6 +85,8 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
+        Subcommands::Install(options) => install::run(&workspace, options),
+        Subcommands::C(options) => c_library::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

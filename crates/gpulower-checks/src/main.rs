@@ -1,6 +1,7 @@
 //! What drives GPUs, fuzzing, measurements and soak tests. Not published: `cargo xtask` starts it.
 //!
 //! ```text
+//! gpulower-checks differ gpu|amd|compile  kernels at random, run and compared with an interpretation
 //! gpulower-checks fuzz [FOLDER]        carries out inputs that `cargo xtask fuzz` made
 //! gpulower-checks measure ...          compile times inside one process, for `cargo xtask compare`
 //! gpulower-checks runtime DIRECTORY    devices, memory, streams, loading, launching, faults: needs a GPU
@@ -11,6 +12,7 @@
 #[macro_use]
 mod gpu_checks;
 
+mod differ;
 mod fuzz;
 mod measure;
 mod runtime;
@@ -21,13 +23,14 @@ use std::{fmt::Debug, process::ExitCode};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
+        Some("differ") => status(differ::main()),
         Some("fuzz") => status(fuzz::main()),
         Some("measure") => status(measure::main()),
         Some("runtime") => runtime::main(),
         Some("session") => session::main(),
         Some("soak") => status(soak::main()),
         _ => {
-            eprintln!("usage: gpulower-checks fuzz|measure|runtime|session|soak ...");
+            eprintln!("usage: gpulower-checks differ|fuzz|measure|runtime|session|soak ...");
             ExitCode::from(2)
         }
     }

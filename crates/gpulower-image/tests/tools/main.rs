@@ -1,4 +1,5 @@
 //! Readers and writers beside LLVM's and NVIDIA's own tools: what these write is read, and what is written here they read.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as expected")]
 
 mod bundle;
 mod cubin;

@@ -1,0 +1,11 @@
+# find_package(gpulower 1.0): the target gpulower::gpulower, and the program gpulower_PROGRAM.
+get_filename_component(_gpulower_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set(gpulower_PROGRAM "${_gpulower_prefix}/bin/gpulower")
+if(NOT TARGET gpulower::gpulower)
+  add_library(gpulower::gpulower SHARED IMPORTED)
+  set_target_properties(gpulower::gpulower PROPERTIES
+    IMPORTED_LOCATION "${_gpulower_prefix}/lib/libgpulower.so.1"
+    IMPORTED_SONAME "libgpulower.so.1"
+    INTERFACE_INCLUDE_DIRECTORIES "${_gpulower_prefix}/include")
+endif()
+unset(_gpulower_prefix)

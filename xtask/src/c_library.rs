@@ -1,0 +1,338 @@
+//! `cargo xtask c`: the C library from outside, in programs in C, C++ and Python that use what `cargo xtask install` lays out.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::command::{Context, Failure, capture, run as run_command, shown};
+use crate::env::Workspace;
+use crate::install;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// And beside Python packages that bring an LLVM or an MLIR of their own, which are installed from PyPI below target/:
+    /// more than 1 GB.
+    #[arg(long)]
+    wheels: bool,
+    /// Take the library and the programs as they were built.
+    #[arg(long)]
+    no_build: bool,
+}
+
+/// The packages, and what of them is imported.
+const WHEELS: [(&str, &str); 2] = [
+    ("numba-cuda-mlir==0.6.0", "numba_cuda_mlir._mlir.ir"),
+    ("triton==3.9.0", "triton._C.libtriton"),
+];
+
+/// What the library may need of the system, so that it runs where it was not built. libffi is LLVM's.
+const NEEDED: [&str; 7] = [
+    "ld-linux",
+    "libc.so.6",
+    "libffi.so.8",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libstdc++.so.6",
+    "libz.so.1",
+];
+
+/// Folders of our own sources in C and C++.
+const SOURCES: [&str; 4] = [
+    "crates/gpulower-c/include",
+    "crates/gpulower-c/tests/c",
+    "crates/gpulower-c/tests/c/first_release",
+    "examples/c",
+];
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    let mut build = workspace.cargo("build");
+    // Everything at once: what is built for less has other features of dependencies.
+    build.args(["--workspace", "--lib", "--bins", "--tests", "--locked"]);
+    if !options.no_build {
+        run_command(&mut build)?;
+    }
+    let built = workspace.binaries()?;
+    let tests = Tests {
+        workspace,
+        folder: built.with_file_name("c-library"),
+    };
+    let library = built.join("libgpulower_c.so");
+    install::lay_out(workspace, &built, &library, &tests.prefix())?;
+    check_symbols(workspace, &library)?;
+    tests.check_format()?;
+    tests.cmake("build", &[])?;
+    tests.cmake("build-with-sanitizers", &["-DADDRESS_SANITIZER=ON"])?;
+    tests.pkg_config()?;
+    tests.tutorial()?;
+    tests.neighbours()?;
+    tests.python(None, &["gpulower"])?;
+    if options.wheels {
+        tests.wheels()?;
+    }
+    Ok(())
+}
+
+/// Nothing is visible but the functions of the header, each with a version; nothing is needed that was not before.
+fn check_symbols(workspace: &Workspace, library: &Path) -> Result<(), Failure> {
+    let output = capture(Command::new("nm").args(["-D", "--defined-only"]).arg(library))?;
+    let symbols = String::from_utf8_lossy(&output.stdout);
+    // A line of type A stands for the version itself.
+    let symbols = symbols.lines().filter(|line| !line.contains(" A "));
+    let visible: BTreeSet<&str> = symbols.filter_map(|line| line.split_whitespace().last()).collect();
+    let header = workspace.root.join("crates/gpulower-c/include/gpulower.h");
+    let header = fs::read_to_string(&header).context(|| format!("read {}", header.display()))?;
+    let declared: BTreeSet<String> = declared(&header).map(|name| format!("{name}@@GPULOWER_1.0")).collect();
+    let declared: BTreeSet<&str> = declared.iter().map(String::as_str).collect();
+    if declared.len() < 50 || visible != declared {
+        let differing: Vec<_> = visible.symmetric_difference(&declared).collect();
+        return Err(Failure::new(format!(
+            "the library shows other symbols than the header declares: {differing:?}"
+        )));
+    }
+    let output = capture(Command::new("readelf").args(["-dW"]).arg(library))?;
+    let dynamic = String::from_utf8_lossy(&output.stdout);
+    for line in dynamic.lines().filter(|line| line.contains("(NEEDED)")) {
+        if !NEEDED.iter().any(|name| line.contains(name)) {
+            return Err(Failure::new(format!("the library needs more of the system: {line}")));
+        }
+    }
+    for what in ["[libgpulower.so.1]", "NODELETE"] {
+        if !dynamic.contains(what) {
+            return Err(Failure::new(format!(
+                "the library is not linked as it should be: no {what}"
+            )));
+        }
+    }
+    if dynamic.contains("STATIC_TLS") {
+        return Err(Failure::new(
+            "the library has static thread-local storage: dlopen may find no room for it",
+        ));
+    }
+    println!("\n{} functions are visible, and nothing else", visible.len());
+    Ok(())
+}
+
+/// The functions that a header declares: the last name before a parenthesis, at the end of what the line says of the type.
+fn declared(header: &str) -> impl Iterator<Item = &str> {
+    let lines = header
+        .lines()
+        .filter(|line| !line.starts_with("//") && !line.starts_with("typedef") && !line.starts_with(' '));
+    lines.filter_map(|line| {
+        let (before, _) = line.split_once('(')?;
+        before
+            .rsplit([' ', '*'])
+            .next()
+            .filter(|name| name.starts_with("gpulower_"))
+    })
+}
+
+struct Tests<'a> {
+    workspace: &'a Workspace,
+    folder: PathBuf,
+}
+
+impl Tests<'_> {
+    fn prefix(&self) -> PathBuf {
+        self.folder.join("prefix")
+    }
+
+    fn check_format(&self) -> Result<(), Failure> {
+        let mut command = self.workspace.command(self.workspace.llvm.join("bin/clang-format"));
+        command.args(["--dry-run", "-Werror"]);
+        for folder in SOURCES {
+            let folder = self.workspace.root.join(folder);
+            let entries = fs::read_dir(&folder).context(|| format!("read {}", folder.display()))?;
+            for entry in entries.filter_map(Result::ok) {
+                let path = entry.path();
+                let extension = path.extension().and_then(|extension| extension.to_str());
+                // cbindgen has a style of its own.
+                let is_ours = matches!(extension, Some("c" | "cpp" | "hpp"));
+                if is_ours {
+                    command.arg(path);
+                }
+            }
+        }
+        run_command(&mut command)
+    }
+
+    /// `find_package(gpulower)`, and everything that ctest runs.
+    fn cmake(&self, folder: &str, options: &[&str]) -> Result<(), Failure> {
+        let build = self.folder.join(folder);
+        let mut configure = self.workspace.command("cmake");
+        configure
+            .arg("-S")
+            .arg("crates/gpulower-c/tests/c")
+            .arg("-B")
+            .arg(&build);
+        configure
+            .arg(format!("-DCMAKE_PREFIX_PATH={}", self.prefix().display()))
+            .args(options);
+        run_command(&mut configure)?;
+        run_command(self.workspace.command("cmake").arg("--build").arg(&build).arg("-j2"))?;
+        let mut tests = self.workspace.command("ctest");
+        run_command(tests.args(["--output-on-failure", "--test-dir"]).arg(&build))
+    }
+
+    /// A compiler that takes a file, and then what pkg-config says.
+    fn compiler(&self, compiler: &str, source: &Path) -> Result<Command, Failure> {
+        let mut question = self.workspace.command("pkg-config");
+        question.args(["--cflags", "--libs", "gpulower"]);
+        question.env("PKG_CONFIG_PATH", self.prefix().join("lib/pkgconfig"));
+        let output = capture(&mut question)?;
+        let flags = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !flags.contains("-lgpulower") {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Failure::new(format!("`{}`: {flags}{said}", shown(&question))));
+        }
+        let mut command = self.workspace.command(compiler);
+        command
+            .args(["-Wall", "-Wextra", "-Werror"])
+            .arg(source)
+            .args(flags.split_whitespace());
+        command.arg(format!("-Wl,-rpath,{}", self.prefix().join("lib").display()));
+        Ok(command)
+    }
+
+    fn compile_and_run(&self, compiler: &str, source: &Path, arguments: &[&str]) -> Result<(), Failure> {
+        let program = self.folder.join("program");
+        run_command(self.compiler(compiler, source)?.arg("-o").arg(&program))?;
+        run_command(
+            self.workspace
+                .command(&program)
+                .current_dir(&self.folder)
+                .args(arguments),
+        )
+    }
+
+    fn pkg_config(&self) -> Result<(), Failure> {
+        let example = |name: &str| self.prefix().join("share/gpulower/examples").join(name);
+        let input = example("saxpy.mlir").display().to_string();
+        self.compile_and_run("cc", &example("c/compile.c"), &[&input, "gfx942", "hsaco"])
+    }
+
+    /// The programs that docs/c.md writes, piece by piece.
+    fn tutorial(&self) -> Result<(), Failure> {
+        let page = self.workspace.root.join("docs/c.md");
+        let page = fs::read_to_string(&page).context(|| format!("read {}", page.display()))?;
+        for (language, compiler, name) in [("c", "cc", "tutorial.c"), ("c++", "c++", "tutorial.cpp")] {
+            let program = blocks(&page, language);
+            if !program.contains("main(") {
+                return Err(Failure::new(format!("docs/c.md has no program in {language}")));
+            }
+            let source = self.folder.join(name);
+            fs::write(&source, program).context(|| format!("write {}", source.display()))?;
+            self.compile_and_run(compiler, &source, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Beside other LLVMs and an MLIR that are opened for all to see, in every order.
+    fn neighbours(&self) -> Result<(), Failure> {
+        let llvm = self.workspace.llvm.join("lib");
+        let libraries: Vec<OsString> = vec![
+            "gpulower".into(),
+            "libLLVM.so.19.1".into(),
+            llvm.join("libLLVM.so.22.1").into(),
+            llvm.join("libMLIR.so.22.1").into(),
+        ];
+        let reference = self.folder.join("reference");
+        // The reference is what comes out with no other library in the process.
+        let _ = fs::remove_file(&reference);
+        let mut orders = vec![vec![libraries[0].clone()]];
+        orders.extend(permutations(&libraries));
+        for order in &orders {
+            let mut command = self.workspace.command(self.folder.join("build/neighbours"));
+            command.env("LD_LIBRARY_PATH", self.prefix().join("lib"));
+            let output = capture(command.arg(&reference).args(order))?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr);
+                return Err(Failure::new(format!(
+                    "`{}`: {}\n{said}",
+                    shown(&command),
+                    output.status
+                )));
+            }
+        }
+        println!("the same bytes in {} orders of libraries", orders.len());
+        Ok(())
+    }
+
+    /// Python with its faulthandler on, from a virtual environment if one is given.
+    fn python(&self, environment: Option<&Path>, order: &[&str]) -> Result<(), Failure> {
+        let program = environment.map_or_else(|| PathBuf::from("python3"), |folder| folder.join("bin/python"));
+        let mut command = self.workspace.command(program);
+        command.arg("crates/gpulower-c/tests/c/neighbours.py");
+        run_command(command.arg(self.prefix().join("lib/libgpulower.so.1")).args(order))
+    }
+
+    fn wheels(&self) -> Result<(), Failure> {
+        let environment = self.folder.join("python");
+        if !environment.join("bin/pip").exists() {
+            run_command(self.workspace.command("python3").args(["-m", "venv"]).arg(&environment))?;
+        }
+        let mut install = self.workspace.command(environment.join("bin/pip"));
+        run_command(
+            install
+                .args(["install", "--quiet"])
+                .args(WHEELS.map(|(package, _)| package)),
+        )?;
+        let names = ["gpulower", WHEELS[0].1, WHEELS[1].1];
+        for order in permutations(&names) {
+            self.python(Some(&environment), &order)?;
+        }
+        // Each for all to see. Both so are too much for triton: it crashes while it is imported, without this library, too.
+        for (_, module) in WHEELS {
+            let module = format!("+{module}");
+            self.python(Some(&environment), &["gpulower", &module])?;
+            self.python(Some(&environment), &[&module, "gpulower"])?;
+        }
+        Ok(())
+    }
+}
+
+/// The code blocks of a language in a page of Markdown, one after the other.
+fn blocks(page: &str, language: &str) -> String {
+    let opening = format!("\n```{language}\n");
+    let after = page.split(opening.as_str()).skip(1);
+    after.filter_map(|rest| rest.split("```").next()).collect()
+}
+
+/// All orders.
+fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
+    if items.is_empty() {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for (index, first) in items.iter().enumerate() {
+        let mut rest = items.to_vec();
+        rest.remove(index);
+        for mut order in permutations(&rest) {
+            order.insert(0, first.clone());
+            all.push(order);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_in_a_header() {
+        let header = "// gpulower_no(x)\ntypedef void (*gpulower_f)(void *data);\nconst char *gpulower_a(void);\n\
+                      gpulower_status gpulower_b(gpulower_config *config,\n                           size_t gpulower_c(1));\n";
+        assert_eq!(declared(header).collect::<Vec<_>>(), ["gpulower_a", "gpulower_b"]);
+    }
+
+    #[test]
+    fn blocks_of_a_language_are_one_program() {
+        let page = "a\n```c\nint x;\n```\nb\n```c++\nno\n```\n```c\nint y;\n```\n";
+        assert_eq!(blocks(page, "c"), "int x;\nint y;\n");
+        assert_eq!(permutations(&[1, 2, 3]).len(), 6);
+    }
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask install`: programs, the C library, its headers and what build systems ask for, below one prefix.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::command::{Context, Failure, run as run_command};
+use crate::env::Workspace;
+use crate::setup::{self, Purpose};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The folder that gets include, lib, bin and share.
+    #[arg(long, value_name = "DIR")]
+    prefix: PathBuf,
+}
+
+/// What is copied as it is: from where in the checkout, to where below the prefix.
+const FILES: &[(&str, &str)] = &[
+    ("crates/gpulower-c/include/gpulower.h", "include"),
+    ("crates/gpulower-c/include/gpulower.hpp", "include"),
+    ("crates/gpulower-c/package/gpulower-config.cmake", "lib/cmake/gpulower"),
+    (
+        "crates/gpulower-c/package/gpulower-config-version.cmake",
+        "lib/cmake/gpulower",
+    ),
+    ("crates/gpulower-c/package/gpulower.pc", "lib/pkgconfig"),
+    ("docs/c.md", "share/doc/gpulower"),
+    ("docs/errors.md", "share/doc/gpulower"),
+    ("docs/options.md", "share/doc/gpulower"),
+    ("LICENSE", "share/doc/gpulower"),
+    ("examples/c/CMakeLists.txt", "share/gpulower/examples/c"),
+    ("examples/c/compile.c", "share/gpulower/examples/c"),
+    ("examples/c/compile.cpp", "share/gpulower/examples/c"),
+    ("examples/c/launch.c", "share/gpulower/examples/c"),
+    ("examples/saxpy.mlir", "share/gpulower/examples"),
+];
+
+/// The name that programs are linked with, which is the library's own: `crates/gpulower-c/build.rs`.
+const SONAME: &str = "libgpulower.so.1";
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    setup::run(workspace, Purpose::Demo)?;
+    let mut build = workspace.cargo("build");
+    build.args(["--release", "--locked", "-p", "gpulower-c", "-p", "gpulower-cli"]);
+    run_command(&mut build)?;
+    let built = workspace.binaries()?.with_file_name("release");
+    lay_out(workspace, &built, &built.join("libgpulower_c.so"), &options.prefix)?;
+    for file in ["bin/gpulower", "bin/gpulower-opt", "lib/libgpulower.so.1"] {
+        let mut strip = Command::new("strip");
+        run_command(strip.arg("--strip-unneeded").arg(options.prefix.join(file)))?;
+    }
+    println!("installed below {}", options.prefix.display());
+    Ok(())
+}
+
+/// Puts programs and the library, which are built, and everything else below the prefix.
+pub fn lay_out(workspace: &Workspace, programs: &Path, library: &Path, prefix: &Path) -> Result<(), Failure> {
+    for program in ["gpulower", "gpulower-opt"] {
+        copy(&programs.join(program), &prefix.join("bin").join(program))?;
+    }
+    let lib = prefix.join("lib");
+    copy(library, &lib.join(SONAME))?;
+    let link = lib.join("libgpulower.so");
+    let _ = fs::remove_file(&link);
+    symlink(SONAME, &link).context(|| format!("make {}", link.display()))?;
+    for (file, folder) in FILES {
+        let file = workspace.root.join(file);
+        let name = file.file_name().unwrap_or_default();
+        copy(&file, &prefix.join(folder).join(name))?;
+    }
+    Ok(())
+}
+
+/// Copies a file.
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))?;
+    // Whoever has it open keeps the old file.
+    let _ = fs::remove_file(to);
+    fs::copy(from, to).context(|| format!("copy {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
