@@ -20,8 +20,8 @@ use super::{
     apart::{Apart, GroupWork},
     attribute, load_libraries, parse,
     plan::{self, Step},
+    pool::Helpers,
     request::{Outcome, Part, Request, Source, UNKNOWN},
-    spare::Spare,
     symbol_name, worker,
 };
 use crate::{
@@ -47,11 +47,11 @@ use crate::{
 };
 
 /// Carries out one request: here, or in a worker process.
-pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
+pub(super) fn run(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
     let place = request.place();
     let result = match compiler.options.isolation {
-        Isolation::InProcess => run_here(compiler, request, spare),
-        Isolation::Worker => worker::run(compiler, &request),
+        Isolation::InProcess => run_here(compiler, request, helpers),
+        Isolation::Worker => worker::run(compiler, &request, helpers),
     };
     result.map_err(|mut error| {
         // Options that do not fit are not in the source.
@@ -66,19 +66,19 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> R
     })
 }
 
-/// Carries out one request in this process, with the help of `spare` threads.
-pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
+/// Carries out one request in this process, with the help of `helpers`.
+pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
     let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
     let name = request.name.clone();
     let target = request.target;
-    Job::new(compiler, request, spare)
+    Job::new(compiler, request, helpers)
         .and_then(Job::run)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
-    pub(super) spare: &'a Spare,
+    pub(super) helpers: Helpers<'a>,
     pub(super) name: String,
     pub(super) parts: Vec<Part<OwnedModule<'c>>>,
     steps: Vec<Step>,
@@ -98,7 +98,7 @@ pub(super) struct Job<'a, 'c> {
 }
 
 impl<'a, 'c> Job<'a, 'c> {
-    fn new(compiler: &'a Compiler, request: Request<'c>, spare: &'a Spare) -> Result<Self, Error> {
+    fn new(compiler: &'a Compiler, request: Request<'c>, helpers: Helpers<'a>) -> Result<Self, Error> {
         let interrupt = Interrupt::new(&compiler.cancellation, request.options.time_limit);
         let clock = StageClock::new(interrupt, compiler.observer_of(&request.name, &request.target));
         clock.check().map_err(|error| Error::new(Stage::Plan, error))?;
@@ -142,7 +142,7 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(Self {
             libraries: load_libraries(&options.libraries, Stage::Link)?,
             compiler,
-            spare,
+            helpers,
             name,
             parts,
             steps,
@@ -160,19 +160,14 @@ impl<'a, 'c> Job<'a, 'c> {
     }
 
     /// For a module of kernels that others have, too: these are all of its functions.
-    pub(super) fn of_kernels(
-        work: &GroupWork<'a>,
-        module: OwnedModule<'c>,
-        own: HashSet<String>,
-        spare: &'a Spare,
-    ) -> Self {
+    pub(super) fn of_kernels(work: &GroupWork<'a>, module: OwnedModule<'c>, own: HashSet<String>) -> Self {
         let part = Part {
             name: work.name.to_owned(),
             source: Source::Mlir(module),
         };
         Self {
             compiler: work.compiler,
-            spare,
+            helpers: Helpers::None,
             name: work.name.to_owned(),
             parts: vec![part],
             steps: Vec::new(),
@@ -382,7 +377,7 @@ impl<'a, 'c> Job<'a, 'c> {
             vendor_library: &|which| self.compiler.vendor_library(which),
             locate: &locate,
             listeners: &self.compiler.listeners,
-            for_each: &|pieces, piece| self.spare.for_each(pieces, piece),
+            for_each: &|pieces, piece| self.helpers.for_each(pieces, piece),
             decide: &|decision| decisions.borrow_mut().push(decision),
             own: self.own.as_ref(),
             has_places,
