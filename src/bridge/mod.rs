@@ -43,5 +43,6 @@ pub(crate) mod program_calls;
 pub(crate) mod shared_alignment;
 pub(crate) mod split;
 pub(crate) mod stack;
+pub(crate) mod watch;
 
 pub(crate) use contain::{LlvmError, contain_crashes};

@@ -5,6 +5,7 @@
 //! compiles the whole, and so fails as it would have without parts.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +18,7 @@ use super::{
     components::{self, Parts},
     contracts::check_kernel_sizes,
     join_ptx::{JoinPtxError, Order, join_ptx},
-    machine, pipeline,
+    machine, pipeline, without_pass,
 };
 use crate::{
     bridge::{
@@ -116,6 +117,9 @@ impl Split {
                     }
                 }
                 account(clock, start.elapsed(), &compiled);
+                for left_out in compiled.iter_mut().flat_map(|part| std::mem::take(&mut part.left_out)) {
+                    (job.decide)(without_pass(left_out));
+                }
                 tracing::debug!(parts = compiled.len(), "the module was compiled in parts");
                 compiled.into_iter().map(|part| part.text).collect::<Vec<_>>()
             }
@@ -179,7 +183,7 @@ impl Split {
         let context = DeviceContext::new();
         let machine = machine(resolved).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
-        module
+        let left_out = module
             .run_passes(&machine, pipeline(resolved))
             .map_err(DeviceError::from)?;
         check_kernel_sizes(&module, resolved)?;
@@ -196,6 +200,7 @@ impl Split {
             text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
             diagnostics: [optimized, context.take_diagnostics()],
             times: [optimize, start.elapsed() - optimize],
+            left_out,
         })
     }
 }
@@ -208,6 +213,7 @@ struct Compiled {
     text: String,
     diagnostics: [Vec<LlvmDiagnostic>; 2],
     times: [Duration; 2],
+    left_out: BTreeSet<(String, String)>,
 }
 
 enum Failure {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! gpulower-checks fuzz [FOLDER]        carries out inputs that `cargo xtask fuzz` made
+//! gpulower-checks growth               how time grows with the input: exponents for families of inputs
 //! gpulower-checks measure ...          compile times inside one process, for `cargo xtask compare`
 //! gpulower-checks runtime DIRECTORY    devices, memory, streams, loading, launching, faults: needs a GPU
 //! gpulower-checks session              kernels added and replaced while a program runs: needs a GPU
@@ -12,6 +13,7 @@
 mod gpu_checks;
 
 mod fuzz;
+mod growth;
 mod measure;
 mod runtime;
 mod session;
@@ -22,12 +24,13 @@ use std::{fmt::Debug, process::ExitCode};
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("fuzz") => status(fuzz::main()),
+        Some("growth") => status(growth::main()),
         Some("measure") => status(measure::main()),
         Some("runtime") => runtime::main(),
         Some("session") => session::main(),
         Some("soak") => status(soak::main()),
         _ => {
-            eprintln!("usage: gpulower-checks fuzz|measure|runtime|session|soak ...");
+            eprintln!("usage: gpulower-checks fuzz|growth|measure|runtime|session|soak ...");
             ExitCode::from(2)
         }
     }

@@ -1,0 +1,49 @@
+#include "pass_limits.h"
+
+#include "watch.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Function.h"
+
+using namespace llvm;
+
+namespace gpulower {
+
+/// Most instructions of a block in which the SLP vectorizer looks for vectors. From each instruction on it searches for trees
+/// of others, in the whole block (`HorizontalReduction::tryToReduce`): 3 s for 6000 loads that are combined into one value,
+/// 48 s for 24,000.
+constexpr size_t largestBlock = 4000;
+
+/// Most levels of loops within loops. Each pass over a loop looks at all blocks inside of it.
+constexpr unsigned deepestLoop = 32;
+
+static size_t sizeOfLargestBlock(const Function &function) {
+  size_t largest = 0;
+  for (const BasicBlock &block : function)
+    largest = std::max(largest, block.size());
+  return largest;
+}
+
+bool PassLimits::isAllowed(StringRef pass, const Any &unit) {
+  if (auto *loop = any_cast<const Loop *>(&unit)) {
+    if ((*loop)->getLoopDepth() <= deepestLoop)
+      return true;
+    report(pass, (*loop)->getHeader()->getParent()->getName());
+    return false;
+  }
+  if (auto *function = any_cast<const Function *>(&unit)) {
+    if (pass != "SLPVectorizerPass" || sizeOfLargestBlock(**function) <= largestBlock)
+      return true;
+    report(pass, (*function)->getName());
+    return false;
+  }
+  return true;
+}
+
+void PassLimits::attach(PassInstrumentationCallbacks &callbacks) {
+  callbacks.registerShouldRunOptionalPassCallback([this](StringRef pass, Any unit) {
+    return !isToEnd(pass) && isAllowed(pass, unit);
+  });
+}
+
+} // namespace gpulower
