@@ -1,6 +1,6 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use melior::{
     Context,
@@ -24,6 +24,7 @@ use crate::{
         edit::OwnedModule,
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
+        watch::{Ended, watched},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error, Location},
@@ -65,7 +66,7 @@ pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, spare: &Spare)
     let name = request.name.clone();
     let target = request.target;
     Job::new(compiler, request, spare)
-        .and_then(Job::run)
+        .and_then(Job::run_watched)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
@@ -147,6 +148,25 @@ impl<'a, 'c> Job<'a, 'c> {
             decisions: notes.into_iter().map(Decision::of_plan).collect(),
             warnings: Vec::new(),
         })
+    }
+
+    /// Carries out the steps of the plan, as long as there is a reason to.
+    fn run_watched(self) -> Result<Outcome, Error> {
+        /// What takes longer is named.
+        const SOON: Duration = Duration::from_secs(1);
+        let interrupt = self.clock.interrupt().clone();
+        let (result, ended) = watched(&|| interrupt.check().is_err(), || self.run());
+        let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
+            return result;
+        };
+        // Passes that were left out look like success, or fail for want of what others would have done.
+        let stage = result.err().map_or(Stage::CodeGen, |error| error.stage);
+        let mut error = Error::new(stage, reason);
+        if ended.time > SOON && !ended.step.is_empty() {
+            let Ended { step, time } = ended;
+            error.message += &format!("; {step} cannot be interrupted, and took {:.1} s", time.as_secs_f64());
+        }
+        Err(error)
     }
 
     /// Carries out the steps of the plan. What follows lowering is repeated with a newer PTX ISA where an instruction

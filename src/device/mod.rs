@@ -534,7 +534,8 @@ fn without_pass((pass, function): (String, String)) -> Decision {
     Decision {
         stage: Stage::Optimize,
         choice: format!("LLVM's {pass} for {function}"),
-        outcome: "left out: its time grows with the square of so large a block, or so many loops within loops".to_owned(),
+        outcome: "left out: its time grows with the square of so large a block, or so many loops within loops"
+            .to_owned(),
     }
 }
 

@@ -25,9 +25,10 @@ use crate::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule, EmitKind, LlvmDiagnostic},
         split::Shared,
+        watch::watched,
     },
     image::symbols::LinkInterface,
-    interrupt::InterruptError,
+    interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, Resolved},
     stage::Stage,
     target::Vendor,
@@ -107,7 +108,7 @@ impl Split {
                 }
                 interrupt.check().map_err(|error| Failure::Interrupted(stage, error))
             };
-            self.compile_parts(&bitcode, job, &begin)
+            self.compile_parts(&bitcode, job, interrupt, &begin)
         };
         let texts = match compiled {
             Ok(mut compiled) => {
@@ -137,7 +138,13 @@ impl Split {
             .map(String::into_bytes))
     }
 
-    fn compile_parts(&self, bitcode: &[u8], job: &DeviceJob<'_>, begin: &Begin<'_>) -> Result<Vec<Compiled>, Failure> {
+    fn compile_parts(
+        &self,
+        bitcode: &[u8],
+        job: &DeviceJob<'_>,
+        interrupt: &Interrupt,
+        begin: &Begin<'_>,
+    ) -> Result<Vec<Compiled>, Failure> {
         let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> =
             self.parts.kept.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
@@ -149,7 +156,12 @@ impl Split {
             if failed.load(Ordering::Relaxed) {
                 return;
             }
-            let result = self.compile_part(bitcode, kept, name, resolved, begin);
+            let (mut result, ended) = watched(&|| interrupt.check().is_err(), || {
+                self.compile_part(bitcode, kept, name, resolved, begin)
+            });
+            if let (Some(_), Err(error)) = (ended, interrupt.check()) {
+                result = Err(Failure::Interrupted(Stage::CodeGen, error));
+            }
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         });
