@@ -546,6 +546,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
       return toString(std::move(error));
     passes.run(module, modules);
+    limits.mark(module);
     std::string text;
     raw_string_ostream stream(text);
     if (verifyModule(module, &stream))
@@ -604,6 +605,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     else if (module.getTargetTriple().isAMDGPU())
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     legacy::PassManager passes;
+    gpulower::CodeGenerationLimits limits(module);
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
                                      object ? CodeGenFileType::ObjectFile

@@ -17,6 +17,12 @@ constexpr size_t largestBlock = 4000;
 /// Most levels of loops within loops. Each pass over a loop looks at all blocks inside of it.
 constexpr unsigned deepestLoop = 32;
 
+/// A pass of AMD's code generation that compares each load of a block with the others: 20 s for 8000 in a row.
+constexpr StringRef loadStoreVectorizer = "GPU Load and Store Vectorizer";
+
+/// On functions that do without it.
+constexpr StringRef mark = "gpulower-large-block";
+
 static size_t sizeOfLargestBlock(const Function &function) {
   size_t largest = 0;
   for (const BasicBlock &block : function)
@@ -38,6 +44,29 @@ bool PassLimits::isAllowed(StringRef pass, const Any &unit) {
     return false;
   }
   return true;
+}
+
+void PassLimits::mark(Module &module) {
+  if (!module.getTargetTriple().isAMDGPU())
+    return;
+  for (Function &function : module)
+    if (sizeOfLargestBlock(function) > largestBlock) {
+      function.addFnAttr(gpulower::mark);
+      report(loadStoreVectorizer, function.getName());
+    }
+}
+
+CodeGenerationLimits::CodeGenerationLimits(Module &module) : context(module.getContext()) {
+  for (Function &function : module)
+    if (function.hasFnAttribute(gpulower::mark))
+      marked.insert(("function (" + function.getName() + ")").str());
+  context.setOptPassGate(*this);
+}
+
+CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobalPassGate()); }
+
+bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
+  return pass != loadStoreVectorizer || !marked.contains(unit);
 }
 
 void PassLimits::attach(PassInstrumentationCallbacks &callbacks) {

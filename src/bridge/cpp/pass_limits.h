@@ -3,6 +3,9 @@
 
 #include "llvm/ADT/Any.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/IR/PassInstrumentation.h"
 
 #include <functional>
@@ -20,10 +23,28 @@ public:
   /// The callbacks refer to this.
   void attach(llvm::PassInstrumentationCallbacks &callbacks);
 
+  /// For code generation after the passes.
+  void mark(llvm::Module &module);
+
 private:
   bool isAllowed(llvm::StringRef pass, const llvm::Any &unit);
 
   Report report;
+};
+
+/// Has code generation leave out what `PassLimits::mark` has marked functions for, while it lives.
+class CodeGenerationLimits final : public llvm::OptPassGate {
+public:
+  explicit CodeGenerationLimits(llvm::Module &module);
+  ~CodeGenerationLimits() override;
+
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef unit) const override;
+  bool isEnabled() const override { return !marked.empty(); }
+
+private:
+  llvm::LLVMContext &context;
+  /// As passes describe them: `function (NAME)`.
+  llvm::StringSet<> marked;
 };
 
 } // namespace gpulower
