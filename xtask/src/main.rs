@@ -13,6 +13,7 @@ mod demo;
 mod env;
 mod fuzz;
 mod gpu;
+mod growth;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -46,6 +47,8 @@ enum Subcommands {
     Compare(compare::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
     Soak(soak::Options),
+    /// How time grows with the input: families of inputs, and the exponents.
+    Growth(growth::Options),
     /// Damaged inputs of every kind through the whole pipeline.
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
@@ -73,6 +76,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Test(options) => check::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
+        Subcommands::Growth(options) => growth::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
