@@ -8,14 +8,14 @@ use std::{error::Error, fs};
 
 use gpulower::{
     Compiler, Target,
-    offload::{ExportOptions, export_source},
+    offload::{ExportForm, ExportOptions, export_source},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let source = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/app.mlir"))?;
     let compiler = Compiler::builder().environment().build();
-    let mut options = ExportOptions::new("app.mlir", "x86_64-unknown-linux-gnu".parse()?);
-    options.finish_with = Some("clang-19,cuda-12.4".parse()?);
+    let form = ExportForm::Object("clang-19,cuda-12.4".parse()?);
+    let options = ExportOptions::new(form, "app.mlir", "x86_64-unknown-linux-gnu".parse()?);
 
     let exported = export_source(
         &compiler,

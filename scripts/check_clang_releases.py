@@ -9,7 +9,7 @@ writes down what is registered and launched and runs the kernels in C; the image
 A row of the table is a program, a column a release: `ok`, `-` for what gpulower refuses as it should, `no` for a
 difference, which is told below the table. The exit status is 1 if there is any.
 
-Needs cc, objcopy, /bin/sh, and no GPU. docs/export-releases.md has the commands for the releases and the toolkits.
+Needs cc, objcopy, /bin/sh, and no GPU. docs/lab/export-releases.md has the commands for the releases and the toolkits.
 """
 
 import argparse
@@ -141,7 +141,7 @@ CONSTANT = {"step"}
 
 # What the kernels of the programs do, in C. Their names in the program begin with those in the source.
 KERNELS = """
-#include "test_runtime.c"
+#include "runtime.c"
 
 static void fill(dim3 grid, dim3 block, size_t shared, void **arguments) {
   for (int64_t i = 0; i < INTEGER(0); ++i) ((int32_t *)POINTER(3))[i] = *(int32_t *)arguments[1];
@@ -223,10 +223,10 @@ class Bench:
         folder = self.work / runtime
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "kernels.c").write_text(KERNELS)
-        source = ROOT / "src/offload"
+        source = ROOT / "tests/offload"
         register, launch = f"__{runtime}RegisterFunction", f"{runtime}LaunchKernel"
         flags = ["-c", "-O1", "-fPIC", "-w", f"-DPREFIX={runtime}", f"-I{source}"]
-        run(["cc", *flags, f"-D{register}=log_function", f"-D{launch}=log_launch", source / "test_registration.c", "-o", "a.o"],
+        run(["cc", *flags, f"-D{register}=log_function", f"-D{launch}=log_launch", source / "registration.c", "-o", "a.o"],
             folder)
         run(["cc", *flags, f"-DREGISTER={register}", "kernels.c", "-o", "b.o"], folder)
         for name in SONAMES[runtime]:

@@ -8,7 +8,7 @@ Every case gets fresh random inputs, sizes that are no multiple of any tile, and
 outputs that start as NaN between guarded edges, so that neither an element which
 the kernel forgets nor one too many can pass. The reference is computed in float64.
 
-Needs numpy, cupy and a driver; nothing of gpulower. docs/gpu-check.md says how
+Needs numpy, cupy and a driver; nothing of gpulower. docs/lab/gpu-check.md says how
 to read the table. The exit status is 0 when every kernel is right, 1 when one
 is wrong or missing.
 """

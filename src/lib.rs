@@ -80,9 +80,8 @@
 //! `TABLEGEN_220_PREFIX` name their prefix. Nothing of NVIDIA's or AMD's is linked. [`melior`] and [`inkwell`] are
 //! re-exported, since a program that shares contexts and modules with this library needs the same versions of them.
 //!
-//! The features `nvidia` and `amd`, both on by default, are the back ends: the targets that are accepted. Without the
-//! feature `compile`, on by default too, the crate holds the last of these layers alone, and [`runtime`] with the feature of
-//! that name, and needs neither LLVM nor a C++ compiler.
+//! The last of these layers is the crate `gpulower-image`, and [`runtime`] is `gpulower-runtime`: neither needs LLVM or a C++
+//! compiler.
 mod bridge;
 pub mod cache;
 pub mod compiler;

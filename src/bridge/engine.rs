@@ -27,27 +27,18 @@ use llvm_sys::{
     target_machine::{LLVMGetDefaultTargetTriple, LLVMGetHostCPUFeatures, LLVMGetHostCPUName},
 };
 
-use super::mgpu::{self, Gpu};
+use super::{
+    contain::LlvmError,
+    mgpu::{self, Gpu},
+};
 
 unsafe extern "C-unwind" {
     fn gpulowerStartProgram(function: *mut c_void, returns: c_int, result: *mut c_void) -> c_int;
 }
 
-/// Why an object could not be made ready to run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EngineError {
-    /// A shared library cannot be loaded.
-    #[error("the shared library {} cannot be loaded: {reason}", .path.display())]
-    SharedLibrary {
-        /// The library.
-        path: PathBuf,
-        /// The dynamic loader's message.
-        reason: String,
-    },
-    /// LLVM's linker refused the object.
-    #[error("LLVM's JIT linker refused the program: {0}")]
-    Link(String),
+/// LLVM's linker refused the object.
+pub(crate) fn not_linked(reason: impl std::fmt::Display) -> LlvmError {
+    LlvmError::Refused(format!("LLVM's JIT linker refused the program: {reason}"))
 }
 
 /// The machine that this process runs on, as LLVM names it.
@@ -113,8 +104,8 @@ impl Symbols {
     ///
     /// # Errors
     ///
-    /// [`EngineError::SharedLibrary`].
-    pub(crate) fn load(named: &SharedLibraries) -> Result<Self, EngineError> {
+    /// [`LlvmError::Refused`].
+    pub(crate) fn load(named: &SharedLibraries) -> Result<Self, LlvmError> {
         let mut libraries = Vec::new();
         for path in &named.0 {
             libraries.push(open(path)?);
@@ -138,16 +129,14 @@ impl Symbols {
     }
 }
 
-fn open(path: &Path) -> Result<Library, EngineError> {
+fn open(path: &Path) -> Result<Library, LlvmError> {
     // SAFETY: loading runs constructors, for which whoever made the `SharedLibraries` vouches; those of the C library and its
     // mathematical functions have run. Libraries may need each
     // other's symbols, as those of mlir-runner do.
     unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
         let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-        EngineError::SharedLibrary {
-            path: path.to_owned(),
-            reason,
-        }
+        let path = path.display();
+        LlvmError::Refused(format!("the shared library {path} cannot be loaded: {reason}"))
     })
 }
 
@@ -215,17 +204,13 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`EngineError::Link`].
-    pub(crate) fn link(
-        object: &[u8],
-        defined: &BTreeMap<String, usize>,
-        symbols: Symbols,
-    ) -> Result<Self, EngineError> {
+    /// [`LlvmError::Refused`].
+    pub(crate) fn link(object: &[u8], defined: &BTreeMap<String, usize>, symbols: Symbols) -> Result<Self, LlvmError> {
         let mut jit = null_mut();
         // SAFETY: no builder means the defaults: this machine, whose target was registered when the object was made.
         let error = unsafe { LLVMOrcCreateLLJIT(&raw mut jit, null_mut()) };
         if !error.is_null() {
-            return Err(EngineError::Link(text(error)));
+            return Err(not_linked(text(error)));
         }
         let engine = Self {
             jit,
@@ -246,7 +231,7 @@ impl Engine {
         Ok(engine)
     }
 
-    fn define(&self, defined: &BTreeMap<String, usize>) -> Result<(), EngineError> {
+    fn define(&self, defined: &BTreeMap<String, usize>) -> Result<(), LlvmError> {
         let mut pairs = Vec::with_capacity(defined.len());
         for (name, address) in defined {
             let Ok(name) = CString::new(name.as_str()) else {
@@ -276,7 +261,7 @@ impl Engine {
     }
 
     /// An error of LLVM's, with what the session reported beside it.
-    fn check(&self, error: LLVMErrorRef) -> Result<(), EngineError> {
+    fn check(&self, error: LLVMErrorRef) -> Result<(), LlvmError> {
         if error.is_null() {
             return Ok(());
         }
@@ -284,21 +269,21 @@ impl Engine {
         let mut lines = std::mem::take(&mut *self.reported.lock().unwrap_or_else(PoisonError::into_inner));
         lines.push(last);
         lines.dedup();
-        Err(EngineError::Link(lines.join("; ")))
+        Err(not_linked(lines.join("; ")))
     }
 
     /// The address of a function or variable of the object. The first call links it.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Link`].
-    pub(crate) fn address(&self, name: &str) -> Result<usize, EngineError> {
-        let name = CString::new(name).map_err(|_| EngineError::Link(format!("the name {name:?} has a NUL in it")))?;
+    /// [`LlvmError::Refused`].
+    pub(crate) fn address(&self, name: &str) -> Result<usize, LlvmError> {
+        let name = CString::new(name).map_err(|_| not_linked(format!("the name {name:?} has a NUL in it")))?;
         let mut address = 0;
         // SAFETY: the engine is alive, the name ends in a NUL, the pointer is valid for one write.
         let error = unsafe { LLVMOrcLLJITLookup(self.jit, &raw mut address, name.as_ptr()) };
         self.check(error)?;
-        usize::try_from(address).map_err(|_| EngineError::Link(format!("the address {address:#x} is too large")))
+        usize::try_from(address).map_err(|_| not_linked(format!("the address {address:#x} is too large")))
     }
 
     /// Calls a function without arguments. `None` if the program was left because a call for the GPU failed; `gpu` knows why.

@@ -18,6 +18,7 @@ use std::{
 };
 
 use super::program_calls::{CopyCall, Element, FillCall, KernelCall, KernelHandle, PinCall, Vouched};
+use super::tasks::Tasks;
 
 unsafe extern "C-unwind" {
     fn gpulowerLeaveProgram();
@@ -32,6 +33,8 @@ pub(crate) trait Gpu: Send + Sync {
     fn stop(&self, call: &'static str, error: CallError);
     /// Whether a call failed.
     fn is_stopped(&self) -> bool;
+    /// The tasks that the program started.
+    fn tasks(&self) -> &Tasks;
     /// Loads an image; its handle.
     fn load(&self, image: &[u8]) -> Result<usize, CallError>;
     /// Lets the driver compile PTX, and loads the result; its handle.
@@ -201,7 +204,7 @@ impl Drop for Running {
 }
 
 /// The program that a call comes from: that of this thread, or of whatever thread if there is one alone.
-fn caller() -> Option<Arc<dyn Gpu>> {
+pub(super) fn caller() -> Option<Arc<dyn Gpu>> {
     if let Some(gpu) = CURRENT.with_borrow(|programs| programs.last().cloned()) {
         return Some(gpu);
     }
@@ -213,7 +216,10 @@ fn caller() -> Option<Arc<dyn Gpu>> {
 }
 
 /// Carries a call out. `None` if the program has to stop.
-fn attempt<R>(call: &'static str, work: impl FnOnce(&dyn Gpu, &Vouched<'_>) -> Result<R, CallError>) -> Option<R> {
+pub(super) fn attempt<R>(
+    call: &'static str,
+    work: impl FnOnce(&dyn Gpu, &Vouched<'_>) -> Result<R, CallError>,
+) -> Option<R> {
     // Nobody wrote a call of the stubs' functions.
     let call = match call {
         "__gpulower_launch" | "__gpulower_launch_clusters" => "gpu.launch_func",
@@ -231,11 +237,12 @@ fn attempt<R>(call: &'static str, work: impl FnOnce(&dyn Gpu, &Vouched<'_>) -> R
         Err(_) => "internal error: a panic (this is a bug in gpulower)".into(),
     };
     gpu.stop(call, error);
+    gpu.tasks().wake();
     None
 }
 
 /// What a call returns on a thread that cannot leave the program.
-trait Nothing: Copy {
+pub(super) trait Nothing: Copy {
     const NOTHING: Self;
 }
 
@@ -269,7 +276,7 @@ impl Nothing for MemRef1 {
 }
 
 /// Leaves the program unless a call succeeded. Everything that the call had is dropped: [`attempt`] has returned.
-fn finish<R: Nothing>(result: Option<R>) -> R {
+pub(super) fn finish<R: Nothing>(result: Option<R>) -> R {
     // What is jumped over may own nothing, not even what the compiler thinks up: all that is alive is a value that is `Copy`.
     const { assert!(!std::mem::needs_drop::<R>()) };
     match result {
@@ -283,16 +290,16 @@ fn finish<R: Nothing>(result: Option<R>) -> R {
     }
 }
 
-fn pointer(address: usize) -> *mut c_void {
+pub(super) fn pointer(address: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(address)
 }
 
-fn address<T>(pointer: *const T) -> usize {
+pub(super) fn address<T>(pointer: *const T) -> usize {
     pointer.expose_provenance()
 }
 
 /// Declares the functions, and the table of their addresses.
-macro_rules! functions {
+macro_rules! program_functions {
     ($(fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)? = |$gpu:ident, $vouched:pat_param| $work:expr;)*) => {
         $(
             extern "C" fn $name($($argument: $kind),*) $(-> $result)? {
@@ -313,7 +320,9 @@ macro_rules! functions {
     };
 }
 
-functions! {
+pub(super) use program_functions;
+
+program_functions! {
     fn mgpuModuleLoad(image: *const u8, bytes: i64) -> *mut c_void = |gpu, _| {
         // SAFETY: the program passes an image of that size.
         Ok(pointer(gpu.load(unsafe { slice(image, bytes, "the image")? })?))
@@ -634,5 +643,5 @@ impl<'a> Descriptor<'a> {
 }
 
 #[cfg(test)]
-#[path = "mgpu_tests.rs"]
+#[path = "../../tests/bridge/mgpu.rs"]
 mod tests;

@@ -39,10 +39,13 @@ pub(crate) mod nvfatbin;
 pub(crate) mod nvjitlink;
 pub(crate) mod nvptxcompiler;
 pub(crate) mod opt_main;
+pub(crate) mod places;
 pub(crate) mod program_calls;
 pub(crate) mod shared_alignment;
 pub(crate) mod split;
 pub(crate) mod stack;
+pub(crate) mod tasks;
+pub(crate) mod vendor_error;
 pub(crate) mod watch;
 
 pub(crate) use contain::{LlvmError, contain_crashes};

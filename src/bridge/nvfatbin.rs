@@ -3,15 +3,16 @@
 //! Declarations follow `nvFatbin.h` of CUDA 13.0. The library exists since CUDA 12.4 and exports plain names.
 
 use std::borrow::Cow;
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::path::Path;
 use std::ptr;
 
 use libloading::os::unix::Library;
 
-use gpulower_runtime::vendor_library;
-
-use super::contain::{CRASH_ADVICE, contained};
+use super::{
+    contain::contained,
+    vendor_error::{self, VendorError, c_string},
+};
 
 /// `nvFatbinHandle`.
 type Handle = *mut c_void;
@@ -73,53 +74,8 @@ pub(crate) struct Input<'a> {
     pub(crate) options: &'a str,
 }
 
-/// Why nvFatbin could not be loaded, or gave no fat binary.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NvFatbinError {
-    /// The dynamic loader refused the library.
-    #[error("{} could not be loaded: {reason}", .path.display())]
-    Load {
-        /// The library.
-        path: PathBuf,
-        /// The loader's message.
-        reason: String,
-    },
-    /// The library lacks a function of the interface.
-    #[error("{} has no function nvFatbin{function}: it is not nvFatbin", .path.display())]
-    MissingSymbol {
-        /// The library.
-        path: PathBuf,
-        /// The function without its prefix.
-        function: &'static str,
-    },
-    /// A text contains a NUL byte, which the interface cannot pass.
-    #[error("{what:?} contains a NUL byte")]
-    Nul {
-        /// The text.
-        what: String,
-    },
-    /// The library returned an error.
-    #[error("{call} returned {code} ({})", result_name(*.code))]
-    Failed {
-        /// The function that failed, and on what.
-        call: String,
-        /// `nvFatbinResult`.
-        code: i32,
-    },
-    /// The library crashed, which was contained; its state is unknown since.
-    #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
-    Crashed {
-        /// The function that crashed, and on what.
-        call: String,
-        /// How.
-        reason: String,
-    },
-}
-
 /// The name of an `nvFatbinResult`, without its prefix (`nvFatbin.h`, CUDA 13.0).
-#[must_use]
-pub(crate) fn result_name(code: i32) -> &'static str {
+fn result_name(code: i32) -> &'static str {
     match code {
         0 => "SUCCESS",
         // Also what options it does not know for LTO-IR give, and inputs that are something else.
@@ -188,21 +144,16 @@ impl NvFatbin {
     ///
     /// # Errors
     ///
-    /// [`NvFatbinError::Load`] or [`NvFatbinError::MissingSymbol`].
-    pub(crate) fn open(path: &Path) -> Result<Self, NvFatbinError> {
+    /// [`VendorError::Load`].
+    pub(crate) fn open(path: &Path) -> Result<Self, VendorError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.85).
-        let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvFatbinError::Load {
-            path: path.to_owned(),
-            reason,
-        })?;
+        let library = unsafe { vendor_error::open(path) }?;
         macro_rules! required {
             ($function:literal) => {
                 // SAFETY: the type of the field is the declaration in nvFatbin.h.
-                unsafe { find(&library, $function) }.ok_or_else(|| NvFatbinError::MissingSymbol {
-                    path: path.to_owned(),
-                    function: $function,
-                })?
+                unsafe { find(&library, $function) }
+                    .ok_or_else(|| VendorError::missing(path, concat!("nvFatbin", $function), "it is not nvFatbin"))?
             };
         }
         let loaded = Self {
@@ -233,14 +184,15 @@ impl NvFatbin {
     ///
     /// # Errors
     ///
-    /// [`NvFatbinError::Failed`] or [`NvFatbinError::Nul`].
-    pub(crate) fn create(&self, inputs: &[Input<'_>], options: &[&str]) -> Result<Vec<u8>, NvFatbinError> {
+    /// [`VendorError`].
+    pub(crate) fn create(&self, inputs: &[Input<'_>], options: &[&str]) -> Result<Vec<u8>, VendorError> {
         let options = options
             .iter()
-            .map(|option| c_string(option))
+            .map(|option| c_string(format_args!("{option:?}"), option))
             .collect::<Result<Vec<_>, _>>()?;
         let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         // What is handed over lives until the handle is destroyed: the header does not say what is copied.
+        let named = |text: &str| c_string(format_args!("{text:?}"), text);
         let mut contents = Vec::with_capacity(inputs.len());
         for input in inputs {
             let bytes = if input.kind == InputKind::Ptx && input.bytes.last() != Some(&0) {
@@ -248,11 +200,7 @@ impl NvFatbin {
             } else {
                 Cow::Borrowed(input.bytes)
             };
-            let texts = (
-                c_string(input.arch)?,
-                c_string(input.identifier)?,
-                c_string(input.options)?,
-            );
+            let texts = (named(input.arch)?, named(input.identifier)?, named(input.options)?);
             contents.push((input.kind, bytes, texts));
         }
 
@@ -297,7 +245,7 @@ impl NvFatbin {
 #[cfg(test)]
 impl NvFatbin {
     /// Has the library work on a handle that is none.
-    pub(crate) fn crash(&self) -> Result<Vec<u8>, NvFatbinError> {
+    pub(crate) fn crash(&self) -> Result<Vec<u8>, VendorError> {
         let mut job = Job {
             library: self,
             handle: ptr::without_provenance_mut(0x10),
@@ -315,7 +263,7 @@ impl Job<'_> {
     /// # Safety
     ///
     /// The handle is one of the library's.
-    unsafe fn fat_binary(&mut self) -> Result<Vec<u8>, NvFatbinError> {
+    unsafe fn fat_binary(&mut self) -> Result<Vec<u8>, VendorError> {
         let (get_size, get, handle) = (self.library.size, self.library.get, self.handle);
         let mut size = 0usize;
         let end = &raw mut size;
@@ -331,21 +279,22 @@ impl Job<'_> {
     }
 
     /// After a crash the handle is not used again, not even destroyed.
-    fn finish(&mut self, call: &str, outcome: Result<c_int, String>) -> Result<(), NvFatbinError> {
+    fn finish(&mut self, call: &str, outcome: Result<c_int, String>) -> Result<(), VendorError> {
         let call = call.to_owned();
         match outcome {
             Ok(SUCCESS) => Ok(()),
-            Ok(code) => Err(NvFatbinError::Failed { call, code }),
+            Ok(code) => Err(VendorError::Failed {
+                call,
+                code,
+                name: result_name(code),
+                log: String::new(),
+            }),
             Err(reason) => {
                 self.handle = ptr::null_mut();
-                Err(NvFatbinError::Crashed { call, reason })
+                Err(VendorError::Crashed { call, reason })
             }
         }
     }
-}
-
-fn c_string(text: &str) -> Result<CString, NvFatbinError> {
-    CString::new(text).map_err(|_| NvFatbinError::Nul { what: text.to_owned() })
 }
 
 #[cfg(test)]

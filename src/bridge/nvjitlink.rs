@@ -4,15 +4,18 @@
 //! versioned name per minor release), 12.0 only `__nvJitLink<Function>_12_0`.
 
 use std::borrow::Cow;
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::path::Path;
 use std::ptr;
 
 use libloading::os::unix::Library;
 
 use gpulower_runtime::vendor_library;
 
-use super::contain::{CRASH_ADVICE, contained};
+use super::{
+    contain::contained,
+    vendor_error::{self, VendorError, c_string},
+};
 
 /// `nvJitLinkHandle`.
 type Handle = *mut c_void;
@@ -61,70 +64,8 @@ pub(crate) struct Linked {
     pub(crate) error_log: String,
 }
 
-/// Why nvJitLink could not be loaded, or did not link.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum NvJitLinkError {
-    /// The dynamic loader refused the library.
-    #[error("{} could not be loaded: {reason}", .path.display())]
-    Load {
-        /// The library.
-        path: PathBuf,
-        /// The loader's message.
-        reason: String,
-    },
-    /// The library lacks a function of the interface.
-    #[error("{} has no function nvJitLink{function}: not nvJitLink, or a release before 12.0", .path.display())]
-    MissingSymbol {
-        /// The library.
-        path: PathBuf,
-        /// The function without its prefix.
-        function: &'static str,
-    },
-    /// A name or an option contains a NUL byte, which the interface cannot pass.
-    #[error("{what:?} contains a NUL byte")]
-    Nul {
-        /// The text.
-        what: String,
-    },
-    /// More options than the interface can count.
-    #[error("{0} options are too many for nvJitLink")]
-    TooManyOptions(usize),
-    /// A cubin that is already linked. nvJitLink accepts it and silently leaves its kernels out
-    /// (observed with 13.0.88).
-    #[error(
-        "input {name:?} is an executable cubin (ELF type {elf_type}), and nvJitLink would silently drop its \
-         kernels: compile it as relocatable device code (`ptxas -c`, `nvcc -rdc=true`)"
-    )]
-    NotRelocatable {
-        /// Name of the input.
-        name: String,
-        /// `e_type` of its ELF header; a relocatable file has 1.
-        elf_type: u16,
-    },
-    /// The library returned an error.
-    #[error("{call} returned {code} ({}){}{}", result_name(*.code), if log.is_empty() { "" } else { ": " }, log.trim_end())]
-    Failed {
-        /// The function that failed, and on what.
-        call: String,
-        /// `nvJitLinkResult`.
-        code: i32,
-        /// The error log, empty when there is none.
-        log: String,
-    },
-    /// The library crashed, which was contained; its state is unknown since.
-    #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
-    Crashed {
-        /// The function that crashed, and on what.
-        call: String,
-        /// How.
-        reason: String,
-    },
-}
-
 /// The name of an `nvJitLinkResult`, without its prefix (`nvJitLink.h`, CUDA 13.0).
-#[must_use]
-pub(crate) fn result_name(code: i32) -> &'static str {
+fn result_name(code: i32) -> &'static str {
     match code {
         0 => "SUCCESS",
         1 => "UNRECOGNIZED_OPTION",
@@ -204,20 +145,17 @@ impl NvJitLink {
     ///
     /// # Errors
     ///
-    /// [`NvJitLinkError::Load`] or [`NvJitLinkError::MissingSymbol`].
-    pub(crate) fn open(path: &Path) -> Result<Self, NvJitLinkError> {
+    /// [`VendorError::Load`].
+    pub(crate) fn open(path: &Path) -> Result<Self, VendorError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
-        let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvJitLinkError::Load {
-            path: path.to_owned(),
-            reason,
-        })?;
+        let library = unsafe { vendor_error::open(path) }?;
         macro_rules! required {
             ($function:literal) => {
                 // SAFETY: the type of the field is the declaration in nvJitLink.h.
-                unsafe { find(&library, $function) }.ok_or_else(|| NvJitLinkError::MissingSymbol {
-                    path: path.to_owned(),
-                    function: $function,
+                unsafe { find(&library, $function) }.ok_or_else(|| {
+                    let function = concat!("nvJitLink", $function);
+                    VendorError::missing(path, function, "not nvJitLink, or a release before 12.0")
                 })?
             };
         }
@@ -255,9 +193,9 @@ impl NvJitLink {
     ///
     /// # Errors
     ///
-    /// [`NvJitLinkError::NotRelocatable`] before anything is called; [`NvJitLinkError::Failed`] with the
-    /// error log; [`NvJitLinkError::Nul`].
-    pub(crate) fn link(&self, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, NvJitLinkError> {
+    /// [`VendorError::Argument`] before anything is called, such as for a cubin that is linked already;
+    /// [`VendorError::Failed`] with the error log.
+    pub(crate) fn link(&self, inputs: &[Input<'_>], options: &[String]) -> Result<Linked, VendorError> {
         self.complete(inputs, options, |job| job.linked())
     }
 
@@ -267,7 +205,7 @@ impl NvJitLink {
     /// # Errors
     ///
     /// As [`NvJitLink::link`].
-    pub(crate) fn lto_to_ptx(&self, inputs: &[Input<'_>], options: &[String]) -> Result<String, NvJitLinkError> {
+    pub(crate) fn lto_to_ptx(&self, inputs: &[Input<'_>], options: &[String]) -> Result<String, VendorError> {
         let options = [options, &["-lto".to_owned(), "-ptx".to_owned()]].concat();
         self.complete(inputs, &options, |job| job.linked_ptx())
     }
@@ -277,17 +215,18 @@ impl NvJitLink {
         &self,
         inputs: &[Input<'_>],
         options: &[String],
-        take: impl FnOnce(&Job<'_>) -> Result<R, NvJitLinkError>,
-    ) -> Result<R, NvJitLinkError> {
+        take: impl FnOnce(&Job<'_>) -> Result<R, VendorError>,
+    ) -> Result<R, VendorError> {
         for input in inputs {
             refuse_executable(input)?;
         }
         let options = options
             .iter()
-            .map(|option| c_string(option))
+            .map(|option| c_string(format_args!("{option:?}"), option))
             .collect::<Result<Vec<_>, _>>()?;
         let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let count = u32::try_from(arguments.len()).map_err(|_| NvJitLinkError::TooManyOptions(arguments.len()))?;
+        let count =
+            u32::try_from(arguments.len()).map_err(|_| VendorError::Argument("the options are too many".to_owned()))?;
 
         // What is handed over lives until the handle is destroyed: the header does not say what is copied.
         let mut contents = Vec::with_capacity(inputs.len());
@@ -297,7 +236,7 @@ impl NvJitLink {
             } else {
                 Cow::Borrowed(input.bytes)
             };
-            contents.push((input, bytes, c_string(input.name)?));
+            contents.push((input, bytes, c_string(format_args!("{:?}", input.name), input.name)?));
         }
 
         let mut job = Job {
@@ -326,7 +265,7 @@ impl NvJitLink {
 #[cfg(test)]
 impl NvJitLink {
     /// Has the library work on a handle that is none.
-    pub(crate) fn crash(&self) -> Result<(), NvJitLinkError> {
+    pub(crate) fn crash(&self) -> Result<(), VendorError> {
         let mut job = Job {
             library: self,
             handle: ptr::without_provenance_mut(0x10),
@@ -340,7 +279,7 @@ impl NvJitLink {
 
 impl Job<'_> {
     /// The cubin of a link that is complete.
-    fn linked(&self) -> Result<Linked, NvJitLinkError> {
+    fn linked(&self) -> Result<Linked, VendorError> {
         let mut size = 0usize;
         // SAFETY: the handle is live and the pointer is valid for one write.
         let code = unsafe { (self.library.cubin_size)(self.handle, &raw mut size) };
@@ -357,7 +296,7 @@ impl Job<'_> {
     }
 
     /// The PTX of a link with `-ptx` that is complete.
-    fn linked_ptx(&self) -> Result<String, NvJitLinkError> {
+    fn linked_ptx(&self) -> Result<String, VendorError> {
         let mut size = 0usize;
         // SAFETY: the handle is live and the pointer is valid for one write.
         let code = unsafe { (self.library.ptx_size)(self.handle, &raw mut size) };
@@ -387,7 +326,7 @@ impl Job<'_> {
     /// # Safety
     ///
     /// The handle is one of the library's.
-    unsafe fn complete(&mut self) -> Result<(), NvJitLinkError> {
+    unsafe fn complete(&mut self) -> Result<(), VendorError> {
         let (complete, handle) = (self.library.complete, self.handle);
         // SAFETY: the caller vouches for the handle. The closure owns nothing.
         let code = unsafe { contained(|| complete(handle)) };
@@ -395,10 +334,10 @@ impl Job<'_> {
     }
 
     /// After a crash the handle is not used again, not even destroyed.
-    fn finish(&mut self, call: &str, outcome: Result<c_int, String>) -> Result<(), NvJitLinkError> {
+    fn finish(&mut self, call: &str, outcome: Result<c_int, String>) -> Result<(), VendorError> {
         let code = outcome.map_err(|reason| {
             self.handle = ptr::null_mut();
-            NvJitLinkError::Crashed {
+            VendorError::Crashed {
                 call: call.to_owned(),
                 reason,
             }
@@ -406,37 +345,36 @@ impl Job<'_> {
         self.check(call, code)
     }
 
-    fn check(&self, call: &str, code: c_int) -> Result<(), NvJitLinkError> {
+    fn check(&self, call: &str, code: c_int) -> Result<(), VendorError> {
         if code == SUCCESS {
             return Ok(());
         }
-        Err(NvJitLinkError::Failed {
+        Err(VendorError::Failed {
             call: call.to_owned(),
             code,
+            name: result_name(code),
             log: self.text(self.library.error_log_size, self.library.error_log),
         })
     }
 }
 
-/// Refuses an ELF file that is not relocatable where a relocatable cubin is expected.
-fn refuse_executable(input: &Input<'_>) -> Result<(), NvJitLinkError> {
+/// Refuses an ELF file that is not relocatable where a relocatable cubin is expected: nvJitLink accepts it and silently leaves
+/// its kernels out (observed with 13.0.88).
+fn refuse_executable(input: &Input<'_>) -> Result<(), VendorError> {
     // e_type, at offset 16 of an ELF header: 1 is ET_REL. What is no ELF file is the library's to refuse.
     if let (InputKind::Cubin, [0x7f, b'E', b'L', b'F', _, ..]) = (input.kind, input.bytes)
         && let Some(&[low, high]) = input.bytes.get(16..18)
     {
         let elf_type = u16::from_le_bytes([low, high]);
         if elf_type != 1 {
-            return Err(NvJitLinkError::NotRelocatable {
-                name: input.name.to_owned(),
-                elf_type,
-            });
+            return Err(VendorError::Argument(format!(
+                "input {:?} is an executable cubin (ELF type {elf_type}), and nvJitLink would silently drop its kernels: compile \
+                 it as relocatable device code (`ptxas -c`, `nvcc -rdc=true`)",
+                input.name
+            )));
         }
     }
     Ok(())
-}
-
-fn c_string(text: &str) -> Result<CString, NvJitLinkError> {
-    CString::new(text).map_err(|_| NvJitLinkError::Nul { what: text.to_owned() })
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 //! NVIDIA ships it only as a static archive; `serialize::nvptxcompiler` makes the shared object.
 //! Declarations follow `nvPTXCompiler.h` of CUDA 13.0.
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::path::Path;
 use std::ptr;
 
 use gpulower_runtime::vendor_library;
 
-use super::contain::{CRASH_ADVICE, Uncontained, contained};
+use super::{
+    contain::{Uncontained, contained},
+    vendor_error::{self, VendorError, c_string},
+};
 
 /// `nvPTXCompilerHandle`.
 type Handle = *mut c_void;
@@ -42,60 +45,8 @@ pub(crate) const OPTIONAL_SYMBOLS: [&str; 3] = [
     "nvPTXCompilerSetFlowCallback",
 ];
 
-/// Why nvPTXCompiler could not be loaded, or did not compile.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum NvPtxCompilerError {
-    /// The dynamic loader refused the shared object.
-    #[error("{} could not be loaded: {reason}", .path.display())]
-    Load {
-        /// The shared object.
-        path: PathBuf,
-        /// The loader's message.
-        reason: String,
-    },
-    /// The shared object lacks a function of the interface.
-    #[error("{} has no function {symbol}: not nvPTXCompiler", .path.display())]
-    MissingSymbol {
-        /// The shared object.
-        path: PathBuf,
-        /// The absent name.
-        symbol: &'static str,
-    },
-    /// The PTX or an option contains a NUL byte, which the interface cannot pass.
-    #[error("{what} contains a NUL byte at offset {offset}")]
-    Nul {
-        /// "the PTX" or the option.
-        what: String,
-        /// Offset of the byte.
-        offset: usize,
-    },
-    /// More options than the interface can count.
-    #[error("{0} options are too many for nvPTXCompiler")]
-    TooManyOptions(usize),
-    /// The library returned an error.
-    #[error("{call} returned {code} ({}){}{}", result_name(*.code), if log.is_empty() { "" } else { ": " }, log.trim_end())]
-    Failed {
-        /// The function that failed.
-        call: &'static str,
-        /// `nvPTXCompileResult`.
-        code: i32,
-        /// The error log, empty when there is none.
-        log: String,
-    },
-    /// The library crashed, which was contained; its state is unknown since.
-    #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
-    Crashed {
-        /// The function that crashed.
-        call: &'static str,
-        /// How.
-        reason: String,
-    },
-}
-
 /// The name of an `nvPTXCompileResult`, without its prefix (`nvPTXCompiler.h`, CUDA 13.0).
-#[must_use]
-pub(crate) fn result_name(code: i32) -> &'static str {
+fn result_name(code: i32) -> &'static str {
     match code {
         0 => "SUCCESS",
         1 => "INVALID_COMPILER_HANDLE",
@@ -170,18 +121,12 @@ impl NvPtxCompiler {
     ///
     /// # Errors
     ///
-    /// [`NvPtxCompilerError::Load`] or [`NvPtxCompilerError::MissingSymbol`].
-    pub(crate) fn open(path: &Path) -> Result<Self, NvPtxCompilerError> {
+    /// [`VendorError::Load`].
+    pub(crate) fn open(path: &Path) -> Result<Self, VendorError> {
         // SAFETY: loading runs the constructors of the library. The caller names NVIDIA's library, whose
         // constructors set up its own static data only (observed with 13.0.88).
-        let library = unsafe { vendor_library::open(path) }.map_err(|reason| NvPtxCompilerError::Load {
-            path: path.to_owned(),
-            reason,
-        })?;
-        let missing = |symbol| NvPtxCompilerError::MissingSymbol {
-            path: path.to_owned(),
-            symbol,
-        };
+        let library = unsafe { vendor_error::open(path) }?;
+        let missing = |symbol: &str| VendorError::missing(path, symbol, "not nvPTXCompiler");
         macro_rules! required {
             ($name:literal) => {
                 // SAFETY: the type of the field is the declaration in nvPTXCompiler.h.
@@ -218,8 +163,8 @@ impl NvPtxCompiler {
     ///
     /// # Errors
     ///
-    /// [`NvPtxCompilerError::Failed`] when the library refuses.
-    pub(crate) fn version(&self) -> Result<(u32, u32), NvPtxCompilerError> {
+    /// [`VendorError::Failed`] when the library refuses.
+    pub(crate) fn version(&self) -> Result<(u32, u32), VendorError> {
         let (mut major, mut minor): (c_uint, c_uint) = (0, 0);
         // SAFETY: both pointers are valid for one write.
         let code = unsafe { (self.get_version)(&raw mut major, &raw mut minor) };
@@ -259,21 +204,21 @@ impl NvPtxCompiler {
     ///
     /// # Errors
     ///
-    /// [`NvPtxCompilerError::Failed`] with the error log; [`NvPtxCompilerError::Nul`].
+    /// [`VendorError::Failed`] with the error log; [`VendorError::Argument`].
     pub(crate) fn compile(
         &self,
         ptx: &str,
         options: &[String],
         stop: Option<Stop<'_>>,
-    ) -> Result<Compiled, NvPtxCompilerError> {
+    ) -> Result<Compiled, VendorError> {
         let ptx = c_string("the PTX", ptx)?;
         let options = options
             .iter()
-            .map(|option| c_string(&format!("the option {option:?}"), option))
+            .map(|option| c_string(format_args!("the option {option:?}"), option))
             .collect::<Result<Vec<_>, _>>()?;
         let arguments: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let count =
-            c_int::try_from(arguments.len()).map_err(|_| NvPtxCompilerError::TooManyOptions(arguments.len()))?;
+        let count = c_int::try_from(arguments.len())
+            .map_err(|_| VendorError::Argument("the options are too many".to_owned()))?;
 
         let mut job = Job {
             library: self,
@@ -316,7 +261,7 @@ impl NvPtxCompiler {
 #[cfg(test)]
 impl NvPtxCompiler {
     /// Has the library work on a handle that is none.
-    pub(crate) fn crash(&self) -> Result<(), NvPtxCompilerError> {
+    pub(crate) fn crash(&self) -> Result<(), VendorError> {
         let mut job = Job {
             library: self,
             handle: ptr::without_provenance_mut(0x10),
@@ -332,7 +277,7 @@ impl Job<'_> {
     /// # Safety
     ///
     /// The handle is one of the library's; there are so many options, each with a NUL at its end.
-    unsafe fn compile(&mut self, count: c_int, options: *const *const c_char) -> Result<(), NvPtxCompilerError> {
+    unsafe fn compile(&mut self, count: c_int, options: *const *const c_char) -> Result<(), VendorError> {
         const CALL: &str = "nvPTXCompilerCompile";
         let (compile, handle) = (self.library.compile, self.handle);
         // SAFETY: the caller vouches for what is passed. The closure owns nothing.
@@ -344,9 +289,12 @@ impl Job<'_> {
     }
 
     /// The handle is not used again, not even destroyed.
-    fn crashed(&mut self, call: &'static str, reason: String) -> NvPtxCompilerError {
+    fn crashed(&mut self, call: &'static str, reason: String) -> VendorError {
         self.handle = ptr::null_mut();
-        NvPtxCompilerError::Crashed { call, reason }
+        VendorError::Crashed {
+            call: call.to_owned(),
+            reason,
+        }
     }
 
     /// One of the two logs; empty when the library has none to give.
@@ -360,18 +308,16 @@ impl Job<'_> {
     }
 }
 
-fn c_string(what: &str, text: &str) -> Result<CString, NvPtxCompilerError> {
-    CString::new(text).map_err(|error| NvPtxCompilerError::Nul {
-        what: what.to_owned(),
-        offset: error.nul_position(),
-    })
-}
-
-fn check(call: &'static str, code: c_int, log: impl FnOnce() -> String) -> Result<(), NvPtxCompilerError> {
+fn check(call: &'static str, code: c_int, log: impl FnOnce() -> String) -> Result<(), VendorError> {
     if code == SUCCESS {
         return Ok(());
     }
-    Err(NvPtxCompilerError::Failed { call, code, log: log() })
+    Err(VendorError::Failed {
+        call: call.to_owned(),
+        code,
+        name: result_name(code),
+        log: log(),
+    })
 }
 
 #[cfg(test)]

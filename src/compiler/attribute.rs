@@ -26,6 +26,16 @@ use super::InputError;
 /// Flag of an `#nvvm.target` whose chip is a virtual architecture: LLVM and MLIR have no name for compute_90.
 const VIRTUAL: &str = "virtual";
 
+/// Upstream's flag of an `#nvvm.target` for what the PTX compiler says: it is kept with the object.
+pub(crate) const COLLECT: &str = "collect-compiler-diagnostics";
+
+/// Whether a target attribute has the flag [`COLLECT`].
+pub(crate) fn collects_diagnostics(attribute: Attribute<'_>) -> bool {
+    TargetAttribute::read(attribute)
+        .and_then(|parameters| DictionaryAttribute::try_from(parameters.flags?).ok())
+        .is_some_and(|flags| flags.element_by_name(COLLECT).is_some())
+}
+
 /// Attribute of a `gpu.module` that was lowered with debug info: its level, for the stages that follow.
 pub const DEBUG: &str = "gpulower.debug";
 
@@ -136,7 +146,7 @@ fn set_flag(options: &mut Options, target: &Target, name: &str, value: Attribute
         .into());
     }
     match name {
-        VIRTUAL if !amd => {}
+        VIRTUAL | COLLECT if !amd => {}
         "ptxas-cmd-options" => options.set("ptxas-options", text)?,
         "wave64" if amd => options.wave_size = Some(64),
         "no_wave64" if amd => options.wave_size = Some(32),
@@ -175,8 +185,9 @@ fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
 
 /// The target attribute for a target and options, as MLIR text.
 ///
-/// Everything that differs from the defaults is written, so that `read` gives the same back.
-pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
+/// Everything that differs from the defaults is written, so that `read` gives the same back. `collect`: with [`COLLECT`], for
+/// NVIDIA's.
+pub fn text(target: &Target, options: &Options, collect: bool) -> Result<String, OptionError> {
     let resolved = options.resolve(target, None)?;
     let level = resolved.optimization.number();
     let mut flags: Vec<String> = options
@@ -195,6 +206,9 @@ pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
         .collect();
     if target.as_nvidia().is_some_and(NvidiaTarget::is_virtual) {
         flags.push(VIRTUAL.to_owned());
+    }
+    if collect && target.as_nvidia().is_some() {
+        flags.push(quoted(COLLECT));
     }
     let mut parameters = vec![format!("O = {level}")];
     parameters.push(format!("chip = {}", quoted(target.chip())));
@@ -234,8 +248,13 @@ pub fn text(target: &Target, options: &Options) -> Result<String, OptionError> {
 }
 
 /// The target attribute for a target and options.
-pub(crate) fn make<'c>(context: &'c Context, target: &Target, options: &Options) -> Result<Attribute<'c>, Cause> {
-    let text = text(target, options)?;
+pub(crate) fn make<'c>(
+    context: &'c Context,
+    target: &Target,
+    options: &Options,
+    collect: bool,
+) -> Result<Attribute<'c>, Cause> {
+    let text = text(target, options, collect)?;
     let (attribute, diagnostics) = capture_diagnostics(context, || Attribute::parse(context, &text));
     attribute.ok_or_else(|| {
         let reason: Vec<String> = diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();

@@ -38,6 +38,9 @@ const FORMAT: &str = "2";
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
 
+/// What is said of a result that was known.
+pub(super) const TAKEN: &str = "taken from the cache";
+
 /// What a compilation made, or what was known.
 pub(super) struct Made<T> {
     pub value: T,
@@ -107,7 +110,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
 }
 
 /// Starts a key: what gives another result whatever is compiled.
-fn begin(kind: &str) -> KeyBuilder {
+pub(super) fn begin(kind: &str) -> KeyBuilder {
     KeyBuilder::new(kind)
         .field("format", FORMAT)
         .field("gpulower", GPULOWER)
@@ -220,7 +223,7 @@ impl Compiler {
     }
 
     /// Adds the options, the libraries and the tools. `None` where one cannot be read: compiling will tell.
-    fn made_with(&self, key: KeyBuilder, options: &Options, vendor: Vendor) -> Option<KeyBuilder> {
+    pub(super) fn made_with(&self, key: KeyBuilder, options: &Options, vendor: Vendor) -> Option<KeyBuilder> {
         let mut key = options.identity().fold(key, |key, (name, value)| {
             key.field("option", name).field("value", value)
         });
@@ -306,7 +309,7 @@ pub(super) fn taken(from: Source) -> Decision {
     Decision {
         stage: Stage::Cache,
         choice: from.name().to_owned(),
-        outcome: "taken from the cache".to_owned(),
+        outcome: TAKEN.to_owned(),
     }
 }
 

@@ -1,6 +1,11 @@
 //! One module for one target, from the form it came in to the bytes asked for.
 
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use melior::{
     Context,
@@ -12,7 +17,9 @@ use melior::{
 };
 
 use super::{
-    Compiler, attribute, load_libraries, parse,
+    Compiler,
+    apart::{Apart, GroupWork},
+    attribute, load_libraries, parse,
     plan::{self, Step},
     request::{Outcome, Part, Request, Source, UNKNOWN},
     spare::Spare,
@@ -24,6 +31,7 @@ use crate::{
         edit::OwnedModule,
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
+        places,
         watch::{Ended, watched},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
@@ -36,7 +44,7 @@ use crate::{
         device_link::{self, DeviceLinkError, LinkInput},
         nvidia::{PtxCompiler, SerializeError},
     },
-    stage::{Checkpoint, Stage, StageListener, Subject},
+    stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     target::{CudaRelease, PtxIsa, Target, Vendor},
 };
 
@@ -72,9 +80,9 @@ pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, spare: &Spare)
 
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
-    spare: &'a Spare,
+    pub(super) spare: &'a Spare,
     pub(super) name: String,
-    parts: Vec<Part<OwnedModule<'c>>>,
+    pub(super) parts: Vec<Part<OwnedModule<'c>>>,
     steps: Vec<Step>,
     pub(super) options: Options,
     pub(super) target: Target,
@@ -82,11 +90,13 @@ pub(super) struct Job<'a, 'c> {
     /// What the objects define and need.
     interface: LinkInterface,
     pub(super) resolved: Resolved,
-    libraries: Vec<LoadedLibrary>,
+    pub(super) libraries: Vec<LoadedLibrary>,
     newest_tool_ptx: Option<PtxIsa>,
     pub(super) clock: StageClock,
     pub(super) decisions: Vec<Decision>,
     warnings: Vec<Warning>,
+    /// The functions of its kernels, where these are to be compiled as if each was alone.
+    pub(super) own: Option<HashSet<String>>,
 }
 
 impl<'a, 'c> Job<'a, 'c> {
@@ -147,6 +157,7 @@ impl<'a, 'c> Job<'a, 'c> {
             clock,
             decisions: notes.into_iter().map(Decision::of_plan).collect(),
             warnings: Vec::new(),
+            own: None,
         })
     }
 
@@ -169,10 +180,75 @@ impl<'a, 'c> Job<'a, 'c> {
         Err(error)
     }
 
-    /// Carries out the steps of the plan. What follows lowering is repeated with a newer PTX ISA where an instruction
-    /// needs one.
+    /// For a module of kernels that others have, too: these are all of its functions.
+    pub(super) fn of_kernels(
+        work: &GroupWork<'a>,
+        module: OwnedModule<'c>,
+        own: HashSet<String>,
+        spare: &'a Spare,
+    ) -> Self {
+        let part = Part {
+            name: work.name.to_owned(),
+            source: Source::Mlir(module),
+        };
+        Self {
+            compiler: work.compiler,
+            spare,
+            name: work.name.to_owned(),
+            parts: vec![part],
+            steps: Vec::new(),
+            options: work.options.clone(),
+            target: work.target,
+            objects: Vec::new(),
+            interface: LinkInterface::default(),
+            resolved: work.resolved.clone(),
+            libraries: work.libraries.to_vec(),
+            newest_tool_ptx: None,
+            clock: StageClock::new(
+                work.interrupt.clone(),
+                work.compiler.observer_of(work.name, &work.target),
+            ),
+            decisions: Vec::new(),
+            warnings: Vec::new(),
+            own: Some(own),
+        }
+    }
+
+    /// The PTX of kernels, what MLIR says of them, and how long it took. An error where there is anything to report.
+    pub(super) fn ptx_of_kernels(mut self) -> Result<(Vec<u8>, Vec<KernelSignature>, Vec<StageTime>), Option<Error>> {
+        let interrupt = self.clock.interrupt().clone();
+        let (ptx, ended) = watched(&|| interrupt.check().is_err(), || {
+            self.lower()?;
+            self.device_stage(DeviceOutput::Assembly, false)
+        });
+        // Whoever compiles the whole finds out why.
+        if ended.is_some() {
+            return Err(None);
+        }
+        let ptx = ptx?;
+        if !self.decisions.is_empty() || !self.warnings.is_empty() {
+            return Err(None);
+        }
+        let signatures = self.signatures();
+        Ok((ptx, signatures, self.clock.into_times()))
+    }
+
+    /// Carries out the steps of the plan: kernel by kernel, or for the whole, which tells what is wrong, too.
     fn run(mut self) -> Result<Outcome, Error> {
         let steps = std::mem::take(&mut self.steps);
+        let (decisions, warnings) = (self.decisions.len(), self.warnings.len());
+        if let Some(Apart { ptx, signatures }) = self.apart(&steps)
+            && let Ok(images) = self.make_images(&steps, Some(&ptx))
+        {
+            return Ok(self.outcome(images, signatures));
+        }
+        self.decisions.truncate(decisions);
+        self.warnings.truncate(warnings);
+        self.run_whole(&steps)
+    }
+
+    /// What follows lowering is repeated with a newer PTX ISA where an instruction needs one.
+    fn run_whole(mut self, steps: &[Step]) -> Result<Outcome, Error> {
         if steps.contains(&Step::Lower) {
             self.lower()?;
         }
@@ -181,20 +257,22 @@ impl<'a, 'c> Job<'a, 'c> {
             _ => None,
         });
         loop {
-            let raised = match self.make_images(&steps) {
+            let raised = match self.make_images(steps, None) {
                 Ok(images) => {
-                    for (image, _) in &images {
-                        self.warn_about_spills(image);
-                    }
-                    return Ok(self.outcome(images));
+                    let signatures = self.signatures();
+                    return Ok(self.outcome(images, signatures));
                 }
-                Err(error) => output.and_then(|output| self.raised_ptx(&error, output)).ok_or(error)?,
+                Err(error) => match output.and_then(|output| self.raised_ptx(&error, output)) {
+                    Some(raised) => raised,
+                    None => return Err(self.with_place(error, output)),
+                },
             };
             self.set_ptx(raised);
         }
     }
 
-    fn make_images(&mut self, steps: &[Step]) -> Result<Vec<(Image, Vec<u8>)>, Error> {
+    /// `ptx` is what was generated already.
+    fn make_images(&mut self, steps: &[Step], ptx: Option<&[u8]>) -> Result<Vec<(Image, Vec<u8>)>, Error> {
         let mut code = Vec::new();
         let mut images = Vec::new();
         for step in steps {
@@ -204,7 +282,12 @@ impl<'a, 'c> Job<'a, 'c> {
             match step {
                 Step::Lower => {}
                 Step::Print => code = self.text().into_bytes(),
-                Step::Device(output) => code = self.device(*output)?,
+                Step::Device(output) => {
+                    code = match ptx {
+                        Some(ptx) => ptx.to_vec(),
+                        None => self.device(*output)?,
+                    };
+                }
                 Step::PtxToCubin(product) => images.push(self.cubin(product, &code)?),
                 Step::LinkObject(product) => images.push(self.hsaco(product, &code)?),
                 Step::DeviceLink(product) => images.push(self.device_link(product, &code)?),
@@ -316,6 +399,10 @@ impl<'a, 'c> Job<'a, 'c> {
                 .iter()
                 .find_map(|(_, module)| symbols::location_of_use((*module)?, symbol))
         };
+        let intrinsics = match has_places {
+            true => places::of_intrinsics(&module),
+            false => BTreeMap::new(),
+        };
         let decisions = RefCell::new(Vec::new());
         let job = DeviceJob {
             name: &self.name,
@@ -326,6 +413,7 @@ impl<'a, 'c> Job<'a, 'c> {
             listeners: &self.compiler.listeners,
             for_each: &|pieces, piece| self.spare.for_each(pieces, piece),
             decide: &|decision| decisions.borrow_mut().push(decision),
+            own: self.own.as_ref(),
             has_places,
         };
         let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
@@ -337,7 +425,17 @@ impl<'a, 'c> Job<'a, 'c> {
                         modules.find_map(|module| symbols::location_of_symbol(module, symbol))
                     });
                     let mut error = Error::new(stage, error);
-                    error.location = error.location.or_else(|| defined.as_deref().map(Location::from_mlir));
+                    // LLVM names an intrinsic without the types in the name of its function.
+                    let is_called = |name: &str, function: &str| {
+                        let rest = function.strip_prefix(name);
+                        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                    };
+                    let called = unselected(&error).and_then(|name| {
+                        let mut places = intrinsics.iter();
+                        Some(places.find(|(function, _)| is_called(name, function))?.1)
+                    });
+                    let place = called.or(defined.as_ref()).map(|place| Location::from_mlir(place));
+                    error.location = error.location.or(place);
                     error
                 }
             },
@@ -357,6 +455,16 @@ impl<'a, 'c> Job<'a, 'c> {
                 message: diagnostic.message,
             }));
         Ok(code)
+    }
+
+    /// An error about an intrinsic that LLVM has no instruction for, with the place of its first call.
+    fn with_place(&mut self, error: Error, output: Option<DeviceOutput>) -> Error {
+        match output {
+            Some(output) if unselected(&error).is_some() && self.add_places() => {
+                self.device_stage(output, true).err().unwrap_or(error)
+            }
+            _ => error,
+        }
     }
 
     fn set_ptx(&mut self, isa: PtxIsa) {
@@ -479,9 +587,12 @@ impl<'a, 'c> Job<'a, 'c> {
             .collect()
     }
 
-    fn outcome(self, images: Vec<(Image, Vec<u8>)>) -> Outcome {
+    fn outcome(mut self, images: Vec<(Image, Vec<u8>)>, signatures: Vec<KernelSignature>) -> Outcome {
+        for (image, _) in &images {
+            self.warn_about_spills(image);
+        }
         Outcome {
-            signatures: self.signatures(),
+            signatures,
             optimization: self.resolved.optimization,
             images,
             decisions: self.decisions,
@@ -541,7 +652,8 @@ fn lower_part(
         time_limit: None,
         ..options.clone()
     };
-    let attribute = attribute::make(context, target, &lasting).map_err(|cause| Error::new(Stage::Plan, cause))?;
+    let attribute =
+        attribute::make(context, target, &lasting, false).map_err(|cause| Error::new(Stage::Plan, cause))?;
     if let Some(inner) = shown.body().first_operation() {
         set_attribute(inner, "targets", ArrayAttribute::new(context, &[attribute]).into());
     }
@@ -635,6 +747,17 @@ fn needs_a_place(error: &Error) -> bool {
         error.cause(),
         Some(Cause::Device(DeviceError::Misaligned { location: None, .. }))
     )
+}
+
+/// The intrinsic that an error says LLVM has no instruction for.
+fn unselected(error: &Error) -> Option<&str> {
+    match error.cause()? {
+        Cause::Device(DeviceError::Llvm(LlvmError::Fatal(text))) => {
+            let (_, name) = text.split_once("Cannot select: intrinsic %")?;
+            name.split_whitespace().next()
+        }
+        _ => None,
+    }
 }
 
 /// The PTX ISA that a PTX compiler asks for, as in "Feature 'x' requires PTX ISA .version 8.0 or later".

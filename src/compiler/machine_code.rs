@@ -3,20 +3,21 @@
 use super::{
     cached::{Kept, get_or_make, machine_code_key, taken},
     job::Job,
+    kernels::PtxWork,
     phases::llvm_part,
     request::Product,
 };
 use crate::{
     bridge::LlvmError,
+    device::ForEach,
     error::{Cause, Error},
-    image::{hsaco::Hsaco, ptx_log, resource::KernelResources},
-    interrupt::InterruptError,
+    image::{hsaco::Hsaco, ptx_log, ptx_symbols::symbols, resource::KernelResources, symbols::SymbolKind},
     options::{DebugLevel, FpContract},
     report::{Decision, Format, Image},
     serialize::{
         amd::{self, LinkedHsaco},
         device_link::{self, LinkInput, LinkOptions, LtoOptions},
-        nvidia::{Cubin, Outcome as Attempted, PtxCompiler, SerializeError},
+        nvidia::{Outcome as Attempted, PtxCompiler},
         nvidia_options::PtxOptions,
     },
     stage::Stage,
@@ -130,47 +131,24 @@ impl Job<'_, '_> {
                 LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
             )
         })?;
-        let options = self.ptx_options(product.format == Format::Object);
+        // An executable cubin has no functions but kernels: without them, others could not link what there is.
+        let options = self.ptx_options(product.format == Format::Object || is_library(ptx));
         let interrupt = self.clock.interrupt().clone();
-        let chip = product.target.chip();
         let choice = self.options.ptx_compiler;
-        let compiler = &self.compiler.ptx_to_cubin;
-        let key = || {
-            let (how, tools) = (
-                postcard::to_allocvec(&(&options, choice)).ok()?,
-                compiler.identity(choice),
-            );
-            let fields: [(&str, &[u8]); 4] = [
-                ("ptx", code),
-                ("chip", chip.as_bytes()),
-                ("options", &how),
-                ("tools", tools.as_bytes()),
-            ];
-            Some(machine_code_key("cubin", &fields))
-        };
-        let kept = Kept {
-            what: "a cubin",
+        let spare = self.spare;
+        let work = PtxWork {
+            compiler: &self.compiler.ptx_to_cubin,
+            cache: self.compiler.cache(),
             module: &self.name,
-            same: |known: &(Vec<u8>, Cubin), made| known.0 == made.0,
-            may_be_kept: |_| true,
+            chip: product.target.chip(),
+            options: &options,
+            choice,
+            interrupt: &interrupt,
         };
-        let clock = &mut self.clock;
-        let made = get_or_make(self.compiler.cache(), key, &kept, || {
-            let outcome = clock.time(Stage::PtxToCubin, || {
-                compiler.compile_until(ptx, chip, &options, choice, &interrupt)
-            });
-            let mut cubin = outcome.map_err(|error| match error {
-                SerializeError::Cancelled { .. } => Error::new(Stage::PtxToCubin, InterruptError::Cancelled),
-                SerializeError::Timeout { limit, .. } => {
-                    Error::new(Stage::PtxToCubin, InterruptError::TimeLimit { limit })
-                }
-                error => Error::new(Stage::PtxToCubin, error),
-            })?;
-            Ok((std::mem::take(&mut cubin.bytes), cubin))
-        })?;
-        self.decisions.extend(made.from.map(taken));
-        let (bytes, mut cubin) = made.value;
-        cubin.bytes = bytes;
+        let for_each: &ForEach<'_> = &|pieces, piece| spare.for_each(pieces, piece);
+        let made = self.clock.time(Stage::PtxToCubin, || work.cubin(ptx, for_each))?;
+        self.decisions.extend(made.taken());
+        let cubin = made.cubin;
         self.decisions.extend(cubin.decisions.iter().map(|decision| Decision {
             stage: Stage::PtxToCubin,
             choice: match &decision.version {
@@ -208,6 +186,16 @@ impl Job<'_, '_> {
         };
         Ok((image, cubin.bytes))
     }
+}
+
+/// Whether PTX has functions for others, and no kernel.
+fn is_library(ptx: &str) -> bool {
+    // A kernel cannot be written without the word; the rest is read for those alone that may be libraries.
+    !ptx.contains(".entry")
+        && symbols(ptx.as_bytes()).is_ok_and(|symbols| {
+            let mut defined = symbols.defined.values();
+            defined.any(|symbol| symbol.kind == SymbolKind::Function)
+        })
 }
 
 fn hsaco_kernels(bytes: &[u8]) -> Result<Vec<KernelResources>, Error> {

@@ -1,8 +1,10 @@
 //! One compilation: the plan (modules × targets), the threads that carry it out, and the results in order.
 
+mod apart;
 pub mod attribute;
 mod bytecode;
 mod cached;
+mod components;
 mod container;
 mod content;
 mod contexts;
@@ -10,6 +12,7 @@ mod emit;
 mod identical;
 mod input;
 mod job;
+mod kernels;
 mod machine_code;
 mod nesting;
 mod phases;

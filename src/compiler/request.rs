@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use melior::ir::{BlockLike, operation::OperationLike};
 use serde::{Deserialize, Serialize};
 
-use super::input::InputKind;
+use super::{cached::TAKEN, input::InputKind};
 use crate::{
     bridge::{LlvmError, edit::OwnedModule, mlir::location_text},
     options::{Library, OptimizationLevel, Options},
@@ -227,7 +227,9 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Whether it was known, and nothing was compiled.
     pub(super) fn is_from_cache(&self) -> bool {
-        self.decisions.iter().any(|decision| decision.stage == Stage::Cache)
+        self.decisions
+            .iter()
+            .any(|decision| decision.stage == Stage::Cache && decision.outcome == TAKEN)
     }
 
     /// The same for a module that is identical: its warnings name that module, and its time was spent already.

@@ -69,17 +69,15 @@ fn in_parts(linked: &[u8], interrupt: Interrupt) -> StageResult<Option<Vec<u8>>>
         listeners: &[],
         for_each: &device::in_turn,
         decide: &|_| {},
+        own: None,
         has_places: false,
     };
     let context = DeviceContext::new();
     let module = context.parse(linked, "m").expect("parses");
     let split = Split::prepare(&module, &resolved, &LinkInterface::default()).expect("no fatal error");
-    split.expect("the module is large, and of several components").compile(
-        &context,
-        &module,
-        &job,
-        &mut StageClock::new(interrupt, None),
-    )
+    let split = split.expect("the module can be divided");
+    assert!(split.has_parts(), "the module is large, and of several components");
+    split.compile(&context, &module, &job, &mut StageClock::new(interrupt, None))
 }
 
 #[track_caller]

@@ -22,54 +22,28 @@ const PART_INSTRUCTIONS: usize = 2_000;
 /// The most parts. More would help machines with more cores only, and each costs time of its own.
 const MOST_PARTS: usize = 16;
 
-/// The parts of a module. They are a matter of the module alone: neither threads nor the machine have a say.
+/// How a module is compiled. It is a matter of the module alone: neither threads nor the machine have a say.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parts {
-    /// For each part, whether it has the function or variable at a position.
-    pub kept: Vec<Vec<bool>>,
-    /// The definitions that several parts have.
+pub(super) struct Division {
+    /// The definitions that several parts may have.
     pub shared: Vec<usize>,
+    /// For each part, whether it has the function or variable at a position. `None` where there is one part.
+    pub parts: Option<Vec<Vec<bool>>>,
 }
 
-/// Divides a module. `None` where it is compiled as a whole.
-pub(super) fn divide(globals: &[Global]) -> Option<Parts> {
+/// Divides a module of so many instructions. `None` where functions that are inlined call each other in a circle.
+pub(super) fn divide(globals: &[Global], instructions: usize) -> Option<Division> {
     let mut graph = Graph::new(globals)?;
-    graph.connect();
-    let members = graph.components();
-    let sizes: Vec<usize> = members
-        .iter()
-        .map(|definitions| definitions.iter().map(|&definition| graph.size(definition)).sum())
-        .collect();
-    let parts: Vec<Vec<usize>> = balance(&sizes)?
-        .into_iter()
-        .map(|components| {
-            components
-                .into_iter()
-                .flat_map(|component| members.get(component).into_iter().flatten().copied())
-                .collect()
-        })
-        .collect();
-    let kept: Vec<Vec<bool>> = parts.iter().map(|definitions| graph.kept(definitions)).collect();
-    let shared = (0..globals.len())
-        .filter(|&index| {
-            let users = kept.iter().filter(|part| part.get(index) == Some(&true)).count();
-            globals[index].is_definition && (users > 1 || (users > 0 && graph.repeated[index]))
-        })
-        .collect();
-    Some(Parts { kept, shared })
-}
-
-/// Whether a module of so many instructions may be large enough to be divided.
-pub(super) const fn may_be_divided(instructions: usize) -> bool {
-    instructions >= FEWEST_WRITTEN
+    let is_shared = |index: &usize| globals[*index].is_definition && graph.shareable[*index];
+    let shared = (0..globals.len()).filter(is_shared).collect();
+    let parts = (instructions >= FEWEST_WRITTEN).then(|| graph.parts()).flatten();
+    Some(Division { shared, parts })
 }
 
 struct Graph<'a> {
     globals: &'a [Global],
     /// Whether every part may have it.
     shareable: Vec<bool>,
-    /// Whether there is another variable of the same initial value, with which it must not be merged.
-    repeated: Vec<bool>,
     /// What a definition reaches through shareable ones, itself apart.
     reached: Vec<Vec<usize>>,
     /// A definition of the same component, with a smaller position; itself for the first.
@@ -77,12 +51,27 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
+    /// The parts, if there are several.
+    fn parts(&mut self) -> Option<Vec<Vec<bool>>> {
+        self.connect();
+        let members = self.components();
+        let sizes: Vec<usize> = members
+            .iter()
+            .map(|definitions| definitions.iter().map(|&definition| self.size(definition)).sum())
+            .collect();
+        let of_part = |components: Vec<usize>| {
+            let definitions = components.into_iter().filter_map(|component| members.get(component));
+            let definitions: Vec<usize> = definitions.flatten().copied().collect();
+            self.kept(&definitions)
+        };
+        Some(balance(&sizes)?.into_iter().map(of_part).collect())
+    }
+
     /// `None` where functions that are inlined call each other in a circle.
     fn new(globals: &'a [Global]) -> Option<Self> {
         let mut graph = Self {
             globals,
             shareable: globals.iter().map(|global| global.is_shareable).collect(),
-            repeated: vec![false; globals.len()],
             reached: Vec::new(),
             first: (0..globals.len()).collect(),
         };
@@ -108,12 +97,9 @@ impl<'a> Graph<'a> {
         }
         for group in groups.into_values().filter(|group| group.len() > 1) {
             let merges = group.iter().any(|&index| self.globals[index].is_mergeable);
-            for &index in &group {
-                self.repeated[index] = !merges;
-                if merges {
-                    self.shareable[index] = false;
-                    self.union(group[0], index);
-                }
+            for &index in group.iter().filter(|_| merges) {
+                self.shareable[index] = false;
+                self.union(group[0], index);
             }
         }
     }
@@ -221,6 +207,8 @@ fn balance(sizes: &[usize]) -> Option<Vec<Vec<usize>>> {
 mod tests {
     use super::*;
 
+    const LARGE: usize = FEWEST_WRITTEN;
+
     fn function(name: &str, instructions: usize, references: &[usize]) -> Global {
         Global {
             name: name.to_owned(),
@@ -257,9 +245,9 @@ mod tests {
     }
 
     /// The positions that each part has.
-    fn positions(parts: &Parts) -> Vec<Vec<usize>> {
+    fn positions(division: &Division) -> Vec<Vec<usize>> {
         let of = |kept: &Vec<bool>| (0..kept.len()).filter(|&index| kept[index]).collect();
-        parts.kept.iter().map(of).collect()
+        division.parts.iter().flatten().map(of).collect()
     }
 
     #[test]
@@ -273,9 +261,9 @@ mod tests {
             variable("counter"),
             variable("seen by the host"),
         ];
-        let parts = divide(&globals).expect("is divided");
-        assert_eq!(positions(&parts), [vec![0, 4], vec![1], vec![2, 3, 5], vec![6]]);
-        assert!(parts.shared.is_empty());
+        let division = divide(&globals, LARGE).expect("no circle");
+        assert_eq!(positions(&division), [vec![0, 4], vec![1], vec![2, 3, 5], vec![6]]);
+        assert!(division.shared.is_empty());
     }
 
     #[test]
@@ -290,9 +278,9 @@ mod tests {
         ];
         let mut globals = globals;
         globals[4].is_definition = false;
-        let parts = divide(&globals).expect("is divided");
-        assert_eq!(positions(&parts), [vec![0, 2, 3, 4, 5], vec![1, 2, 3, 4, 5]]);
-        assert_eq!(parts.shared, [2, 3, 5]);
+        let division = divide(&globals, LARGE).expect("no circle");
+        assert_eq!(positions(&division), [vec![0, 2, 3, 4, 5], vec![1, 2, 3, 4, 5]]);
+        assert_eq!(division.shared, [2, 3, 5]);
     }
 
     #[test]
@@ -304,8 +292,8 @@ mod tests {
             inlined("pow", 10, &[4]),
             function("not inlined", 10, &[]),
         ];
-        let parts = divide(&globals).expect("is divided");
-        assert_eq!(positions(&parts), [vec![0, 2, 3, 4], vec![1]]);
+        let division = divide(&globals, LARGE).expect("no circle");
+        assert_eq!(positions(&division), [vec![0, 2, 3, 4], vec![1]]);
     }
 
     #[test]
@@ -321,35 +309,40 @@ mod tests {
                 constant("one", 7, may_merge),
                 constant("same", 7, false),
             ];
-            let parts = divide(&globals).expect("is divided");
-            assert_eq!(positions(&parts), expected);
-            assert_eq!(parts.shared, shared);
+            let division = divide(&globals, LARGE).expect("no circle");
+            assert_eq!(positions(&division), expected);
+            assert_eq!(division.shared, shared);
         }
     }
 
     #[test]
     fn small_modules_one_component_and_recursion_are_compiled_as_a_whole() {
-        assert_eq!(divide(&[function("a", 1500, &[]), function("b", 1500, &[])]), None);
-        assert_eq!(divide(&[function("a", 9000, &[1]), function("b", 9000, &[])]), None);
-        assert_eq!(
-            divide(&[function("large", 90_000, &[]), function("b", 2000, &[])]),
-            None
-        );
+        let is_one = |globals: &[Global]| divide(globals, LARGE).expect("no circle").parts.is_none();
+        assert!(is_one(&[function("a", 1500, &[]), function("b", 1500, &[])]));
+        assert!(is_one(&[function("a", 9000, &[1]), function("b", 9000, &[])]));
+        assert!(is_one(&[function("large", 90_000, &[]), function("b", 2000, &[])]));
+        let small = divide(
+            &[function("a", 9000, &[]), inlined("sin", 9000, &[])],
+            FEWEST_WRITTEN - 1,
+        )
+        .expect("no circle");
+        assert_eq!((small.shared, small.parts), (vec![1], None));
         let circle = [
             function("a", 4000, &[2]),
             function("b", 4000, &[2]),
             inlined("even", 10, &[3]),
             inlined("odd", 10, &[2]),
         ];
-        assert_eq!(divide(&circle), None);
+        assert_eq!(divide(&circle, LARGE), None);
     }
 
     #[test]
     fn parts_are_of_about_the_same_size_and_not_too_many() {
         let many: Vec<Global> = (0..1000).map(|index| function(&index.to_string(), 130, &[])).collect();
-        let parts = divide(&many).expect("is divided");
-        assert_eq!(parts.kept.len(), MOST_PARTS);
-        let sizes = parts.kept.iter().map(|kept| kept.iter().filter(|kept| **kept).count());
+        let division = divide(&many, LARGE).expect("no circle");
+        let parts = division.parts.expect("is divided");
+        assert_eq!(parts.len(), MOST_PARTS);
+        let sizes = parts.iter().map(|kept| kept.iter().filter(|kept| **kept).count());
         assert!(sizes.clone().min() >= Some(62) && sizes.max() <= Some(63));
     }
 }

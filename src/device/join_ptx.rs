@@ -9,7 +9,7 @@ use crate::bridge::split::Global;
 
 /// Why texts were not put together.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum JoinPtxError {
+pub(crate) enum JoinPtxError {
     /// Two names of the module are one in PTX.
     #[error("the module has two names that are {0} in PTX")]
     Ambiguous(String),
@@ -83,6 +83,113 @@ struct Part<'t> {
     declarations: Vec<Placed<'t>>,
     variables: Vec<Placed<'t>>,
     functions: Vec<Function<'t>>,
+}
+
+/// A function in PTX, with everything that it needs.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct FunctionText {
+    pub name: String,
+    comment: String,
+    /// Comments about variables that it alone has, before all functions.
+    demoted: String,
+    /// With numbers that start at 0.
+    text: String,
+    calls: usize,
+}
+
+impl FunctionText {
+    /// The same with another text for `name`, which must be in nothing else's name.
+    pub(crate) fn renamed(&self, from: &str, to: &str) -> Self {
+        let renamed = |text: &str| text.replace(from, to);
+        Self {
+            name: renamed(&self.name),
+            comment: renamed(&self.comment),
+            demoted: renamed(&self.demoted),
+            text: renamed(&self.text),
+            calls: self.calls,
+        }
+    }
+}
+
+/// The header of a text, and its functions in order. An error where it has anything besides: functions that are not defined,
+/// variables that several functions can use.
+pub(crate) fn cut(text: &str) -> JoinResult<(String, Vec<FunctionText>)> {
+    let names = text.lines().filter_map(|line| {
+        is_function(line).then(|| line.trim_end_matches(['(', ')', ';']).split_whitespace().next_back())?
+    });
+    let demoted = text.lines().filter_map(demoted_name);
+    let order = names.chain(demoted).enumerate();
+    let order = Order(order.map(|(position, name)| (name.to_owned(), position)).collect());
+    let part = Reader { text, order: &order }.part()?;
+    if let Some(declared) = part.declarations.first() {
+        return Err(JoinPtxError::Unknown(declared.name.to_owned()));
+    }
+    let mut functions = Vec::with_capacity(part.functions.len());
+    for function in &part.functions {
+        let mut text = String::with_capacity(function.placed.text.len());
+        renumber(function, 0, 0, &mut text)?;
+        functions.push(FunctionText {
+            name: function.placed.name.to_owned(),
+            comment: function.comment.to_owned(),
+            demoted: String::new(),
+            text,
+            calls: function.calls.1,
+        });
+    }
+    for variable in &part.variables {
+        let uses = |function: &&mut FunctionText| has_word(&function.text, variable.name);
+        let owner = functions
+            .iter_mut()
+            .find(uses)
+            .filter(|_| demoted_name(variable.text.trim_end()).is_some());
+        let owner = owner.ok_or_else(|| JoinPtxError::Unknown(variable.name.to_owned()))?;
+        owner.demoted.push_str(variable.text);
+    }
+    Ok((part.header.to_owned(), functions))
+}
+
+/// A module of these functions.
+pub(crate) fn assemble(header: &str, functions: &[FunctionText]) -> JoinResult<String> {
+    let mut text = String::with_capacity(functions.iter().map(|function| function.text.len() + 128).sum());
+    text.push_str(header);
+    text.push_str(functions.first().map_or("", |function| &function.comment));
+    for function in functions {
+        text.push_str(&function.demoted);
+    }
+    text.push('\n');
+    let mut call = 0;
+    for (number, function) in functions.iter().enumerate() {
+        if number > 0 {
+            text.push_str(&function.comment);
+        }
+        let placed = Function {
+            placed: Placed {
+                position: number,
+                name: &function.name,
+                text: &function.text,
+            },
+            comment: &function.comment,
+            number: 0,
+            calls: (0, function.calls),
+        };
+        renumber(&placed, number, call, &mut text)?;
+        call += function.calls;
+    }
+    Ok(text)
+}
+
+/// Whether a name is in a text, and not as a part of another.
+fn has_word(text: &str, name: &str) -> bool {
+    let is_other = |byte: Option<u8>| !byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_$%.".contains(&byte));
+    text.match_indices(name).any(|(start, _)| {
+        let before = start.checked_sub(1).and_then(|index| text.as_bytes().get(index));
+        is_other(before.copied()) && is_other(text.as_bytes().get(start + name.len()).copied())
+    })
+}
+
+/// What is left of a variable that one function alone has.
+fn demoted_name(line: &str) -> Option<&str> {
+    line.strip_prefix("// ")?.strip_suffix(" has been demoted")
 }
 
 /// The texts as one.
@@ -289,9 +396,7 @@ impl<'t> Reader<'t, '_> {
     /// ".global .align 4 .b8 NAME[8] = {1, 2};", or what is left of a variable that one function alone has.
     fn variable(&mut self) -> JoinResult<Placed<'t>> {
         let line = self.first_line();
-        let demoted = line
-            .strip_prefix("// ")
-            .and_then(|rest| rest.strip_suffix(" has been demoted\n"));
+        let demoted = line.strip_suffix('\n').and_then(demoted_name);
         let defined = line
             .strip_suffix(";\n")
             .filter(|rest| rest.starts_with('.'))

@@ -67,6 +67,7 @@ fn compile<'c>(
         listeners: &[],
         for_each: &crate::device::in_turn,
         decide: &|_| {},
+        own: None,
         has_places: false,
     };
     compile_to_link(context, module, &job, others, output, &mut StageClock::default())

@@ -58,6 +58,15 @@ pub const DIALECTS: &[&str] = &[
 /// A module that is in the target's dialect already is left as it is.
 pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDiagnostic>, LowerError> {
     let context = context_of(module.context());
+    // MLIR's check says of it that the module lacks an attribute.
+    if let Some(launch) = operations(module)
+        .into_iter()
+        .find(|operation| name_of(operation) == "gpu.launch_func")
+    {
+        return Err(LowerError::Launch {
+            location: location_text(launch.location()),
+        });
+    }
     verify(context, module)?;
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
         return Err(LowerError::LargeVector { kind, location });
@@ -316,7 +325,7 @@ fn unsupported(names: Vec<String>, first: OperationRef<'_, '_>, target: &Target)
 }
 
 /// Types of an operation's operands and results, as MLIR writes them: `(tensor<4xf32>, index) -> f32`.
-fn types_of(operation: OperationRef<'_, '_>) -> String {
+pub(crate) fn types_of(operation: OperationRef<'_, '_>) -> String {
     let list = |types: Vec<String>| types.join(", ");
     let operands = list(operation.operands().map(|value| mlir::shown(&value.r#type())).collect());
     let results = list(operation.results().map(|value| mlir::shown(&value.r#type())).collect());

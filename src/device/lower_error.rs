@@ -113,6 +113,12 @@ pub(crate) enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A launch in device code.
+    #[error("a kernel cannot launch another: launches are for host code; move it there, or call a function")]
+    Launch {
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A module inside of a `gpu.module`.
     #[error("the {kind} {name} stands inside of a gpu.module: put it beside that")]
     NestedModule {
@@ -167,6 +173,7 @@ impl LowerError {
             | Self::MissingDimension { location, .. }
             | Self::OutsideOfFunction { location, .. }
             | Self::NestedModule { location, .. }
+            | Self::Launch { location }
             | Self::ForeignType { location, .. }
             | Self::LargeGlobal { location, .. } => Some(location),
             Self::Fatal(_) | Self::Pipeline(_) => None,

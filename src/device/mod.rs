@@ -23,6 +23,7 @@ pub mod symbols;
 mod validate;
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::Arc,
     time::{Duration, Instant},
@@ -44,6 +45,7 @@ pub(crate) use split::Split;
 
 pub(crate) use join::JoinError;
 pub(crate) use join::{JoinInput, join};
+pub(crate) use join_ptx::{FunctionText, assemble as assemble_ptx, cut as cut_ptx};
 pub use libraries::{LoadedLibrary, VendorLibrary};
 pub use split::ForEach;
 #[cfg(test)]
@@ -153,6 +155,9 @@ pub(crate) enum DeviceError {
     /// The module defines neither a function nor a variable.
     #[error("the module is empty: it defines no kernel, no function and no variable")]
     Empty,
+    /// Kernels that were to be compiled apart call functions that others may call, too.
+    #[error("the kernels call functions of a library that are not inlined")]
+    NotApart,
     /// It was cancelled, or took too long.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),
@@ -182,6 +187,7 @@ impl DeviceError {
     pub fn symbol(&self) -> Option<&str> {
         match self {
             Self::TooMuch { kernel: name, .. } | Self::SymbolName { name } => Some(name),
+            Self::Llvm(LlvmError::Fatal(text)) => text.rsplit_once("In function: ").map(|(_, name)| name),
             _ => None,
         }
     }
@@ -269,6 +275,8 @@ pub struct DeviceJob<'a> {
     pub for_each: &'a ForEach<'a>,
     /// Is told of choices that a user may want to know of.
     pub decide: &'a dyn Fn(Decision),
+    /// The functions of the kernels, where they must not depend on any others.
+    pub own: Option<&'a HashSet<String>>,
     /// Whether the module has debug info that nobody asked for: it tells where an error is.
     pub has_places: bool,
 }
@@ -420,6 +428,11 @@ pub(crate) fn compile_to_link<'c>(
     let split = clock
         .time(Stage::Optimize, || Split::prepare(&module, resolved, others))
         .map_err(|error| (Stage::Optimize, error.into()))?;
+    if let Some(own) = job.own
+        && !split.as_ref().is_some_and(|split| split.is_of(own))
+    {
+        return Err((Stage::Link, DeviceError::NotApart));
+    }
     if let Some(split) = &split
         && output == DeviceOutput::Assembly
         && job.wanting(Checkpoint::Optimized).next().is_none()
@@ -534,7 +547,7 @@ fn without_pass((pass, function): (String, String)) -> Decision {
     Decision {
         stage: Stage::Optimize,
         choice: format!("LLVM's {pass} for {function}"),
-        outcome: "left out: its time grows with the square of so large a block, or so many loops within loops"
+        outcome: "left out: its time grows with the square of the instructions in a block, and here are more than 4000"
             .to_owned(),
     }
 }

@@ -80,6 +80,7 @@ mod tests {
             listeners: &[],
             for_each: &crate::device::in_turn,
             decide: &|_| {},
+            own: None,
             has_places: false,
         };
         let interface = LinkInterface {

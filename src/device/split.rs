@@ -5,7 +5,7 @@
 //! compiles the whole, and so fails as it would have without parts.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -14,8 +14,7 @@ use std::{
 };
 
 use super::{
-    DeviceError, DeviceJob, StageClock, StageResult,
-    components::{self, Parts},
+    DeviceError, DeviceJob, StageClock, StageResult, components,
     contracts::check_kernel_sizes,
     join_ptx::{JoinPtxError, Order, join_ptx},
     machine, pipeline, without_pass,
@@ -24,7 +23,7 @@ use crate::{
     bridge::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule, EmitKind, LlvmDiagnostic},
-        split::Shared,
+        split::{Global, Shared},
         watch::watched,
     },
     image::symbols::LinkInterface,
@@ -44,16 +43,17 @@ pub fn in_turn(pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
     (0..pieces).for_each(piece);
 }
 
-/// A module that is to be compiled in parts. Until [`Split::finish`] passes draw no conclusions from who uses what several
-/// parts have, in a part and in the whole module alike.
+/// A module whose kernels are to be compiled as if each was alone. Until [`Split::finish`] passes draw no conclusions from who
+/// uses what several of them have: the code of a kernel is the same in a part, in the whole module, and in another module.
 pub(crate) struct Split {
-    parts: Parts,
-    order: Order,
+    parts: Option<(Vec<Vec<bool>>, Order)>,
     shared: Shared,
+    /// The functions that are not inlined wherever they are called.
+    functions: Vec<String>,
 }
 
 impl Split {
-    /// Prepares a module that is linked and not optimised. `None` where it is small, or in one piece.
+    /// Prepares a module that is linked and not optimised. `None` where what it consists of is not known to be independent.
     pub(crate) fn prepare(
         module: &DeviceModule<'_>,
         resolved: &Resolved,
@@ -63,7 +63,7 @@ impl Split {
             && resolved.optimization.number() > 0
             && resolved.debug == DebugLevel::None
             && *others == LinkInterface::default();
-        if !fits || !components::may_be_divided(module.count_instructions()) {
+        if !fits {
             return Ok(None);
         }
         let globals = match module.globals() {
@@ -74,13 +74,29 @@ impl Split {
             }
             Err(fatal) => return Err(fatal),
         };
-        let (Some(parts), Ok(order)) = (components::divide(&globals), Order::new(&globals)) else {
+        let Some(division) = components::divide(&globals, module.count_instructions()) else {
             tracing::debug!("the module cannot be divided: it is compiled as a whole");
             return Ok(None);
         };
-        let names = parts.shared.iter().filter_map(|&index| globals.get(index));
+        let names = division.shared.iter().filter_map(|&index| globals.get(index));
         let shared = module.share(names.map(|global| global.name.clone()).collect());
-        Ok(Some(Self { parts, order, shared }))
+        let own = |global: &&Global| global.is_function && global.is_definition && !global.is_shareable;
+        Ok(Some(Self {
+            parts: division.parts.zip(Order::new(&globals).ok()),
+            shared,
+            functions: globals.iter().filter(own).map(|global| global.name.clone()).collect(),
+        }))
+    }
+
+    #[cfg(test)]
+    /// Whether it is compiled in parts.
+    pub(crate) const fn has_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// Whether there is nothing but the functions of these names, and what is inlined in them.
+    pub(super) fn is_of(&self, functions: &HashSet<String>) -> bool {
+        self.functions.iter().all(|name| functions.contains(name))
     }
 
     /// Ends what [`Split::prepare`] began, in the whole module or a part of it.
@@ -96,6 +112,9 @@ impl Split {
         job: &DeviceJob<'_>,
         clock: &mut StageClock,
     ) -> StageResult<Option<Vec<u8>>> {
+        let Some((parts, order)) = &self.parts else {
+            return Ok(None);
+        };
         let start = Instant::now();
         let bitcode = module
             .to_exact_bitcode()
@@ -108,7 +127,7 @@ impl Split {
                 }
                 interrupt.check().map_err(|error| Failure::Interrupted(stage, error))
             };
-            self.compile_parts(&bitcode, job, interrupt, &begin)
+            self.compile_parts(parts, order, &bitcode, job, interrupt, &begin)
         };
         let texts = match compiled {
             Ok(mut compiled) => {
@@ -131,7 +150,7 @@ impl Split {
                 return Ok(None);
             }
         };
-        let joined = clock.time(Stage::CodeGen, || join_ptx(&texts, &self.order));
+        let joined = clock.time(Stage::CodeGen, || join_ptx(&texts, order));
         Ok(joined
             .inspect_err(|reason| tracing::debug!(%reason, "the module is compiled as a whole"))
             .ok()
@@ -140,24 +159,25 @@ impl Split {
 
     fn compile_parts(
         &self,
+        parts: &[Vec<bool>],
+        order: &Order,
         bitcode: &[u8],
         job: &DeviceJob<'_>,
         interrupt: &Interrupt,
         begin: &Begin<'_>,
     ) -> Result<Vec<Compiled>, Failure> {
-        let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> =
-            self.parts.kept.iter().map(|_| Mutex::new(None)).collect();
+        let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
         let (name, resolved) = (job.name, job.resolved);
         (job.for_each)(slots.len(), &|index| {
-            let (Some(kept), Some(slot)) = (self.parts.kept.get(index), slots.get(index)) else {
+            let (Some(kept), Some(slot)) = (parts.get(index), slots.get(index)) else {
                 return;
             };
             if failed.load(Ordering::Relaxed) {
                 return;
             }
             let (mut result, ended) = watched(&|| interrupt.check().is_err(), || {
-                self.compile_part(bitcode, kept, name, resolved, begin)
+                self.compile_part(bitcode, kept, order, (name, resolved), begin)
             });
             if let (Some(_), Err(error)) = (ended, interrupt.check()) {
                 result = Err(Failure::Interrupted(Stage::CodeGen, error));
@@ -177,7 +197,7 @@ impl Split {
         }
         match failure {
             Some(failure) => Err(failure),
-            None if results.len() < self.parts.kept.len() => Err(Failure::Other("a part was left out".to_owned())),
+            None if results.len() < parts.len() => Err(Failure::Other("a part was left out".to_owned())),
             None => Ok(results),
         }
     }
@@ -186,8 +206,8 @@ impl Split {
         &self,
         bitcode: &[u8],
         kept: &[bool],
-        name: &str,
-        resolved: &Resolved,
+        order: &Order,
+        (name, resolved): (&str, &Resolved),
         begin: &Begin<'_>,
     ) -> Result<Compiled, Failure> {
         begin(Stage::Optimize)?;
@@ -202,7 +222,7 @@ impl Split {
         self.finish(&module);
         for variable in module.inkwell().get_globals() {
             // Sooner than when the texts are put together: other parts need not begin.
-            self.order.of(&variable.get_name().to_string_lossy())?;
+            order.of(&variable.get_name().to_string_lossy())?;
         }
         let optimized = context.take_diagnostics();
         let optimize = start.elapsed();

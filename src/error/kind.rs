@@ -10,8 +10,7 @@ use crate::{
     compiler::{InputError, worker::WorkerError},
     device::{DeviceError, JoinError, lower::LowerError},
     interrupt::InterruptError,
-    offload::OffloadError,
-    serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
+    serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
 };
 
 /// What kind of failure an [`Error`](super::Error) is: what a program tells apart.
@@ -111,6 +110,14 @@ impl ErrorKind {
         }
     }
 
+    /// The kind of what LLVM said.
+    pub(crate) fn of_llvm(error: &LlvmError) -> Self {
+        match error {
+            LlvmError::Crashed(_) => Self::Crash,
+            _ => Self::CodeGeneration,
+        }
+    }
+
     /// The kind of a cause.
     pub(super) fn of(cause: &Cause) -> Self {
         match cause {
@@ -118,31 +125,16 @@ impl ErrorKind {
             Cause::Target(_) | Cause::Emit(_) => Self::Target,
             Cause::Option(_) => Self::Option,
             Cause::Lower(error) => of_lowering(error),
-            Cause::Llvm(error) => of_llvm(error),
+            Cause::Llvm(error) => ErrorKind::of_llvm(error),
             Cause::Device(error) => of_device(error),
             Cause::Toolkit(_) => Self::Toolkit,
             Cause::Serialize(error) => of_ptx_compiler(error),
             Cause::Cubin(_) | Cause::Hsaco(_) | Cause::Pack(_) => Self::Image,
-            Cause::AmdLink(error) => of_amd_link(error),
             Cause::Join(JoinError::Duplicates(_) | JoinError::Mismatches(_)) => Self::Symbols,
             Cause::Join(_) => Self::Link,
-            Cause::DeviceLink(error) => match error {
-                DeviceLinkError::Duplicates(_) | DeviceLinkError::Unresolved(_) => Self::Symbols,
-                DeviceLinkError::Amd(error) => of_amd_link(error),
-                DeviceLinkError::Options(error) => of_ptx_compiler(error),
-                DeviceLinkError::NoEffect => Self::Option,
-                DeviceLinkError::NoLinker { .. } => Self::Toolkit,
-                DeviceLinkError::VirtualTarget { .. } => Self::Target,
-                DeviceLinkError::UnreadableCubin { .. } => Self::Image,
-                _ => Self::Link,
-            },
-            Cause::Offload(error) => match error {
-                OffloadError::Unsupported { .. } | OffloadError::Refused(_) => Self::Lowering,
-                OffloadError::Llvm(error) => of_llvm(error),
-                OffloadError::Internal(_) => Self::Internal,
-                _ => Self::Export,
-            },
-            Cause::Export(_) => Self::Export,
+            Cause::DeviceLink(DeviceLinkError::Refused { kind, .. }) => *kind,
+            Cause::DeviceLink(DeviceLinkError::Tool { .. }) => Self::Link,
+            Cause::Offload(error) => error.kind,
             Cause::Cache(_) => Self::Cache,
             Cause::Listener { .. } => Self::Listener,
             Cause::Interrupted(error) => of_interrupt(*error),
@@ -159,7 +151,7 @@ impl ErrorKind {
 
 fn of_input(error: &InputError) -> ErrorKind {
     match error {
-        InputError::Fatal { error, .. } => match of_llvm(error) {
+        InputError::Fatal { error, .. } => match ErrorKind::of_llvm(error) {
             ErrorKind::CodeGeneration => ErrorKind::Input,
             other => other,
         },
@@ -173,28 +165,22 @@ fn of_input(error: &InputError) -> ErrorKind {
 
 fn of_lowering(error: &LowerError) -> ErrorKind {
     match error {
-        LowerError::Fatal(error) => of_llvm(error),
+        LowerError::Fatal(error) => ErrorKind::of_llvm(error),
         LowerError::Pipeline(_) => ErrorKind::Internal,
         _ => ErrorKind::Lowering,
     }
 }
 
-fn of_llvm(error: &LlvmError) -> ErrorKind {
-    match error {
-        LlvmError::Crashed(_) => ErrorKind::Crash,
-        _ => ErrorKind::CodeGeneration,
-    }
-}
-
 fn of_device(error: &DeviceError) -> ErrorKind {
     match error {
-        DeviceError::Llvm(error) => of_llvm(error),
+        DeviceError::Llvm(error) => ErrorKind::of_llvm(error),
         DeviceError::Library { .. } => ErrorKind::Link,
         DeviceError::LibraryMissing { .. } => ErrorKind::Toolkit,
         DeviceError::Unresolved(_) => ErrorKind::Symbols,
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
         DeviceError::Empty => ErrorKind::Input,
+        DeviceError::NotApart => ErrorKind::Link,
         DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
             ErrorKind::Lowering
         }
@@ -203,21 +189,10 @@ fn of_device(error: &DeviceError) -> ErrorKind {
     }
 }
 
-fn of_amd_link(error: &AmdLinkError) -> ErrorKind {
-    match error {
-        AmdLinkError::Undefined { .. } => ErrorKind::Symbols,
-        _ => ErrorKind::Link,
-    }
-}
-
 fn of_ptx_compiler(error: &SerializeError) -> ErrorKind {
     match error {
-        SerializeError::InvalidOption { .. } | SerializeError::UnsupportedOptions { .. } => ErrorKind::Option,
-        SerializeError::NoCompiler { .. }
-        | SerializeError::UnsupportedArch { .. }
-        | SerializeError::UnsupportedPtxVersion { .. } => ErrorKind::Toolkit,
-        SerializeError::Unreadable { .. } => ErrorKind::Image,
-        SerializeError::RegisterLimit { .. } | SerializeError::Compile { .. } => ErrorKind::Assembly,
+        SerializeError::Refused { kind, .. } => *kind,
+        SerializeError::Compile { .. } => ErrorKind::Assembly,
         SerializeError::Timeout { .. } => ErrorKind::TimeLimit,
         SerializeError::Cancelled { .. } => ErrorKind::Cancelled,
     }

@@ -15,10 +15,10 @@ use crate::{
     container::WriteError,
     device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
     interrupt::InterruptError,
-    offload::{ExportError, OffloadError},
+    offload::OffloadError,
     options::OptionError,
     report::InputId,
-    serialize::{amd::AmdLinkError, device_link::DeviceLinkError, nvidia::SerializeError},
+    serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
     stage::Stage,
     target::{Target, TargetError},
     toolkit::ToolkitError,
@@ -100,13 +100,10 @@ pub(crate) enum Cause {
     /// A cubin cannot be read.
     #[error("the cubin cannot be read: {0}")]
     Cubin(#[source] ReadError),
-    /// An AMD object could not be linked.
-    #[error(transparent)]
-    AmdLink(#[from] AmdLinkError),
     /// Modules could not be joined.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The compiled code could not be linked with other objects.
+    /// The compiled code could not be linked.
     #[error(transparent)]
     DeviceLink(#[from] DeviceLinkError),
     /// An hsaco cannot be read.
@@ -115,12 +112,9 @@ pub(crate) enum Cause {
     /// Images could not be put into a container.
     #[error(transparent)]
     Pack(#[from] WriteError),
-    /// A program's host code could not be made ready for export.
+    /// A program could not be exported, or its host code not be made ready to run.
     #[error(transparent)]
     Offload(#[from] OffloadError),
-    /// A program could not be exported.
-    #[error(transparent)]
-    Export(#[from] ExportError),
     /// What was compiled differs from what the cache has.
     #[error(transparent)]
     Cache(#[from] CacheError),

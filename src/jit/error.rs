@@ -3,10 +3,10 @@
 use std::error::Error;
 
 use crate::{
-    bridge::{LlvmError, edit::CopyError, engine::EngineError, mgpu::CallError, mlir::MlirDiagnostic},
+    bridge::{LlvmError, edit::CopyError, mgpu::CallError, mlir::MlirDiagnostic},
     compiler::StackError,
-    error::Failure,
-    runtime::{DeviceError, DriverError, DriverLoadError, ModuleError},
+    error::{Failure, Location},
+    runtime::{DeviceError, DriverLoadError},
 };
 
 /// Why a program does not run, or did not run to its end.
@@ -16,71 +16,37 @@ pub enum RunError {
     /// The input cannot be read, its host code cannot be lowered, or its kernels cannot be compiled.
     #[error(transparent)]
     Compile(#[from] Failure),
-    /// LLVM IR or PTX.
-    #[error("only MLIR can be run: a module with the host code, and with the kernels that it launches")]
-    NotMlir,
-    /// MLIR could not translate the host code to LLVM IR.
-    #[error("{}", first_message(.0))]
-    Translate(Vec<MlirDiagnostic>),
-    /// LLVM refused the host code.
-    #[error(transparent)]
-    Llvm(#[from] LlvmError),
-    /// A shared library cannot be loaded, or the program cannot be linked.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// There is no such function.
-    #[error("the program defines no function {entry}{}; name the one to call with --entry", defined(.functions))]
-    NoEntry {
-        /// The function that was to be called.
-        entry: String,
-        /// Those that there are.
-        functions: Vec<String>,
-    },
-    /// The function cannot be called without knowing more.
-    #[error(
-        "{entry} has the type {kind}: the function that is called has to take nothing, and to return nothing, i32, i64, f32 \
-         or f64"
-    )]
-    EntryType {
-        /// The function.
-        entry: String,
-        /// Its type, as LLVM prints it.
-        kind: String,
-    },
-    /// Something is used that nobody defines.
-    #[error("nothing defines {}: neither the program, nor a shared library, nor the C library{}", .symbols.join(", "), advice(.symbols))]
-    Unresolved {
-        /// The symbols, in alphabetical order.
-        symbols: Vec<String>,
-    },
+    /// The program is none that can be run, or it cannot be made ready.
+    #[error("{0}")]
+    Refused(String),
     /// The program needs a GPU, and its driver cannot be used.
     #[error(transparent)]
     DriverLoad(#[from] DriverLoadError),
     /// The device cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The driver failed, apart from the program's own calls.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
-    /// The kernels cannot be loaded.
-    #[error(transparent)]
-    Module(#[from] ModuleError),
     /// A call of the program's for the GPU failed, and the program was stopped there.
     #[error("{call}: {source}")]
     Stopped {
         /// The function that the program called; `the end of the program` for what is found when it has returned.
         call: &'static str,
-        /// Why: a [`DriverError`], [`ModuleError`], [`LaunchError`](crate::runtime::LaunchError) or
-        /// A misuse of an address, a size or a handle, among others.
+        /// Why: a [`DriverError`](crate::runtime::DriverError), [`ModuleError`](crate::runtime::ModuleError),
+        /// [`LaunchError`](crate::runtime::LaunchError), or a misuse of an address, a size or a handle, among others.
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl From<LlvmError> for RunError {
+    fn from(error: LlvmError) -> Self {
+        Self::Refused(error.to_string())
+    }
 }
 
 impl From<CopyError> for RunError {
     fn from(error: CopyError) -> Self {
         match error {
-            CopyError::Open(diagnostic) => Self::Translate(vec![diagnostic]),
-            CopyError::Failed(error) => Self::Llvm(error),
+            CopyError::Open(diagnostic) => Self::not_translated(&[diagnostic]),
+            CopyError::Failed(error) => error.into(),
         }
     }
 }
@@ -91,17 +57,30 @@ impl From<StackError> for RunError {
     }
 }
 
-fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
-    diagnostics.first().map_or_else(
-        || "MLIR could not translate the host code to LLVM IR".to_owned(),
-        |first| {
-            format!(
-                "{}: {}",
-                crate::error::Location::from_mlir(&first.location),
-                first.message
-            )
-        },
-    )
+impl RunError {
+    /// MLIR could not translate the host code to LLVM IR.
+    pub(super) fn not_translated(diagnostics: &[MlirDiagnostic]) -> Self {
+        Self::Refused(diagnostics.first().map_or_else(
+            || "MLIR could not translate the host code to LLVM IR".to_owned(),
+            |first| format!("{}: {}", Location::from_mlir(&first.location), first.message),
+        ))
+    }
+
+    /// There is no such function; these there are.
+    pub(super) fn no_entry(entry: &str, functions: &[String]) -> Self {
+        let defined = defined(functions);
+        Self::Refused(format!(
+            "the program defines no function {entry}{defined}; name the one to call with --entry"
+        ))
+    }
+
+    /// Something is used that nobody defines.
+    pub(super) fn unresolved(symbols: &[String]) -> Self {
+        let (list, advice) = (symbols.join(", "), advice(symbols));
+        Self::Refused(format!(
+            "nothing defines {list}: neither the program, nor a shared library, nor the C library{advice}"
+        ))
+    }
 }
 
 fn defined(functions: &[String]) -> String {
@@ -121,26 +100,11 @@ fn advice(symbols: &[String]) -> &'static str {
 }
 
 impl From<CallError> for RunError {
-    /// The kinds that have a variant of their own, for what is found before the program runs.
+    /// For what is found before the program runs.
     fn from(error: CallError) -> Self {
-        let error = match error.downcast::<DriverLoadError>() {
-            Ok(error) => return Self::DriverLoad(*error),
-            Err(other) => other,
-        };
-        let error = match error.downcast::<DeviceError>() {
-            Ok(error) => return Self::Device(*error),
-            Err(other) => other,
-        };
-        let error = match error.downcast::<DriverError>() {
-            Ok(error) => return Self::Driver(*error),
-            Err(other) => other,
-        };
-        match error.downcast::<ModuleError>() {
-            Ok(error) => Self::Module(*error),
-            Err(source) => Self::Stopped {
-                call: "loading the kernels",
-                source,
-            },
+        match error.downcast::<DriverLoadError>() {
+            Ok(error) => Self::DriverLoad(*error),
+            Err(error) => Self::Refused(error.to_string()),
         }
     }
 }

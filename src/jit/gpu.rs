@@ -1,7 +1,7 @@
 //! What a program's calls for the GPU do: handles looked up, and the rest done by [`runtime`](crate::runtime).
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,6 +10,7 @@ use crate::{
     bridge::{
         mgpu::{CallError, Gpu, MisuseError, TensorMap},
         program_calls::{CopyCall, FillCall, KernelCall, KernelHandle, PinCall},
+        tasks::Tasks,
     },
     runtime::{
         Context, DeviceBuffer, Driver, DriverLoadError, Event, Function, LoadOptions, Module, Registration, Stream,
@@ -21,22 +22,8 @@ use crate::{
 /// Streams of one device. More share these: work waits only for work that was enqueued before, so that nothing locks up.
 const STREAMS: usize = 32;
 
-/// An error of the program's.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProgramError {
-    /// A handle that no call gave, or that was given back.
-    #[error("{handle:#x} is no {kind} that this program has: none was made with this handle, or it was given back")]
-    UnknownHandle {
-        /// What it should be.
-        kind: &'static str,
-        /// The handle.
-        handle: usize,
-    },
-    /// A device without an index.
-    #[error("there is no device {0}: devices are counted from 0")]
-    NegativeDevice(i32),
-}
+/// Events that still mean something after they were given back.
+const ENDED_EVENTS: usize = 1024;
 
 /// A kernel of the program, known by the address of its stub.
 #[derive(Clone, Debug)]
@@ -79,6 +66,7 @@ pub(super) struct ProgramGpu {
     images: Vec<KernelImages>,
     stubs: HashMap<usize, StubKernel>,
     stopped: Mutex<Option<(&'static str, CallError)>>,
+    tasks: Tasks,
     state: Mutex<State>,
 }
 
@@ -92,6 +80,8 @@ struct State {
     functions: HashMap<usize, Function>,
     streams: HashMap<usize, Stream>,
     events: HashMap<usize, Arc<Event>>,
+    /// Events that were given back last.
+    ended_events: VecDeque<usize>,
     memory: HashMap<usize, DeviceBuffer>,
     registered: HashMap<usize, Registration>,
 }
@@ -152,7 +142,8 @@ impl State {
 }
 
 fn unknown(kind: &'static str, handle: usize) -> CallError {
-    ProgramError::UnknownHandle { kind, handle }.into()
+    format!("{handle:#x} is no {kind} that this program has: none was made with this handle, or it was given back")
+        .into()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -171,6 +162,7 @@ impl ProgramGpu {
             images,
             stubs: HashMap::new(),
             stopped: Mutex::default(),
+            tasks: Tasks::default(),
             state: Mutex::new(State {
                 device,
                 ..State::default()
@@ -185,6 +177,7 @@ impl ProgramGpu {
     /// Gives everything back that the program has.
     pub(super) fn clear(&self) {
         *lock(&self.stopped) = None;
+        self.tasks.clear();
         let fresh = State {
             device: self.first_device,
             ..State::default()
@@ -321,6 +314,10 @@ impl Gpu for ProgramGpu {
         lock(&self.stopped).is_some()
     }
 
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
     fn load(&self, image: &[u8]) -> Result<usize, CallError> {
         let module = Module::load(&self.context()?, "the embedded module", image, &LoadOptions::default())?;
         Ok(self.insert_module(module))
@@ -403,8 +400,20 @@ impl Gpu for ProgramGpu {
     }
 
     fn end_event(&self, event: usize) -> Result<(), CallError> {
-        let removed = lock(&self.state).events.remove(&event);
-        removed.map(drop).ok_or_else(|| unknown("event", event))
+        // MLIR's lowering gives an event back for each of several tasks that wait for it, and waits afterwards.
+        let mut state = lock(&self.state);
+        if !state.events.contains_key(&event) {
+            return Err(unknown("event", event));
+        }
+        state.ended_events.push_back(event);
+        let oldest = match state.ended_events.len() > ENDED_EVENTS {
+            true => state.ended_events.pop_front(),
+            false => None,
+        };
+        let removed = oldest.and_then(|oldest| state.events.remove(&oldest));
+        drop(state);
+        drop(removed);
+        Ok(())
     }
 
     fn wait_event(&self, event: usize) -> Result<(), CallError> {
@@ -464,7 +473,8 @@ impl Gpu for ProgramGpu {
     }
 
     fn set_device(&self, device: i32) -> Result<(), CallError> {
-        let index = u32::try_from(device).map_err(|_| ProgramError::NegativeDevice(device))?;
+        let index =
+            u32::try_from(device).map_err(|_| format!("there is no device {device}: devices are counted from 0"))?;
         let mut state = lock(&self.state);
         let before = std::mem::replace(&mut state.device, index);
         if let Err(error) = state.current(self.vendor) {

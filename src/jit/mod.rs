@@ -32,12 +32,12 @@ use std::{
 
 use melior::ir::Module;
 
-pub use self::{error::RunError, gpu::ProgramError};
+pub use self::error::RunError;
 use self::{
     gpu::{KernelImages, ProgramGpu, StubKernel},
     images::Gpus,
 };
-pub use crate::bridge::engine::{EngineError, Returned, SharedLibraries};
+pub use crate::bridge::engine::{Returned, SharedLibraries};
 use crate::{
     bridge::{
         edit::copy_of,
@@ -46,6 +46,7 @@ use crate::{
         llvm::{DeviceContext, DeviceModule, EmitKind, TargetMachine},
         mgpu::{self, Gpu},
         mlir::{capture_diagnostics, context_of, operations},
+        tasks,
     },
     compiler::{self, Compiler, InputKind},
     device::lower::name_of,
@@ -183,7 +184,10 @@ impl Program {
         match InputKind::of(name, bytes).map_err(input)? {
             InputKind::Mlir => {}
             InputKind::Llvm | InputKind::Ptx => {
-                return Err(RunError::NotMlir);
+                return Err(RunError::Refused(
+                    "only MLIR can be run: a module with the host code, and with the kernels that it launches"
+                        .to_owned(),
+                ));
             }
         }
         compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
@@ -226,6 +230,8 @@ impl Program {
             // SAFETY: the addresses are those of the program's functions, whose types were looked at; the caller vouches for
             // what they do.
             let returned = unsafe { self.engine.call(address, returns, &gpu) };
+            // Tasks may still run, and what they do is the program's as well.
+            gpu.tasks().settle();
             match self.gpu.take_stop() {
                 Some(stop) => Err(stop),
                 None => returned.ok_or(RunError::Stopped {
@@ -272,12 +278,10 @@ fn translate<'l>(llvm: &'l DeviceContext, module: &Module<'_>) -> Result<DeviceM
     let mut copy = copy_of(module)?;
     let (result, diagnostics) = capture_diagnostics(context_of(module.context()), || llvm.translate(&mut copy));
     result.map_err(|error| match diagnostics.iter().any(|diagnostic| diagnostic.is_error) {
-        true => RunError::Translate(
-            diagnostics
-                .into_iter()
-                .filter(|diagnostic| diagnostic.is_error)
-                .collect(),
-        ),
+        true => {
+            let errors = diagnostics.into_iter().filter(|diagnostic| diagnostic.is_error);
+            RunError::not_translated(&Vec::from_iter(errors))
+        }
         false => error.into(),
     })
 }
@@ -301,11 +305,12 @@ fn lower<'l>(
         index_bitwidth: compiler.options().index_bitwidth,
         names: Names::Keep,
         support: Support::External,
+        modules_apart: true,
         ..HostOptions::new(runtime, machine.triple.parse().map_err(offload)?, name)
     };
     let host = match host::lower(module, &host_options) {
         // Messages name kernels as the source does where that is possible.
-        Err(OffloadError::DuplicateName { .. } | OffloadError::SymbolTaken { .. }) => {
+        Err(error) if error.is_clash => {
             let unique = HostOptions {
                 names: Names::Unique,
                 ..host_options
@@ -328,28 +333,27 @@ fn lower<'l>(
 fn entry(module: &DeviceModule<'_>, name: &str) -> Result<Returns, RunError> {
     match host_module::entry(module, name) {
         Some(Entry::Callable(returns)) => Ok(returns),
-        Some(Entry::Other(kind)) => Err(RunError::EntryType {
-            entry: name.to_owned(),
-            kind,
-        }),
-        None => Err(RunError::NoEntry {
-            entry: name.to_owned(),
-            functions: host_module::defined_functions(module)
-                .into_iter()
-                .filter(|function| {
-                    !function.starts_with("__device_stub__") && !function.starts_with("__cluster_stub__")
-                })
-                .collect(),
-        }),
+        Some(Entry::Other(kind)) => Err(RunError::Refused(format!(
+            "{name} has the type {kind}: the function that is called has to take nothing, and to return nothing, i32, i64, f32 or \
+             f64"
+        ))),
+        None => {
+            let mut functions = host_module::defined_functions(module);
+            functions.retain(|function| {
+                !function.starts_with("__device_stub__") && !function.starts_with("__cluster_stub__")
+            });
+            Err(RunError::no_entry(name, &functions))
+        }
     }
 }
 
 /// The addresses of everything that an object needs, and whether a function for the GPU is among them.
 fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>, bool), RunError> {
     let unreadable =
-        |error: crate::ReadError| RunError::Engine(EngineError::Link(format!("its object cannot be read: {error}")));
+        |error: crate::ReadError| crate::bridge::engine::not_linked(format_args!("its object cannot be read: {error}"));
     let elf = Elf::parse(object).map_err(unreadable)?;
     let own: HashMap<&str, usize> = mgpu::functions().into_iter().collect();
+    let of_tasks: HashMap<&str, usize> = tasks::functions().into_iter().collect();
     let (mut defined, mut missing, mut needs_gpu) = (BTreeMap::new(), Vec::new(), false);
     for symbol in elf
         .symbols(SHT_SYMTAB)
@@ -365,6 +369,8 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
         if let Some(&address) = own.get(name) {
             defined.insert(name.to_owned(), address);
             needs_gpu = true;
+        } else if let Some(&address) = of_tasks.get(name) {
+            defined.insert(name.to_owned(), address);
         } else if let Some(address) = symbols.find(name) {
             defined.insert(name.to_owned(), address);
         } else if !symbol.is_weak() {
@@ -375,8 +381,9 @@ fn resolve(object: &[u8], symbols: &Symbols) -> Result<(BTreeMap<String, usize>,
         return Ok((defined, needs_gpu));
     }
     missing.sort();
-    Err(RunError::Unresolved { symbols: missing })
+    Err(RunError::unresolved(&missing))
 }
 
 #[cfg(test)]
+#[path = "../../tests/jit/programs.rs"]
 mod tests;

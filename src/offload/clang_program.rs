@@ -2,39 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{clang_version::ClangVersion, release::ClangRelease, release::ReleaseError, runtime::Runtime};
-use crate::toolkit::{ClangProgram, ToolkitError, version_text};
+use super::{clang_version::ClangVersion, error::OffloadError, release::ClangRelease, runtime::Runtime};
+use crate::toolkit::{ClangProgram, version_text};
 
 /// What clang runs with `--offload-link` instead of the linker.
 const WRAPPER: &str = "clang-linker-wrapper";
-
-/// Why the release of a clang on this machine is not known.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClangProgramError {
-    /// It does not run.
-    #[error(transparent)]
-    Toolkit(#[from] ToolkitError),
-    /// It is none of the releases that programs are exported for.
-    #[error("{} cannot be exported for: {source}", program.display())]
-    Version {
-        /// The program.
-        program: PathBuf,
-        /// Why not.
-        source: ReleaseError,
-    },
-}
 
 /// The release of a clang, which is run with `--version`.
 ///
 /// # Errors
 ///
-/// [`ClangProgramError`].
-pub fn release_of_program(program: &Path) -> Result<ClangRelease, ClangProgramError> {
-    ClangRelease::of_version_text(&version_text(program)?).map_err(|source| ClangProgramError::Version {
-        program: program.to_path_buf(),
-        source,
-    })
+/// [`OffloadError`].
+pub fn release_of_program(program: &Path) -> Result<ClangRelease, OffloadError> {
+    let text = version_text(program).map_err(|error| OffloadError::new(error.to_string()))?;
+    release_of_text(program, &text)
+}
+
+fn release_of_text(program: &Path, text: &str) -> Result<ClangRelease, OffloadError> {
+    ClangRelease::of_version_text(text)
+        .map_err(|error| OffloadError::new(format!("{} cannot be exported for: {error}", program.display())))
 }
 
 /// A clang of this machine, asked.
@@ -43,7 +29,7 @@ pub struct InstalledClang {
     /// What it says of itself; none if it does not run, or says something else.
     pub version: Option<ClangVersion>,
     /// The release of which it is.
-    pub release: Result<ClangRelease, ClangProgramError>,
+    pub release: Result<ClangRelease, OffloadError>,
     /// For each runtime the tools that it needs to finish programs, and does not have.
     pub missing: Vec<(Runtime, Vec<&'static str>)>,
     /// The clang-linker-wrapper that it takes from PATH for want of its own. Its release is the one that counts.
@@ -55,14 +41,8 @@ impl InstalledClang {
     #[must_use]
     pub fn ask(clang: &ClangProgram) -> Self {
         let (version, release) = match version_text(&clang.path) {
-            Err(error) => (None, Err(error.into())),
-            Ok(text) => (
-                ClangVersion::parse(&text),
-                ClangRelease::of_version_text(&text).map_err(|source| ClangProgramError::Version {
-                    program: clang.path.clone(),
-                    source,
-                }),
-            ),
+            Err(error) => (None, Err(OffloadError::new(error.to_string()))),
+            Ok(text) => (ClangVersion::parse(&text), release_of_text(&clang.path, &text)),
         };
         let missing = |runtime| {
             let needed = release.as_ref().map_or(&[][..], |release| tools(*release, runtime));

@@ -1,39 +1,17 @@
 //! Device images in a host module, where clang's linker wrapper finds them.
 
 use super::{
+    error::OffloadError,
     ir_text::{IrText, bytes},
     layout::{ImageForm, LayoutSet, language, refusal},
-    release::ClangRelease,
 };
 use crate::{
     container::{
-        WriteError,
         host_sections::{LLVM_OFFLOADING_ALIGN, LLVM_OFFLOADING_SECTION, SHT_LLVM_OFFLOADING},
         offload_binary::{self, Image},
     },
     target::Target,
 };
-
-/// Why images cannot be embedded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmbedError {
-    /// An image that a release would not use.
-    #[error("the {form} for {target} cannot be embedded for {release}: {reason}")]
-    Refused {
-        /// The image.
-        form: ImageForm,
-        /// What it was made for.
-        target: Target,
-        /// The release.
-        release: ClangRelease,
-        /// What the release does with it.
-        reason: &'static str,
-    },
-    /// No images.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
 
 /// An image of one device module for one chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +31,8 @@ pub struct ChipImage<'a> {
 ///
 /// # Errors
 ///
-/// [`EmbedError`]: no images, or one that a release of the set would not use.
-pub fn add(module: &mut IrText, images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<(), EmbedError> {
+/// [`OffloadError`]: no images, or one that a release of the set would not use.
+pub fn add(module: &mut IrText, images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<(), OffloadError> {
     let content = binaries(images, layouts)?;
     let name = "@llvm.embedded.object";
     module.define(&format!(
@@ -74,7 +52,7 @@ pub fn add(module: &mut IrText, images: &[ChipImage<'_>], layouts: &LayoutSet) -
 /// # Errors
 ///
 /// As [`add`].
-pub fn assembly(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<String, EmbedError> {
+pub fn assembly(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<String, OffloadError> {
     let content = binaries(images, layouts)?;
     let mut text = format!(
         ".section {LLVM_OFFLOADING_SECTION},\"e\",@{SHT_LLVM_OFFLOADING:#x}\n.p2align {}\n",
@@ -89,7 +67,7 @@ pub fn assembly(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<String,
 }
 
 /// The offload binaries, one after the other.
-fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, EmbedError> {
+fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, OffloadError> {
     for image in images {
         let refused = layouts
             .releases
@@ -97,12 +75,9 @@ fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, Em
             .find_map(|release| Some((*release, refusal(*release, image.form)?)));
         if let Some((release, reason)) = refused {
             let (form, target) = (image.form, image.target);
-            return Err(EmbedError::Refused {
-                form,
-                target,
-                release,
-                reason,
-            });
+            return Err(OffloadError::new(format!(
+                "the {form} for {target} cannot be embedded for {release}: {reason}"
+            )));
         }
     }
     let names: Vec<String> = images.iter().map(|image| arch(&image.target)).collect();
@@ -136,7 +111,7 @@ mod tests {
     use super::super::{layout::choose, program::Runtime, release::FinishWith};
     use super::*;
 
-    fn embed(list: &str, runtime: Runtime, images: &[(&str, ImageForm, &[u8])]) -> Result<String, EmbedError> {
+    fn embed(list: &str, runtime: Runtime, images: &[(&str, ImageForm, &[u8])]) -> Result<String, OffloadError> {
         let layouts = choose(list.parse::<FinishWith>().expect(list).clangs(), runtime).expect(list);
         let images: Vec<_> = images
             .iter()

@@ -2,6 +2,7 @@
 //! kernels and variables.
 
 use super::{
+    error::OffloadError,
     ir_text::{IrText, symbol},
     layout::{ENTRY_ALIGNMENT, ENTRY_VERSION, EntryLayout, FLAG_CONSTANT, LayoutSet, language},
     program::{Program, Runtime},
@@ -9,35 +10,6 @@ use super::{
 
 /// Section of the names; it says nothing to any tool, and clang has it from release 20 on.
 const NAMES_SECTION: &str = ".llvm.rodata.offloading";
-
-/// Why a program's kernels and variables cannot be registered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EntryError {
-    /// The layouts are for the other runtime.
-    #[error("internal error: layouts for {layouts:?} with a program for {program:?} (this is a bug in gpulower)")]
-    OtherRuntime {
-        /// The layouts'.
-        layouts: Runtime,
-        /// The program's.
-        program: Runtime,
-    },
-    /// A variable without bytes.
-    #[error(
-        "the global variable {name} has no bytes and cannot be registered: an offload entry of size 0 stands for a kernel; \
-         make it private, or give it a type with a size"
-    )]
-    EmptyVariable {
-        /// The variable's name in the source.
-        name: String,
-    },
-    /// A name that ends early.
-    #[error("the name {name:?} has a NUL byte and cannot be registered: rename it")]
-    Nul {
-        /// The name.
-        name: String,
-    },
-}
 
 /// What is registered: an address of the host and a name of the device.
 struct Item<'a> {
@@ -54,13 +26,13 @@ struct Item<'a> {
 ///
 /// # Errors
 ///
-/// [`EntryError`].
-pub fn add(module: &mut IrText, program: &Program, layouts: &LayoutSet) -> Result<(), EntryError> {
+/// [`OffloadError`].
+pub fn add(module: &mut IrText, program: &Program, layouts: &LayoutSet) -> Result<(), OffloadError> {
     if layouts.runtime != program.runtime {
-        return Err(EntryError::OtherRuntime {
-            layouts: layouts.runtime,
-            program: program.runtime,
-        });
+        let (layouts, program) = (layouts.runtime, program.runtime);
+        return Err(OffloadError::internal(format!(
+            "layouts for {layouts:?} with a program for {program:?}"
+        )));
     }
     check(program)?;
     declare(module, program);
@@ -95,15 +67,20 @@ pub fn add(module: &mut IrText, program: &Program, layouts: &LayoutSet) -> Resul
 }
 
 /// Refuses what no entry and no call can express.
-pub(super) fn check(program: &Program) -> Result<(), EntryError> {
+pub(super) fn check(program: &Program) -> Result<(), OffloadError> {
     if let Some(empty) = program.variables.iter().find(|variable| variable.size == 0) {
-        let name = empty.source_name.clone();
-        return Err(EntryError::EmptyVariable { name });
+        return Err(OffloadError::new(format!(
+            "the global variable {} has no bytes and cannot be registered: an offload entry of size 0 stands for a kernel; \
+             make it private, or give it a type with a size",
+            empty.source_name
+        )));
     }
     let kernels = program.kernels.iter().map(|kernel| &kernel.name);
     let variables = program.variables.iter().map(|variable| &variable.name);
     match kernels.chain(variables).find(|name| name.contains('\0')) {
-        Some(name) => Err(EntryError::Nul { name: name.clone() }),
+        Some(name) => Err(OffloadError::new(format!(
+            "the name {name:?} has a NUL byte and cannot be registered: rename it"
+        ))),
         None => Ok(()),
     }
 }

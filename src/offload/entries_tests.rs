@@ -40,7 +40,7 @@ pub(crate) fn program(runtime: Runtime) -> Program {
     }
 }
 
-fn entries(list: &str, program: &Program) -> Result<String, EntryError> {
+fn entries(list: &str, program: &Program) -> Result<String, OffloadError> {
     let layouts = choose(list.parse::<FinishWith>().expect(list).clangs(), program.runtime).expect(list);
     let mut module = IrText::default();
     add(&mut module, program, &layouts)?;

@@ -1,141 +1,92 @@
-//! Why a program cannot be made ready for export.
+//! Why a program cannot be exported, or its host code not be made ready to run.
 
 use crate::{
     bridge::{LlvmError, edit::CopyError, mlir::MlirDiagnostic},
+    container::WriteError,
     device::lower::LowerError,
+    error::ErrorKind,
 };
 
-/// Why a program cannot be made ready for export.
-#[derive(Debug, thiserror::Error)]
+use super::release::ReleaseError;
+
+/// Why a program cannot be exported, or its host code not be made ready to run: what is wrong, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 #[non_exhaustive]
-pub enum OffloadError {
-    /// A host that nothing can be made for.
-    #[error(
-        "cannot export for the host {triple:?}: {reason}; name a Linux on x86-64 or AArch64, such as \
-         x86_64-unknown-linux-gnu"
-    )]
-    HostTriple {
-        /// The triple.
-        triple: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// Host code without a launch.
-    #[error(
-        "the module has no host code that launches a kernel: expected gpu.launch or gpu.launch_func in a func.func \
-         (kernels alone are compiled with `gpulower compile`)"
-    )]
-    NoLaunch,
-    /// A launch of a module that does not exist.
-    #[error("{kernel} is launched, and there is no gpu.module or gpu.binary of that name{}", known(.modules))]
-    UnknownModule {
-        /// The kernel as the launch names it.
-        kernel: String,
-        /// The modules that there are.
-        modules: Vec<String>,
-        /// Where the launch is, in MLIR's syntax.
-        location: String,
-    },
-    /// A launch of a kernel that does not exist.
-    #[error("{kernel} is launched, and its gpu.module has no kernel of that name{}", known(.kernels))]
-    UnknownKernel {
-        /// The kernel as the launch names it.
-        kernel: String,
-        /// The kernels that the module has.
-        kernels: Vec<String>,
-        /// Where the launch is, in MLIR's syntax.
-        location: String,
-    },
-    /// A module inside of the host's module.
-    #[error("a module inside of the host's module cannot be exported; move what it holds into the outer module")]
-    NestedModule {
-        /// Where it is, in MLIR's syntax.
-        location: String,
-    },
-    /// Two device modules with one name for different things, where the source's names are to be kept.
-    #[error(
-        "{name} is defined by the device modules {first} and {second}, which become one program; rename one of them, or \
-         do not ask for the names to be kept"
-    )]
-    DuplicateName {
-        /// The kernel or variable.
-        name: String,
-        /// One module.
-        first: String,
-        /// The other.
-        second: String,
-    },
-    /// A symbol that the host code defines, and that is needed for a kernel or variable.
-    #[error("the host code defines {symbol}, which has to stand for {purpose}; rename it")]
-    SymbolTaken {
-        /// The symbol.
-        symbol: String,
-        /// For what it is needed.
-        purpose: String,
-        /// Where it is defined, in MLIR's syntax.
-        location: String,
-    },
-    /// Operations of the host code that no conversion knows.
-    #[error("cannot lower {} in host code{}", .names.join(", "), advice(.names))]
-    Unsupported {
-        /// The operations' names, each once.
-        names: Vec<String>,
-        /// Where the first of them is, in MLIR's syntax.
-        location: String,
-    },
-    /// MLIR's passes refused the host code.
-    #[error("{}", first_message(.0))]
-    Refused(Vec<MlirDiagnostic>),
-    /// A launch with clusters, which AMD's GPUs do not have.
-    #[error("the kernel {kernel} is launched with clusters of blocks, which AMD's GPUs do not have")]
-    Clusters {
-        /// The kernel.
-        kernel: String,
-        /// Where the first such launch is, in MLIR's syntax.
-        location: String,
-    },
-    /// A global variable of the device whose size is not known.
-    #[error(
-        "the size of the global variable {name} of the device module {module} is not known; make it private, or give it a type of fixed size"
-    )]
-    VariableSize {
-        /// The variable.
-        name: String,
-        /// Its module.
-        module: String,
-        /// Where it is, in MLIR's syntax.
-        location: String,
-    },
-    /// LLVM refused the host code.
-    #[error(transparent)]
-    Llvm(#[from] LlvmError),
-    /// Something of ours is wrong, which is a bug of gpulower.
-    #[error("internal error: {0} (this is a bug in gpulower)")]
-    Internal(String),
+pub struct OffloadError {
+    /// What kind of failure it is.
+    pub kind: ErrorKind,
+    /// Where it is, in MLIR's syntax.
+    location: Option<String>,
+    /// Whether two things have one name, so that names of gpulower's own help.
+    pub(crate) is_clash: bool,
+    message: String,
 }
 
 impl OffloadError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Export,
+            location: None,
+            is_clash: false,
+            message: message.into(),
+        }
+    }
+
+    /// Something of ours is wrong.
+    pub(crate) fn internal(what: impl std::fmt::Display) -> Self {
+        Self::new(format!("internal error: {what} (this is a bug in gpulower)")).of_kind(ErrorKind::Internal)
+    }
+
+    /// Operations of the host code that no conversion knows, each once, and what the first of them takes and returns.
+    pub(super) fn unsupported(names: &[String], types: &str) -> Self {
+        let (all, advice) = (names.join(", "), advice(names));
+        let message = format!("cannot lower {all} in host code: the first has the types {types}{advice}");
+        Self::new(message).of_kind(ErrorKind::Lowering)
+    }
+
+    /// MLIR's passes refused the host code.
+    pub(super) fn refused(diagnostics: &[MlirDiagnostic]) -> Self {
+        let error = match diagnostics.first() {
+            Some(first) => Self::new(first.message.clone()).at(first.location.clone()),
+            None => Self::new("MLIR's passes refused the host code without a diagnostic"),
+        };
+        error.of_kind(ErrorKind::Lowering)
+    }
+
+    fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Gives it a place, in MLIR's syntax.
+    pub(super) fn at(mut self, location: String) -> Self {
+        self.location = Some(location);
+        self
+    }
+
+    pub(super) fn clash(mut self) -> Self {
+        self.is_clash = true;
+        self
+    }
+
     /// Where the problem is, in MLIR's syntax.
     pub fn location(&self) -> Option<&str> {
-        match self {
-            Self::UnknownModule { location, .. }
-            | Self::UnknownKernel { location, .. }
-            | Self::NestedModule { location }
-            | Self::SymbolTaken { location, .. }
-            | Self::Unsupported { location, .. }
-            | Self::Clusters { location, .. }
-            | Self::VariableSize { location, .. } => Some(location),
-            Self::Refused(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
-            _ => None,
-        }
+        self.location.as_deref()
+    }
+}
+
+impl From<LlvmError> for OffloadError {
+    fn from(error: LlvmError) -> Self {
+        Self::new(error.to_string()).of_kind(ErrorKind::of_llvm(&error))
     }
 }
 
 impl From<CopyError> for OffloadError {
     fn from(error: CopyError) -> Self {
         match error {
-            CopyError::Open(diagnostic) => Self::Refused(vec![diagnostic]),
-            CopyError::Failed(error) => Self::Llvm(error),
+            CopyError::Open(diagnostic) => Self::refused(&[diagnostic]),
+            CopyError::Failed(error) => error.into(),
         }
     }
 }
@@ -143,25 +94,31 @@ impl From<CopyError> for OffloadError {
 impl From<LowerError> for OffloadError {
     fn from(error: LowerError) -> Self {
         match error {
-            LowerError::Refused(diagnostics) => Self::Refused(diagnostics),
-            error => Self::Internal(error.to_string()),
+            LowerError::Refused(diagnostics) => Self::refused(&diagnostics),
+            error => Self::internal(error),
         }
     }
 }
 
-fn known(names: &[String]) -> String {
+impl From<ReleaseError> for OffloadError {
+    fn from(error: ReleaseError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<WriteError> for OffloadError {
+    fn from(error: WriteError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// What there is instead of what was looked for.
+pub(super) fn known(names: &[String]) -> String {
     match names {
         [] => "; there is none at all".to_owned(),
         [only] => format!("; there is {only}"),
         names => format!("; there are {}", names.join(", ")),
     }
-}
-
-fn first_message(diagnostics: &[MlirDiagnostic]) -> String {
-    diagnostics.first().map_or_else(
-        || "MLIR's passes refused the host code without a diagnostic".to_owned(),
-        |first| first.message.clone(),
-    )
 }
 
 fn advice(names: &[String]) -> &'static str {
@@ -171,9 +128,9 @@ fn advice(names: &[String]) -> &'static str {
             .any(|name| dialects.contains(&name.split('.').next().unwrap_or_default()))
     };
     if has(&["tensor", "bufferization", "linalg", "shape"]) {
-        "; bufferize tensors and turn linalg into loops before"
+        "; bufferize tensors before (one-shot-bufferize): on buffers linalg becomes loops"
     } else if has(&["async"]) {
-        "; use the async tokens of the gpu dialect instead"
+        "; async.execute, async.func, async.await, groups and what async-to-async-runtime makes of them are known"
     } else if has(&["gpu"]) {
         "; on the host the gpu dialect's launches, allocations, copies, waits and host registrations are known"
     } else {
@@ -187,35 +144,24 @@ mod tests {
 
     #[test]
     fn messages_say_what_there_is() {
-        let error = |kernels: &[&str]| OffloadError::UnknownKernel {
-            kernel: "@m::@k".to_owned(),
-            kernels: kernels.iter().map(|&name| name.to_owned()).collect(),
-            location: "here".to_owned(),
-        };
-        assert_eq!(
-            error(&["a", "b"]).to_string(),
-            "@m::@k is launched, and its gpu.module has no kernel of that name; there are a, b"
-        );
-        assert!(error(&["a"]).to_string().ends_with("; there is a"));
-        assert!(error(&[]).to_string().ends_with("; there is none at all"));
-        assert_eq!(error(&[]).location(), Some("here"));
+        let known = |names: &[&str]| known(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(known(&["a", "b"]), "; there are a, b");
+        assert_eq!(known(&["a"]), "; there is a");
+        assert_eq!(known(&[]), "; there is none at all");
     }
 
     #[test]
     fn advice_depends_on_the_dialect() {
-        let message = |name: &str| {
-            OffloadError::Unsupported {
-                names: vec![name.to_owned()],
-                location: String::new(),
-            }
-            .to_string()
-        };
+        let message = |name: &str| OffloadError::unsupported(&[name.to_owned()], "() -> ()").to_string();
         assert_eq!(
             message("linalg.matmul"),
-            "cannot lower linalg.matmul in host code; bufferize tensors and turn linalg into loops before"
+            "cannot lower linalg.matmul in host code: the first has the types () -> (); bufferize tensors before \
+             (one-shot-bufferize): on buffers linalg becomes loops"
         );
-        assert!(message("async.execute").ends_with("use the async tokens of the gpu dialect instead"));
         assert!(message("gpu.thread_id").ends_with("waits and host registrations are known"));
-        assert_eq!(message("foo.bar"), "cannot lower foo.bar in host code");
+        assert_eq!(
+            message("foo.bar"),
+            "cannot lower foo.bar in host code: the first has the types () -> ()"
+        );
     }
 }

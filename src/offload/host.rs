@@ -46,6 +46,9 @@ pub struct HostOptions {
     pub index_bitwidth: u32,
     /// Who defines the functions that host code calls for the GPU.
     pub support: Support,
+    /// Whether each device module is loaded on its own. Then kernels that were compiled before, whose names are theirs for
+    /// good, may have one name in several modules; linked together, they may not.
+    pub modules_apart: bool,
 }
 
 impl HostOptions {
@@ -59,6 +62,7 @@ impl HostOptions {
             bare_pointers: false,
             index_bitwidth: 64,
             support: Support::Included,
+            modules_apart: false,
         }
     }
 }
@@ -117,7 +121,7 @@ impl<'c> HostProgram<'c> {
         let (result, diagnostics) = capture_diagnostics(mlir, || context.translate(&mut copy));
         result.map_err(
             |error| match diagnostics.into_iter().find(|diagnostic| diagnostic.is_error) {
-                Some(diagnostic) => OffloadError::Refused(vec![diagnostic]),
+                Some(diagnostic) => OffloadError::refused(&[diagnostic]),
                 None => error.into(),
             },
         )
@@ -134,8 +138,8 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     let context = context_of(module.context());
     compiler::prepare(context);
     let outlined = compiler::outline(context, module).map_err(|error| match error.cause() {
-        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::Refused(diagnostics.clone()),
-        _ => OffloadError::Internal(error.message),
+        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::refused(diagnostics),
+        _ => OffloadError::internal(error.message),
     })?;
     let mut host = match outlined {
         Some(outlined) => outlined,
@@ -144,6 +148,14 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
 
     remove_empty_modules(&mut host);
     let (mut program, device) = modules::take(context, &mut host, options)?;
+    if has_any(&host, "linalg.") {
+        lower::run(context, &mut host, "builtin.module(convert-linalg-to-loops)")?;
+        // MLIR checks what is inside of those that are left, and does not know it once that is lowered.
+        refuse(&host, |name| name.starts_with("linalg."))?;
+    }
+    if has_any(&host, "async.") {
+        lower::run(context, &mut host, TASKS)?;
+    }
     hide_private_functions(context, &host);
     lower::run(context, &mut host, &pipeline(options))?;
     refuse_unlowered(&host)?;
@@ -189,6 +201,17 @@ fn pipeline(options: &HostOptions) -> String {
     )
 }
 
+/// From the `async` dialect to coroutines, and calls of MLIR's runtime for them. References are counted where both are
+/// explicit.
+const TASKS: &str = "builtin.module(gpulower-expand-host,async-func-to-async-runtime,async-to-async-runtime,\
+                     async-runtime-ref-counting,async-runtime-ref-counting-opt,convert-async-to-llvm)";
+
+fn has_any(host: &Module<'_>, prefix: &str) -> bool {
+    operations(host)
+        .iter()
+        .any(|operation| name_of(operation).starts_with(prefix))
+}
+
 /// Private functions become internal ones: two programs may have one of the same name each.
 fn hide_private_functions<'c>(context: &'c Context, host: &Module<'c>) {
     let internal = Attribute::parse(context, "#llvm.linkage<internal>");
@@ -196,12 +219,18 @@ fn hide_private_functions<'c>(context: &'c Context, host: &Module<'c>) {
         let private = operation
             .attribute("sym_visibility")
             .is_ok_and(|visibility| visibility.to_string() == "\"private\"");
-        if name_of(&operation) == "func.func"
+        // The second is the function that resumes a coroutine.
+        if matches!(name_of(&operation).as_str(), "func.func" | "llvm.func")
             && private
             && has_body(operation)
             && let Some(internal) = internal
         {
-            set_attribute(operation, "llvm.linkage", internal);
+            let linkage = if name_of(&operation) == "func.func" {
+                "llvm.linkage"
+            } else {
+                "linkage"
+            };
+            set_attribute(operation, linkage, internal);
         }
     }
 }
@@ -212,24 +241,26 @@ fn has_body(operation: OperationRef<'_, '_>) -> bool {
 }
 
 fn refuse_unlowered(host: &Module<'_>) -> Result<(), OffloadError> {
-    let mut rest: Vec<(String, String)> = operations(host)
-        .into_iter()
-        .map(|operation| (name_of(&operation), location_text(operation.location())))
-        .filter(|(name, _)| !name.starts_with("llvm.") && name != "builtin.module")
-        .collect();
+    refuse(host, |name| !name.starts_with("llvm.") && name != "builtin.module")
+}
+
+/// Refuses operations by their names.
+fn refuse(host: &Module<'_>, is_refused: impl Fn(&str) -> bool) -> Result<(), OffloadError> {
+    let mut rest: Vec<OperationRef<'_, '_>> = operations(host);
+    rest.retain(|operation| is_refused(&name_of(operation)));
     // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
-    let is_cast = |name: &str| name == "builtin.unrealized_conversion_cast";
-    if rest.iter().any(|(name, _)| !is_cast(name)) {
-        rest.retain(|(name, _)| !is_cast(name));
+    let is_cast = |operation: &OperationRef<'_, '_>| name_of(operation) == "builtin.unrealized_conversion_cast";
+    if !rest.iter().all(is_cast) {
+        rest.retain(|operation| !is_cast(operation));
     }
-    let Some((_, location)) = rest.first() else {
+    let Some(first) = rest.first() else {
         return Ok(());
     };
-    let location = location.clone();
-    let mut names: Vec<String> = rest.into_iter().map(|(name, _)| name).collect();
+    let (types, location) = (lower::types_of(*first), location_text(first.location()));
+    let mut names: Vec<String> = rest.iter().map(name_of).collect();
     names.sort();
     names.dedup();
-    Err(OffloadError::Unsupported { names, location })
+    Err(OffloadError::unsupported(&names, &types).at(location))
 }
 
 fn set_target<'c>(context: &'c Context, host: &Module<'c>, triple: &HostTriple) -> Result<(), OffloadError> {
@@ -246,11 +277,11 @@ fn verify(context: &Context, host: &Module<'_>) -> Result<(), OffloadError> {
         (true, _) => Ok(()),
         (false, diagnostics) => {
             let reason = diagnostics.first().map_or("", |first| first.message.as_str());
-            Err(OffloadError::Internal(format!("the host code is not valid: {reason}")))
+            Err(OffloadError::internal(format!("the host code is not valid: {reason}")))
         }
     }
 }
 
 #[cfg(test)]
-#[path = "host_tests.rs"]
+#[path = "../../tests/offload/host.rs"]
 mod tests;

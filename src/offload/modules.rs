@@ -20,8 +20,9 @@ use melior::{
 };
 
 use super::{
-    error::OffloadError,
+    error::{OffloadError, known},
     host::{HostOptions, Names, Support},
+    launch_sizes,
     program::{Kernel, KernelModule, Program, Runtime, Variable},
     stub::{STUB, called, quoted},
 };
@@ -59,25 +60,26 @@ fn take_from<'c, 'b>(
 ) -> Result<(Program, Module<'c>), OffloadError> {
     let launches = launches(host)?;
     if launches.is_empty() && options.support == Support::Included {
-        return Err(OffloadError::NoLaunch);
+        return Err(OffloadError::new(
+            "the module has no host code that launches a kernel: expected gpu.launch or gpu.launch_func in a func.func \
+             (kernels alone are compiled with `gpulower compile`)",
+        ));
     }
     let containers = containers(host);
-    let known: Vec<String> = containers.iter().map(|(name, _)| format!("@{name}")).collect();
+    let modules: Vec<String> = containers.iter().map(|(name, _)| format!("@{name}")).collect();
     for launch in &launches {
         let Some((_, container)) = containers.iter().find(|(name, _)| *name == launch.module) else {
-            return Err(OffloadError::UnknownModule {
-                kernel: launch.name(),
-                modules: known,
-                location: location_text(launch.operation.location()),
-            });
+            return Err(launch.refused("there is no gpu.module or gpu.binary of that name", &modules));
         };
         let kernels = kernels_of(*container);
         if name_of(container) == "gpu.module" && !kernels.iter().any(|(name, _)| *name == launch.kernel) {
-            return Err(OffloadError::UnknownKernel {
-                kernel: launch.name(),
-                kernels: kernels.into_iter().map(|(name, _)| name).collect(),
-                location: location_text(launch.operation.location()),
-            });
+            let kernels: Vec<String> = kernels.into_iter().map(|(name, _)| name).collect();
+            return Err(launch.refused("its gpu.module has no kernel of that name", &kernels));
+        }
+        let kernel = kernels.iter().find(|(name, _)| *name == launch.kernel);
+        if let Some(reason) = launch_sizes::refusal(launch.operation, kernel.map(|(_, kernel)| *kernel)) {
+            let problem = format!("@{}::@{} cannot be launched so: {reason}", launch.module, launch.kernel);
+            return Err(OffloadError::new(problem).at(location_text(launch.operation.location())));
         }
     }
 
@@ -113,7 +115,7 @@ fn take_from<'c, 'b>(
                 if new == name || rename_symbol(definition, *container, &new) {
                     Ok(new)
                 } else {
-                    Err(OffloadError::Internal(format!("{name} cannot be renamed in {symbol}")))
+                    Err(OffloadError::internal(format!("{name} cannot be renamed in {symbol}")))
                 }
             };
             let variables = visible_variables(*container);
@@ -121,10 +123,12 @@ fn take_from<'c, 'b>(
                 rename(definition, &name)?;
             }
             for (name, definition) in variables {
-                let size = global_size(definition).ok_or_else(|| OffloadError::VariableSize {
-                    name: name.clone(),
-                    module: symbol.clone(),
-                    location: location_text(definition.location()),
+                let size = global_size(definition).ok_or_else(|| {
+                    OffloadError::new(format!(
+                        "the size of the global variable {name} of the device module {symbol} is not known; make it private, or \
+                         give it a type of fixed size"
+                    ))
+                    .at(location_text(definition.location()))
                 })?;
                 let new = rename(definition, &name)?;
                 program.variables.push(Variable {
@@ -160,8 +164,8 @@ fn take_from<'c, 'b>(
         }
     }
     program.kernels.sort_by_key(|kernel| kernel.module);
-    // Whoever runs the program itself loads each module's image for itself, and finds kernels by their stubs.
-    if options.support == Support::Included || options.names == Names::Keep {
+    // Where each module is loaded on its own, kernels are found by their stubs.
+    if !options.modules_apart || options.names == Names::Keep {
         refuse_duplicates(&program)?;
     }
     refuse_taken(host, &program)?;
@@ -176,7 +180,7 @@ fn take_from<'c, 'b>(
         if let Some(kernel) = kernel {
             let reference = format!("@{}::@{}", quoted(&launch.module), quoted(called(kernel)));
             let attribute = Attribute::parse(context, &reference)
-                .ok_or_else(|| OffloadError::Internal(format!("{reference} cannot be parsed")))?;
+                .ok_or_else(|| OffloadError::internal(format!("{reference} cannot be parsed")))?;
             set_attribute(launch.operation, "kernel", attribute);
         }
     }
@@ -194,9 +198,13 @@ struct Launch<'c, 'a> {
 }
 
 impl Launch<'_, '_> {
-    /// The kernel in MLIR's syntax.
-    fn name(&self) -> String {
-        format!("@{}::@{}", self.module, self.kernel)
+    fn refused(&self, problem: &str, there_is: &[String]) -> OffloadError {
+        let (module, kernel) = (&self.module, &self.kernel);
+        OffloadError::new(format!(
+            "@{module}::@{kernel} is launched, and {problem}{}",
+            known(there_is)
+        ))
+        .at(location_text(self.operation.location()))
     }
 }
 
@@ -205,16 +213,16 @@ fn launches<'c, 'a>(host: OperationRef<'c, 'a>) -> Result<Vec<Launch<'c, 'a>>, O
     for (index, operation) in operations_below(host).into_iter().enumerate() {
         match name_of(&operation).as_str() {
             "builtin.module" if index > 0 => {
-                return Err(OffloadError::NestedModule {
-                    location: location_text(operation.location()),
-                });
+                let problem =
+                    "a module inside of the host's module cannot be exported; move what it holds into the outer module";
+                return Err(OffloadError::new(problem).at(location_text(operation.location())));
             }
             "gpu.launch_func" => {}
             _ => continue,
         }
         let path = operation.attribute("kernel").ok().and_then(symbol_path);
         let Some([module, kernel]) = path.and_then(|path| <[String; 2]>::try_from(path).ok()) else {
-            return Err(OffloadError::Internal("a launch names no kernel".to_owned()));
+            return Err(OffloadError::internal("a launch names no kernel".to_owned()));
         };
         launches.push(Launch {
             operation,
@@ -372,17 +380,18 @@ fn kernel(options: &HostOptions, module: usize, name: &str, compiled: bool, dige
     } else {
         device_name(options, name, digest)
     };
-    let stub = match (compiled, options.names, options.support) {
+    let own = match compiled && options.modules_apart {
         // What is compiled has its name for good, and others may have the same.
-        (true, Names::Unique, Support::External) => format!("{STUB}{}", self::device_name(options, name, digest)),
-        _ => format!("{STUB}{device_name}"),
+        true => self::device_name(options, name, digest),
+        false => device_name.clone(),
     };
+    let stub = format!("{STUB}{own}");
     Kernel {
         module,
         source_name: name.to_owned(),
         handle: match options.runtime {
             Runtime::Cuda => stub.clone(),
-            Runtime::Hip => device_name.clone(),
+            Runtime::Hip => own,
         },
         name: device_name,
         stub,
@@ -400,11 +409,13 @@ fn refuse_duplicates(program: &Program) -> Result<(), OffloadError> {
     for (name, module) in kernels.chain(variables) {
         if let Some(first) = seen.insert(name, module) {
             let symbol = |index: usize| program.modules.get(index).map_or("", |module| module.symbol.as_str());
-            return Err(OffloadError::DuplicateName {
-                name: name.clone(),
-                first: symbol(first).to_owned(),
-                second: symbol(module).to_owned(),
-            });
+            let (first, second) = (symbol(first), symbol(module));
+            return Err(OffloadError::new(format!(
+                "{name} is defined by the device modules {first} and {second}, which are linked into one program; rename one \
+                 of them, do not ask for the names to be kept, or, where they were compiled before, keep them as gpu.modules \
+                 or export a program that registers itself"
+            ))
+            .clash());
         }
     }
     Ok(())
@@ -428,11 +439,10 @@ fn refuse_taken(host: OperationRef<'_, '_>, program: &Program) -> Result<(), Off
     });
     for (symbol, purpose) in kernels.chain(variables) {
         if let Some(operation) = defined.get(symbol) {
-            return Err(OffloadError::SymbolTaken {
-                symbol: symbol.clone(),
-                purpose,
-                location: location_text(operation.location()),
-            });
+            let problem = format!("the host code defines {symbol}, which has to stand for {purpose}; rename it");
+            return Err(OffloadError::new(problem)
+                .at(location_text(operation.location()))
+                .clash());
         }
     }
     Ok(())
@@ -444,5 +454,5 @@ fn stand_in<'c>(context: &'c Context, symbol: &str) -> Result<Operation<'c>, Off
     let parsed = parse_module(context, "stand-in", text.as_bytes()).ok();
     parsed
         .and_then(|module| into_operations(module).ok()?.into_iter().next())
-        .ok_or_else(|| OffloadError::Internal(format!("{text} cannot be parsed")))
+        .ok_or_else(|| OffloadError::internal(format!("{text} cannot be parsed")))
 }

@@ -8,12 +8,12 @@ use std::{collections::BTreeSet, fmt};
 
 use super::{
     debug_text,
+    error::OffloadError,
     profile_table::{self as table, IrTarget, NEVER, WRITER},
     release::ClangRelease,
     splat,
 };
 use crate::bridge::{
-    LlvmError,
     downgrade::{Finding, Kind},
     llvm::{DeviceModule, TargetMachine},
 };
@@ -55,55 +55,12 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why IR cannot be written for a release.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProfileError {
-    /// The module is for nothing.
-    #[error(
-        "the module has no {what}, which every clang needs, and each would take its own: give it one \
-         (DeviceModule::set_target)"
-    )]
-    NoTarget {
-        /// The triple or the data layout.
-        what: &'static str,
-    },
-    /// The data layout is not LLVM 22's.
-    #[error(
-        "the module has the data layout {found:?}, and LLVM 22 gives {triple} {expected:?}, which clang 15 to 23 take: \
-         give it that one (DeviceModule::set_target)"
-    )]
-    DataLayout {
-        /// The triple.
-        triple: String,
-        /// The module's layout.
-        found: String,
-        /// LLVM's.
-        expected: String,
-    },
-    /// A target about which nothing is known.
-    #[error(
-        "what older releases of clang read is known for x86_64, aarch64, nvptx64 and amdgcn, not for {triple}: finish with \
-         clang 22 or newer"
-    )]
-    UnknownTarget {
-        /// The triple.
-        triple: String,
-    },
-    /// Something in the module has no equivalent there.
-    #[error(
-        "this module cannot be written as LLVM IR for {oldest}: it has {}{}",
-        list(.refusals), advice(.refusals)
-    )]
-    Unreadable {
-        /// The oldest release that has to read it.
-        oldest: ClangRelease,
-        /// What stands in the way.
-        refusals: Vec<Refusal>,
-    },
-    /// LLVM itself.
-    #[error(transparent)]
-    Llvm(#[from] LlvmError),
+/// Something in the module has no equivalent in the oldest release that has to read it.
+fn unreadable(oldest: ClangRelease, refusals: &[Refusal]) -> OffloadError {
+    let (list, advice) = (list(refusals), advice(refusals));
+    OffloadError::new(format!(
+        "this module cannot be written as LLVM IR for {oldest}: it has {list}{advice}"
+    ))
 }
 
 fn list(refusals: &[Refusal]) -> String {
@@ -214,12 +171,12 @@ fn convention(number: &str) -> Option<(&'static str, u8)> {
 ///
 /// # Errors
 ///
-/// [`ProfileError::Unreadable`] lists what carries meaning and cannot be said to `oldest`.
+/// [`OffloadError`], which lists what carries meaning and cannot be said to `oldest`.
 pub(crate) fn write(
     module: &DeviceModule<'_>,
     oldest: ClangRelease,
     syntax: IrSyntax,
-) -> Result<Written, ProfileError> {
+) -> Result<Written, OffloadError> {
     let target = check_target(module, oldest)?;
     let profile = Profile { oldest, syntax, target };
     let findings = module.downgrade(&|kind, name| profile.knows(kind, name))?;
@@ -230,8 +187,8 @@ pub(crate) fn write(
         let firsts = refused
             .iter()
             .filter(|finding| seen.insert((finding.kind, &finding.name)));
-        let refusals = firsts.map(|finding| profile.refusal(finding)).collect();
-        return Err(ProfileError::Unreadable { oldest, refusals });
+        let refusals: Vec<Refusal> = firsts.map(|finding| profile.refusal(finding)).collect();
+        return Err(unreadable(oldest, &refusals));
     }
     let mut notes: Vec<String> = Vec::new();
     for finding in left_out {
@@ -247,7 +204,7 @@ pub(crate) fn write(
     Ok(Written { bytes, notes })
 }
 
-fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTarget, ProfileError> {
+fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTarget, OffloadError> {
     let triple = module.inkwell().get_triple().as_str().to_string_lossy().into_owned();
     let layout = module
         .inkwell()
@@ -255,29 +212,35 @@ fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTar
         .as_str()
         .to_string_lossy()
         .into_owned();
-    if triple.is_empty() {
-        return Err(ProfileError::NoTarget { what: "target triple" });
-    }
-    if layout.is_empty() {
-        return Err(ProfileError::NoTarget { what: "data layout" });
+    for (what, value) in [("target triple", &triple), ("data layout", &layout)] {
+        if value.is_empty() {
+            return Err(OffloadError::new(format!(
+                "the module has no {what}, which every clang needs, and each would take its own: give it one \
+                 (DeviceModule::set_target)"
+            )));
+        }
     }
     let target = match IrTarget::of(&triple) {
         Some(target) => target,
         None if oldest.number() >= WRITER => return Ok(IrTarget::Host),
-        None => return Err(ProfileError::UnknownTarget { triple }),
+        None => {
+            return Err(OffloadError::new(format!(
+                "what older releases of clang read is known for x86_64, aarch64, nvptx64 and amdgcn, not for {triple}: finish \
+                 with clang 22 or newer"
+            )));
+        }
     };
     let expected = TargetMachine::new(&triple, "", "", 2, false)?.data_layout();
     if layout != expected {
-        return Err(ProfileError::DataLayout {
-            triple,
-            found: layout,
-            expected,
-        });
+        return Err(OffloadError::new(format!(
+            "the module has the data layout {layout:?}, and LLVM 22 gives {triple} {expected:?}, which clang 15 to 23 take: \
+             give it that one (DeviceModule::set_target)"
+        )));
     }
     Ok(target)
 }
 
-fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) -> Result<String, ProfileError> {
+fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) -> Result<String, OffloadError> {
     let mut text = module.to_text()?;
     if profile.oldest.number() < WRITER && !debug_text::is_plain(&text) {
         module.strip_debug_info()?;
@@ -288,21 +251,21 @@ fn text(module: &DeviceModule<'_>, profile: Profile, notes: &mut Vec<String>) ->
     if profile.knows(Kind::Construct, SPLAT) {
         return Ok(text);
     }
-    splat::written_in_full(&text).ok_or_else(|| ProfileError::Unreadable {
-        oldest: profile.oldest,
-        refusals: vec![Refusal {
+    splat::written_in_full(&text).ok_or_else(|| {
+        let refusal = Refusal {
             what: SPLAT.to_owned(),
             first: Some(profile.first(Kind::Construct, SPLAT)),
-        }],
+        };
+        unreadable(profile.oldest, &[refusal])
     })
 }
 
 #[cfg(test)]
-#[path = "profile_example_tests.rs"]
+#[path = "../../tests/offload/profile_examples.rs"]
 mod example_tests;
 #[cfg(test)]
-#[path = "profile_gpu_tests.rs"]
+#[path = "../../tests/offload/profile_gpu.rs"]
 mod gpu_tests;
 #[cfg(test)]
-#[path = "profile_tests.rs"]
+#[path = "../../tests/offload/profile.rs"]
 mod tests;

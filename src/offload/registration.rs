@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use super::{
-    entries::{self, EntryError},
+    entries,
+    error::OffloadError,
     ir_text::{IrText, bytes, symbol},
     program::{Program, Runtime},
 };
@@ -16,25 +17,6 @@ use crate::container::host_sections as sections;
 /// to the implementation. What `atexit` is given so early runs late: after the destructors of the user's objects, which
 /// may still free memory of the device. (Clang's objects without relocatable device code have 65535 and neither.)
 pub const PRIORITY: u32 = 101;
-
-/// Why a program cannot register itself.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegistrationError {
-    /// A kernel or variable that cannot be registered.
-    #[error(transparent)]
-    Entry(#[from] EntryError),
-    /// Modules and binaries are not the same in number.
-    #[error(
-        "internal error: {binaries} fat binaries or bundles for {modules} device modules (this is a bug in gpulower)"
-    )]
-    Count {
-        /// Binaries.
-        binaries: usize,
-        /// Modules.
-        modules: usize,
-    },
-}
 
 struct Names {
     data_section: &'static str,
@@ -71,14 +53,14 @@ const fn names(runtime: Runtime) -> Names {
 ///
 /// # Errors
 ///
-/// [`RegistrationError`].
-pub fn add(module: &mut IrText, program: &Program, binaries: &[&[u8]]) -> Result<(), RegistrationError> {
+/// [`OffloadError`].
+pub fn add(module: &mut IrText, program: &Program, binaries: &[&[u8]]) -> Result<(), OffloadError> {
     entries::check(program)?;
     if binaries.len() != program.modules.len() {
-        return Err(RegistrationError::Count {
-            binaries: binaries.len(),
-            modules: program.modules.len(),
-        });
+        let (binaries, modules) = (binaries.len(), program.modules.len());
+        return Err(OffloadError::internal(format!(
+            "{binaries} fat binaries or bundles for {modules} device modules"
+        )));
     }
     entries::declare(module, program);
     let Names { prefix, .. } = names(program.runtime);
@@ -175,7 +157,7 @@ mod tests {
     use super::super::entries::tests::program;
     use super::*;
 
-    fn register(program: &Program, binaries: &[&[u8]]) -> Result<String, RegistrationError> {
+    fn register(program: &Program, binaries: &[&[u8]]) -> Result<String, OffloadError> {
         let mut module = IrText::default();
         add(&mut module, program, binaries)?;
         Ok(module.finish(&program.triple, ""))

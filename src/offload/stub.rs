@@ -49,10 +49,11 @@ pub(super) fn define<'c>(
         if let Some(declaration) = clusters {
             kernel.clusters = true;
             if program.runtime == Runtime::Hip {
-                return Err(OffloadError::Clusters {
-                    kernel: kernel.source_name.clone(),
-                    location: location_text(declaration.location()),
-                });
+                return Err(OffloadError::new(format!(
+                    "the kernel {} is launched with clusters of blocks, which AMD's GPUs do not have",
+                    kernel.source_name
+                ))
+                .at(location_text(declaration.location())));
             }
         }
         let _ = writeln!(
@@ -106,7 +107,7 @@ pub(super) fn define<'c>(
         let reason = diagnostics
             .first()
             .map_or_else(|| error.to_string(), |first| first.message.clone());
-        OffloadError::Internal(format!("the stubs cannot be parsed: {reason}\n{text}"))
+        OffloadError::internal(format!("the stubs cannot be parsed: {reason}\n{text}"))
     })?;
     let definitions = owned_symbols(module)?;
     edit(host, |host, edits| {
@@ -135,7 +136,7 @@ fn kernel_arguments(declaration: OperationRef<'_, '_>, sizes: &[&str]) -> Result
         .and_then(|kind| function_inputs(kind.value()))
         // Shared memory, stream and whether to wait follow the sizes.
         .and_then(|inputs| Some(inputs.get(sizes.len() + 3..)?.iter().map(ToString::to_string).collect()))
-        .ok_or_else(|| OffloadError::Internal("a stub is declared without its arguments".to_owned()))
+        .ok_or_else(|| OffloadError::internal("a stub is declared without its arguments".to_owned()))
 }
 
 /// What a launch calls the kernel by: the end of its stub's name. Compiled kernels may share a name.

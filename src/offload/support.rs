@@ -55,7 +55,7 @@ pub(super) fn link<'c>(
         let reason = diagnostics
             .first()
             .map_or_else(|| error.to_string(), |first| first.message.clone());
-        OffloadError::Internal(format!("the support functions cannot be parsed: {reason}"))
+        OffloadError::internal(format!("the support functions cannot be parsed: {reason}"))
     })?;
     let mut offered = owned_symbols(support)?;
     edit(host, |host, edits| {
@@ -93,7 +93,7 @@ pub(super) fn link<'c>(
 /// The functions and variables of a module, by value and by name.
 pub(super) fn owned_symbols<'c>(module: Module<'c>) -> Result<BTreeMap<String, Operation<'c>>, OffloadError> {
     let operations = into_operations(module)
-        .map_err(|_| OffloadError::Internal("functions written here use each other's values".to_owned()))?;
+        .map_err(|_| OffloadError::internal("functions written here use each other's values".to_owned()))?;
     let symbols = operations.into_iter().filter(|operation| is_symbol(view(operation)));
     Ok(symbols
         .map(|operation| (symbol_name(view(&operation)), operation))

@@ -42,9 +42,11 @@ impl FromStr for HostTriple {
     type Err = OffloadError;
 
     fn from_str(text: &str) -> Result<Self, OffloadError> {
-        let refused = |reason| OffloadError::HostTriple {
-            triple: text.to_owned(),
-            reason,
+        let refused = |reason| {
+            OffloadError::new(format!(
+                "cannot export for the host {text:?}: {reason}; name a Linux on x86-64 or AArch64, such as \
+                 x86_64-unknown-linux-gnu"
+            ))
         };
         let mut parts = text.split('-');
         let architecture = match parts.next() {

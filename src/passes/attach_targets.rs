@@ -9,7 +9,7 @@ use melior::ir::{
 };
 use regex_lite::Regex;
 
-use super::{option, options_of, read_options};
+use super::{collect_option, option, options_of, read_options, read_switch};
 use crate::{
     bridge::{
         edit::Exclusive,
@@ -31,6 +31,8 @@ pub(super) struct Attachment {
     pub options: Options,
     /// Modules to leave out are those whose name this does not match.
     pub modules: Option<Regex>,
+    /// Whether what the PTX compiler says is kept with the object.
+    collect: bool,
 }
 
 impl Attachment {
@@ -57,6 +59,7 @@ impl Attachment {
             targets,
             options,
             modules,
+            collect: read_switch(values, attribute::COLLECT)?,
         })
     }
 
@@ -66,7 +69,7 @@ impl Attachment {
         let context = context_of(root.context());
         let mut attributes = Vec::new();
         for target in &self.targets {
-            match attribute::make(context, target, &self.options) {
+            match attribute::make(context, target, &self.options, self.collect) {
                 Ok(made) => attributes.push(made),
                 Err(error) => {
                     emit(root.location(), Severity::Error, &error.to_string());
@@ -111,6 +114,7 @@ impl NamedPass for AttachTargets {
                     "Regular expression: only modules whose whole name matches (default: all)",
                 ),
                 option("l", "Bitcode libraries to link, comma-separated paths"),
+                collect_option(),
             ];
             options_of(Self::ARGUMENT, &own)
         })

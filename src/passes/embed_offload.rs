@@ -13,7 +13,7 @@ use crate::{
         mlir::{Severity, emit, location_text, parse_location},
     },
     compiler::Compiler,
-    offload::{ExportError, ExportForm, ExportOptions, HostTriple, Names, Runtime, export::export_module},
+    offload::{ExportForm, ExportOptions, HostTriple, Names, Runtime, export::export_module},
     options::Options,
     target::Target,
     toolkit::{Search, Toolkit},
@@ -97,19 +97,25 @@ impl NamedPass for EmbedOffload {
             None => None,
             Some("cuda") => Some(Runtime::Cuda),
             Some("hip") => Some(Runtime::Hip),
-            Some("openmp") => return Err(ExportError::OpenMp.to_string()),
+            Some("openmp") => {
+                return Err(
+                    "kind 'openmp' is not supported: libomptarget starts kernels that were compiled for its own device \
+                     runtime, and kernels of the gpu dialect are not; use cuda or hip"
+                        .to_owned(),
+                );
+            }
             Some(other) => return Err(format!("option 'kind' cannot be '{other}': expected cuda or hip")),
         };
         let triple: HostTriple = values.get("host-triple").parse().map_err(|error| text(&error))?;
-        let mut export = ExportOptions::new(values.get("name"), triple);
-        if switch("self-registering")? {
-            export.form = ExportForm::SelfRegistering;
-        }
+        let finish_with = match given("finish-with") {
+            Some(list) => Some(list.parse().map_err(|error| text(&error))?),
+            None => None,
+        };
+        let form = if switch("self-registering")? { "self" } else { "obj" };
+        let form = ExportForm::named(form, finish_with).map_err(|error| text(&error))?;
+        let mut export = ExportOptions::new(form, values.get("name"), triple);
         if switch("keep-names")? {
             export.names = Names::Keep;
-        }
-        if let Some(list) = given("finish-with") {
-            export.finish_with = Some(list.parse().map_err(|error| text(&error))?);
         }
         export.further_toolkits = values
             .get("ptxas-of")

@@ -30,6 +30,7 @@ use crate::{
         mlir_passes::register_patterns,
     },
     cache::Cache,
+    compiler::attribute,
     error::Error,
     options::{Library, OptionDescription, Options},
     toolkit::Search,
@@ -77,6 +78,23 @@ const fn with_default(name: &'static str, help: &'static str, default: &'static 
         name,
         help: Cow::Borrowed(help),
         default,
+    }
+}
+
+/// What upstream's `nvvm-attach-target` has under this name.
+const fn collect_option() -> PassOption {
+    option(
+        attribute::COLLECT,
+        "Keep what the PTX compiler says as ISACompilerLog in the properties of the gpu.object (NVIDIA): false|true",
+    )
+}
+
+/// An option that is off unless it is on.
+fn read_switch(values: &OptionValues, name: &str) -> Result<bool, String> {
+    match values.get(name) {
+        "" | "false" => Ok(false),
+        "true" => Ok(true),
+        other => Err(format!("option '{name}' cannot be '{other}': expected false or true")),
     }
 }
 

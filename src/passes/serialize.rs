@@ -13,10 +13,10 @@ use melior::{
 use regex_lite::Regex;
 
 use super::{
-    environment,
+    collect_option, environment,
     kernel_table::kernel_table,
     lower::{POSITIONS, VARIANT_OF},
-    option, options_of, read_options, report, with_default,
+    option, options_of, read_options, read_switch, report, with_default,
 };
 use crate::{
     bridge::{
@@ -26,7 +26,7 @@ use crate::{
             ObjectFormat, Severity, context_of, emit, gpu_object, operations_below, string_value, symbol_attribute_name,
         },
     },
-    compiler::{Compiler, Emit, Finished, Targets, gpu_modules_below, symbol_name, target_attributes},
+    compiler::{Compiler, Emit, Finished, Targets, attribute, gpu_modules_below, symbol_name, target_attributes},
     device::lower::name_of,
     options::Options,
     report::Artifact,
@@ -54,6 +54,8 @@ pub(super) struct Serialization {
     threads: Option<usize>,
     /// Whether what the vendor's tool says is to be shown.
     verbose: bool,
+    /// Whether it is kept with the objects, whatever their targets' attributes say.
+    collect: bool,
 }
 
 impl Serialization {
@@ -86,6 +88,7 @@ impl Serialization {
         let path = |name| Some(values.get(name).to_owned()).filter(|path| !path.is_empty());
         Ok(Self {
             verbose: words.split_whitespace().any(|word| matches!(word, "-v" | "--verbose")),
+            collect: read_switch(values, attribute::COLLECT)?,
             format,
             options,
             section: path("section"),
@@ -203,9 +206,9 @@ impl Serialization {
             match result {
                 Ok(artifact) => {
                     self.show(&artifact, module);
-                    let attribute = target_attributes(module).get(position).copied();
+                    let target = target_attributes(module).get(position).copied();
                     let position = positions(module).get(position).copied().unwrap_or(position);
-                    let object = self.object(context, attribute, &artifact);
+                    let object = self.object(context, target, &artifact);
                     let binary = binaries.entry(binary_key(module)).or_insert_with(|| Binary {
                         place: module,
                         objects: Vec::new(),
@@ -239,11 +242,18 @@ impl Serialization {
             properties.push(format!("O = {level} : i32"));
         }
         if let Some(policy) = &artifact.include_ptx {
-            let policy = crate::compiler::attribute::quoted(&policy.to_string());
+            let policy = attribute::quoted(&policy.to_string());
             properties.push(format!("include_ptx = {policy}"));
         }
         if let Some(section) = &self.section {
-            properties.push(format!("section = {}", crate::compiler::attribute::quoted(section)));
+            properties.push(format!("section = {}", attribute::quoted(section)));
+        }
+        if self.collect || target.is_some_and(attribute::collects_diagnostics) {
+            let logs: Vec<&str> = artifact.images.iter().map(|image| image.log.trim_end()).collect();
+            let log = logs.join("\n");
+            if !log.is_empty() {
+                properties.push(format!("ISACompilerLog = {}", attribute::quoted(&log)));
+            }
         }
         let properties = (!properties.is_empty())
             .then(|| Attribute::parse(context, &format!("{{{}}}", properties.join(", "))))
@@ -375,6 +385,7 @@ impl NamedPass for Serialize {
                 option("rocm", "Root of the ROCm toolkit to use"),
                 option("l", "Bitcode libraries to link, comma-separated paths"),
                 option("opts", "Options for the PTX compiler (NVIDIA)"),
+                collect_option(),
                 option("section", "ELF section in which the binary is embedded"),
                 option("threads", "Threads to use at most (default: one for each processor)"),
             ];

@@ -4,14 +4,14 @@
 //! is byte for byte what a spawned `ld.lld` writes for the same objects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 
-use super::amd_pipe;
+use super::{amd_pipe, link_error::DeviceLinkError};
 use crate::bridge::{lld, memfd};
 use crate::image::elf::{EM_AMDGPU, ET_REL, Elf, SHT_SYMTAB};
-use crate::{FileKind, ReadError};
+use crate::{FileKind, error::ErrorKind};
 
 /// The options with which clang 22 links for `amdgcn-amd-amdhsa` (seen with `clang -###`), but for
 /// `-plugin-opt=mcpu=`, which concerns bitcode inputs only. One thread, as [`lld::link`] asks for; all
@@ -36,82 +36,24 @@ pub struct LinkedHsaco {
     pub warnings: Vec<String>,
 }
 
-/// A symbol that nothing defines.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UndefinedSymbol {
-    /// Its name.
-    pub name: String,
-    /// Which inputs use it.
-    pub referenced_by: Vec<String>,
-}
-
-impl fmt::Display for UndefinedSymbol {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}`", self.name)?;
-        if !self.referenced_by.is_empty() {
-            write!(formatter, " (used by {})", self.referenced_by.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-/// Why AMDGPU objects could not be linked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AmdLinkError {
-    /// There was nothing to link.
-    #[error("nothing to link: no AMDGPU object was given")]
-    NoInput,
-    /// An input is something else than an AMDGPU object or an archive.
-    #[error("`{name}` cannot be linked for AMDGPU: {problem}")]
-    NotAnObject {
-        /// Name of the input.
-        name: String,
-        /// What it is instead.
-        problem: String,
-    },
-    /// An input is not ELF, or damaged.
-    #[error("`{name}` cannot be linked for AMDGPU: {source}")]
-    Damaged {
-        /// Name of the input.
-        name: String,
-        /// What is wrong with it.
-        #[source]
-        source: ReadError,
-    },
-    /// Symbols are used and not defined.
-    #[error(
-        "undefined symbol{} in the AMDGPU link: {}; link the device library or object that defines {}",
-        if symbols.len() == 1 { "" } else { "s" },
-        list(symbols),
-        if symbols.len() == 1 { "it" } else { "them" }
-    )]
-    Undefined {
-        /// All of them, sorted by name.
-        symbols: Vec<UndefinedSymbol>,
-    },
-    /// lld refused the inputs.
-    #[error("lld could not link {}: {text}", inputs.join(", "))]
-    Lld {
-        /// Names of the inputs.
-        inputs: Vec<String>,
-        /// What lld said, with the names of the inputs.
-        text: String,
-    },
-    /// The operating system refused a file in memory, a pipe or a thread.
-    #[error("cannot {what} for the AMDGPU link: {source}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// Why it failed.
-        #[source]
-        source: io::Error,
-    },
-}
-
-fn list(symbols: &[UndefinedSymbol]) -> String {
-    let symbols: Vec<String> = symbols.iter().map(ToString::to_string).collect();
-    symbols.join(", ")
+/// The error for symbols that nothing defines, each with the inputs that use it.
+fn undefined<S: Display, U: Display>(symbols: &BTreeMap<S, BTreeSet<U>>) -> DeviceLinkError {
+    let joined = |users: &BTreeSet<U>| users.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let list: Vec<String> = symbols
+        .iter()
+        .map(|(name, users)| match users.is_empty() {
+            true => format!("`{name}`"),
+            false => format!("`{name}` (used by {})", joined(users)),
+        })
+        .collect();
+    let (s, them) = if list.len() == 1 { ("", "it") } else { ("s", "them") };
+    let list = list.join(", ");
+    DeviceLinkError::new(
+        ErrorKind::Symbols,
+        format!(
+            "undefined symbol{s} in the AMDGPU link: {list}; link the device library or object that defines {them}"
+        ),
+    )
 }
 
 /// Links one object; `name` is its name for messages.
@@ -119,7 +61,7 @@ fn list(symbols: &[UndefinedSymbol]) -> String {
 /// # Errors
 ///
 /// As [`link_objects`].
-pub fn link_object(name: &str, bytes: &[u8]) -> Result<LinkedHsaco, AmdLinkError> {
+pub fn link_object(name: &str, bytes: &[u8]) -> Result<LinkedHsaco, DeviceLinkError> {
     link_objects(&[NamedObject { name, bytes }])
 }
 
@@ -130,10 +72,10 @@ pub fn link_object(name: &str, bytes: &[u8]) -> Result<LinkedHsaco, AmdLinkError
 ///
 /// # Errors
 ///
-/// [`AmdLinkError`]. Undefined symbols are all listed, before lld runs if there is no archive.
-pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, AmdLinkError> {
+/// [`DeviceLinkError`]. Undefined symbols are all listed, before lld runs if there is no archive.
+pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, DeviceLinkError> {
     if inputs.is_empty() {
-        return Err(AmdLinkError::NoInput);
+        return Err(DeviceLinkError::link("nothing to link: no AMDGPU object was given"));
     }
     let mut table = SymbolTable::default();
     for input in inputs {
@@ -141,7 +83,9 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, AmdLinkEr
     }
     table.check()?;
 
-    let io = |what| move |source| AmdLinkError::Io { what, source };
+    let io = |what: &'static str| {
+        move |error: io::Error| DeviceLinkError::link(format!("cannot {what} for the AMDGPU link: {error}"))
+    };
     let mut files: Vec<File> = Vec::with_capacity(inputs.len());
     for input in inputs {
         let file = memfd::with_bytes("gpulower-object", input.bytes).map_err(io("make a file in memory"))?;
@@ -173,11 +117,12 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, AmdLinkEr
         Err(error) => {
             let text = rename(&error.text, &names);
             if let Some(symbols) = undefined_symbols(&text) {
-                return Err(AmdLinkError::Undefined { symbols });
+                return Err(undefined(&symbols));
             }
-            Err(AmdLinkError::Lld {
+            Err(DeviceLinkError::Tool {
+                tool: "lld".to_owned(),
                 inputs: inputs.iter().map(|input| input.name.to_owned()).collect(),
-                text: messages(&text).join("\n"),
+                log: messages(&text).join("\n"),
             })
         }
     }
@@ -193,11 +138,11 @@ struct SymbolTable<'data> {
 }
 
 impl<'data> SymbolTable<'data> {
-    fn add(&mut self, input: &NamedObject<'data>) -> Result<(), AmdLinkError> {
-        let not_an_object = |problem: &str| AmdLinkError::NotAnObject {
-            name: input.name.to_owned(),
-            problem: problem.to_owned(),
+    fn add(&mut self, input: &NamedObject<'data>) -> Result<(), DeviceLinkError> {
+        let refused = |problem: &dyn Display| {
+            DeviceLinkError::link(format!("`{}` cannot be linked for AMDGPU: {problem}", input.name))
         };
+        let not_an_object = |problem: &str| refused(&problem);
         match FileKind::of(input.bytes) {
             FileKind::Archive => {
                 self.has_archive = true;
@@ -215,11 +160,7 @@ impl<'data> SymbolTable<'data> {
             }
             _ => {}
         }
-        let damaged = |source| AmdLinkError::Damaged {
-            name: input.name.to_owned(),
-            source,
-        };
-        let elf = Elf::parse(input.bytes).map_err(damaged)?;
+        let elf = Elf::parse(input.bytes).map_err(|error| refused(&error))?;
         let header = elf.header();
         if header.machine != EM_AMDGPU {
             let machine = header.machine;
@@ -233,7 +174,7 @@ impl<'data> SymbolTable<'data> {
                 "its ELF type is {kind}; only relocatable objects (type 1) can be linked"
             )));
         }
-        for symbol in elf.symbols(SHT_SYMTAB).map_err(damaged)? {
+        for symbol in elf.symbols(SHT_SYMTAB).map_err(|error| refused(&error))? {
             if symbol.is_local() {
                 continue;
             }
@@ -247,26 +188,19 @@ impl<'data> SymbolTable<'data> {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), AmdLinkError> {
+    fn check(&self) -> Result<(), DeviceLinkError> {
         if self.has_archive {
             // Which members an archive contributes is for lld to find out.
             return Ok(());
         }
-        let symbols: Vec<UndefinedSymbol> = self
-            .used
-            .iter()
-            .filter(|(name, _)| {
-                !self.defined.contains(*name) && !is_made_by_linker(name, |section| self.sections.contains(section))
-            })
-            .map(|(name, users)| UndefinedSymbol {
-                name: (*name).to_owned(),
-                referenced_by: users.iter().map(|&user| user.to_owned()).collect(),
-            })
-            .collect();
+        let mut symbols = self.used.clone();
+        symbols.retain(|name, _| {
+            !self.defined.contains(*name) && !is_made_by_linker(name, |section| self.sections.contains(section))
+        });
         if symbols.is_empty() {
             Ok(())
         } else {
-            Err(AmdLinkError::Undefined { symbols })
+            Err(undefined(&symbols))
         }
     }
 }
@@ -329,7 +263,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 /// The symbols, if all that lld complains about is that they are undefined.
-fn undefined_symbols(text: &str) -> Option<Vec<UndefinedSymbol>> {
+fn undefined_symbols(text: &str) -> Option<BTreeMap<String, BTreeSet<String>>> {
     let mut symbols: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for message in messages(text) {
         if message.starts_with("warning: ") {
@@ -349,13 +283,6 @@ fn undefined_symbols(text: &str) -> Option<Vec<UndefinedSymbol>> {
             }
         }
     }
-    let symbols: Vec<UndefinedSymbol> = symbols
-        .into_iter()
-        .map(|(name, users)| UndefinedSymbol {
-            name,
-            referenced_by: users.into_iter().collect(),
-        })
-        .collect();
     (!symbols.is_empty()).then_some(symbols)
 }
 
@@ -387,8 +314,8 @@ mod tests {
     fn other_errors_beside_undefined_symbols_are_not_hidden() {
         let undefined = "ld.lld: error: undefined hidden symbol: f\n>>> referenced by a.o:(.text+0x4)\n";
         let symbols = undefined_symbols(undefined).unwrap();
-        assert_eq!(symbols[0].name, "f");
-        assert_eq!(symbols[0].referenced_by, ["a.o:(.text+0x4)"]);
+        let expected = BTreeSet::from(["a.o:(.text+0x4)".to_owned()]);
+        assert_eq!(symbols, BTreeMap::from([("f".to_owned(), expected)]));
         let both = format!("{undefined}ld.lld: error: incompatible mach: b.o\n");
         assert_eq!(undefined_symbols(&both), None);
         assert_eq!(undefined_symbols("ld.lld: warning: w\n"), None);

@@ -5,6 +5,7 @@
 pub mod amd;
 mod amd_pipe;
 pub mod device_link;
+mod link_error;
 pub mod nvfatbin;
 pub mod nvidia;
 mod nvidia_attempt;
@@ -14,12 +15,17 @@ pub(crate) mod nvptxcompiler;
 pub(crate) mod ptxas;
 
 #[cfg(test)]
+#[path = "../../tests/serialize/amd.rs"]
 mod amd_tests;
 #[cfg(test)]
+#[path = "../../tests/serialize/nvfatbin.rs"]
 mod nvfatbin_tests;
 #[cfg(test)]
+#[path = "../../tests/serialize/nvidia.rs"]
 mod nvidia_tests;
 #[cfg(test)]
+#[path = "../../tests/serialize/nvjitlink.rs"]
 mod nvjitlink_tests;
 #[cfg(test)]
+#[path = "../../tests/serialize/nvptxcompiler.rs"]
 mod nvptxcompiler_tests;

@@ -3,61 +3,19 @@
 //! LTO-IR is NVIDIA's, and how a fat binary scrambles it is not described. nvFatbin makes an entry of each; the container
 //! and its other entries are written by [`fatbin`], as they are without LTO-IR.
 
-use crate::bridge::nvfatbin::{Input, InputKind, NvFatbin, NvFatbinError};
+use crate::FileKind;
+use crate::bridge::{
+    nvfatbin::{Input, InputKind, NvFatbin},
+    vendor_error::VendorError,
+};
 use crate::container::WriteError;
 use crate::container::fatbin::{self, Compression, Fatbin, Image};
 use crate::image::lto_ir;
 use crate::target::{NvidiaArch, Suffix};
-use crate::toolkit::{PartKind, Toolkit, ToolkitError};
-use crate::{FileKind, ReadError};
+use crate::toolkit::{PartKind, Toolkit};
 
 /// From this level on, zstd is nvFatbin's "size", which takes level 19; below, its default, which takes 5.
 const SMALL_LEVEL: i32 = 10;
-
-/// Why a fat binary with LTO-IR could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NvFatbinWriteError {
-    /// nvFatbin is not there; says where it was looked for, and how to get it.
-    #[error(transparent)]
-    Toolkit(#[from] ToolkitError),
-    /// nvFatbin cannot be loaded, or refused.
-    #[error("the LTO-IR cannot be put into a fat binary: {0}")]
-    NvFatbin(#[from] NvFatbinError),
-    /// One of the other images could not be written.
-    #[error(transparent)]
-    Image(#[from] WriteError),
-    /// What was given as LTO-IR is something else.
-    #[error("what is given as LTO-IR for {arch} starts with [{start}] instead of [ed 43 4e 7f]")]
-    NotLtoIr {
-        /// The architecture of the entry.
-        arch: NvidiaArch,
-        /// Its first bytes, in hexadecimal.
-        start: String,
-    },
-    /// The LTO-IR was made for another architecture. nvFatbin would take it.
-    #[error("LTO-IR for {found} cannot be stored as {stated}: make it with -arch={stated}, or store it as {found}")]
-    ArchMismatch {
-        /// The architecture that it names.
-        found: NvidiaArch,
-        /// The architecture of the entry.
-        stated: NvidiaArch,
-    },
-    /// nvFatbin gave something else than one entry with LTO-IR.
-    #[error("nvFatbin gave a fat binary that is not as expected: {problem}")]
-    Unexpected {
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
-impl From<ReadError> for NvFatbinWriteError {
-    fn from(error: ReadError) -> Self {
-        Self::Unexpected {
-            problem: error.to_string(),
-        }
-    }
-}
 
 /// LTO-IR to be written.
 #[derive(Debug, Clone, Copy)]
@@ -90,19 +48,20 @@ pub enum LtoEntry<'a> {
 ///
 /// # Errors
 ///
-/// [`NvFatbinWriteError::Toolkit`] if it is not there, with the places that were tried and how to get it;
-/// [`NvFatbinWriteError::NvFatbin`] if it cannot be loaded.
-pub fn load(toolkit: &Toolkit) -> Result<NvFatbin, NvFatbinWriteError> {
-    let path = toolkit.require(PartKind::NvFatbin)?;
-    Ok(NvFatbin::open(path)?)
+/// [`WriteError::Refused`] if it is not there, with the places that were tried and how to get it, or cannot be loaded.
+pub fn load(toolkit: &Toolkit) -> Result<NvFatbin, WriteError> {
+    let path = toolkit
+        .require(PartKind::NvFatbin)
+        .map_err(|error| WriteError::Refused(error.to_string()))?;
+    NvFatbin::open(path).map_err(failed)
 }
 
 /// Writes a fat binary that holds `entries` in that order.
 ///
 /// # Errors
 ///
-/// [`NvFatbinWriteError`].
-pub fn write_with_lto(library: &NvFatbin, entries: &[LtoEntry<'_>]) -> Result<Vec<u8>, NvFatbinWriteError> {
+/// [`WriteError`].
+pub fn write_with_lto(library: &NvFatbin, entries: &[LtoEntry<'_>]) -> Result<Vec<u8>, WriteError> {
     let mut written = Vec::new();
     for entry in entries {
         let one = match entry {
@@ -115,7 +74,7 @@ pub fn write_with_lto(library: &NvFatbin, entries: &[LtoEntry<'_>]) -> Result<Ve
 }
 
 /// A fat binary with the LTO-IR alone.
-fn write_lto(library: &NvFatbin, lto: &LtoIr<'_>) -> Result<Vec<u8>, NvFatbinWriteError> {
+fn write_lto(library: &NvFatbin, lto: &LtoIr<'_>) -> Result<Vec<u8>, WriteError> {
     check_lto(lto)?;
     let mut options = vec!["-64", "-host=linux"];
     if lto.debug {
@@ -135,14 +94,23 @@ fn write_lto(library: &NvFatbin, lto: &LtoIr<'_>) -> Result<Vec<u8>, NvFatbinWri
         identifier: lto.identifier.unwrap_or(""),
         options: lto.options,
     };
-    let bytes = library.create(&[input], &options)?;
-    check_written(&fatbin::read(&bytes)?, lto, library)?;
+    let bytes = library.create(&[input], &options).map_err(failed)?;
+    let written = fatbin::read(&bytes).map_err(|error| unexpected(&error.to_string()))?;
+    check_written(&written, lto, library)?;
     Ok(bytes)
 }
 
+fn failed(error: VendorError) -> WriteError {
+    WriteError::Refused(format!("the LTO-IR cannot be put into a fat binary: {error}"))
+}
+
+fn unexpected(problem: &str) -> WriteError {
+    WriteError::Refused(format!("nvFatbin gave a fat binary that is not as expected: {problem}"))
+}
+
 /// Whether nvFatbin did what it was asked to do: releases differ in what they know.
-fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Result<(), NvFatbinWriteError> {
-    let unexpected = |problem: String| Err(NvFatbinWriteError::Unexpected { problem });
+fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Result<(), WriteError> {
+    let unexpected = |problem: String| Err(unexpected(&problem));
     let [entry] = fatbin.entries.as_slice() else {
         return unexpected(format!("{} entries for one input", fatbin.entries.len()));
     };
@@ -163,14 +131,15 @@ fn check_written(fatbin: &Fatbin<'_>, lto: &LtoIr<'_>, library: &NvFatbin) -> Re
 }
 
 /// nvFatbin takes anything for LTO-IR: what is not, or is for another architecture, would be found by a user's link.
-fn check_lto(lto: &LtoIr<'_>) -> Result<(), NvFatbinWriteError> {
+fn check_lto(lto: &LtoIr<'_>) -> Result<(), WriteError> {
     let magic = lto.bytes.get(..4).unwrap_or(lto.bytes);
     if magic != lto_ir::MAGIC {
         let start: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
-        return Err(NvFatbinWriteError::NotLtoIr {
-            arch: lto.arch,
-            start: start.join(" "),
-        });
+        return Err(WriteError::Refused(format!(
+            "what is given as LTO-IR for {} starts with [{}] instead of [ed 43 4e 7f]",
+            lto.arch,
+            start.join(" ")
+        )));
     }
     match lto_ir::arch(lto.bytes) {
         // LTO-IR does not say whether it is specific to a family, only whether it is to an architecture.
@@ -182,10 +151,11 @@ fn check_lto(lto: &LtoIr<'_>) -> Result<(), NvFatbinWriteError> {
             } else {
                 Suffix::Plain
             };
-            Err(NvFatbinWriteError::ArchMismatch {
-                found: NvidiaArch { number, suffix },
-                stated: lto.arch,
-            })
+            let (found, stated) = (NvidiaArch { number, suffix }, lto.arch);
+            // nvFatbin would take it.
+            Err(WriteError::Refused(format!(
+                "LTO-IR for {found} cannot be stored as {stated}: make it with -arch={stated}, or store it as {found}"
+            )))
         }
         Some(_) => Ok(()),
         None => {

@@ -16,13 +16,13 @@ pub use super::nvidia_options::PtxOptions;
 
 use super::nvidia_attempt::{self as attempt, Attempt};
 use super::{nvptxcompiler, ptxas};
-use crate::ReadError;
 use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
 use crate::image::cubin::{self, CubinInfo};
 use crate::image::{ptx, ptx_log};
 use crate::interrupt::{Interrupt, InterruptError};
 use crate::toolkit::digest::FileDigests;
+use crate::{ReadError, error::ErrorKind};
 
 /// Time within which `ptxas --version` has to answer.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
@@ -157,7 +157,35 @@ impl PtxToCubin {
         choice: Option<PtxCompiler>,
         interrupt: &Interrupt,
     ) -> Result<Cubin, SerializeError> {
-        options.check()?;
+        self.compile_with(ptx, chip, |version| split(options, ptx, version), choice, interrupt)
+    }
+
+    /// The same for one of the kernels of a module, whose cubins are joined: on one thread, however large it is.
+    pub(crate) fn compile_kernel(
+        &self,
+        ptx: &str,
+        chip: &str,
+        options: &PtxOptions,
+        choice: Option<PtxCompiler>,
+        interrupt: &Interrupt,
+    ) -> Result<Cubin, SerializeError> {
+        self.compile_with(ptx, chip, |_| options.clone(), choice, interrupt)
+    }
+
+    /// `options` are those for the version of a compiler.
+    fn compile_with(
+        &self,
+        ptx: &str,
+        chip: &str,
+        options: impl Fn(&str) -> PtxOptions,
+        choice: Option<PtxCompiler>,
+        interrupt: &Interrupt,
+    ) -> Result<Cubin, SerializeError> {
+        let limit = {
+            let options = options("");
+            options.check()?;
+            options.max_registers
+        };
         let mut decisions = Vec::new();
         let mut unknown_arch = false;
         let mut impossible = false;
@@ -184,7 +212,7 @@ impl PtxToCubin {
                     outcome,
                 });
             };
-            match self.attempt(compiler, ptx, chip, &split(options, ptx, &version), interrupt) {
+            match self.attempt(compiler, ptx, chip, &options(&version), interrupt) {
                 Attempt::Done { bytes, log } => {
                     decide(Outcome::Used);
                     let cubin = Cubin {
@@ -194,7 +222,7 @@ impl PtxToCubin {
                         version,
                         decisions,
                     };
-                    return check_register_limit(cubin, chip, options.max_registers);
+                    return check_register_limit(cubin, chip, limit);
                 }
                 Attempt::Unavailable(reason) => decide(Outcome::Unavailable(reason)),
                 Attempt::UnknownArch(reason) => {
@@ -241,21 +269,15 @@ impl PtxToCubin {
                 }
             }
         }
-        let chip = chip.to_owned();
         Err(if unknown_ptx {
-            let (major, minor) = ptx::header(ptx).version.unwrap_or_default();
-            SerializeError::UnsupportedPtxVersion {
-                chip,
-                found: format!("{major}.{minor}"),
-                newest: newest_ptx.map(|(major, minor)| format!("{major}.{minor}")),
-                decisions,
-            }
+            let version = ptx::header(ptx).version.unwrap_or_default();
+            SerializeError::unknown_ptx(chip, version, newest_ptx, decisions)
         } else if unknown_arch {
-            SerializeError::UnsupportedArch { chip, decisions }
+            SerializeError::unknown_arch(chip, decisions)
         } else if impossible {
-            SerializeError::UnsupportedOptions { chip, decisions }
+            SerializeError::impossible(chip, decisions)
         } else {
-            SerializeError::NoCompiler { chip, decisions }
+            SerializeError::no_compiler(chip, decisions)
         })
     }
 
@@ -334,7 +356,7 @@ impl PtxToCubin {
                     return Err("there is no cache directory to keep its shared object in".to_owned());
                 };
                 self.note_loaded(0, archive);
-                let library = nvptxcompiler::load(archive, cache).map_err(|error| error.to_string())?;
+                let library = nvptxcompiler::load(archive, cache)?;
                 let (major, minor) = library.version().map_err(|error| error.to_string())?;
                 Ok((library, format!("{major}.{minor}")))
             })
@@ -394,30 +416,31 @@ fn check_register_limit(cubin: Cubin, chip: &str, limit: Option<u32>) -> Result<
     let Some(limit) = limit else {
         return Ok(cubin);
     };
-    let info = match cubin::read(&cubin.bytes) {
-        Ok(info) => info,
-        Err(source) => {
-            return Err(SerializeError::Unreadable {
-                chip: chip.to_owned(),
-                compiler: cubin.compiler,
-                version: cubin.version,
-                source: Box::new(source),
-                decisions: cubin.decisions,
-            });
-        }
+    let Cubin { compiler, version, .. } = &cubin;
+    let problem = match cubin::read(&cubin.bytes) {
+        Err(error) => Some((
+            ErrorKind::Image,
+            format!("{compiler} {version} wrote a cubin for {chip} that cannot be read: {error}"),
+        )),
+        Ok(info) => info.kernels.iter().find_map(|kernel| {
+            let registers = kernel.registers.filter(|&registers| registers > limit)?;
+            // ptxas silently ignores `--maxrregcount` for a kernel that states `.maxntid` or `.reqntid`, and raises limits that
+            // are too low for the hardware (observed with 13.0.88).
+            let message = format!(
+                "{compiler} {version} gave kernel {:?} {registers} registers on {chip}, above the limit of {limit}: the limit does \
+                 not act on kernels that state their block size (.maxntid, .reqntid), nor below the chip's minimum. State \
+                 .maxnreg in the kernel (the LLVM function attribute nvvm.maxnreg), or raise the limit",
+                kernel.name
+            );
+            Some((ErrorKind::Assembly, message))
+        }),
     };
-    for kernel in info.kernels {
-        if let Some(registers) = kernel.registers.filter(|&registers| registers > limit) {
-            return Err(SerializeError::RegisterLimit {
-                chip: chip.to_owned(),
-                compiler: cubin.compiler,
-                version: cubin.version,
-                kernel: kernel.name,
-                registers,
-                limit,
-                decisions: cubin.decisions,
-            });
-        }
+    if let Some((kind, message)) = problem {
+        return Err(SerializeError::Refused {
+            kind,
+            message,
+            decisions: cubin.decisions,
+        });
     }
     Ok(cubin)
 }

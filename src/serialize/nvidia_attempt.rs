@@ -4,8 +4,11 @@ use std::path::Path;
 
 use super::nvidia_options::{PtxOptions, nvjitlink_options, ptxas_options};
 use super::ptxas::{self, PtxasError};
-use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError};
-use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError};
+use crate::bridge::{
+    nvjitlink::{Input, InputKind, NvJitLink},
+    nvptxcompiler::NvPtxCompiler,
+    vendor_error::VendorError,
+};
 use crate::interrupt::{Interrupt, InterruptError};
 
 /// `NVPTXCOMPILE_ERROR_CANCELLED`.
@@ -49,14 +52,11 @@ pub(super) fn nvptxcompiler(
             bytes: compiled.cubin,
             log: compiled.log,
         },
-        Err(NvPtxCompilerError::Failed { code: CANCELLED, .. }) => {
+        Err(VendorError::Failed { code: CANCELLED, .. }) => {
             Attempt::Interrupted(interrupt.check().err().unwrap_or(InterruptError::Cancelled))
         }
-        Err(NvPtxCompilerError::Failed { code, log, call }) if log.is_empty() => {
-            // An empty module is refused at creation, which leaves no log.
-            Attempt::Refused(NvPtxCompilerError::Failed { call, code, log }.to_string())
-        }
-        Err(NvPtxCompilerError::Failed { log, .. }) => judge(log),
+        // An empty module is refused at creation, which leaves no log.
+        Err(VendorError::Failed { log, .. }) if !log.is_empty() => judge(log),
         Err(error) => Attempt::Refused(error.to_string()),
     }
 }
@@ -67,8 +67,7 @@ pub(super) fn ptxas(program: &Path, ptx: &str, chip: &str, options: &PtxOptions,
             bytes: assembled.cubin,
             log: assembled.log,
         },
-        Err(PtxasError::Timeout { limit, .. }) => Attempt::Interrupted(InterruptError::TimeLimit { limit }),
-        Err(PtxasError::Cancelled { .. }) => Attempt::Interrupted(InterruptError::Cancelled),
+        Err(PtxasError::Interrupted { interrupt, .. }) => Attempt::Interrupted(interrupt),
         Err(PtxasError::Failed { log, .. }) if !log.trim().is_empty() => judge(log),
         // Killed by a signal, for example: its status is all there is.
         Err(error @ PtxasError::Failed { .. }) => Attempt::Refused(error.to_string()),
@@ -90,13 +89,10 @@ pub(super) fn nvjitlink(library: &NvJitLink, ptx: &str, chip: &str, options: &Pt
             bytes: linked.cubin,
             log: linked.info_log,
         },
-        Err(NvJitLinkError::Failed { code, .. }) if LINK_UNKNOWN_ARCH.contains(&code) => {
+        Err(VendorError::Failed { code, .. }) if LINK_UNKNOWN_ARCH.contains(&code) => {
             Attempt::UnknownArch(format!("it does not know {chip}"))
         }
-        Err(NvJitLinkError::Failed { code, log, call }) if log.is_empty() => {
-            Attempt::Refused(NvJitLinkError::Failed { call, code, log }.to_string())
-        }
-        Err(NvJitLinkError::Failed { log, .. }) => judge(log),
+        Err(VendorError::Failed { log, .. }) if !log.is_empty() => judge(log),
         Err(error) => Attempt::Refused(error.to_string()),
     }
 }

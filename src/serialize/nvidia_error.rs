@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ReadError;
+use crate::error::ErrorKind;
 
 /// One of NVIDIA's three compilers from PTX to a cubin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,95 +83,17 @@ impl fmt::Display for Decision {
     }
 }
 
-/// Why PTX was not made into a cubin. Every variant but the first carries what was tried.
+/// Why PTX was not made into a cubin, with what was tried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SerializeError {
-    /// An option that cannot be honoured. Nothing was tried.
-    #[error("the PTX compiler option {option} is not possible: {reason}")]
-    InvalidOption {
-        /// The option.
-        option: String,
-        /// Why not, and what to do instead.
-        reason: String,
-    },
-    /// No compiler is at hand.
-    #[error(
-        "no PTX compiler could be used for {chip}: {}. Install a CUDA toolkit (or NVIDIA's wheels nvidia-cuda-nvcc \
-         and nvidia-nvptxcompiler) and name its directory, or emit PTX, which the driver compiles", tried(.decisions)
-    )]
-    NoCompiler {
-        /// The chip.
-        chip: String,
-        /// What was tried.
-        decisions: Vec<Decision>,
-    },
-    /// No compiler at hand knows the chip.
-    #[error("no PTX compiler at hand knows {chip}: {}. {}", tried(.decisions), arch_advice(.chip))]
-    UnsupportedArch {
-        /// The chip.
-        chip: String,
-        /// What was tried.
-        decisions: Vec<Decision>,
-    },
-    /// The PTX is in a newer version of the language than any compiler at hand reads.
-    #[error(
-        "the PTX for {chip} is version {found}, and no PTX compiler at hand reads it{}: {}. Use a newer CUDA \
-         toolkit, or lower the PTX version", newest.as_ref().map_or_else(String::new, |newest| format!(" (newest: {newest})")), tried(.decisions)
-    )]
-    UnsupportedPtxVersion {
-        /// The chip.
-        chip: String,
-        /// Version of the PTX, "9.1".
-        found: String,
-        /// Newest version that any of them reads, if they said.
-        newest: Option<String>,
-        /// What was tried.
-        decisions: Vec<Decision>,
-    },
-    /// The compilers at hand cannot do what the options ask.
-    #[error("no PTX compiler at hand can do what is asked for {chip}: {}", tried(.decisions))]
-    UnsupportedOptions {
-        /// The chip.
-        chip: String,
-        /// What was tried.
-        decisions: Vec<Decision>,
-    },
-    /// A kernel uses more registers than were allowed. ptxas silently ignores `--maxrregcount` for a kernel
-    /// that states `.maxntid` or `.reqntid`, and raises limits that are too low for the hardware (observed
-    /// with 13.0.88).
-    #[error(
-        "{compiler} {version} gave kernel {kernel:?} {registers} registers on {chip}, above the limit of {limit}: \
-         the limit does not act on kernels that state their block size (.maxntid, .reqntid), nor below the chip's \
-         minimum. State .maxnreg in the kernel (the LLVM function attribute nvvm.maxnreg), or raise the limit"
-    )]
-    RegisterLimit {
-        /// The chip.
-        chip: String,
-        /// The compiler.
-        compiler: PtxCompiler,
-        /// Its version.
-        version: String,
-        /// The kernel.
-        kernel: String,
-        /// Registers per thread that it uses.
-        registers: u32,
-        /// Registers per thread that were allowed.
-        limit: u32,
-        /// What was tried.
-        decisions: Vec<Decision>,
-    },
-    /// A compiler wrote a cubin that cannot be read.
-    #[error("{compiler} {version} wrote a cubin for {chip} that cannot be read: {source}")]
-    Unreadable {
-        /// The chip.
-        chip: String,
-        /// The compiler.
-        compiler: PtxCompiler,
-        /// Its version.
-        version: String,
-        /// What is wrong with it.
-        source: Box<ReadError>,
+    /// An option is not possible, no compiler at hand can do it, or what it made is not as it has to be.
+    #[error("{message}")]
+    Refused {
+        /// What kind of failure it is.
+        kind: ErrorKind,
+        /// What is wrong, and what to do.
+        message: String,
         /// What was tried.
         decisions: Vec<Decision>,
     },
@@ -222,16 +144,73 @@ impl SerializeError {
     #[must_use]
     pub fn decisions(&self) -> &[Decision] {
         match self {
-            Self::InvalidOption { .. } => &[],
-            Self::NoCompiler { decisions, .. }
-            | Self::UnsupportedArch { decisions, .. }
-            | Self::UnsupportedPtxVersion { decisions, .. }
-            | Self::UnsupportedOptions { decisions, .. }
-            | Self::RegisterLimit { decisions, .. }
-            | Self::Unreadable { decisions, .. }
+            Self::Refused { decisions, .. }
             | Self::Compile { decisions, .. }
             | Self::Timeout { decisions, .. }
             | Self::Cancelled { decisions, .. } => decisions,
+        }
+    }
+
+    /// An option that cannot be honoured. Nothing was tried.
+    pub(super) fn option(option: &str, reason: &str) -> Self {
+        Self::Refused {
+            kind: ErrorKind::Option,
+            message: format!("the PTX compiler option {option} is not possible: {reason}"),
+            decisions: Vec::new(),
+        }
+    }
+
+    /// No compiler is at hand.
+    pub(super) fn no_compiler(chip: &str, decisions: Vec<Decision>) -> Self {
+        let tried = tried(&decisions);
+        let message = format!(
+            "no PTX compiler could be used for {chip}: {tried}. Install a CUDA toolkit (or NVIDIA's wheels nvidia-cuda-nvcc and \
+             nvidia-nvptxcompiler) and name its directory, or emit PTX, which the driver compiles"
+        );
+        Self::toolkit(message, decisions)
+    }
+
+    /// No compiler at hand knows the chip.
+    pub(super) fn unknown_arch(chip: &str, decisions: Vec<Decision>) -> Self {
+        let (tried, advice) = (tried(&decisions), arch_advice(chip));
+        Self::toolkit(
+            format!("no PTX compiler at hand knows {chip}: {tried}. {advice}"),
+            decisions,
+        )
+    }
+
+    /// The PTX is in a newer version of the language than any compiler at hand reads; `newest`, if they said.
+    pub(super) fn unknown_ptx(
+        chip: &str,
+        (major, minor): (u32, u32),
+        newest: Option<(u32, u32)>,
+        decisions: Vec<Decision>,
+    ) -> Self {
+        let newest = newest.map_or_else(String::new, |(major, minor)| format!(" (newest: {major}.{minor})"));
+        let tried = tried(&decisions);
+        let message = format!(
+            "the PTX for {chip} is version {major}.{minor}, and no PTX compiler at hand reads it{newest}: {tried}. Use a newer \
+             CUDA toolkit, or lower the PTX version"
+        );
+        Self::toolkit(message, decisions)
+    }
+
+    fn toolkit(message: String, decisions: Vec<Decision>) -> Self {
+        let kind = ErrorKind::Toolkit;
+        Self::Refused {
+            kind,
+            message,
+            decisions,
+        }
+    }
+
+    /// The compilers at hand cannot do what the options ask.
+    pub(super) fn impossible(chip: &str, decisions: Vec<Decision>) -> Self {
+        let tried = tried(&decisions);
+        Self::Refused {
+            kind: ErrorKind::Option,
+            message: format!("no PTX compiler at hand can do what is asked for {chip}: {tried}"),
+            decisions,
         }
     }
 }

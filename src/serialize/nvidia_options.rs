@@ -42,12 +42,7 @@ impl Default for PtxOptions {
 impl PtxOptions {
     /// Refuses what no compiler could honour.
     pub(super) fn check(&self) -> Result<(), SerializeError> {
-        let refuse = |option: String, reason: &str| {
-            Err(SerializeError::InvalidOption {
-                option,
-                reason: reason.to_owned(),
-            })
-        };
+        let refuse = |option: String, reason: &str| Err(SerializeError::option(&option, reason));
         if self.opt_level > 3 {
             // ptxas takes any number without a word.
             return refuse(format!("-O{}", self.opt_level), "levels are 0 to 3");

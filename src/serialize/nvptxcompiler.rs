@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::bridge::lld::{self, LldError};
-use crate::bridge::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
+use crate::bridge::lld;
+use crate::bridge::nvptxcompiler::{NvPtxCompiler, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
 use crate::toolkit::digest;
 
 /// To be raised with every change to the scripts or to the link line below.
@@ -39,53 +39,9 @@ const LIBRARY_DIRECTORIES: [&str; 8] = [
     "/usr/lib",
 ];
 
-/// Why the archive could not be made into a library and loaded.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum ConversionError {
-    /// A file or directory could not be read or written.
-    #[error("{action} {}: {source}", .path.display())]
-    Io {
-        /// What was being done.
-        action: &'static str,
-        /// On which file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A library that the shared object has to be linked with is not on this machine.
-    #[error(
-        "{name} was not found, which the conversion of nvPTXCompiler needs; looked among the libraries of this \
-         process and in {looked}. Use ptxas instead, or install the package that holds it (libgcc-s1 on Debian)"
-    )]
-    MissingLibrary {
-        /// File name of the library.
-        name: &'static str,
-        /// The places, separated by commas.
-        looked: String,
-    },
-    /// The cache directory, or a file in it, could be changed by other users. Code is loaded from it.
-    #[error(
-        "{} is not safe to load code from: {reason}. Choose a cache directory of your own, or correct its owner \
-         and mode (0700)", .path.display()
-    )]
-    Unsafe {
-        /// The directory or file.
-        path: PathBuf,
-        /// Its owner or mode.
-        reason: String,
-    },
-    /// lld could not link the archive: damaged, or not nvPTXCompiler.
-    #[error("{} could not be converted to a shared object: {source}", .archive.display())]
-    Link {
-        /// The static archive.
-        archive: PathBuf,
-        /// lld's text.
-        source: LldError,
-    },
-    /// The library could not be loaded.
-    #[error(transparent)]
-    Load(#[from] NvPtxCompilerError),
+/// An error of the system's, in words.
+fn io(action: &str, path: &Path, error: &io::Error) -> String {
+    format!("{action} {}: {error}", path.display())
 }
 
 /// Loads nvPTXCompiler from its static archive, converting it first if `cache` does not hold the result of
@@ -93,21 +49,21 @@ pub(crate) enum ConversionError {
 ///
 /// # Errors
 ///
-/// [`ConversionError`].
-pub fn load(archive: &Path, cache: &Path) -> Result<NvPtxCompiler, ConversionError> {
+/// Why not, in words.
+pub fn load(archive: &Path, cache: &Path) -> Result<NvPtxCompiler, String> {
     let shared_object = shared_object(archive, cache)?;
-    Ok(NvPtxCompiler::open(&shared_object)?)
+    NvPtxCompiler::open(&shared_object).map_err(|error| error.to_string())
 }
 
 /// The path of the shared object made from `archive`, converting it if need be.
 ///
 /// # Errors
 ///
-/// [`ConversionError`].
-pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, ConversionError> {
+/// Why not, in words.
+pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, String> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
-        move |source| ConversionError::Io { action, path, source }
+        move |error| io(action, &path, &error)
     };
     DirBuilder::new()
         .recursive(true)
@@ -135,7 +91,7 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, Conversion
     // Whatever the umask is, other users may not write to what code is loaded from.
     fs::set_permissions(&made, Permissions::from_mode(0o700)).map_err(io("protecting", &made))?;
     // Only what loads and has the interface is kept. The loader knows the file again after the rename.
-    NvPtxCompiler::open(&made)?;
+    NvPtxCompiler::open(&made).map_err(|error| error.to_string())?;
     let made_digest = work.path().join("digest");
     digest::of_file(&made)
         .and_then(|digest| fs::write(&made_digest, digest))
@@ -152,12 +108,8 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, Conversion
 }
 
 /// Refuses what another user could have written.
-fn check_private(path: &Path) -> Result<(), ConversionError> {
-    let metadata = fs::metadata(path).map_err(|source| ConversionError::Io {
-        action: "examining",
-        path: path.to_owned(),
-        source,
-    })?;
+fn check_private(path: &Path) -> Result<(), String> {
+    let metadata = fs::metadata(path).map_err(|error| io("examining", path, &error))?;
     let user = rustix::process::geteuid().as_raw();
     let reason = if metadata.uid() != user {
         format!("it belongs to user {}, not to {user}", metadata.uid())
@@ -166,23 +118,19 @@ fn check_private(path: &Path) -> Result<(), ConversionError> {
     } else {
         return Ok(());
     };
-    Err(ConversionError::Unsafe {
-        path: path.to_owned(),
-        reason,
-    })
+    Err(format!(
+        "{} is not safe to load code from: {reason}. Choose a cache directory of your own, or correct its owner and mode (0700)",
+        path.display()
+    ))
 }
 
 /// Links the archive into `output`; the scripts go to `directory`.
-fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), ConversionError> {
+fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String> {
     let write = |name: &str, text: &str| {
         let path = directory.join(name);
         match fs::write(&path, text) {
             Ok(()) => Ok(path),
-            Err(source) => Err(ConversionError::Io {
-                action: "writing",
-                path,
-                source,
-            }),
+            Err(error) => Err(io("writing", &path, &error)),
         }
     };
     let linker_script = write("sections.ld", LINKER_SCRIPT)?;
@@ -212,10 +160,10 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), Conver
             tracing::debug!(text, "lld on nvPTXCompiler");
             Ok(())
         }
-        Err(source) => Err(ConversionError::Link {
-            archive: archive.to_owned(),
-            source,
-        }),
+        Err(error) => Err(format!(
+            "{} could not be converted to a shared object: {error}",
+            archive.display()
+        )),
     }
 }
 
@@ -226,7 +174,7 @@ fn joined(option: &str, path: &Path) -> OsString {
 }
 
 /// libc, libm and the compiler's support functions (`__popcountdi2`).
-fn system_libraries() -> Result<[PathBuf; 3], ConversionError> {
+fn system_libraries() -> Result<[PathBuf; 3], String> {
     let loaded = loaded_libraries();
     let find = |name: &'static str| {
         loaded
@@ -239,9 +187,12 @@ fn system_libraries() -> Result<[PathBuf; 3], ConversionError> {
                     .map(|directory| Path::new(directory).join(name))
                     .find(|path| path.is_file())
             })
-            .ok_or_else(|| ConversionError::MissingLibrary {
-                name,
-                looked: LIBRARY_DIRECTORIES.join(", "),
+            .ok_or_else(|| {
+                format!(
+                    "{name} was not found, which the conversion of nvPTXCompiler needs; looked among the libraries of this process \
+                     and in {}. Use ptxas instead, or install the package that holds it (libgcc-s1 on Debian)",
+                    LIBRARY_DIRECTORIES.join(", ")
+                )
             })
     };
     let support = match find("libgcc_s.so.1") {

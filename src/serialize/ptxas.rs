@@ -20,35 +20,13 @@ use crate::interrupt::{Interrupt, InterruptError, WaitError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum PtxasError {
-    /// The program could not be started.
-    #[error("{} could not be started: {source}{}", .path.display(), advice(.source))]
-    Start {
+    /// There was a reason to stop it.
+    #[error("{} was stopped: {interrupt}", .path.display())]
+    Interrupted {
         /// The program.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file in memory could not be made or read, or the child could not be waited for.
-    #[error("{action}: {source}")]
-    Io {
-        /// What was being done.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The program did not end in time and was killed.
-    #[error("{} did not finish within {limit:?} and was stopped; raise the time limit", .path.display())]
-    Timeout {
-        /// The program.
-        path: PathBuf,
-        /// The limit.
-        limit: Duration,
-    },
-    /// The compilation was cancelled, and the program killed.
-    #[error("{} was stopped: the compilation was cancelled", .path.display())]
-    Cancelled {
-        /// The program.
-        path: PathBuf,
+        /// The reason.
+        interrupt: InterruptError,
     },
     /// The program ended with an error.
     #[error("{} failed ({status}): {}", .path.display(), log.trim_end())]
@@ -60,27 +38,9 @@ pub(crate) enum PtxasError {
         /// Everything it printed.
         log: String,
     },
-    /// The program said that all went well, but wrote no ELF file.
-    #[error(
-        "{} succeeded but wrote {length} bytes that are no ELF file; is it NVIDIA's ptxas? It printed: {}",
-        .path.display(), if log.trim().is_empty() { "nothing" } else { log.trim() }
-    )]
-    NoCubin {
-        /// The program.
-        path: PathBuf,
-        /// Bytes written.
-        length: usize,
-        /// Everything it printed.
-        log: String,
-    },
-    /// `ptxas --version` printed no version.
-    #[error("{} --version printed no version; is it NVIDIA's ptxas? It printed: {text}", .path.display())]
-    NoVersion {
-        /// The program.
-        path: PathBuf,
-        /// What it printed.
-        text: String,
-    },
+    /// It cannot be started or waited for, or it is another program.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 fn advice(error: &io::Error) -> &'static str {
@@ -132,11 +92,12 @@ pub(crate) fn assemble_until(
         });
     }
     if !output.written.starts_with(b"\x7fELF") {
-        return Err(PtxasError::NoCubin {
-            path: program.to_owned(),
-            length: output.written.len(),
-            log,
-        });
+        return Err(PtxasError::Unusable(format!(
+            "{} succeeded but wrote {} bytes that are no ELF file; is it NVIDIA's ptxas? It printed: {}",
+            program.display(),
+            output.written.len(),
+            if log.trim().is_empty() { "nothing" } else { log.trim() }
+        )));
     }
     Ok(Assembled {
         cubin: output.written,
@@ -160,9 +121,11 @@ pub fn version(program: &Path, limit: Duration) -> Result<String, PtxasError> {
         .and_then(|line| line.rsplit_once(", V"))
         .map(|(_, version)| version.trim().to_owned())
         .filter(|version| version.starts_with(|first: char| first.is_ascii_digit()))
-        .ok_or_else(|| PtxasError::NoVersion {
-            path: program.to_owned(),
-            text: text.trim().to_owned(),
+        .ok_or_else(|| {
+            let (path, text) = (program.display(), text.trim());
+            PtxasError::Unusable(format!(
+                "{path} --version printed no version; is it NVIDIA's ptxas? It printed: {text}"
+            ))
         })
 }
 
@@ -174,7 +137,7 @@ struct Output {
 
 /// Runs `command` with `input` as standard input, until there is a reason to stop.
 fn run(mut command: Command, program: &Path, input: &[u8], interrupt: &Interrupt) -> Result<Output, PtxasError> {
-    let io = |action| move |source| PtxasError::Io { action, source };
+    let io = |action: &'static str| move |error: io::Error| PtxasError::Unusable(format!("{action}: {error}"));
     let standard_input = memfd::with_bytes("ptx", input).map_err(io("putting the PTX into memory"))?;
     let mut written = memfd::create("cubin").map_err(io("creating a file in memory"))?;
     let mut log = memfd::create("log").map_err(io("creating a file in memory"))?;
@@ -188,14 +151,15 @@ fn run(mut command: Command, program: &Path, input: &[u8], interrupt: &Interrupt
         .stdout(duplicate(&written)?)
         .stderr(duplicate(&log)?);
     tracing::debug!(?command, "running ptxas");
-    let child = command.spawn().map_err(|source| PtxasError::Start {
-        path: program.to_owned(),
-        source,
+    let child = command.spawn().map_err(|error| {
+        let (path, advice) = (program.display(), advice(&error));
+        PtxasError::Unusable(format!("{path} could not be started: {error}{advice}"))
     })?;
-    let path = || program.to_owned();
     let status = Guard(child).wait(interrupt).map_err(|error| match error {
-        WaitError::Interrupted(InterruptError::Cancelled) => PtxasError::Cancelled { path: path() },
-        WaitError::Interrupted(InterruptError::TimeLimit { limit }) => PtxasError::Timeout { path: path(), limit },
+        WaitError::Interrupted(interrupt) => PtxasError::Interrupted {
+            path: program.to_owned(),
+            interrupt,
+        },
         WaitError::Io(source) => io("waiting for ptxas to end")(source),
     })?;
     Ok(Output {
@@ -238,122 +202,5 @@ impl Guard {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use gpulower_testing::nvidia::{part, store_kernel};
-
-    const LONG: Duration = Duration::from_secs(120);
-
-    fn options(chip: &str) -> Vec<String> {
-        vec![format!("--gpu-name={chip}"), "-v".to_owned()]
-    }
-
-    #[test]
-    fn same_bytes_from_four_threads_at_once() {
-        let program = part("bin/ptxas");
-        let ptx = store_kernel("7.8", "sm_90");
-        let first = assemble(&program, &ptx, &options("sm_90"), LONG).unwrap();
-        assert!(first.log.contains("Used 8 registers"), "{}", first.log);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..5 {
-                        let again = assemble(&program, &ptx, &options("sm_90"), LONG).unwrap();
-                        assert_eq!(again.cubin, first.cubin);
-                    }
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn failures_carry_the_log() {
-        let program = part("bin/ptxas");
-        let bad = store_kernel("7.8", "sm_90").replace("mov.u32", "mow.u32");
-        let error = assemble(&program, &bad, &options("sm_90"), LONG).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("line 9") && text.contains("'mow'"), "{text}");
-        let error = assemble(&program, "", &options("sm_90"), LONG).unwrap_err();
-        assert!(error.to_string().contains("Missing .version"), "{error}");
-    }
-
-    #[test]
-    fn the_version_is_read() {
-        let version = version(&part("bin/ptxas"), LONG).unwrap();
-        assert_eq!(version.split('.').count(), 3, "{version}");
-        let error = super::version(Path::new("/bin/true"), LONG).unwrap_err();
-        assert!(error.to_string().contains("is it NVIDIA's ptxas?"), "{error}");
-    }
-
-    #[test]
-    fn a_program_that_hangs_is_killed_and_reaped() {
-        let before = children();
-        let mut command = Command::new("/bin/sleep");
-        command.arg("1000");
-        let error = run(
-            command,
-            Path::new("/bin/sleep"),
-            b"",
-            &Interrupt::after(Duration::from_millis(50)),
-        );
-        assert!(matches!(error, Err(PtxasError::Timeout { .. })));
-        assert!(
-            children().iter().filter(|name| *name == "sleep").count()
-                <= before.iter().filter(|name| *name == "sleep").count()
-        );
-    }
-
-    #[test]
-    fn cancelling_kills_and_reaps() {
-        let token = crate::CancellationToken::new();
-        let interrupt = Interrupt::new(&token, None);
-        let mut command = Command::new("/bin/sleep");
-        command.arg("1000");
-        std::thread::scope(|scope| {
-            let runs = scope.spawn(|| run(command, Path::new("/bin/sleep"), b"", &interrupt));
-            token.cancel();
-            let error = runs.join().unwrap().err().unwrap();
-            assert_eq!(
-                error.to_string(),
-                "/bin/sleep was stopped: the compilation was cancelled"
-            );
-        });
-    }
-
-    /// Names of this process's children, dead and unreaped ones too.
-    fn children() -> Vec<String> {
-        let own = std::process::id().to_string();
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else {
-                continue;
-            };
-            let Some((head, tail)) = stat.rsplit_once(") ") else {
-                continue;
-            };
-            if tail.split(' ').nth(1) == Some(own.as_str()) {
-                names.push(head.split_once('(').unwrap().1.to_owned());
-            }
-        }
-        names
-    }
-
-    #[test]
-    fn what_cannot_be_started_comes_with_advice() {
-        let ptx = store_kernel("7.8", "sm_90");
-        let start = |program: &Path| {
-            assemble(program, &ptx, &options("sm_90"), LONG)
-                .unwrap_err()
-                .to_string()
-        };
-        let text = start(Path::new("/nowhere/ptxas"));
-        assert!(text.contains("install a CUDA toolkit"), "{text}");
-        let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join("ptxas");
-        std::fs::write(&program, "not executable").unwrap();
-        let text = start(&program);
-        assert!(text.contains("make it executable"), "{text}");
-        let text = start(Path::new("/bin/true"));
-        assert!(text.contains("wrote 0 bytes that are no ELF file"), "{text}");
-    }
-}
+#[path = "../../tests/serialize/ptxas.rs"]
+mod tests;

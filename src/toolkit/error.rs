@@ -1,7 +1,6 @@
 //! What can be wrong with a toolkit.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::part::{PartKind, Tried};
 
@@ -42,45 +41,9 @@ pub enum ToolkitError {
         source: std::io::Error,
     },
 
-    /// The program could not be started.
-    #[error("cannot run {} to ask for its version: {source}", tool.display())]
-    ToolNotStarted {
-        /// The program.
-        tool: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-
-    /// The program did not end in time and was stopped.
-    #[error("{} did not say its version within {} s and was stopped", tool.display(), limit.as_secs_f32())]
-    ToolTimedOut {
-        /// The program.
-        tool: PathBuf,
-        /// How long it was waited for.
-        limit: Duration,
-    },
-
-    /// The program ended with an error instead of saying its version.
-    #[error("{} did not say its version when asked with --version ({status}); it said: {}", tool.display(), said(output))]
-    ToolFailed {
-        /// The program.
-        tool: PathBuf,
-        /// Its exit status, in words.
-        status: String,
-        /// What it printed, at most 64 KiB.
-        output: String,
-    },
-
-    /// The program ended with an error, or said something else.
-    #[error("{} did not say a version of CUDA when asked with --version ({status}); it said: {}", tool.display(), said(output))]
-    ToolVersionUnknown {
-        /// The program.
-        tool: PathBuf,
-        /// Its exit status, in words.
-        status: String,
-        /// What it printed, at most 64 KiB.
-        output: String,
-    },
+    /// A program does not say its version.
+    #[error("{0}")]
+    Tool(String),
 }
 
 /// One line for each place.
@@ -95,9 +58,4 @@ fn places(tried: &[Tried]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn said(output: &str) -> &str {
-    let output = output.trim();
-    if output.is_empty() { "nothing" } else { output }
 }

@@ -7,11 +7,11 @@
 //! [`clangs`] and [`cuda_installations`] list what can finish exported programs.
 //!
 //! ```no_run
-//! use gpulower::toolkit::{Search, Toolkit};
+//! use gpulower::toolkit::{PartKind, Search, Toolkit};
 //!
 //! let search = Search::from_variables(|name| std::env::var_os(name));
 //! let toolkit = Toolkit::discover(&search);
-//! let libdevice = toolkit.require_libdevice()?;
+//! let libdevice = toolkit.require(PartKind::Libdevice)?;
 //! println!("libdevice is {}", libdevice.display());
 //! # Ok::<(), gpulower::toolkit::ToolkitError>(())
 //! ```
@@ -106,54 +106,6 @@ impl Toolkit {
             },
             None => ToolkitError::NotFound { kind, tried },
         })
-    }
-
-    /// The `ptxas` program.
-    ///
-    /// # Errors
-    /// As [`Toolkit::require`].
-    pub fn require_ptxas(&self) -> Result<&Path, ToolkitError> {
-        self.require(PartKind::Ptxas)
-    }
-
-    /// `libdevice.10.bc`, NVIDIA's math functions as bitcode.
-    ///
-    /// # Errors
-    /// As [`Toolkit::require`].
-    pub fn require_libdevice(&self) -> Result<&Path, ToolkitError> {
-        self.require(PartKind::Libdevice)
-    }
-
-    /// The `libnvJitLink` shared library.
-    ///
-    /// # Errors
-    /// As [`Toolkit::require`].
-    pub fn require_nvjitlink(&self) -> Result<&Path, ToolkitError> {
-        self.require(PartKind::NvJitLink)
-    }
-
-    /// The static archive of nvPTXCompiler.
-    ///
-    /// # Errors
-    /// As [`Toolkit::require`].
-    pub fn require_nvptxcompiler(&self) -> Result<&Path, ToolkitError> {
-        self.require(PartKind::NvPtxCompiler)
-    }
-
-    /// `ocml.bc`, AMD's math functions as bitcode.
-    ///
-    /// # Errors
-    /// As [`Toolkit::require`].
-    pub fn require_ocml(&self) -> Result<&Path, ToolkitError> {
-        self.require(PartKind::Ocml)
-    }
-
-    /// `ockl.bc`, AMD's device runtime functions as bitcode.
-    ///
-    /// # Errors
-    /// As [`Toolkit::require`].
-    pub fn require_ockl(&self) -> Result<&Path, ToolkitError> {
-        self.require(PartKind::Ockl)
     }
 }
 

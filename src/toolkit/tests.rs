@@ -115,11 +115,11 @@ fn libraries_are_found_in_each_variation_of_the_directory() {
         let search = Search::nowhere().add_cuda_root(folder.path());
         let toolkit = Toolkit::discover(&search);
         assert_eq!(
-            toolkit.require_nvjitlink().expect("the library"),
+            toolkit.require(PartKind::NvJitLink).expect("the library"),
             folder.path().join(&library)
         );
         assert_eq!(
-            toolkit.require_nvptxcompiler().expect("the archive"),
+            toolkit.require(PartKind::NvPtxCompiler).expect("the archive"),
             folder.path().join(&archive)
         );
     }
@@ -339,8 +339,8 @@ fn rocm_is_found_through_each_variable_in_order() {
     ] {
         let search = Search::from_variables(variables(&all[..count]));
         let toolkit = Toolkit::discover(&search);
-        assert_eq!(toolkit.require_ocml().expect("ocml"), expected.join("ocml.bc"));
-        assert_eq!(toolkit.require_ockl().expect("ockl"), expected.join("ockl.bc"));
+        assert_eq!(toolkit.require(PartKind::Ocml).expect("ocml"), expected.join("ocml.bc"));
+        assert_eq!(toolkit.require(PartKind::Ockl).expect("ockl"), expected.join("ockl.bc"));
     }
 }
 
@@ -434,7 +434,7 @@ fn the_real_cuda_tree_is_complete() {
             toolkit.require(kind).expect("a part of the CUDA tree");
         }
     }
-    let version = tool_version(toolkit.require_ptxas().expect("ptxas")).expect("its version");
+    let version = tool_version(toolkit.require(PartKind::Ptxas).expect("ptxas")).expect("its version");
     assert!(version.release() >= (12, 0), "{version}");
     assert!(
         version

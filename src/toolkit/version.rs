@@ -67,44 +67,51 @@ impl fmt::Display for ToolVersion {
 /// Runs `TOOL --version`, without a shell, and reads the version. The tool is stopped when it takes longer than 20 s.
 ///
 /// # Errors
-/// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolVersionUnknown`].
+/// [`ToolkitError::Tool`].
 pub fn tool_version(tool: &Path) -> Result<ToolVersion, ToolkitError> {
     let (status, output) = ask(tool)?;
     let version = status.success().then(|| ToolVersion::parse(&output));
-    version.flatten().ok_or(ToolkitError::ToolVersionUnknown {
-        tool: tool.to_path_buf(),
-        status: status.to_string(),
-        output,
-    })
+    version
+        .flatten()
+        .ok_or_else(|| unknown(tool, "a version of CUDA", status, &output))
 }
 
 /// What a tool prints when it is run with `--version`, without a shell; at most 64 KiB of each stream. It is stopped when
 /// it takes longer than 20 s.
 ///
 /// # Errors
-/// [`ToolkitError::ToolNotStarted`], [`ToolkitError::ToolTimedOut`] or [`ToolkitError::ToolFailed`].
+/// [`ToolkitError::Tool`].
 pub fn version_text(tool: &Path) -> Result<String, ToolkitError> {
     let (status, output) = ask(tool)?;
-    if status.success() {
-        return Ok(output);
+    match status.success() {
+        true => Ok(output),
+        false => Err(unknown(tool, "its version", status, &output)),
     }
-    Err(ToolkitError::ToolFailed {
-        tool: tool.to_path_buf(),
-        status: status.to_string(),
-        output,
-    })
+}
+
+/// The program ended with an error, or said something else.
+fn unknown(tool: &Path, what: &str, status: ExitStatus, output: &str) -> ToolkitError {
+    let said = match output.trim() {
+        "" => "nothing",
+        said => said,
+    };
+    ToolkitError::Tool(format!(
+        "{} did not say {what} when asked with --version ({status}); it said: {said}",
+        tool.display()
+    ))
 }
 
 fn ask(tool: &Path) -> Result<(ExitStatus, String), ToolkitError> {
     let mut command = Command::new(tool);
     command.arg("--version");
-    let ended = run(command, TIME_LIMIT).map_err(|source| ToolkitError::ToolNotStarted {
-        tool: tool.to_path_buf(),
-        source,
-    })?;
-    ended.ok_or_else(|| ToolkitError::ToolTimedOut {
-        tool: tool.to_path_buf(),
-        limit: TIME_LIMIT,
+    let path = tool.display();
+    let ended = run(command, TIME_LIMIT)
+        .map_err(|error| ToolkitError::Tool(format!("cannot run {path} to ask for its version: {error}")))?;
+    ended.ok_or_else(|| {
+        let limit = TIME_LIMIT.as_secs_f32();
+        ToolkitError::Tool(format!(
+            "{path} did not say its version within {limit} s and was stopped"
+        ))
     })
 }
 
@@ -161,75 +168,5 @@ fn collect(stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_is_read_from_the_line_of_the_release() {
-        let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\n\
-                    Copyright (c) 2005-2025 NVIDIA Corporation\n\
-                    Built on Wed_Aug_20_01:55:12_PM_PDT_2025\n\
-                    Cuda compilation tools, release 13.0, V13.0.88\n\
-                    Build cuda_13.0.r13.0/compiler.36424714_0\n";
-        let version = ToolVersion::parse(text).expect("a version");
-        assert_eq!(version.release(), (13, 0));
-        assert_eq!(version.to_string(), "13.0.88");
-    }
-
-    #[test]
-    fn anything_else_is_no_version() {
-        for text in [
-            "",
-            "release",
-            "release 13.0",
-            "release 13, V13.0.88",
-            "release 13.x, V13.0.88",
-            "release 13.0, Vx",
-            "release 99999999999.0, V1",
-        ] {
-            assert_eq!(ToolVersion::parse(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_program_that_does_not_end_is_stopped() {
-        let mut command = Command::new("sleep");
-        command.arg("1000");
-        let ended = run(command, Duration::from_millis(20)).expect("sleep runs");
-        assert_eq!(ended, None);
-    }
-
-    #[test]
-    fn a_program_that_prints_without_end_is_cut_off() {
-        let ended = run(Command::new("yes"), TIME_LIMIT).expect("yes runs");
-        let (status, output) = ended.expect("it ends when nobody reads");
-        assert!(!status.success());
-        assert_eq!(output.len() as u64, OUTPUT_SIZE);
-    }
-
-    #[test]
-    fn a_program_of_another_kind_is_refused_with_what_it_said() {
-        let message = tool_version(Path::new("/bin/sh"))
-            .expect_err("no CUDA version")
-            .to_string();
-        assert!(
-            message.starts_with("/bin/sh did not say a version of CUDA when asked with --version ("),
-            "{message}"
-        );
-        let message = tool_version(Path::new("/bin/true"))
-            .expect_err("no CUDA version")
-            .to_string();
-        assert!(message.contains("true"), "{message}");
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_is_named() {
-        let message = tool_version(Path::new("/nowhere/ptxas"))
-            .expect_err("no program")
-            .to_string();
-        assert!(
-            message.starts_with("cannot run /nowhere/ptxas to ask for its version: "),
-            "{message}"
-        );
-    }
-}
+#[path = "../../tests/toolkit/version.rs"]
+mod tests;

@@ -32,7 +32,7 @@ pub const SYSTEM_PACKAGES: &[&str] = &[
 ];
 
 /// What tests compare with: clang's offload bundler, and older releases of clang that finish what was exported. Their linker
-/// wrappers are in clang-tools.
+/// wrappers are in clang-tools. And the tools of other people's builds that the documentation shows.
 pub const TEST_PACKAGES: &[&str] = &[
     "clang-tools-22",
     "clang-16",
@@ -41,6 +41,9 @@ pub const TEST_PACKAGES: &[&str] = &[
     "clang-19",
     "clang-tools-19",
     "lld-19",
+    "cmake",
+    "jq",
+    "make",
 ];
 
 /// True where packages can be installed with apt.

@@ -6,7 +6,7 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 
 use crate::amd;
-use crate::command::{Context, Failure, run as run_command, shown, succeeds};
+use crate::command::{Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::fuzz::Surface;
 use crate::setup::{self, Purpose};

@@ -22,12 +22,66 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Say which parts there are, what each checks, and by what.
+    List,
     /// Build everything into a folder, with `run.sh`, for a machine with a GPU.
     Make {
         /// The folder.
         directory: PathBuf,
     },
+    /// Build everything, and run some parts here.
+    Run {
+        /// Their names; all of them, if there is none.
+        parts: Vec<String>,
+    },
 }
+
+/// What is checked on a GPU: each part's name, what it is about, and the file that checks it.
+const PARTS: [(&str, &str, &str); 11] = [
+    (
+        "examples",
+        "the kernels of examples/, against NumPy",
+        "scripts/check_on_gpu.py",
+    ),
+    ("fatbins", "the same from fat binaries", "scripts/check_on_gpu.py"),
+    (
+        "lowering",
+        "what gpulower lowers by itself",
+        "scripts/check_lowering_on_gpu.py",
+    ),
+    (
+        "subgroups",
+        "shuffles, scans, the last block of a grid",
+        "scripts/check_subgroups_on_gpu.py",
+    ),
+    (
+        "math",
+        "every operation of the math dialect, in ULP",
+        "scripts/check_math_on_gpu.py",
+    ),
+    (
+        "containers",
+        "which image of a fat binary the driver takes",
+        "scripts/check_containers_on_gpu.py",
+    ),
+    ("link", "device linking", "scripts/check_device_link_on_gpu.py"),
+    (
+        "runtime",
+        "loading and launching",
+        "crates/gpulower-checks/src/runtime/",
+    ),
+    ("run", "whole programs", "scripts/check_run_on_gpu.sh"),
+    (
+        "session",
+        "sessions, and MLIR's operations for newer chips",
+        "crates/gpulower-checks/src/session/",
+    ),
+    (
+        "export",
+        "programs that clang and cc finished",
+        "scripts/export_on_gpu/make.sh",
+    ),
+];
 
 /// Compilers that exports are finished with (`scripts/export_on_gpu/make.sh`).
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
@@ -57,18 +111,36 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             );
             Ok(())
         }
-        None => {
-            if !succeeds(Command::new("nvidia-smi").arg("-L")) {
-                return Err(Failure::new(
-                    "`nvidia-smi -L` finds no NVIDIA GPU on this machine; `cargo xtask gpu make DIRECTORY` makes a folder for \
-                     a machine that has one",
-                ));
+        Some(Action::List) => {
+            for (name, what, by) in PARTS {
+                println!("{name:<11} {what:<48} {by}");
             }
-            let directory = workspace.root.join("target/gpu");
-            make(workspace, &directory, &options.target)?;
-            run_command(&mut Command::new(directory.join("run.sh")))
+            Ok(())
+        }
+        None => here(workspace, &options.target, &[]),
+        Some(Action::Run { parts }) => {
+            let unknown = |part: &&String| PARTS.iter().all(|(name, ..)| name != part);
+            match parts.iter().find(unknown) {
+                Some(part) => Err(Failure::new(format!(
+                    "there is no part {part}: `cargo xtask gpu list` names them"
+                ))),
+                None => here(workspace, &options.target, parts),
+            }
         }
     }
+}
+
+/// Builds everything, and runs it on this machine.
+fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Failure> {
+    if !succeeds(Command::new("nvidia-smi").arg("-L")) {
+        return Err(Failure::new(
+            "`nvidia-smi -L` finds no NVIDIA GPU on this machine; `cargo xtask gpu make DIRECTORY` makes a folder for \
+                     a machine that has one",
+        ));
+    }
+    let directory = workspace.root.join("target/gpu");
+    make(workspace, &directory, target)?;
+    run_command(Command::new(directory.join("run.sh")).args(parts))
 }
 
 /// Fills the folder, with a line for each part.
@@ -311,6 +383,20 @@ mod tests {
         assert_eq!(named.len(), SCRIPTS.len() + 1, "the examples are run twice: {named:?}");
         for name in named {
             assert!(folder.path().join("scripts").join(name).is_file(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_what_run_sh_runs() {
+        let root = workspace().root;
+        let script = fs::read_to_string(root.join("scripts/run_on_gpu.sh")).unwrap();
+        let run: Vec<&str> = script
+            .lines()
+            .filter_map(|line| line.strip_prefix("part ")?.split(' ').next())
+            .collect();
+        assert_eq!(run, PARTS.map(|(name, ..)| name));
+        for (name, _, by) in PARTS {
+            assert!(root.join(by).exists(), "{name}: {by}");
         }
     }
 

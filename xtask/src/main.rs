@@ -1,5 +1,5 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `compare`, `fuzz`, `soak`, `gpu` and
-//! `amd`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`
+//! and `amd`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -10,6 +10,7 @@ mod check;
 mod command;
 mod compare;
 mod demo;
+mod docs;
 mod env;
 mod fuzz;
 mod gpu;
@@ -43,6 +44,8 @@ enum Subcommands {
     Demo(demo::Options),
     /// Formatting, clippy, documentation, Rust tests, lit tests, a short fuzz; stops at the first failure.
     Test(check::Options),
+    /// Check the links of the documentation, and make the book of docs/ in target/book.
+    Docs(docs::Options),
     /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
     Compare(compare::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
@@ -74,6 +77,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Setup => setup::run(&workspace, setup::Purpose::Test).map(drop),
         Subcommands::Demo(options) => demo::run(&workspace, options),
         Subcommands::Test(options) => check::run(&workspace, options),
+        Subcommands::Docs(options) => docs::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Growth(options) => growth::run(&workspace, options),

@@ -1,6 +1,7 @@
 //! What drives GPUs, fuzzing, measurements and soak tests. Not published: `cargo xtask` starts it.
 //!
 //! ```text
+//! gpulower-checks differ gpu|amd|compile  kernels at random, run and compared with an interpretation
 //! gpulower-checks fuzz [FOLDER]        carries out inputs that `cargo xtask fuzz` made
 //! gpulower-checks growth               how time grows with the input: exponents for families of inputs
 //! gpulower-checks measure ...          compile times inside one process, for `cargo xtask compare`
@@ -12,6 +13,7 @@
 #[macro_use]
 mod gpu_checks;
 
+mod differ;
 mod fuzz;
 mod growth;
 mod measure;
@@ -23,6 +25,7 @@ use std::{fmt::Debug, process::ExitCode};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
+        Some("differ") => status(differ::main()),
         Some("fuzz") => status(fuzz::main()),
         Some("growth") => status(growth::main()),
         Some("measure") => status(measure::main()),
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
         Some("session") => session::main(),
         Some("soak") => status(soak::main()),
         _ => {
-            eprintln!("usage: gpulower-checks fuzz|growth|measure|runtime|session|soak ...");
+            eprintln!("usage: gpulower-checks differ|fuzz|growth|measure|runtime|session|soak ...");
             ExitCode::from(2)
         }
     }

@@ -307,5 +307,5 @@ fn check_parts(bytes: &[u8], mut parts: Vec<(u64, u64)>) -> Result<(), Problem> 
 }
 
 #[cfg(test)]
-#[path = "cubin_layout_tests.rs"]
+#[path = "../tests/private/cubin_layout.rs"]
 mod tests;

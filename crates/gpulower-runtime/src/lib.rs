@@ -72,5 +72,5 @@ pub use choose::{ChooseError, ChosenImage, PtxFallback, choose};
 pub use function::Function;
 pub use kernel::KernelInterface;
 pub use launch_error::LaunchError;
-pub use memref::{MemRef, MemRefError};
+pub use memref::MemRef;
 pub use module::{LoadOptions, Module, ModuleError};

@@ -1,43 +1,6 @@
 //! Memrefs of MLIR as kernels get them.
 
-use crate::bridge::driver::DeviceBuffer;
-
-/// Why a memref is none of a buffer's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MemRefError {
-    /// Sizes and strides are of different ranks.
-    #[error("a memref with {sizes} sizes and {strides} strides: both are as many as its rank")]
-    Rank {
-        /// The number of sizes.
-        sizes: usize,
-        /// The number of strides.
-        strides: usize,
-    },
-    /// A size is negative.
-    #[error("a memref with {size} elements along dimension {dimension}: sizes are 0 or more")]
-    Size {
-        /// The dimension, from 0.
-        dimension: usize,
-        /// Its size.
-        size: i64,
-    },
-    /// An element is outside of the buffer.
-    #[error(
-        "a memref whose elements of {element} bytes are numbers {first} to {last} of a buffer that has {available}: offset, \
-         sizes and strides count elements"
-    )]
-    Outside {
-        /// Bytes of an element.
-        element: usize,
-        /// The first element, counted from the start of the buffer.
-        first: i128,
-        /// The last.
-        last: i128,
-        /// The elements that the buffer has.
-        available: usize,
-    },
-}
+use crate::bridge::driver::{DeviceBuffer, DriverError};
 
 /// A memref: a pointer to elements on the device, with an offset, sizes and strides, all of which count elements.
 ///
@@ -74,8 +37,8 @@ impl MemRef {
     ///
     /// # Errors
     ///
-    /// [`MemRefError`] if the buffer is too small.
-    pub fn of<T>(buffer: &DeviceBuffer, sizes: &[i64]) -> Result<Self, MemRefError> {
+    /// [`DriverError`] if the buffer is too small.
+    pub fn of<T>(buffer: &DeviceBuffer, sizes: &[i64]) -> Result<Self, DriverError> {
         Self::strided::<T>(buffer, 0, sizes, &row_major(sizes))
     }
 
@@ -84,8 +47,8 @@ impl MemRef {
     ///
     /// # Errors
     ///
-    /// [`MemRefError`] if ranks differ or an element is outside of the buffer.
-    pub fn strided<T>(buffer: &DeviceBuffer, offset: i64, sizes: &[i64], strides: &[i64]) -> Result<Self, MemRefError> {
+    /// [`DriverError`] if ranks differ or an element is outside of the buffer.
+    pub fn strided<T>(buffer: &DeviceBuffer, offset: i64, sizes: &[i64], strides: &[i64]) -> Result<Self, DriverError> {
         check(buffer.bytes(), size_of::<T>(), offset, sizes, strides)?;
         Ok(Self {
             allocated: buffer.address(),
@@ -149,15 +112,22 @@ fn row_major(sizes: &[i64]) -> Vec<i64> {
 }
 
 /// Refuses a layout of which an element is outside of `bytes`.
-fn check(bytes: usize, element: usize, offset: i64, sizes: &[i64], strides: &[i64]) -> Result<(), MemRefError> {
+fn refused(problem: String) -> DriverError {
+    let what = "a memref of a buffer";
+    DriverError::Range { what, problem }
+}
+
+fn check(bytes: usize, element: usize, offset: i64, sizes: &[i64], strides: &[i64]) -> Result<(), DriverError> {
     if sizes.len() != strides.len() {
-        return Err(MemRefError::Rank {
-            sizes: sizes.len(),
-            strides: strides.len(),
-        });
+        let (sizes, strides) = (sizes.len(), strides.len());
+        return Err(refused(format!(
+            "it has {sizes} sizes and {strides} strides: both are as many as its rank"
+        )));
     }
     if let Some((dimension, &size)) = sizes.iter().enumerate().find(|(_, size)| **size < 0) {
-        return Err(MemRefError::Size { dimension, size });
+        return Err(refused(format!(
+            "it has {size} elements along dimension {dimension}: sizes are 0 or more"
+        )));
     }
     if sizes.contains(&0) {
         return Ok(());
@@ -170,12 +140,10 @@ fn check(bytes: usize, element: usize, offset: i64, sizes: &[i64], strides: &[i6
     }
     let available = bytes.checked_div(element).unwrap_or(usize::MAX);
     if first < 0 || last >= available as i128 {
-        return Err(MemRefError::Outside {
-            element,
-            first,
-            last,
-            available,
-        });
+        return Err(refused(format!(
+            "its elements of {element} bytes are numbers {first} to {last} of a buffer that has {available}: offset, sizes and \
+             strides count elements"
+        )));
     }
     Ok(())
 }
@@ -207,21 +175,18 @@ mod tests {
             "a memref whose elements of 4 bytes are numbers 1 to 24 of a buffer that has 24: offset, sizes and strides count \
              elements"
         );
-        assert!(matches!(
-            layout(22, &[24], &[-1]),
-            Err(MemRefError::Outside { first: -1, .. })
-        ));
+        assert!(matches!(layout(22, &[24], &[-1]), Err(DriverError::Range { .. })));
         assert!(matches!(
             layout(i64::MAX, &[i64::MAX, i64::MAX], &[i64::MAX, i64::MAX]),
-            Err(MemRefError::Outside { .. })
+            Err(DriverError::Range { .. })
         ));
         assert_eq!(
             layout(0, &[-1], &[1]).unwrap_err().to_string(),
-            "a memref with -1 elements along dimension 0: sizes are 0 or more"
+            "a memref of a buffer: it has -1 elements along dimension 0: sizes are 0 or more"
         );
         assert_eq!(
             layout(0, &[1], &[]).unwrap_err().to_string(),
-            "a memref with 1 sizes and 0 strides: both are as many as its rank"
+            "a memref of a buffer: it has 1 sizes and 0 strides: both are as many as its rank"
         );
     }
 }

@@ -16,6 +16,7 @@
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/AsyncToLLVM/AsyncToLLVM.h"
 #include "mlir/Conversion/ComplexToLLVM/ComplexToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -29,6 +30,7 @@
 #include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Async/IR/Async.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -391,7 +393,7 @@ struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
     return "Expand what MLIR's conversions of host code would leave to a runtime library";
   }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, memref::MemRefDialect, scf::SCFDialect>();
+    registry.insert<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect>();
   }
   void runOnOperation() final {
     // On the host there is one address space, whatever the memory behind it.
@@ -414,8 +416,28 @@ struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
 
     RewritePatternSet patterns(&getContext());
     gpulower::populateCopyPatterns(patterns);
-    if (failed(gpulower::rewrite(getOperation(), std::move(patterns))))
+    if (failed(gpulower::rewrite(getOperation(), std::move(patterns))) || failed(convertTokensInValues()))
       signalPassFailure();
+  }
+
+  /// MLIR's conversion of the `async` dialect knows no type of streams: between tasks they are pointers.
+  LogicalResult convertTokensInValues() {
+    auto hasAsync = getOperation().walk([](async::ExecuteOp) { return WalkResult::interrupt(); });
+    if (!hasAsync.wasInterrupted())
+      return success();
+    TypeConverter converter;
+    converter.addConversion([](Type type) { return type; });
+    converter.addConversion(
+        [](gpu::AsyncTokenType type) { return LLVM::LLVMPointerType::get(type.getContext()); });
+    auto cast = [](OpBuilder &builder, Type type, ValueRange inputs, Location loc) -> Value {
+      return UnrealizedConversionCastOp::create(builder, loc, type, inputs).getResult(0);
+    };
+    converter.addSourceMaterialization(cast);
+    converter.addTargetMaterialization(cast);
+    RewritePatternSet patterns(&getContext());
+    ConversionTarget target(getContext());
+    populateAsyncStructuralTypeConversionsAndLegality(converter, patterns, target);
+    return applyPartialConversion(getOperation(), target, std::move(patterns));
   }
 };
 

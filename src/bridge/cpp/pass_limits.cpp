@@ -2,7 +2,6 @@
 
 #include "watch.h"
 
-#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Function.h"
 
 using namespace llvm;
@@ -13,9 +12,6 @@ namespace gpulower {
 /// of others, in the whole block (`HorizontalReduction::tryToReduce`): 3 s for 6000 loads that are combined into one value,
 /// 48 s for 24,000.
 constexpr size_t largestBlock = 4000;
-
-/// Most levels of loops within loops. Each pass over a loop looks at all blocks inside of it.
-constexpr unsigned deepestLoop = 32;
 
 /// A pass of AMD's code generation that compares each load of a block with the others: 20 s for 8000 in a row.
 constexpr StringRef loadStoreVectorizer = "GPU Load and Store Vectorizer";
@@ -31,12 +27,6 @@ static size_t sizeOfLargestBlock(const Function &function) {
 }
 
 bool PassLimits::isAllowed(StringRef pass, const Any &unit) {
-  if (auto *loop = any_cast<const Loop *>(&unit)) {
-    if ((*loop)->getLoopDepth() <= deepestLoop)
-      return true;
-    report(pass, (*loop)->getHeader()->getParent()->getName());
-    return false;
-  }
   if (auto *function = any_cast<const Function *>(&unit)) {
     if (pass != "SLPVectorizerPass" || sizeOfLargestBlock(**function) <= largestBlock)
       return true;

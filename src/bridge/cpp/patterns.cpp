@@ -210,6 +210,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     FailureOr<GpuChip> chip = this->chip();
     if (failed(chip) || failed(refuseUnsupported(root, *chip)) || failed(refuseTypes(root, *chip)))
       return signalPassFailure();
+    placeAssertions(root);
     replaceAddressSpaces(root, *chip);
     foldKnownSizes(root);
     countKnownIterations(root);
@@ -353,6 +354,7 @@ struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
     registry.insert<scf::SCFDialect>();
   }
   void runOnOperation() final {
+    placeAssertions(getOperation());
     if (failed(inlineFunctions(getOperation())))
       signalPassFailure();
   }

@@ -58,6 +58,9 @@ void populateMatrixPatterns(mlir::RewritePatternSet &patterns);
 /// Takes functions that cannot be lowered on their own into the kernels that call them.
 mlir::LogicalResult inlineFunctions(mlir::Operation *root);
 
+/// Gives assertions the locations that MLIR's conversion takes file, line and function from.
+void placeAssertions(mlir::Operation *root);
+
 /// Emits an error on operations that no rewrite can help.
 mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip);
 

@@ -72,6 +72,25 @@ GpulowerEnded gpulowerStartProgram(void *function, GpulowerReturns returns, void
   return GpulowerEndedReturned;
 }
 
+/// Resumes a task of the program, on a thread of ours.
+GpulowerEnded gpulowerResumeTask(void *resume, void *handle) noexcept {
+  Start start;
+  start.outer = current;
+  current = &start;
+  if (_setjmp(start.buffer) != 0) {
+    current = current->outer;
+    return GpulowerEndedLeft;
+  }
+  GpulowerEnded ended = GpulowerEndedReturned;
+  try {
+    reinterpret_cast<void (*)(void *)>(resume)(handle);
+  } catch (...) {
+    ended = GpulowerEndedThrown;
+  }
+  current = start.outer;
+  return ended;
+}
+
 /// Goes back to where the program was started; returns if none was started on this thread.
 void gpulowerLeaveProgram() {
   if (current)

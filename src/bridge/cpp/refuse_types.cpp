@@ -4,9 +4,12 @@
 #include "patterns.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -76,13 +79,56 @@ LogicalResult checkReduction(gpu::SubgroupReduceOp reduce, const GpuChip &chip) 
                             << "; reduce in each subgroup, then across them with gpu.all_reduce";
 }
 
+/// What is wrong with a type of a value, wherever it is; empty if nothing is.
+StringRef reasonAgainst(Type type) {
+  if (auto vector = dyn_cast<VectorType>(type); vector && vector.isScalable())
+    return "no GPU has vectors of a size that is not known; use one of a fixed size";
+  if (isa<Float80Type>(getElementTypeOrSelf(type)))
+    return "no GPU computes with it; use another type";
+  return "";
+}
+
+/// Types that values have, and operations on f128, which LLVM makes calls of a library of: there is none for GPUs.
+LogicalResult checkValues(Operation *operation) {
+  auto refuse = [&](Type type, StringRef reason) {
+    return operation->emitError() << "cannot lower " << operation->getName() << " with " << type << ": " << reason;
+  };
+  SmallVector<Type> types(operation->getResultTypes());
+  for (Region &region : operation->getRegions())
+    for (Block &block : region)
+      llvm::append_range(types, block.getArgumentTypes());
+  for (Type type : types)
+    if (StringRef reason = reasonAgainst(type); !reason.empty())
+      return refuse(type, reason);
+  if (!isa<arith::ArithDialect, math::MathDialect>(operation->getDialect()) ||
+      isa<arith::ConstantOp, arith::BitcastOp, arith::SelectOp, arith::NegFOp, math::AbsFOp, math::CopySignOp>(operation))
+    return success();
+  llvm::append_range(types, operation->getOperandTypes());
+  for (Type type : types)
+    if (isa<Float128Type>(getElementTypeOrSelf(type)))
+      return refuse(type, "no GPU has an instruction for it, and no device library a function; use f64 or narrower");
+  return success();
+}
+
+/// Operations of the gpu dialect that host code is made of.
+LogicalResult checkPlace(Operation *operation) {
+  if (!isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp, gpu::WaitOp, gpu::HostRegisterOp,
+           gpu::HostUnregisterOp, gpu::SetDefaultDeviceOp, gpu::LaunchFuncOp, gpu::LaunchOp>(operation))
+    return success();
+  return operation->emitError() << "cannot lower " << operation->getName()
+                                << " in device code: it is for host code; in a kernel memory comes from its arguments and "
+                                   "its attributions, is copied by loads and stores, and is waited for with gpu.barrier";
+}
+
 } // namespace
 
 LogicalResult refuseTypes(Operation *root, const GpuChip &chip) {
   Signatures signatures(root->getContext(), chip);
   bool refused = false;
   root->walk([&](Operation *operation) {
-    if (isa<func::FuncOp, gpu::GPUFuncOp>(operation))
+    if (failed(checkValues(operation)) || failed(checkPlace(operation)))
+      refused = true;
+    else if (isa<func::FuncOp, gpu::GPUFuncOp>(operation))
       refused |= failed(signatures.check(cast<FunctionOpInterface>(operation)));
     else if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(operation))
       refused |= failed(checkReduction(reduce, chip));

@@ -153,6 +153,24 @@ Value *nvidiaInstruction(IRBuilder<> &builder, const ConstrainedFPIntrinsic &cal
   return builder.CreateIntrinsic(id, operands);
 }
 
+/// The intrinsic of a name that differs in `experimental.constrained` alone.
+Value *plainIntrinsic(IRBuilder<> &builder, const ConstrainedFPIntrinsic &call) {
+  StringRef name = Intrinsic::getBaseName(call.getIntrinsicID());
+  if (!name.consume_front("llvm.experimental.constrained."))
+    return nullptr;
+  Intrinsic::ID id = Intrinsic::lookupIntrinsicID(("llvm." + name).str());
+  if (id == Intrinsic::not_intrinsic || !Intrinsic::isOverloaded(id))
+    return nullptr;
+  SmallVector<Value *> operands;
+  for (unsigned i = 0; i < call.getNonMetadataArgCount(); ++i)
+    operands.push_back(call.getArgOperand(i));
+  // Of `lround` and `lrint` the result, of `powi` and `ldexp` the exponent has a type of its own.
+  SmallVector<Type *, 2> types{call.getType()};
+  if (operands.back()->getType() != call.getType())
+    types.push_back(operands.back()->getType());
+  return builder.CreateIntrinsic(id, types, operands);
+}
+
 /// Operations that round to nearest, as all of them do that name no mode. GPUs have no exceptions to be exact about.
 Value *plainInstruction(IRBuilder<> &builder, const ConstrainedFPIntrinsic &call) {
   Value *first = call.getArgOperand(0), *second = call.arg_size() > 1 ? call.getArgOperand(1) : nullptr;
@@ -172,8 +190,19 @@ Value *plainInstruction(IRBuilder<> &builder, const ConstrainedFPIntrinsic &call
     return builder.CreateSIToFP(first, type);
   case Intrinsic::experimental_constrained_uitofp:
     return builder.CreateUIToFP(first, type);
+  case Intrinsic::experimental_constrained_fptosi:
+    return builder.CreateFPToSI(first, type);
+  case Intrinsic::experimental_constrained_fptoui:
+    return builder.CreateFPToUI(first, type);
+  case Intrinsic::experimental_constrained_fpext:
+    return builder.CreateFPExt(first, type);
+  case Intrinsic::experimental_constrained_frem:
+    return builder.CreateFRem(first, second);
+  case Intrinsic::experimental_constrained_fcmp:
+  case Intrinsic::experimental_constrained_fcmps:
+    return builder.CreateFCmp(cast<ConstrainedFPCmpIntrinsic>(call).getPredicate(), first, second);
   default:
-    return nullptr;
+    return plainIntrinsic(builder, call);
   }
 }
 
@@ -189,13 +218,14 @@ bool isTruncation(const ConstrainedFPIntrinsic &call) {
 /// Replaces a call by what its mode asks for. Returns why that cannot be done.
 std::string honour(ConstrainedFPIntrinsic &call) {
   std::optional<RoundingMode> mode = call.getRoundingMode();
-  if (!mode || *mode == RoundingMode::Dynamic)
+  if (mode && *mode == RoundingMode::Dynamic)
     return "";
   bool nvidia = call.getModule()->getTargetTriple().isNVPTX();
   IRBuilder<> builder(&call);
   builder.setFastMathFlags(isa<FPMathOperator>(call) ? call.getFastMathFlags() : FastMathFlags());
   Value *result = nullptr;
-  if (*mode == RoundingMode::NearestTiesToEven) {
+  // Some have no mode: conversions to integers, comparisons, floor and others.
+  if (!mode || *mode == RoundingMode::NearestTiesToEven) {
     result = plainInstruction(builder, call);
     if (!result)
       return "";

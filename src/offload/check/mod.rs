@@ -3,12 +3,16 @@
 mod llvm_ir;
 
 #[cfg(test)]
+#[path = "../../../tests/offload/check.rs"]
 mod tests;
 #[cfg(test)]
+#[path = "../../../tests/offload/check_images.rs"]
 mod tests_images;
 #[cfg(test)]
+#[path = "../../../tests/offload/check_ir.rs"]
 mod tests_ir;
 #[cfg(test)]
+#[path = "../../../tests/offload/check_links.rs"]
 mod tests_links;
 
 use crate::ReadError;

@@ -5,6 +5,7 @@ use melior::ir::{Attribute, Module, attribute::ArrayAttribute, operation::Operat
 use super::{
     super::{
         embed::ChipImage,
+        error::OffloadError,
         host::HostProgram,
         images::{self, ImageRecipe},
         layout::ImageForm,
@@ -12,7 +13,7 @@ use super::{
         program::Program,
         release::FinishWith,
     },
-    ExportError, ExportForm, ExportedImage,
+    ExportedImage,
     makers::{Makers, release_in},
     precompiled::{self, Piece},
     stage,
@@ -127,14 +128,14 @@ pub(super) fn recipes(
     targets: &[Target],
     finish_with: &FinishWith,
     makers: &Makers<'_>,
-    form: ExportForm,
-) -> Result<Vec<(Target, ImageRecipe)>, ExportError> {
+    host_is_ir: bool,
+) -> Result<Vec<(Target, ImageRecipe)>, OffloadError> {
     let releases = makers.releases();
     targets
         .iter()
         .map(|target| {
             let recipe = match target {
-                Target::Nvidia(nvidia) => images::nvidia(finish_with, nvidia, &releases, form.is_ir())?,
+                Target::Nvidia(nvidia) => images::nvidia(finish_with, nvidia, &releases, host_is_ir)?,
                 Target::Amd(amd) => images::amd(finish_with, amd, makers.first().options().code_object_version)?,
             };
             Ok((*target, recipe))
@@ -278,11 +279,11 @@ fn finished(
         ImageRecipe::RelocatableCubin { ptxas } => {
             let made_by = tool.clone().unwrap_or_default();
             if release_in(&made_by) != Some(ptxas) {
-                return Err(stage(ExportError::OtherCompiler {
-                    target: target.to_string(),
-                    wanted: ptxas,
-                    tool: made_by,
-                }));
+                return Err(stage(OffloadError::new(format!(
+                    "the cubin for {target} was to be made by the ptxas of CUDA {ptxas}, and {made_by} made it, whose cubins the \
+                     nvlink on the other machine may refuse; ask for that ptxas alone with --ptx-compiler=ptxas, which says \
+                     why it cannot"
+                ))));
             }
             artifact.bytes
         }
@@ -293,12 +294,11 @@ fn finished(
             match found.parse::<PtxIsa>() {
                 Ok(isa) if isa <= newest => {}
                 _ => {
-                    return Err(stage(ExportError::PtxTooNew {
-                        module: artifact.module,
-                        target: target.to_string(),
-                        found,
-                        newest,
-                    }));
+                    let module = artifact.module;
+                    return Err(stage(OffloadError::new(format!(
+                        "the PTX of the module {module} for {target} is of version {found}, and the ptxas on the other machine \
+                         reads up to {newest}; finish with a newer CUDA"
+                    ))));
                 }
             }
             artifact.bytes
@@ -307,7 +307,7 @@ fn finished(
             let context = DeviceContext::new();
             let device = context
                 .parse(&artifact.bytes, &artifact.module)
-                .map_err(|error| stage(ExportError::Llvm(error)).for_target(&target))?;
+                .map_err(|error| stage(error).for_target(&target))?;
             let written = profile::write(&device, oldest, IrSyntax::Bitcode)
                 .map_err(|error| stage(error).in_module(&artifact.module).for_target(&target))?;
             notes.extend(written.notes.iter().map(|note| format!("{}: {note}", artifact.module)));

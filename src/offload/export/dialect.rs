@@ -68,7 +68,7 @@ pub fn export_module<'c>(
         images,
         account,
         layouts,
-        finish_with,
+        form,
     } = prepare(compiler, module, targets, options)?;
     let result = copy_of(host.host()).map_err(|error| Error::new(Stage::Export, error))?;
     let root = result.as_operation();
@@ -89,7 +89,7 @@ pub fn export_module<'c>(
     } = account;
     Ok(ExportedModule {
         program: host.program().clone(),
-        finish: Finish::new(host.program(), options, finish_with, layouts.as_ref()),
+        finish: Finish::new(host.program(), form, layouts.as_ref()),
         module: result,
         images,
         notes,

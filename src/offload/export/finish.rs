@@ -8,7 +8,7 @@ use super::{
         program::{Program, Runtime},
         release::{ClangRelease, FATBINARY_SCRIPT, FinishWith, ReleaseList},
     },
-    ExportForm, ExportOptions,
+    ExportForm,
 };
 use crate::shell::quoted;
 
@@ -38,8 +38,6 @@ const C_LIBRARY: &[&str] = &[
 pub struct Finish {
     form: ExportForm,
     runtime: Runtime,
-    /// None for a program that registers itself.
-    finish_with: Option<FinishWith>,
     /// The releases of clang that finish it, asked for or not.
     serves: Vec<ClangRelease>,
     has_main: bool,
@@ -48,16 +46,10 @@ pub struct Finish {
 }
 
 impl Finish {
-    pub(super) fn new(
-        program: &Program,
-        options: &ExportOptions,
-        finish_with: Option<FinishWith>,
-        layouts: Option<&LayoutSet>,
-    ) -> Self {
+    pub(super) fn new(program: &Program, form: ExportForm, layouts: Option<&LayoutSet>) -> Self {
         Self {
-            form: options.form,
+            form,
             runtime: program.runtime,
-            finish_with,
             serves: layouts.map(LayoutSet::serves).unwrap_or_default(),
             has_main: program.has_main,
             needs: program
@@ -77,18 +69,14 @@ impl Finish {
     }
 
     fn newest(&self) -> Option<ClangRelease> {
-        self.finish_with.as_ref()?.clangs().last().copied()
+        self.form.finish_with()?.clangs().last().copied()
     }
 
     /// Whether a small script has to stand between clang and `fatbinary` of CUDA 12.9 and newer
     /// ([`FATBINARY_SCRIPT`]). [`Finish::commands`] makes it.
     #[must_use]
     pub fn needs_fatbinary_script(&self) -> bool {
-        self.runtime == Runtime::Cuda
-            && self
-                .finish_with
-                .as_ref()
-                .is_some_and(FinishWith::needs_fatbinary_script)
+        self.runtime == Runtime::Cuda && self.form.finish_with().is_some_and(FinishWith::needs_fatbinary_script)
     }
 
     /// The one command that makes the program `output` from `file`, for a POSIX shell.
@@ -129,11 +117,11 @@ impl Finish {
     #[must_use]
     pub fn commands(&self, file: &str, output: &str) -> String {
         let mut text = String::new();
-        if let Some(finish_with) = &self.finish_with {
+        if let Some(finish_with) = self.form.finish_with() {
             let mut others = self.serves.clone();
             others.retain(|release| {
                 // IR is made for the oldest release that was asked for.
-                !self.form.is_ir() || finish_with.clangs().first().is_some_and(|oldest| release >= oldest)
+                !self.form.is_ir() || *release >= finish_with.oldest()
             });
             let _ = writeln!(text, "# Finished by {}, with:", ReleaseList(&others));
         }

@@ -5,9 +5,8 @@ use super::{
         host::HostProgram,
         ir_text::IrText,
         profile::{self, IrSyntax},
-        release::FinishWith,
     },
-    ExportError, ExportForm, ExportOptions,
+    ExportForm, stage,
 };
 use crate::{
     bridge::llvm::{DeviceContext, EmitKind, TargetMachine},
@@ -19,35 +18,30 @@ use crate::{
 pub(super) fn write(
     host: &HostProgram<'_>,
     parts: &IrText,
-    options: &ExportOptions,
+    form: &ExportForm,
     level: Option<OptimizationLevel>,
-    finish_with: Option<&FinishWith>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<u8>, Error> {
-    let failed = |error| super::stage(ExportError::Llvm(error));
     let level = level.unwrap_or(OptimizationLevel::O2).number();
-    let triple = options.triple.as_str();
-    let machine = TargetMachine::new(triple, "", "", level, false).map_err(failed)?;
+    let triple = &host.program().triple;
+    let machine = TargetMachine::new(triple.as_str(), "", "", level, false).map_err(stage)?;
     let context = DeviceContext::new();
-    let module = host.translate(&context).map_err(super::offload)?;
-    let text = parts.finish(&options.triple, &machine.data_layout());
-    let registered = context.parse(text.as_bytes(), "registration").map_err(failed)?;
-    module.join(registered).map_err(failed)?;
+    let module = host.translate(&context).map_err(stage)?;
+    let text = parts.finish(triple, &machine.data_layout());
+    let registered = context.parse(text.as_bytes(), "registration").map_err(stage)?;
+    module.join(registered).map_err(stage)?;
 
-    let syntax = match options.form {
-        ExportForm::Object | ExportForm::SelfRegistering => {
+    let (syntax, finish_with) = match form {
+        ExportForm::Object(_) | ExportForm::SelfRegistering => {
             module
                 .run_passes(&machine, &format!("default<O{level}>"))
-                .map_err(failed)?;
-            return module.emit(&machine, EmitKind::Object).map_err(failed);
+                .map_err(stage)?;
+            return module.emit(&machine, EmitKind::Object).map_err(stage);
         }
-        ExportForm::Llvm => IrSyntax::Text,
-        ExportForm::Bitcode => IrSyntax::Bitcode,
+        ExportForm::Llvm(finish_with) => (IrSyntax::Text, finish_with),
+        ExportForm::Bitcode(finish_with) => (IrSyntax::Bitcode, finish_with),
     };
-    let Some(&oldest) = finish_with.and_then(|finish_with| finish_with.clangs().first()) else {
-        return Err(super::stage(ExportError::NoFinishWith { form: options.form }));
-    };
-    let written = profile::write(&module, oldest, syntax).map_err(super::stage)?;
+    let written = profile::write(&module, finish_with.oldest(), syntax).map_err(stage)?;
     notes.extend(written.notes);
     Ok(written.bytes)
 }

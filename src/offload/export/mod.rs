@@ -4,20 +4,17 @@
 //! | step | where |
 //! |---|---|
 //! | what has to be embedded, for which chips and in which form | `device.rs`, `precompiled.rs`, [`images`](super::images) |
-//! | host code with stubs, and what registers them | `host`, [`entries`], [`embed`], [`registration`] |
-//! | the file | `host_file.rs`, [`profile`](super::profile) |
+//! | host code with stubs, and what registers them | `host`, `entries`, `embed`, `registration` |
+//! | the file | `host_file.rs`, `profile` |
 //! | a look at it | [`mod@check`] |
 //! | the command | [`finish`] |
 
 mod device;
 mod dialect;
-mod error;
 pub mod finish;
 mod host_file;
 mod makers;
 mod precompiled;
-
-use std::{fmt, str::FromStr};
 
 use melior::ir::Module;
 
@@ -27,7 +24,6 @@ use self::{
 };
 pub use self::{
     dialect::{ExportedModule, export_module},
-    error::ExportError,
     finish::Finish,
 };
 use super::{
@@ -52,80 +48,85 @@ use crate::{
     toolkit::Toolkit,
 };
 
-/// What is carried over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// What is carried over, and what finishes it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportForm {
     /// A host object with offload entries and embedded images, which clang's linker wrapper finishes. No IR crosses.
-    #[default]
-    Object,
+    Object(FinishWith),
     /// Textual LLVM IR of the host code, which clang compiles and finishes.
-    Llvm,
+    Llvm(FinishWith),
     /// The same as bitcode.
-    Bitcode,
+    Bitcode(FinishWith),
     /// A host object that registers its kernels by itself: any linker finishes it. The form that carries PTX.
     SelfRegistering,
 }
 
-/// Names on the command line.
-const FORMS: [(&str, ExportForm); 4] = [
-    ("obj", ExportForm::Object),
-    ("ll", ExportForm::Llvm),
-    ("bc", ExportForm::Bitcode),
-    ("self", ExportForm::SelfRegistering),
-];
-
 impl ExportForm {
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        FORMS
-            .iter()
-            .find(|(_, form)| *form == self)
-            .map_or("obj", |(name, _)| name)
+    /// The form with a name of the command line, `obj`, `ll`, `bc` or `self`, and what finishes it.
+    ///
+    /// # Errors
+    ///
+    /// [`OffloadError`] for another name, and where a clang is missing or superfluous.
+    pub fn named(name: &str, finish_with: Option<FinishWith>) -> Result<Self, OffloadError> {
+        let by_clang = match name {
+            "obj" => Self::Object,
+            "ll" => Self::Llvm,
+            "bc" => Self::Bitcode,
+            "self" => {
+                return match finish_with {
+                    None => Ok(Self::SelfRegistering),
+                    Some(_) => Err(OffloadError::new(
+                        "a program that registers itself is finished by any linker: leave out what finishes it \
+                         (--finish-with)",
+                    )),
+                };
+            }
+            _ => {
+                return Err(OffloadError::new(format!(
+                    "unknown form '{name}': expected obj, ll, bc or self"
+                )));
+            }
+        };
+        finish_with.map(by_clang).ok_or_else(|| {
+            OffloadError::new(format!(
+                "say which clang finishes the program on the other machine (--finish-with clang-19,cuda-12.4): the layout of \
+                 the offload entries differs from release to release; --emit self needs no clang, and was not asked for \
+                 ({name} was)"
+            ))
+        })
     }
 
     /// The usual extension of its file, without the dot.
     #[must_use]
-    pub const fn extension(self) -> &'static str {
+    pub const fn extension(&self) -> &'static str {
         match self {
-            Self::Object | Self::SelfRegistering => "o",
-            Self::Llvm => "ll",
-            Self::Bitcode => "bc",
+            Self::Object(_) | Self::SelfRegistering => "o",
+            Self::Llvm(_) => "ll",
+            Self::Bitcode(_) => "bc",
         }
     }
 
     /// Whether the host code crosses as IR.
     #[must_use]
-    pub const fn is_ir(self) -> bool {
-        matches!(self, Self::Llvm | Self::Bitcode)
+    pub const fn is_ir(&self) -> bool {
+        matches!(self, Self::Llvm(_) | Self::Bitcode(_))
     }
-}
 
-impl fmt::Display for ExportForm {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl FromStr for ExportForm {
-    type Err = ExportError;
-
-    fn from_str(name: &str) -> Result<Self, ExportError> {
-        FORMS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, form)| *form)
-            .ok_or_else(|| ExportError::UnknownForm { name: name.to_owned() })
+    /// What finishes it, unless any linker does.
+    #[must_use]
+    pub const fn finish_with(&self) -> Option<&FinishWith> {
+        match self {
+            Self::Object(finish_with) | Self::Llvm(finish_with) | Self::Bitcode(finish_with) => Some(finish_with),
+            Self::SelfRegistering => None,
+        }
     }
 }
 
 /// How a program is exported.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
-    /// What is carried over.
+    /// What is carried over, and what finishes it there.
     pub form: ExportForm,
-    /// What finishes it there. Needed for every form but [`ExportForm::SelfRegistering`].
-    pub finish_with: Option<FinishWith>,
     /// The machine that it runs on.
     pub triple: HostTriple,
     /// Whose runtime the host code has to call; none for that of the targets.
@@ -140,11 +141,10 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
-    /// An object with unique names; what finishes it is still to be said.
-    pub fn new(unit: impl Into<String>, triple: HostTriple) -> Self {
+    /// A program with unique names, for the runtime of its targets.
+    pub fn new(form: ExportForm, unit: impl Into<String>, triple: HostTriple) -> Self {
         Self {
-            form: ExportForm::Object,
-            finish_with: None,
+            form,
             triple,
             runtime: None,
             unit: unit.into(),
@@ -195,14 +195,14 @@ pub struct Export {
 /// ```no_run
 /// use gpulower::{
 ///     Compiler, Target, compiler,
-///     offload::{ExportOptions, export},
+///     offload::{ExportForm, ExportOptions, export},
 /// };
 ///
 /// let context = compiler::context();
 /// let source = std::fs::read("app.mlir")?;
 /// let module = compiler::parse(&context, "app.mlir", &source)?;
-/// let mut options = ExportOptions::new("app.mlir", "x86_64-unknown-linux-gnu".parse()?);
-/// options.finish_with = Some("clang-19,cuda-12.4".parse()?);
+/// let form = ExportForm::Object("clang-19,cuda-12.4".parse()?);
+/// let options = ExportOptions::new(form, "app.mlir", "x86_64-unknown-linux-gnu".parse()?);
 /// let exported = export(
 ///     &Compiler::builder().build(),
 ///     &module,
@@ -240,7 +240,7 @@ fn export_program(
         images,
         account,
         layouts,
-        finish_with,
+        form,
     } = prepare(compiler, module, targets, options)?;
     if let Some(layouts) = &layouts {
         let embedded: Vec<_> = images.iter().map(DeviceImage::embedded).collect();
@@ -252,13 +252,13 @@ fn export_program(
         warnings,
     } = account;
     let level = compiler.options().optimization;
-    let bytes = host_file::write(&host, &parts, options, level, finish_with.as_ref(), &mut notes)?;
+    let bytes = host_file::write(&host, &parts, &form, level, &mut notes)?;
     if let Some(layouts) = &layouts {
         confirm(&bytes, layouts)?;
     }
     Ok(Export {
         bytes,
-        finish: Finish::new(host.program(), options, finish_with, layouts.as_ref()),
+        finish: Finish::new(host.program(), form, layouts.as_ref()),
         images: exported,
         notes,
         warnings,
@@ -280,7 +280,11 @@ pub fn export_source(
 ) -> Result<Export, Failure> {
     match InputKind::of(name, bytes).map_err(|error| Error::new(Stage::Input, error))? {
         InputKind::Mlir => {}
-        InputKind::Llvm | InputKind::Ptx => return Err(Error::new(Stage::Input, ExportError::NotMlir).into()),
+        InputKind::Llvm | InputKind::Ptx => {
+            let problem = "only MLIR can be exported, with host code that launches kernels; compile device code alone with \
+                           `gpulower compile`";
+            return Err(Error::new(Stage::Input, OffloadError::new(problem)).into());
+        }
     }
     compiler::worker::reading(compiler, &[(name, bytes)], |inputs| {
         let bytes = inputs.first().map_or(bytes, |(_, bytes)| *bytes);
@@ -303,8 +307,8 @@ struct Prepared<'c> {
     account: Account,
     /// For which releases of clang, unless it registers itself.
     layouts: Option<LayoutSet>,
-    /// What finishes it, with what was assumed.
-    finish_with: Option<FinishWith>,
+    /// The form, with what was assumed about what finishes it.
+    form: ExportForm,
 }
 
 /// Lowers the host code, compiles the kernels, and puts together what registers them.
@@ -317,16 +321,21 @@ fn prepare<'c>(
     let targets = device::targets(module, targets, compiler.options())?;
     let runtime = runtime_of(&targets).map_err(stage)?;
     if let Some(asked) = options.runtime.filter(|asked| *asked != runtime) {
-        return Err(stage(ExportError::OtherRuntime { asked, needed: runtime }).into());
+        let (asked, needed) = (asked.prefix(), runtime.prefix());
+        return Err(stage(OffloadError::new(format!(
+            "kind '{asked}' was asked for, and the targets need '{needed}'"
+        )))
+        .into());
     }
     let host_options = HostOptions {
         names: options.names,
+        modules_apart: options.form == ExportForm::SelfRegistering,
         bare_pointers: compiler.options().bare_pointers,
         index_bitwidth: compiler.options().index_bitwidth,
         ..HostOptions::new(runtime, options.triple.clone(), options.unit.clone())
     };
-    if options.form == ExportForm::SelfRegistering {
-        let host = host::lower(module, &host_options).map_err(offload)?;
+    let Some(asked) = options.form.finish_with() else {
+        let host = host::lower(module, &host_options).map_err(stage)?;
         let (binaries, account) = device::containers(compiler, &host, &targets)?;
         let binaries: Vec<&[u8]> = binaries.iter().map(Vec::as_slice).collect();
         let mut parts = IrText::default();
@@ -337,20 +346,15 @@ fn prepare<'c>(
             images: Vec::new(),
             account,
             layouts: None,
-            finish_with: None,
+            form: ExportForm::SelfRegistering,
         });
-    }
-
-    let asked = options
-        .finish_with
-        .as_ref()
-        .ok_or_else(|| stage(ExportError::NoFinishWith { form: options.form }))?;
+    };
     check_runtime(asked, runtime).map_err(stage)?;
     let layouts = layout::choose(asked.clangs(), runtime).map_err(stage)?;
     let makers = Makers::new(compiler, &options.further_toolkits);
     let (finish_with, assumed) = makers.with_cuda(asked, runtime);
-    let recipes = device::recipes(&targets, &finish_with, &makers, options.form).map_err(stage)?;
-    let host = host::lower(module, &host_options).map_err(offload)?;
+    let recipes = device::recipes(&targets, &finish_with, &makers, options.form.is_ir()).map_err(stage)?;
+    let host = host::lower(module, &host_options).map_err(stage)?;
     let (images, mut account) = device::images(&makers, &host, &recipes, &finish_with)?;
     account.notes.extend(assumed);
 
@@ -362,51 +366,49 @@ fn prepare<'c>(
         images,
         account,
         layouts: Some(layouts),
-        finish_with: Some(finish_with),
+        form: match options.form {
+            ExportForm::Llvm(_) => ExportForm::Llvm(finish_with),
+            ExportForm::Bitcode(_) => ExportForm::Bitcode(finish_with),
+            _ => ExportForm::Object(finish_with),
+        },
     })
 }
 
-fn stage(error: impl Into<ExportError>) -> Error {
+fn stage(error: impl Into<OffloadError>) -> Error {
     Error::new(Stage::Export, error.into())
 }
 
-fn offload(error: OffloadError) -> Error {
-    Error::new(Stage::Export, error)
-}
-
 /// The runtime for the targets, which have to be of one vendor.
-fn runtime_of(targets: &[Target]) -> Result<Runtime, ExportError> {
+fn runtime_of(targets: &[Target]) -> Result<Runtime, OffloadError> {
     let of = |vendor| targets.iter().find(|target| target.vendor() == vendor);
     match (of(Vendor::Nvidia), of(Vendor::Amd)) {
-        (Some(nvidia), Some(amd)) => Err(ExportError::MixedVendors {
-            nvidia: nvidia.to_string(),
-            amd: amd.to_string(),
-        }),
+        (Some(nvidia), Some(amd)) => Err(OffloadError::new(format!(
+            "{nvidia} and {amd} cannot be in one program: its host code calls either CUDA or HIP; export once for each"
+        ))),
         (None, Some(_)) => Ok(Runtime::Hip),
         _ => Ok(Runtime::Cuda),
     }
 }
 
-fn check_runtime(finish_with: &FinishWith, runtime: Runtime) -> Result<(), ExportError> {
-    match runtime {
-        Runtime::Cuda if finish_with.rocm() => Err(ExportError::OtherToolkit {
-            toolkit: "rocm".to_owned(),
-            runtime: "CUDA",
-        }),
-        Runtime::Hip => match finish_with.cudas().first() {
-            Some(release) => Err(ExportError::OtherToolkit {
-                toolkit: format!("cuda-{release}"),
-                runtime: "HIP",
-            }),
-            None => Ok(()),
-        },
-        Runtime::Cuda => Ok(()),
+fn check_runtime(finish_with: &FinishWith, runtime: Runtime) -> Result<(), OffloadError> {
+    let (toolkit, needed) = match runtime {
+        Runtime::Cuda => (finish_with.rocm().then(|| "rocm".to_owned()), "CUDA"),
+        Runtime::Hip => (
+            finish_with.cudas().first().map(|release| format!("cuda-{release}")),
+            "HIP",
+        ),
+    };
+    match toolkit {
+        Some(toolkit) => Err(OffloadError::new(format!(
+            "the program is finished with {toolkit}, and its targets need {needed}; name targets of the same vendor"
+        ))),
+        None => Ok(()),
     }
 }
 
 /// Reads the file once more, with the eyes of every release that it is for: a wrong one is not diagnosed by anything else.
 fn confirm(bytes: &[u8], layouts: &LayoutSet) -> Result<(), Error> {
-    let report = check::check(bytes).map_err(|error| stage(ExportError::Unconfirmed(error.to_string())))?;
+    let report = check::check(bytes).map_err(|error| unconfirmed(&error.to_string()))?;
     if report.is_complete(&layouts.releases) {
         return Ok(());
     }
@@ -416,5 +418,10 @@ fn confirm(bytes: &[u8], layouts: &LayoutSet) -> Result<(), Error> {
         (!registered.is_complete()).then(|| format!("{release}: {}", problem.unwrap_or_default()))
     });
     let problem = report.problems.iter().cloned().chain(of_releases).next();
-    Err(stage(ExportError::Unconfirmed(problem.unwrap_or_default())))
+    Err(unconfirmed(&problem.unwrap_or_default()))
+}
+
+fn unconfirmed(problem: &str) -> Error {
+    let what = format!("what was exported is not what it has to be: {problem}");
+    stage(OffloadError::internal(what))
 }

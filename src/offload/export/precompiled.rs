@@ -8,12 +8,13 @@ use melior::ir::{
 use super::{
     super::{
         check::{WithLlvm, form_of, symbols_of},
+        error::{OffloadError, known},
         images::{self, ImageRecipe},
         layout::{ImageForm, refusal},
         program::{Program, Runtime},
         release::{ClangRelease, FinishWith},
     },
-    ExportError, ExportedImage,
+    ExportedImage,
     device::{DeviceImage, ModuleBinary},
     makers::release_in,
     stage,
@@ -62,12 +63,9 @@ impl Piece {
 }
 
 /// All images of a `gpu.binary`, those in containers too.
-pub(super) fn pieces(operation: OperationRef<'_, '_>) -> Result<Vec<Piece>, ExportError> {
+pub(super) fn pieces(operation: OperationRef<'_, '_>) -> Result<Vec<Piece>, OffloadError> {
     let module = symbol_name(operation);
-    let problem = |problem: String| ExportError::Binary {
-        module: module.clone(),
-        problem,
-    };
+    let problem = |problem: String| binary(&module, &problem);
     let objects = operation
         .attribute("objects")
         .ok()
@@ -119,7 +117,7 @@ pub(super) fn choose<'p>(
     target: &Target,
     recipe: ImageRecipe,
     finish_with: &FinishWith,
-) -> Result<&'p Piece, ExportError> {
+) -> Result<&'p Piece, OffloadError> {
     let its = || pieces.iter().filter(|piece| piece.target == *target);
     let refused = |piece: &Piece| {
         let form = piece.form()?;
@@ -134,13 +132,13 @@ pub(super) fn choose<'p>(
         .or_else(|| pieces.iter().find(|piece| to_cubin && piece.is_ptx_for(target)));
     let Some(found) = found else {
         return Err(match its().find_map(refused) {
-            Some((release, form, reason)) => ExportError::Binary {
-                module: module.to_owned(),
-                problem: format!(
+            Some((release, form, reason)) => binary(
+                module,
+                &format!(
                     "its {form} for {target} cannot be embedded for {release}: {reason}; keep it as a gpu.module, or \
                      serialize it as bitcode (gpulower-serialize{{format=offloading}}), which is compiled here"
                 ),
-            },
+            ),
             None => no_image(module, target, pieces),
         });
     };
@@ -151,23 +149,26 @@ pub(super) fn choose<'p>(
             .iter()
             .find(|linker| !images::links(maker, **linker))
     {
-        return Err(ExportError::CubinRelease {
-            module: module.to_owned(),
-            target: target.to_string(),
-            maker,
-            linker: *linker,
-        });
+        return Err(OffloadError::new(format!(
+            "the relocatable cubin for {target} in the gpu.binary {module} was made by CUDA {maker}, and the nvlink of CUDA \
+             {linker} does not take it; keep the module as a gpu.module, or compile it with CUDA {linker}"
+        )));
     }
     Ok(found)
 }
 
-fn no_image(module: &str, target: &Target, pieces: &[Piece]) -> ExportError {
-    ExportError::NoImage {
-        module: module.to_owned(),
-        target: target.to_string(),
-        found: pieces.iter().map(Piece::name).collect(),
-        advice: "export for the targets that it has, or keep it as a gpu.module, which is compiled here",
-    }
+fn no_image(module: &str, target: &Target, pieces: &[Piece]) -> OffloadError {
+    let found: Vec<String> = pieces.iter().map(Piece::name).collect();
+    OffloadError::new(format!(
+        "the module {module} has no image for {target}{}; export for the targets that it has, or keep it as a gpu.module, \
+         which is compiled here",
+        known(&found)
+    ))
+}
+
+/// An image of a `gpu.binary` cannot be used.
+fn binary(module: &str, problem: &str) -> OffloadError {
+    OffloadError::new(format!("the gpu.binary {module}: {problem}"))
 }
 
 /// The CUDA release that made a cubin, as far as it says so.
@@ -177,23 +178,20 @@ fn maker_of(cubin: &[u8]) -> Option<crate::target::CudaRelease> {
 }
 
 /// Refuses an image of a compiled module that lacks a kernel which the program launches.
-pub(super) fn check_kernels(program: &Program, module: usize, image: &DeviceImage) -> Result<(), ExportError> {
+pub(super) fn check_kernels(program: &Program, module: usize, image: &DeviceImage) -> Result<(), OffloadError> {
     let Some(found) = symbols_of(&image.bytes, Some(&WithLlvm)).map(|symbols| symbols.kernels) else {
         return Ok(());
     };
     match program.kernels_of(module).find(|kernel| !found.contains(&kernel.name)) {
         None => Ok(()),
-        Some(kernel) => Err(ExportError::NoKernel {
-            kernel: kernel.source_name.clone(),
-            form: image.form.to_string(),
-            target: image.target.to_string(),
-            module: program
-                .modules
-                .get(module)
-                .map(|module| module.symbol.clone())
-                .unwrap_or_default(),
-            found: found.into_iter().collect(),
-        }),
+        Some(kernel) => Err(OffloadError::new(format!(
+            "the kernel {} is launched, and the {} for {} in the gpu.binary {} does not define it{}",
+            kernel.source_name,
+            image.form,
+            image.target,
+            program.modules.get(module).map_or("", |module| module.symbol.as_str()),
+            known(&Vec::from_iter(found))
+        ))),
     }
 }
 
@@ -209,12 +207,7 @@ pub(super) fn container(
     let place = program.modules.iter().position(|module| module.symbol == symbol);
     let mut pack = Pack::default();
     let mut images = Vec::new();
-    let refused = |problem: String| {
-        stage(ExportError::Binary {
-            module: symbol.clone(),
-            problem,
-        })
-    };
+    let refused = |problem: String| stage(binary(&symbol, &problem));
     let mut add = |kind: FileKind, form: ImageForm, target: Target, bytes: Vec<u8>, tool: Option<String>| {
         let image = DeviceImage {
             module: place.unwrap_or_default(),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::DeviceLinkError;
 use super::amd_registers;
-use super::error::{DeviceLinkError, InputProblem};
-use super::input::Unit;
+use super::input::{Unit, wrong_target};
 use super::resolve::{self, Object};
 use super::{LinkOptions, LinkedImage};
+use crate::ReadError;
 use crate::image::elf::Elf;
 use crate::image::hsaco::Hsaco;
 use crate::image::hsaco_flags::{Feature, TargetFlags};
@@ -24,9 +25,9 @@ pub(super) fn link(
     let mut flags = Vec::with_capacity(units.len());
     let mut sections: BTreeSet<&str> = BTreeSet::new();
     for unit in units {
-        let refuse = |problem: InputProblem| DeviceLinkError::input(&unit.name, problem);
-        let elf = Elf::parse(&unit.bytes).map_err(|error| refuse(error.into()))?;
-        let symbols = LinkSymbols::of_amd_object(&elf).map_err(|error| refuse(error.into()))?;
+        let refuse = |error: ReadError| DeviceLinkError::input(&unit.name, error);
+        let elf = Elf::parse(&unit.bytes).map_err(refuse)?;
+        let symbols = LinkSymbols::of_amd_object(&elf).map_err(refuse)?;
         sections.extend(elf.sections().iter().map(|section| section.name));
         flags.push(TargetFlags::from_e_flags(elf.header().flags));
         objects.push(Object { unit, symbols });
@@ -38,7 +39,7 @@ pub(super) fn link(
         amd::is_made_by_linker(name, |section| sections.contains(section))
     });
     if !missing.is_empty() {
-        return Err(DeviceLinkError::Unresolved(missing));
+        return Err(DeviceLinkError::unresolved(&missing));
     }
     let inputs: Vec<NamedObject<'_>> = taken
         .iter()
@@ -48,7 +49,8 @@ pub(super) fn link(
         })
         .collect();
     let linked = amd::link_objects(&inputs)?;
-    let read = Hsaco::read(&linked.bytes).map_err(DeviceLinkError::UnreadableHsaco)?;
+    let read =
+        Hsaco::read(&linked.bytes).map_err(|error| DeviceLinkError::unreadable("code object that lld", &error))?;
     let kernels: Vec<_> = read.resources().cloned().collect();
     let kept: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     let (major, minor, patch) = inkwell::support::get_llvm_version();
@@ -83,12 +85,10 @@ fn check_targets(
             let contradict =
                 |pair: (Feature, Feature)| matches!(pair, (Feature::On, Feature::Off) | (Feature::Off, Feature::On));
             if its.machine != others.machine || settings(its).into_iter().zip(settings(others)).any(contradict) {
-                return Err(DeviceLinkError::Incompatible {
-                    first: unit.name.clone(),
-                    first_target: its.to_string(),
-                    second: other.name.clone(),
-                    second_target: others.to_string(),
-                });
+                return Err(DeviceLinkError::link(format!(
+                    "{} is for {its} and {} is for {others}: no device runs both; compile them for the same target ID",
+                    unit.name, other.name
+                )));
             }
         }
     }
@@ -102,19 +102,14 @@ fn check_targets(
             || !fits(flags.sramecc, target.sramecc())
             || !fits(flags.xnack, target.xnack())
         {
-            return Err(DeviceLinkError::input(
-                &unit.name,
-                InputProblem::WrongTarget {
-                    found: flags.to_string(),
-                    target: target.to_string(),
-                    advice: format!("link for {flags}, or compile it for {target}"),
-                },
-            ));
+            let advice = format!("link for {flags}, or compile it for {target}");
+            let problem = wrong_target(&flags.to_string(), &target, &advice);
+            return Err(DeviceLinkError::input(&unit.name, problem));
         }
     }
     Ok(())
 }
 
 #[cfg(test)]
-#[path = "amd_tests.rs"]
+#[path = "../../../tests/serialize/device_link_amd.rs"]
 mod tests;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::error::{DeviceLinkError, InputProblem, RegisterShortage};
+use super::DeviceLinkError;
 use super::input::Unit;
 use super::resolve::Object;
 use crate::ReadError;
@@ -29,7 +29,7 @@ const LAST_SCALAR: u32 = 105;
 
 /// The most registers that a function of the object uses, kernels apart.
 pub(super) fn of_functions(unit: &Unit<'_>, target: AmdTarget) -> Result<FunctionRegisters, DeviceLinkError> {
-    let damaged = |error: ReadError| DeviceLinkError::input(&unit.name, InputProblem::from(error));
+    let damaged = |error: ReadError| DeviceLinkError::input(&unit.name, error);
     let elf = Elf::parse(&unit.bytes).map_err(damaged)?;
     let symbols = elf.symbols(SHT_SYMTAB).map_err(damaged)?;
     let kernels: BTreeSet<&str> = symbols
@@ -54,10 +54,7 @@ pub(super) fn of_functions(unit: &Unit<'_>, target: AmdTarget) -> Result<Functio
         if disassembler.is_none() {
             let features = target.llvm_features(None).unwrap_or_default();
             let made = Disassembler::new(Target::Amd(target).triple(), target.chip(), &features);
-            disassembler = Some(made.map_err(|source| DeviceLinkError::Disassemble {
-                name: unit.name.clone(),
-                source,
-            })?);
+            disassembler = Some(made.map_err(|error| DeviceLinkError::link(format!("{}: {error}", unit.name)))?);
         }
         if let Some(disassembler) = &mut disassembler {
             used = used.max(of_code(disassembler, code));
@@ -156,7 +153,7 @@ pub(super) fn check(
         .iter()
         .map(|object| of_functions(object.unit, target))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut shortages = Vec::new();
+    let mut shortages: Vec<String> = Vec::new();
     for (object, calls_of_object) in objects.iter().zip(&calls) {
         for (&function, &first) in calls_of_object {
             let needs = reachable(first, &calls)
@@ -179,14 +176,11 @@ pub(super) fn check(
                     ("scalar", has.scalar, needs.scalar),
                 ];
                 let short = kinds.into_iter().filter(|(_, has, needs)| needs > has);
-                shortages.extend(short.map(|(registers, has, needs)| RegisterShortage {
-                    kernel: kernel.name.clone(),
-                    kernel_input: object.unit.name.clone(),
-                    function: function.to_owned(),
-                    function_input: function_input.to_owned(),
-                    registers,
-                    has,
-                    needs,
+                shortages.extend(short.map(|(registers, has, needs)| {
+                    format!(
+                        "\n  kernel {} of {} has {has} {registers} registers, function {function} of {function_input} uses {needs}",
+                        kernel.name, object.unit.name
+                    )
                 }));
             }
         }
@@ -194,7 +188,12 @@ pub(super) fn check(
     if shortages.is_empty() {
         Ok(())
     } else {
-        Err(DeviceLinkError::TooFewRegisters(shortages))
+        Err(DeviceLinkError::link(format!(
+            "kernels have fewer registers than functions need that they call:{}\nThe compiler of a kernel cannot see what \
+             functions of other objects need. Link LLVM bitcode instead of objects, or compile the kernels with gpulower and \
+             these objects.",
+            shortages.concat()
+        )))
     }
 }
 

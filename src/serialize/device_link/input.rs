@@ -1,9 +1,8 @@
 //! What may be linked, told by its bytes, and taken out of containers.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Display};
 
-use super::error::{DeviceLinkError, InputProblem};
-use crate::FileKind;
+use super::DeviceLinkError;
 use crate::container::archive;
 use crate::container::fatbin::{self, Entry, Fatbin};
 use crate::image::cubin;
@@ -11,6 +10,7 @@ use crate::image::elf::{ET_REL, Elf};
 use crate::image::ptx;
 use crate::target::selection::{LoadableImage, cubin_links, select_for_link};
 use crate::target::{NvidiaTarget, Target};
+use crate::{FileKind, ReadError};
 
 /// Section of a host object in which `nvcc -dc` puts relocatable device code (observed with 13.0.88).
 const RELOCATABLE_FATBIN_SECTION: &str = "__nv_relfatbin";
@@ -36,7 +36,7 @@ impl<'a> LinkInput<'a> {
     ///
     /// # Errors
     ///
-    /// [`DeviceLinkError::Input`] if they tell nothing that can be linked.
+    /// [`DeviceLinkError`] if they tell nothing that can be linked.
     pub fn detect(name: &'a str, bytes: &'a [u8]) -> Result<Self, DeviceLinkError> {
         let kind = kind_of(bytes).map_err(|problem| DeviceLinkError::input(name, problem))?;
         Ok(Self { name, kind, bytes })
@@ -44,11 +44,11 @@ impl<'a> LinkInput<'a> {
 }
 
 /// The kind, if it can be linked or holds what can.
-fn kind_of(bytes: &[u8]) -> Result<FileKind, InputProblem> {
-    let not_linkable = |reason| Err(InputProblem::NotLinkable(reason));
+fn kind_of(bytes: &[u8]) -> Result<FileKind, String> {
+    let not_linkable = |reason: &str| Err(reason.to_owned());
     if bytes.starts_with(b"\x7fELF") {
         // What is cut off or damaged is told so.
-        Elf::parse(bytes)?;
+        Elf::parse(bytes).map_err(in_words)?;
     }
     match FileKind::of(bytes) {
         FileKind::Hsaco => Ok(FileKind::AmdObject),
@@ -70,7 +70,10 @@ fn kind_of(bytes: &[u8]) -> Result<FileKind, InputProblem> {
         }
         _ => {
             let start: Vec<String> = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-            Err(InputProblem::Unknown(start.join(" ")))
+            Err(format!(
+                "it starts with [{}], and is neither PTX, a cubin, LTO-IR, a fat binary, an AMDGPU object nor an archive of them",
+                start.join(" ")
+            ))
         }
     }
 }
@@ -120,7 +123,7 @@ impl<'a> Unpacking<'a, '_> {
             match kind_of(member.contents) {
                 Ok(FileKind::Archive) => {
                     let reason = "it is an archive inside of an archive: unpack it";
-                    return Err(DeviceLinkError::input(&name, InputProblem::NotLinkable(reason)));
+                    return Err(DeviceLinkError::input(&name, reason));
                 }
                 Ok(kind) => self.file(name, kind, member.contents, true)?,
                 Err(problem) => return Err(DeviceLinkError::input(&name, problem)),
@@ -139,8 +142,9 @@ impl<'a> Unpacking<'a, '_> {
             _ => ("a host object", false),
         };
         let wrong_vendor = |vendor| {
-            let target = self.target.to_string();
-            DeviceLinkError::input(&name, InputProblem::WrongVendor { what, target, vendor })
+            let target = self.target;
+            let problem = format!("it is {what}, and {target} is a chip of {vendor}: leave it out of this link");
+            DeviceLinkError::input(&name, problem)
         };
         match *self.target {
             Target::Nvidia(_) if is_amd => Err(wrong_vendor("NVIDIA")),
@@ -179,19 +183,21 @@ impl<'a> Unpacking<'a, '_> {
         target: NvidiaTarget,
         optional: bool,
     ) -> Result<(), DeviceLinkError> {
-        let refuse = |problem: InputProblem| DeviceLinkError::input(name, problem);
         while !bytes.is_empty() {
-            let Fatbin { entries, size } = fatbin::read_first(bytes).map_err(|error| refuse(error.into()))?;
+            let Fatbin { entries, size } =
+                fatbin::read_first(bytes).map_err(|error| DeviceLinkError::input(name, error))?;
             let (images, entries): (Vec<_>, Vec<_>) = entries
                 .into_iter()
                 .filter_map(|entry| Some((loadable(&entry)?, entry)))
                 .unzip();
             let chosen = select_for_link(&target, &images);
             let Some((shown, entry)) = chosen.and_then(|index| Some((images.get(index)?, entries.get(index)?))) else {
-                return Err(refuse(InputProblem::NothingForTarget {
-                    target: target.to_string(),
-                    held: images.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-                }));
+                let held = match images.as_slice() {
+                    [] => "no device code".to_owned(),
+                    images => images.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+                };
+                let problem = format!("it holds nothing for {target}; it has {held}");
+                return Err(DeviceLinkError::input(name, problem));
             };
             let name = format!("{name}({shown})");
             let (kind, image) = match entry.kind {
@@ -232,61 +238,64 @@ fn loadable(entry: &Entry<'_>) -> Option<LoadableImage> {
 }
 
 /// The relocatable device code in a host object of `nvcc -dc`.
-fn embedded(bytes: &[u8]) -> Result<&[u8], InputProblem> {
-    let elf = Elf::parse(bytes)?;
+fn embedded(bytes: &[u8]) -> Result<&[u8], String> {
+    let elf = Elf::parse(bytes).map_err(in_words)?;
     let find = |name: &str| elf.sections().iter().find(|section| section.name == name);
     match (find(RELOCATABLE_FATBIN_SECTION), find(FATBIN_SECTION)) {
-        (Some(section), _) => Ok(elf.contents(section)?),
-        (None, Some(_)) => Err(InputProblem::NotRelocatable {
-            what: "the device code in the host object",
-            advice: "`nvcc -dc`",
-        }),
-        (None, None) => Err(InputProblem::NotLinkable(
-            "it is a host object without NVIDIA device code",
-        )),
+        (Some(section), _) => elf.contents(section).map_err(in_words),
+        (None, Some(_)) => Err(not_relocatable("the device code in the host object", "`nvcc -dc`")),
+        (None, None) => Err("it is a host object without NVIDIA device code".to_owned()),
     }
 }
 
+fn in_words(error: ReadError) -> String {
+    error.to_string()
+}
+
+/// Machine code is linked already: nvJitLink would accept it and leave its kernels out.
+fn not_relocatable(what: &str, advice: &str) -> String {
+    format!("{what} is linked already, and cannot be linked again: make it relocatable ({advice})")
+}
+
+/// Code is for another chip than the one that is linked for.
+pub(super) fn wrong_target(found: &str, target: &dyn Display, advice: &str) -> String {
+    format!("it is for {found}, which does not fit {target}: {advice}")
+}
+
 /// Refuses code that is linked already, or for another chip.
-fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), InputProblem> {
+fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), String> {
     match (kind, target) {
         (FileKind::Cubin, Target::Nvidia(target)) => {
-            let elf = Elf::parse(bytes)?;
+            let elf = Elf::parse(bytes).map_err(in_words)?;
             // nvJitLink 13.0.88 accepts it and leaves its kernels out.
             if elf.header().kind != ET_REL {
-                return Err(InputProblem::NotRelocatable {
-                    what: "the cubin",
-                    advice: RELOCATABLE_CUBIN,
-                });
+                return Err(not_relocatable("the cubin", RELOCATABLE_CUBIN));
             }
-            let info = cubin::read(bytes)?;
-            cubin_links(info.arch, info.arch_specific, target).map_err(|advice| InputProblem::WrongTarget {
-                found: info.chip(),
-                target: target.to_string(),
-                advice,
-            })
+            let info = cubin::read(bytes).map_err(in_words)?;
+            cubin_links(info.arch, info.arch_specific, target)
+                .map_err(|advice| wrong_target(&info.chip(), target, &advice))
         }
         (FileKind::Ptx, Target::Nvidia(target)) => {
-            let text = std::str::from_utf8(bytes).map_err(|_| InputProblem::NotLinkable("it is PTX, but not UTF-8"))?;
+            let text = std::str::from_utf8(bytes).map_err(|_| "it is PTX, but not UTF-8".to_owned())?;
             let found = ptx::header(text)
                 .target
                 .and_then(|name| name.parse::<NvidiaTarget>().ok());
             match found {
                 // A chip that the tables do not have is for the compiler to judge.
-                Some(found) if !found.ptx_compiles_for(target) => Err(InputProblem::WrongTarget {
-                    found: found.to_string(),
-                    target: target.to_string(),
-                    advice: "write PTX for an older plain target, or for exactly this one".to_owned(),
-                }),
+                Some(found) if !found.ptx_compiles_for(target) => Err(wrong_target(
+                    &found.to_string(),
+                    target,
+                    "write PTX for an older plain target, or for exactly this one",
+                )),
                 _ => Ok(()),
             }
         }
         (FileKind::AmdObject, Target::Amd(_)) => {
-            if Elf::parse(bytes)?.header().kind != ET_REL {
-                return Err(InputProblem::NotRelocatable {
-                    what: "the code object",
-                    advice: "`clang -c`, `llc -filetype=obj`, or `gpulower compile --emit object`",
-                });
+            if Elf::parse(bytes).map_err(in_words)?.header().kind != ET_REL {
+                return Err(not_relocatable(
+                    "the code object",
+                    "`clang -c`, `llc -filetype=obj`, or `gpulower compile --emit object`",
+                ));
             }
             Ok(())
         }
@@ -295,5 +304,5 @@ fn check(kind: FileKind, bytes: &[u8], target: &Target) -> Result<(), InputProbl
 }
 
 #[cfg(test)]
-#[path = "input_tests.rs"]
+#[path = "../../../tests/serialize/device_link_input.rs"]
 mod tests;

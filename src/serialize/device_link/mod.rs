@@ -23,23 +23,22 @@
 
 mod amd;
 mod amd_registers;
-mod error;
 mod input;
 mod nvidia;
 mod resolve;
 
-pub use error::{DeviceLinkError, DuplicateSymbol, InputProblem, MissingSymbol, Need, RegisterShortage};
+pub use super::link_error::DeviceLinkError;
 pub use input::LinkInput;
 
 use super::nvidia::PtxToCubin;
 use super::nvidia_options::PtxOptions;
-use crate::FileKind;
 use crate::image::elf::Elf;
 use crate::image::ptx_symbols;
 use crate::image::resource::KernelResources;
 pub use crate::image::symbols::LinkInterface;
 use crate::image::symbols::LinkSymbols;
 use crate::target::Target;
+use crate::{FileKind, ReadError, error::ErrorKind};
 use input::Unit;
 
 /// How to link.
@@ -69,7 +68,7 @@ impl LinkOptions {
     fn check(&self) -> Result<(), DeviceLinkError> {
         self.ptx
             .check()
-            .map_err(|error| DeviceLinkError::Options(Box::new(error)))
+            .map_err(|error| DeviceLinkError::new(ErrorKind::Option, error.to_string()))
     }
 
     /// Refuses everything: code of AMDGPU objects is final.
@@ -77,7 +76,10 @@ impl LinkOptions {
         if *self == Self::default() {
             return Ok(());
         }
-        Err(DeviceLinkError::NoEffect)
+        Err(DeviceLinkError::new(
+            ErrorKind::Option,
+            "options for code generation have no effect on AMDGPU objects, whose code is final: leave them out",
+        ))
     }
 }
 
@@ -112,15 +114,16 @@ pub fn link(
     tools: &PtxToCubin,
 ) -> Result<LinkedImage, DeviceLinkError> {
     if inputs.is_empty() {
-        return Err(DeviceLinkError::NoInput);
+        return Err(DeviceLinkError::link("nothing to link: no input was given"));
     }
     if let Target::Nvidia(target) = target
         && target.is_virtual()
     {
-        return Err(DeviceLinkError::VirtualTarget {
-            target: target.to_string(),
-            chip: target.chip(),
-        });
+        let problem = format!(
+            "{target} is a virtual architecture, and linking makes machine code: name a chip, such as {}",
+            target.chip()
+        );
+        return Err(DeviceLinkError::new(ErrorKind::Target, problem));
     }
     let units = input::unpack(inputs, target)?;
     tracing::debug!(inputs = inputs.len(), units = units.len(), %target, "device link");
@@ -134,7 +137,7 @@ pub fn link(
 ///
 /// # Errors
 ///
-/// [`DeviceLinkError::Input`].
+/// [`DeviceLinkError`]: an input that cannot be used.
 pub fn interface(inputs: &[LinkInput<'_>], target: &Target) -> Result<LinkInterface, DeviceLinkError> {
     let mut interface = LinkInterface::default();
     for unit in input::unpack(inputs, target)? {
@@ -156,7 +159,7 @@ pub fn interface(inputs: &[LinkInput<'_>], target: &Target) -> Result<LinkInterf
 }
 
 /// The symbols of an object that is not LTO-IR.
-fn symbols<'u>(unit: &'u Unit<'_>) -> Result<LinkSymbols<'u>, InputProblem> {
+fn symbols<'u>(unit: &'u Unit<'_>) -> Result<LinkSymbols<'u>, ReadError> {
     Ok(match unit.kind {
         FileKind::Ptx => ptx_symbols::symbols(&unit.bytes)?,
         FileKind::AmdObject => LinkSymbols::of_amd_object(&Elf::parse(&unit.bytes)?)?,

@@ -4,14 +4,14 @@
 //! prints the error to the process's standard error output); it leaves out the kernels of cubins that are linked already;
 //! it takes architecture-specific code for a plain target.
 
-use crate::FileKind;
 use std::collections::BTreeSet;
 
-use super::error::{DeviceLinkError, DuplicateSymbol, InputProblem, MissingSymbol};
+use super::super::link_error::{DeviceLinkError, DuplicateSymbol, MissingSymbol};
 use super::input::Unit;
 use super::resolve::{self, Object};
 use super::{LinkOptions, LinkedImage};
-use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink, NvJitLinkError};
+use crate::bridge::nvjitlink::{Input, InputKind, NvJitLink};
+use crate::bridge::vendor_error::VendorError;
 use crate::image::cubin;
 use crate::image::elf::Elf;
 use crate::image::ptx_log;
@@ -20,6 +20,7 @@ use crate::image::symbols::{LinkSymbols, is_provided_by_driver};
 use crate::serialize::nvidia::PtxToCubin;
 use crate::serialize::nvidia_options::nvjitlink_options;
 use crate::target::NvidiaTarget;
+use crate::{FileKind, ReadError, error::ErrorKind};
 
 pub(super) fn link(
     units: &[Unit<'_>],
@@ -42,7 +43,7 @@ pub(super) fn link(
     let missing = resolve::missing(&taken, is_provided_by_driver);
     // LTO-IR does not say which functions it defines: with it only the linker can tell.
     if !missing.is_empty() && !has_lto {
-        return Err(DeviceLinkError::Unresolved(missing));
+        return Err(DeviceLinkError::unresolved(&missing));
     }
     let (library, version) = library()?;
     let tool = format!("nvJitLink {version}");
@@ -54,22 +55,19 @@ pub(super) fn link(
     if !reported.errors.is_empty() {
         return Err(refusal(&linked.error_log, &taken, Vec::new(), &tool));
     }
-    let info = cubin::read(&linked.cubin);
-    let mut info = info.map_err(|source| DeviceLinkError::UnreadableCubin {
-        tool: tool.clone(),
-        source,
-    })?;
+    let mut info = cubin::read(&linked.cubin)
+        .map_err(|error| DeviceLinkError::unreadable(&format!("cubin that {tool}"), &error))?;
     let kept: BTreeSet<&str> = info.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     resolve::refuse_lost_kernels(&taken, &kept, &tool)?;
     for kernel in &info.kernels {
         if let (Some(registers), Some(limit)) = (kernel.registers, options.ptx.max_registers)
             && registers > limit
         {
-            return Err(DeviceLinkError::RegisterLimit {
-                kernel: kernel.name.clone(),
-                registers,
-                limit,
-            });
+            return Err(DeviceLinkError::link(format!(
+                "kernel {} uses {registers} registers, and {limit} were asked for at most: launch bounds in PTX count for more \
+                 than the limit, a kernel that calls functions has 24 at least, and machine code is compiled already",
+                kernel.name
+            )));
         }
     }
     let log = ptx_log::parse(&linked.info_log);
@@ -85,9 +83,11 @@ pub(super) fn link(
 }
 
 fn no_linker(reason: &str) -> DeviceLinkError {
-    DeviceLinkError::NoLinker {
-        reason: reason.to_owned(),
-    }
+    let problem = format!(
+        "linking for NVIDIA GPUs needs nvJitLink, which cannot be used: {reason}; install the Python wheel nvidia-nvjitlink or a \
+         CUDA toolkit from 12.0 on, or name its directory"
+    );
+    DeviceLinkError::new(ErrorKind::Toolkit, problem)
 }
 
 const fn is_lto(unit: &Unit<'_>) -> bool {
@@ -152,11 +152,11 @@ fn objects<'u, 'a>(
     units: &'u [Unit<'a>],
     lto_ptx: &'u [Option<String>],
 ) -> Result<Vec<Object<'u, 'a>>, DeviceLinkError> {
-    let symbols = |unit: &'u Unit<'a>, lto: &'u Option<String>| -> Result<LinkSymbols<'u>, InputProblem> {
+    let symbols = |unit: &'u Unit<'a>, lto: &'u Option<String>| -> Result<LinkSymbols<'u>, ReadError> {
         match (unit.kind, lto) {
-            (_, Some(ptx)) => Ok(ptx_symbols::symbols(ptx.as_bytes())?),
-            (FileKind::Ptx, None) => Ok(ptx_symbols::symbols(&unit.bytes)?),
-            _ => Ok(LinkSymbols::of_cubin(&Elf::parse(&unit.bytes)?)?),
+            (_, Some(ptx)) => ptx_symbols::symbols(ptx.as_bytes()),
+            (FileKind::Ptx, None) => ptx_symbols::symbols(&unit.bytes),
+            _ => LinkSymbols::of_cubin(&Elf::parse(&unit.bytes)?),
         }
     };
     units
@@ -169,15 +169,15 @@ fn objects<'u, 'a>(
         .collect()
 }
 
-fn log_of(error: NvJitLinkError) -> String {
+fn log_of(error: VendorError) -> String {
     match error {
-        NvJitLinkError::Failed { log, .. } if !log.trim().is_empty() => ptx_log::without_times(&log),
+        VendorError::Failed { log, .. } if !log.trim().is_empty() => ptx_log::without_times(&log),
         error => error.to_string(),
     }
 }
 
 fn failure(
-    error: NvJitLinkError,
+    error: VendorError,
     objects: &[&Object<'_, '_>],
     missing: Vec<MissingSymbol>,
     tool: &str,
@@ -198,7 +198,8 @@ fn refusal(log: &str, objects: &[&Object<'_, '_>], missing: Vec<MissingSymbol>, 
     };
     let twice = names(&["Multiple definition of '", "Linking globals named '"]);
     if !twice.is_empty() {
-        return DeviceLinkError::Duplicates(twice.into_iter().map(|name| duplicate(name, objects)).collect());
+        let twice: Vec<DuplicateSymbol> = twice.into_iter().map(|name| duplicate(name, objects)).collect();
+        return DeviceLinkError::duplicates(&twice);
     }
     let undefined = names(&[
         "Undefined reference to '",
@@ -217,7 +218,7 @@ fn refusal(log: &str, objects: &[&Object<'_, '_>], missing: Vec<MissingSymbol>, 
             .filter(|symbol| log.contains(&format!("'{}'", symbol.name)));
         let mut symbols: Vec<MissingSymbol> = named.into_iter().chain(listed).collect();
         symbols.sort_by(|one, other| one.name.cmp(&other.name));
-        return DeviceLinkError::Unresolved(symbols);
+        return DeviceLinkError::unresolved(&symbols);
     }
     DeviceLinkError::Tool {
         tool: tool.to_owned(),
@@ -241,5 +242,5 @@ fn duplicate(name: String, objects: &[&Object<'_, '_>]) -> DuplicateSymbol {
 }
 
 #[cfg(test)]
-#[path = "nvidia_tests.rs"]
+#[path = "../../../tests/serialize/device_link_nvidia.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::error::{DeviceLinkError, DuplicateSymbol, MissingSymbol, Need};
+use super::super::link_error::{DeviceLinkError, DuplicateSymbol, MissingSymbol};
 use super::input::Unit;
 use crate::image::symbols::{LinkSymbols, SymbolKind};
 
@@ -68,7 +68,7 @@ pub(super) fn refuse_duplicates(objects: &[&Object<'_, '_>]) -> Result<(), Devic
     if duplicates.is_empty() {
         Ok(())
     } else {
-        Err(DeviceLinkError::Duplicates(duplicates))
+        Err(DeviceLinkError::duplicates(&duplicates))
     }
 }
 
@@ -90,9 +90,10 @@ pub(super) fn missing(objects: &[&Object<'_, '_>], provided: impl Fn(&str) -> bo
 pub(super) fn needs(objects: &[&Object<'_, '_>], name: &str) -> MissingSymbol {
     let needed_by = objects.iter().filter_map(|object| {
         let users = object.symbols.needed.get(name)?;
-        Some(Need {
-            input: object.unit.name.clone(),
-            users: users.iter().map(ToString::to_string).collect(),
+        let users: Vec<&str> = users.iter().copied().collect();
+        Some(match users.is_empty() {
+            true => object.unit.name.clone(),
+            false => format!("{} of {}", users.join(", "), object.unit.name),
         })
     });
     MissingSymbol {
@@ -113,20 +114,23 @@ pub(super) fn refuse_lost_kernels(
         for kernel in object.symbols.kernels() {
             any = true;
             if !kept.contains(kernel) {
-                lost.push((kernel.to_owned(), object.unit.name.clone()));
+                lost.push(format!("kernel {kernel} of {}", object.unit.name));
             }
         }
     }
     if !any {
-        return Err(DeviceLinkError::NoKernel);
+        return Err(DeviceLinkError::link(
+            "none of the inputs holds a kernel, so nothing of them could be launched: give the one that has the kernels",
+        ));
     }
     if lost.is_empty() {
         return Ok(());
     }
-    Err(DeviceLinkError::LostKernels {
-        tool: tool.to_owned(),
-        kernels: lost,
-    })
+    Err(DeviceLinkError::link(format!(
+        "{tool} left out {}: report it, and link without the input that holds {}",
+        lost.join(", "),
+        if lost.len() == 1 { "it" } else { "them" }
+    )))
 }
 
 #[cfg(test)]

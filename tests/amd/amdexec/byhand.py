@@ -301,12 +301,14 @@ def bit_operation(table: int) -> Function:
 
 
 def _one_unit_off(bits: Lanes, exact: Lanes) -> Lanes:
-    """An f32 that is off by one unit in the last place at most, as the manuals allow: by which of -1, 0 and 1, the operand's bits say."""
+    """An f32 that is less than one unit in the last place away, as the manuals allow: which of the two, the operand's bits say.
+
+    Not further: the division of integers that LLVM makes of `v_rcp_f32` is wrong from one unit on."""
     near = exact.astype(F32)
-    direction = (np.asarray(bits) * U32(2654435761) >> U32(28)) % U32(3)
-    moved = np.where(direction == 0, np.nextafter(near, F32(-np.inf)), np.where(direction == 1, near, np.nextafter(near, F32(np.inf))))
-    inexact = np.isfinite(near) & (near.astype(F64) != exact)
-    return np.where(inexact, moved, near).astype(F32)
+    error = near.astype(F64) - exact
+    other = np.where(error > 0, np.nextafter(near, F32(-np.inf)), np.nextafter(near, F32(np.inf)))
+    moved = np.asarray(bits) * U32(2654435761) >> U32(31) == 1
+    return np.where(np.isfinite(near) & (error != 0) & moved, other, near).astype(F32)
 
 
 def _special(compute: Callable[[Lanes], Lanes]) -> dict[str, Function]:

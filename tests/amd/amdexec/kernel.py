@@ -71,7 +71,8 @@ def execute(
             placed[buffer.name].track(undefined=False)
     encoded = [np.uint64(placed[a.buffer].base).tobytes() if isinstance(a, Pointer) else a for a in arguments]
     segment = kernarg_segment(code.kernels[kernel], encoded, geometry)
-    kernarg = space.add("the kernel arguments", segment, writable=False)
+    # LLVM reads three words that begin at a multiple of 8 bytes as four; runtimes allocate segments in larger steps.
+    kernarg = space.add("the kernel arguments", segment + machine.rng.randbytes(-len(segment) % 16), writable=False)
     packet = space.add("the dispatch packet", dispatch_packet(geometry, descriptor, kernarg.base), writable=False)
     registers = user_sgprs(code, descriptor, kernarg.base, segment, packet.base, machine.rng)
     entry = region.base + descriptor.entry

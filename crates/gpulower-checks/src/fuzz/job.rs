@@ -215,7 +215,6 @@ impl Job {
     }
 
     fn export(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
-        let form: ExportForm = self.emit.parse().map_err(|error| refused("emit")(&error))?;
         let triple = "x86_64-unknown-linux-gnu"
             .parse()
             .map_err(|error| refused("host-triple")(&error))?;
@@ -224,11 +223,8 @@ impl Job {
             list => Some(list.parse().map_err(|error| refused("finish-with")(&error))?),
         };
         let (name, bytes) = self.input(files);
-        let options = ExportOptions {
-            form,
-            finish_with,
-            ..ExportOptions::new("fuzz", triple)
-        };
+        let form = ExportForm::named(&self.emit, finish_with).map_err(|error| refused("emit")(&error))?;
+        let options = ExportOptions::new(form, "fuzz", triple);
         let compiler = self.compiler(self.options(files)?).build();
         export_source(&compiler, name, bytes, &self.targets()?, &options)?;
         Ok(Answer::accepted())

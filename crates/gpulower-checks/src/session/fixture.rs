@@ -50,7 +50,7 @@ impl Gpu {
                 .target()
                 .map_or_else(|error| error.to_string(), |target| target.to_string()),
             self.toolkit
-                .require_ptxas()
+                .require(gpulower::toolkit::PartKind::Ptxas)
                 .map_or_else(|error| error.to_string(), |path| path.display().to_string()),
             self.random.seed()
         )

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use gpulower::{
-    Compiler, Emit, Failure, Library, Options, Target, Toolkit,
+    Emit, Failure, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
     options::{DeviceLink, Isolation},
 };
@@ -137,17 +137,7 @@ impl Arguments {
         let bytes = input::read(&self.input)?;
         let files = self.stage_files(&options, &toolkit)?;
 
-        let builder = Compiler::builder().options(options).toolkit(toolkit);
-        let mut builder = environment::with_worker(builder);
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads.into());
-        }
-        if let Some(directory) = self.toolkits.cache_directory() {
-            builder = builder.cache_directory(directory);
-        }
-        if let Some(cache) = self.cache.cache(&self.toolkits) {
-            builder = builder.cache(cache);
-        }
+        let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
         let name = self.input.to_string_lossy();
         if self.print_phases || self.print_bindings || self.dry_run {
             let plan = builder

@@ -7,9 +7,9 @@ use std::{
 };
 
 use clap::Args;
-use gpulower::{CompilerBuilder, Search, Toolkit, Worker};
+use gpulower::{Compiler, CompilerBuilder, Options, Search, Toolkit, Worker};
 
-use super::message::Problem;
+use super::{cache::CacheOptions, message::Problem};
 
 /// Where the vendors' tools are, for every command that uses them.
 #[derive(Debug, Clone, Args)]
@@ -75,8 +75,29 @@ fn is_directory(option: &str, path: &Path) -> Result<(), Problem> {
 /// What a worker process needs of the environment: ptxas writes to TMPDIR, and NVIDIA's libraries may load others.
 const FOR_WORKERS: [&str; 2] = ["TMPDIR", "LD_LIBRARY_PATH"];
 
+/// A compiler with these options, with this program as its worker, and with the cache that the command asks for.
+pub fn compiler(
+    options: Options,
+    toolkit: Toolkit,
+    toolkits: &Toolkits,
+    cache: &CacheOptions,
+    threads: Option<u16>,
+) -> CompilerBuilder {
+    let mut builder = with_worker(Compiler::builder().options(options).toolkit(toolkit));
+    if let Some(threads) = threads {
+        builder = builder.threads(threads.into());
+    }
+    if let Some(directory) = toolkits.cache_directory() {
+        builder = builder.cache_directory(directory);
+    }
+    if let Some(cache) = cache.cache(toolkits) {
+        builder = builder.cache(cache);
+    }
+    builder
+}
+
 /// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.
-pub fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
+fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
     let program = env::current_exe()
         .ok()
         .and_then(|program| Worker::program(program).ok());

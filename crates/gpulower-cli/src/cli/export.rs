@@ -7,8 +7,8 @@ use std::{
 
 use clap::Args;
 use gpulower::{
-    Compiler, Failure, Library, Target,
-    offload::{Export, ExportForm, ExportOptions, HostTriple, Names, export_source, release::FinishWith},
+    Failure, Library, Target,
+    offload::{Export, ExportForm, ExportOptions, HostTriple, Names, export_source},
 };
 
 use super::{
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// What to write: obj (a host object), ll or bc (host code as LLVM IR), or self (a host object that registers its
     /// kernels by itself: any linker finishes it, and it carries PTX)
     #[arg(short, long, value_name = "FORM", default_value = "obj")]
-    emit: ExportForm,
+    emit: String,
     /// The file to write, or - for the standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "check")]
     output: Option<PathBuf>,
@@ -95,7 +95,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             output.display()
         )));
     }
-    let exported = arguments.export(input)?;
+    let form = arguments.form()?;
+    let extension = form.extension();
+    let exported = arguments.export(input, form)?;
     for warning in &exported.warnings {
         message::warning(warning);
     }
@@ -107,7 +109,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     }
     let is_stdout = output == Path::new("-");
     let file = match is_stdout {
-        true => format!("app.{}", arguments.emit.extension()),
+        true => format!("app.{}", extension),
         false => output.to_string_lossy().into_owned(),
     };
     let program = Path::new(&file)
@@ -131,15 +133,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 }
 
 impl Arguments {
-    fn finish_with(&self) -> Result<Option<FinishWith>, Failed> {
-        let Some(list) = &self.finish_with else { return Ok(None) };
-        let finish_with = clang_list::resolved(list)?.parse();
-        finish_with
-            .map(Some)
-            .map_err(|error| Failed::Usage(format!("--finish-with {list}: {error}")))
+    fn form(&self) -> Result<ExportForm, Failed> {
+        let usage = |list: &str, error: &dyn std::fmt::Display| Failed::Usage(format!("--finish-with {list}: {error}"));
+        let finish_with = match &self.finish_with {
+            Some(list) => Some(
+                clang_list::resolved(list)?
+                    .parse()
+                    .map_err(|error| usage(list, &error))?,
+            ),
+            None => None,
+        };
+        ExportForm::named(&self.emit, finish_with).map_err(|error| Failed::Usage(error.to_string()))
     }
 
-    fn export(&self, input: &Path) -> Result<Export, Failed> {
+    fn export(&self, input: &Path, form: ExportForm) -> Result<Export, Failed> {
         let name = input.to_string_lossy();
         let targets = if self.targets.is_empty() {
             Vec::new()
@@ -148,28 +155,17 @@ impl Arguments {
         };
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
-        let builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
-        let mut builder = environment::with_worker(builder);
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads.into());
-        }
-        if let Some(directory) = self.toolkits.cache_directory() {
-            builder = builder.cache_directory(directory);
-        }
-        if let Some(cache) = self.cache.cache(&self.toolkits) {
-            builder = builder.cache(cache);
-        }
+        let toolkit = self.toolkits.toolkit()?;
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
-            form: self.emit,
-            finish_with: self.finish_with()?,
             names: if self.keep_names { Names::Keep } else { Names::Unique },
             further_toolkits: self
                 .ptxas_of
                 .iter()
                 .map(|root| environment::Toolkits::cuda_toolkit("--ptxas-of", root))
                 .collect::<Result<_, _>>()?,
-            ..ExportOptions::new(unit.unwrap_or_default(), self.host_triple.clone())
+            ..ExportOptions::new(form, unit.unwrap_or_default(), self.host_triple.clone())
         };
 
         let bytes = input::read(input)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gpulower::{
-    Compiler, Library, Target,
+    Library, Target,
     jit::{Program, ProgramOptions, Returned, RunError, SharedLibraries},
 };
 
@@ -77,14 +77,8 @@ impl Arguments {
         let target = target.map_err(|error| Problem::plan(error.to_string()))?;
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
-        let builder = Compiler::builder().options(options).toolkit(self.toolkits.toolkit()?);
-        let mut builder = environment::with_worker(builder);
-        if let Some(directory) = self.toolkits.cache_directory() {
-            builder = builder.cache_directory(directory);
-        }
-        if let Some(cache) = self.cache.cache(&self.toolkits) {
-            builder = builder.cache(cache);
-        }
+        let toolkit = self.toolkits.toolkit()?;
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, None);
         let options = ProgramOptions {
             entry: self.entry.clone(),
             target,

@@ -4,9 +4,9 @@
 //
 // PREFIX is cuda or hip.
 #define LaunchKernel LaunchRegistered
-#include "../../../../src/offload/test_registration.c"
+#include "../../../../tests/offload/registration.c"
 #undef LaunchKernel
-#include "../../../../src/offload/test_runtime.c"
+#include "../../../../tests/offload/runtime.c"
 
 #define KERNEL(name) static void name(dim3 grid, dim3 block, size_t shared, void **arguments)
 

@@ -6,7 +6,7 @@ use gpulower::{
     Artifact, CancellationToken, Checkpoint, Compilation, Compiler, CompilerBuilder, Emit, ErrorKind, Failure,
     Isolation, Library, Options, Search, Stage, StageListener, Target, Toolkit, Worker,
     jit::{Program, ProgramOptions},
-    offload::{ExportOptions, export_source},
+    offload::{ExportForm, ExportOptions, export_source},
     session::JitSession,
 };
 
@@ -261,10 +261,8 @@ fn no_door_reads_bytecode_before_a_worker_has() {
         .build()
         .expect("a session");
     let triple = "x86_64-unknown-linux-gnu".parse().expect("a triple");
-    let options = ExportOptions {
-        finish_with: Some("clang-19,cuda-12.4".parse().expect("a release")),
-        ..ExportOptions::new("k", triple)
-    };
+    let form = ExportForm::Object("clang-19,cuda-12.4".parse().expect("a release"));
+    let options = ExportOptions::new(form, "k", triple);
     let name = "damaged.mlirbc";
     let refusals = [
         compiler

@@ -14,12 +14,4 @@ pub mod offload_binary;
 pub use error::WriteError;
 
 #[cfg(test)]
-mod bundle_refusals;
-#[cfg(test)]
-mod bundle_tests;
-#[cfg(test)]
-mod fatbin_tests;
-#[cfg(test)]
-mod host_object_tests;
-#[cfg(test)]
-mod offload_binary_tests;
+mod bundle_refusal_tests;

@@ -14,6 +14,7 @@ pub mod join_cubin;
 pub mod lto_ir;
 pub mod producer;
 pub mod ptx;
+pub mod ptx_canonical;
 pub mod ptx_components;
 pub mod ptx_entries;
 pub mod ptx_log;
@@ -22,10 +23,3 @@ pub mod ptx_symbols;
 mod ptx_tokens;
 pub mod resource;
 pub mod symbols;
-
-#[cfg(test)]
-mod cubin_tests;
-#[cfg(test)]
-mod elf_tests;
-#[cfg(test)]
-mod hsaco_tests;

@@ -45,7 +45,7 @@ pub fn entries(ptx: &[u8]) -> Result<Vec<PtxEntry>, ReadError> {
         tokens: Tokens::new(ptx),
     };
     let mut entries = Vec::new();
-    while let Some(token) = reader.next()? {
+    while let Some(token) = reader.tokens.token()? {
         match token {
             Token::Word(b".entry") => entries.extend(reader.entry()?),
             Token::Punctuation(b'{') => reader.skip_body()?,
@@ -64,22 +64,8 @@ impl<'text> Reader<'text> {
         self.tokens.error(problem)
     }
 
-    fn next(&mut self) -> Result<Option<Token<'text>>, ReadError> {
-        match self.tokens.next() {
-            Ok(token) => Ok(token),
-            Err(problem) => Err(self.error(problem)),
-        }
-    }
-
-    fn some(&mut self, wanted: &str) -> Result<Token<'text>, ReadError> {
-        match self.next()? {
-            Some(token) => Ok(token),
-            None => Err(self.error(format!("the text ends where {wanted} is expected"))),
-        }
-    }
-
     fn name(&mut self, wanted: &str) -> Result<String, ReadError> {
-        match self.some(wanted)? {
+        match self.tokens.some(wanted)? {
             Token::Word(word) if word.first().is_some_and(|byte| *byte != b'.' && !byte.is_ascii_digit()) => {
                 Ok(String::from_utf8_lossy(word).into_owned())
             }
@@ -89,14 +75,14 @@ impl<'text> Reader<'text> {
 
     fn punctuation(&mut self, expected: u8) -> Result<(), ReadError> {
         let expected = Token::Punctuation(expected);
-        match self.some(&expected.to_string())? {
+        match self.tokens.some(&expected.to_string())? {
             token if token == expected => Ok(()),
             other => Err(self.error(format!("{other} where {expected} is expected"))),
         }
     }
 
     fn number(&mut self, what: &str) -> Result<u32, ReadError> {
-        match self.some("a number")? {
+        match self.tokens.some("a number")? {
             Token::Word(word) => number(word)
                 .ok_or_else(|| self.error(format!("{} is no number of 32 bits, as {what} is", Token::Word(word)))),
             other => Err(self.error(format!("{other} where {what} is expected"))),
@@ -107,7 +93,7 @@ impl<'text> Reader<'text> {
     fn skip_body(&mut self) -> Result<(), ReadError> {
         let mut depth = 1usize;
         while depth > 0 {
-            match self.some("the end of a body")? {
+            match self.tokens.some("the end of a body")? {
                 Token::Punctuation(b'{') => depth += 1,
                 Token::Punctuation(b'}') => depth -= 1,
                 _ => {}
@@ -122,10 +108,10 @@ impl<'text> Reader<'text> {
             name: self.name("the name of a kernel")?,
             ..PtxEntry::default()
         };
-        let mut token = self.some("the body of a kernel")?;
+        let mut token = self.tokens.some("the body of a kernel")?;
         if token == Token::Punctuation(b'(') {
             self.parameters(&mut entry)?;
-            token = self.some("the body of a kernel")?;
+            token = self.tokens.some("the body of a kernel")?;
         }
         loop {
             match token {
@@ -164,18 +150,18 @@ impl<'text> Reader<'text> {
             b".maxclusterrank" => entry.max_cluster_rank = Some(self.number("a number of blocks")?),
             b".pragma" => {
                 // Strings up to a semicolon, which ends the directive and not the kernel.
-                while self.some("the end of .pragma")? != Token::Punctuation(b';') {}
+                while self.tokens.some("the end of .pragma")? != Token::Punctuation(b';') {}
             }
             // A directive of a later PTX ISA, with its operands, if any.
             _ => loop {
-                match self.some("the body of a kernel")? {
+                match self.tokens.some("the body of a kernel")? {
                     Token::Word(word) if !word.starts_with(b".") => {}
                     Token::Punctuation(b',') => {}
                     next => return Ok(next),
                 }
             },
         }
-        self.some("the body of a kernel")
+        self.tokens.some("the body of a kernel")
     }
 
     /// One to three numbers, missing ones being 1, and the token after them.
@@ -187,20 +173,20 @@ impl<'text> Reader<'text> {
                 break;
             }
             *extent = self.number(what)?;
-            next = self.some("the body of a kernel")?;
+            next = self.tokens.some("the body of a kernel")?;
         }
         Ok((shape, next))
     }
 
     fn parameters(&mut self, entry: &mut PtxEntry) -> Result<(), ReadError> {
-        let mut token = self.some("a parameter")?;
+        let mut token = self.tokens.some("a parameter")?;
         while token != Token::Punctuation(b')') {
             if token != Token::Word(b".param") {
                 return Err(self.error(format!("{token} where .param is expected")));
             }
             token = self.parameter(entry)?;
             if token == Token::Punctuation(b',') {
-                token = self.some("a parameter")?;
+                token = self.tokens.some("a parameter")?;
             } else if token != Token::Punctuation(b')') {
                 return Err(self.error(format!("{token} behind a parameter")));
             }
@@ -213,7 +199,7 @@ impl<'text> Reader<'text> {
         let mut kind: Option<(&str, u32)> = None;
         let (mut elements, mut alignment, mut is_pointer) = (1u32, 1u32, false);
         let name = loop {
-            match self.some("the name of a parameter")? {
+            match self.tokens.some("the name of a parameter")? {
                 Token::Word(b".align") => {
                     let stated = self.number("an alignment")?;
                     if !stated.is_power_of_two() {
@@ -243,13 +229,13 @@ impl<'text> Reader<'text> {
             1 => type_name.to_owned(),
             _ => format!("v{elements}.{type_name}"),
         };
-        let mut next = self.some("the end of a parameter")?;
+        let mut next = self.tokens.some("the end of a parameter")?;
         while next == Token::Punctuation(b'[') {
             let count = self.number("the length of an array")?;
             self.punctuation(b']')?;
             size = size.and_then(|size| size.checked_mul(count));
             type_name.push_str(&format!("[{count}]"));
-            next = self.some("the end of a parameter")?;
+            next = self.tokens.some("the end of a parameter")?;
         }
         let place = || {
             let offset = entry
@@ -326,5 +312,5 @@ fn number(word: &[u8]) -> Option<u32> {
 }
 
 #[cfg(test)]
-#[path = "ptx_entries_tests.rs"]
+#[path = "../../tests/private/ptx_entries.rs"]
 mod tests;

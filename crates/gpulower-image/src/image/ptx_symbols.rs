@@ -23,7 +23,7 @@ pub fn symbols(ptx: &[u8]) -> Result<LinkSymbols<'_>, ReadError> {
         module: Module::default(),
     };
     let mut linkage = Linkage::Private;
-    while let Some(token) = reader.next()? {
+    while let Some(token) = reader.tokens.token()? {
         let Token::Word(word) = token else {
             match token {
                 Token::Punctuation(b'{') => reader.skip_braces()?,
@@ -124,20 +124,6 @@ impl<'text> Reader<'text> {
         self.tokens.error(problem)
     }
 
-    fn next(&mut self) -> Result<Option<Token<'text>>, ReadError> {
-        match self.tokens.next() {
-            Ok(token) => Ok(token),
-            Err(problem) => Err(self.error(problem)),
-        }
-    }
-
-    fn some(&mut self, wanted: &str) -> Result<Token<'text>, ReadError> {
-        match self.next()? {
-            Some(token) => Ok(token),
-            None => Err(self.error(format!("the text ends where {wanted} is expected"))),
-        }
-    }
-
     /// Skips to the brace that closes the one just read.
     fn skip_braces(&mut self) -> Result<(), ReadError> {
         self.braces(|_, _| {})
@@ -146,7 +132,7 @@ impl<'text> Reader<'text> {
     fn braces(&mut self, mut word: impl FnMut(&mut Module<'text>, &'text [u8])) -> Result<(), ReadError> {
         let mut depth = 1usize;
         while depth > 0 {
-            match self.some("the end of a body")? {
+            match self.tokens.some("the end of a body")? {
                 Token::Punctuation(b'{') => depth += 1,
                 Token::Punctuation(b'}') => depth -= 1,
                 Token::Word(found) => word(&mut self.module, found),
@@ -161,12 +147,12 @@ impl<'text> Reader<'text> {
         let mut function: Option<&'text str> = None;
         let mut depth = 0usize;
         loop {
-            match self.some("the body of a function")? {
+            match self.tokens.some("the body of a function")? {
                 Token::Punctuation(b'(') => depth += 1,
                 Token::Punctuation(b')') => depth = depth.saturating_sub(1),
                 Token::Word(word) if depth == 0 && function.is_none() => function = name(word),
                 // Directives between parameters and body may hold a string that ends with a semicolon.
-                Token::Word(b".pragma") if depth == 0 => while self.some("`;`")? != Token::Punctuation(b';') {},
+                Token::Word(b".pragma") if depth == 0 => while self.tokens.some("`;`")? != Token::Punctuation(b';') {},
                 Token::Punctuation(end @ (b'{' | b';')) => {
                     let Some(function) = function else {
                         return Err(self.error("a function without a name"));
@@ -193,7 +179,7 @@ impl<'text> Reader<'text> {
         let mut initialiser = false;
         let mut depth = 0usize;
         loop {
-            match self.some("the end of a variable")? {
+            match self.tokens.some("the end of a variable")? {
                 Token::Punctuation(b'{' | b'(' | b'[') => depth += 1,
                 Token::Punctuation(b'}' | b')' | b']') => depth = depth.saturating_sub(1),
                 Token::Punctuation(b'=') => initialiser = true,
@@ -226,7 +212,7 @@ impl<'text> Reader<'text> {
     fn alias(&mut self, linkage: Linkage) -> Result<(), ReadError> {
         let mut alias: Option<&'text str> = None;
         loop {
-            match self.some("the end of .alias")? {
+            match self.tokens.some("the end of .alias")? {
                 Token::Punctuation(b';') => break,
                 Token::Word(word) if alias.is_none() => alias = name(word),
                 _ => {}

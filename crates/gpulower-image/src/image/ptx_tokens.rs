@@ -68,6 +68,22 @@ impl<'text> Tokens<'text> {
         Ok(Some(token))
     }
 
+    /// The same, where text that does not end is an error of the whole.
+    pub(super) fn token(&mut self) -> Result<Option<Token<'text>>, ReadError> {
+        match self.next() {
+            Ok(token) => Ok(token),
+            Err(problem) => Err(self.error(problem)),
+        }
+    }
+
+    /// The next token, which there has to be.
+    pub(super) fn some(&mut self, wanted: &str) -> Result<Token<'text>, ReadError> {
+        match self.token()? {
+            Some(token) => Ok(token),
+            None => Err(self.error(format!("the text ends where {wanted} is expected"))),
+        }
+    }
+
     /// What is wrong at the token that was read last.
     pub(super) fn error(&self, problem: impl fmt::Display) -> ReadError {
         let before = self.text.get(..self.start).unwrap_or_default();

@@ -19,13 +19,6 @@ mod model;
 mod unpack;
 mod walk;
 
-#[cfg(test)]
-mod hostile_tests;
-#[cfg(test)]
-mod nvidia_tests;
-#[cfg(test)]
-mod tests;
-
 use crate::ReadError;
 
 pub use extract::file_names;

@@ -31,8 +31,6 @@ pub enum EntryLayout {
     Clang21,
 }
 
-/// Flag of an entry for a variable that other code defines; clang 18 and newer.
-pub const FLAG_EXTERN: u32 = 8;
 /// Flag of an entry for a variable in constant memory; clang 18 and newer.
 pub const FLAG_CONSTANT: u32 = 16;
 /// The bits of an entry's flags that every release knows: what it is of (0 a kernel or plain variable, 1 a managed
@@ -140,12 +138,6 @@ pub const fn numbering(release: ClangRelease) -> KindNumbering {
         ..=20 => KindNumbering::Sequential,
         21.. => KindNumbering::BitMask,
     }
-}
-
-/// Whether a release registers managed variables; up to 19 its wrapper has no call for them.
-#[must_use]
-pub const fn registers_managed(release: ClangRelease) -> bool {
-    release.number() >= 20
 }
 
 /// The newest version of the offload binary that a release reads.

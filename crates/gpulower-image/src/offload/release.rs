@@ -148,6 +148,12 @@ pub struct FinishWith {
 }
 
 impl FinishWith {
+    /// The oldest release of clang.
+    #[must_use]
+    pub fn oldest(&self) -> ClangRelease {
+        self.clangs.first().copied().unwrap_or(ClangRelease::OLDEST)
+    }
+
     /// The releases of clang, oldest first; at least one.
     #[must_use]
     pub fn clangs(&self) -> &[ClangRelease] {

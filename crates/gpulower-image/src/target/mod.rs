@@ -14,6 +14,7 @@ mod device;
 mod device_query;
 mod error;
 #[cfg(test)]
+#[path = "../../tests/private/llvm_targets.rs"]
 mod llvm_tests;
 mod load_error;
 mod nvcc;
@@ -245,5 +246,4 @@ impl FromStr for Target {
 }
 
 #[cfg(test)]
-#[path = "mod_tests.rs"]
 mod tests;

@@ -258,7 +258,3 @@ fn check_virtual(arch: NvidiaTarget, flag: &str) -> Result<(), TargetError> {
         virtual_ = arch.with_kind(NvidiaKind::Virtual)
     )))
 }
-
-#[cfg(test)]
-#[path = "nvcc_tests.rs"]
-mod tests;

@@ -13,8 +13,6 @@ mod lines;
 mod names;
 mod order;
 mod part;
-#[cfg(test)]
-mod tests;
 mod whole;
 mod write;
 

@@ -1,0 +1,482 @@
+//! Wrong code is looked for: kernels at random, compiled with several settings, run, and compared bit for bit with an
+//! interpretation of the kernel here, which knows nothing of MLIR and LLVM. `docs/lab/differential.md` says more.
+//!
+//! ```text
+//! gpulower-checks differ gpu [--seed S] [--count N] [--batch N] [--threads N] [--seconds N] [--settings A,B]   on the first GPU
+//! gpulower-checks differ amd --target gfx942 [the same]             by the executor of AMD code, from `cargo xtask amd differ`
+//! gpulower-checks differ compile --target sm_90 [the same]           compiled and interpreted, not run
+//! gpulower-checks differ print KERNEL                                one kernel as MLIR, by the number that a report gives
+//! ```
+
+mod device;
+mod emit;
+mod generate;
+mod interpret;
+mod kernel;
+mod launch;
+mod number;
+mod shrink;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use gpulower::{Compiler, Emit, Options, Target};
+
+use self::device::{Amd, Cuda, Device};
+use self::interpret::Machine;
+use self::kernel::Kernel;
+use self::launch::{Launch, difference, expected};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Options that have to make no difference.
+#[derive(Debug)]
+struct Setting {
+    name: &'static str,
+    options: &'static [(&'static str, &'static str)],
+    /// For kernels alone in which no float is rounded.
+    exact: bool,
+    /// For kernels alone whose indices have 32 bits.
+    narrow: bool,
+    /// For kernels alone whose memrefs all have static shapes.
+    fixed: bool,
+}
+
+const PLAIN: Setting = Setting {
+    name: "default",
+    options: &[],
+    exact: false,
+    narrow: false,
+    fixed: false,
+};
+
+const SETTINGS: &[Setting] = &[
+    PLAIN,
+    Setting {
+        name: "O0",
+        options: &[("O", "0")],
+        ..PLAIN
+    },
+    Setting {
+        name: "O1-interleave2",
+        options: &[("O", "1"), ("interleave", "2")],
+        ..PLAIN
+    },
+    Setting {
+        name: "index32-interleave8",
+        options: &[("index-bitwidth", "32"), ("interleave", "8")],
+        narrow: true,
+        ..PLAIN
+    },
+    Setting {
+        name: "O2-no-contraction",
+        options: &[("O", "2"), ("interleave", "1"), ("fp-contract", "off")],
+        ..PLAIN
+    },
+    // They want memrefs of static shapes.
+    Setting {
+        name: "bare-pointers",
+        options: &[("bare-pointers", "true")],
+        fixed: true,
+        ..PLAIN
+    },
+    Setting {
+        name: "fast",
+        options: &[("fast", "true")],
+        exact: true,
+        ..PLAIN
+    },
+];
+
+impl Setting {
+    fn takes(&self, kernel: &Kernel) -> bool {
+        (kernel.exact || !self.exact) && (kernel.narrow || !self.narrow) && (kernel.fixed || !self.fixed)
+    }
+
+    fn value(&self, name: &str) -> Option<&'static str> {
+        self.options
+            .iter()
+            .find(|(option, _)| *option == name)
+            .map(|(_, value)| *value)
+    }
+
+    fn machine(&self, subgroup: u32) -> Machine {
+        Machine {
+            index_bits: self.value("index-bitwidth").map_or(64, |_| 32),
+            subgroup,
+        }
+    }
+
+    fn launch(&self, kernel: &Kernel, number: usize, subgroup: u32) -> Launch {
+        Launch::new(
+            kernel,
+            number,
+            self.machine(subgroup),
+            self.value("bare-pointers").is_some(),
+        )
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+struct Request {
+    what: String,
+    target: String,
+    seed: u64,
+    /// The first kernel and how many.
+    first: u64,
+    count: u64,
+    batch: u64,
+    threads: usize,
+    seconds: u64,
+    settings: Vec<&'static Setting>,
+}
+
+pub fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    if let [what, number] = &words[..] {
+        if what == "print" {
+            let kernel = generate::from_seed(u64::from_str_radix(number.trim_start_matches("0x"), 16)?);
+            print!("{}", emit::module(&[&kernel]));
+            return Ok(());
+        }
+    }
+    let request = Request::read(&words)?;
+    if request.what == "gpu" {
+        println!("{}", Cuda::new()?.describe());
+    }
+    let found = Search::new(request)?.run()?;
+    if found { Err("something differs".into()) } else { Ok(()) }
+}
+
+impl Request {
+    fn read(words: &[String]) -> Outcome<Self> {
+        let what = words
+            .first()
+            .cloned()
+            .ok_or("see the first lines of crates/gpulower-checks/src/differ/mod.rs")?;
+        let option = |name: &str, default: &str| -> String {
+            let place = words.iter().position(|word| word == name);
+            place
+                .and_then(|at| words.get(at + 1))
+                .cloned()
+                .unwrap_or_else(|| default.to_owned())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let names = option("--settings", "");
+        let settings: Vec<&Setting> = SETTINGS
+            .iter()
+            .filter(|setting| names.is_empty() || names.split(',').any(|name| name == setting.name))
+            .collect();
+        if settings.is_empty() {
+            let all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+            return Err(format!("--settings takes some of {}", all.join(",")).into());
+        }
+        Ok(Self {
+            target: option("--target", "sm_90"),
+            seed: option("--seed", "1").parse()?,
+            first: option("--first", "0").parse()?,
+            count: option("--count", "1000").parse()?,
+            batch: option("--batch", if what == "amd" { "8" } else { "100" }).parse()?,
+            threads: option("--threads", &threads).parse()?,
+            seconds: option("--seconds", "100000").parse()?,
+            what,
+            settings,
+        })
+    }
+}
+
+/// One kernel with one setting that did not do what it should.
+#[derive(Debug)]
+struct Found {
+    kernel: u64,
+    setting: &'static Setting,
+    what: String,
+}
+
+/// What all threads share.
+struct Search {
+    request: Request,
+    target: Target,
+    subgroup: u32,
+    compiler: Compiler,
+    started: Instant,
+    next: AtomicU64,
+    kernels: AtomicU64,
+    runs: AtomicU64,
+    /// Nanoseconds of all threads: generating and interpreting, compiling, running.
+    times: [AtomicU64; 3],
+    differences: Mutex<Vec<Found>>,
+    refusals: Mutex<BTreeMap<String, Vec<Found>>>,
+    /// What ended the search before its end.
+    lost: Mutex<Option<String>>,
+}
+
+impl Search {
+    fn new(request: Request) -> Outcome<Self> {
+        let target: Target = request.target.parse()?;
+        let subgroup = if request.target.starts_with("gfx9") { 64 } else { 32 };
+        Ok(Self {
+            target,
+            subgroup,
+            compiler: Compiler::builder().environment().threads(1).build(),
+            started: Instant::now(),
+            next: AtomicU64::new(request.first),
+            kernels: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
+            times: [const { AtomicU64::new(0) }; 3],
+            differences: Mutex::default(),
+            refusals: Mutex::default(),
+            lost: Mutex::default(),
+            request,
+        })
+    }
+
+    fn run(&self) -> Outcome<bool> {
+        std::thread::scope(|scope| {
+            for _ in 0..self.request.threads {
+                scope.spawn(|| {
+                    if let Err(error) = self.work() {
+                        // The others stop as well.
+                        self.next.store(u64::MAX / 2, Ordering::Relaxed);
+                        lock(&self.lost).get_or_insert(error.to_string());
+                    }
+                });
+            }
+        });
+        self.report();
+        let differs = self.shrink_all();
+        Ok(differs || lock(&self.lost).is_some())
+    }
+
+    fn device(&self) -> Outcome<Option<Box<dyn Device>>> {
+        Ok(match self.request.what.as_str() {
+            "gpu" => Some(Box::new(Cuda::new()?)),
+            "amd" => Some(Box::new(Amd::new(&self.request.target)?)),
+            _ => None,
+        })
+    }
+
+    /// Batch after batch, on one thread.
+    fn work(&self) -> Outcome<()> {
+        let mut device = self.device()?;
+        let end = self.request.first + self.request.count;
+        loop {
+            let first = self.next.fetch_add(self.request.batch, Ordering::Relaxed);
+            if first >= end || self.started.elapsed() > Duration::from_secs(self.request.seconds) {
+                return Ok(());
+            }
+            let kernels: Vec<Kernel> = (first..end.min(first + self.request.batch))
+                .map(|number| generate::kernel(self.request.seed, number))
+                .collect();
+            let kernels: Vec<&Kernel> = kernels.iter().collect();
+            for setting in &self.request.settings {
+                let some: Vec<&Kernel> = kernels.iter().copied().filter(|kernel| setting.takes(kernel)).collect();
+                self.batch(&some, setting, &mut device)?;
+            }
+            self.kernels.fetch_add(kernels.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn timed<T>(&self, which: usize, work: impl FnOnce() -> T) -> T {
+        let before = Instant::now();
+        let made = work();
+        self.times[which].fetch_add(before.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        made
+    }
+
+    fn batch(
+        &self,
+        kernels: &[&Kernel],
+        setting: &'static Setting,
+        device: &mut Option<Box<dyn Device>>,
+    ) -> Outcome<()> {
+        let Some(&one) = kernels.first() else { return Ok(()) };
+        match self.timed(1, || self.compile(kernels, setting)) {
+            Ok(image) => {
+                for (kernel, what) in kernels.iter().zip(self.compare(kernels, &image, setting, device)?) {
+                    if let Some(what) = what {
+                        println!("differs {:#018x} {}: {what}", kernel.seed, setting.name);
+                        lock(&self.differences).push(Found {
+                            kernel: kernel.seed,
+                            setting,
+                            what,
+                        });
+                    }
+                }
+                Ok(())
+            }
+            Err(what) if kernels.len() == 1 => {
+                let found = Found {
+                    kernel: one.seed,
+                    setting,
+                    what,
+                };
+                lock(&self.refusals)
+                    .entry(kind_of(&found.what))
+                    .or_default()
+                    .push(found);
+                Ok(())
+            }
+            // Some of them are refused: all but those are run.
+            Err(_) => {
+                let (left, right) = kernels.split_at(kernels.len() / 2);
+                self.batch(left, setting, device)?;
+                self.batch(right, setting, device)
+            }
+        }
+    }
+
+    fn compile(&self, kernels: &[&Kernel], setting: &Setting) -> Result<Vec<u8>, String> {
+        let mut options = Options::default();
+        for (name, value) in setting.options {
+            options.set(name, value).map_err(|error| error.to_string())?;
+        }
+        let emit = if self.request.target.starts_with("gfx") {
+            Emit::Hsaco
+        } else {
+            Emit::Cubin
+        };
+        let source = emit::module(kernels);
+        let made = self.compiler.with_options(options).compile_source(
+            "differ.mlir",
+            source.as_bytes(),
+            &[self.target][..],
+            emit,
+        );
+        let artifacts = made.map_err(|failure| failure.to_string())?.artifacts;
+        Ok(artifacts.into_iter().next().ok_or("nothing was made")?.bytes)
+    }
+
+    /// What differs, of each kernel.
+    fn compare(
+        &self,
+        kernels: &[&Kernel],
+        image: &[u8],
+        setting: &Setting,
+        device: &mut Option<Box<dyn Device>>,
+    ) -> Outcome<Vec<Option<String>>> {
+        let numbered = kernels.iter().enumerate();
+        let (launches, wanted) = self.timed(0, || {
+            let launches: Vec<Launch> = numbered
+                .map(|(number, kernel)| setting.launch(kernel, number, self.subgroup))
+                .collect();
+            let machine = setting.machine(self.subgroup);
+            let wanted: Vec<_> = kernels.iter().map(|kernel| expected(kernel, machine)).collect();
+            (launches, wanted)
+        });
+        let Some(device) = device else { return Ok(Vec::new()) };
+        let ran = self.timed(2, || device.run(image, &launches));
+        let ran = ran.map_err(|error| format!("{} {}: {error}", setting.name, seeds(kernels)))?;
+        self.runs.fetch_add(ran.len() as u64, Ordering::Relaxed);
+        let all = kernels.iter().zip(&wanted).zip(ran);
+        Ok(all
+            .map(|((kernel, wanted), ran)| match ran {
+                Ok(found) => difference(kernel, wanted, &found),
+                Err(trap) => Some(trap),
+            })
+            .collect())
+    }
+
+    fn report(&self) {
+        let (seconds, kernels) = (
+            self.started.elapsed().as_secs_f64(),
+            self.kernels.load(Ordering::Relaxed),
+        );
+        let [interpreting, compiling, running] =
+            [0, 1, 2].map(|at| self.times[at].load(Ordering::Relaxed) as f64 / 1e9);
+        println!(
+            "{kernels} kernels of seed {}, {} runs in {seconds:.1} s; of all threads {interpreting:.1} s interpreting, \
+             {compiling:.1} s compiling, {running:.1} s running; settings {}",
+            self.request.seed,
+            self.runs.load(Ordering::Relaxed),
+            self.request
+                .settings
+                .iter()
+                .map(|setting| setting.name)
+                .collect::<Vec<_>>()
+                .join(",")
+        );
+        for (what, found) in lock(&self.refusals).iter() {
+            println!(
+                "refused {} times, such as {:#018x} {}: {what}",
+                found.len(),
+                found[0].kernel,
+                found[0].setting.name
+            );
+        }
+        if let Some(what) = &*lock(&self.lost) {
+            println!("LOST: {what}");
+        }
+        println!("{} differences", lock(&self.differences).len());
+    }
+
+    /// The first differences of each setting, made small and printed.
+    fn shrink_all(&self) -> bool {
+        const MOST: usize = 6;
+        const TRIES: usize = 600;
+        let found = std::mem::take(&mut *lock(&self.differences));
+        let mut chosen: Vec<&Found> = Vec::new();
+        for one in &found {
+            if chosen.iter().all(|other| other.kernel != one.kernel) && chosen.len() < MOST {
+                chosen.push(one);
+            }
+        }
+        let mut device = match self.device() {
+            Ok(device) if lock(&self.lost).is_none() => device,
+            _ => return !found.is_empty(),
+        };
+        for one in chosen {
+            let kernel = generate::from_seed(one.kernel);
+            let mut last = one.what.clone();
+            let small = shrink::shrink(&kernel, TRIES, &mut |candidate| {
+                let Ok(image) = self.compile(&[candidate], one.setting) else {
+                    return false;
+                };
+                match self.compare(&[candidate], &image, one.setting, &mut device).as_deref() {
+                    Ok([Some(what)]) => {
+                        last.clone_from(what);
+                        true
+                    }
+                    _ => false,
+                }
+            });
+            println!(
+                "\n// {:#018x} {}: {last}\n{}",
+                one.kernel,
+                one.setting.name,
+                emit::module(&[&small])
+            );
+        }
+        for (what, all) in lock(&self.refusals).iter().take(MOST) {
+            let small = shrink::shrink(&generate::from_seed(all[0].kernel), TRIES, &mut |candidate| {
+                self.compile(&[candidate], all[0].setting)
+                    .is_err_and(|message| kind_of(&message) == *what)
+            });
+            println!("\n// {}: {what}\n{}", all[0].setting.name, emit::module(&[&small]));
+        }
+        !found.is_empty()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn seeds(kernels: &[&Kernel]) -> String {
+    let all: Vec<String> = kernels.iter().map(|kernel| format!("{:#x}", kernel.seed)).collect();
+    all.join(" ")
+}
+
+/// A message without places and numbers.
+fn kind_of(what: &str) -> String {
+    let line = what.lines().next().unwrap_or_default();
+    line.chars()
+        .map(|letter| if letter.is_ascii_digit() { '#' } else { letter })
+        .collect::<String>()
+        .replace("##", "#")
+        .replace("##", "#")
+}

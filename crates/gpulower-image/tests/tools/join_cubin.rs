@@ -1,0 +1,245 @@
+//! The oracle is `ptxas`: what it writes for all kernels together.
+
+use gpulower_image::image::cubin;
+use gpulower_image::image::join_cubin::*;
+use gpulower_testing::nvidia;
+
+/// What `ptxas` makes of PTX.
+fn compile(ptx: &str, chip: &str, options: &[&str]) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) = (directory.path().join("k.ptx"), directory.path().join("k.cubin"));
+    std::fs::write(&input, ptx).unwrap();
+    let arch = format!("-arch={chip}");
+    let mut arguments: Vec<&std::ffi::OsStr> = vec![arch.as_ref(), input.as_ref(), "-o".as_ref(), output.as_ref()];
+    arguments.extend(options.iter().map(|option| std::ffi::OsStr::new(*option)));
+    nvidia::run("ptxas", &arguments);
+    std::fs::read(output).unwrap()
+}
+
+fn head(chip: &str) -> String {
+    format!(".version 9.0\n.target {chip}\n.address_size 64\n")
+}
+
+/// Statements of a kernel that loads `%f1`, changes it and stores it.
+const PLAIN: &str = "add.f32 %f1, %f1, %f1;";
+/// A slow path, which is a function of its own.
+const DIVISION: &str = "div.rn.f32 %f1, %f1, %f2;";
+/// Two such functions of other kinds.
+const DOUBLE: &str = "cvt.f64.f32 %d1, %f1; div.rn.f64 %d2, %d1, %d1; sqrt.rn.f64 %d2, %d2; cvt.rn.f32.f64 %f1, %d2;";
+const SHARED: &str = ".shared .align 16 .b8 tile[260]; mov.u32 %r2, tile; st.shared.f32 [%r2+4], %f1; bar.sync 0; \
+     ld.shared.f32 %f1, [%r2+8]; div.rn.f32 %f1, %f1, %f2;";
+const LOCAL: &str = ".local .align 16 .b8 frame[256]; mov.u64 %rd2, frame; and.b32 %r2, %r1, 31; \
+     mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd2, %rd3; st.local.f32 [%rd3], %f1; ld.local.f32 %f1, [%rd2+16];";
+/// A table of addresses in a constant bank of the kernel.
+const BRANCHES: &str = "and.b32 %r2, %r1, 3; targets: .branchtargets A, B, C, D; brx.idx %r2, targets; \
+     A: add.f32 %f1, %f1, %f1; bra E; B: mul.f32 %f1, %f1, %f1; bra E; C: sin.approx.f32 %f1, %f1; bra E; \
+     D: cos.approx.f32 %f1, %f1; E:";
+const BODIES: [&str; 6] = [PLAIN, DIVISION, DOUBLE, SHARED, LOCAL, BRANCHES];
+
+fn kernel(name: &str, body: &str) -> String {
+    format!(
+        ".visible .entry {name}(.param .u64 p)\n{{\n\
+         .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .f64 %d<4>;\n\
+         ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; ld.global.f32 %f1, [%rd1]; ld.global.f32 %f2, [%rd1+4];\n\
+         {body}\nst.global.f32 [%rd1], %f1; ret;\n}}\n"
+    )
+}
+
+/// Joins kernels that were compiled apart, and compiles them together.
+fn both(kernels: &[(&str, &str)], chip: &str) -> (Vec<u8>, Vec<u8>) {
+    let texts: Vec<String> = kernels.iter().map(|(name, body)| kernel(name, body)).collect();
+    let parts: Vec<Vec<u8>> = texts
+        .iter()
+        .map(|text| compile(&(head(chip) + text), chip, &[]))
+        .collect();
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    let joined = join(&parts).unwrap_or_else(|error| panic!("{chip}: {error}"));
+    (joined, compile(&(head(chip) + &texts.concat()), chip, &[]))
+}
+
+#[test]
+fn joined_kernels_are_what_ptxas_makes_of_them_together() {
+    let named: Vec<(&str, &str)> = ["k", "k1", "_Z4axpyfPfS_", "text", "a$b", "gamma"]
+        .into_iter()
+        .zip(BODIES)
+        .collect();
+    let mut reversed = named.clone();
+    reversed.reverse();
+    for chip in [
+        "sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_103a", "sm_110f", "sm_120", "sm_121a",
+    ] {
+        for kernels in [&named, &reversed] {
+            let (joined, whole) = both(kernels, chip);
+            assert!(joined == whole, "{chip}: joined and compiled together differ");
+        }
+    }
+    let (joined, _) = both(&named, "sm_90");
+    let info = cubin::read(&joined).unwrap();
+    assert_eq!(info.kernels.len(), named.len());
+}
+
+#[test]
+fn a_kernel_is_joined_under_another_name() {
+    for chip in ["sm_75", "sm_90", "sm_120"] {
+        let part = |name, body| compile(&(head(chip) + &kernel(name, body)), chip, &[]);
+        let (one, two) = (part("content_1", DIVISION), part("content_2", BRANCHES));
+        let joined = join_renamed(&[
+            (&one, &[("content_1", "first")]),
+            (&two, &[]),
+            (&one, &[("content_1", "a_copy_of_the_first")]),
+        ])
+        .unwrap();
+        let kernels = [
+            ("first", DIVISION),
+            ("content_2", BRANCHES),
+            ("a_copy_of_the_first", DIVISION),
+        ];
+        let text: String = kernels.iter().map(|(name, body)| kernel(name, body)).collect();
+        assert!(joined == compile(&(head(chip) + &text), chip, &[]), "{chip}");
+    }
+}
+
+#[test]
+fn one_part_is_itself() {
+    let part = compile(&(head("sm_90") + &kernel("k", SHARED)), "sm_90", &[]);
+    assert_eq!(join(&[&part]).unwrap(), part);
+    assert_eq!(join(&[]), Err(CubinJoinError::NoParts));
+}
+
+#[test]
+fn what_cannot_be_joined_is_refused() {
+    let part = |text: &str, chip| compile(&(head(chip) + text), chip, &[]);
+    let plain = part(&kernel("k", PLAIN), "sm_90");
+    assert!(matches!(join(&[&plain, &plain]), Err(CubinJoinError::Twice { first: 0, second: 1, name }) if name == "k"));
+    for name in ["", "two words", "zero\0", "_param"] {
+        let renamed = join_renamed(&[(&plain, &[("k", name)])]);
+        assert_eq!(renamed, Err(CubinJoinError::Name { name: name.to_owned() }));
+    }
+    let other_chip = part(&kernel("other", PLAIN), "sm_80");
+    assert!(matches!(
+        join(&[&plain, &other_chip]),
+        Err(CubinJoinError::Differs { .. })
+    ));
+    let other_options = compile(&(head("sm_90") + &kernel("other", PLAIN)), "sm_90", &["-O1"]);
+    assert!(matches!(
+        join(&[&plain, &other_options]),
+        Err(CubinJoinError::Differs { .. })
+    ));
+    let relocatable = nvidia::relocatable_cubin(&(head("sm_90") + &kernel("other", PLAIN)), "sm_90");
+    assert_eq!(
+        join(&[&plain, &relocatable]),
+        Err(CubinJoinError::NotExecutable { part: 1 })
+    );
+    let text = b"no cubin".as_slice();
+    assert!(matches!(
+        join(&[text, &plain]),
+        Err(CubinJoinError::Elf { part: 0, .. })
+    ));
+    let variable = |name: &str| {
+        let body = format!("ld.global.f32 %f1, [of_{name}];");
+        part(
+            &(format!(".global .f32 of_{name} = 0f3F800000;\n") + &kernel(name, &body)),
+            "sm_90",
+        )
+    };
+    let (one, two) = (variable("one"), variable("two"));
+    assert!(matches!(
+        join(&[&one, &two]),
+        Err(CubinJoinError::Variables {
+            first: 0,
+            second: 1,
+            ..
+        })
+    ));
+    // One part with variables is no reason to compile the others with it.
+    let joined = cubin::read(&join(&[&one, &plain]).unwrap()).unwrap();
+    assert_eq!((joined.kernels.len(), joined.global_bytes), (2, 4));
+    let texture = part(
+        &(".global .texref texture;\n".to_owned()
+            + &kernel("other", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f2}, [texture, {%r1}];")),
+        "sm_90",
+    );
+    assert!(matches!(
+        join(&[&plain, &texture]),
+        Err(CubinJoinError::Unknown { part: 1, .. })
+    ));
+}
+
+#[test]
+fn line_tables_are_joined() {
+    const FILES: &str = ".file 1 \"a.mlir\"\n.file 2 \"directory/b.mlir\"\n";
+    let body = |file: u32, line: u32, body: &str| {
+        let (next, last) = (line + 1, line + 200);
+        format!("\n.loc {file} {line} 3\nadd.f32 %f2, %f2, %f1;\n.loc {file} {next} 0\n{body}\n.loc {file} {last} 7\n")
+    };
+    // So many that lines of the PTX need two bytes.
+    let kernels: Vec<String> = (0..12)
+        .map(|index| {
+            kernel(
+                &format!("k{index}"),
+                &body(1 + index % 2, 40 * index + 1, BODIES[index as usize % 3]),
+            )
+        })
+        .chain([kernel("without_lines", PLAIN)])
+        .collect();
+    for chip in ["sm_80", "sm_90", "sm_100"] {
+        let compile = |text: &str| compile(&(head(chip) + text + FILES), chip, &["-lineinfo"]);
+        let parts: Vec<Vec<u8>> = kernels.iter().map(|text| compile(text)).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        assert!(join(&parts).unwrap() == compile(&kernels.concat()), "{chip}");
+    }
+}
+
+#[test]
+fn components_of_a_module_are_joined() {
+    let module = format!(
+        "{}.func (.param .f32 r) half(.param .f32 x) {{ .reg .f32 %f<2>; ld.param.f32 %f1, [x]; \
+         mul.f32 %f1, %f1, 0f3F000000; st.param.f32 [r], %f1; ret; }}\n\
+         .shared .align 4 .b8 tile[512];\n{}{}{}",
+        head("sm_90"),
+        kernel("calls", "call (%f1), half, (%f1);"),
+        kernel(
+            "shares",
+            "st.shared.f32 [tile], %f1; bar.sync 0; ld.shared.f32 %f1, [tile+4];"
+        ),
+        kernel(
+            "shares_and_calls",
+            "st.shared.f32 [tile], %f1; bar.sync 0; call (%f1), half, (%f1);"
+        ),
+    );
+    let components = gpulower_image::image::ptx_components::components(&module).unwrap();
+    assert_eq!(components.len(), 3);
+    let parts: Vec<Vec<u8>> = components
+        .iter()
+        .map(|part| compile(&part.text, "sm_90", &[]))
+        .collect();
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    assert!(join(&parts).unwrap() == compile(&module, "sm_90", &[]));
+}
+
+/// Changes to `part` that make it another, or no cubin at all.
+fn damaged(part: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let cut = (0..part.len()).step_by(97).map(|length| part[..length].to_vec());
+    let changed = (0..part.len()).map(|position| {
+        let mut part = part.to_vec();
+        part[position] = [part[position] ^ 1, part[position] ^ 0x80, 0xff][position % 3];
+        part
+    });
+    cut.chain(changed)
+}
+
+#[test]
+fn damaged_parts_do_no_harm() {
+    for chip in ["sm_75", "sm_100"] {
+        let [part, other] = [("k", PLAIN), ("other", DIVISION)]
+            .map(|(name, body)| compile(&(head(chip) + &kernel(name, body)), chip, &[]));
+        let largest = 2 * (part.len() + other.len());
+        for damaged in damaged(&part) {
+            // Code and constants may be anything; what is joined is what can be read.
+            if let Ok(joined) = join(&[&damaged, &other]) {
+                assert!(joined.len() < largest);
+                cubin::read(&joined).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The kernels of a module, lowered and compiled to PTX as if each was alone: at the same time, those that differ in their
+//! names once, and those that are known not at all. What they become is the PTX of the whole.
+//!
+//! Kernels are compiled in groups, since a run of LLVM and of MLIR's passes costs the same for one kernel and for ten. What a
+//! kernel becomes does not depend on its group ([`crate::device::Split`]), nor on threads or the cache. Where anything is
+//! unexpected, and where there is something to report, the whole is compiled, and reports it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use melior::{Context, ir::BlockLike};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Compiler,
+    cached::{TAKEN, begin},
+    components::{Component, components, numbered},
+    input::parse,
+    job::Job,
+    plan::Step,
+    request::Source,
+    spare::Spare,
+};
+use crate::{
+    bridge::edit::OwnedModule,
+    cache::{Cache, CacheProblem, Key, KeyBuilder},
+    device::{DeviceOutput, FunctionText, LoadedLibrary, StageClock, assemble_ptx, cut_ptx},
+    error::Error,
+    interrupt::Interrupt,
+    options::{DebugLevel, Options, Resolved, ResolvedVendor},
+    report::{Decision, KernelSignature},
+    stage::{Stage, StageTime},
+    target::{Target, Vendor},
+};
+
+/// Groups have as many bytes of text or more.
+const GROUP_BYTES: usize = 64 << 10;
+
+/// What a kernel is called in what is kept.
+const NAMELESS: &str = "\u{1}";
+
+/// The PTX of a component, and what is known of its kernels.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Piece {
+    header: String,
+    functions: Vec<FunctionText>,
+    signatures: Vec<KernelSignature>,
+}
+
+impl Piece {
+    fn renamed(&self, from: &str, to: &str) -> Self {
+        let signature = |signature: &KernelSignature| KernelSignature {
+            name: signature.name.replace(from, to),
+            ..signature.clone()
+        };
+        Self {
+            header: self.header.clone(),
+            functions: self
+                .functions
+                .iter()
+                .map(|function| function.renamed(from, to))
+                .collect(),
+            signatures: self.signatures.iter().map(signature).collect(),
+        }
+    }
+}
+
+/// What came of the kernels of a module.
+pub(super) struct Apart {
+    pub ptx: Vec<u8>,
+    pub signatures: Vec<KernelSignature>,
+}
+
+/// A group of kernels, compiled.
+struct Compiled {
+    pieces: Vec<Piece>,
+    times: Vec<StageTime>,
+}
+
+impl Job<'_, '_> {
+    /// The PTX of a module whose kernels can be compiled apart. `None` where the whole has to be compiled.
+    pub(super) fn apart(&mut self, steps: &[Step]) -> Option<Apart> {
+        let components = self.components(steps)?;
+        // Those that differ in their names are one.
+        let mut unique: Vec<&Component> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let of_component: Vec<usize> = components
+            .iter()
+            .map(|component| {
+                *places.entry(&component.text).or_insert_with(|| {
+                    unique.push(component);
+                    unique.len() - 1
+                })
+            })
+            .collect();
+        let cache = self.compiler.cache();
+        let size: usize = unique.iter().map(|component| component.text.len()).sum();
+        if cache.is_none() && unique.len() == components.len() && size < 2 * GROUP_BYTES {
+            return None;
+        }
+        let base = cache.and_then(|_| self.kernel_key());
+        let keys: Vec<Option<Key>> = unique
+            .iter()
+            .map(|component| Some(base.clone()?.field("text", &component.text).finish()))
+            .collect();
+        let mut pieces: Vec<Option<Piece>> = keys.iter().map(|key| known(cache?, key.as_ref()?)).collect();
+        let unknown: Vec<usize> = (0..unique.len())
+            .filter(|&index| matches!(pieces.get(index), Some(None)))
+            .collect();
+        let made = self.compile_groups(&unique, &unknown)?;
+        // What was made while a tool or a library changed is not kept.
+        let finished = |key: Option<KeyBuilder>| key.map(|key| key.finish());
+        let is_as_before = unknown.is_empty() || finished(self.kernel_key()) == finished(base);
+        for (index, piece) in unknown.iter().zip(made) {
+            if let (Some(cache), Some(Some(key)), true) = (cache, keys.get(*index), is_as_before)
+                && let Ok(bytes) = postcard::to_allocvec(&piece)
+            {
+                cache.put(key, bytes);
+            }
+            *pieces.get_mut(*index)? = Some(piece);
+        }
+        let known = of_component
+            .iter()
+            .filter(|&place| unknown.binary_search(place).is_err())
+            .count();
+        if known > 0 {
+            self.decisions.push(Decision {
+                stage: Stage::Cache,
+                choice: "PTX".to_owned(),
+                outcome: format!("{known} of {} kernels {TAKEN}", components.len()),
+            });
+        }
+        let pieces: Vec<Piece> = components
+            .iter()
+            .zip(of_component)
+            .map(|(component, place)| {
+                let piece = pieces.get(place)?.as_ref()?;
+                let name = component.functions.first().map(|(_, name)| name.as_str())?;
+                Some(if component.is_nameless {
+                    piece.renamed(NAMELESS, name)
+                } else {
+                    piece.clone()
+                })
+            })
+            .collect::<Option<_>>()?;
+        join(&components, pieces)
+    }
+
+    /// The kernels, if PTX is made of them as they are, and nobody wants to see the steps on the way.
+    fn components(&self, steps: &[Step]) -> Option<Vec<Component>> {
+        let [part] = self.parts.as_slice() else { return None };
+        let Source::Mlir(module) = &part.source else {
+            return None;
+        };
+        let is_nvidia = matches!(self.resolved.vendor, ResolvedVendor::Nvidia { .. });
+        let is_plain = self.resolved.debug == DebugLevel::None
+            && self.resolved.optimization.number() > 0
+            && self.options.device_link.is_none();
+        let is_watched = self
+            .compiler
+            .listeners
+            .iter()
+            .any(|listener| !listener.checkpoints().is_empty());
+        let makes_ptx = steps.contains(&Step::Lower) && steps.contains(&Step::Device(DeviceOutput::Assembly));
+        if !is_nvidia || !is_plain || is_watched || !makes_ptx || self.own.is_some() {
+            return None;
+        }
+        components(module.module().body().first_operation()?)
+    }
+
+    /// Compiles those of `components` that are at `places`; one piece for each.
+    fn compile_groups(&mut self, components: &[&Component], places: &[usize]) -> Option<Vec<Piece>> {
+        let mut groups: Vec<Vec<(usize, &Component)>> = Vec::new();
+        let mut bytes = GROUP_BYTES;
+        for (number, &place) in places.iter().enumerate() {
+            if bytes >= GROUP_BYTES {
+                groups.push(Vec::new());
+                bytes = 0;
+            }
+            let component = *components.get(place)?;
+            bytes += component.text.len();
+            groups.last_mut()?.push((number, component));
+        }
+        let start = Instant::now();
+        let slots: Vec<Mutex<Option<Compiled>>> = groups.iter().map(|_| Mutex::new(None)).collect();
+        let failed = AtomicBool::new(false);
+        let maker = GroupWork {
+            compiler: self.compiler,
+            name: &self.name,
+            target: self.target,
+            options: &self.options,
+            resolved: &self.resolved,
+            libraries: &self.libraries,
+            interrupt: self.clock.interrupt(),
+        };
+        self.spare.for_each(groups.len(), &|index| {
+            let (Some(group), Some(slot)) = (groups.get(index), slots.get(index)) else {
+                return;
+            };
+            if failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let compiled = maker.compile(group);
+            failed.fetch_or(compiled.is_none(), Ordering::Relaxed);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = compiled;
+        });
+        let compiled: Option<Vec<Compiled>> = slots
+            .into_iter()
+            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        let compiled = compiled?;
+        account(&mut self.clock, start.elapsed(), &compiled);
+        Some(compiled.into_iter().flat_map(|group| group.pieces).collect())
+    }
+
+    /// What gives another result for the same kernel.
+    fn kernel_key(&self) -> Option<KeyBuilder> {
+        let ResolvedVendor::Nvidia { ptx, .. } = self.resolved.vendor else {
+            return None;
+        };
+        let key = begin("kernel")
+            .field("target", self.target.to_string())
+            .field("ptx", ptx.to_string());
+        self.compiler.made_with(key, &self.options, Vendor::Nvidia)
+    }
+}
+
+fn known(cache: &Cache, key: &Key) -> Option<Piece> {
+    let (bytes, _) = cache.get(key).filter(|_| !cache.verifies())?;
+    let piece = postcard::from_bytes(&bytes);
+    piece
+        .inspect_err(|_| cache.note(CacheProblem::Undecodable { what: "a kernel" }))
+        .ok()
+}
+
+/// What groups are compiled with, on any thread.
+pub(super) struct GroupWork<'a> {
+    pub compiler: &'a Compiler,
+    pub name: &'a str,
+    pub target: Target,
+    pub options: &'a Options,
+    pub resolved: &'a Resolved,
+    pub libraries: &'a [LoadedLibrary],
+    pub interrupt: &'a Interrupt,
+}
+
+impl GroupWork<'_> {
+    /// The pieces of a group. `None` where there is anything to report, or something that may depend on other kernels.
+    fn compile(&self, group: &[(usize, &Component)]) -> Option<Compiled> {
+        let contexts = &self.compiler.contexts;
+        let is_fatal = |failed: &Option<Error>| failed.as_ref().is_some_and(Error::is_fatal_in_mlir);
+        let bytes = group.iter().map(|(_, component)| component.text.len()).sum();
+        let compiled = contexts.with(bytes, is_fatal, |context| self.compile_in(context, group));
+        compiled
+            .inspect_err(|reason| tracing::debug!(?reason, "not compiled apart"))
+            .ok()
+    }
+
+    /// An error without a reason is no error of the kernels.
+    fn compile_in(&self, context: &Context, group: &[(usize, &Component)]) -> Result<Compiled, Option<Error>> {
+        let texts: String = group
+            .iter()
+            .map(|(number, component)| component.numbered(*number))
+            .collect();
+        let text = format!("gpu.module @kernels {{\n{texts}}}\n");
+        let parsed = parse(context, self.name, text.as_bytes()).map_err(|error| Error::new(Stage::Input, error))?;
+        let module = OwnedModule::new(parsed).map_err(|_| None)?;
+        let names = group.iter().map(|(number, component)| match component.is_nameless {
+            true => vec![numbered(*number)],
+            false => component.functions.iter().map(|(_, name)| name.clone()).collect(),
+        });
+        let names: Vec<Vec<String>> = names.collect();
+        let spare = Spare::default();
+        let job = Job::of_kernels(self, module, names.iter().flatten().cloned().collect(), &spare);
+        let (ptx, signatures, times) = job.ptx_of_kernels()?;
+        let cut = std::str::from_utf8(&ptx).ok().and_then(|text| {
+            cut_ptx(text)
+                .inspect_err(|reason| tracing::debug!(%reason, "not compiled apart"))
+                .ok()
+        });
+        let (header, functions) = cut.ok_or(None)?;
+        let pieces = group.iter().zip(&names).map(|((number, component), names)| {
+            let piece = Piece {
+                header: header.clone(),
+                functions: functions
+                    .iter()
+                    .filter(|function| names.contains(&function.name))
+                    .cloned()
+                    .collect(),
+                signatures: signatures
+                    .iter()
+                    .filter(|kernel| names.contains(&kernel.name))
+                    .cloned()
+                    .collect(),
+            };
+            if component.is_nameless {
+                piece.renamed(&numbered(*number), NAMELESS)
+            } else {
+                piece
+            }
+        });
+        let pieces: Vec<Piece> = pieces.collect();
+        let placed: usize = pieces.iter().map(|piece| piece.functions.len()).sum();
+        (placed == functions.len())
+            .then_some(Compiled { pieces, times })
+            .ok_or(None)
+    }
+}
+
+/// The pieces of all components as one module.
+fn join(components: &[Component], pieces: Vec<Piece>) -> Option<Apart> {
+    let header = pieces.first()?.header.clone();
+    if pieces.iter().any(|piece| piece.header != header) {
+        return None;
+    }
+    let places: HashMap<&str, usize> = components
+        .iter()
+        .flat_map(|component| &component.functions)
+        .map(|(place, name)| (name.as_str(), *place))
+        .collect();
+    let place = |name: &str| places.get(name).copied().unwrap_or(usize::MAX);
+    let (mut functions, mut signatures) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        functions.extend(piece.functions);
+        signatures.extend(piece.signatures);
+    }
+    functions.sort_by_key(|function| place(&function.name));
+    signatures.sort_by_key(|signature: &KernelSignature| place(&signature.name));
+    let text = assemble_ptx(&header, &functions)
+        .inspect_err(|reason| tracing::debug!(%reason, "not compiled apart"))
+        .ok()?;
+    Some(Apart {
+        ptx: text.into_bytes(),
+        signatures,
+    })
+}
+
+/// Divides the time that passed among the stages as the groups did.
+fn account(clock: &mut StageClock, passed: Duration, groups: &[Compiled]) {
+    let times = || groups.iter().flat_map(|group| &group.times);
+    let all: Duration = times().map(|entry| entry.time).sum();
+    for StageTime { stage, time } in times() {
+        clock.add(
+            *stage,
+            passed.mul_f64(time.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE)),
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/compiler/apart.rs"]
+mod tests;

@@ -1,0 +1,301 @@
+//! Machine code by the kernel: the kernels of a module are compiled apart, at the same time, and their cubins are joined to the
+//! one that the PTX compiler makes of the whole. A kernel that another differs from in its name alone is compiled once, and
+//! what was compiled before comes from the cache.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::cached::{Kept, Made, get_or_make, machine_code_key, taken};
+use crate::{
+    cache::{Cache, Key, Source},
+    device::ForEach,
+    error::{Cause, Error},
+    image::{
+        join_cubin::{Renaming, join_renamed},
+        ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
+        ptx_components::components,
+    },
+    interrupt::{Interrupt, InterruptError},
+    report::Decision,
+    serialize::{
+        nvidia::{Cubin, PtxCompiler, PtxToCubin, SerializeError},
+        nvidia_options::PtxOptions,
+    },
+    stage::Stage,
+};
+
+/// How PTX is made into a cubin.
+pub(super) struct PtxWork<'a> {
+    pub compiler: &'a PtxToCubin,
+    pub cache: Option<&'a Cache>,
+    /// The module, for messages.
+    pub module: &'a str,
+    pub chip: &'a str,
+    pub options: &'a PtxOptions,
+    pub choice: Option<PtxCompiler>,
+    pub interrupt: &'a Interrupt,
+}
+
+/// A cubin, and what of it was known.
+pub(super) struct MadeCubin {
+    pub cubin: Cubin,
+    /// How many kernels, or groups of kernels, there are, and how many were known.
+    pub kernels: usize,
+    pub known: usize,
+    /// Where those that were known came from.
+    pub from: Option<Source>,
+}
+
+impl MadeCubin {
+    /// What there is to say of what was known.
+    pub(super) fn taken(&self) -> Option<Decision> {
+        let mut decision = taken(self.from?);
+        if self.known < self.kernels {
+            decision.outcome = format!("{} of {} kernels taken from the cache", self.known, self.kernels);
+        }
+        Some(decision)
+    }
+
+    fn whole(Made { value, from }: Made<Stored>) -> Self {
+        Self {
+            cubin: value.into_cubin(),
+            kernels: 1,
+            known: usize::from(from.is_some()),
+            from,
+        }
+    }
+}
+
+/// A cubin as it is kept: its bytes, and the rest.
+type Bytes = Vec<u8>;
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Stored(Bytes, Cubin);
+
+impl Stored {
+    fn into_cubin(self) -> Cubin {
+        Cubin {
+            bytes: self.0,
+            ..self.1
+        }
+    }
+}
+
+impl PtxWork<'_> {
+    /// The cubin of `ptx`: of its kernels joined, or of the whole where that cannot be done.
+    /// `for_each` carries out pieces of the work.
+    pub(super) fn cubin(&self, ptx: &str, for_each: &ForEach<'_>) -> Result<MadeCubin, Error> {
+        if let Some(joined) = self.joined(ptx, for_each)? {
+            return Ok(joined);
+        }
+        self.get_or_compile(ptx, |ptx| {
+            let Self { chip, options, .. } = self;
+            self.compiler
+                .compile_until(ptx, chip, options, self.choice, self.interrupt)
+        })
+        .map(MadeCubin::whole)
+    }
+
+    /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to
+    /// gain, or something failed, which the whole does as well, with the places in its text.
+    fn joined(&self, ptx: &str, for_each: &ForEach<'_>) -> Result<Option<MadeCubin>, Error> {
+        let Some(kernels) = self.kernels(ptx) else {
+            return Ok(None);
+        };
+        let mut texts: Vec<&str> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let parts: Vec<usize> = kernels
+            .iter()
+            .map(|kernel| {
+                *places.entry(&kernel.text).or_insert_with(|| {
+                    texts.push(&kernel.text);
+                    texts.len() - 1
+                })
+            })
+            .collect();
+        let Some(made) = self.compile_all(&texts, for_each)? else {
+            return Ok(None);
+        };
+        let known = parts
+            .iter()
+            .filter(|&&part| made.get(part).is_some_and(|made| made.from.is_some()));
+        let (known, from) = (known.count(), made.iter().find_map(|made| made.from));
+        let parts: Vec<(&CanonicalPtx, &Stored)> = kernels
+            .iter()
+            .zip(&parts)
+            .filter_map(|(kernel, &part)| Some((kernel, &made.get(part)?.value)))
+            .collect();
+        let joined = join(&parts);
+        if joined.is_none() {
+            tracing::debug!(module = self.module, "the PTX is compiled as a whole");
+        }
+        Ok(joined.map(|cubin| MadeCubin {
+            cubin,
+            kernels: kernels.len(),
+            known,
+            from,
+        }))
+    }
+
+    /// The kernels that are compiled apart. `None` where nothing is gained.
+    fn kernels(&self, ptx: &str) -> Option<Vec<CanonicalPtx>> {
+        let options = self.options;
+        // Places are those in the whole text.
+        let has_places = options.line_info || options.device_debug || ptx.contains(".loc ") || ptx.contains(".loc\t");
+        let is_one = ptx.match_indices(".entry").nth(1).is_none();
+        if has_places || options.relocatable || (is_one && self.cache.is_none()) {
+            return None;
+        }
+        let components = components(ptx)
+            .inspect_err(|reason| tracing::debug!(%reason, "the PTX is compiled as a whole"))
+            .ok()?;
+        let is_one_of_several = matches!(components.as_slice(), [one] if one.kernels.len() > 1);
+        if components.is_empty() || is_one_of_several {
+            return None;
+        }
+        components.iter().map(canonical).collect()
+    }
+
+    /// Compiles different texts, or takes them from the cache.
+    fn compile_all(&self, texts: &[&str], for_each: &ForEach<'_>) -> Result<Option<Vec<Made<Stored>>>, Error> {
+        let slots: Vec<Mutex<Option<Result<Made<Stored>, Error>>>> = texts.iter().map(|_| Mutex::new(None)).collect();
+        let failed = AtomicBool::new(false);
+        for_each(texts.len(), &|index| {
+            let (Some(text), Some(slot)) = (texts.get(index), slots.get(index)) else {
+                return;
+            };
+            if failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let made = self.get_or_compile(text, |text| {
+                let Self { chip, options, .. } = self;
+                self.compiler
+                    .compile_kernel(text, chip, options, self.choice, self.interrupt)
+            });
+            failed.fetch_or(made.is_err(), Ordering::Relaxed);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        });
+        let mut all = Vec::with_capacity(texts.len());
+        for slot in slots {
+            match slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                Some(Ok(made)) => all.push(made),
+                // What the cache has is another cubin: that is not for the whole to hide.
+                Some(Err(error)) if error.stage == Stage::Cache => return Err(error),
+                Some(Err(_)) | None => {}
+            }
+        }
+        Ok((all.len() == texts.len()).then_some(all))
+    }
+
+    fn get_or_compile(
+        &self,
+        ptx: &str,
+        compile: impl FnOnce(&str) -> Result<Cubin, SerializeError>,
+    ) -> Result<Made<Stored>, Error> {
+        let kept = Kept {
+            what: "a cubin",
+            module: self.module,
+            same: |known: &Stored, made| known.0 == made.0,
+            may_be_kept: |_| true,
+        };
+        get_or_make(
+            self.cache,
+            || self.key(ptx),
+            &kept,
+            || {
+                let mut cubin = compile(ptx).map_err(|error| {
+                    let cause: Cause = match error {
+                        SerializeError::Cancelled { .. } => InterruptError::Cancelled.into(),
+                        SerializeError::Timeout { limit, .. } => InterruptError::TimeLimit { limit }.into(),
+                        error => error.into(),
+                    };
+                    Error::new(Stage::PtxToCubin, cause)
+                })?;
+                Ok(Stored(std::mem::take(&mut cubin.bytes), cubin))
+            },
+        )
+    }
+
+    fn key(&self, ptx: &str) -> Option<Key> {
+        let how = postcard::to_allocvec(&(self.options, self.choice)).ok()?;
+        let tools = self.compiler.identity(self.choice);
+        let fields: [(&str, &[u8]); 4] = [
+            ("ptx", ptx.as_bytes()),
+            ("chip", self.chip.as_bytes()),
+            ("options", &how),
+            ("tools", tools.as_bytes()),
+        ];
+        Some(machine_code_key("cubin", &fields))
+    }
+}
+
+/// One cubin of kernels that were compiled apart.
+fn join(parts: &[(&CanonicalPtx, &Stored)]) -> Option<Cubin> {
+    let (_, Stored(_, first)) = parts.first()?;
+    let is_alike = |cubin: &Cubin| {
+        (cubin.compiler, &cubin.version, &cubin.decisions) == (first.compiler, &first.version, &first.decisions)
+    };
+    // nvJitLink links, and so joins in its own way. A message with a line is about the text of the whole.
+    let is_fit =
+        |cubin: &Cubin| is_alike(cubin) && cubin.compiler != PtxCompiler::NvJitLink && !cubin.log.contains(", line ");
+    if !parts.iter().all(|(_, Stored(_, cubin))| is_fit(cubin)) {
+        return None;
+    }
+    let renamings: Vec<[(&str, &str); 1]> = parts
+        .iter()
+        .map(|(kernel, _)| [(PLACEHOLDER, kernel.kernel.as_deref().unwrap_or(PLACEHOLDER))])
+        .collect();
+    let cubins: Vec<(&[u8], Renaming<'_>)> = parts
+        .iter()
+        .zip(&renamings)
+        .map(|((kernel, Stored(bytes, _)), renaming)| {
+            let renaming: Renaming<'_> = if kernel.kernel.is_some() { renaming } else { &[] };
+            (bytes.as_slice(), renaming)
+        })
+        .collect();
+    let bytes = join_renamed(&cubins)
+        .inspect_err(|reason| tracing::debug!(%reason, "cubins are not joined"))
+        .ok()?;
+    Some(Cubin {
+        bytes,
+        log: join_logs(parts),
+        ..first.clone()
+    })
+}
+
+/// What the compiler says of the whole: what it says of all kernels first, the size of variables, and then the rest, of the last
+/// kernel first.
+fn join_logs(parts: &[(&CanonicalPtx, &Stored)]) -> String {
+    const NO_VARIABLES: &str = " 0 bytes gmem";
+    let mut variables = "";
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (kernel, Stored(_, cubin)) in parts.iter().rev() {
+        let log = cubin.log.as_str();
+        let line = log
+            .lines()
+            .find(|line| line.contains(" bytes gmem"))
+            .unwrap_or_default();
+        let (first, rest) = log.split_once(line).unwrap_or(("", log));
+        before.push(kernel.named(first.trim_end_matches('\n')));
+        after.push(kernel.named(rest.trim_start_matches('\n')));
+        // One part at most has variables.
+        if variables.is_empty() || variables.ends_with(NO_VARIABLES) {
+            variables = line;
+        }
+    }
+    let texts = before
+        .iter()
+        .map(|text| &**text)
+        .chain([variables])
+        .chain(after.iter().map(|text| &**text));
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
+
+#[cfg(test)]
+#[path = "../../tests/compiler/kernels.rs"]
+mod tests;

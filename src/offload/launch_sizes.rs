@@ -1,0 +1,106 @@
+//! Sizes of a launch that are constants, against what its kernel states: code was made of what it states, such as the constants
+//! that its sizes are then.
+
+use melior::ir::{
+    attribute::{DenseI32ArrayAttribute, IntegerAttribute},
+    operation::{OperationLike, OperationRef, OperationResult},
+};
+
+use crate::device::lower::name_of;
+
+/// Most work items of a workgroup, for both vendors.
+const MOST_ITEMS: i64 = 1024;
+
+/// A size of a launch, and the attributes by which kernels state it: those of which each number has to be the same.
+struct Size {
+    what: &'static str,
+    /// Where its operands begin among those of `gpu.launch_func`, whose groups of operands these are: dependencies, the grid, the
+    /// block, the cluster, and others.
+    groups: [usize; 3],
+    attributes: &'static [&'static str],
+}
+
+const SIZES: [Size; 3] = [
+    Size {
+        what: "grid",
+        groups: [1, 2, 3],
+        attributes: &["known_grid_size", "gpu.known_grid_size"],
+    },
+    Size {
+        what: "block",
+        groups: [4, 5, 6],
+        attributes: &[
+            "known_block_size",
+            "gpu.known_block_size",
+            "nvvm.reqntid",
+            "rocdl.reqd_work_group_size",
+        ],
+    },
+    Size {
+        what: "cluster",
+        groups: [7, 8, 9],
+        attributes: &["known_cluster_size", "gpu.known_cluster_size", "nvvm.cluster_dim"],
+    },
+];
+
+/// Why a launch can never be right, if its sizes say so. `kernel`: what it launches, where that is there.
+pub(super) fn refusal(launch: OperationRef<'_, '_>, kernel: Option<OperationRef<'_, '_>>) -> Option<String> {
+    SIZES.iter().find_map(|size| {
+        let numbers = size.groups.map(|group| constant(launch, group));
+        let what = size.what;
+        if let Some(number) = numbers.iter().flatten().find(|number| **number < 1) {
+            return Some(format!(
+                "a size of its {what} is {number}, and every size is at least 1"
+            ));
+        }
+        if let ("block", [Some(x), Some(y), Some(z)]) = (what, numbers)
+            && x.saturating_mul(y).saturating_mul(z) > MOST_ITEMS
+        {
+            return Some(format!(
+                "its block of {x} x {y} x {z} has more than {MOST_ITEMS} work items, the most that are possible"
+            ));
+        }
+        let (attribute, stated) = size.attributes.iter().find_map(|name| {
+            let stated = DenseI32ArrayAttribute::try_from(kernel?.attribute(name).ok()?).ok()?;
+            Some((*name, stated))
+        })?;
+        let stated: Vec<i64> = (0..stated.len())
+            .filter_map(|index| stated.element(index).ok().map(i64::from))
+            .collect();
+        let differs = |(number, stated): (&Option<i64>, &i64)| number.is_some_and(|number| number != *stated);
+        let by = |numbers: Vec<String>| numbers.join(" x ");
+        numbers.iter().zip(&stated).any(differs).then(|| {
+            let shown = |number: &Option<i64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+            format!(
+                "its {what} is {}, and the kernel states {} ({attribute}), which its code is made for",
+                by(numbers.iter().map(shown).collect()),
+                by(stated.iter().map(i64::to_string).collect())
+            )
+        })
+    })
+}
+
+/// The number that a group of one operand is, if it is a constant.
+fn constant(launch: OperationRef<'_, '_>, group: usize) -> Option<i64> {
+    let sizes = DenseI32ArrayAttribute::try_from(launch.attribute("operandSegmentSizes").ok()?).ok()?;
+    let mut first = 0;
+    for index in 0..group {
+        first += usize::try_from(sizes.element(index).ok()?).ok()?;
+    }
+    if sizes.element(group).ok()? != 1 {
+        return None;
+    }
+    let operand = OperationResult::try_from(launch.operand(first).ok()?).ok()?;
+    let made_by = operand.owner();
+    if !matches!(
+        name_of(&made_by).as_str(),
+        "arith.constant" | "llvm.mlir.constant" | "index.constant"
+    ) {
+        return None;
+    }
+    Some(
+        IntegerAttribute::try_from(made_by.attribute("value").ok()?)
+            .ok()?
+            .value(),
+    )
+}

@@ -1,0 +1,177 @@
+//! The oracle is the module that is compiled as a whole.
+
+use std::sync::Arc;
+
+use super::*;
+use gpulower_testing::nvidia;
+
+use crate::{
+    compiler::{CompilerBuilder, Emit},
+    report::Artifact,
+    stage::{Checkpoint, StageListener},
+    toolkit::{Search, Toolkit},
+};
+
+/// A listener that wants to see the optimised module sees a whole one.
+struct Whole;
+
+impl StageListener for Whole {
+    fn checkpoints(&self) -> &[Checkpoint] {
+        &[Checkpoint::Optimized]
+    }
+}
+
+fn builder() -> CompilerBuilder {
+    Compiler::builder().toolkit(Toolkit::discover(&Search::nowhere().with_cuda(nvidia::toolkit())))
+}
+
+fn compile(builder: CompilerBuilder, text: &str, emit: Emit) -> Artifact {
+    let targets = Target::parse_list("sm_90").expect("a target");
+    let compilation = builder
+        .build()
+        .compile_source("k.mlir", text.as_bytes(), &targets, emit);
+    compilation.expect("compiles").artifacts.remove(0)
+}
+
+fn whole(text: &str) -> Artifact {
+    compile(builder().listener(Arc::new(Whole)), text, Emit::Ptx)
+}
+
+/// How many kernels were known, if it was said.
+fn known(artifact: &Artifact) -> Option<&str> {
+    let said = artifact.decisions.iter().find(|decision| decision.choice == "PTX");
+    said.map(|decision| decision.outcome.as_str())
+}
+
+#[track_caller]
+fn assert_same(one: &Artifact, other: &Artifact) {
+    let text = |artifact: &Artifact| String::from_utf8(artifact.bytes.clone()).expect("text");
+    let (one_text, other_text) = (text(one), text(other));
+    // Nobody reads megabytes.
+    let differs = one_text
+        .lines()
+        .zip(other_text.lines())
+        .find(|(one, other)| one != other);
+    assert_eq!(differs, None);
+    assert_eq!(one_text.len(), other_text.len());
+    assert_eq!(one.signatures, other.signatures);
+}
+
+/// The five kernels of `scripts/compare/five.mlir`, each so many times.
+fn kernels(times: usize) -> Vec<String> {
+    let five = include_str!("../../scripts/compare/five.mlir");
+    let (_, five) = five.split_once("gpu.module @module_SEED {").expect("a module");
+    let (five, _) = five.rsplit_once('}').expect("its end");
+    let of_seed = |seed: usize| {
+        let text = five.replace("SEED", &seed.to_string());
+        let mut kernels: Vec<String> = text
+            .split("  gpu.func ")
+            .map(|rest| format!("  gpu.func {rest}"))
+            .collect();
+        kernels.remove(0);
+        kernels
+    };
+    (1..=times).flat_map(of_seed).collect()
+}
+
+fn module(kernels: &[String]) -> String {
+    format!("gpu.module @many {{\n{}}}\n", kernels.concat())
+}
+
+#[test]
+fn kernels_that_are_compiled_apart_are_those_of_the_whole() {
+    let text = module(&kernels(13));
+    let whole = whole(&text);
+    for threads in [1, 3] {
+        assert_same(&compile(builder().threads(threads), &text, Emit::Ptx), &whole);
+    }
+    let cache = Cache::builder().build();
+    let cold = compile(builder().cache(cache.clone()), &text, Emit::Ptx);
+    assert_same(&cold, &whole);
+    assert_eq!(known(&cold), None);
+}
+
+/// What is known of a module that was compiled before: with other kernels, in another order, under other names.
+#[test]
+fn one_kernel_that_changed_is_compiled_alone() {
+    let cache = Cache::builder().build();
+    let compile = |text: &str| compile(builder().cache(cache.clone()), text, Emit::Ptx);
+    let mut kernels = kernels(2);
+    compile(&module(&kernels));
+    kernels[2] = kernels[2].replace("softmax_1", "renamed");
+    kernels[1] = kernels[1].replace("arith.constant 0.5", "arith.constant 0.25") + "// a comment\n";
+    kernels.reverse();
+    let text = module(&kernels).replace("@many", "@another");
+    let again = compile(&text);
+    let said = known(&again).expect("most are known");
+    assert_eq!(said, "9 of 10 kernels taken from the cache");
+    assert_same(&again, &whole(&text));
+}
+
+#[test]
+fn copies_under_other_names_are_compiled_once() {
+    let five = kernels(1);
+    let mut copies = five.clone();
+    for copy in 2..6 {
+        copies.extend(five.iter().map(|kernel| kernel.replace("_1(", &format!("_{copy}("))));
+    }
+    let text = module(&copies);
+    assert_same(&compile(builder(), &text, Emit::Ptx), &whole(&text));
+    let cache = Cache::builder().build();
+    compile(builder().cache(cache.clone()), &text, Emit::Cubin);
+    // PTX and machine code of five kernels, the module and the input.
+    assert_eq!(cache.statistics().stored, 12);
+    let uncached = compile(builder(), &text, Emit::Cubin);
+    let cubin = compile(builder().cache(cache), &(text + "// comment"), Emit::Cubin);
+    assert!(cubin.bytes == uncached.bytes);
+    assert_eq!(cubin.images[0].kernels.len(), 25);
+}
+
+#[test]
+fn the_code_of_a_kernel_is_the_same_alone() {
+    for kernel in kernels(1) {
+        let alone = module(std::slice::from_ref(&kernel));
+        let (_, functions) = cut_ptx(std::str::from_utf8(&whole(&alone).bytes).expect("text")).expect("one function");
+        let all = whole(&module(&kernels(1)));
+        let (_, among) = cut_ptx(std::str::from_utf8(&all.bytes).expect("text")).expect("five functions");
+        assert!(among.contains(&functions[0]), "{}", functions[0].name);
+    }
+}
+
+#[test]
+fn functions_stay_with_the_kernels_that_call_them() {
+    let mut text = kernels(1);
+    text.push(
+        "func.func private @helper(%x: f32) -> f32 { %r = math.exp %x : f32 func.return %r : f32 }
+         gpu.func @one(%p: memref<4xf32>, %x: f32) kernel { %c = arith.constant 1 : index
+           %r = func.call @helper(%x) : (f32) -> f32
+           memref.store %r, %p[%c] : memref<4xf32> gpu.return }\n"
+            .to_owned(),
+    );
+    text.push(kernels(2).remove(5));
+    let text = module(&text);
+    let cache = Cache::builder().build();
+    assert_same(
+        &compile(builder().cache(cache.clone()), &text, Emit::Ptx),
+        &whole(&text),
+    );
+    let again = text.replace("@many", "@another") + "// comment";
+    assert_same(&compile(builder().cache(cache), &again, Emit::Ptx), &whole(&text));
+}
+
+/// Errors and warnings name the kernels as they are called.
+#[test]
+fn the_whole_reports() {
+    let mut all = kernels(1);
+    all.push("  gpu.func @wrong() kernel { \"gpu.no_such_thing\"() : () -> () gpu.return }\n".to_owned());
+    let compile = |builder: CompilerBuilder| {
+        let targets = Target::parse_list("sm_90").expect("a target");
+        let result = builder
+            .build()
+            .compile_source("k.mlir", module(&all).as_bytes(), &targets, Emit::Ptx);
+        result.expect_err("refused").to_string()
+    };
+    let expected = compile(builder().listener(Arc::new(Whole)));
+    assert_eq!(compile(builder().cache(Cache::builder().build())), expected);
+    assert!(!expected.contains("gpulower_kernel"), "{expected}");
+}

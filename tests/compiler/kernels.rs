@@ -1,0 +1,323 @@
+//! The oracle is the PTX compiler: what it writes of the whole.
+
+use std::{fmt::Write, sync::atomic::AtomicUsize, time::Duration};
+
+use super::*;
+use gpulower_testing::nvidia::part;
+
+use crate::{device, serialize::nvidia::NvidiaParts};
+
+/// Compilers that keep nothing from one test to the next.
+fn compilers(directory: &std::path::Path) -> PtxToCubin {
+    PtxToCubin::new(NvidiaParts {
+        nvptxcompiler_archive: Some(part("lib/libnvptxcompiler_static.a")),
+        ptxas: Some(part("bin/ptxas")),
+        nvjitlink: Some(part("lib/libnvJitLink.so.13")),
+        cache_dir: Some(directory.to_owned()),
+        notes: None,
+    })
+}
+
+struct Bench {
+    compilers: PtxToCubin,
+    options: PtxOptions,
+    choice: Option<PtxCompiler>,
+    chip: &'static str,
+    cache: Option<Cache>,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        Self {
+            compilers: compilers(directory.path()),
+            options: PtxOptions::default(),
+            choice: None,
+            chip: "sm_90",
+            cache: None,
+            _directory: directory,
+        }
+    }
+
+    fn with(&self, work: impl FnOnce(&PtxWork<'_>) -> Result<Option<MadeCubin>, Error>) -> Option<MadeCubin> {
+        let work = work(&PtxWork {
+            compiler: &self.compilers,
+            cache: self.cache.as_ref(),
+            module: "m",
+            chip: self.chip,
+            options: &self.options,
+            choice: self.choice,
+            interrupt: &Interrupt::default(),
+        });
+        work.expect("compiles")
+    }
+
+    fn joined(&self, ptx: &str) -> Option<MadeCubin> {
+        self.with(|work| work.joined(ptx, &device::in_turn))
+    }
+
+    fn cubin(&self, ptx: &str) -> MadeCubin {
+        self.with(|work| work.cubin(ptx, &device::in_turn).map(Some))
+            .expect("a cubin")
+    }
+
+    /// What the compiler makes of the whole, on one thread.
+    fn whole(&self, ptx: &str) -> Cubin {
+        let compiled = self
+            .compilers
+            .compile_kernel(ptx, self.chip, &self.options, self.choice, &Interrupt::default());
+        compiled.expect("compiles")
+    }
+
+    #[track_caller]
+    fn assert_same(&self, ptx: &str) {
+        let whole = self.whole(ptx);
+        let joined = self.joined(ptx).expect("can be joined").cubin;
+        assert!(
+            joined.bytes == whole.bytes,
+            "{}: joined and compiled together differ",
+            self.chip
+        );
+        // Nobody reads bytes.
+        let said = |cubin: Cubin| (cubin.log, cubin.compiler, cubin.version, cubin.decisions);
+        assert_eq!(said(joined), said(whole));
+    }
+}
+
+fn head(chip: &str) -> String {
+    format!(".version 8.8\n.target {chip}\n.address_size 64\n")
+}
+
+fn sum(log: &mut String, name: &str, number: usize, body: &str) {
+    let _ = write!(
+        log,
+        "\t// .globl {name}\n.visible .entry {name}(\n\t.param .u64 {name}_param_0 // @{name}\n)\n{{\n\
+         .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .f32 %f<6>; .reg .pred %p<2>;\n\
+         .shared .align 16 .b8 __wg_{name}_0[256];\n\
+         ld.param.u64 %rd1, [{name}_param_0]; mov.u32 %r1, %tid.x; ld.global.f32 %f1, [%rd1]; ld.global.f32 %f2, [%rd1+4];\n\
+         setp.gt.u32 %p1, %r1, {}; @%p1 bra $L__BB{number}_2;\n{body}\n$L__BB{number}_2:\n st.global.f32 [%rd1], %f1; ret;\n}}\n",
+        number % 5
+    );
+}
+
+const BODIES: [&str; 5] = [
+    "add.f32 %f1, %f1, %f1;",
+    "div.rn.f32 %f1, %f1, %f2;",
+    "mov.u32 %r2, __wg_NAME_0; st.shared.f32 [%r2+4], %f1; bar.sync 0; ld.shared.f32 %f1, [%r2+8];",
+    ".local .align 16 .b8 __local_depotNUMBER[64]; mov.u64 %rd2, __local_depotNUMBER; and.b32 %r2, %r1, 15; \
+     mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd2, %rd3; st.local.f32 [%rd3], %f1; ld.local.f32 %f1, [%rd2+16];",
+    "sqrt.rn.f32 %f1, %f2; div.rn.f32 %f1, %f1, %f2;",
+];
+
+/// A module of so many kernels, with names of many forms, some of which are equal but for their names.
+fn module(chip: &str, kernels: usize) -> String {
+    let mut text = head(chip);
+    for number in 0..kernels {
+        let forms = [
+            "k",
+            "gelu_",
+            "_Z4axpyPf_",
+            "z$",
+            "A_kernel_with_a_name_that_is_much_longer_than_that_of_others_",
+        ];
+        let name = format!("{}{}", forms[number * 7 % forms.len()], number * 13 % 101);
+        let body = BODIES[number * 3 % BODIES.len()]
+            .replace("NAME", &name)
+            .replace("NUMBER", &number.to_string());
+        sum(&mut text, &name, number, &body);
+    }
+    text
+}
+
+#[test]
+fn kernels_are_joined_to_what_the_compiler_makes_of_the_whole() {
+    let mut bench = Bench::new();
+    for chip in ["sm_75", "sm_80", "sm_90a", "sm_100", "sm_120"] {
+        bench.chip = chip;
+        bench.assert_same(&module(chip, 23));
+    }
+    bench.chip = "sm_86";
+    bench.choice = Some(PtxCompiler::Ptxas);
+    bench.assert_same(&module("sm_86", 7));
+    bench.options = PtxOptions {
+        opt_level: 1,
+        max_registers: Some(64),
+        extra: vec!["--def-load-cache=cg".to_owned()],
+        ..PtxOptions::default()
+    };
+    bench.assert_same(&module("sm_86", 7));
+}
+
+/// Kernels that are the same but for their names, and the names sort otherwise than the kernels.
+#[test]
+fn a_kernel_is_compiled_once_whatever_its_names_are() {
+    let mut bench = Bench::new();
+    bench.cache = Some(Cache::builder().build());
+    let mut text = head("sm_90");
+    for (number, name) in [
+        "zz",
+        "m",
+        "a_very_long_name_indeed_which_is_longer_than_any_other",
+        "text",
+        "A$",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        sum(&mut text, name, 5 * number, BODIES[2].replace("NAME", name).as_str());
+        sum(&mut text, &format!("{name}_division"), 5 * number, BODIES[1]);
+    }
+    bench.assert_same(&text);
+    let statistics = bench.cache.as_ref().expect("a cache").statistics();
+    assert_eq!(statistics.stored, 2);
+    // In another module, in another order, with comments.
+    let mut other = head("sm_90");
+    for name in ["of_another_module", "zz"] {
+        sum(&mut other, name, 0, &(BODIES[1].to_owned() + " // a comment"));
+    }
+    let made = bench.cubin(&other);
+    assert_eq!((made.kernels, made.known), (2, 2));
+    assert!(made.cubin == bench.whole(&other));
+    // And alone.
+    let mut alone = head("sm_90");
+    sum(&mut alone, "alone", 10, BODIES[1]);
+    let made = bench.cubin(&alone);
+    assert_eq!((made.kernels, made.known), (1, 1));
+    assert!(made.cubin == bench.whole(&alone));
+}
+
+#[test]
+fn what_is_known_of_the_kernels_is_said() {
+    let mut bench = Bench::new();
+    bench.cache = Some(Cache::builder().build());
+    let two = module("sm_90", 2);
+    assert!(bench.cubin(&two).taken().is_none());
+    assert_eq!(
+        bench.cubin(&two).taken().expect("known").outcome,
+        "taken from the cache"
+    );
+    let three = bench.cubin(&module("sm_90", 3));
+    assert_eq!(
+        three.taken().expect("known").outcome,
+        "2 of 3 kernels taken from the cache"
+    );
+    bench.cache = None;
+    assert!(three.cubin == bench.whole(&module("sm_90", 3)));
+}
+
+#[test]
+fn a_module_of_one_kernel_or_with_places_is_compiled_as_a_whole() {
+    let mut bench = Bench::new();
+    assert!(bench.joined(&module("sm_90", 1)).is_none());
+    assert!(
+        bench
+            .joined(&(module("sm_90", 2) + ".file 1 \"a.mlir\"\n").replace("ret;", ".loc 1 2 3\nret;"))
+            .is_none()
+    );
+    bench.options.relocatable = true;
+    assert!(bench.joined(&module("sm_90", 2)).is_none());
+    bench.options = PtxOptions {
+        line_info: true,
+        ..PtxOptions::default()
+    };
+    assert!(bench.joined(&module("sm_90", 2)).is_none());
+}
+
+/// Kernels that share a variable stay together, beside others.
+#[test]
+fn what_cannot_be_joined_is_compiled_as_a_whole() {
+    let bench = Bench::new();
+    let mut text = head("sm_90") + ".global .align 4 .f32 common = 0f3F800000;\n.global .align 4 .f32 of_one;\n";
+    for (number, name) in ["free", "one", "two", "free_too"].into_iter().enumerate() {
+        let body = if name.starts_with("free") {
+            BODIES[0]
+        } else {
+            "ld.global.f32 %f1, [common];"
+        };
+        sum(&mut text, name, number, body);
+    }
+    let joined = bench.joined(&text).expect("is joined").cubin;
+    let (joined, whole) = (
+        joined.info().expect("is read"),
+        bench.whole(&text).info().expect("is read"),
+    );
+    assert_eq!(joined.global_bytes, whole.global_bytes);
+    let mut kernels = [joined.kernels, whole.kernels];
+    kernels
+        .iter_mut()
+        .for_each(|kernels| kernels.sort_by(|one, other| one.name.cmp(&other.name)));
+    assert_eq!(kernels[0], kernels[1]);
+    // A texture is nothing that the joiner knows.
+    let mut texture = head("sm_90") + ".global .texref texture;\n";
+    sum(&mut texture, "free", 0, BODIES[0]);
+    sum(
+        &mut texture,
+        "reads",
+        1,
+        "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [texture, {%r1}];",
+    );
+    assert!(bench.joined(&texture).is_none());
+    assert!(bench.cubin(&texture).cubin == bench.whole(&texture));
+}
+
+#[test]
+fn errors_are_those_of_the_whole() {
+    let bench = Bench::new();
+    let text = module("sm_90", 4).replacen("div.rn.f32", "dvi.rn.f32", 1);
+    let fails = |work: &PtxWork<'_>| {
+        work.cubin(&text, &device::in_turn)
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string()
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let compilers = compilers(directory.path());
+    let whole = compilers.compile_kernel(&text, "sm_90", &bench.options, None, &Interrupt::default());
+    let whole = whole.expect_err("refused").to_string();
+    let interrupt = Interrupt::default();
+    let work = PtxWork {
+        compiler: &bench.compilers,
+        cache: None,
+        module: "m",
+        chip: "sm_90",
+        options: &bench.options,
+        choice: None,
+        interrupt: &interrupt,
+    };
+    let text_of_error = fails(&work);
+    assert!(text_of_error.contains(&whole), "{text_of_error}\n{whole}");
+    // Time that is over, or a cancelled compilation, is what is said.
+    let over = Interrupt::after(Duration::ZERO);
+    let late = fails(&PtxWork {
+        interrupt: &over,
+        ..work
+    });
+    assert!(late.contains("limit"), "{late}");
+}
+
+/// The pieces may be carried out in any order, by any number of threads.
+#[test]
+fn the_bytes_are_the_same_for_every_number_of_threads() {
+    let bench = Bench::new();
+    let text = module("sm_90", 16);
+    let whole = bench.whole(&text);
+    for threads in [1, 2, 5] {
+        let for_each = |pieces: usize, piece: &(dyn Fn(usize) + Sync)| {
+            let next = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        while let Some(index) =
+                            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < pieces)
+                        {
+                            piece(pieces - 1 - index);
+                        }
+                    });
+                }
+            });
+        };
+        let made = bench.with(|work| work.joined(&text, &for_each)).expect("is joined");
+        assert!(made.cubin == whole, "{threads} threads");
+    }
+}
