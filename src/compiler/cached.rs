@@ -237,7 +237,10 @@ impl Compiler {
             // Its name is in messages and, for objects, in what is reported.
             key = key.field(kind, library.name());
             key = match library {
-                Library::File(path) => key.field(kind, std::fs::read(path).ok()?),
+                Library::File(path) => key.field(
+                    kind,
+                    crate::read_file::read_file(path, crate::read_file::MOST_BYTES).ok()?,
+                ),
                 Library::Memory { bytes, .. } => key.field(kind, bytes),
             };
         }

@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use melior::{
@@ -31,6 +32,7 @@ use crate::{
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
         places,
+        watch::{Ended, watched},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error, Location},
@@ -72,7 +74,7 @@ pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, helpers: Helpe
     let name = request.name.clone();
     let target = request.target;
     Job::new(compiler, request, helpers)
-        .and_then(Job::run)
+        .and_then(Job::run_watched)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
@@ -159,6 +161,25 @@ impl<'a, 'c> Job<'a, 'c> {
         })
     }
 
+    /// Carries out the steps of the plan, as long as there is a reason to.
+    fn run_watched(self) -> Result<Outcome, Error> {
+        /// What takes longer is named.
+        const SOON: Duration = Duration::from_secs(1);
+        let interrupt = self.clock.interrupt().clone();
+        let (result, ended) = watched(&|| interrupt.check().is_err(), || self.run());
+        let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
+            return result;
+        };
+        // Passes that were left out look like success, or fail for want of what others would have done.
+        let stage = result.err().map_or(Stage::CodeGen, |error| error.stage);
+        let mut error = Error::new(stage, reason);
+        if ended.time > SOON && !ended.step.is_empty() {
+            let Ended { step, time } = ended;
+            error.message += &format!("; {step} cannot be interrupted, and took {:.1} s", time.as_secs_f64());
+        }
+        Err(error)
+    }
+
     /// For a module of kernels that others have, too: these are all of its functions.
     pub(super) fn of_kernels(work: &GroupWork<'a>, module: OwnedModule<'c>, own: HashSet<String>) -> Self {
         let part = Part {
@@ -190,8 +211,16 @@ impl<'a, 'c> Job<'a, 'c> {
 
     /// The PTX of kernels, what MLIR says of them, and how long it took. An error where there is anything to report.
     pub(super) fn ptx_of_kernels(mut self) -> Result<(Vec<u8>, Vec<KernelSignature>, Vec<StageTime>), Option<Error>> {
-        self.lower()?;
-        let ptx = self.device_stage(DeviceOutput::Assembly, false)?;
+        let interrupt = self.clock.interrupt().clone();
+        let (ptx, ended) = watched(&|| interrupt.check().is_err(), || {
+            self.lower()?;
+            self.device_stage(DeviceOutput::Assembly, false)
+        });
+        // Whoever compiles the whole finds out why.
+        if ended.is_some() {
+            return Err(None);
+        }
+        let ptx = ptx?;
         if !self.decisions.is_empty() || !self.warnings.is_empty() {
             return Err(None);
         }

@@ -78,6 +78,7 @@ use crate::{
     interrupt::CancellationToken,
     options::{Library, Options},
     progress::{Progress, ProgressCallback, Reporter},
+    read_file::{MOST_BYTES, read_file},
     report::{Artifact, Compilation},
     serialize::nvidia::{NvidiaParts, PtxToCubin},
     stage::{Stage, StageListener, Subject},
@@ -580,7 +581,7 @@ fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibra
         .iter()
         .map(|library| {
             let bytes: Arc<[u8]> = match library {
-                Library::File(path) => std::fs::read(path)
+                Library::File(path) => read_file(path, MOST_BYTES)
                     .map_err(|source| {
                         Error::new(
                             stage,

@@ -158,9 +158,11 @@ fn read_libraries(requests: &mut [Request<'_>]) {
             .flat_map(|link| &mut link.objects);
         for library in request.options.libraries.iter_mut().chain(linked) {
             let Library::File(path) = &*library else { continue };
-            let bytes = known
-                .entry(path.clone())
-                .or_insert_with(|| std::fs::read(path).ok().map(Arc::from));
+            let bytes = known.entry(path.clone()).or_insert_with(|| {
+                crate::read_file::read_file(path, crate::read_file::MOST_BYTES)
+                    .ok()
+                    .map(Arc::from)
+            });
             if let Some(bytes) = bytes {
                 *library = Library::Memory {
                     name: library.name(),

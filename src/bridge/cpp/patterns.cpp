@@ -101,7 +101,7 @@ void passTensorMapsByAddress(Operation *root) {
 
 /// Memory for what lane 0 hands to the others: a slot for each subgroup that a workgroup can have.
 Value subgroupSlot(Location loc, OpBuilder &builder, Operation *user, Type type,
-                   const GpuChip &chip) {
+                   const GpuChip &chip, WorkgroupBuffers &buffers) {
   SmallVector<int64_t> shape{largestWorkgroup / chip.subgroupSize};
   Type element = type;
   if (auto vector = dyn_cast<VectorType>(type)) {
@@ -111,7 +111,7 @@ Value subgroupSlot(Location loc, OpBuilder &builder, Operation *user, Type type,
     shape.push_back(1);
   }
   auto space = builder.getI64IntegerAttr(workgroupSpace);
-  Value buffer = workgroupBuffer(
+  Value buffer = buffers.make(
       user, builder, MemRefType::get(shape, element, AffineMap(), space),
       IntegerAttr());
   Value subgroup = gpu::SubgroupIdOp::create(builder, loc, builder.getIndexType(),
@@ -216,7 +216,8 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     replaceAddressSpaces(root, *chip);
     foldKnownSizes(root);
     countKnownIterations(root);
-    if (failed(placeAllocations(root, *chip)))
+    WorkgroupBuffers buffers(root);
+    if (failed(placeAllocations(root, *chip, buffers)))
       return signalPassFailure();
     if (!chip->amd)
       passTensorMapsByAddress(root);
@@ -240,7 +241,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     vector::WarpExecuteOnLane0LoweringOptions onLane0;
     onLane0.warpAllocationFn = [&](Location loc, OpBuilder &builder,
                                    gpu::WarpExecuteOnLane0Op op, Type type) {
-      return subgroupSlot(loc, builder, op, type, *chip);
+      return subgroupSlot(loc, builder, op, type, *chip, buffers);
     };
     onLane0.warpSyncronizationFn = [&](Location loc, OpBuilder &builder,
                                        gpu::WarpExecuteOnLane0Op) {
