@@ -93,9 +93,11 @@ pub mod offload;
 pub mod options;
 pub mod passes;
 mod progress;
+pub mod read_file;
 mod report;
 pub mod serialize;
 pub mod session;
+pub mod shell;
 mod stage;
 pub mod toolkit;
 

@@ -5,6 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeSet,
     ffi::{c_int, c_void},
     mem::ManuallyDrop,
     ptr::null_mut,
@@ -25,6 +26,7 @@ use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
     mlir::abandon,
+    watch::watch_llvm,
 };
 
 #[repr(C)]
@@ -74,7 +76,13 @@ unsafe extern "C-unwind" {
         closure: *mut c_void,
         sink: extern "C" fn(*mut c_void, Bytes),
     ) -> Outcome;
-    fn gpulowerRunPasses(module: LLVMModuleRef, machine: LLVMTargetMachineRef, pipeline: Bytes) -> Outcome;
+    fn gpulowerRunPasses(
+        module: LLVMModuleRef,
+        machine: LLVMTargetMachineRef,
+        pipeline: Bytes,
+        closure: *mut c_void,
+        report: extern "C" fn(*mut c_void, Bytes, Bytes),
+    ) -> Outcome;
     fn gpulowerEmit(
         module: LLVMModuleRef,
         machine: LLVMTargetMachineRef,
@@ -134,6 +142,7 @@ impl DeviceContext {
         };
         // SAFETY: the context is alive; the handler's closure is a box that is dropped after it.
         unsafe {
+            watch_llvm(this.context.raw());
             LLVMContextSetDiagnosticHandler(
                 this.context.raw(),
                 Some(collect_diagnostic),
@@ -500,12 +509,28 @@ impl<'c> DeviceModule<'c> {
         unsafe { self.context.contain(|| gpulowerStripDebugInfo(module)) }
     }
 
-    /// Runs a textual LLVM pass pipeline such as `default<O3>`, and verifies the result.
-    pub(crate) fn run_passes(&self, machine: &TargetMachine, pipeline: &str) -> Result<(), LlvmError> {
+    /// Runs a textual LLVM pass pipeline such as `default<O3>`, and verifies the result. Gives the passes that large functions
+    /// did without: the pass and the function.
+    pub(crate) fn run_passes(
+        &self,
+        machine: &TargetMachine,
+        pipeline: &str,
+    ) -> Result<BTreeSet<(String, String)>, LlvmError> {
+        extern "C" fn report(closure: *mut c_void, pass: Bytes, function: Bytes) {
+            let _uncontained = Uncontained::new();
+            // SAFETY: the closure is the set below, the strings live during the call.
+            unsafe {
+                let left_out = &mut *closure.cast::<BTreeSet<(String, String)>>();
+                left_out.insert((pass.to_text(), function.to_text()));
+            }
+        }
+        let mut left_out = BTreeSet::new();
         let module = self.of_this_llvm()?;
-        // SAFETY: module and machine are alive.
+        let pipeline = Bytes::new(pipeline.as_bytes());
+        // SAFETY: module and machine are alive, and `report` matches the closure.
         self.context
-            .finish(unsafe { gpulowerRunPasses(module, machine.raw, Bytes::new(pipeline.as_bytes())) })
+            .finish(unsafe { gpulowerRunPasses(module, machine.raw, pipeline, (&raw mut left_out).cast(), report) })?;
+        Ok(left_out)
     }
 
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.

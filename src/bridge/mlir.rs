@@ -24,6 +24,7 @@ use mlir_sys::{
 use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained, contained_call},
     exhausted::prepare_for_want,
+    watch::watch_mlir,
 };
 
 #[repr(C)]
@@ -609,7 +610,10 @@ pub(crate) fn context_without_threads(registry: &melior::dialect::DialectRegistr
     prepare_for_want();
     let context = Context::new_with_registry(registry, false);
     // SAFETY: the context is alive, and was made without threads.
-    unsafe { gpulowerKeepToCallersThreads(context.to_raw()) }
+    unsafe {
+        gpulowerKeepToCallersThreads(context.to_raw());
+        watch_mlir(context.to_raw());
+    }
     context
 }
 

@@ -46,5 +46,6 @@ pub(crate) mod split;
 pub(crate) mod stack;
 pub(crate) mod tasks;
 pub(crate) mod vendor_error;
+pub(crate) mod watch;
 
 pub(crate) use contain::{LlvmError, contain_crashes};

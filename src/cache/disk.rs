@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
         Mutex, OnceLock, PoisonError,
@@ -71,7 +71,7 @@ impl Disk {
             return Ok(None);
         }
         let path = self.path(key);
-        let read = File::open(&path).and_then(|mut file| {
+        let read = open_entry(&path).and_then(|mut file| {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             Ok((file, bytes))
@@ -201,6 +201,21 @@ impl Drop for Disk {
             tracing::debug!(%error, "the size of the cache could not be noted");
         }
     }
+}
+
+/// Opens a file and nothing else: a pipe would make who reads wait for ever, and a device may do anything.
+fn open_entry(path: &Path) -> io::Result<File> {
+    let is_file = |metadata: fs::Metadata| match metadata.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a file: remove it")),
+    };
+    is_file(fs::symlink_metadata(path)?)?;
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    // It may be another one by now.
+    is_file(file.metadata()?)?;
+    Ok(file)
 }
 
 /// Makes a directory, and those above it, for the user alone.

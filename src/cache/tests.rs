@@ -66,6 +66,47 @@ fn keys_of_other_fields_and_kinds_differ() {
 }
 
 #[test]
+fn what_is_no_file_is_not_opened() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = on_disk(directory.path());
+    let path = cache.path(&key("pipe")).expect("on disk");
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    let elsewhere = directory.path().join("elsewhere");
+    fs::write(&elsewhere, b"private").expect("written");
+    let pipe = |path: &Path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600));
+    let replacements: [(&str, &dyn Fn(&Path)); 4] = [
+        // Whoever opens it waits for a writer.
+        ("a pipe", &|path| pipe(path).expect("made")),
+        ("a socket", &|path| {
+            drop(std::os::unix::net::UnixListener::bind(path).expect("made"))
+        }),
+        ("a device", &|path| {
+            std::os::unix::fs::symlink("/dev/zero", path).expect("made")
+        }),
+        ("a link", &|path| {
+            std::os::unix::fs::symlink(&elsewhere, path).expect("made")
+        }),
+    ];
+    for (name, make) in replacements {
+        make(&path);
+        assert_eq!(content(&cache, "pipe"), None, "{name}");
+        let told = problems(&cache);
+        assert!(
+            told.len() == 1 && told[0].contains("it is not a file"),
+            "{name}: {told:?}"
+        );
+        // What is made anew takes its place.
+        cache.put(&key("pipe"), b"content".to_vec());
+        assert_eq!(content(&cache, "pipe"), Some(b"content".to_vec()), "{name}");
+        fs::remove_file(&path).expect("removed");
+    }
+    fs::create_dir(&path).expect("made");
+    assert_eq!(content(&cache, "pipe"), None);
+    assert_eq!(problems(&cache).len(), 1);
+    assert_eq!(fs::read(&elsewhere).expect("there"), b"private");
+}
+
+#[test]
 fn damaged_entries_are_misses_that_are_told_and_removed() {
     let directory = tempfile::tempdir().expect("a directory");
     let cache = on_disk(directory.path());

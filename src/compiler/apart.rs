@@ -25,7 +25,6 @@ use super::{
     job::Job,
     plan::Step,
     request::Source,
-    spare::Spare,
 };
 use crate::{
     bridge::edit::OwnedModule,
@@ -199,7 +198,7 @@ impl Job<'_, '_> {
             libraries: &self.libraries,
             interrupt: self.clock.interrupt(),
         };
-        self.spare.for_each(groups.len(), &|index| {
+        self.helpers.for_each(groups.len(), &|index| {
             let (Some(group), Some(slot)) = (groups.get(index), slots.get(index)) else {
                 return;
             };
@@ -276,8 +275,7 @@ impl GroupWork<'_> {
             false => component.functions.iter().map(|(_, name)| name.clone()).collect(),
         });
         let names: Vec<Vec<String>> = names.collect();
-        let spare = Spare::default();
-        let job = Job::of_kernels(self, module, names.iter().flatten().cloned().collect(), &spare);
+        let job = Job::of_kernels(self, module, names.iter().flatten().cloned().collect());
         let (ptx, signatures, times) = job.ptx_of_kernels()?;
         let cut = std::str::from_utf8(&ptx).ok().and_then(|text| {
             cut_ptx(text)

@@ -19,8 +19,8 @@ use super::{
     emit::Emit,
     job,
     phases::llvm_part,
+    pool::Helpers,
     request::{Outcome, Product, Request},
-    spare::Spare,
 };
 use crate::{
     cache::{Cache, CacheError, CacheProblem, Key, KeyBuilder, Source},
@@ -142,7 +142,7 @@ impl Compiler {
         &self,
         request: Request<'_>,
         content: Option<&Key>,
-        spare: &Spare,
+        helpers: Helpers<'_>,
     ) -> Result<Outcome, Error> {
         let name = request.name.clone();
         let described = content.map(|content| Described::of(&request, content));
@@ -159,7 +159,8 @@ impl Compiler {
             },
             may_be_kept: |outcome| names_no_place(&outcome.warnings),
         };
-        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, || job::run(self, request, spare))?;
+        let Made { mut value, from } =
+            get_or_make(self.result_cache(), key, &kept, || job::run(self, request, helpers))?;
         if let Some(from) = from {
             value.stages.clear();
             value.decisions.push(taken(from));
@@ -236,7 +237,10 @@ impl Compiler {
             // Its name is in messages and, for objects, in what is reported.
             key = key.field(kind, library.name());
             key = match library {
-                Library::File(path) => key.field(kind, std::fs::read(path).ok()?),
+                Library::File(path) => key.field(
+                    kind,
+                    crate::read_file::read_file(path, crate::read_file::MOST_BYTES).ok()?,
+                ),
                 Library::Memory { bytes, .. } => key.field(kind, bytes),
             };
         }

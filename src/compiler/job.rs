@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use melior::{
@@ -20,8 +21,8 @@ use super::{
     apart::{Apart, GroupWork},
     attribute, load_libraries, parse,
     plan::{self, Step},
+    pool::Helpers,
     request::{Outcome, Part, Request, Source, UNKNOWN},
-    spare::Spare,
     symbol_name, worker,
 };
 use crate::{
@@ -31,6 +32,7 @@ use crate::{
         llvm::{DeviceContext, DeviceModule},
         mlir::{MlirDiagnostic, capture_diagnostics, context_of, operations, set_attribute, shown},
         places,
+        watch::{Ended, watched},
     },
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error, Location},
@@ -47,11 +49,11 @@ use crate::{
 };
 
 /// Carries out one request: here, or in a worker process.
-pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
+pub(super) fn run(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
     let place = request.place();
     let result = match compiler.options.isolation {
-        Isolation::InProcess => run_here(compiler, request, spare),
-        Isolation::Worker => worker::run(compiler, &request),
+        Isolation::InProcess => run_here(compiler, request, helpers),
+        Isolation::Worker => worker::run(compiler, &request, helpers),
     };
     result.map_err(|mut error| {
         // Options that do not fit are not in the source.
@@ -66,19 +68,19 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> R
     })
 }
 
-/// Carries out one request in this process, with the help of `spare` threads.
-pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, spare: &Spare) -> Result<Outcome, Error> {
+/// Carries out one request in this process, with the help of `helpers`.
+pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
     let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
     let name = request.name.clone();
     let target = request.target;
-    Job::new(compiler, request, spare)
-        .and_then(Job::run)
+    Job::new(compiler, request, helpers)
+        .and_then(Job::run_watched)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
 pub(super) struct Job<'a, 'c> {
     pub(super) compiler: &'a Compiler,
-    pub(super) spare: &'a Spare,
+    pub(super) helpers: Helpers<'a>,
     pub(super) name: String,
     pub(super) parts: Vec<Part<OwnedModule<'c>>>,
     steps: Vec<Step>,
@@ -98,7 +100,7 @@ pub(super) struct Job<'a, 'c> {
 }
 
 impl<'a, 'c> Job<'a, 'c> {
-    fn new(compiler: &'a Compiler, request: Request<'c>, spare: &'a Spare) -> Result<Self, Error> {
+    fn new(compiler: &'a Compiler, request: Request<'c>, helpers: Helpers<'a>) -> Result<Self, Error> {
         let interrupt = Interrupt::new(&compiler.cancellation, request.options.time_limit);
         let clock = StageClock::new(interrupt, compiler.observer_of(&request.name, &request.target));
         clock.check().map_err(|error| Error::new(Stage::Plan, error))?;
@@ -142,7 +144,7 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(Self {
             libraries: load_libraries(&options.libraries, Stage::Link)?,
             compiler,
-            spare,
+            helpers,
             name,
             parts,
             steps,
@@ -159,20 +161,34 @@ impl<'a, 'c> Job<'a, 'c> {
         })
     }
 
+    /// Carries out the steps of the plan, as long as there is a reason to.
+    fn run_watched(self) -> Result<Outcome, Error> {
+        /// What takes longer is named.
+        const SOON: Duration = Duration::from_secs(1);
+        let interrupt = self.clock.interrupt().clone();
+        let (result, ended) = watched(&|| interrupt.check().is_err(), || self.run());
+        let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
+            return result;
+        };
+        // Passes that were left out look like success, or fail for want of what others would have done.
+        let stage = result.err().map_or(Stage::CodeGen, |error| error.stage);
+        let mut error = Error::new(stage, reason);
+        if ended.time > SOON && !ended.step.is_empty() {
+            let Ended { step, time } = ended;
+            error.message += &format!("; {step} cannot be interrupted, and took {:.1} s", time.as_secs_f64());
+        }
+        Err(error)
+    }
+
     /// For a module of kernels that others have, too: these are all of its functions.
-    pub(super) fn of_kernels(
-        work: &GroupWork<'a>,
-        module: OwnedModule<'c>,
-        own: HashSet<String>,
-        spare: &'a Spare,
-    ) -> Self {
+    pub(super) fn of_kernels(work: &GroupWork<'a>, module: OwnedModule<'c>, own: HashSet<String>) -> Self {
         let part = Part {
             name: work.name.to_owned(),
             source: Source::Mlir(module),
         };
         Self {
             compiler: work.compiler,
-            spare,
+            helpers: Helpers::None,
             name: work.name.to_owned(),
             parts: vec![part],
             steps: Vec::new(),
@@ -195,8 +211,16 @@ impl<'a, 'c> Job<'a, 'c> {
 
     /// The PTX of kernels, what MLIR says of them, and how long it took. An error where there is anything to report.
     pub(super) fn ptx_of_kernels(mut self) -> Result<(Vec<u8>, Vec<KernelSignature>, Vec<StageTime>), Option<Error>> {
-        self.lower()?;
-        let ptx = self.device_stage(DeviceOutput::Assembly, false)?;
+        let interrupt = self.clock.interrupt().clone();
+        let (ptx, ended) = watched(&|| interrupt.check().is_err(), || {
+            self.lower()?;
+            self.device_stage(DeviceOutput::Assembly, false)
+        });
+        // Whoever compiles the whole finds out why.
+        if ended.is_some() {
+            return Err(None);
+        }
+        let ptx = ptx?;
         if !self.decisions.is_empty() || !self.warnings.is_empty() {
             return Err(None);
         }
@@ -382,7 +406,7 @@ impl<'a, 'c> Job<'a, 'c> {
             vendor_library: &|which| self.compiler.vendor_library(which),
             locate: &locate,
             listeners: &self.compiler.listeners,
-            for_each: &|pieces, piece| self.spare.for_each(pieces, piece),
+            for_each: &|pieces, piece| self.helpers.for_each(pieces, piece),
             decide: &|decision| decisions.borrow_mut().push(decision),
             own: self.own.as_ref(),
             has_places,

@@ -135,7 +135,7 @@ impl Job<'_, '_> {
         let options = self.ptx_options(product.format == Format::Object || is_library(ptx));
         let interrupt = self.clock.interrupt().clone();
         let choice = self.options.ptx_compiler;
-        let spare = self.spare;
+        let helpers = self.helpers;
         let work = PtxWork {
             compiler: &self.compiler.ptx_to_cubin,
             cache: self.compiler.cache(),
@@ -145,7 +145,7 @@ impl Job<'_, '_> {
             choice,
             interrupt: &interrupt,
         };
-        let for_each: &ForEach<'_> = &|pieces, piece| spare.for_each(pieces, piece);
+        let for_each: &ForEach<'_> = &|pieces, piece| helpers.for_each(pieces, piece);
         let made = self.clock.time(Stage::PtxToCubin, || work.cubin(ptx, for_each))?;
         self.decisions.extend(made.taken());
         let cubin = made.cubin;

@@ -28,7 +28,6 @@ mod semantics_tests;
 #[cfg(test)]
 mod shuffle_tests;
 mod sources;
-mod spare;
 #[cfg(test)]
 mod split_tests;
 mod stack;
@@ -50,6 +49,7 @@ pub(crate) use self::stack::StackError;
 pub(crate) use self::{
     content::Content,
     contexts::Contexts,
+    pool::JobMaker,
     requests::{gpu_modules, gpu_modules_below, outline, symbol_name, target_attributes},
     run::Finished,
     stack::with_deep_stack,
@@ -64,7 +64,7 @@ pub use self::{
 };
 use self::{
     input::check_nesting,
-    pool::Threads,
+    pool::{Pool, Threads},
     request::{SharedModule, Source},
     run::collect,
     sources::OnError,
@@ -78,6 +78,7 @@ use crate::{
     interrupt::CancellationToken,
     options::{Library, Options},
     progress::{Progress, ProgressCallback, Reporter},
+    read_file::{MOST_BYTES, read_file},
     report::{Artifact, Compilation},
     serialize::nvidia::{NvidiaParts, PtxToCubin},
     stage::{Stage, StageListener, Subject},
@@ -103,7 +104,7 @@ pub struct Compiler {
     options: Options,
     toolkit: Arc<Toolkit>,
     listeners: Vec<Arc<dyn StageListener>>,
-    threads: Threads,
+    pool: Arc<Pool>,
     cache: Option<PathBuf>,
     results: Option<Cache>,
     contexts: Arc<Contexts>,
@@ -131,7 +132,7 @@ impl fmt::Debug for Compiler {
         formatter
             .debug_struct("Compiler")
             .field("options", &self.options)
-            .field("threads", &self.threads)
+            .field("threads", self.pool.threads())
             .finish_non_exhaustive()
     }
 }
@@ -275,7 +276,7 @@ impl CompilerBuilder {
             results: self.results,
             contexts: Arc::new(Contexts::new(MOST_IDLE_CONTEXTS)),
             workers: Arc::new(worker::Pool::new(threads.most())),
-            threads,
+            pool: Arc::new(Pool::new(threads)),
             ptx_to_cubin: Arc::new(PtxToCubin::new(parts)),
             vendor_libraries: Arc::default(),
             worker: self.worker,
@@ -301,7 +302,7 @@ impl Compiler {
             options: self.options.clone(),
             toolkit: Toolkit::clone(&self.toolkit),
             listeners: self.listeners.clone(),
-            threads: Some(self.threads.clone()),
+            threads: Some(self.pool.threads().clone()),
             cache: self.cache.clone(),
             results: self.results.clone(),
             worker: self.worker.clone(),
@@ -502,8 +503,8 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Compilation, Failure> {
         let requests = self.requests_of_device_source(0, source, name, targets, emit)?;
-        Ok(self.with_cache_warnings(collect(self.run_on(
-            &self.threads,
+        Ok(self.with_cache_warnings(collect(self.run_requests(
+            true,
             self.joined(requests),
             emit,
             &self.reporter(),
@@ -523,6 +524,11 @@ impl Compiler {
             };
             callback(&Progress::Stage { subject, stage });
         }))
+    }
+
+    /// The threads of its calls, and of sessions.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// Tells the progress of one call.
@@ -575,7 +581,7 @@ fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibra
         .iter()
         .map(|library| {
             let bytes: Arc<[u8]> = match library {
-                Library::File(path) => std::fs::read(path)
+                Library::File(path) => read_file(path, MOST_BYTES)
                     .map_err(|source| {
                         Error::new(
                             stage,

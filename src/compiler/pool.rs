@@ -1,28 +1,29 @@
-//! Working through a list of jobs: on a bounded set of threads of ours, on the caller's own, or on this one.
+//! The threads of a compiler: those of its calls, and of sessions that compile ahead. Never more of them work at once than were
+//! allowed, the thread of the caller among them.
 //!
-//! A job may be made of pieces. Those are carried out by the job's thread, and by threads of ours that no other job needs.
+//! A call works through its jobs on its own thread and on helper threads; a job may be made of pieces, which are carried out in the same way by
+//! those that no job needs.
 
 use std::{
-    fmt,
+    collections::VecDeque,
+    fmt, io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
+    thread::{self, ThreadId},
 };
 
-use super::{
-    spare::Spare,
-    stack::{STACK_BYTES, StackError, with_deep_stack},
-};
+use super::stack::{STACK_BYTES, StackError, with_deep_stack};
 use crate::error::Cause;
 
 /// A pool of threads that the embedder has already, and that compilations are to use in the place of threads of their own.
 ///
 /// LLVM recurses deeply on large functions. A thread whose stack is smaller than gpulower's own have, 64 MiB, gets as much
-/// for the length of a job. A large module is one job: the parts that LLVM compiles it in are carried out one after the
-/// other, since a job that waited for others could keep them from being carried out.
+/// for the length of a job. Where there is one job, its pieces (kernels, and parts of large modules) are what `for_each` is called
+/// for. The pieces of several jobs are carried out one after the other, since a job that waited for others could keep them from
+/// being carried out.
 ///
 /// ```
 /// use gpulower::compiler::Executor;
@@ -42,14 +43,12 @@ pub trait Executor: Send + Sync {
     fn for_each(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
 }
 
-/// Where jobs are carried out.
+/// Whose threads work.
 #[derive(Clone)]
 pub(super) enum Threads {
-    /// On this thread.
-    Here,
-    /// On at most so many threads of ours.
+    /// At most so many: the caller's, and ours.
     Own(usize),
-    /// On the embedder's.
+    /// The embedder's.
     Theirs(Arc<dyn Executor>),
 }
 
@@ -57,8 +56,7 @@ impl Threads {
     /// How many jobs are carried out at once, at most, as far as that is known.
     pub(super) fn most(&self) -> usize {
         match self {
-            Self::Here => 1,
-            Self::Own(threads) => *threads,
+            Self::Own(threads) => (*threads).max(1),
             Self::Theirs(_) => thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -67,7 +65,6 @@ impl Threads {
 impl fmt::Debug for Threads {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Here => formatter.write_str("Here"),
             Self::Own(threads) => formatter.debug_tuple("Own").field(threads).finish(),
             Self::Theirs(_) => formatter.write_str("Theirs"),
         }
@@ -92,87 +89,340 @@ impl From<JobError> for Cause {
     }
 }
 
-/// Runs `work` on every job; results keep the order of the jobs. A panic of one job is that job's error.
-pub(super) fn run<J: Send, R: Send>(
-    threads: &Threads,
-    jobs: Vec<J>,
-    work: impl Fn(J, &Spare) -> R + Sync,
-) -> Vec<Result<R, JobError>> {
-    let spare = Spare::default();
-    let slots: Vec<Mutex<Slot<J, R>>> = jobs
-        .into_iter()
-        .map(|job| {
-            Mutex::new(Slot {
-                job: Some(job),
-                result: None,
-            })
-        })
-        .collect();
-    let carry_out = |index: usize| {
-        let Some(slot) = slots.get(index) else { return };
-        let job = lock(slot).job.take();
-        if let Some(job) = job {
-            let result = catch_unwind(AssertUnwindSafe(|| work(job, &spare)));
-            lock(slot).result = Some(result.map_err(|panic| JobError::Unexpected(describe(&*panic))));
-        }
-    };
-    let carry_out_with_room = |index: usize| {
-        let carried_out = with_deep_stack(|| {
-            carry_out(index);
-            Ok(())
-        });
-        if let (Err(error), Some(slot)) = (carried_out, slots.get(index)) {
-            lock(slot).result = Some(Err(JobError::Stack(error)));
-        }
-    };
-    match threads {
-        Threads::Here => (0..slots.len()).for_each(carry_out_with_room),
-        Threads::Own(threads) => {
-            if !on_own_threads(*threads, slots.len(), &carry_out, &spare) {
-                (0..slots.len()).for_each(carry_out_with_room);
-            }
-        }
-        Threads::Theirs(executor) => executor.for_each(slots.len(), &carry_out_with_room),
-    }
-    slots
-        .into_iter()
-        .map(|slot| {
-            slot.into_inner()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .result
-                .unwrap_or_else(|| Err(JobError::Unexpected("a job was not run".to_owned())))
-        })
-        .collect()
+/// The threads that work for a compiler.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    threads: Threads,
+    shared: Arc<Shared>,
 }
 
-/// False where no thread could be started, and nothing was done.
-fn on_own_threads(threads: usize, jobs: usize, carry_out: &(dyn Fn(usize) + Sync), spare: &Spare) -> bool {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= jobs {
-                spare.add(1);
-                return;
-            }
-            carry_out(index);
+#[derive(Debug)]
+struct Shared {
+    most: usize,
+    state: Mutex<State>,
+    /// A job that nobody waits for has ended.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Threads that help callers.
+    helpers: usize,
+    /// Threads with jobs that nobody waits for, and for whom.
+    ahead: Vec<(usize, ThreadId)>,
+    /// Those that have not begun.
+    queue: VecDeque<Queued>,
+    /// Makers of such jobs so far.
+    makers: usize,
+}
+
+struct Queued {
+    maker: usize,
+    /// How many of its maker's are carried out at once, at most.
+    most: usize,
+    job: Box<dyn FnOnce() + Send>,
+}
+
+impl fmt::Debug for Queued {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Queued")
+            .field("maker", &self.maker)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who carries out the pieces of a job besides its own thread.
+#[derive(Clone, Copy)]
+pub(super) enum Helpers<'p> {
+    /// Nobody.
+    None,
+    /// Threads of ours, as far as there are any now or later.
+    Own(&'p Pool),
+    /// The embedder's threads.
+    Theirs(&'p dyn Executor),
+}
+
+impl Helpers<'_> {
+    /// Calls `piece` once with each number below `pieces`, and returns when all calls have. Numbers are handed out in order.
+    pub(super) fn for_each(&self, pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
+        match self {
+            Self::Own(pool) => pool.shared.for_each(pieces, piece),
+            Self::Theirs(executor) if pieces > 1 => executor.for_each(pieces, &|index| {
+                // Without the stack the piece is left out, which its job notices.
+                let _ = with_deep_stack(|| {
+                    piece(index);
+                    Ok::<(), StackError>(())
+                });
+            }),
+            Self::None | Self::Theirs(_) => (0..pieces).for_each(piece),
         }
-    };
-    let needed = threads.clamp(1, jobs.max(1));
-    spare.add(threads.saturating_sub(needed));
-    let started = thread::scope(|scope| {
-        (0..needed)
-            .map(|index| {
-                thread::Builder::new()
-                    .name(format!("gpulower-{index}"))
-                    .stack_size(STACK_BYTES)
-                    .spawn_scoped(scope, worker)
-                    .is_ok()
+    }
+
+    /// All threads that could help now, for somebody else to use until the guard is dropped.
+    pub(super) fn lend(&self) -> Lent<'_> {
+        let mut lent = Lent {
+            shared: None,
+            threads: 0,
+        };
+        if let Self::Own(pool) = self {
+            let mut state = pool.shared.lock();
+            lent.threads = pool.shared.free(&state);
+            lent.shared = Some(&pool.shared);
+            state.helpers += lent.threads;
+        }
+        lent
+    }
+}
+
+/// Threads that somebody else uses.
+pub(super) struct Lent<'p> {
+    shared: Option<&'p Arc<Shared>>,
+    pub(super) threads: usize,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared {
+            shared.lock().helpers -= self.threads;
+            shared.begin_queued();
+        }
+    }
+}
+
+impl Pool {
+    /// No thread is started yet.
+    pub(super) fn new(threads: Threads) -> Self {
+        let shared = Shared {
+            most: threads.most(),
+            state: Mutex::default(),
+            ended: Condvar::new(),
+        };
+        Self {
+            threads,
+            shared: Arc::new(shared),
+        }
+    }
+
+    pub(super) const fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// Runs `work` on every job; results keep the order of the jobs. A panic of one job is that job's error. On this thread alone
+    /// where the jobs may not leave it.
+    pub(super) fn run<J: Send, R: Send>(
+        &self,
+        may_leave: bool,
+        jobs: Vec<J>,
+        work: impl Fn(J, Helpers<'_>) -> R + Sync,
+    ) -> Vec<Result<R, JobError>> {
+        let slots: Vec<Mutex<Slot<J, R>>> = jobs
+            .into_iter()
+            .map(|job| {
+                Mutex::new(Slot {
+                    job: Some(job),
+                    result: None,
+                })
             })
-            .filter(|started| *started)
-            .count()
-    });
-    started > 0
+            .collect();
+        let carry_out = |index: usize, helpers: Helpers<'_>| {
+            let Some(slot) = slots.get(index) else { return };
+            let carried_out = with_deep_stack(|| {
+                let job = lock(slot).job.take();
+                if let Some(job) = job {
+                    let result = catch_unwind(AssertUnwindSafe(|| work(job, helpers)));
+                    lock(slot).result = Some(result.map_err(|panic| JobError::Unexpected(describe(&*panic))));
+                }
+                Ok(())
+            });
+            if let Err(error) = carried_out {
+                lock(slot).result = Some(Err(JobError::Stack(error)));
+            }
+        };
+        match &self.threads {
+            _ if !may_leave => (0..slots.len()).for_each(|index| carry_out(index, Helpers::None)),
+            Threads::Own(_) => self
+                .shared
+                .for_each(slots.len(), &|index| carry_out(index, Helpers::Own(self))),
+            Threads::Theirs(executor) if slots.len() == 1 => carry_out(0, Helpers::Theirs(&**executor)),
+            Threads::Theirs(executor) => executor.for_each(slots.len(), &|index| carry_out(index, Helpers::None)),
+        }
+        slots
+            .into_iter()
+            .map(|slot| {
+                slot.into_inner()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .result
+                    .unwrap_or_else(|| Err(JobError::Unexpected("a job was not run".to_owned())))
+            })
+            .collect()
+    }
+
+    /// A maker of jobs that nobody waits for, of which so many are carried out at once, at most.
+    pub(crate) fn maker(&self, most: usize) -> JobMaker {
+        let mut state = self.shared.lock();
+        state.makers += 1;
+        JobMaker {
+            shared: Arc::clone(&self.shared),
+            number: state.makers,
+            most: most.max(1),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// How many more threads may help. One thread works already: a caller's, or one that has a job of a maker's.
+    fn free(&self, state: &State) -> usize {
+        self.most.saturating_sub(state.helpers + state.ahead.len().max(1))
+    }
+
+    fn for_each(self: &Arc<Self>, pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < pieces);
+        thread::scope(|scope| {
+            while let Some(index) = take() {
+                for _ in next.load(Ordering::Relaxed)..pieces {
+                    let Some(helper) = self.help() else { break };
+                    let help = move || {
+                        let _helper = helper;
+                        while let Some(index) = take() {
+                            piece(index);
+                        }
+                    };
+                    // Without another thread this one does it all.
+                    let _ = thread::Builder::new()
+                        .name("gpulower-helper".to_owned())
+                        .stack_size(STACK_BYTES)
+                        .spawn_scoped(scope, help);
+                }
+                piece(index);
+            }
+        });
+    }
+
+    /// The right to one more thread, if there may be one.
+    fn help(self: &Arc<Self>) -> Option<Lent<'_>> {
+        let mut state = self.lock();
+        let free = self.free(&state).min(1);
+        state.helpers += free;
+        // Made only where there is one: to drop it takes the lock that is held here.
+        (free > 0).then(|| Lent {
+            shared: Some(self),
+            threads: free,
+        })
+    }
+
+    /// Starts threads for jobs that nobody waits for, as far as there may be any: one in any case.
+    fn begin_queued(self: &Arc<Self>) {
+        loop {
+            let mut state = self.lock();
+            let is_room = state.ahead.is_empty() || state.helpers + state.ahead.len() < self.most;
+            let Some(queued) = is_room.then(|| state.next()).flatten() else {
+                return;
+            };
+            let shared = Arc::clone(self);
+            let (maker, most) = (queued.maker, queued.most);
+            let job = Arc::new(Mutex::new(Some(queued.job)));
+            let started = thread::Builder::new()
+                .name("gpulower-ahead".to_owned())
+                .stack_size(STACK_BYTES)
+                .spawn({
+                    let job = Arc::clone(&job);
+                    move || shared.carry_out(maker, &job)
+                });
+            match started {
+                Ok(thread) => state.ahead.push((maker, thread.thread().id())),
+                Err(error) => {
+                    tracing::debug!(%error, "a thread cannot be started");
+                    if let Some(job) = lock(&job).take() {
+                        state.queue.push_front(Queued { maker, most, job });
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn carry_out(self: Arc<Self>, maker: usize, job: &Mutex<Option<Box<dyn FnOnce() + Send>>>) {
+        let job = lock(job).take();
+        // What a job has to say of its panic, it says itself.
+        let _ = catch_unwind(AssertUnwindSafe(|| job.map(|job| job())));
+        let this = (maker, thread::current().id());
+        // The entry is made by who started this thread, under the lock that it holds meanwhile.
+        self.lock().ahead.retain(|entry| *entry != this);
+        self.ended.notify_all();
+        self.begin_queued();
+    }
+}
+
+impl State {
+    /// The next job whose maker may have one more carried out.
+    fn next(&mut self) -> Option<Queued> {
+        let at_work = |maker| self.ahead.iter().filter(|(of, _)| *of == maker).count();
+        let place = self
+            .queue
+            .iter()
+            .position(|queued| at_work(queued.maker) < queued.most)?;
+        self.queue.remove(place)
+    }
+}
+
+/// Makes jobs that nobody waits for, and that begin in the order in which they come.
+#[derive(Debug)]
+pub(crate) struct JobMaker {
+    shared: Arc<Shared>,
+    number: usize,
+    most: usize,
+}
+
+impl JobMaker {
+    /// Enqueues a job.
+    ///
+    /// # Errors
+    ///
+    /// No thread could be started, and none is there.
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.shared.lock().queue.push_back(Queued {
+            maker: self.number,
+            most: self.most,
+            job: Box::new(job),
+        });
+        self.shared.begin_queued();
+        let mut state = self.shared.lock();
+        if state.ahead.is_empty() && state.queue.iter().any(|queued| queued.maker == self.number) {
+            state.queue.retain(|queued| queued.maker != self.number);
+            return Err(io::Error::other("no thread could be started"));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for JobMaker {
+    /// Drops the jobs that were not begun, and waits for those that were: a thread must not be inside of LLVM when the process
+    /// ends.
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let (own, others) = std::mem::take(&mut state.queue)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|queued| queued.maker == self.number);
+        state.queue = others;
+        drop(state);
+        drop(own);
+        let current = thread::current().id();
+        let mut state = self.shared.lock();
+        // A job may be what drops its maker last.
+        while state
+            .ahead
+            .iter()
+            .any(|&(maker, thread)| maker == self.number && thread != current)
+        {
+            state = self.shared.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
 struct Slot<J, R> {
@@ -180,8 +430,8 @@ struct Slot<J, R> {
     result: Option<Result<R, JobError>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn describe(panic: &(dyn std::any::Any + Send)) -> String {
@@ -194,7 +444,17 @@ pub(super) fn describe(panic: &(dyn std::any::Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
     use super::*;
+
+    fn run<J: Send, R: Send>(
+        threads: Threads,
+        jobs: Vec<J>,
+        work: impl Fn(J, Helpers<'_>) -> R + Sync,
+    ) -> Vec<Result<R, JobError>> {
+        Pool::new(threads).run(true, jobs, work)
+    }
 
     /// Two threads, and one job that is forgotten.
     struct Forgetful;
@@ -211,8 +471,8 @@ mod tests {
 
     #[test]
     fn results_keep_the_order_of_the_jobs() {
-        for threads in [Threads::Here, Threads::Own(4), Threads::Own(0)] {
-            let results = run(&threads, (0..100).collect(), |job: u32, _| job * 2);
+        for threads in [Threads::Own(1), Threads::Own(4), Threads::Own(0)] {
+            let results = run(threads.clone(), (0..100).collect(), |job: u32, _| job * 2);
             let expected: Vec<Result<u32, JobError>> = (0..100).map(|job| Ok(job * 2)).collect();
             assert_eq!(results, expected, "{threads:?}");
         }
@@ -220,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_one_jobs_error() {
-        let results = run(&Threads::Own(2), vec![1, 2, 3], |job: u32, _| {
+        let results = run(Threads::Own(2), vec![1, 2, 3], |job: u32, _| {
             assert!(job != 2, "job two");
             job
         });
@@ -231,24 +491,20 @@ mod tests {
 
     #[test]
     fn the_embedders_threads_are_used_and_a_job_that_they_forget_fails() {
-        let results = run(
-            &Threads::Theirs(Arc::new(Forgetful)),
-            vec![1, 2, 3, 4],
-            |job: u32, _| {
-                let name = thread::current().name().map(str::to_owned);
-                (job, name)
-            },
-        );
+        let results = run(Threads::Theirs(Arc::new(Forgetful)), vec![1, 2, 3, 4], |job: u32, _| {
+            let name = thread::current().name().map(str::to_owned);
+            (job, name)
+        });
         let expected = |job| Ok((job, None));
         assert_eq!(results[..3], [expected(1), expected(2), expected(3)]);
         assert_eq!(results[3], Err(JobError::Unexpected("a job was not run".to_owned())));
     }
 
     /// The most pieces of jobs that are carried out at once.
-    fn most_at_once(threads: &Threads, jobs: usize, pieces: usize) -> usize {
+    fn most_at_once(threads: Threads, jobs: usize, pieces: usize) -> usize {
         let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        let results = run(threads, (0..jobs).collect(), |_: usize, spare| {
-            spare.for_each(pieces, &|_| {
+        let results = run(threads.clone(), (0..jobs).collect(), |_: usize, helpers| {
+            helpers.for_each(pieces, &|_| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::sleep(std::time::Duration::from_millis(2));
                 now.fetch_sub(1, Ordering::SeqCst);
@@ -262,13 +518,14 @@ mod tests {
 
     #[test]
     fn pieces_use_the_threads_that_are_left_and_no_more() {
-        assert_eq!(most_at_once(&Threads::Here, 2, 8), 1);
-        assert_eq!(most_at_once(&Threads::Theirs(Arc::new(Two)), 1, 8), 1);
-        assert_eq!(most_at_once(&Threads::Own(1), 3, 8), 1);
+        assert_eq!(most_at_once(Threads::Own(1), 3, 8), 1);
+        // The embedder's threads carry out the pieces of one job; of several, each does its own.
+        assert!((1..=2).contains(&most_at_once(Threads::Theirs(Arc::new(Two)), 1, 8)));
+        assert!((1..=2).contains(&most_at_once(Threads::Theirs(Arc::new(Two)), 4, 8)));
         // Threads that no job took, and threads that found no more jobs.
-        let alone = most_at_once(&Threads::Own(4), 1, 100);
+        let alone = most_at_once(Threads::Own(4), 1, 100);
         assert!((2..=4).contains(&alone), "{alone}");
-        let several = most_at_once(&Threads::Own(3), 5, 40);
+        let several = most_at_once(Threads::Own(3), 5, 40);
         assert!((2..=3).contains(&several), "{several}");
     }
 
@@ -287,11 +544,71 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_piece_is_the_jobs_error_and_its_thread_comes_back() {
-        let results = run(&Threads::Own(2), vec![0, 1], |job: u32, spare| {
-            spare.for_each(4, &|piece| assert!(job != 0 || piece != 2, "piece two"));
+        let results = run(Threads::Own(2), vec![0, 1], |job: u32, helpers| {
+            helpers.for_each(4, &|piece| assert!(job != 0 || piece != 2, "piece two"));
             job
         });
         assert!(results[0].is_err());
         assert_eq!(results[1], Ok(1));
+    }
+
+    /// A job that says that it began, and then waits for its channel.
+    fn held(maker: &JobMaker, begun: &Sender<u32>, number: u32) -> Sender<()> {
+        let (release, wait): (Sender<()>, Receiver<()>) = channel();
+        let begun = begun.clone();
+        maker
+            .run(move || {
+                begun.send(number).expect("somebody listens");
+                let _ = wait.recv();
+            })
+            .expect("enqueued");
+        release
+    }
+
+    #[test]
+    fn no_more_threads_than_allowed_and_jobs_begin_in_order() {
+        let pool = Pool::new(Threads::Own(2));
+        let maker = pool.maker(7);
+        let (begun, beginnings) = channel();
+        let mut releases: VecDeque<_> = (0..4).map(|number| held(&maker, &begun, number)).collect();
+        let mut first = [beginnings.recv().expect("one"), beginnings.recv().expect("two")];
+        first.sort_unstable();
+        assert_eq!(first, [0, 1]);
+        assert_eq!(pool.shared.lock().ahead.len(), 2);
+        assert_eq!(pool.shared.free(&pool.shared.lock()), 0, "none is left to help");
+        assert!(beginnings.try_recv().is_err(), "both threads are busy");
+        for expected in [2, 3] {
+            drop(releases.pop_front());
+            assert_eq!(beginnings.recv(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn a_panic_does_not_end_a_thread() {
+        let maker = Pool::new(Threads::Own(1)).maker(1);
+        maker.run(|| panic!("on purpose")).expect("enqueued");
+        let (done, wait) = channel();
+        maker
+            .run(move || done.send(7).expect("somebody listens"))
+            .expect("enqueued");
+        assert_eq!(wait.recv(), Ok(7));
+    }
+
+    #[test]
+    fn the_end_waits_for_what_began_and_drops_the_rest() {
+        let pool = Pool::new(Threads::Own(2));
+        let maker = pool.maker(1);
+        let (begun, beginnings) = channel();
+        let release = held(&maker, &begun, 0);
+        let _never = held(&maker, &begun, 1);
+        assert_eq!(beginnings.recv(), Ok(0));
+        let ending = thread::spawn(move || drop(maker));
+        while !pool.shared.lock().queue.is_empty() {
+            thread::yield_now();
+        }
+        assert!(!ending.is_finished(), "it waits for the first job");
+        drop((begun, release));
+        ending.join().expect("ends");
+        assert!(beginnings.recv().is_err(), "the second job never began");
     }
 }

@@ -10,7 +10,6 @@ use super::{
     emit::Emit,
     identical::first_of_each,
     plan,
-    pool::{self, Threads},
     request::{Origin, Outcome, Request},
 };
 use crate::{
@@ -62,18 +61,13 @@ impl Compiler {
         reporter: &Reporter,
     ) -> Vec<Finished> {
         // The embedder may have switched the context's threads off: its operations stay on this one then.
-        let threads = if is_threaded(context) {
-            &self.threads
-        } else {
-            &Threads::Here
-        };
-        self.run_on(threads, requests, emit, reporter)
+        self.run_requests(is_threaded(context), requests, emit, reporter)
     }
 
-    /// Carries out requests, and puts the artifacts together.
-    pub(super) fn run_on(
+    /// Carries out requests, and puts the artifacts together. On this thread alone where they `may_leave` it not.
+    pub(super) fn run_requests(
         &self,
-        threads: &Threads,
+        may_leave: bool,
         mut requests: Vec<Request<'_>>,
         emit: Emit,
         reporter: &Reporter,
@@ -83,7 +77,7 @@ impl Compiler {
         read_libraries(&mut requests);
         // What is compiled has to be known where something may be the same.
         let contents: Vec<Option<Key>> = if requests.len() > 1 || self.keeps_results() {
-            let identified = pool::run(threads, requests.iter_mut().collect(), |request, _| {
+            let identified = self.pool.run(may_leave, requests.iter_mut().collect(), |request, _| {
                 Content::of(request)
             });
             identified.into_iter().map(Result::ok).collect()
@@ -100,10 +94,10 @@ impl Compiler {
             .collect();
         let places: Vec<usize> = jobs.iter().map(|(index, ..)| *index).collect();
         reporter.planned(jobs.len());
-        let results = pool::run(threads, jobs, |(index, request, content), spare| {
+        let results = self.pool.run(may_leave, jobs, |(index, request, content), helpers| {
             let subject = origins.get(index).map(Origin::subject);
             subject.inspect(|subject| reporter.begun(*subject));
-            let result = self.carry_out(request, content.as_ref(), spare);
+            let result = self.carry_out(request, content.as_ref(), helpers);
             let from_cache = result.as_ref().is_ok_and(Outcome::is_from_cache);
             subject.inspect(|subject| reporter.finished(*subject, from_cache, result.is_err()));
             result
@@ -164,9 +158,11 @@ fn read_libraries(requests: &mut [Request<'_>]) {
             .flat_map(|link| &mut link.objects);
         for library in request.options.libraries.iter_mut().chain(linked) {
             let Library::File(path) = &*library else { continue };
-            let bytes = known
-                .entry(path.clone())
-                .or_insert_with(|| std::fs::read(path).ok().map(Arc::from));
+            let bytes = known.entry(path.clone()).or_insert_with(|| {
+                crate::read_file::read_file(path, crate::read_file::MOST_BYTES)
+                    .ok()
+                    .map(Arc::from)
+            });
             if let Some(bytes) = bytes {
                 *library = Library::Memory {
                     name: library.name(),

@@ -89,7 +89,11 @@ pub(super) fn to_llvm(resolved: &Resolved, vectors: bool) -> String {
             "",
         ),
     };
-    let vectors = only(vectors, "convert-vector-to-llvm,");
+    let vectors = match (vectors, resolved.index_bitwidth) {
+        (false, _) => String::new(),
+        (true, 64) => "convert-vector-to-llvm,".to_owned(),
+        (true, _) => format!("gpulower-vector-to-llvm{{{index}}},"),
+    };
     in_gpu_module(&format!(
         "{vectors}gpulower-func-to-llvm{{{index}}},{gpu},convert-math-to-llvm,convert-complex-to-llvm,{vectors}\
          convert-index-to-llvm{{{index}}},convert-ub-to-llvm,canonicalize,cse,{last}reconcile-unrealized-casts"

@@ -442,7 +442,9 @@ pub(crate) fn compile_to_link<'c>(
     }
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
-            module.run_passes(&machine, pipeline(resolved))?;
+            for left_out in module.run_passes(&machine, pipeline(resolved))? {
+                (job.decide)(without_pass(left_out));
+            }
             contracts::check_kernel_sizes(&module, resolved)?;
             if let Some(split) = &split {
                 split.finish(&module);
@@ -538,6 +540,16 @@ fn code_generation_level(resolved: &Resolved) -> u8 {
 /// The name LLVM has for the chip.
 fn llvm_chip(target: &Target) -> String {
     target.chip().replace("compute_", "sm_")
+}
+
+/// What a user is told of a pass that a function does without.
+fn without_pass((pass, function): (String, String)) -> Decision {
+    Decision {
+        stage: Stage::Optimize,
+        choice: format!("LLVM's {pass} for {function}"),
+        outcome: "left out: its time grows with the square of the instructions in a block, and here are more than 4000"
+            .to_owned(),
+    }
 }
 
 const fn pipeline(resolved: &Resolved) -> &'static str {

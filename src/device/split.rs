@@ -5,7 +5,7 @@
 //! compiles the whole, and so fails as it would have without parts.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,16 +17,17 @@ use super::{
     DeviceError, DeviceJob, StageClock, StageResult, components,
     contracts::check_kernel_sizes,
     join_ptx::{JoinPtxError, Order, join_ptx},
-    machine, pipeline,
+    machine, pipeline, without_pass,
 };
 use crate::{
     bridge::{
         LlvmError,
         llvm::{DeviceContext, DeviceModule, EmitKind, LlvmDiagnostic},
         split::{Global, Shared},
+        watch::watched,
     },
     image::symbols::LinkInterface,
-    interrupt::InterruptError,
+    interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, Resolved},
     stage::Stage,
     target::Vendor,
@@ -126,7 +127,7 @@ impl Split {
                 }
                 interrupt.check().map_err(|error| Failure::Interrupted(stage, error))
             };
-            self.compile_parts(parts, order, &bitcode, job, &begin)
+            self.compile_parts(parts, order, &bitcode, job, interrupt, &begin)
         };
         let texts = match compiled {
             Ok(mut compiled) => {
@@ -136,6 +137,9 @@ impl Split {
                     }
                 }
                 account(clock, start.elapsed(), &compiled);
+                for left_out in compiled.iter_mut().flat_map(|part| std::mem::take(&mut part.left_out)) {
+                    (job.decide)(without_pass(left_out));
+                }
                 tracing::debug!(parts = compiled.len(), "the module was compiled in parts");
                 compiled.into_iter().map(|part| part.text).collect::<Vec<_>>()
             }
@@ -159,6 +163,7 @@ impl Split {
         order: &Order,
         bitcode: &[u8],
         job: &DeviceJob<'_>,
+        interrupt: &Interrupt,
         begin: &Begin<'_>,
     ) -> Result<Vec<Compiled>, Failure> {
         let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> = parts.iter().map(|_| Mutex::new(None)).collect();
@@ -171,7 +176,12 @@ impl Split {
             if failed.load(Ordering::Relaxed) {
                 return;
             }
-            let result = self.compile_part(bitcode, kept, order, (name, resolved), begin);
+            let (mut result, ended) = watched(&|| interrupt.check().is_err(), || {
+                self.compile_part(bitcode, kept, order, (name, resolved), begin)
+            });
+            if let (Some(_), Err(error)) = (ended, interrupt.check()) {
+                result = Err(Failure::Interrupted(Stage::CodeGen, error));
+            }
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         });
@@ -205,7 +215,7 @@ impl Split {
         let context = DeviceContext::new();
         let machine = machine(resolved).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
-        module
+        let left_out = module
             .run_passes(&machine, pipeline(resolved))
             .map_err(DeviceError::from)?;
         check_kernel_sizes(&module, resolved)?;
@@ -222,6 +232,7 @@ impl Split {
             text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
             diagnostics: [optimized, context.take_diagnostics()],
             times: [optimize, start.elapsed() - optimize],
+            left_out,
         })
     }
 }
@@ -234,6 +245,7 @@ struct Compiled {
     text: String,
     diagnostics: [Vec<LlvmDiagnostic>; 2],
     times: [Duration; 2],
+    left_out: BTreeSet<(String, String)>,
 }
 
 enum Failure {

@@ -243,8 +243,9 @@ options! {
     ptxas_options: Vec<String> = Vec::new(), WORDS, {
         names: &["ptxas-options"], default: "none", passes: &[ATTACH], rules: Rules { adds_up: true, ..NVIDIA_ONLY },
         summary: "Further options for the PTX compiler; may be repeated",
-        nvidia: "passed on, after our own. PTX of 256 KiB and more gets `--split-compile=4` from CUDA 13 on, whatever \
-            `-j` says, unless the words say something else: [performance.md](performance.md)",
+        nvidia: "passed on, after our own. PTX of 256 KiB and more that cannot be divided by kernels gets \
+            `--split-compile=4` from CUDA 13 on, whatever `-j` says, unless the words say something else: \
+            [performance.md](performance.md)",
         amd: "refused",
     };
     /// Which PTX a container holds beside the machine code (NVIDIA). `None` is [`PtxPolicy::default`].

@@ -9,7 +9,6 @@ use super::{
     compile::SessionCompiler,
     error::SessionError,
     target::{check_emit, target_of},
-    workers::Workers,
 };
 use crate::{
     compiler::{Compiler, Emit},
@@ -91,6 +90,7 @@ impl JitSessionBuilder {
         let threads = self
             .threads
             .unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+        let ahead = self.compiler.pool().maker(threads);
         Ok(JitSession {
             shared: Arc::new(Shared {
                 compiler: SessionCompiler::new(self.compiler, target, self.emit, threads.max(1)),
@@ -98,7 +98,7 @@ impl JitSessionBuilder {
                 book: Mutex::new(Book::new()),
                 device: RwLock::new(self.context),
             }),
-            workers: Workers::new(threads),
+            ahead,
         })
     }
 }

@@ -33,7 +33,6 @@ mod image;
 mod module;
 mod pending;
 mod target;
-mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -48,7 +47,6 @@ use self::{
     book::Book,
     compile::{Compiled, SessionCompiler, Source, explain, internal},
     pending::State,
-    workers::Workers,
 };
 pub use self::{
     book::Change,
@@ -58,7 +56,7 @@ pub use self::{
     pending::Pending,
 };
 use crate::{
-    compiler::Compiler,
+    compiler::{Compiler, JobMaker},
     runtime::{self, Context, Function, LoadOptions},
     target::Target,
 };
@@ -68,7 +66,7 @@ use crate::{
 /// It is `Send` and `Sync`: any thread may add, replace and look up. What fails leaves it as it was.
 pub struct JitSession {
     shared: Arc<Shared>,
-    workers: Workers,
+    ahead: JobMaker,
 }
 
 /// What a session and its pending modules have in common.
@@ -164,7 +162,7 @@ impl JitSession {
             // Nobody listens where it was dropped meanwhile.
             let _ = sender.send(outcome);
         };
-        self.workers.run(job).map_err(|source| SessionError::NoThread {
+        self.ahead.run(job).map_err(|source| SessionError::NoThread {
             module: name.to_owned(),
             source,
         })?;

@@ -60,7 +60,36 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
         workspace.build_everything(),
         unit,
         checks(workspace, &workspace.binaries()?.join("gpulower"))?,
+        differ(workspace, "gfx942")?,
+        differ(workspace, "gfx1100")?,
     ])
+}
+
+/// Some kernels at random (`docs/lab/differential.md`); the program starts the executor with the words of `DIFFER_AMD`.
+fn differ(workspace: &Workspace, target: &str) -> Result<Command, Failure> {
+    let mut command = python(workspace)?;
+    let python = command.get_program().to_string_lossy().into_owned();
+    let mut program = workspace.command(workspace.binaries()?.join("gpulower-checks"));
+    program.args([
+        "differ",
+        "amd",
+        "--target",
+        target,
+        "--count",
+        "24",
+        "--settings",
+        "default",
+    ]);
+    program.current_dir(workspace.root.join("tests/amd"));
+    for (name, value) in command
+        .env("DIFFER_AMD", format!("{python}\n-m\nchecks.differ"))
+        .get_envs()
+    {
+        if let Some(value) = value {
+            program.env(name, value);
+        }
+    }
+    Ok(program)
 }
 
 fn checks(workspace: &Workspace, gpulower: &Path) -> Result<Command, Failure> {

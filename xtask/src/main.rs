@@ -15,6 +15,7 @@ mod docs;
 mod env;
 mod fuzz;
 mod gpu;
+mod growth;
 mod install;
 mod setup;
 mod soak;
@@ -52,16 +53,18 @@ enum Subcommands {
     Compare(compare::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
     Soak(soak::Options),
+    /// How time grows with the input: families of inputs, and the exponents.
+    Growth(growth::Options),
     /// Damaged inputs of every kind through the whole pipeline.
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
     Gpu(gpu::Options),
-    /// The Python package as a wheel, in target/wheels.
-    Wheel(wheel::Options),
     /// Programs, the C library and its headers, below one prefix.
     Install(install::Options),
     /// The C library in programs in C, C++ and Python, beside other LLVMs.
     C(c_library::Options),
+    /// The Python package as a wheel, in target/wheels.
+    Wheel(wheel::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -86,11 +89,12 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Docs(options) => docs::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
+        Subcommands::Growth(options) => growth::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
-        Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::Install(options) => install::run(&workspace, options),
         Subcommands::C(options) => c_library::run(&workspace, options),
+        Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

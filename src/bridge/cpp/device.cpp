@@ -3,6 +3,7 @@
 #include "bytes.h"
 #include "code_generation.h"
 #include "contain.h"
+#include "pass_limits.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -511,10 +512,11 @@ void gpulowerRemapFiles(LLVMModuleRef moduleRef, const GpulowerBytes *pairs,
   }
 }
 
-/// Runs a textual LLVM pass pipeline.
+/// Runs a textual LLVM pass pipeline. `report` is told of each pass that a large function does without.
 GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
                                   LLVMTargetMachineRef machineRef,
-                                  GpulowerBytes pipeline) {
+                                  GpulowerBytes pipeline, void *closure,
+                                  void (*report)(void *, GpulowerBytes pass, GpulowerBytes function)) {
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
@@ -525,7 +527,12 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     tuning.LoopVectorization = !module.getTargetTriple().isNVPTX();
     tuning.LoopInterleaving = tuning.LoopVectorization;
     tuning.SLPVectorization = true;
-    PassBuilder builder(machine, tuning);
+    gpulower::PassLimits limits([&](StringRef pass, StringRef function) {
+      report(closure, toBytes(pass), toBytes(function));
+    });
+    PassInstrumentationCallbacks callbacks;
+    limits.attach(callbacks);
+    PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
     CGSCCAnalysisManager components;
@@ -539,6 +546,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
       return toString(std::move(error));
     passes.run(module, modules);
+    limits.mark(module);
     std::string text;
     raw_string_ostream stream(text);
     if (verifyModule(module, &stream))
@@ -597,6 +605,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     else if (module.getTargetTriple().isAMDGPU())
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     legacy::PassManager passes;
+    gpulower::CodeGenerationLimits limits(module);
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
                                      object ? CodeGenFileType::ObjectFile

@@ -159,26 +159,23 @@ LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
   return failure(refused);
 }
 
-Value workgroupBuffer(Operation *user, OpBuilder &builder, MemRefType type,
-                      IntegerAttr alignment) {
-  auto module = user->getParentOfType<gpu::GPUModuleOp>();
-  if (!module)
-    return {};
-  // Unrolled by hand: SymbolTable's own numbering would walk the whole module for each buffer.
+Value WorkgroupBuffers::make(Operation *user, OpBuilder &builder, MemRefType type,
+                             IntegerAttr alignment) {
+  auto module = cast<gpu::GPUModuleOp>(symbols.getOp());
   std::string name;
-  unsigned number = 0;
   do
-    name = ("__gpulower_workgroup_" + Twine(number++)).str();
-  while (SymbolTable::lookupSymbolIn(module, name));
+    name = ("__gpulower_workgroup_" + Twine(next++)).str();
+  while (symbols.lookup(name));
   OpBuilder atTop = OpBuilder::atBlockBegin(module.getBody());
-  memref::GlobalOp::create(atTop, user->getLoc(), name,
-                           builder.getStringAttr("private"), type,
-                           /*initial_value=*/builder.getUnitAttr(),
-                           /*constant=*/false, alignment);
+  auto global = memref::GlobalOp::create(
+      atTop, user->getLoc(), name, builder.getStringAttr("private"), type,
+      /*initial_value=*/builder.getUnitAttr(), /*constant=*/false, alignment);
+  symbols.insert(global);
   return memref::GetGlobalOp::create(builder, user->getLoc(), type, name);
 }
 
-LogicalResult placeAllocations(Operation *root, const GpuChip &chip) {
+LogicalResult placeAllocations(Operation *root, const GpuChip &chip,
+                               WorkgroupBuffers &buffers) {
   bool refused = false;
   auto refuse = [&](Operation *operation, const Twine &reason) {
     operation->emitError() << "cannot lower " << operation->getName() << ": "
@@ -205,11 +202,9 @@ LogicalResult placeAllocations(Operation *root, const GpuChip &chip) {
         continue;
       }
       OpBuilder builder(allocation);
-      Value buffer = workgroupBuffer(
+      Value buffer = buffers.make(
           allocation, builder, type,
           allocation->getAttrOfType<IntegerAttr>("alignment"));
-      if (!buffer)
-        continue;
       allocation->getResult(0).replaceAllUsesWith(buffer);
       allocation->erase();
     } else if (chip.amd && isa<memref::AllocOp>(allocation)) {

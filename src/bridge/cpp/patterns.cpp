@@ -8,6 +8,7 @@
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,6 +28,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorDistribution.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -99,7 +101,7 @@ void passTensorMapsByAddress(Operation *root) {
 
 /// Memory for what lane 0 hands to the others: a slot for each subgroup that a workgroup can have.
 Value subgroupSlot(Location loc, OpBuilder &builder, Operation *user, Type type,
-                   const GpuChip &chip) {
+                   const GpuChip &chip, WorkgroupBuffers &buffers) {
   SmallVector<int64_t> shape{largestWorkgroup / chip.subgroupSize};
   Type element = type;
   if (auto vector = dyn_cast<VectorType>(type)) {
@@ -109,7 +111,7 @@ Value subgroupSlot(Location loc, OpBuilder &builder, Operation *user, Type type,
     shape.push_back(1);
   }
   auto space = builder.getI64IntegerAttr(workgroupSpace);
-  Value buffer = workgroupBuffer(
+  Value buffer = buffers.make(
       user, builder, MemRefType::get(shape, element, AffineMap(), space),
       IntegerAttr());
   Value subgroup = gpu::SubgroupIdOp::create(builder, loc, builder.getIndexType(),
@@ -214,7 +216,8 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     replaceAddressSpaces(root, *chip);
     foldKnownSizes(root);
     countKnownIterations(root);
-    if (failed(placeAllocations(root, *chip)))
+    WorkgroupBuffers buffers(root);
+    if (failed(placeAllocations(root, *chip, buffers)))
       return signalPassFailure();
     if (!chip->amd)
       passTensorMapsByAddress(root);
@@ -238,7 +241,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     vector::WarpExecuteOnLane0LoweringOptions onLane0;
     onLane0.warpAllocationFn = [&](Location loc, OpBuilder &builder,
                                    gpu::WarpExecuteOnLane0Op op, Type type) {
-      return subgroupSlot(loc, builder, op, type, *chip);
+      return subgroupSlot(loc, builder, op, type, *chip, buffers);
     };
     onLane0.warpSyncronizationFn = [&](Location loc, OpBuilder &builder,
                                        gpu::WarpExecuteOnLane0Op) {
@@ -287,46 +290,28 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
   }
 };
 
-/// Device functions of the `func` dialect. The conversions of `gpu` would make wrappers for a C caller of them, and
-/// `convert-to-llvm` knows indices of 64 bits alone.
-struct LowerDeviceFunctions final
-    : PassWrapper<LowerDeviceFunctions, OperationPass<>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerDeviceFunctions)
+/// A conversion to the `llvm` dialect, with indices of as many bits as its option says.
+template <typename Derived>
+struct LowerWithIndices : PassWrapper<Derived, OperationPass<>> {
+  LowerWithIndices() = default;
+  LowerWithIndices(const LowerWithIndices &other) : PassWrapper<Derived, OperationPass<>>(other) {}
 
-  LowerDeviceFunctions() = default;
-  LowerDeviceFunctions(const LowerDeviceFunctions &other) : PassWrapper(other) {}
-
-  StringRef getArgument() const final { return "gpulower-func-to-llvm"; }
-  StringRef getDescription() const final {
-    return "Lower device functions of the func dialect, and calls of them";
-  }
   bool canScheduleOn(RegisteredOperationName name) const final {
     return name.getStringRef() == "gpu.module";
   }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<LLVM::LLVMDialect>();
-  }
 
   void runOnOperation() final {
+    Operation *root = this->getOperation();
     if (indexBitwidth != 32 && indexBitwidth != 64) {
-      getOperation()->emitError() << getArgument() << ": index-bitwidth is " << indexBitwidth.getValue()
-                                  << "; it is 32 or 64";
-      return signalPassFailure();
+      root->emitError() << this->getArgument() << ": index-bitwidth is " << indexBitwidth.getValue()
+                        << "; it is 32 or 64";
+      return this->signalPassFailure();
     }
-    MLIRContext *context = &getContext();
-    LowerToLLVMOptions options(context);
+    LowerToLLVMOptions options(&this->getContext());
     options.overrideIndexBitwidth(indexBitwidth);
-    LLVMTypeConverter converter(context, options);
-    // As convert-gpu-to-nvvm has it, which takes the bodies.
-    converter.addConversion([](gpu::MMAMatrixType type) -> Type { return convertMMAToLLVMType(type); });
-    RewritePatternSet patterns(context);
-    populateFuncToLLVMConversionPatterns(converter, patterns);
-    ConversionTarget target(*context);
-    target.addLegalDialect<LLVM::LLVMDialect>();
-    target.addIllegalDialect<func::FuncDialect>();
-    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
-      signalPassFailure();
+    LLVMTypeConverter converter(&this->getContext(), options);
+    if (failed(static_cast<Derived *>(this)->lower(root, converter)))
+      this->signalPassFailure();
   }
 
   LogicalResult initializeOptions(StringRef text,
@@ -335,8 +320,75 @@ struct LowerDeviceFunctions final
                    failed(gpulower::checkRange("index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
-  Option<unsigned> indexBitwidth{*this, "index-bitwidth",
-                                 llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
+  Pass::Option<unsigned> indexBitwidth{*this, "index-bitwidth",
+                                       llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
+};
+
+/// Device functions of the `func` dialect. The conversions of `gpu` would make wrappers for a C caller of them, and
+/// `convert-to-llvm` knows indices of 64 bits alone.
+struct LowerDeviceFunctions final : LowerWithIndices<LowerDeviceFunctions> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerDeviceFunctions)
+
+  StringRef getArgument() const final { return "gpulower-func-to-llvm"; }
+  StringRef getDescription() const final {
+    return "Lower device functions of the func dialect, and calls of them";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<LLVM::LLVMDialect>();
+  }
+
+  static LogicalResult lower(Operation *root, LLVMTypeConverter &converter) {
+    // As convert-gpu-to-nvvm has it, which takes the bodies.
+    converter.addConversion([](gpu::MMAMatrixType type) -> Type { return convertMMAToLLVMType(type); });
+    RewritePatternSet patterns(root->getContext());
+    populateFuncToLLVMConversionPatterns(converter, patterns);
+    ConversionTarget target(*root->getContext());
+    target.addLegalDialect<LLVM::LLVMDialect>();
+    target.addIllegalDialect<func::FuncDialect>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    return applyPartialConversion(root, target, std::move(patterns));
+  }
+};
+
+/// The `vector` dialect, as `convert-vector-to-llvm` does it, which in MLIR 22 has indices of 64 bits whatever the others have:
+/// a memref or an index that it takes was then of no type that they know.
+struct LowerVectors final : LowerWithIndices<LowerVectors> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerVectors)
+
+  StringRef getArgument() const final { return "gpulower-vector-to-llvm"; }
+  StringRef getDescription() const final { return "Lower operations of the vector dialect"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<LLVM::LLVMDialect, arith::ArithDialect, memref::MemRefDialect, ub::UBDialect>();
+  }
+
+  static LogicalResult lower(Operation *root, LLVMTypeConverter &converter) {
+    MLIRContext *context = root->getContext();
+    // What MLIR's pass has by default.
+    constexpr bool reassociates = false, narrowLanes = true, aligned = false;
+    RewritePatternSet simpler(context);
+    vector::populateVectorToVectorCanonicalizationPatterns(simpler);
+    vector::populateVectorBitCastLoweringPatterns(simpler);
+    vector::populateVectorBroadcastLoweringPatterns(simpler);
+    vector::populateVectorContractLoweringPatterns(simpler, vector::VectorContractLowering::Dot);
+    vector::populateVectorMaskOpLoweringPatterns(simpler);
+    vector::populateVectorShapeCastLoweringPatterns(simpler);
+    vector::populateVectorInterleaveLoweringPatterns(simpler);
+    vector::populateVectorTransposeLoweringPatterns(simpler, vector::VectorTransposeLowering::EltWise);
+    vector::populateVectorTransferLoweringPatterns(simpler, /*maxTransferRank=*/1);
+    vector::populateVectorMaskMaterializationPatterns(simpler, narrowLanes);
+    vector::populateVectorInsertExtractStridedSliceTransforms(simpler);
+    vector::populateVectorStepLoweringPatterns(simpler);
+    vector::populateVectorRankReducingFMAPattern(simpler);
+    vector::populateVectorGatherLoweringPatterns(simpler);
+    (void)applyPatternsGreedily(root, std::move(simpler));
+    RewritePatternSet patterns(context);
+    vector::populateVectorTransferLoweringPatterns(patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns, reassociates, narrowLanes, aligned);
+    LLVMConversionTarget target(*context);
+    target.addLegalDialect<arith::ArithDialect, memref::MemRefDialect>();
+    target.addLegalOp<UnrealizedConversionCastOp>();
+    return applyPartialConversion(root, target, std::move(patterns));
+  }
 };
 
 struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
@@ -367,4 +419,5 @@ extern "C" void gpulowerRegisterPatternPasses() {
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
   PassRegistration<LowerDeviceFunctions>();
+  PassRegistration<LowerVectors>();
 }

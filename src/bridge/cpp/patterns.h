@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace gpulower {
 
@@ -66,12 +67,23 @@ mlir::LogicalResult refuseUnsupported(mlir::Operation *root, const GpuChip &chip
 /// The same for types that no conversion takes, and for operations that stand where they cannot.
 mlir::LogicalResult refuseTypes(mlir::Operation *root, const GpuChip &chip);
 
-/// Allocations in workgroup memory become globals; those that cannot be are refused.
-mlir::LogicalResult placeAllocations(mlir::Operation *root, const GpuChip &chip);
+/// Makes globals in workgroup memory for a `gpu.module`. It knows the names in the module from when it is made: to look for
+/// one in the module itself takes as long as the module is large, for each of them.
+class WorkgroupBuffers {
+public:
+  explicit WorkgroupBuffers(mlir::Operation *module) : symbols(module) {}
 
-/// A global in workgroup memory of the `gpu.module` around `user`, and the operation that refers to it.
-mlir::Value workgroupBuffer(mlir::Operation *user, mlir::OpBuilder &builder,
-                            mlir::MemRefType type, mlir::IntegerAttr alignment);
+  /// A global, and the operation that refers to it.
+  mlir::Value make(mlir::Operation *user, mlir::OpBuilder &builder, mlir::MemRefType type,
+                   mlir::IntegerAttr alignment);
+
+private:
+  mlir::SymbolTable symbols;
+  unsigned next = 0;
+};
+
+/// Allocations in workgroup memory become globals; those that cannot be are refused.
+mlir::LogicalResult placeAllocations(mlir::Operation *root, const GpuChip &chip, WorkgroupBuffers &buffers);
 
 /// Atomics on floats and products, as loops of compare-and-swap.
 void populateAtomicPatterns(mlir::RewritePatternSet &patterns);

@@ -67,6 +67,7 @@ use self::{
 use super::{
     Compiler,
     input::{InputKind, is_bytecode},
+    pool::Helpers,
     request::{Outcome, Request, Source},
     symbol_name,
 };
@@ -147,15 +148,17 @@ impl Compiler {
 }
 
 /// Carries out a request in a worker.
-pub(super) fn run(compiler: &Compiler, request: &Request<'_>) -> Result<Outcome, Error> {
+pub(super) fn run(compiler: &Compiler, request: &Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
     let named = |mut error: Error| {
         error.kernels = kernels(request);
         error.in_module(&request.name).for_target(&request.target)
     };
     let limit = request.options.time_limit;
     let memory = request.options.memory_limit;
+    // The worker's threads are as many as those that would help here.
+    let lent = helpers.lend();
     let made = || {
-        let request = WireRequest::of(request).map_err(|error| Error::new(Stage::Plan, error))?;
+        let request = WireRequest::of(request, 1 + lent.threads).map_err(|error| Error::new(Stage::Plan, error))?;
         Ok(ToWorker::Compile(Box::new(request)))
     };
     match exchange(compiler, Stage::Plan, limit, memory, made).map_err(named)? {

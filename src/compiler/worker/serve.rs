@@ -42,6 +42,7 @@ use crate::{
         Compiler, context, gpu_modules,
         input::is_bytecode,
         job, parse,
+        pool::{Helpers, Pool, Threads},
         request::Outcome,
         requests::{ReadSource, read_source},
         stack::{SMALLER_STACK_BYTES, STACK_BYTES, without_growth},
@@ -190,8 +191,9 @@ fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<Err
             observer(Stage::Input);
         }
         let context = context();
+        let pool = Pool::new(Threads::Own(request.threads));
         let request = request.into_request(&context)?;
-        job::run_here(compiler, request, &crate::compiler::spare::Spare::default())
+        job::run_here(compiler, request, Helpers::Own(&pool))
     };
     let result = catch_unwind(AssertUnwindSafe(run));
     let result = result.unwrap_or_else(|panic| {

@@ -24,6 +24,8 @@ pub(super) struct WireRequest {
     products: Vec<Product>,
     pub options: Options,
     notes: Vec<String>,
+    /// How many threads it may be carried out on.
+    pub threads: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +37,7 @@ enum WireSource {
 }
 
 impl WireRequest {
-    pub fn of(request: &Request<'_>) -> Result<Self, LlvmError> {
+    pub fn of(request: &Request<'_>, threads: usize) -> Result<Self, LlvmError> {
         let parts = request.parts.iter().map(|part| {
             let source = match &part.source {
                 Source::Mlir(module) => WireSource::Mlir(bytecode(module.lock().module())?),
@@ -56,6 +58,7 @@ impl WireRequest {
             products: request.products.clone(),
             options,
             notes: request.notes.clone(),
+            threads,
         })
     }
 

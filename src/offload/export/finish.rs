@@ -10,6 +10,7 @@ use super::{
     },
     ExportForm,
 };
+use crate::shell::quoted;
 
 /// Functions of the C library that lowered host code calls. What else it calls is libm's or the user's.
 const C_LIBRARY: &[&str] = &[
@@ -148,15 +149,5 @@ impl Finish {
         }
         let _ = writeln!(text, "{}", self.command(file, output));
         text
-    }
-}
-
-/// A word of a shell's command line.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./+,:=@".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

@@ -388,6 +388,9 @@ class _Emitter:
             if kind == "":
                 answer = eval(f"{a.constant} {_INVERSE[operator]} {b.constant}")
                 return Value(str(answer), "", 1, int(answer))
+            if operator == "<>" and kind == "f":
+                # Less or greater: a NaN is neither.
+                return Value(f"(({x.code} < {y.code}) | ({x.code} > {y.code}))", "p", 1)
             return Value(f"({x.code} {_INVERSE[operator]} {y.code})", "p", 1)
         if operator in ("<<", ">>"):
             return self.shift(operator, a, b)

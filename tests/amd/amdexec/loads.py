@@ -87,11 +87,11 @@ def _check_read(wave: Wave, region: Region, words: Array) -> None:
         return
     unfinished = owner.unfinished[words]
     if ((unfinished >= 0) & (unfinished != wave.number)).any():
-        at = int(words[(unfinished >= 0) & (unfinished != wave.number)][0]) * 4
+        at = int(words[(unfinished >= 0) & (unfinished != wave.number)][0])
         raise Trap(f"reads {region.name} at {at}: another wave stored there and has not waited for its store")
     raced = (owner.writer[words] != wave.number) & (owner.writer_epoch[words] == wave.epoch)
     if raced.any():
-        at = int(words[raced][0]) * 4
+        at = int(words[raced][0])
         raise Trap(f"reads {region.name} at {at}: another wave stored there, with no barrier between them")
     same = owner.reader_epoch[words] == wave.epoch
     shared = same & (owner.reader[words] != wave.number)
@@ -112,17 +112,16 @@ def _check_write(wave: Wave, region: Region, words: Array, changed: Array) -> No
     }
     for what, lanes in others.items():
         if (lanes & changed).any():
-            at = int(words[lanes & changed][0]) * 4
+            at = int(words[lanes & changed][0])
             raise Trap(f"stores to {region.name} at {at}: another wave {what}, with no barrier between them")
     owner.writer[words] = wave.number
     owner.writer_epoch[words] = wave.epoch
     owner.unfinished[words] = wave.number
 
 
-def _words(offsets: Array, size: int) -> Array:
-    if size <= 4:
-        return offsets >> 2
-    return np.concatenate([(offsets >> 2) + index for index in range(size // 4)])
+def _bytes(offsets: Array, size: int) -> Array:
+    """Byte by byte: waves may store neighbours that are smaller than a word."""
+    return (offsets + np.arange(size).reshape(-1, 1)).reshape(-1)
 
 
 # -- moving bytes between lanes and a region
@@ -132,7 +131,7 @@ def _load_region(wave: Wave, region: Region, offsets: Array, access: Access) -> 
     """The words for the given lanes' offsets, and which of the lanes (by position) got something undefined."""
     if region.ownership is not None:
         for index in range(access.count):
-            _check_read(wave, region, _words(offsets + index * access.size, access.size))
+            _check_read(wave, region, _bytes(offsets + index * access.size, access.size))
     values = [region.gather(offsets + index * access.size, access.size).astype(U32) for index in range(access.count)]
     bad = 0
     if region.undefined is not None:
@@ -147,7 +146,7 @@ def _store_region(wave: Wave, region: Region, offsets: Array, access: Access, va
     for index, value in enumerate(values):
         at = offsets + index * access.size
         if region.ownership is not None:
-            words = _words(at, access.size)
+            words = _bytes(at, access.size)
             changed = region.gather(at, access.size) != value.astype(region.view(access.size).dtype)
             _check_write(wave, region, words, changed)
             stores.append((region, words))
@@ -208,7 +207,7 @@ def _scalar_load(instruction: Instruction, family: str, memories: Callable[[Wave
         region = memories(wave).space.find(address, size, write=False)
         start = address - region.base
         if region.ownership is not None:
-            _check_read(wave, region, np.arange(start >> 2, (start + size + 3) >> 2))
+            _check_read(wave, region, np.arange(start, start + size))
         raw = region.data[start : start + size].tobytes()
         value = int.from_bytes(raw, "little", signed=small and match[4] == "I")
         wave.write_scalar(destination, value & (1 << 32 * count) - 1, 32 * count)
@@ -801,10 +800,10 @@ def _check_atomic(wave: Wave, region: Region, offsets: Array, size: int, stores:
     owner = region.ownership
     if owner is None:
         return
-    words = _words(offsets, size)
+    words = _bytes(offsets, size)
     raced = (owner.writer[words] != wave.number) & (owner.writer_epoch[words] == wave.epoch)
     if raced.any():
-        raise Trap(f"an atomic on {region.name} at {int(words[raced][0]) * 4}: another wave stored there, with no barrier between them")
+        raise Trap(f"an atomic on {region.name} at {int(words[raced][0])}: another wave stored there, with no barrier between them")
     if region.undefined is not None and any(region.undefined[offsets + byte].any() for byte in range(size)):
         raise Trap(f"an atomic on {region.name}, on a word that was never written")
     owner.unfinished[words] = wave.number

@@ -63,13 +63,13 @@ class Region:
 
     def track(self, *, undefined: bool) -> None:
         """Follows stores through the region: waits and barriers between the waves of a workgroup."""
-        words = len(self.data) // 4
+        count = len(self.data)
         self.ownership = Ownership(
-            np.full(words, -1, np.int32),
-            np.full(words, -1, np.int32),
-            np.full(words, -1, np.int32),
-            np.full(words, -1, np.int32),
-            np.full(words, -1, np.int32),
+            np.full(count, -1, np.int32),
+            np.full(count, -1, np.int32),
+            np.full(count, -1, np.int32),
+            np.full(count, -1, np.int32),
+            np.full(count, -1, np.int32),
         )
         if undefined:
             self.undefined = np.ones(len(self.data), np.bool_)

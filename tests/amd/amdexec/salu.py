@@ -127,6 +127,17 @@ def _spread(
     name = instruction.name
     moves = name.startswith(("S_MOV_B", "S_AND_B", "S_OR_B", "S_ANDN2_B", "S_ORN2_B", "S_AND_NOT1_B", "S_OR_NOT1_B", "S_CSELECT"))
     single = name.startswith("S_MOV_B")
+    field = scalar_getter(sources[1]) if name in ("S_BFE_U64", "S_BFE_I64") else None
+
+    def is_bad(wave: Wave) -> bool:
+        if field is None:
+            return any(register in wave.undefined for register in reads)
+        # LLVM extracts from a pair whose upper half is nothing what lies in the lower half.
+        offset, width = int(field(wave)) & 63, int(field(wave)) >> 16 & 127
+        bits = ((1 << width) - 1) << offset
+        halves = enumerate(sources[0].registers)
+        fields = any(wave.undefined.get(register, 0) & bits >> 32 * half for half, register in halves)
+        return fields or any(register in wave.undefined for register in sources[1].registers)
 
     def by_bit(wave: Wave) -> bool:
         results = []
@@ -147,7 +158,7 @@ def _spread(
 
     def spread(wave: Wave) -> None:
         undefined = wave.undefined
-        bad = any(register in undefined for register in reads)
+        bad = is_bad(wave)
         if bad and moves and all(len(source.registers) == len(rows) or not source.registers for source in sources):
             if "CSELECT" in name:
                 chosen = sources[0] if wave.scc else sources[1]

@@ -48,6 +48,18 @@ class Instructions(unittest.TestCase):
                     bits = expected if expected.dtype == U32 else expected.view(U32)
                     np.testing.assert_array_equal(y[:, 0], bits)
 
+    # -- comparisons
+
+    def test_a_nan_is_neither_less_nor_greater(self) -> None:
+        x = floats()
+        x[:20, 0] = F32(np.nan).view(U32)
+        x[10:30, 1] = x[10:30, 0]
+        a, b = x[:, 0].view(F32), x[:, 1].view(F32)
+        other = (a < b) | (a > b)
+        for name, expected in {"lg": other, "nlg": ~other, "neq": a != b, "o": (a == a) & (b == b)}.items():
+            body = f"v_cmp_{name}_f32 vcc, v4, v5\ns_nop 4\nv_cndmask_b32 v8, 0, 1, vcc"
+            self.both(body, x, expected.astype(U32), targets=CDNA)
+
     # -- integers
 
     def test_integers(self) -> None:

@@ -81,7 +81,10 @@ pub unsafe extern "C" fn gpulower_cancellation_create(
 /// stage that it is in. From any thread, also from a callback.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpulower_cancellation_cancel(cancellation: *mut CancellationHandle) -> Status {
-    let cancel = || Ok(get::<CancellationToken, _>(cancellation, "cancellation")?.cancel());
+    let cancel = || {
+        get::<CancellationToken, _>(cancellation, "cancellation")?.cancel();
+        Ok(())
+    };
     super::caught(cancel).map_or_else(|problem: Problem| problem.status, |()| Status::Ok)
 }
 

@@ -35,13 +35,19 @@ pub struct Cuda {
 impl Cuda {
     pub fn new() -> Result<Self, Box<dyn Error>> {
         let context = Driver::cuda()?.device(0)?.context()?;
-        Ok(Self { stream: context.stream()?, context })
+        Ok(Self {
+            stream: context.stream()?,
+            context,
+        })
     }
 
     pub fn describe(&self) -> String {
         let device = self.context.device();
         let (major, minor) = device.driver().version();
-        format!("{}, driver for CUDA {major}.{minor}", device.name().unwrap_or_else(|error| error.to_string()))
+        format!(
+            "{}, driver for CUDA {major}.{minor}",
+            device.name().unwrap_or_else(|error| error.to_string())
+        )
     }
 }
 
@@ -83,7 +89,9 @@ impl Device for Cuda {
                 for (storage, &start) in launch.storages.iter().zip(starts) {
                     let end = start + storage.bytes.len();
                     let next = end.next_multiple_of(GAP) + GAP;
-                    if found[end..next].iter().any(|&byte| byte != FILLING) || found[start - GAP..start].iter().any(|&byte| byte != FILLING) {
+                    if found[end..next].iter().any(|&byte| byte != FILLING)
+                        || found[start - GAP..start].iter().any(|&byte| byte != FILLING)
+                    {
                         return Err("a store outside of every buffer".to_owned());
                     }
                     storages.push(found[start..end].to_vec());
@@ -105,13 +113,23 @@ pub struct Amd {
 impl Amd {
     /// `DIFFER_AMD` in the environment says how it is started; `cargo xtask amd differ` sets it.
     pub fn new(target: &str) -> Result<Self, Box<dyn Error>> {
-        let words = std::env::var("DIFFER_AMD").map_err(|_| "`cargo xtask amd differ` starts this: it knows where the executor is")?;
+        let words = std::env::var("DIFFER_AMD")
+            .map_err(|_| "`cargo xtask amd differ` starts this: it knows where the executor is")?;
         let mut words = words.split('\n');
         let mut command = Command::new(words.next().unwrap_or_default());
-        let mut child = command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = command
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let input = child.stdin.take().ok_or("the executor has no input")?;
         let output = BufReader::new(child.stdout.take().ok_or("the executor has no output")?);
-        Ok(Self { child, input, output, target: target.to_owned() })
+        Ok(Self {
+            child,
+            input,
+            output,
+            target: target.to_owned(),
+        })
     }
 }
 
@@ -128,7 +146,9 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len() / 2).filter_map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()).collect()
+    (0..text.len() / 2)
+        .filter_map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok())
+        .collect()
 }
 
 impl Device for Amd {
@@ -145,8 +165,11 @@ impl Device for Amd {
                     Argument::Bytes(bytes) => serde_json::json!(hex(bytes)),
                 })
                 .collect();
-            let storages: Vec<serde_json::Value> =
-                launch.storages.iter().map(|storage| serde_json::json!([hex(&storage.bytes), storage.writable])).collect();
+            let storages: Vec<serde_json::Value> = launch
+                .storages
+                .iter()
+                .map(|storage| serde_json::json!([hex(&storage.bytes), storage.writable]))
+                .collect();
             let request = serde_json::json!({
                 "image": file.path(), "target": self.target, "kernel": launch.kernel, "blocks": launch.blocks,
                 "threads": launch.threads, "storages": storages, "arguments": arguments,
@@ -159,7 +182,10 @@ impl Device for Amd {
             }
             let answer: serde_json::Value = serde_json::from_str(&line)?;
             all.push(match (answer["storages"].as_array(), answer["trap"].as_str()) {
-                (Some(storages), _) => Ok(storages.iter().map(|text| unhex(text.as_str().unwrap_or_default())).collect()),
+                (Some(storages), _) => Ok(storages
+                    .iter()
+                    .map(|text| unhex(text.as_str().unwrap_or_default()))
+                    .collect()),
                 (None, trap) => Err(trap.unwrap_or("no answer").to_owned()),
             });
         }

@@ -19,7 +19,11 @@ struct Emitter<'a> {
 pub fn module(kernels: &[&Kernel]) -> String {
     let mut out = "gpu.module @m {\n".to_owned();
     for (number, kernel) in kernels.iter().enumerate() {
-        let mut emitter = Emitter { kernel, out: String::new(), temporaries: 0 };
+        let mut emitter = Emitter {
+            kernel,
+            out: String::new(),
+            temporaries: 0,
+        };
         emitter.function(number);
         out += &emitter.out;
     }
@@ -50,10 +54,17 @@ fn v(var: &Var) -> String {
 }
 
 fn constant(ty: Ty, value: i64) -> String {
-    let kind = Kind { elem: ty.elem, bits: ty.elem.bits(64) };
+    let kind = Kind {
+        elem: ty.elem,
+        bits: ty.elem.bits(64),
+    };
     let one = match ty.elem {
         Elem::I1 => (if value & 1 == 1 { "true" } else { "false" }).to_owned(),
-        elem if elem.is_float() => format!("0x{:0width$X}", value as u64 & kind.mask(), width = kind.bits as usize / 4),
+        elem if elem.is_float() => format!(
+            "0x{:0width$X}",
+            value as u64 & kind.mask(),
+            width = kind.bits as usize / 4
+        ),
         _ => kind.signed(value as u64).to_string(),
     };
     match (ty.lanes, ty.elem) {
@@ -96,7 +107,9 @@ impl Emitter<'_> {
         let kernel = self.kernel;
         let of = |wanted: &[Space]| -> Vec<(usize, String)> {
             let all = kernel.buffers.iter().enumerate();
-            all.filter(|(_, buffer)| wanted.contains(&buffer.space)).map(|(number, _)| (number, memref(kernel, number))).collect()
+            all.filter(|(_, buffer)| wanted.contains(&buffer.space))
+                .map(|(number, _)| (number, memref(kernel, number)))
+                .collect()
         };
         let named = |entries: &[(usize, String)]| list(entries, |(number, ty)| format!("%b{number}: {ty}"));
         let mut arguments = named(&of(&[Space::Input, Space::Own, Space::Atomic]));
@@ -112,7 +125,11 @@ impl Emitter<'_> {
         }
         head += " kernel";
         if kernel.known_size {
-            let _ = write!(head, " attributes {{known_block_size = array<i32: {}, 1, 1>}}", kernel.threads);
+            let _ = write!(
+                head,
+                " attributes {{known_block_size = array<i32: {}, 1, 1>}}",
+                kernel.threads
+            );
         }
         let _ = writeln!(self.out, "{head} {{");
         self.prelude();
@@ -123,7 +140,11 @@ impl Emitter<'_> {
 
     /// Thread numbers, views, and private memory filled with zeros, since nobody may read what was never written.
     fn prelude(&mut self) {
-        for text in ["%tid = gpu.thread_id x", "%bid = gpu.block_id x", "%bdim = gpu.block_dim x"] {
+        for text in [
+            "%tid = gpu.thread_id x",
+            "%bid = gpu.block_id x",
+            "%bdim = gpu.block_dim x",
+        ] {
             self.line(text);
         }
         self.line("%first = arith.muli %bid, %bdim : index");
@@ -138,7 +159,9 @@ impl Emitter<'_> {
                         self.line(&format!("memref.store {zero}, %b{number}[{at}] : {own}"));
                     }
                 }
-                (_, Layout::Cast) => self.line(&format!("%c{number} = memref.cast %b{number} : {own} to memref<?x{elem}>")),
+                (_, Layout::Cast) => self.line(&format!(
+                    "%c{number} = memref.cast %b{number} : {own} to memref<?x{elem}>"
+                )),
                 (_, Layout::View | Layout::StridedView) => {
                     let stride = if buffer.layout == Layout::View { 1 } else { 2 };
                     let size = self.constant(INDEX, (SLICE * stride) as i64);
@@ -203,7 +226,12 @@ impl Emitter<'_> {
                 let made = self.define(*var, op, args);
                 self.line(&format!("{} = {made}", v(var)));
             }
-            Stmt::Load { var, buffer, index, mask } => {
+            Stmt::Load {
+                var,
+                buffer,
+                index,
+                mask,
+            } => {
                 let (ty, place) = (self.ty(*var), self.place(*buffer, *index, *mask));
                 let text = match ty.lanes {
                     1 => format!("memref.load {place}"),
@@ -211,14 +239,24 @@ impl Emitter<'_> {
                 };
                 self.line(&format!("{} = {text}", v(var)));
             }
-            Stmt::Store { value, buffer, index, mask } => {
+            Stmt::Store {
+                value,
+                buffer,
+                index,
+                mask,
+            } => {
                 let (ty, place) = (self.ty(*value), self.place(*buffer, *index, *mask));
                 self.line(&match ty.lanes {
                     1 => format!("memref.store {}, {place}", v(value)),
                     _ => format!("vector.store {}, {place}, {}", v(value), ty.text()),
                 });
             }
-            Stmt::Atomic { value, buffer, index, kind } => {
+            Stmt::Atomic {
+                value,
+                buffer,
+                index,
+                kind,
+            } => {
                 let own = memref(self.kernel, *buffer);
                 let (three, first) = (self.constant(INDEX, 3), self.constant(INDEX, 4 * *kind as i64));
                 let at = self.temporary(&format!("arith.andi {}, {three} : index", v(index)));
@@ -271,7 +309,12 @@ impl Emitter<'_> {
         let ty = self.ty(inner.iv);
         let [lower, upper, step] = [0, 1, 2].map(|number| self.bound(&inner.bounds[number], ty, inner.opaque));
         let carried = &inner.carried;
-        let pairs: Vec<(Var, Var)> = carried.arguments.iter().copied().zip(carried.inits.iter().copied()).collect();
+        let pairs: Vec<(Var, Var)> = carried
+            .arguments
+            .iter()
+            .copied()
+            .zip(carried.inits.iter().copied())
+            .collect();
         let mut head = format!(
             "{}scf.for{} {} = {lower} to {upper} step {step}",
             Self::results(&carried.results),
@@ -312,14 +355,23 @@ impl Emitter<'_> {
         for result in &carried.results {
             let _ = write!(results, ", {}", v(result));
         }
-        let more: String = carried.results.iter().map(|&var| format!(", {}", self.t(var))).collect();
-        self.line(&format!("{results} = scf.while ({entries}) : (i32{more}) -> (i32{more}) {{"));
+        let more: String = carried
+            .results
+            .iter()
+            .map(|&var| format!(", {}", self.t(var)))
+            .collect();
+        self.line(&format!(
+            "{results} = scf.while ({entries}) : (i32{more}) -> (i32{more}) {{"
+        ));
         self.all(&inner.before);
         let limit = self.constant(I32, i64::from(inner.limit));
         let below = self.temporary(&format!("arith.cmpi ult, {}, {limit} : i32", v(&inner.counters[0])));
         let go_on = self.temporary(&format!("arith.andi {below}, {} : i1", v(&inner.condition)));
         let forwards: String = inner.forwards.iter().map(|var| format!(", {}", v(var))).collect();
-        self.line(&format!("scf.condition({go_on}) {}{forwards} : i32{more}", v(&inner.counters[0])));
+        self.line(&format!(
+            "scf.condition({go_on}) {}{forwards} : i32{more}",
+            v(&inner.counters[0])
+        ));
         self.line("} do {");
         let mut arguments = format!("{}: i32", v(&inner.counters[1]));
         for argument in &inner.after_arguments {
@@ -339,7 +391,11 @@ impl Emitter<'_> {
             [] => String::new(),
             results => format!(" -> ({})", self.types(results)),
         };
-        self.line(&format!("{}scf.if {}{arrow} {{", Self::results(&inner.results), v(&inner.condition)));
+        self.line(&format!(
+            "{}scf.if {}{arrow} {{",
+            Self::results(&inner.results),
+            v(&inner.condition)
+        ));
         self.all(&inner.branches[0]);
         self.yields("scf.yield", &inner.yields[0]);
         self.line("} else {");
@@ -353,11 +409,19 @@ impl Emitter<'_> {
             [] => String::new(),
             results => format!(" -> ({})", self.types(results)),
         };
-        self.line(&format!("{}scf.execute_region{arrow} {{", Self::results(&inner.results)));
+        self.line(&format!(
+            "{}scf.execute_region{arrow} {{",
+            Self::results(&inner.results)
+        ));
         self.line(&format!("cf.cond_br {}, ^yes, ^no", v(&inner.condition)));
         self.temporaries += 1;
-        let names: Vec<String> = (0..inner.results.len()).map(|at| format!("%y{}_{at}", self.temporaries)).collect();
-        let joined: Vec<(String, String)> = names.into_iter().zip(inner.results.iter().map(|&var| self.t(var))).collect();
+        let names: Vec<String> = (0..inner.results.len())
+            .map(|at| format!("%y{}_{at}", self.temporaries))
+            .collect();
+        let joined: Vec<(String, String)> = names
+            .into_iter()
+            .zip(inner.results.iter().map(|&var| self.t(var)))
+            .collect();
         for (label, number) in [("yes", 0), ("no", 1)] {
             self.line(&format!("^{label}:"));
             self.all(&inner.branches[number]);
@@ -374,8 +438,14 @@ impl Emitter<'_> {
                 self.line("scf.yield");
             }
             _ => {
-                self.line(&format!("^end({}):", list(&joined, |(name, ty)| format!("{name}: {ty}"))));
-                let (names, types) = (list(&joined, |(name, _)| name.clone()), list(&joined, |(_, ty)| ty.clone()));
+                self.line(&format!(
+                    "^end({}):",
+                    list(&joined, |(name, ty)| format!("{name}: {ty}"))
+                ));
+                let (names, types) = (
+                    list(&joined, |(name, _)| name.clone()),
+                    list(&joined, |(_, ty)| ty.clone()),
+                );
                 self.line(&format!("scf.yield {names} : {types}"));
             }
         }
@@ -386,7 +456,10 @@ impl Emitter<'_> {
     fn define(&mut self, var: Var, op: &Op, args: &[Var]) -> String {
         let (ty, text) = (self.ty(var), self.t(var));
         let from = args.first().map_or(ty, |&first| self.ty(first));
-        let (a, b) = (args.first().map(v).unwrap_or_default(), args.get(1).map(v).unwrap_or_default());
+        let (a, b) = (
+            args.first().map(v).unwrap_or_default(),
+            args.get(1).map(v).unwrap_or_default(),
+        );
         match op {
             Op::Const(value) => constant(ty, *value),
             Op::Id(Id::Thread) => "gpu.thread_id x".to_owned(),
@@ -448,7 +521,11 @@ impl Emitter<'_> {
                 format!("gpu.subgroup_reduce {kind} {a} uniform : ({text}) -> {text}")
             }
             Op::SubgroupReduce { kind, size, stride } => {
-                let stride = if *stride == 1 { String::new() } else { format!(", stride = {stride}") };
+                let stride = if *stride == 1 {
+                    String::new()
+                } else {
+                    format!(", stride = {stride}")
+                };
                 format!("gpu.subgroup_reduce {kind} {a} cluster(size = {size}{stride}) : ({text}) -> {text}")
             }
             Op::Exchange(buffer) => {
@@ -469,7 +546,9 @@ impl Emitter<'_> {
         let width = self.constant(Ty::scalar(Elem::I32), i64::from(width));
         self.temporaries += 1;
         let name = format!("%t{}", self.temporaries);
-        self.line(&format!("{name}, {name}_ok = gpu.shuffle {mode} {value}, {offset}, {width} : {text}"));
+        self.line(&format!(
+            "{name}, {name}_ok = gpu.shuffle {mode} {value}, {offset}, {width} : {text}"
+        ));
         format!("arith.select {name}_ok, {name}, {value} : {text}")
     }
 
@@ -512,7 +591,11 @@ impl Emitter<'_> {
             }
             _ => {}
         }
-        let comma = if matches!(shape, Shape::CmpI | Shape::CmpF) { "," } else { "" };
+        let comma = if matches!(shape, Shape::CmpI | Shape::CmpF) {
+            ","
+        } else {
+            ""
+        };
         format!("{name}{comma} {} : {text}", operands.join(", "))
     }
 
@@ -527,7 +610,10 @@ impl Emitter<'_> {
             1 => String::new(),
             _ => format!("{}, ", ty.with(Elem::I1).text()),
         };
-        self.temporary(&format!("arith.select {condition}, {value}, {other} : {shape}{}", ty.text()))
+        self.temporary(&format!(
+            "arith.select {condition}, {value}, {other} : {shape}{}",
+            ty.text()
+        ))
     }
 
     fn cast(&mut self, cast: Cast, value: &str, from: Ty, to: Ty) -> String {
@@ -542,9 +628,15 @@ impl Emitter<'_> {
             Cast::SIToFP => "sitofp",
             Cast::UIToFP => "uitofp",
             Cast::FPToSI | Cast::FPToUI => {
-                let kinds = [from, to].map(|ty| Kind { elem: ty.elem, bits: ty.elem.bits(64) });
+                let kinds = [from, to].map(|ty| Kind {
+                    elem: ty.elem,
+                    bits: ty.elem.bits(64),
+                });
                 let exponent = limit(kinds[0], kinds[1], cast);
-                let bits = kinds[0].encode(exponent.map_or(f64::INFINITY, |e| 2f64.powi(e)), super::number::Rounding::Even);
+                let bits = kinds[0].encode(
+                    exponent.map_or(f64::INFINITY, |e| 2f64.powi(e)),
+                    super::number::Rounding::Even,
+                );
                 let (most, zero) = (self.constant(from, bits as i64), self.constant(from, 0));
                 let magnitude = self.temporary(&format!("math.absf {value} : {}", from.text()));
                 let ok = self.temporary(&format!("arith.cmpf olt, {magnitude}, {most} : {}", from.text()));
@@ -580,7 +672,8 @@ impl Emitter<'_> {
             })
             .collect();
         let [x, y, z] = [0, 1, 2].map(|number| &small[number]);
-        let mut step = |op: &str, a: &str, b: &str| self.temporary(&format!("arith.{op} {a}, {b} fastmath<fast> : {name}"));
+        let mut step =
+            |op: &str, a: &str, b: &str| self.temporary(&format!("arith.{op} {a}, {b} fastmath<fast> : {name}"));
         let product = step("mulf", x, y);
         let sum = step("addf", &product, z);
         let cubic = step("mulf", &sum, x);

@@ -41,9 +41,24 @@ impl Random {
 
     /// Bits of a value of this type, an awkward one more often than not.
     fn bits(&mut self, elem: Elem) -> u64 {
-        let kind = Kind { elem, bits: elem.bits(32) };
+        let kind = Kind {
+            elem,
+            bits: elem.bits(32),
+        };
         let made = if elem.is_float() {
-            let special = [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-6, 65504.0, 3.4e38];
+            let special = [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                0.5,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                f64::NAN,
+                1e-6,
+                65504.0,
+                3.4e38,
+            ];
             match self.below(20) {
                 0..3 => kind.encode(self.pick(&special), Rounding::Even),
                 3..10 => kind.encode(self.within(-40, 40) as f64 / 2.0, Rounding::Even),
@@ -102,7 +117,16 @@ pub fn from_seed(seed: u64) -> Kernel {
         buffers: Vec::new(),
         body: Vec::new(),
     };
-    let mut maker = Maker { random, kernel, scope: Vec::new(), uniform: true, weight: 1, nesting: 0, depth: 0, floats };
+    let mut maker = Maker {
+        random,
+        kernel,
+        scope: Vec::new(),
+        uniform: true,
+        weight: 1,
+        nesting: 0,
+        depth: 0,
+        floats,
+    };
     let mut body = Vec::new();
     maker.buffers();
     maker.start(&mut body);
@@ -116,7 +140,12 @@ pub fn from_seed(seed: u64) -> Kernel {
 /// What memory holds at the start.
 pub fn memory(kernel: &Kernel) -> Memory {
     let mut random = Random::new(kernel.seed ^ 0x5DEE_CE66);
-    let count = kernel.buffers.iter().map(|buffer| buffer.storage + 1).max().unwrap_or_default();
+    let count = kernel
+        .buffers
+        .iter()
+        .map(|buffer| buffer.storage + 1)
+        .max()
+        .unwrap_or_default();
     let mut storages = vec![Vec::new(); count];
     for buffer in &kernel.buffers {
         if storages[buffer.storage].is_empty() && !matches!(buffer.space, Space::Shared | Space::Private) {
@@ -148,7 +177,11 @@ impl Maker {
 
     fn ty(&mut self) -> Ty {
         let elem = self.elem();
-        let lanes = if self.kernel.narrow { 1 } else { self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 2, 4]) };
+        let lanes = if self.kernel.narrow {
+            1
+        } else {
+            self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 2, 4])
+        };
         Ty { elem, lanes }
     }
 
@@ -156,7 +189,12 @@ impl Maker {
         use Layout::{Cast, Cubes, Flat, Rows, Static, Strided, StridedView, View};
         let mut storage = 0;
         let mut push = |maker: &mut Self, elem, space, layout| {
-            maker.kernel.buffers.push(Buffer { elem, space, layout, storage });
+            maker.kernel.buffers.push(Buffer {
+                elem,
+                space,
+                layout,
+                storage,
+            });
             storage += 1;
         };
         // The first is where results go.
@@ -245,7 +283,12 @@ impl Maker {
                 var = self.define(out, Op::Cast(cast), vec![var], Ty::scalar(Elem::I64));
             }
             let index = self.define(out, Op::Const(slot as i64), vec![], Ty::scalar(Elem::Index));
-            out.push(Stmt::Store { value: var, buffer: 0, index, mask: 7 });
+            out.push(Stmt::Store {
+                value: var,
+                buffer: 0,
+                index,
+                mask: 7,
+            });
         }
     }
 
@@ -270,7 +313,12 @@ impl Maker {
 
     /// A value that is there, or a new one.
     fn value(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Var {
-        let there: Vec<Var> = self.scope.iter().copied().filter(|&var| self.kernel.types[var] == ty).collect();
+        let there: Vec<Var> = self
+            .scope
+            .iter()
+            .copied()
+            .filter(|&var| self.kernel.types[var] == ty)
+            .collect();
         if !there.is_empty() && self.random.percent(if self.nesting > 2 { 92 } else { 70 }) {
             // Late ones twice as often.
             let (one, other) = (self.random.below(there.len()), self.random.below(there.len()));
@@ -299,7 +347,11 @@ impl Maker {
 
     fn select(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
         let lanes = if self.random.percent(50) { 1 } else { ty.lanes };
-        let args = vec![self.value(out, Ty { elem: Elem::I1, lanes }), self.value(out, ty), self.value(out, ty)];
+        let args = vec![
+            self.value(out, Ty { elem: Elem::I1, lanes }),
+            self.value(out, ty),
+            self.value(out, ty),
+        ];
         Some(self.define(out, Op::Select, args, ty))
     }
 
@@ -312,7 +364,9 @@ impl Maker {
 
     /// An operation of the table whose result is of this type.
     fn operation(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Var {
-        use Shape::{Bits, CmpF, CmpI, CopySign, DivS, DivU, Float1, Float2, Float3, High, Int, Int1, Number2, Shift, Test};
+        use Shape::{
+            Bits, CmpF, CmpI, CopySign, DivS, DivU, Float1, Float2, Float3, High, Int, Int1, Number2, Shift, Test,
+        };
         let floats = self.floats;
         let fits = |operation: &&'static Operation| match operation.shape {
             Int | Shift | DivS | DivU => !ty.elem.is_float() && ty.elem != Elem::I1,
@@ -325,7 +379,10 @@ impl Maker {
         let choices: Vec<&'static Operation> = OPERATIONS.iter().filter(fits).collect();
         let mut operation = self.random.pick(&choices);
         if self.kernel.narrow && (ty.elem == Elem::Index || operation.shape == CmpI) {
-            let signed: Vec<&'static Operation> = choices.into_iter().filter(|one| !UNSIGNED.contains(&one.name)).collect();
+            let signed: Vec<&'static Operation> = choices
+                .into_iter()
+                .filter(|one| !UNSIGNED.contains(&one.name))
+                .collect();
             operation = self.random.pick(&signed);
         }
         let from = match operation.shape {
@@ -341,7 +398,11 @@ impl Maker {
         let args = (0..operands).map(|_| self.value(out, from)).collect();
         let guard = self.random.percent(30);
         let made = self.define(out, Op::Table(operation, guard), args, ty);
-        if operation.name == "arith.muli" { self.narrowed(out, made) } else { made }
+        if operation.name == "arith.muli" {
+            self.narrowed(out, made)
+        } else {
+            made
+        }
     }
 
     /// What would not fit an index of 32 bits made smaller.
@@ -351,7 +412,12 @@ impl Maker {
             return var;
         }
         let most = self.define(out, Op::Const(0xFFF), vec![], ty);
-        self.define(out, Op::Table(super::number::named("arith.andi"), false), vec![var, most], ty)
+        self.define(
+            out,
+            Op::Table(super::number::named("arith.andi"), false),
+            vec![var, most],
+            ty,
+        )
     }
 
     fn cast(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
@@ -401,7 +467,10 @@ impl Maker {
 
     fn of_vectors(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
         if ty.lanes == 1 {
-            let vector = Ty { lanes: self.random.pick(&[2, 4]), ..ty };
+            let vector = Ty {
+                lanes: self.random.pick(&[2, 4]),
+                ..ty
+            };
             let from = self.value(out, vector);
             return Some(match self.random.below(3) {
                 0 => {
@@ -457,7 +526,9 @@ impl Maker {
             let dense = ty.lanes == 1 || !matches!(buffer.layout, Strided | StridedView);
             buffer.elem == ty.elem && spaces.contains(&buffer.space) && dense
         };
-        let choices: Vec<usize> = (1..self.kernel.buffers.len()).filter(|&at| fits(&self.kernel.buffers[at])).collect();
+        let choices: Vec<usize> = (1..self.kernel.buffers.len())
+            .filter(|&at| fits(&self.kernel.buffers[at]))
+            .collect();
         if choices.is_empty() {
             return None;
         }
@@ -476,23 +547,42 @@ impl Maker {
     fn load(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
         let (buffer, index, mask) = self.place(out, ty, &[Space::Input, Space::Own, Space::Private])?;
         let var = self.kernel.var(ty);
-        out.push(Stmt::Load { var, buffer, index, mask });
+        out.push(Stmt::Load {
+            var,
+            buffer,
+            index,
+            mask,
+        });
         self.scope.push(var);
         Some(var)
     }
 
     fn store(&mut self, out: &mut Vec<Stmt>) {
         let buffer = self.random.below(self.kernel.buffers.len());
-        let lanes = if self.kernel.narrow { 1 } else { self.random.pick(&[1, 1, 1, 2, 4]) };
-        let ty = Ty { elem: self.kernel.buffers[buffer].elem, lanes };
+        let lanes = if self.kernel.narrow {
+            1
+        } else {
+            self.random.pick(&[1, 1, 1, 2, 4])
+        };
+        let ty = Ty {
+            elem: self.kernel.buffers[buffer].elem,
+            lanes,
+        };
         if let Some((buffer, index, mask)) = self.place(out, ty, &[Space::Own, Space::Private]) {
             let value = self.value(out, ty);
-            out.push(Stmt::Store { value, buffer, index, mask });
+            out.push(Stmt::Store {
+                value,
+                buffer,
+                index,
+                mask,
+            });
         }
     }
 
     fn local(&mut self, wanted: Space) -> Option<usize> {
-        let all: Vec<usize> = (0..self.kernel.buffers.len()).filter(|&at| self.kernel.buffers[at].space == wanted).collect();
+        let all: Vec<usize> = (0..self.kernel.buffers.len())
+            .filter(|&at| self.kernel.buffers[at].space == wanted)
+            .collect();
         (!all.is_empty()).then(|| self.random.pick(&all))
     }
 
@@ -501,7 +591,12 @@ impl Maker {
             let value = self.value(out, Ty::scalar(self.kernel.buffers[buffer].elem));
             let index = self.value(out, Ty::scalar(Elem::Index));
             let kind = self.random.below(ATOMIC_KINDS.len());
-            out.push(Stmt::Atomic { value, buffer, index, kind });
+            out.push(Stmt::Atomic {
+                value,
+                buffer,
+                index,
+                kind,
+            });
         }
     }
 
@@ -514,16 +609,33 @@ impl Maker {
         }
         let ty = Ty::scalar(self.stored());
         let value = self.value(out, ty);
-        let kinds: &[&'static str] = if ty.elem.is_float() { &["minimumf", "maximumf"] } else { INTEGER_REDUCTIONS };
+        let kinds: &[&'static str] = if ty.elem.is_float() {
+            &["minimumf", "maximumf"]
+        } else {
+            INTEGER_REDUCTIONS
+        };
         let kind = self.random.pick(kinds);
         let width = self.random.pick(&[32, 32, 32, 16, 8]);
         let (op, args) = match self.random.below(6) {
             0 => (Op::AllReduce(kind), vec![value]),
             1 => {
-                let (size, stride) = self.random.pick(&[(2, 1), (4, 1), (8, 1), (16, 1), (32, 1), (0, 1), (4, 2), (8, 4), (2, 16)]);
+                let (size, stride) = self.random.pick(&[
+                    (2, 1),
+                    (4, 1),
+                    (8, 1),
+                    (16, 1),
+                    (32, 1),
+                    (0, 1),
+                    (4, 2),
+                    (8, 4),
+                    (2, 16),
+                ]);
                 (Op::SubgroupReduce { kind, size, stride }, vec![value])
             }
-            2 => (Op::ShuffleAt { width }, vec![value, self.value(out, Ty::scalar(Elem::I32))]),
+            2 => (
+                Op::ShuffleAt { width },
+                vec![value, self.value(out, Ty::scalar(Elem::I32))],
+            ),
             _ => {
                 let mode = self.random.pick(&["xor", "up", "down", "idx"]);
                 let offset = self.random.below(32) as u32;
@@ -577,7 +689,10 @@ impl Maker {
     fn some_types(&mut self) -> Vec<Ty> {
         let types: Vec<Ty> = (0..self.random.below(3)).map(|_| self.ty()).collect();
         // An index that doubles in a loop does not stay narrow.
-        types.into_iter().filter(|ty| ty.elem != Elem::Index || !self.kernel.narrow).collect()
+        types
+            .into_iter()
+            .filter(|ty| ty.elem != Elem::Index || !self.kernel.narrow)
+            .collect()
     }
 
     fn vars(&mut self, types: &[Ty]) -> Vec<Var> {
@@ -593,7 +708,16 @@ impl Maker {
     }
 
     fn repeat(&mut self, out: &mut Vec<Stmt>) {
-        let elem = self.random.pick(&[Elem::Index, Elem::Index, Elem::Index, Elem::I32, Elem::I32, Elem::I64, Elem::I16, Elem::I8]);
+        let elem = self.random.pick(&[
+            Elem::Index,
+            Elem::Index,
+            Elem::Index,
+            Elem::I32,
+            Elem::I32,
+            Elem::I64,
+            Elem::I16,
+            Elem::I8,
+        ]);
         let unsigned = self.random.percent(15);
         let most = (64 / self.weight).clamp(1, 12) as i64;
         let (numbers, masks) = self.range(elem, unsigned, most);
@@ -609,8 +733,18 @@ impl Maker {
         let (body, yields) = self.region(&more, &types, masks == [0; 3], most as u64);
         self.scope.extend(&carried.results);
         let opaque = self.random.percent(40);
-        let [Some(lower), Some(upper), Some(step)] = [0, 1, 2].map(|at| bounds.get(at).cloned()) else { return };
-        out.push(Stmt::For(For { iv, unsigned, opaque, bounds: [lower, upper, step], carried, body, yields }));
+        let [Some(lower), Some(upper), Some(step)] = [0, 1, 2].map(|at| bounds.get(at).cloned()) else {
+            return;
+        };
+        out.push(Stmt::For(For {
+            iv,
+            unsigned,
+            opaque,
+            bounds: [lower, upper, step],
+            carried,
+            body,
+            yields,
+        }));
     }
 
     /// Lower bound, upper bound and step of at most so many iterations, none of which overflows, and what may be added to each.
@@ -621,7 +755,11 @@ impl Maker {
             false => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
         };
         // Indices are the same numbers in 32 bits and in 64.
-        let (least, largest) = if elem == Elem::Index { (least.max(-1 << 31), largest.min((1 << 31) - 1)) } else { (least, largest) };
+        let (least, largest) = if elem == Elem::Index {
+            (least.max(-1 << 31), largest.min((1 << 31) - 1))
+        } else {
+            (least, largest)
+        };
         let masks = match self.random.percent(50) {
             true => [0; 3],
             false => [0, 1, 2].map(|_| self.random.pick(&[0, 0, 1, 3])),
@@ -663,7 +801,9 @@ impl Maker {
         let i32 = Ty::scalar(Elem::I32);
         let counters = [self.kernel.var(i32), self.kernel.var(i32)];
         let after_arguments = self.vars(&types);
-        let visible = |counter: Var, arguments: &[Var]| -> Vec<Var> { [counter].into_iter().chain(arguments.iter().copied()).collect() };
+        let visible = |counter: Var, arguments: &[Var]| -> Vec<Var> {
+            [counter].into_iter().chain(arguments.iter().copied()).collect()
+        };
         let mut ends = vec![Ty::scalar(Elem::I1)];
         ends.extend(&types);
         let weight = u64::from(limit) + 1;
@@ -671,7 +811,17 @@ impl Maker {
         let condition = forwards.remove(0);
         let (after, yields) = self.region(&visible(counters[1], &after_arguments), &types, false, weight);
         self.scope.extend(&carried.results);
-        out.push(Stmt::While(While { limit, counters, carried, before, condition, forwards, after_arguments, after, yields }));
+        out.push(Stmt::While(While {
+            limit,
+            counters,
+            carried,
+            before,
+            condition,
+            forwards,
+            after_arguments,
+            after,
+            yields,
+        }));
     }
 
     fn branch(&mut self, out: &mut Vec<Stmt>) {
@@ -681,8 +831,14 @@ impl Maker {
                 let index = Ty::scalar(Elem::Index);
                 let block = self.define(out, Op::Id(Id::Block), vec![], index);
                 let other = self.define(out, Op::Const(0), vec![], index);
-                let operation = super::number::named(self.random.pick(&["arith.cmpi eq", "arith.cmpi ne", "arith.cmpi slt"]));
-                self.define(out, Op::Table(operation, false), vec![block, other], Ty::scalar(Elem::I1))
+                let operation =
+                    super::number::named(self.random.pick(&["arith.cmpi eq", "arith.cmpi ne", "arith.cmpi slt"]));
+                self.define(
+                    out,
+                    Op::Table(operation, false),
+                    vec![block, other],
+                    Ty::scalar(Elem::I1),
+                )
             }
             false => self.value(out, Ty::scalar(Elem::I1)),
         };
@@ -692,14 +848,29 @@ impl Maker {
         let (no, second) = self.region(&[], &types, uniform, 1);
         self.scope.extend(&results);
         let blocks = self.random.percent(25);
-        out.push(Stmt::If(If { blocks, condition, branches: [yes, no], yields: [first, second], results }));
+        out.push(Stmt::If(If {
+            blocks,
+            condition,
+            branches: [yes, no],
+            yields: [first, second],
+            results,
+        }));
     }
 }
 
 /// What narrow indices are not compared and computed with: they may be negative, and -1 is another number in 32 bits.
 const UNSIGNED: &[&str] = &[
-    "arith.maxui", "arith.minui", "arith.shli", "arith.shrui", "arith.divui", "arith.remui", "arith.ceildivui",
-    "arith.cmpi ult", "arith.cmpi ule", "arith.cmpi ugt", "arith.cmpi uge",
+    "arith.maxui",
+    "arith.minui",
+    "arith.shli",
+    "arith.shrui",
+    "arith.divui",
+    "arith.remui",
+    "arith.ceildivui",
+    "arith.cmpi ult",
+    "arith.cmpi ule",
+    "arith.cmpi ugt",
+    "arith.cmpi uge",
 ];
 
 const INTEGER_REDUCTIONS: &[&str] = &["add", "mul", "and", "or", "xor", "maxsi", "minsi", "maxui", "minui"];

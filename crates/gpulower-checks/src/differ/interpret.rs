@@ -35,9 +35,26 @@ pub fn run(kernel: &Kernel, machine: Machine, memory: &mut Memory) {
     for block in 0..kernel.blocks {
         let threads = kernel.threads as usize;
         let values = kernel.types.iter().map(|ty| vec![0; ty.lanes * threads]).collect();
-        let size = |space| if matches!(space, Space::Private | Space::Shared) { SLICE * threads } else { 0 };
-        let local = kernel.buffers.iter().map(|buffer| vec![0; size(buffer.space)]).collect();
-        let mut run = Run { kernel, machine, memory: &mut *memory, block, local, values };
+        let size = |space| {
+            if matches!(space, Space::Private | Space::Shared) {
+                SLICE * threads
+            } else {
+                0
+            }
+        };
+        let local = kernel
+            .buffers
+            .iter()
+            .map(|buffer| vec![0; size(buffer.space)])
+            .collect();
+        let mut run = Run {
+            kernel,
+            machine,
+            memory: &mut *memory,
+            block,
+            local,
+            values,
+        };
         run.all(&kernel.body, &vec![true; threads]);
     }
 }
@@ -48,7 +65,10 @@ impl Run<'_> {
     }
 
     fn kind(&self, elem: Elem) -> Kind {
-        Kind { elem, bits: elem.bits(self.machine.index_bits) }
+        Kind {
+            elem,
+            bits: elem.bits(self.machine.index_bits),
+        }
     }
 
     fn get(&self, var: Var, thread: usize) -> &[u64] {
@@ -87,15 +107,27 @@ impl Run<'_> {
     fn one(&mut self, stmt: &Stmt, mask: &Mask) {
         match stmt {
             Stmt::Def { var, op, args } => self.define(*var, op, args, mask),
-            Stmt::Load { var, buffer, index, mask: below } => {
+            Stmt::Load {
+                var,
+                buffer,
+                index,
+                mask: below,
+            } => {
                 for thread in active(mask) {
                     let lanes = self.kernel.types[*var].lanes;
                     let first = self.scalar(*index, thread) as usize & below;
-                    let read: Vec<u64> = (first..first + lanes).map(|at| *self.cell(*buffer, thread, at)).collect();
+                    let read: Vec<u64> = (first..first + lanes)
+                        .map(|at| *self.cell(*buffer, thread, at))
+                        .collect();
                     self.set(*var, thread, &read);
                 }
             }
-            Stmt::Store { value, buffer, index, mask: below } => {
+            Stmt::Store {
+                value,
+                buffer,
+                index,
+                mask: below,
+            } => {
                 for thread in active(mask) {
                     let first = self.scalar(*index, thread) as usize & below;
                     for (lane, bits) in self.get(*value, thread).to_vec().into_iter().enumerate() {
@@ -103,7 +135,12 @@ impl Run<'_> {
                     }
                 }
             }
-            Stmt::Atomic { value, buffer, index, kind } => {
+            Stmt::Atomic {
+                value,
+                buffer,
+                index,
+                kind,
+            } => {
                 for thread in active(mask) {
                     let at = 4 * kind + (self.scalar(*index, thread) as usize & 3);
                     debug_assert!(at < ATOMICS);
@@ -138,7 +175,8 @@ impl Run<'_> {
     fn repeat(&mut self, inner: &For, mask: &Mask) {
         let kind = self.kind(self.kernel.types[inner.iv].elem);
         let [lower, upper, step] = &inner.bounds;
-        let of = |bound, run: &Self| -> Vec<u64> { (0..mask.len()).map(|thread| run.bound(bound, kind, thread)).collect() };
+        let of =
+            |bound, run: &Self| -> Vec<u64> { (0..mask.len()).map(|thread| run.bound(bound, kind, thread)).collect() };
         let (mut at, ends, steps) = (of(lower, self), of(upper, self), of(step, self));
         self.copy(&inner.carried.inits, &inner.carried.arguments, mask);
         let mut mask_now = mask.clone();
@@ -267,7 +305,10 @@ impl Run<'_> {
             }
             Op::Reduce(name) => {
                 let start = args.get(1).map(|&var| self.scalar(var, thread));
-                let reduced = start.into_iter().chain(arg(0).iter().copied()).reduce(|a, b| combine(name, kind, a, b));
+                let reduced = start
+                    .into_iter()
+                    .chain(arg(0).iter().copied())
+                    .reduce(|a, b| combine(name, kind, a, b));
                 vec![reduced.unwrap_or_default()]
             }
             Op::Fast(_) => {
@@ -291,7 +332,10 @@ impl Run<'_> {
             all[if there { first + lane as usize } else { thread }]
         };
         let reduce = |name: &str, members: &mut dyn Iterator<Item = usize>| {
-            members.map(|thread| all[thread]).reduce(|a, b| combine(name, kind, a, b)).unwrap_or_default()
+            members
+                .map(|thread| all[thread])
+                .reduce(|a, b| combine(name, kind, a, b))
+                .unwrap_or_default()
         };
         Some(match op {
             Op::Shuffle { mode, offset, width } => (0..threads)
@@ -315,10 +359,15 @@ impl Run<'_> {
                     let (size, stride) = (*size as usize, *stride as usize);
                     let (size, stride) = if size == 0 { (subgroup, 1) } else { (size, stride) };
                     let (group, lane) = (thread / (size * stride), thread % stride);
-                    reduce(kind, &mut (0..size).map(|member| group * size * stride + member * stride + lane))
+                    reduce(
+                        kind,
+                        &mut (0..size).map(|member| group * size * stride + member * stride + lane),
+                    )
                 })
                 .collect(),
-            Op::Exchange(_) => (0..threads).map(|thread| all[self.scalar(args[1], thread) as usize & (threads - 1)]).collect(),
+            Op::Exchange(_) => (0..threads)
+                .map(|thread| all[self.scalar(args[1], thread) as usize & (threads - 1)])
+                .collect(),
             _ => return None,
         })
     }

@@ -148,11 +148,21 @@ pub enum Op {
     Fast(Elem),
     Copy,
     /// A lane's value from another lane, where there is one; its own otherwise.
-    Shuffle { mode: &'static str, offset: u32, width: u32 },
+    Shuffle {
+        mode: &'static str,
+        offset: u32,
+        width: u32,
+    },
     /// The same from the lane that the second operand names.
-    ShuffleAt { width: u32 },
+    ShuffleAt {
+        width: u32,
+    },
     AllReduce(&'static str),
-    SubgroupReduce { kind: &'static str, size: u32, stride: u32 },
+    SubgroupReduce {
+        kind: &'static str,
+        size: u32,
+        stride: u32,
+    },
     /// To shared memory, a barrier, and from the element that the second operand names.
     Exchange(usize),
 }
@@ -210,11 +220,30 @@ pub struct If {
 
 #[derive(Clone, Debug)]
 pub enum Stmt {
-    Def { var: Var, op: Op, args: Vec<Var> },
+    Def {
+        var: Var,
+        op: Op,
+        args: Vec<Var>,
+    },
     /// The element is the index below the mask, in the thread's slice.
-    Load { var: Var, buffer: usize, index: Var, mask: usize },
-    Store { value: Var, buffer: usize, index: Var, mask: usize },
-    Atomic { value: Var, buffer: usize, index: Var, kind: usize },
+    Load {
+        var: Var,
+        buffer: usize,
+        index: Var,
+        mask: usize,
+    },
+    Store {
+        value: Var,
+        buffer: usize,
+        index: Var,
+        mask: usize,
+    },
+    Atomic {
+        value: Var,
+        buffer: usize,
+        index: Var,
+        kind: usize,
+    },
     For(For),
     While(While),
     If(If),

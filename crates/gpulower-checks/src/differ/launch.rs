@@ -41,8 +41,20 @@ fn is_global(buffer: &Buffer) -> bool {
 
 /// The global buffer of each storage.
 fn owners(kernel: &Kernel) -> Vec<Option<&Buffer>> {
-    let count = kernel.buffers.iter().map(|buffer| buffer.storage + 1).max().unwrap_or_default();
-    (0..count).map(|storage| kernel.buffers.iter().find(|buffer| is_global(buffer) && buffer.storage == storage)).collect()
+    let count = kernel
+        .buffers
+        .iter()
+        .map(|buffer| buffer.storage + 1)
+        .max()
+        .unwrap_or_default();
+    (0..count)
+        .map(|storage| {
+            kernel
+                .buffers
+                .iter()
+                .find(|buffer| is_global(buffer) && buffer.storage == storage)
+        })
+        .collect()
 }
 
 fn index(value: usize, machine: Machine) -> Argument {
@@ -59,7 +71,10 @@ impl Launch {
             .zip(&memory.storages)
             .map(|(owner, values)| Bytes {
                 bytes: owner.map_or_else(Vec::new, |buffer| {
-                    values.iter().flat_map(|value| value.to_le_bytes()[..size(buffer.elem)].to_vec()).collect()
+                    values
+                        .iter()
+                        .flat_map(|value| value.to_le_bytes()[..size(buffer.elem)].to_vec())
+                        .collect()
                 }),
                 writable: owner.is_some_and(|buffer| buffer.space != Space::Input),
             })
@@ -72,7 +87,13 @@ impl Launch {
             let bytes = elem.bits(machine.index_bits).div_ceil(8) as usize;
             arguments.push(Argument::Bytes(value.to_le_bytes()[..bytes].to_vec()));
         }
-        Self { kernel: format!("k{number}"), blocks: kernel.blocks, threads: kernel.threads, storages, arguments }
+        Self {
+            kernel: format!("k{number}"),
+            blocks: kernel.blocks,
+            threads: kernel.threads,
+            storages,
+            arguments,
+        }
     }
 }
 
@@ -107,14 +128,24 @@ pub fn expected(kernel: &Kernel, machine: Machine) -> Memory {
 pub fn difference(kernel: &Kernel, expected: &Memory, found: &[Vec<u8>]) -> Option<String> {
     for (storage, owner) in owners(kernel).iter().enumerate() {
         let Some(buffer) = owner else { continue };
-        let kind = Kind { elem: buffer.elem, bits: buffer.elem.bits(64) };
-        for (at, (&wanted, bytes)) in expected.storages[storage].iter().zip(found[storage].chunks(size(buffer.elem))).enumerate() {
+        let kind = Kind {
+            elem: buffer.elem,
+            bits: buffer.elem.bits(64),
+        };
+        for (at, (&wanted, bytes)) in expected.storages[storage]
+            .iter()
+            .zip(found[storage].chunks(size(buffer.elem)))
+            .enumerate()
+        {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);
             let got = u64::from_le_bytes(word);
             let nan = |bits| buffer.elem.is_float() && kind.float(bits).is_nan();
             if got != wanted && !(nan(got) && nan(wanted)) {
-                return Some(format!("storage {storage}[{at}] of {}: {got:#x}, expected {wanted:#x}", buffer.elem.name()));
+                return Some(format!(
+                    "storage {storage}[{at}] of {}: {got:#x}, expected {wanted:#x}",
+                    buffer.elem.name()
+                ));
             }
         }
     }

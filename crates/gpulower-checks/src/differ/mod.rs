@@ -19,6 +19,7 @@ mod shrink;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::os::unix::process::CommandExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -45,17 +46,50 @@ struct Setting {
     fixed: bool,
 }
 
-const PLAIN: Setting = Setting { name: "default", options: &[], exact: false, narrow: false, fixed: false };
+const PLAIN: Setting = Setting {
+    name: "default",
+    options: &[],
+    exact: false,
+    narrow: false,
+    fixed: false,
+};
 
 const SETTINGS: &[Setting] = &[
     PLAIN,
-    Setting { name: "O0", options: &[("O", "0")], ..PLAIN },
-    Setting { name: "O1-interleave2", options: &[("O", "1"), ("interleave", "2")], ..PLAIN },
-    Setting { name: "index32-interleave8", options: &[("index-bitwidth", "32"), ("interleave", "8")], narrow: true, ..PLAIN },
-    Setting { name: "O2-no-contraction", options: &[("O", "2"), ("interleave", "1"), ("fp-contract", "off")], ..PLAIN },
+    Setting {
+        name: "O0",
+        options: &[("O", "0")],
+        ..PLAIN
+    },
+    Setting {
+        name: "O1-interleave2",
+        options: &[("O", "1"), ("interleave", "2")],
+        ..PLAIN
+    },
+    Setting {
+        name: "index32-interleave8",
+        options: &[("index-bitwidth", "32"), ("interleave", "8")],
+        narrow: true,
+        ..PLAIN
+    },
+    Setting {
+        name: "O2-no-contraction",
+        options: &[("O", "2"), ("interleave", "1"), ("fp-contract", "off")],
+        ..PLAIN
+    },
     // They want memrefs of static shapes.
-    Setting { name: "bare-pointers", options: &[("bare-pointers", "true")], fixed: true, ..PLAIN },
-    Setting { name: "fast", options: &[("fast", "true")], exact: true, ..PLAIN },
+    Setting {
+        name: "bare-pointers",
+        options: &[("bare-pointers", "true")],
+        fixed: true,
+        ..PLAIN
+    },
+    Setting {
+        name: "fast",
+        options: &[("fast", "true")],
+        exact: true,
+        ..PLAIN
+    },
 ];
 
 impl Setting {
@@ -64,15 +98,26 @@ impl Setting {
     }
 
     fn value(&self, name: &str) -> Option<&'static str> {
-        self.options.iter().find(|(option, _)| *option == name).map(|(_, value)| *value)
+        self.options
+            .iter()
+            .find(|(option, _)| *option == name)
+            .map(|(_, value)| *value)
     }
 
     fn machine(&self, subgroup: u32) -> Machine {
-        Machine { index_bits: self.value("index-bitwidth").map_or(64, |_| 32), subgroup }
+        Machine {
+            index_bits: self.value("index-bitwidth").map_or(64, |_| 32),
+            subgroup,
+        }
     }
 
     fn launch(&self, kernel: &Kernel, number: usize, subgroup: u32) -> Launch {
-        Launch::new(kernel, number, self.machine(subgroup), self.value("bare-pointers").is_some())
+        Launch::new(
+            kernel,
+            number,
+            self.machine(subgroup),
+            self.value("bare-pointers").is_some(),
+        )
     }
 }
 
@@ -104,21 +149,31 @@ pub fn main() -> Outcome<()> {
     if request.what == "gpu" {
         println!("{}", Cuda::new()?.describe());
     }
-    let found = Search::new(request)?.run()?;
+    let search = Search::new(request)?;
+    let found = search.run()?;
+    search.resume()?;
     if found { Err("something differs".into()) } else { Ok(()) }
 }
 
 impl Request {
     fn read(words: &[String]) -> Outcome<Self> {
-        let what = words.first().cloned().ok_or("see the first lines of crates/gpulower-checks/src/differ/mod.rs")?;
+        let what = words
+            .first()
+            .cloned()
+            .ok_or("see the first lines of crates/gpulower-checks/src/differ/mod.rs")?;
         let option = |name: &str, default: &str| -> String {
             let place = words.iter().position(|word| word == name);
-            place.and_then(|at| words.get(at + 1)).cloned().unwrap_or_else(|| default.to_owned())
+            place
+                .and_then(|at| words.get(at + 1))
+                .cloned()
+                .unwrap_or_else(|| default.to_owned())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).to_string();
         let names = option("--settings", "");
-        let settings: Vec<&Setting> =
-            SETTINGS.iter().filter(|setting| names.is_empty() || names.split(',').any(|name| name == setting.name)).collect();
+        let settings: Vec<&Setting> = SETTINGS
+            .iter()
+            .filter(|setting| names.is_empty() || names.split(',').any(|name| name == setting.name))
+            .collect();
         if settings.is_empty() {
             let all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
             return Err(format!("--settings takes some of {}", all.join(",")).into());
@@ -153,6 +208,8 @@ struct Search {
     compiler: Compiler,
     started: Instant,
     next: AtomicU64,
+    /// The first kernel that nobody had begun with when the device was lost.
+    reached: AtomicU64,
     kernels: AtomicU64,
     runs: AtomicU64,
     /// Nanoseconds of all threads: generating and interpreting, compiling, running.
@@ -173,6 +230,7 @@ impl Search {
             compiler: Compiler::builder().environment().threads(1).build(),
             started: Instant::now(),
             next: AtomicU64::new(request.first),
+            reached: AtomicU64::new(u64::MAX),
             kernels: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             times: [const { AtomicU64::new(0) }; 3],
@@ -189,7 +247,8 @@ impl Search {
                 scope.spawn(|| {
                     if let Err(error) = self.work() {
                         // The others stop as well.
-                        self.next.store(u64::MAX / 2, Ordering::Relaxed);
+                        let next = self.next.swap(u64::MAX / 2, Ordering::Relaxed);
+                        self.reached.fetch_min(next, Ordering::Relaxed);
                         lock(&self.lost).get_or_insert(error.to_string());
                     }
                 });
@@ -198,6 +257,45 @@ impl Search {
         self.report();
         let differs = self.shrink_all();
         Ok(differs || lock(&self.lost).is_some())
+    }
+
+    /// Goes on behind the batch that lost the device, in the place of this process: nothing brings a device back in the same one.
+    fn resume(&self) -> Outcome<()> {
+        let (request, behind) = (&self.request, self.reached.load(Ordering::Relaxed));
+        let (end, seconds) = (
+            request.first + request.count,
+            request.seconds.saturating_sub(self.started.elapsed().as_secs()),
+        );
+        if lock(&self.lost).is_none()
+            || request.what != "gpu"
+            || behind >= end
+            || seconds == 0
+            || behind == request.first
+        {
+            return Ok(());
+        }
+        println!("\nfrom kernel {behind} on in a new process; the batches that were on their way are not compared");
+        let names: Vec<&str> = request.settings.iter().map(|setting| setting.name).collect();
+        let mut command = std::process::Command::new(std::env::current_exe()?);
+        command.args([
+            "differ",
+            "gpu",
+            "--target",
+            &request.target,
+            "--settings",
+            &names.join(","),
+        ]);
+        for (name, value) in [
+            ("--seed", request.seed),
+            ("--first", behind),
+            ("--count", end - behind),
+            ("--batch", request.batch),
+            ("--threads", request.threads as u64),
+            ("--seconds", seconds),
+        ] {
+            command.args([name, &value.to_string()]);
+        }
+        Err(command.exec().into())
     }
 
     fn device(&self) -> Outcome<Option<Box<dyn Device>>> {
@@ -217,12 +315,14 @@ impl Search {
             if first >= end || self.started.elapsed() > Duration::from_secs(self.request.seconds) {
                 return Ok(());
             }
-            let kernels: Vec<Kernel> =
-                (first..end.min(first + self.request.batch)).map(|number| generate::kernel(self.request.seed, number)).collect();
+            let kernels: Vec<Kernel> = (first..end.min(first + self.request.batch))
+                .map(|number| generate::kernel(self.request.seed, number))
+                .collect();
             let kernels: Vec<&Kernel> = kernels.iter().collect();
             for setting in &self.request.settings {
                 let some: Vec<&Kernel> = kernels.iter().copied().filter(|kernel| setting.takes(kernel)).collect();
-                self.batch(&some, setting, &mut device)?;
+                self.batch(&some, setting, &mut device)
+                    .map_err(|error| format!("batch {first}: {error}"))?;
             }
             self.kernels.fetch_add(kernels.len() as u64, Ordering::Relaxed);
         }
@@ -235,21 +335,37 @@ impl Search {
         made
     }
 
-    fn batch(&self, kernels: &[&Kernel], setting: &'static Setting, device: &mut Option<Box<dyn Device>>) -> Outcome<()> {
+    fn batch(
+        &self,
+        kernels: &[&Kernel],
+        setting: &'static Setting,
+        device: &mut Option<Box<dyn Device>>,
+    ) -> Outcome<()> {
         let Some(&one) = kernels.first() else { return Ok(()) };
         match self.timed(1, || self.compile(kernels, setting)) {
             Ok(image) => {
                 for (kernel, what) in kernels.iter().zip(self.compare(kernels, &image, setting, device)?) {
                     if let Some(what) = what {
                         println!("differs {:#018x} {}: {what}", kernel.seed, setting.name);
-                        lock(&self.differences).push(Found { kernel: kernel.seed, setting, what });
+                        lock(&self.differences).push(Found {
+                            kernel: kernel.seed,
+                            setting,
+                            what,
+                        });
                     }
                 }
                 Ok(())
             }
             Err(what) if kernels.len() == 1 => {
-                let found = Found { kernel: one.seed, setting, what };
-                lock(&self.refusals).entry(kind_of(&found.what)).or_default().push(found);
+                let found = Found {
+                    kernel: one.seed,
+                    setting,
+                    what,
+                };
+                lock(&self.refusals)
+                    .entry(kind_of(&found.what))
+                    .or_default()
+                    .push(found);
                 Ok(())
             }
             // Some of them are refused: all but those are run.
@@ -266,9 +382,18 @@ impl Search {
         for (name, value) in setting.options {
             options.set(name, value).map_err(|error| error.to_string())?;
         }
-        let emit = if self.request.target.starts_with("gfx") { Emit::Hsaco } else { Emit::Cubin };
+        let emit = if self.request.target.starts_with("gfx") {
+            Emit::Hsaco
+        } else {
+            Emit::Cubin
+        };
         let source = emit::module(kernels);
-        let made = self.compiler.with_options(options).compile_source("differ.mlir", source.as_bytes(), &[self.target][..], emit);
+        let made = self.compiler.with_options(options).compile_source(
+            "differ.mlir",
+            source.as_bytes(),
+            &[self.target][..],
+            emit,
+        );
         let artifacts = made.map_err(|failure| failure.to_string())?.artifacts;
         Ok(artifacts.into_iter().next().ok_or("nothing was made")?.bytes)
     }
@@ -283,14 +408,16 @@ impl Search {
     ) -> Outcome<Vec<Option<String>>> {
         let numbered = kernels.iter().enumerate();
         let (launches, wanted) = self.timed(0, || {
-            let launches: Vec<Launch> = numbered.map(|(number, kernel)| setting.launch(kernel, number, self.subgroup)).collect();
+            let launches: Vec<Launch> = numbered
+                .map(|(number, kernel)| setting.launch(kernel, number, self.subgroup))
+                .collect();
             let machine = setting.machine(self.subgroup);
             let wanted: Vec<_> = kernels.iter().map(|kernel| expected(kernel, machine)).collect();
             (launches, wanted)
         });
         let Some(device) = device else { return Ok(Vec::new()) };
         let ran = self.timed(2, || device.run(image, &launches));
-        let ran = ran.map_err(|error| format!("{} {}: {error}", setting.name, seeds(kernels)))?;
+        let ran = ran.map_err(|error| format!("{} ({} kernels): {error}", setting.name, kernels.len()))?;
         self.runs.fetch_add(ran.len() as u64, Ordering::Relaxed);
         let all = kernels.iter().zip(&wanted).zip(ran);
         Ok(all
@@ -302,17 +429,31 @@ impl Search {
     }
 
     fn report(&self) {
-        let (seconds, kernels) = (self.started.elapsed().as_secs_f64(), self.kernels.load(Ordering::Relaxed));
-        let [interpreting, compiling, running] = [0, 1, 2].map(|at| self.times[at].load(Ordering::Relaxed) as f64 / 1e9);
+        let (seconds, kernels) = (
+            self.started.elapsed().as_secs_f64(),
+            self.kernels.load(Ordering::Relaxed),
+        );
+        let [interpreting, compiling, running] =
+            [0, 1, 2].map(|at| self.times[at].load(Ordering::Relaxed) as f64 / 1e9);
         println!(
             "{kernels} kernels of seed {}, {} runs in {seconds:.1} s; of all threads {interpreting:.1} s interpreting, \
              {compiling:.1} s compiling, {running:.1} s running; settings {}",
             self.request.seed,
             self.runs.load(Ordering::Relaxed),
-            self.request.settings.iter().map(|setting| setting.name).collect::<Vec<_>>().join(",")
+            self.request
+                .settings
+                .iter()
+                .map(|setting| setting.name)
+                .collect::<Vec<_>>()
+                .join(",")
         );
         for (what, found) in lock(&self.refusals).iter() {
-            println!("refused {} times, such as {:#018x} {}: {what}", found.len(), found[0].kernel, found[0].setting.name);
+            println!(
+                "refused {} times, such as {:#018x} {}: {what}",
+                found.len(),
+                found[0].kernel,
+                found[0].setting.name
+            );
         }
         if let Some(what) = &*lock(&self.lost) {
             println!("LOST: {what}");
@@ -339,7 +480,9 @@ impl Search {
             let kernel = generate::from_seed(one.kernel);
             let mut last = one.what.clone();
             let small = shrink::shrink(&kernel, TRIES, &mut |candidate| {
-                let Ok(image) = self.compile(&[candidate], one.setting) else { return false };
+                let Ok(image) = self.compile(&[candidate], one.setting) else {
+                    return false;
+                };
                 match self.compare(&[candidate], &image, one.setting, &mut device).as_deref() {
                     Ok([Some(what)]) => {
                         last.clone_from(what);
@@ -348,11 +491,17 @@ impl Search {
                     _ => false,
                 }
             });
-            println!("\n// {:#018x} {}: {last}\n{}", one.kernel, one.setting.name, emit::module(&[&small]));
+            println!(
+                "\n// {:#018x} {}: {last}\n{}",
+                one.kernel,
+                one.setting.name,
+                emit::module(&[&small])
+            );
         }
         for (what, all) in lock(&self.refusals).iter().take(MOST) {
             let small = shrink::shrink(&generate::from_seed(all[0].kernel), TRIES, &mut |candidate| {
-                self.compile(&[candidate], all[0].setting).is_err_and(|message| kind_of(&message) == *what)
+                self.compile(&[candidate], all[0].setting)
+                    .is_err_and(|message| kind_of(&message) == *what)
             });
             println!("\n// {}: {what}\n{}", all[0].setting.name, emit::module(&[&small]));
         }
@@ -364,13 +513,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn seeds(kernels: &[&Kernel]) -> String {
-    let all: Vec<String> = kernels.iter().map(|kernel| format!("{:#x}", kernel.seed)).collect();
-    all.join(" ")
-}
-
 /// A message without places and numbers.
 fn kind_of(what: &str) -> String {
     let line = what.lines().next().unwrap_or_default();
-    line.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect::<String>().replace("##", "#").replace("##", "#")
+    line.chars()
+        .map(|letter| if letter.is_ascii_digit() { '#' } else { letter })
+        .collect::<String>()
+        .replace("##", "#")
+        .replace("##", "#")
 }

@@ -187,7 +187,11 @@ fn larger(kind: Kind, a: &[u64], wanted: Ordering) -> u64 {
 
 fn divisor_s(kind: Kind, divisor: u64, negative: bool) -> i128 {
     let most = most_positive(kind.elem, kind.bits);
-    let made = if negative { (divisor | !most) & !1 } else { divisor & most | 1 };
+    let made = if negative {
+        (divisor | !most) & !1
+    } else {
+        divisor & most | 1
+    };
     i128::from(kind.signed(made & kind.mask()))
 }
 
@@ -220,7 +224,11 @@ fn fused(kind: Kind, a: &[u64]) -> u64 {
             let back = sum - product;
             let error = (product - (sum - back)) + (z - back);
             let odd = if error != 0.0 && error.is_finite() && sum.to_bits() & 1 == 0 {
-                if (error > 0.0) == (sum > 0.0) { sum.to_bits() + 1 } else { sum.to_bits() - 1 }
+                if (error > 0.0) == (sum > 0.0) {
+                    sum.to_bits() + 1
+                } else {
+                    sum.to_bits() - 1
+                }
             } else {
                 sum.to_bits()
             };
@@ -237,7 +245,9 @@ macro_rules! cmpi {
 
 macro_rules! cmpf {
     ($name:literal, $orderings:pat) => {
-        op(concat!("arith.cmpf ", $name), Shape::CmpF, |k, a| u64::from(matches!(compare(k, a), $orderings)))
+        op(concat!("arith.cmpf ", $name), Shape::CmpF, |k, a| {
+            u64::from(matches!(compare(k, a), $orderings))
+        })
     };
 }
 
@@ -264,7 +274,9 @@ pub static OPERATIONS: &[Operation] = &[
     op("arith.xori", Bits, |_, a| a[0] ^ a[1]),
     op("arith.shli", Shift, |k, a| a[0] << (a[1] & most_shift(k.elem, k.bits))),
     op("arith.shrui", Shift, |k, a| a[0] >> (a[1] & most_shift(k.elem, k.bits))),
-    op("arith.shrsi", Shift, |k, a| (k.signed(a[0]) >> (a[1] & most_shift(k.elem, k.bits))) as u64),
+    op("arith.shrsi", Shift, |k, a| {
+        (k.signed(a[0]) >> (a[1] & most_shift(k.elem, k.bits))) as u64
+    }),
     op("arith.divsi", DivS, |k, a| divided(k, a).0 as u64),
     op("arith.remsi", DivS, |k, a| divided(k, a).1 as u64),
     op("arith.floordivsi", DivS, |k, a| {
@@ -279,13 +291,17 @@ pub static OPERATIONS: &[Operation] = &[
     op("arith.remui", DivU, |_, a| a[0] % (a[1] | 1)),
     op("arith.ceildivui", DivU, |_, a| a[0].div_ceil(a[1] | 1)),
     op("math.ctpop", Int1, |_, a| u64::from(a[0].count_ones())),
-    op("math.ctlz", Int1, |k, a| u64::from(a[0].leading_zeros() - (64 - k.bits))),
+    op("math.ctlz", Int1, |k, a| {
+        u64::from(a[0].leading_zeros() - (64 - k.bits))
+    }),
     op("math.cttz", Int1, |k, a| u64::from(a[0].trailing_zeros().min(k.bits))),
     op("math.absi", Int1, |k, a| k.signed(a[0]).unsigned_abs()),
     op("arith.mulsi_extended", High, |k, a| {
         ((i128::from(k.signed(a[0])) * i128::from(k.signed(a[1]))) >> k.bits) as u64
     }),
-    op("arith.mului_extended", High, |k, a| ((u128::from(a[0]) * u128::from(a[1])) >> k.bits) as u64),
+    op("arith.mului_extended", High, |k, a| {
+        ((u128::from(a[0]) * u128::from(a[1])) >> k.bits) as u64
+    }),
     cmpi!("eq", unsigned, ==),
     cmpi!("ne", unsigned, !=),
     cmpi!("slt", signed, <),
@@ -344,7 +360,10 @@ pub static OPERATIONS: &[Operation] = &[
 
 /// The operation of this name.
 pub fn named(name: &str) -> &'static Operation {
-    OPERATIONS.iter().find(|operation| operation.name == name).unwrap_or(&OPERATIONS[0])
+    OPERATIONS
+        .iter()
+        .find(|operation| operation.name == name)
+        .unwrap_or(&OPERATIONS[0])
 }
 
 /// -0 counts as +0, and the result of a NaN is the other operand.

@@ -64,7 +64,11 @@ pub fn shrink(kernel: &Kernel, mut tries: usize, still: &mut dyn FnMut(&Kernel) 
 }
 
 fn zero(var: Var) -> Stmt {
-    Stmt::Def { var, op: Op::Const(0), args: Vec::new() }
+    Stmt::Def {
+        var,
+        op: Op::Const(0),
+        args: Vec::new(),
+    }
 }
 
 fn without(kernel: &Kernel, first: usize, end: usize) -> Kernel {
@@ -102,14 +106,23 @@ fn visit(body: &mut Vec<Stmt>, at: &mut usize, change: Change) -> Option<bool> {
 
 fn lessen(stmt: &Stmt, change: Change) -> Option<Vec<Stmt>> {
     let copies = |from: &[Var], to: &[Var]| -> Vec<Stmt> {
-        to.iter().zip(from).map(|(&var, &value)| Stmt::Def { var, op: Op::Copy, args: vec![value] }).collect()
+        to.iter()
+            .zip(from)
+            .map(|(&var, &value)| Stmt::Def {
+                var,
+                op: Op::Copy,
+                args: vec![value],
+            })
+            .collect()
     };
     match (stmt, change) {
         (Stmt::Def { op: Op::Const(_), .. }, _) => None,
         (_, Change::Drop) => Some(stmt.results().into_iter().map(zero).collect()),
-        (Stmt::Def { var, .. } | Stmt::Load { var, .. }, Change::One) => {
-            Some(vec![Stmt::Def { var: *var, op: Op::Const(1), args: Vec::new() }])
-        }
+        (Stmt::Def { var, .. } | Stmt::Load { var, .. }, Change::One) => Some(vec![Stmt::Def {
+            var: *var,
+            op: Op::Const(1),
+            args: Vec::new(),
+        }]),
         (Stmt::If(inner), Change::Inline(number)) => {
             let mut all = inner.branches[number].clone();
             all.extend(copies(&inner.yields[number], &inner.results));
@@ -157,7 +170,11 @@ fn mark(body: &[Stmt], used: &mut [bool]) {
             Stmt::For(inner) => {
                 all(&inner.carried.inits);
                 all(&inner.yields);
-                all(&inner.bounds.iter().filter_map(|bound| bound.more.map(|(var, _)| var)).collect::<Vec<_>>());
+                all(&inner
+                    .bounds
+                    .iter()
+                    .filter_map(|bound| bound.more.map(|(var, _)| var))
+                    .collect::<Vec<_>>());
             }
             Stmt::While(inner) => {
                 all(&inner.carried.inits);
@@ -191,7 +208,9 @@ fn remove(body: &mut Vec<Stmt>, used: &[bool]) {
         }
         match stmt {
             // A barrier is part of it, and other threads may read what it stores.
-            Stmt::Def { op: Op::Exchange(_), .. } => true,
+            Stmt::Def {
+                op: Op::Exchange(_), ..
+            } => true,
             Stmt::Def { var, .. } | Stmt::Load { var, .. } => used[*var],
             _ => true,
         }

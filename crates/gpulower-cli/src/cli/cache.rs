@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::{Args, ValueEnum};
 use gpulower::cache::{Cache, Usage};
 
-use super::{Failed, environment, message::Problem, to_stdout};
+use super::{Failed, environment, message::Problem, text_to_stdout};
 
 /// The folder of the results, in the directory for what is kept between runs.
 const RESULTS: &str = "results";
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     };
     let Usage { entries, bytes, .. } = usage.map_err(|error| Problem::plan(error.to_string()))?;
     let text = format!("{} {verb} {entries} results in {bytes} bytes\n", directory.display());
-    to_stdout(text.as_bytes())
+    text_to_stdout(&text)
 }
 
 #[cfg(test)]

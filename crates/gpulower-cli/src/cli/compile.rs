@@ -23,7 +23,7 @@ use super::{
     report::{Report, ReportFormat},
     reproduce::Reproduction,
     stage_files::StageFiles,
-    to_stdout,
+    text_to_stdout,
 };
 
 /// Compile kernels: MLIR gpu modules, device LLVM IR or PTX.
@@ -181,7 +181,7 @@ impl Arguments {
         if self.print_bindings || self.dry_run {
             text.push_str(&phases::bindings(plan, &paths));
         }
-        to_stdout(text.as_bytes())
+        text_to_stdout(&text)
     }
 
     fn targets(&self, destination: &Destination, options: &Options, toolkit: &Toolkit) -> Result<Targets, Failed> {

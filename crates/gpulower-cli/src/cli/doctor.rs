@@ -11,7 +11,7 @@ use gpulower::{
 };
 use serde::Serialize;
 
-use super::{Failed, doctor_clang::Finishers, environment, json, table, to_stdout};
+use super::{Failed, doctor_clang::Finishers, environment, json, table, text_to_stdout, to_stdout};
 
 /// Say which parts of CUDA and ROCm are here, where they were looked for, how to get the missing ones, and which clangs
 /// can finish exported programs.
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     if arguments.json {
         to_stdout(json(&report)?.as_bytes())
     } else {
-        to_stdout(report.text(arguments.all).as_bytes())
+        text_to_stdout(&report.text(arguments.all))
     }
 }
 

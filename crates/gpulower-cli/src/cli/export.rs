@@ -20,7 +20,7 @@ use super::{
     message::{self, Problem},
     output::{same_file, write_file},
     table::aligned,
-    to_stdout,
+    text_to_stdout, to_stdout,
 };
 
 /// Export a whole program, host code and kernels, for a machine that finishes it with its own clang.
@@ -127,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         message::line(commands.trim_end());
     } else {
         write_file(output, &exported.bytes)?;
-        to_stdout(commands.as_bytes())?;
+        text_to_stdout(&commands)?;
     }
     Ok(())
 }

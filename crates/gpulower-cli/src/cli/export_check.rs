@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{
     Failed, clang_list, export_check_text, input, json,
     message::{Problem, printable},
-    to_stdout,
+    text_to_stdout, to_stdout,
 };
 
 /// The options of the check.
@@ -114,7 +114,7 @@ pub fn run(file: &Path, with: &[ClangRelease], as_json: bool) -> Result<(), Fail
     if as_json {
         to_stdout(json(&document(&name, bytes.len(), &report, with))?.as_bytes())?;
     } else {
-        to_stdout(export_check_text::text(&name, bytes.len(), &report).as_bytes())?;
+        text_to_stdout(&export_check_text::text(&name, bytes.len(), &report))?;
     }
     match problems(&name, &report, with) {
         problems if problems.is_empty() => Ok(()),

@@ -10,7 +10,7 @@ use super::{
     inspect::stem,
     message::Problem,
     output::{Destination, write_files},
-    to_stdout,
+    text_to_stdout, to_stdout,
 };
 
 /// Where images go.
@@ -93,7 +93,7 @@ impl Request<'_> {
         write_files(&files, directory, self.input)?;
         if !self.quiet {
             let lines: Vec<String> = paths.iter().map(|path| format!("{}\n", path.display())).collect();
-            to_stdout(lines.concat().as_bytes())?;
+            text_to_stdout(&lines.concat())?;
         }
         Ok(paths
             .iter()

@@ -1,26 +1,36 @@
 //! Reading what a command is about.
 
 use std::{
-    fs,
-    io::{self, Read},
+    io,
     path::Path,
+    sync::atomic::{AtomicU64, Ordering},
 };
+
+use gpulower::read_file::{MOST_BYTES, read_all, read_file};
 
 use super::message::Problem;
 
+/// `--input-limit`, in bytes.
+static MOST: AtomicU64 = AtomicU64::new(MOST_BYTES);
+
+/// Sets the most bytes that an input may have, in MiB.
+pub fn set_limit(mebibytes: u64) {
+    MOST.store(mebibytes.saturating_mul(1 << 20), Ordering::Relaxed);
+}
+
 /// The bytes of a file, or of the standard input for `-`.
 pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    let most = MOST.load(Ordering::Relaxed);
     let result = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        read_all(io::stdin().lock(), most)
     } else {
-        fs::read(path)
+        read_file(path, most)
     };
     result.map_err(|error| {
-        let what = if path.is_dir() {
-            "it is a directory; name a file in it".to_owned()
-        } else {
-            error.to_string()
+        let what = match error.kind() {
+            _ if path.is_dir() => "it is a directory; name a file in it".to_owned(),
+            io::ErrorKind::FileTooLarge => format!("{error}; raise the limit with --input-limit=MIB"),
+            _ => error.to_string(),
         };
         Problem::input(format!("cannot read {}: {what}", path.display()))
     })

@@ -13,7 +13,7 @@ use super::{
     Failed, extract, input, inspect_answer, inspect_text, json,
     message::{Problem, printable},
     native::Native,
-    to_stdout,
+    text_to_stdout, to_stdout,
 };
 
 /// Say what is in a file: images for GPUs, their kernels and sizes, and which of them a device loads.
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         for answer in &answers {
             text.push_str(&inspect_answer::answer(&whole, answer));
         }
-        to_stdout(text.as_bytes())?;
+        text_to_stdout(&text)?;
     }
     problems(&name, &whole, &answers)
 }

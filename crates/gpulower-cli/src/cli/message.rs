@@ -156,10 +156,6 @@ fn excerpt(place: &str, input: &str) -> Option<String> {
 /// Text that may come from a file of anybody's, with the characters escaped that would control a terminal or reorder what
 /// it shows.
 pub fn printable(text: &str) -> String {
-    let hides = |character: char| {
-        character.is_control()
-            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
         if hides(character) {
@@ -171,9 +167,53 @@ pub fn printable(text: &str) -> String {
     printable
 }
 
+/// C0 and C1, and marks without width or of direction, separators of lines included.
+fn hides(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// As [`printable`], of text on several lines, with tabs: all that this program writes for people goes through it.
+pub fn shown(text: &str) -> String {
+    let line = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A JSON document whose strings have the same characters escaped; JSON itself wants no more than those below the space.
+pub fn escaped_in_json(document: &str) -> String {
+    let mut escaped = String::with_capacity(document.len());
+    for character in document.chars() {
+        if hides(character) && character != '\n' {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+/// A message, whose further lines do not look like other messages.
+fn indented(text: &str) -> String {
+    let mut lines = text.lines();
+    let mut whole = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        whole.push_str(if line.is_empty() || line.starts_with([' ', '\t']) {
+            "\n"
+        } else {
+            "\n  "
+        });
+        whole.push_str(line);
+    }
+    whole
+}
+
 /// Says that something failed.
 pub fn error(problem: &Problem) {
-    line(&with_place(problem.0.place.as_deref(), "error", &problem.0.text));
+    line(&indented(&with_place(
+        problem.0.place.as_deref(),
+        "error",
+        &problem.0.text,
+    )));
     if let Some(excerpt) = &problem.0.excerpt {
         line(excerpt);
     }
@@ -190,12 +230,12 @@ pub fn warning(warning: &Warning) {
     }
     text.push_str(": ");
     text.push_str(&warning.message);
-    line(&with_place(warning.place().as_deref(), "warning", &text));
+    line(&indented(&with_place(warning.place().as_deref(), "warning", &text)));
 }
 
 /// A warning of the command line's own.
 pub fn warn(text: &str) {
-    line(&format!("warning: {text}"));
+    line(&indented(&format!("warning: {text}")));
 }
 
 fn with_place(place: Option<&str>, kind: &str, text: &str) -> String {
@@ -207,7 +247,23 @@ fn with_place(place: Option<&str>, kind: &str, text: &str) -> String {
 
 /// Writes a line to the standard error output. When even that is closed there is nobody left to tell.
 pub fn line(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown(text));
+}
+
+/// The standard error output for the log.
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr()
+            .lock()
+            .write_all(shown(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -247,6 +303,17 @@ mod tests {
     fn names_of_others_do_not_control_the_terminal() {
         assert_eq!(printable("a\u{1b}[2J\nb\u{202e}c"), "a\\u{1b}[2J\\nb\\u{202e}c");
         assert_eq!(printable("größe <T>"), "größe <T>");
+    }
+
+    #[test]
+    fn lines_stay_lines_and_are_nobody_elses() {
+        assert_eq!(shown("a\tb\n\u{9b}1m\r\n"), "a\tb\n\\u{9b}1m\\r\n");
+        let document = escaped_in_json("{\n \"a\": \"\u{9b}\u{202e}ö\"\n}");
+        assert_eq!(document, "{\n \"a\": \"\\u009b\\u202eö\"\n}");
+        assert_eq!(
+            indented("error: x\nerror: forged\n\n  symbol"),
+            "error: x\n  error: forged\n\n  symbol"
+        );
     }
 
     #[test]

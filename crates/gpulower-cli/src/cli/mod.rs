@@ -52,6 +52,15 @@ const USAGE: u8 = 2;
 #[derive(Debug, Parser)]
 #[command(name = "gpulower", version, max_term_width = 100, after_help = AFTER_HELP)]
 struct CommandLine {
+    /// Most MiB of an input; what has more, or no end, is refused.
+    #[arg(
+        long,
+        global = true,
+        value_name = "MIB",
+        default_value_t = 1024,
+        hide_short_help = true
+    )]
+    input_limit: u64,
     #[command(subcommand)]
     command: Command,
 }
@@ -103,10 +112,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are "errors" for the standard output, with status 0.
-            let _ = error.print();
+            if error.use_stderr() {
+                message::line(error.render().to_string().trim_end());
+            } else {
+                let _ = error.print();
+            }
             return u8::try_from(error.exit_code()).unwrap_or(USAGE);
         }
     };
+    input::set_limit(arguments.input_limit);
     let result = match arguments.command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
@@ -143,10 +157,16 @@ fn start_log(filter: Option<OsString>) {
     match EnvFilter::try_new(filter.to_string_lossy()) {
         Ok(filter) => tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(io::stderr)
+            .with_ansi(false)
+            .with_writer(|| message::Log)
             .init(),
         Err(error) => message::line(&format!("warning: GPULOWER_LOG is ignored: {error}")),
     }
+}
+
+/// Writes text for people to the standard output.
+fn text_to_stdout(text: &str) -> Result<(), Failed> {
+    to_stdout(message::shown(text).as_bytes())
 }
 
 /// Writes a result to the standard output.
@@ -166,7 +186,7 @@ fn json(document: &impl serde::Serialize) -> Result<String, Failed> {
     let mut text = serde_json::to_string_pretty(document)
         .map_err(|error| Problem::output(format!("cannot write JSON: {error}")))?;
     text.push('\n');
-    Ok(text)
+    Ok(message::escaped_in_json(&text))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
     message::Problem,
     output::write_file,
     table::{aligned, wrapped},
-    to_stdout,
+    text_to_stdout,
 };
 
 /// The form of a report.
@@ -56,7 +56,7 @@ impl Report<'_> {
     fn write(&self, text: &str) -> Result<(), Failed> {
         match self.file {
             Some(path) => Ok(write_file(path, text.as_bytes())?),
-            None => to_stdout(text.as_bytes()),
+            None => text_to_stdout(&text),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gpulower::{
     Checkpoint, Library, Options, Subject, Target, Toolkit,
     options::{DebugLevel, FpContract, Resolved},
+    shell::quoted,
     toolkit::PartKind,
 };
 
@@ -38,6 +39,7 @@ impl Reproduction {
             (Checkpoint::Lowered, _) | (Checkpoint::Isa, Target::Nvidia(_)) => "//",
             _ => ";",
         };
+        let name = &quoted(name);
         // Options in a target attribute that no chip can honour are an error of their own, elsewhere.
         let Ok(resolved) = self.options.resolve(subject.target, None) else {
             return String::new();
@@ -159,16 +161,6 @@ pub fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
 
 fn machine(target: &Target, resolved: &Resolved) -> String {
     format!("-mcpu={} -mattr={}", target.chip(), resolved.llvm_features())
-}
-
-/// A word of a shell.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=,:@".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

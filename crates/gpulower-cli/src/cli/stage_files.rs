@@ -134,7 +134,7 @@ impl Overrides {
             return Ok(None);
         }
         let path = self.directory.join(name);
-        let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes = super::input::read(&path).map_err(|problem| problem.message().to_owned())?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.entry(stem.to_owned()).or_default().insert(name.to_owned());
         Ok(Some(bytes))

@@ -9,7 +9,7 @@ use gpulower::{
 };
 use serde::Serialize;
 
-use super::{Failed, environment, json, table, to_stdout};
+use super::{Failed, environment, json, table, text_to_stdout};
 
 /// List every chip that can be compiled for.
 ///
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         struct Document {
             targets: Vec<Row>,
         }
-        return to_stdout(json(&Document { targets: rows })?.as_bytes());
+        return text_to_stdout(&json(&Document { targets: rows })?);
     }
     let (nvidia, amd): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.vendor == "nvidia");
     let mut text = String::new();
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         let ocml = compiler.toolkit().find(PartKind::Ocml).is_some();
         text.push_str(&amd_table(amd, ocml));
     }
-    to_stdout(text.as_bytes())
+    text_to_stdout(&text)
 }
 
 impl Arguments {

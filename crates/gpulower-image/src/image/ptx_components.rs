@@ -85,7 +85,7 @@ struct Statement<'text> {
     /// What it declares. One statement can declare several variables.
     names: Vec<&'text str>,
     /// Words in it that may be names of others.
-    words: BTreeSet<&'text str>,
+    words: Vec<&'text str>,
     /// Whether it calls functions by their addresses.
     calls_by_address: bool,
 }
@@ -139,7 +139,7 @@ impl<'text> Reader<'text> {
             text: "",
             kind: Kind::Everywhere,
             names: Vec::new(),
-            words: BTreeSet::new(),
+            words: Vec::new(),
             calls_by_address: false,
         };
         match directive {
@@ -195,7 +195,7 @@ impl<'text> Reader<'text> {
                     if is_name && declares {
                         statement.names.push(word);
                     } else {
-                        statement.words.insert(word);
+                        statement.words.push(word);
                     }
                 }
                 Token::Punctuation(b'{' | b'(' | b'[') => {
@@ -254,6 +254,8 @@ struct Module<'m, 'text> {
     statements: &'m [Statement<'text>],
     /// The statements that declare a name.
     declared: HashMap<&'text str, Vec<usize>>,
+    /// The statements that belong to every component.
+    common: Vec<usize>,
     /// Whether functions are called by their addresses anywhere.
     calls_by_address: bool,
 }
@@ -266,9 +268,15 @@ impl<'m, 'text> Module<'m, 'text> {
                 declared.entry(name).or_default().push(index);
             }
         }
+        let is_common = |statement: &Statement<'_>| matches!(statement.kind, Kind::Everywhere | Kind::DynamicShared);
         Self {
             statements,
             declared,
+            common: (0..)
+                .zip(statements)
+                .filter(|(_, of)| is_common(of))
+                .map(|(index, _)| index)
+                .collect(),
             calls_by_address: statements.iter().any(|statement| statement.calls_by_address),
         }
     }
@@ -358,11 +366,9 @@ impl<'m, 'text> Module<'m, 'text> {
             text: String::new(),
             kernels: Vec::new(),
         };
-        for (index, statement) in self.statements.iter().enumerate() {
-            let is_common = matches!(statement.kind, Kind::Everywhere | Kind::DynamicShared);
-            if !is_common && !group.iter().any(|(_, needed)| needed.contains(&index)) {
-                continue;
-            }
+        let mut indices: BTreeSet<usize> = self.common.iter().copied().collect();
+        indices.extend(group.iter().flat_map(|(_, needed)| needed));
+        for statement in indices.into_iter().filter_map(|index| self.statements.get(index)) {
             component.text.push_str(statement.text);
             component.text.push('\n');
             if statement.kind == Kind::Kernel {

@@ -1,0 +1,119 @@
+//! Inputs whose size made the time grow with its square, or faster. `cargo xtask growth` measures; here they come to an end.
+
+use super::support::Workshop;
+
+/// A kernel with one piece of text after the other.
+fn kernel(count: usize, piece: impl Fn(usize) -> String) -> String {
+    let body: String = (0..count).map(piece).collect();
+    format!(
+        "gpu.module @m {{\ngpu.func @k(%x: f32) kernel {{\n%c0 = arith.constant 0 : index\n{body}gpu.return\n}}\n}}\n"
+    )
+}
+
+/// 89 s, when each name was looked for from the first on.
+#[test]
+fn thousands_of_buffers_of_a_workgroup() {
+    const TYPE: &str = "memref<1xf32, #gpu.address_space<workgroup>>";
+    let work = Workshop::new();
+    work.write(
+        "k.mlir",
+        kernel(3000, |i| {
+            format!("%a{i} = memref.alloc() : {TYPE}\nmemref.store %x, %a{i}[%c0] : {TYPE}\n")
+        }),
+    );
+    work.run(&["compile", "k.mlir", "-t", "sm_90", "-e", "mlir", "-o", "k.out"])
+        .quiet();
+    assert_eq!(work.text("k.out").matches("llvm.mlir.global ").count(), 3000);
+}
+
+/// Loads that are combined into one value, in one block: the SLP vectorizer alone took most of a minute for 8000.
+#[test]
+fn a_large_block_does_without_passes_and_says_so() {
+    let function = |count: usize| {
+        let body: String = (0..count)
+            .map(|i| {
+                format!(
+                    "%p{i} = getelementptr i32, ptr %a, i64 {i}\n%l{i} = load i32, ptr %p{i}\n%v{} = xor i32 %v{i}, %l{i}\n",
+                    i + 1
+                )
+            })
+            .collect();
+        format!("define i32 @f(ptr %a, i32 %v0) {{\n{body}ret i32 %v{count}\n}}\n")
+    };
+    let left_out = |count: usize| -> Vec<String> {
+        let work = Workshop::new();
+        work.write("f.ll", function(count));
+        let arguments = [
+            "compile",
+            "f.ll",
+            "-t",
+            "gfx942",
+            "-e",
+            "object",
+            "-o",
+            "f.o",
+            "--report=json",
+        ];
+        let report = work.run(&arguments).quiet().json();
+        let decisions = report["artifacts"][0]["decisions"]
+            .as_array()
+            .expect("decisions")
+            .iter();
+        decisions
+            .map(|decision| decision["choice"].as_str().expect("text").to_owned())
+            .collect()
+    };
+    assert_eq!(left_out(100), [""; 0]);
+    assert_eq!(
+        left_out(1500),
+        [
+            "LLVM's GPU Load and Store Vectorizer for f",
+            "LLVM's SLPVectorizerPass for f"
+        ]
+    );
+}
+
+#[test]
+fn what_has_no_end_is_refused() {
+    let work = Workshop::new();
+    for arguments in [
+        &[
+            "compile",
+            "/dev/zero",
+            "-t",
+            "sm_90",
+            "-e",
+            "ptx",
+            "-o",
+            "k",
+            "--input-limit=1",
+        ][..],
+        &["inspect", "/dev/zero", "--input-limit=1"],
+    ] {
+        work.run(arguments)
+            .failed(1)
+            .says(&["cannot read /dev/zero: it has more than 1048576 bytes; raise the limit with --input-limit=MIB"]);
+    }
+    let long = format!(
+        "// {}\ngpu.module @m {{ gpu.func @k() kernel {{ gpu.return }} }}\n",
+        "x".repeat(1 << 20)
+    );
+    let compile = |limit: &str| {
+        work.run_with_input(
+            &[
+                "compile",
+                "-",
+                "-t",
+                "sm_90",
+                "-e",
+                "ptx",
+                "-o",
+                "k",
+                "--input-limit",
+                limit,
+            ],
+            long.as_bytes(),
+        )
+    };
+    compile("2").quiet();
+}

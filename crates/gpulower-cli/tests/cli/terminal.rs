@@ -1,0 +1,142 @@
+//! Names and words of others that would control a terminal are shown escaped, wherever they come from.
+
+use super::support::{Run, Workshop};
+
+/// ESC, C1's CSI, BEL, backspace, a mark that turns the direction of text around, and a return to the start of the line.
+const EVIL: &str = "e\u{1b}[31m\u{9b}1m\u{7}\u{8}\u{202e}\rx";
+
+/// The same in MLIR and LLVM IR.
+const EVIL_IR: &str = "e\\1B[31m\\C2\\9B1m\\07\\08\\E2\\80\\AE\\0Dx";
+
+#[track_caller]
+fn harmless(run: &Run) {
+    let output = String::from_utf8_lossy(&run.stdout).into_owned();
+    for text in [&run.stderr, &output] {
+        let found = text
+            .chars()
+            .find(|&c| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c));
+        assert_eq!(found, None, "{text:?}");
+    }
+    assert!(
+        run.stderr.contains("[31m") || output.contains("[31m"),
+        "the name is shown nowhere:\n{}{output}",
+        run.stderr
+    );
+}
+
+#[test]
+fn what_the_command_line_says() {
+    let work = Workshop::new();
+    let file = format!("{EVIL}.mlir");
+    work.write("k.mlir", "gpu.module @m { gpu.func @k() kernel { gpu.return } }");
+    for arguments in [
+        &["compile", &file, "-t", "sm_90"][..],
+        &["compile", "k.mlir", "-t", EVIL],
+        &["compile", "k.mlir", "-t", "sm_90", "-e", EVIL],
+        &[
+            "compile",
+            "k.mlir",
+            "-t",
+            "sm_90",
+            "--ptxas-options",
+            EVIL,
+            "-e",
+            "cubin",
+            "-o",
+            "k",
+        ],
+        &["compile", "k.mlir", "-t", "sm_90", "--link", EVIL],
+        &["inspect", EVIL],
+        &["pack", &file, "-o", "k"],
+        &["link", EVIL, "-t", "sm_90", "-o", "k"],
+        &["run", EVIL],
+        &["export", EVIL, "-t", "sm_90"],
+        &["targets", EVIL],
+        &[
+            "compile", "k.mlir", "-t", "sm_90", "-o", "k", "--cuda", EVIL, "-e", "cubin",
+        ],
+        &[EVIL],
+    ] {
+        let run = work.run(arguments);
+        if run.status != 0 {
+            harmless(&run);
+        }
+    }
+}
+
+#[test]
+fn what_an_input_says() {
+    let work = Workshop::new();
+    let named = format!("gpu.module @\"{EVIL_IR}\" {{ gpu.func @\"{EVIL_IR}\"() kernel {{ gpu.return }} }}");
+    for (name, text, target, emit) in [
+        (
+            "unknown.mlir",
+            format!("gpu.module @m {{ \"{EVIL_IR}.x\"() : () -> () }}"),
+            "sm_90",
+            "ptx",
+        ),
+        ("raw.mlir", format!("gpu.module @m {{ {EVIL} }}"), "sm_90", "ptx"),
+        (
+            "attribute.mlir",
+            format!(
+                "gpu.module @m {{ func.func private @\"{EVIL_IR}\"()\ngpu.func @k() kernel {{ func.call @\"{EVIL_IR}\"() : () -> () gpu.return }} }}"
+            ),
+            "gfx942",
+            "hsaco",
+        ),
+        ("ptx-name.mlir", named.clone(), "sm_90", "ptx"),
+        (
+            "undefined.ll",
+            format!(
+                "declare void @\"{EVIL_IR}\"()\ndefine amdgpu_kernel void @k() {{ call void @\"{EVIL_IR}\"() ret void }}"
+            ),
+            "gfx942",
+            "hsaco",
+        ),
+        ("parse.ll", format!("define void @k() {{ {EVIL} }}"), "sm_90", "ptx"),
+        (
+            "vendor.ptx",
+            format!(".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k() {{ {EVIL}; ret; }}"),
+            "sm_90",
+            "cubin",
+        ),
+    ] {
+        work.write(name, text);
+        let run = work
+            .run(&["compile", name, "-t", target, "-e", emit, "-o", "k"])
+            .failed(1);
+        let found = run.stderr.chars().find(|&c| c.is_control() && c != '\n' && c != '\t');
+        assert_eq!(found, None, "{name}: {:?}", run.stderr);
+    }
+    // What AMD's symbols may be called, reports show.
+    work.write("amd.mlir", named);
+    for format in ["--report=table", "--report=json"] {
+        let run = work.run(&[
+            "compile", "amd.mlir", "-t", "gfx942", "-e", "hsaco", "-o", "k.hsaco", format,
+        ]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        harmless(&run);
+    }
+    for arguments in [&["inspect", "k.hsaco"][..], &["inspect", "k.hsaco", "--json"]] {
+        harmless(&work.run(arguments));
+    }
+}
+
+/// A symbol with a line break in it does not look like another message.
+#[test]
+fn lines_of_others_are_indented() {
+    let work = Workshop::new();
+    let name = "x\\0Aerror: all is lost";
+    work.write(
+        "k.ll",
+        format!("declare void @\"{name}\"()\ndefine amdgpu_kernel void @k() {{ call void @\"{name}\"() ret void }}"),
+    );
+    let run = work
+        .run(&["compile", "k.ll", "-t", "gfx942", "-e", "hsaco", "-o", "k"])
+        .failed(1);
+    assert!(
+        !run.stderr.lines().any(|line| line.starts_with("error: all is lost")),
+        "{}",
+        run.stderr
+    );
+}

@@ -1,0 +1,50 @@
+// Passes of LLVM's that large functions do without.
+#pragma once
+
+#include "llvm/ADT/Any.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
+#include "llvm/IR/PassInstrumentation.h"
+
+#include <functional>
+
+namespace gpulower {
+
+/// Leaves out passes whose time grows with the square of a function, or faster, where the function is large, and all that can
+/// be left out once the work is to end. What is left out depends on the function alone.
+class PassLimits {
+public:
+  using Report = std::function<void(llvm::StringRef pass, llvm::StringRef function)>;
+
+  explicit PassLimits(Report report) : report(std::move(report)) {}
+
+  /// The callbacks refer to this.
+  void attach(llvm::PassInstrumentationCallbacks &callbacks);
+
+  /// For code generation after the passes.
+  void mark(llvm::Module &module);
+
+private:
+  bool isAllowed(llvm::StringRef pass, const llvm::Any &unit);
+
+  Report report;
+};
+
+/// Has code generation leave out what `PassLimits::mark` has marked functions for, while it lives.
+class CodeGenerationLimits final : public llvm::OptPassGate {
+public:
+  explicit CodeGenerationLimits(llvm::Module &module);
+  ~CodeGenerationLimits() override;
+
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef unit) const override;
+  bool isEnabled() const override { return !marked.empty(); }
+
+private:
+  llvm::LLVMContext &context;
+  /// As passes describe them: `function (NAME)`.
+  llvm::StringSet<> marked;
+};
+
+} // namespace gpulower
