@@ -157,10 +157,11 @@ pub fn main() -> Outcome<()> {
 
 impl Request {
     fn read(words: &[String]) -> Outcome<Self> {
-        let what = words
-            .first()
-            .cloned()
-            .ok_or("see the first lines of crates/gpulower-checks/src/differ/mod.rs")?;
+        let known = |what: &&String| ["gpu", "amd", "compile"].contains(&what.as_str());
+        let what = words.first().filter(known).cloned().ok_or(
+            "differ gpu|amd|compile ... or differ print KERNEL: see the first lines of \
+             crates/gpulower-checks/src/differ/mod.rs",
+        )?;
         let option = |name: &str, default: &str| -> String {
             let place = words.iter().position(|word| word == name);
             place
