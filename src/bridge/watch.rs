@@ -124,7 +124,7 @@ pub(super) unsafe fn watch_mlir(context: MlirContext) {
 
 #[cfg(test)]
 mod tests {
-    use melior::{Context, ir::operation::OperationLike, pass::PassManager};
+    use melior::{Context, pass::PassManager};
 
     use super::*;
     use crate::bridge::{
@@ -175,6 +175,7 @@ mod tests {
         let emitted = |most| {
             let context = DeviceContext::new();
             let module = context.parse(MODULE.as_bytes(), "m").expect("reads");
+            module.set_target(&machine()).expect("set");
             after(most, || module.emit(&machine(), EmitKind::Object))
         };
         let (whole, ended, passes) = emitted(usize::MAX);
