@@ -10,8 +10,7 @@ gpu.module @m {
   // CHECK: ld.global.b32
   // CHECK: st.global.b32
   // AMD-LABEL: load:
-  // AMD: global_load_dword
-  // AMD: global_store_dword
+  // AMD: global_store_dwordx2
   gpu.func @load(%buffer: memref<8xi32>, %i: index) kernel {
     %v = vector.load %buffer[%i] : memref<8xi32>, vector<2xi32>
     %sum = arith.addi %v, %v : vector<2xi32>
