@@ -528,8 +528,8 @@ impl<'c> DeviceModule<'c> {
         let module = self.of_this_llvm()?;
         let pipeline = Bytes::new(pipeline.as_bytes());
         // SAFETY: module and machine are alive, and `report` matches the closure.
-        self.context
-            .finish(unsafe { gpulowerRunPasses(module, machine.raw, pipeline, (&raw mut left_out).cast(), report) })?;
+        let outcome = unsafe { gpulowerRunPasses(module, machine.raw, pipeline, (&raw mut left_out).cast(), report) };
+        self.context.finish(outcome)?;
         Ok(left_out)
     }
 

@@ -74,7 +74,8 @@ fn what_is_no_file_is_not_opened() {
     let elsewhere = directory.path().join("elsewhere");
     fs::write(&elsewhere, b"private").expect("written");
     let pipe = |path: &Path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600));
-    let replacements: [(&str, &dyn Fn(&Path)); 4] = [
+    type Replacement<'a> = (&'a str, &'a dyn Fn(&Path));
+    let replacements: [Replacement<'_>; 4] = [
         // Whoever opens it waits for a writer.
         ("a pipe", &|path| pipe(path).expect("made")),
         ("a socket", &|path| {

@@ -22,7 +22,7 @@ use super::{
     cached::{TAKEN, begin},
     components::{Component, components, numbered},
     input::parse,
-    job::Job,
+    job::{Job, PtxOfKernels},
     plan::Step,
     request::Source,
 };
@@ -276,7 +276,7 @@ impl GroupWork<'_> {
         });
         let names: Vec<Vec<String>> = names.collect();
         let job = Job::of_kernels(self, module, names.iter().flatten().cloned().collect());
-        let (ptx, signatures, times) = job.ptx_of_kernels()?;
+        let PtxOfKernels { ptx, signatures, times } = job.ptx_of_kernels()?;
         let cut = std::str::from_utf8(&ptx).ok().and_then(|text| {
             cut_ptx(text)
                 .inspect_err(|reason| tracing::debug!(%reason, "not compiled apart"))

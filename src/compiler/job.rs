@@ -11,7 +11,7 @@ use melior::{
     Context,
     ir::{
         BlockLike, Module,
-        attribute::ArrayAttribute,
+        attribute::{ArrayAttribute, StringAttribute},
         operation::{OperationLike, OperationPrintingFlags},
     },
 };
@@ -209,8 +209,8 @@ impl<'a, 'c> Job<'a, 'c> {
         }
     }
 
-    /// The PTX of kernels, what MLIR says of them, and how long it took. An error where there is anything to report.
-    pub(super) fn ptx_of_kernels(mut self) -> Result<(Vec<u8>, Vec<KernelSignature>, Vec<StageTime>), Option<Error>> {
+    /// The PTX of kernels. An error where there is anything to report.
+    pub(super) fn ptx_of_kernels(mut self) -> Result<PtxOfKernels, Option<Error>> {
         let interrupt = self.clock.interrupt().clone();
         let (ptx, ended) = watched(&|| interrupt.check().is_err(), || {
             self.lower()?;
@@ -224,8 +224,11 @@ impl<'a, 'c> Job<'a, 'c> {
         if !self.decisions.is_empty() || !self.warnings.is_empty() {
             return Err(None);
         }
-        let signatures = self.signatures();
-        Ok((ptx, signatures, self.clock.into_times()))
+        Ok(PtxOfKernels {
+            ptx,
+            signatures: self.signatures(),
+            times: self.clock.into_times(),
+        })
     }
 
     /// Carries out the steps of the plan: kernel by kernel, or for the whole, which tells what is wrong, too.
@@ -371,7 +374,7 @@ impl<'a, 'c> Job<'a, 'c> {
                 Source::Llvm(bytes) => clock
                     .time(Stage::Input, || context.parse(bytes, &part.name))
                     .map_err(|error| Error::new(Stage::Input, error)),
-                Source::Mlir(source) => clock.time(Stage::Translate, || translate(&context, source)),
+                Source::Mlir(source) => clock.time(Stage::Translate, || translate(&context, source, &self.resolved)),
             };
             modules.push(module.map_err(|error| error.in_module(&part.name))?);
         }
@@ -719,10 +722,32 @@ fn interface(objects: &[LoadedLibrary], target: &Target) -> Result<LinkInterface
     device_link::interface(&inputs, target).map_err(failed)
 }
 
-fn translate<'d>(context: &'d DeviceContext, source: &mut OwnedModule<'_>) -> Result<DeviceModule<'d>, Error> {
+/// What comes of kernels that are compiled apart from others.
+pub(super) struct PtxOfKernels {
+    pub(super) ptx: Vec<u8>,
+    /// What MLIR says of them.
+    pub(super) signatures: Vec<KernelSignature>,
+    /// How long it took.
+    pub(super) times: Vec<StageTime>,
+}
+
+fn translate<'d>(
+    context: &'d DeviceContext,
+    source: &mut OwnedModule<'_>,
+    resolved: &Resolved,
+) -> Result<DeviceModule<'d>, Error> {
     let failed = |cause: Cause| Error::new(Stage::Translate, cause);
     let module = source.module_mut();
     let mlir = context_of(module.context());
+    if let Some(device_module) = module.body().first_operation() {
+        // Without it MLIR gives accesses the alignments of LLVM's default layout: 4 bytes for an i64.
+        let layout = device::data_layout(resolved).map_err(|error| failed(error.into()))?;
+        set_attribute(
+            device_module,
+            "llvm.data_layout",
+            StringAttribute::new(mlir, &layout).into(),
+        );
+    }
     let (result, diagnostics) = capture_diagnostics(mlir, || context.translate_first(module));
     result.map_err(|error| {
         let errors: Vec<MlirDiagnostic> = diagnostics

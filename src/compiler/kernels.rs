@@ -162,7 +162,8 @@ impl PtxWork<'_> {
 
     /// Compiles different texts, or takes them from the cache.
     fn compile_all(&self, texts: &[&str], for_each: &ForEach<'_>) -> Result<Option<Vec<Made<Stored>>>, Error> {
-        let slots: Vec<Mutex<Option<Result<Made<Stored>, Error>>>> = texts.iter().map(|_| Mutex::new(None)).collect();
+        type Slot = Mutex<Option<Result<Made<Stored>, Error>>>;
+        let slots: Vec<Slot> = texts.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
         for_each(texts.len(), &|index| {
             let (Some(text), Some(slot)) = (texts.get(index), slots.get(index)) else {

@@ -14,6 +14,7 @@ pub mod lower;
 mod lower_error;
 mod lower_pipeline;
 mod math;
+mod narrow_stores;
 mod repeated;
 mod reserve;
 mod rounding;
@@ -468,13 +469,13 @@ pub(crate) fn compile_to_link<'c>(
                         let copy = context.parse(&module.to_bitcode()?, job.name)?;
                         copy.emit(&machine, EmitKind::Object)?;
                     }
-                    job.show_isa(module.emit(&machine, EmitKind::Assembly)?)
+                    job.show_isa(assembly(&module, &machine, resolved)?)
                 }
                 DeviceOutput::Object => {
                     if job.wanting(Checkpoint::Isa).next().is_some() {
                         // Code generation uses the module up: the listener's assembly comes from a copy.
                         let copy = context.parse(&module.to_bitcode()?, job.name)?;
-                        let text = copy.emit(&machine, EmitKind::Assembly)?;
+                        let text = assembly(&copy, &machine, resolved)?;
                         let shown = job.show_isa(text.clone())?;
                         if shown != text {
                             return assemble(job, &shown);
@@ -514,6 +515,23 @@ fn assemble(job: &DeviceJob<'_>, text: &[u8]) -> Result<Vec<u8>, DeviceError> {
         &String::from_utf8_lossy(text),
     )?;
     Ok(object)
+}
+
+/// Assembly text as it is to be assembled. Code generation changes the module: it is of no further use.
+fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resolved) -> Result<Vec<u8>, DeviceError> {
+    let text = module.emit(machine, EmitKind::Assembly)?;
+    if resolved.target.vendor() == Vendor::Amd {
+        return Ok(text);
+    }
+    Ok(match String::from_utf8(text) {
+        Ok(text) => narrow_stores::through_untyped_registers(text).into_bytes(),
+        Err(error) => error.into_bytes(),
+    })
+}
+
+/// The data layout of the target's modules, in LLVM's syntax.
+pub(crate) fn data_layout(resolved: &Resolved) -> Result<String, DeviceError> {
+    Ok(machine(resolved)?.data_layout())
 }
 
 fn machine(resolved: &Resolved) -> Result<TargetMachine, LlvmError> {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    DeviceError, DeviceJob, StageClock, StageResult, components,
+    DeviceError, DeviceJob, StageClock, StageResult, assembly, components,
     contracts::check_kernel_sizes,
     join_ptx::{JoinPtxError, Order, join_ptx},
     machine, pipeline, without_pass,
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     bridge::{
         LlvmError,
-        llvm::{DeviceContext, DeviceModule, EmitKind, LlvmDiagnostic},
+        llvm::{DeviceContext, DeviceModule, LlvmDiagnostic},
         split::{Global, Shared},
         watch::watched,
     },
@@ -227,7 +227,7 @@ impl Split {
         let optimized = context.take_diagnostics();
         let optimize = start.elapsed();
         begin(Stage::CodeGen)?;
-        let text = module.emit(&machine, EmitKind::Assembly).map_err(DeviceError::from)?;
+        let text = assembly(&module, &machine, resolved)?;
         Ok(Compiled {
             text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
             diagnostics: [optimized, context.take_diagnostics()],

@@ -19,6 +19,9 @@ fn refused(error: &dyn ToString) -> PyErr {
     failure::of(ErrorKind::Image, Stage::Input, error)
 }
 
+/// Images by their numbers.
+type Images<'py> = Vec<(usize, Bound<'py, PyBytes>)>;
+
 /// What is in a file, what devices load of it as JSON, and its images by their numbers.
 #[pyfunction]
 #[pyo3(signature = (name, bytes, devices, driver=None))]
@@ -28,7 +31,7 @@ pub fn inspect<'py>(
     bytes: PyBackedBytes,
     devices: Vec<String>,
     driver: Option<&str>,
-) -> PyResult<(String, Vec<(usize, Bound<'py, PyBytes>)>)> {
+) -> PyResult<(String, Images<'py>)> {
     #[derive(Serialize)]
     struct Document {
         #[serde(flatten)]

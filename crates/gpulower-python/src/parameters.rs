@@ -25,7 +25,7 @@ fn kernels(name: &str, bytes: &[u8]) -> Vec<Kernel> {
     }
     let context = context();
     if let Ok(module) = parse(&context, name, bytes) {
-        collect(module.as_operation().into(), &mut found);
+        collect(module.as_operation(), &mut found);
     }
     found
 }

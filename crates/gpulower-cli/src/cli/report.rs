@@ -56,7 +56,7 @@ impl Report<'_> {
     fn write(&self, text: &str) -> Result<(), Failed> {
         match self.file {
             Some(path) => Ok(write_file(path, text.as_bytes())?),
-            None => text_to_stdout(&text),
+            None => text_to_stdout(text),
         }
     }
 }
