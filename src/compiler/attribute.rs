@@ -185,8 +185,8 @@ fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
 
 /// The target attribute for a target and options, as MLIR text.
 ///
-/// Everything that differs from the defaults is written, so that `read` gives the same back. `collect`: with [`COLLECT`], for
-/// NVIDIA's.
+/// Everything that differs from the defaults is written, so that `read` gives the same back. `collect`: with the flag
+/// `collect-compiler-diagnostics`, for NVIDIA's.
 pub fn text(target: &Target, options: &Options, collect: bool) -> Result<String, OptionError> {
     let resolved = options.resolve(target, None)?;
     let level = resolved.optimization.number();

@@ -76,7 +76,7 @@ fn cancelling_kills_and_reaps() {
         let error = runs.join().unwrap().err().unwrap();
         assert_eq!(
             error.to_string(),
-            "/bin/sleep was stopped: the compilation was cancelled"
+            "/bin/sleep was stopped: cancelled before it was done"
         );
     });
 }

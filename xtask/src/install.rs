@@ -60,10 +60,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
 /// Puts programs and the library, which are built, and everything else below the prefix.
 pub fn lay_out(workspace: &Workspace, programs: &Path, library: &Path, prefix: &Path) -> Result<(), Failure> {
     for program in ["gpulower", "gpulower-opt"] {
-        copy(&programs.join(program), &prefix.join("bin").join(program))?;
+        copy_stripped(&programs.join(program), &prefix.join("bin").join(program))?;
     }
     let lib = prefix.join("lib");
-    copy(library, &lib.join(SONAME))?;
+    copy_stripped(library, &lib.join(SONAME))?;
     let link = lib.join("libgpulower.so");
     let _ = fs::remove_file(&link);
     symlink(SONAME, &link).context(|| format!("make {}", link.display()))?;
@@ -73,6 +73,13 @@ pub fn lay_out(workspace: &Workspace, programs: &Path, library: &Path, prefix: &
         copy(&file, &prefix.join(folder).join(name))?;
     }
     Ok(())
+}
+
+/// Copies a program or library without its debug information, which nobody beside the sources can use. (valgrind 3.19, of
+/// Debian 12, gives up on what LLVM 22's linker writes.)
+fn copy_stripped(from: &Path, to: &Path) -> Result<(), Failure> {
+    copy(from, to)?;
+    run_command(Command::new("strip").arg("--strip-debug").arg(to))
 }
 
 /// Copies a file.

@@ -212,7 +212,7 @@ impl Maker {
             push(self, elem, Space::Input, layout);
         }
         for _ in 0..self.random.within(1, 3) {
-            let (elem, layout) = (self.stored(), self.random.pick(&own));
+            let (elem, layout) = (self.stored(), self.random.pick(own));
             push(self, elem, Space::Own, layout);
         }
         for elem in [Elem::I32, Elem::I64] {
@@ -229,12 +229,12 @@ impl Maker {
         // The same memory a second time.
         let strided = |layout| matches!(layout, Strided | StridedView);
         let owned = |buffer: &&Buffer| buffer.space == Space::Own && buffer.storage > 0 && !strided(buffer.layout);
-        if self.random.percent(60) {
-            if let Some(same) = self.kernel.buffers.iter().find(owned).cloned() {
-                let dense: Vec<Layout> = own.iter().copied().filter(|&layout| !strided(layout)).collect();
-                let layout = self.random.pick(&dense);
-                self.kernel.buffers.push(Buffer { layout, ..same });
-            }
+        if self.random.percent(60)
+            && let Some(same) = self.kernel.buffers.iter().find(owned).cloned()
+        {
+            let dense: Vec<Layout> = own.iter().copied().filter(|&layout| !strided(layout)).collect();
+            let layout = self.random.pick(&dense);
+            self.kernel.buffers.push(Buffer { layout, ..same });
         }
     }
 

@@ -108,6 +108,7 @@ pub enum Id {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::enum_variant_names, reason = "they are MLIR's")]
 pub enum Cast {
     TruncI,
     ExtSI,

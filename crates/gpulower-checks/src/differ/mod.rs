@@ -138,12 +138,12 @@ struct Request {
 
 pub fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(2).collect();
-    if let [what, number] = &words[..] {
-        if what == "print" {
-            let kernel = generate::from_seed(u64::from_str_radix(number.trim_start_matches("0x"), 16)?);
-            print!("{}", emit::module(&[&kernel]));
-            return Ok(());
-        }
+    if let [what, number] = &words[..]
+        && what == "print"
+    {
+        let kernel = generate::from_seed(u64::from_str_radix(number.trim_start_matches("0x"), 16)?);
+        print!("{}", emit::module(&[&kernel]));
+        return Ok(());
     }
     let request = Request::read(&words)?;
     if request.what == "gpu" {

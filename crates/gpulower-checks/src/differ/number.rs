@@ -1,5 +1,10 @@
 //! What the operations compute, on bits: integers of any width, and floats by float64 and one rounding.
 
+#![allow(
+    clippy::redundant_pattern_matching,
+    reason = "`cmpf!` takes patterns, two of which have shorter names"
+)]
+
 use std::cmp::Ordering;
 
 use super::kernel::{Cast, Elem};

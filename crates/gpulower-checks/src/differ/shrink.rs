@@ -44,11 +44,11 @@ pub fn shrink(kernel: &Kernel, mut tries: usize, still: &mut dyn FnMut(&Kernel) 
         let mut progress = false;
         for at in (0..count(&best.body)).rev() {
             for change in [Change::Drop, Change::Inline(0), Change::Inline(1), Change::One] {
-                if let Some(candidate) = changed(&best, at, change) {
-                    if attempt(&mut best, candidate) {
-                        progress = true;
-                        break;
-                    }
+                if let Some(candidate) = changed(&best, at, change)
+                    && attempt(&mut best, candidate)
+                {
+                    progress = true;
+                    break;
                 }
             }
         }

@@ -36,7 +36,7 @@ const SIZES: usize = 4;
 /// A size that takes longer than this is the last of its family.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// What [`kernel`] of no size costs is measured with this.
+/// What a kernel of no size costs is measured with this.
 const EMPTY: &str = "gpu.module @m { gpu.func @k() kernel { gpu.return } }";
 
 const USAGE: &str = "usage: growth [--only WORD] [--target TARGET:FORMAT] [--rounds N] [--write FOLDER]";
