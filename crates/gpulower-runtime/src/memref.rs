@@ -172,8 +172,8 @@ mod tests {
         layout(23, &[], &[]).unwrap();
         assert_eq!(
             layout(1, &[24], &[1]).unwrap_err().to_string(),
-            "a memref whose elements of 4 bytes are numbers 1 to 24 of a buffer that has 24: offset, sizes and strides count \
-             elements"
+            "a memref of a buffer: its elements of 4 bytes are numbers 1 to 24 of a buffer that has 24: offset, sizes and \
+             strides count elements"
         );
         assert!(matches!(layout(22, &[24], &[-1]), Err(DriverError::Range { .. })));
         assert!(matches!(

@@ -332,7 +332,7 @@ fn usage_errors() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
     for (arguments, text) in [
-        (&[][..], "Usage: gpulower <COMMAND>"),
+        (&[][..], "Usage: gpulower [OPTIONS] <COMMAND>"),
         (&["compil"], "unrecognized subcommand 'compil'"),
         (&["compile"], "<INPUT>"),
         (&["compile", &saxpy, "--emit", "elf"], "unknown output format 'elf'"),
