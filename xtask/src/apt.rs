@@ -27,6 +27,7 @@ pub const SYSTEM_PACKAGES: &[&str] = &[
     "libxml2-dev",
     "g++",
     "python3",
+    "python3-venv",
     // ocml and ockl, the device libraries of AMD's side.
     "rocm-device-libs",
 ];
