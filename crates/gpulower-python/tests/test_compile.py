@@ -231,6 +231,8 @@ import signal, sys, threading, os
 import gpulower
 sys.path.insert(0, sys.argv[1])
 from conftest import kernel
+# Whoever runs the tests in the background ignores it, and programs started there inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     while True:
