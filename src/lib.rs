@@ -93,11 +93,11 @@ pub mod offload;
 pub mod options;
 pub mod passes;
 mod progress;
-pub mod read_file;
+mod read_file;
 mod report;
 pub mod serialize;
 pub mod session;
-pub mod shell;
+mod shell;
 mod stage;
 pub mod toolkit;
 
@@ -118,7 +118,9 @@ pub use crate::{
     interrupt::CancellationToken,
     options::{Isolation, Library, Options},
     progress::{Progress, ProgressCallback},
+    read_file::{MOST_BYTES, read_all, read_file},
     report::{Artifact, Compilation, Decision, Format, Image, InputId, KernelSignature, Warning},
+    shell::quoted as shell_quoted,
     stage::{Checkpoint, Stage, StageListener, StageTime, Subject},
     toolkit::{Search, Toolkit},
 };

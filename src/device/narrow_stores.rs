@@ -18,13 +18,8 @@ pub(super) fn through_untyped_registers(text: String) -> String {
         let (before, body_and_rest) = rest.split_at(start + 3);
         let end = body_and_rest.find("\n}\n").map_or(body_and_rest.len(), |end| end + 1);
         let (body, after) = body_and_rest.split_at(end);
-        if let Some(changed) = changed_body(body) {
-            result += before;
-            result += &changed;
-        } else {
-            result += before;
-            result += body;
-        }
+        result += before;
+        result += changed_body(body).as_deref().unwrap_or(body);
         rest = after;
     }
     if result.is_empty() {

@@ -292,15 +292,15 @@ options! {
         nvidia: "a warning for each kernel that spills more bytes", amd: "more registers",
     };
     /// Longest time for a module and a target. A worker process is killed then; in this process it is looked at between
-    /// stages, and `ptxas` is killed. `None` means no limit.
+    /// passes, and `ptxas` is killed. `None` means no limit.
     time_limit: Option<Duration> = None, SECONDS, {
         names: &["time-limit"], default: "none", passes: &[ATTACH, SERIALIZE],
         rules: Rules { changes_result: false, ..ORDINARY },
         summary: "Longest time for a module and a target, in seconds",
         nvidia: "for each module and target. With `isolation=worker` the worker is killed; in process it is looked at \
-            between stages, `ptxas` is killed, and nvPTXCompiler ends between its phases. LLVM and nvJitLink cannot \
-            be interrupted in process",
-        amd: "the same; LLVM and lld cannot be interrupted in process",
+            between passes, `ptxas` is killed, and nvPTXCompiler ends between its phases. A single pass and nvJitLink \
+            cannot be interrupted in process",
+        amd: "the same; a single pass and lld cannot be interrupted in process",
     };
     /// Most memory that a worker process may use, in bytes. `None` means no limit.
     memory_limit: Option<u64> = None, MEBIBYTES, {

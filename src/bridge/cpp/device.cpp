@@ -96,6 +96,16 @@ GpulowerOutcome gpulowerTranslate(MlirOperation operation,
   });
 }
 
+/// The layout of a text for NVIDIA that states none: accesses that state no alignment get theirs from it, and LLVM's default
+/// gives an `i64` 4 bytes. (That of AMD's moves variables to another address space: a text without it was not written for it.)
+static std::optional<std::string> layoutOfTarget(StringRef triple,
+                                                 StringRef stated) {
+  Triple target(triple);
+  if (!stated.empty() || !target.isNVPTX())
+    return std::nullopt;
+  return target.computeDataLayout();
+}
+
 /// Parses bitcode or textual LLVM IR. What `parseIR` does to debug info of a text comes after the caller's verification:
 /// of IR that is not valid it would print what is wrong, and end in a fatal error.
 static std::unique_ptr<Module> parseModule(MemoryBufferRef buffer,
@@ -110,7 +120,7 @@ static std::unique_ptr<Module> parseModule(MemoryBufferRef buffer,
       std::make_unique<Module>(buffer.getBufferIdentifier(), context);
   LLParser parser(buffer.getBuffer(), sources, diagnostic, module.get(),
                   /*Index=*/nullptr, context);
-  if (parser.Run(/*UpgradeDebugInfo=*/false))
+  if (parser.Run(/*UpgradeDebugInfo=*/false, layoutOfTarget))
     return nullptr;
   return module;
 }

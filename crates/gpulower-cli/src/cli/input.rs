@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use gpulower::read_file::{MOST_BYTES, read_all, read_file};
+use gpulower::{MOST_BYTES, read_all, read_file};
 
 use super::message::Problem;
 

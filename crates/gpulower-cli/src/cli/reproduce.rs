@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gpulower::{
     Checkpoint, Library, Options, Subject, Target, Toolkit,
     options::{DebugLevel, FpContract, Resolved},
-    shell::quoted,
+    shell_quoted as quoted,
     toolkit::PartKind,
 };
 
