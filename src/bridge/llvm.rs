@@ -36,6 +36,7 @@ struct MachineOptions {
     features: Bytes,
     optimization: c_int,
     contract_everywhere: bool,
+    short_pointers: bool,
 }
 
 #[repr(C)]
@@ -60,11 +61,13 @@ unsafe extern "C-unwind" {
         report: extern "C" fn(*mut c_void, Bytes, Bytes),
     );
     fn gpulowerInternalize(module: LLVMModuleRef, keep: *const Bytes, count: usize) -> Outcome;
+    fn gpulowerReflectsFtz(module: LLVMModuleRef) -> bool;
     fn gpulowerFoldReflect(module: LLVMModuleRef, key: Bytes, value: i32);
     fn gpulowerHonourRounding(module: LLVMModuleRef) -> Outcome;
     fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
     fn gpulowerRemapFiles(module: LLVMModuleRef, pairs: *const Bytes, count: usize);
+    fn gpulowerKeepLinesAlone(module: LLVMModuleRef);
     fn gpulowerStripDebugInfo(module: LLVMModuleRef);
     fn gpulowerPrintModule(
         module: LLVMModuleRef,
@@ -450,6 +453,12 @@ impl<'c> DeviceModule<'c> {
             .finish(unsafe { gpulowerInternalize(self.raw(), keep.as_ptr(), keep.len()) })
     }
 
+    /// Whether the module says that `__nvvm_reflect("__CUDA_FTZ")` is to give 1.
+    pub(crate) fn reflects_ftz(&self) -> bool {
+        // SAFETY: the module is alive, and nothing in the function can fail.
+        unsafe { gpulowerReflectsFtz(self.raw()) }
+    }
+
     /// Replaces calls of `__nvvm_reflect(key)` by a constant.
     pub(crate) fn fold_reflect(&self, key: &str, value: i32) -> Result<(), LlvmError> {
         let (module, key) = (self.raw(), Bytes::new(key.as_bytes()));
@@ -500,6 +509,13 @@ impl<'c> DeviceModule<'c> {
             self.context
                 .contain(|| gpulowerRemapFiles(module, pairs.as_ptr(), map.len()))
         }
+    }
+
+    /// Reduces debug info to lines that NVIDIA's compilers take in optimised code.
+    pub(crate) fn keep_lines_alone(&self) -> Result<(), LlvmError> {
+        let module = self.raw();
+        // SAFETY: the module is alive; what may be left owns nothing of Rust's.
+        unsafe { self.context.contain(|| gpulowerKeepLinesAlone(module)) }
     }
 
     /// Removes debug info.
@@ -584,12 +600,25 @@ impl TargetMachine {
         optimization: u8,
         contract_everywhere: bool,
     ) -> Result<Self, LlvmError> {
+        Self::with_pointers(triple, chip, features, optimization, contract_everywhere, false)
+    }
+
+    /// The same, with pointers of 32 bits into NVIDIA's constant, workgroup and private memory where they are to be short.
+    pub(crate) fn with_pointers(
+        triple: &str,
+        chip: &str,
+        features: &str,
+        optimization: u8,
+        contract_everywhere: bool,
+        short_pointers: bool,
+    ) -> Result<Self, LlvmError> {
         let options = MachineOptions {
             triple: Bytes::new(triple.as_bytes()),
             chip: Bytes::new(chip.as_bytes()),
             features: Bytes::new(features.as_bytes()),
             optimization: c_int::from(optimization.min(3)),
             contract_everywhere,
+            short_pointers,
         };
         let mut raw = null_mut();
         // SAFETY: the strings are alive during the call.

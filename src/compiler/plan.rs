@@ -54,6 +54,14 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
         }
         .into());
     }
+    if request.options.input_optimized && request.input() != InputKind::Llvm {
+        return Err(OptionError::NotHonoured {
+            name: "input-optimized",
+            target: target.to_string(),
+            reason: format!("it is for LLVM IR, and this is {}; leave the option out", request.input().name()),
+        }
+        .into());
+    }
     if request.links_objects() {
         let without_effect = [
             (

@@ -70,7 +70,9 @@ pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(
     if let ResolvedVendor::Nvidia { .. } = resolved.vendor {
         // LLVM takes __CUDA_FTZ from a module flag and has none for __CUDA_PREC_SQRT, which it reads as 0: then
         // libdevice's sqrtf would be approximate (llvm/llvm-project#131749).
-        module.fold_reflect("__CUDA_FTZ", resolved.flush_denormals.into())?;
+        // Whoever made the module may have chosen already.
+        let flush_denormals = resolved.flush_denormals || module.reflects_ftz();
+        module.fold_reflect("__CUDA_FTZ", flush_denormals.into())?;
         module.fold_reflect("__CUDA_PREC_SQRT", resolved.precise_square_root.into())?;
         module.fold_reflect("__CUDA_PREC_DIV", resolved.precise_division.into())?;
         if llvm.get_flag("nvvm-reflect-ftz").is_none() {

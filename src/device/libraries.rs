@@ -87,11 +87,12 @@ pub(super) fn offered_functions(module: &DeviceModule<'_>, others: &LinkInterfac
 ///
 /// A library is opened only when a symbol may be in it, and gives only the definitions that are needed. What `others`
 /// define is left to the link with them.
-pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &LinkInterface) -> Result<(), DeviceError> {
+pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &LinkInterface) -> Result<bool, DeviceError> {
     let target = &job.resolved.target;
     let unprovided_symbols = |module: &DeviceModule<'_>| unprovided_symbols(module, target, others);
     let mut undefined = unprovided_symbols(module)?;
     let mut missing: Option<(VendorLibrary, ToolkitError)> = None;
+    let mut linked = false;
     while !undefined.is_empty() {
         for library in job.libraries {
             link_one(module, library)?;
@@ -123,6 +124,7 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &Link
         if rest == undefined {
             break;
         }
+        linked = true;
         undefined = rest;
     }
     if others.opaque {
@@ -130,7 +132,7 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &Link
         undefined.retain(|symbol| VendorLibrary::of(&symbol.name).is_some());
     }
     if undefined.is_empty() {
-        return Ok(());
+        return Ok(linked);
     }
     let mut symbols: Vec<UnresolvedSymbol> = undefined
         .into_iter()

@@ -259,6 +259,7 @@ fn unresolved(symbols: &[UnresolvedSymbol]) -> String {
 }
 
 /// What one device module is compiled with.
+#[derive(Clone, Copy)]
 pub struct DeviceJob<'a> {
     /// Name for messages.
     pub name: &'a str,
@@ -387,15 +388,19 @@ pub(crate) fn compile_to_link<'c>(
     let resolved = job.resolved;
     let interrupted = |stage: Stage| move |error: InterruptError| (stage, error.into());
     clock.check().map_err(interrupted(Stage::Link))?;
-    let machine = machine(resolved).map_err(|error| (Stage::CodeGen, error.into()))?;
+    let machine = machine(resolved, &module).map_err(|error| (Stage::CodeGen, error.into()))?;
     let at = |stage: Stage| move |error: DeviceError| (stage, error);
 
+    let mut linked_a_library = false;
     let module = clock
         .time(Stage::Link, || -> Result<_, DeviceError> {
             module.set_target(&machine)?;
             if resolved.debug == DebugLevel::None && !job.has_places {
                 module.strip_debug_info()?;
-            } else if !resolved.debug_prefix_map.is_empty() {
+            } else if resolved.debug == DebugLevel::LineTables && resolved.target.vendor() == Vendor::Nvidia {
+                module.keep_lines_alone()?;
+            }
+            if !resolved.debug_prefix_map.is_empty() {
                 module.remap_files(&resolved.debug_prefix_map)?;
             }
             let module = job.show(context, module, Checkpoint::Initial)?;
@@ -413,7 +418,7 @@ pub(crate) fn compile_to_link<'c>(
             let mut visible = libraries::visible_variables(&module);
             visible.extend(libraries::offered_functions(&module, others));
             control::prepare(&module, resolved);
-            libraries::link(&module, job, others)?;
+            linked_a_library = libraries::link(&module, job, others)?;
             control::finish(&module, resolved)?;
             module.internalize(&visible)?;
             shared_alignment::align(&module, job.decide)?;
@@ -425,6 +430,15 @@ pub(crate) fn compile_to_link<'c>(
         })
         .map_err(at(Stage::Link))?;
 
+    if resolved.input_optimized {
+        (job.decide)(with_optimized_input(linked_a_library));
+    }
+    let optimizing = Resolved {
+        input_optimized: resolved.input_optimized && !linked_a_library,
+        ..resolved.clone()
+    };
+    let resolved = &optimizing;
+    let job = &DeviceJob { resolved, ..*job };
     clock.check().map_err(interrupted(Stage::Optimize))?;
     let split = clock
         .time(Stage::Optimize, || Split::prepare(&module, resolved, others))
@@ -531,17 +545,26 @@ fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resol
 
 /// The data layout of the target's modules, in LLVM's syntax.
 pub(crate) fn data_layout(resolved: &Resolved) -> Result<String, DeviceError> {
-    Ok(machine(resolved)?.data_layout())
+    Ok(machine_with(resolved, false)?.data_layout())
 }
 
-fn machine(resolved: &Resolved) -> Result<TargetMachine, LlvmError> {
-    TargetMachine::new(
+/// The code generator for a module: pointers have the size that the module was made for.
+fn machine(resolved: &Resolved, module: &DeviceModule<'_>) -> Result<TargetMachine, LlvmError> {
+    let layout = module.inkwell().get_data_layout();
+    let layout = layout.as_str().to_string_lossy();
+    let short = resolved.target.vendor() == Vendor::Nvidia && layout.split('-').any(|part| part == "p3:32:32");
+    machine_with(resolved, short)
+}
+
+fn machine_with(resolved: &Resolved, short_pointers: bool) -> Result<TargetMachine, LlvmError> {
+    TargetMachine::with_pointers(
         resolved.target.triple(),
         // A virtual architecture such as compute_90 is LLVM's sm_90 whose PTX is not compiled further.
         &llvm_chip(&resolved.target),
         &resolved.llvm_features(),
         code_generation_level(resolved),
         resolved.contract == FpContract::Fast,
+        short_pointers,
     )
 }
 
@@ -570,8 +593,23 @@ fn without_pass((pass, function): (String, String)) -> Decision {
     }
 }
 
+/// What a user is told of LLVM's passes where the input is said to be optimised.
+fn with_optimized_input(linked_a_library: bool) -> Decision {
+    Decision {
+        stage: Stage::Optimize,
+        choice: "LLVM's passes for input that is optimised".to_owned(),
+        outcome: if linked_a_library {
+            "run: a library was linked into it, which is not"
+        } else {
+            "left out"
+        }
+        .to_owned(),
+    }
+}
+
 const fn pipeline(resolved: &Resolved) -> &'static str {
     match resolved.optimization.number() {
+        _ if resolved.input_optimized => "default<O0>",
         0 => "default<O0>",
         1 => "default<O1>",
         2 => "default<O2>",

@@ -213,8 +213,8 @@ impl Split {
         begin(Stage::Optimize)?;
         let start = Instant::now();
         let context = DeviceContext::new();
-        let machine = machine(resolved).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
+        let machine = machine(resolved, &module).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let left_out = module
             .run_passes(&machine, pipeline(resolved))
             .map_err(DeviceError::from)?;

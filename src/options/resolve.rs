@@ -62,6 +62,7 @@ impl Options {
         Ok(Resolved {
             target: *target,
             optimization,
+            input_optimized: self.input_optimized,
             fast: self.fast,
             flush_denormals: self.ftz.unwrap_or(self.fast),
             precise_square_root: self.prec_sqrt.unwrap_or(!self.fast),
@@ -85,6 +86,8 @@ pub struct Resolved {
     pub target: Target,
     /// Optimisation level.
     pub optimization: OptimizationLevel,
+    /// LLVM's passes are left out.
+    pub input_optimized: bool,
     /// All fast-math flags.
     pub fast: bool,
     /// f32 denormals become zero.

@@ -137,6 +137,13 @@ options! {
         summary: "Optimisation level of LLVM and the vendor's compiler",
         nvidia: "LLVM's `default<On>`, and `-On` for the PTX compiler", amd: "LLVM's `default<On>`",
     };
+    /// The input is LLVM IR that its producer has optimised for the target: LLVM's passes are not run over it again.
+    input_optimized: bool = false, SWITCH, {
+        names: &["input-optimized"], default: "off", passes: &[], rules: Rules { is_the_callers: true, ..ORDINARY },
+        summary: "The input is LLVM IR that was optimised for the target: leave out LLVM's passes",
+        nvidia: "only what is marked for it is inlined, and `__nvvm_reflect` is answered; code generation and the PTX             compiler keep the level of `O`. LLVM's passes do run where a library was linked into the input. Refused for             MLIR and PTX",
+        amd: "the same, without the PTX compiler",
+    };
     /// Permits everything that loses precision for speed: all fast-math flags, flushed denormals, approximate division
     /// and square root, contraction. A more specific option wins over it.
     fast: bool = false, SWITCH, {

@@ -33,6 +33,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/StandardInstrumentations.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -157,12 +158,44 @@ struct GpulowerMachineOptions {
   int optimization;
   /// Whether multiplications and additions are fused everywhere; otherwise where the IR allows it.
   bool contractEverywhere;
+  /// NVIDIA: whether pointers into constant, workgroup and private memory have 32 bits.
+  bool shortPointers;
 };
+
+namespace {
+
+/// LLVM's option for short pointers, which it reads while it makes a machine, and nowhere else: one for the whole process.
+class ShortPointers {
+public:
+  explicit ShortPointers(bool wanted) : lock(mutex()) {
+    static auto *found = static_cast<cl::opt<bool> *>(
+        cl::getRegisteredOptions().lookup("nvptx-short-ptr"));
+    option = wanted ? found : nullptr;
+    if (option)
+      option->setValue(true);
+  }
+  ~ShortPointers() {
+    if (option)
+      option->setValue(false);
+  }
+
+private:
+  static std::mutex &mutex() {
+    static std::mutex one;
+    return one;
+  }
+  std::lock_guard<std::mutex> lock;
+  cl::opt<bool> *option;
+};
+
+} // namespace
 
 GpulowerOutcome
 gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
                             LLVMTargetMachineRef *result) {
   gpulowerInitializeTargets();
+  // Outside of what is contained: a fatal error leaves that without destructors.
+  ShortPointers pointers(options->shortPointers);
   return contain([&]() -> std::string {
     std::string error;
     Triple triple(toStringRef(options->triple));
@@ -341,6 +374,13 @@ GpulowerOutcome gpulowerInternalize(LLVMModuleRef moduleRef,
   });
 }
 
+/// Whether whoever made the module chose to flush f32 denormals, by the module flag that LLVM's NVPTX reads.
+bool gpulowerReflectsFtz(LLVMModuleRef module) {
+  auto *flag = mdconst::extract_or_null<ConstantInt>(
+      unwrap(module)->getModuleFlag("nvvm-reflect-ftz"));
+  return flag && !flag->isZero();
+}
+
 /// Replaces `__nvvm_reflect(key)` for one key by a constant, everywhere.
 void gpulowerFoldReflect(LLVMModuleRef moduleRef, GpulowerBytes key,
                          int32_t value) {
@@ -456,6 +496,31 @@ void gpulowerSetAttribute(LLVMModuleRef moduleRef, GpulowerBytes key,
   for (Function &function : *unwrap(moduleRef))
     if (!function.isDeclaration() && (!kernelsOnly || isKernel(function)))
       function.addFnAttr(toStringRef(key), toStringRef(value));
+}
+
+/// Leaves lines alone, in units of the only kind that LLVM prints without `debug` in PTX's `.target`: with that word,
+/// NVIDIA's compilers optimise nothing.
+void gpulowerKeepLinesAlone(LLVMModuleRef moduleRef) {
+  Module &module = *unwrap(moduleRef);
+  NamedMDNode *units = module.getNamedMetadata("llvm.dbg.cu");
+  if (!units)
+    return;
+  stripNonLineTableDebugInfo(module);
+  DebugInfoFinder finder;
+  finder.processModule(module);
+  DenseMap<DICompileUnit *, DICompileUnit *> replacements;
+  units->clearOperands();
+  for (DICompileUnit *unit : finder.compile_units()) {
+    DICompileUnit *lines = DICompileUnit::getDistinct(
+        module.getContext(), unit->getSourceLanguage(), unit->getFile(), unit->getProducer(), unit->isOptimized(), "",
+        unit->getRuntimeVersion(), "", DICompileUnit::DebugDirectivesOnly, nullptr, nullptr, nullptr, nullptr, nullptr,
+        0, false, false, DICompileUnit::DebugNameTableKind::None, false, "", "");
+    replacements[unit] = lines;
+    units->addOperand(lines);
+  }
+  for (DISubprogram *function : finder.subprograms())
+    if (DICompileUnit *unit = function->getUnit())
+      function->replaceUnit(replacements.lookup(unit));
 }
 
 void gpulowerStripDebugInfo(LLVMModuleRef moduleRef) {

@@ -12,7 +12,7 @@ from .decode import Instruction
 from .operands import Operand, scalar_getter, vector_getter
 from .operation import Operation, Run
 from .traps import Unknown
-from .wave import ALL, VGPR, Wave, lanes_of, mask_of
+from .wave import ALL, PERMUTED, VGPR, Wave, lanes_of, mask_of
 
 Array = Any
 
@@ -294,14 +294,14 @@ def with_lane_pattern(operation: Operation, instruction: Instruction, wave_size:
     row = instruction.raw("vsrc0")
 
     def permuted(wave: Wave) -> tuple[int, Array]:
-        """The lanes that run, and what each of them sees in the register."""
+        """The lanes that run, and what each of them sees in the register and the next one."""
         valid = exists & (np.bool_(fetch_inactive) | _active(wave)[source])
-        seen = np.where(valid, wave.v[row][source], U32(0))
+        seen = np.where(valid, wave.v[row : row + 2][:, source], U32(0))
         allowed = enabled if bound_control else enabled & valid
         return mask_of(allowed) & wave.exec, seen
 
-    def bad_lanes(wave: Wave) -> int:
-        bits = wave.undefined.get(VGPR + row, 0)
+    def bad_lanes(wave: Wave, register: int) -> int:
+        bits = wave.undefined.get(register, 0)
         if not bits:
             return 0
         valid = exists & (np.bool_(fetch_inactive) | _active(wave)[source])
@@ -309,16 +309,11 @@ def with_lane_pattern(operation: Operation, instruction: Instruction, wave_size:
 
     def inside(wave: Wave, action: Run) -> None:
         lanes, seen = permuted(wave)
-        before, kept = wave.exec, wave.v[row].copy()
+        before = wave.exec
         wave.set_exec(lanes)
-        wave.v[row] = seen
-        written = VGPR + row in operation.writes
+        # Beside the registers: another operand may be the same register, and sees its own lane.
+        wave.v[512 : 512 + len(seen)] = seen
         action(wave)
-        if not written:
-            wave.v[row] = kept
-        else:
-            inactive = ~_active(wave)
-            wave.v[row][inactive] = kept[inactive]
         if wave.exec == lanes:
             wave.set_exec(before)
 
@@ -329,19 +324,16 @@ def with_lane_pattern(operation: Operation, instruction: Instruction, wave_size:
         if operation.spread is None:
             return
         lanes, _ = permuted(wave)
-        bad, own = bad_lanes(wave), wave.undefined.get(VGPR + row, 0)
+        bad = [bad_lanes(wave, VGPR + row), bad_lanes(wave, VGPR + row + 1)]
         before = wave.exec
         wave.set_exec(lanes)
-        wave.set_undefined_bits(VGPR + row, bad)
+        for place, bits in enumerate(bad):
+            wave.set_undefined_bits(PERMUTED + place, bits)
         operation.spread(wave)
-        if VGPR + row in operation.writes:
-            after = wave.undefined.get(VGPR + row, 0)
-            wave.set_undefined_bits(VGPR + row, after & lanes | own & ~lanes)
-        else:
-            wave.set_undefined_bits(VGPR + row, own)
         wave.set_exec(before)
 
-    return Operation(instruction, run, operation.unit, operation.reads, operation.writes, spread)
+    reads = tuple(VGPR + row + register - PERMUTED if register >= PERMUTED else register for register in operation.reads)
+    return Operation(instruction, run, operation.unit, reads, operation.writes, spread)
 
 
 def _active(wave: Wave) -> Array:

@@ -25,7 +25,7 @@ from .operands import (
 )
 from .operation import Operation, Run, function, modes_of
 from .traps import Unknown
-from .wave import EXEC, VCC, VGPR, Wave, lanes_of, mask_of
+from .wave import EXEC, PERMUTED, VCC, VGPR, Wave, lanes_of, mask_of
 
 Array = Any
 
@@ -113,7 +113,7 @@ def _sources(instruction: Instruction, family: str) -> list[_Source]:
         if field == "vsrc1":
             number += VGPR
         if shuffled and index == 0:
-            number = instruction.raw("vsrc0") + VGPR
+            number = instruction.raw("vsrc0") + VGPR if instruction.variant == "SDWA" else PERMUTED
         if instruction.variant == "SDWA":
             scalar = instruction.number(f"s{index}")
             number = number - VGPR if scalar else number

@@ -17,6 +17,8 @@ Array = Any
 
 VCC, M0_CDNA, EXEC, SCC = 106, 124, 126, 253
 VGPR, AGPR, REGISTERS = 256, 512, 768
+# What an operand with a lane pattern sees: no register of the hardware, and two rows of its own.
+PERMUTED = REGISTERS
 ALL = 0xFFFFFFFF
 
 
@@ -66,7 +68,7 @@ class Wave:
     def __init__(self, number: int, size: int, lanes: int, family: str, rng: random.Random, scratch_size: int) -> None:
         self.number, self.size, self.family, self.rng = number, size, family, rng
         generator = np.random.default_rng(rng.getrandbits(32))
-        self.v: Array = generator.integers(0, 1 << 32, (512, size), np.uint32)
+        self.v: Array = generator.integers(0, 1 << 32, (514, size), np.uint32)
         self.s: list[int] = [rng.getrandbits(32) for _ in range(128)]
         self.null = 125 if family == "cdna" else 124
         self.m0 = 124 if family == "cdna" else 125

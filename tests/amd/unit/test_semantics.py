@@ -268,6 +268,8 @@ class Instructions(unittest.TestCase):
                 moved = np.where(valid, a[np.clip(source, 0, len(x) - 1)], U32(0))
                 cases[f"s_nop 1\n v_mov_b32_dpp v8, v4 {pattern}"] = moved
                 cases[f"s_nop 1\n {add} v8, v4, v5 {pattern}"] = moved + x[:, 1]
+                # The second operand is the same register, and is not moved.
+                cases[f"s_nop 1\n {add} v8, v4, v4 {pattern}"] = moved + a
             self.each(cases, x, (target,))
 
     def test_without_bound_control_a_lane_keeps_its_value(self) -> None:

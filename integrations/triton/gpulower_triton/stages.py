@@ -1,0 +1,134 @@
+"""The stages from Triton's LLVM IR on, by gpulower."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+import gpulower
+from triton.runtime.errors import PTXASError
+
+#: Further options of gpulower, as `name=value` words: `GPULOWER_TRITON_OPTIONS="isolation=worker"`.
+OPTIONS = "GPULOWER_TRITON_OPTIONS"
+
+#: Triton's passes have optimised its IR for the target: it is finished as it is.
+OPTIMIZED = {"input_optimized": True}
+
+
+def install(knobs: Any) -> None:
+    """Has the stages replaced in every compilation from now on."""
+    before = knobs.runtime.add_stages_inspection_hook
+
+    def hook(backend: Any, stages: dict[str, Any], options: Any, language: Any, capability: int | None) -> None:
+        if before is not None:
+            before(backend, stages, options, language, capability)
+        replace(knobs, backend, stages, options, capability)
+
+    knobs.runtime.add_stages_inspection_hook = hook
+    # Triton's cache does not ask what a hook does: what is compiled here has a folder of its own.
+    knobs.cache.dir = os.path.join(knobs.cache.dir, f"gpulower-{gpulower.__version__}")
+    # Triton would start ptxas to ask for its version.
+    knobs.nvidia.mock_ptx_version = f"gpulower {gpulower.__version__}"
+
+
+def replace(knobs: Any, backend: Any, stages: dict[str, Any], options: Any, capability: int | None) -> None:
+    """Replaces the last stages of one compilation."""
+    if capability is not None:
+        finish_nvidia(knobs, backend, stages, options, capability)
+    else:
+        finish_amd(knobs, stages, options)
+
+
+def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any, capability: int) -> None:
+    """PTX and a cubin."""
+    # Triton compiles for all of a chip's features: its IR has instructions of sm_90a and sm_100a.
+    target = f"sm_{capability}{'a' if capability >= 90 else ''}"
+    common = {
+        "fp_contract": "fast" if options.enable_fp_fusion else "off",
+        "debug": "none" if knobs.compilation.disable_line_info else "line-tables",
+        "O": 0 if knobs.nvidia.disable_ptxas_opt else 3,
+        # Triton leaves `__nvvm_reflect("__CUDA_PREC_SQRT")` to LLVM, which answers 0: `tl.sqrt_rn` is the other one.
+        "prec_sqrt": False,
+    }
+    if options.ptx_version is not None:
+        common["ptx"] = f"{options.ptx_version // 10}.{options.ptx_version % 10}"
+    newest = newest_ptx()
+    if "llir" in stages and options.ptx_version is None and newest:
+        known = dataclasses.replace(options, ptx_version=newest)
+        stages["llir"] = lambda source, metadata: backend.make_llir(source, metadata, known, capability)
+
+    def ptx(source: str, metadata: dict[str, Any]) -> str:
+        artifact = compiler(**common, **OPTIMIZED).compile(source, target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
+        note(metadata, artifact)
+        return artifact.bytes.decode()
+
+    def cubin(source: str, metadata: dict[str, Any]) -> bytes:
+        further = {"ptxas_options": options.ptx_options} if options.ptx_options else {}
+        try:
+            artifact = compiler(**common, **further).compile(source, target, name=f"{metadata['hash'][:12]}.ptx")
+        except gpulower.AssemblyError as error:
+            # What Triton's tuner takes for a configuration that does not fit.
+            raise PTXASError(str(error)) from error
+        metadata["name"] = only(artifact.kernels).name
+        note(metadata, artifact)
+        return artifact.bytes
+
+    stages["ptx"] = ptx
+    stages["cubin"] = cubin
+
+
+def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
+    """A code object, without assembly on the way."""
+    common = {
+        "fp_contract": "fast" if options.enable_fp_fusion else "off",
+        "debug": "none" if knobs.compilation.disable_line_info else "line-tables",
+    }
+
+    def hsaco(source: str, metadata: dict[str, Any]) -> bytes:
+        artifact = compiler(**common, **OPTIMIZED, wave_size=options.warp_size).compile(
+            source, options.arch, name=f"{metadata['hash'][:12]}.ll"
+        )
+        metadata["name"] = only(artifact.kernels).name
+        note(metadata, artifact)
+        return artifact.bytes
+
+    stages.pop("amdgcn", None)
+    stages["hsaco"] = hsaco
+
+
+@functools.cache
+def _compiler(words: str, options: tuple[tuple[str, Any], ...]) -> gpulower.Compiler:
+    further = dict(word.split("=", 1) for word in words.split())
+    return gpulower.Compiler(**{**dict(options), **{name.replace("-", "_"): value for name, value in further.items()}})
+
+
+def compiler(**options: Any) -> gpulower.Compiler:
+    """A compiler with these options, and those of the environment."""
+    return _compiler(os.environ.get(OPTIONS, ""), tuple(options.items()))
+
+
+@functools.cache
+def newest_ptx() -> int | None:
+    """The newest PTX that something here compiles, in Triton's form: 90 for 9.0."""
+    tools = compiler().doctor().report["ptx_compilers"]
+    return max((int(tool["newest_ptx"].replace(".", "")) for tool in tools if tool["newest_ptx"]), default=None)
+
+
+def only(kernels: Any) -> Any:
+    """The kernel of a module that Triton made."""
+    (kernel,) = kernels
+    return kernel
+
+
+def note(metadata: dict[str, Any], artifact: gpulower.Artifact) -> None:
+    """Puts what is known of an artifact where a program finds it: `kernel.metadata.gpulower`."""
+    kernel = artifact.kernels[0] if artifact.kernels else None
+    metadata.setdefault("gpulower", {})[artifact.format] = {
+        "registers": kernel and kernel.registers,
+        "spills": kernel and kernel.spills,
+        "tool": artifact.tool,
+        "seconds": dict(artifact.report["stages"]),
+        "warnings": [str(warning) for warning in artifact.warnings],
+    }
