@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import triton
+from gpulower_triton import stages
 from kernels import Case
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -15,6 +20,19 @@ TARGETS = {
     "gfx942": GPUTarget("hip", "gfx942", 64),
     "gfx1100": GPUTarget("hip", "gfx1100", 32),
 }
+
+
+@contextlib.contextmanager
+def finished_by(who: str, folder: str) -> Iterator[None]:
+    """Triton's settings for one of the two, with an empty cache of its own."""
+    before = knobs.runtime.add_stages_inspection_hook, knobs.nvidia.mock_ptx_version
+    knobs.cache.dir = tempfile.mkdtemp(dir=folder)
+    if who == "gpulower":
+        stages.install(knobs)
+    try:
+        yield
+    finally:
+        knobs.runtime.add_stages_inspection_hook, knobs.nvidia.mock_ptx_version = before
 
 
 def compiled(case: Case, target: str) -> Any:

@@ -189,7 +189,7 @@ def rms_norm(r: Any, small: bool) -> Launch:
 
 def cross_entropy(r: Any, small: bool) -> Launch:
     case = _case("cross_entropy", **({"BLOCK": 128} if small else {}))
-    rows, columns = (2, 208) if small else (4096, 32000)
+    rows, columns = (2, 208) if small else (1024, 32000)
     x = r.standard_normal((rows, columns)).astype(np.float32)
     labels = r.integers(0, columns, rows)
     powers = np.exp(x.astype(float))
@@ -297,6 +297,27 @@ def unpacked_matmul(r: Any, small: bool) -> Launch:
     return Launch(case, grid, values, {"c": exact}, 5e-3)
 
 
+def gelu(r: Any, small: bool) -> Launch:
+    case = _case("gelu")
+    n = 1 << 12 if small else 1 << 25
+    values = {name: r.standard_normal(n).astype(np.float32) for name in ("x", "gate")}
+    grid = (_ceil(n, case.arguments["BLOCK"]), 1, 1)
+    return Launch(case, grid, {**values, "out": np.zeros(n, np.float32), "n": n}, {}, outputs=("out",))
+
+
+def matmul_described(r: Any, small: bool) -> Launch:
+    case = _case("matmul_described")
+    M, N, K = (256, 256, 128) if small else (4096, 4096, 2048)
+    a, b = (r.standard_normal(shape).astype(np.float16) for shape in ((M, K), (N, K)))
+    exact = a.astype(float) @ b.astype(float).T if small else np.zeros((1, 1))
+    values = {"a": a, "b": b, "c": np.zeros((M, N), np.float16), "M": M, "N": N, "K": K}
+    grid = (M // case.arguments["BM"], N // case.arguments["BN"], 1)
+    return Launch(case, grid, values, {"c": exact}, 5e-3)
+
+
+#: What needs types that numpy lacks, or instructions that AMD's chips lack.
+ON_GPU = [gelu, matmul_described, _matmul("matmul_fp8", np.float16, 5e-3), _matmul("matmul_bf16", np.float32, 2e-2)]
+
 LAUNCHES = [
     vector_add, softmax, _matmul("matmul", np.float16, 5e-3), _matmul("matmul_fp32", np.float32, 5e-3), matmul_int8,
     dropout, normal_numbers, layer_norm, layer_norm_backward, _attention_launch("attention", False),
@@ -305,9 +326,9 @@ LAUNCHES = [
 ]  # fmt: skip
 
 
-def launches(small: bool, names: tuple[str, ...] = ()) -> list[Launch]:
+def launches(small: bool, names: tuple[str, ...] = (), more: Any = ()) -> list[Launch]:
     """All of them, or those with the names; the same numbers every time."""
-    chosen = [make for make in LAUNCHES if not names or make.__name__ in names]
+    chosen = [make for make in [*LAUNCHES, *more] if not names or make.__name__ in names]
     return [make(np.random.default_rng(1), small) for make in chosen]
 
 

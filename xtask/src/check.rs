@@ -9,6 +9,7 @@ use crate::amd;
 use crate::command::{Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::fuzz::Surface;
+use crate::integrations;
 use crate::setup::{self, Purpose};
 use crate::soak;
 use crate::wheel;
@@ -41,6 +42,8 @@ enum Part {
     Amd,
     /// The Python package: its wheel, in an environment of its own.
     Python,
+    /// Compilers that others wrote, on top of gpulower.
+    Integrations,
     /// The short form of `cargo xtask soak`.
     Soak,
     /// A few damaged inputs of every kind.
@@ -104,6 +107,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         Part::C => vec![cargo("xtask", &["c"])],
         Part::Amd => amd::test(workspace)?,
         Part::Python => wheel::test(workspace)?,
+        Part::Integrations => integrations::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
         Part::Fuzz => vec![short_fuzz(workspace), short_fuzz_in_workers(workspace)],
     })

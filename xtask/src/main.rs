@@ -17,6 +17,7 @@ mod fuzz;
 mod gpu;
 mod growth;
 mod install;
+mod integrations;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -65,6 +66,9 @@ enum Subcommands {
     C(c_library::Options),
     /// The Python package as a wheel, in target/wheels.
     Wheel(wheel::Options),
+    /// Put what was built where the tests of integrations/ look for it.
+    #[command(hide = true)]
+    LayOutIntegrations,
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -95,6 +99,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Install(options) => install::run(&workspace, options),
         Subcommands::C(options) => c_library::run(&workspace, options),
         Subcommands::Wheel(options) => wheel::run(&workspace, options),
+        Subcommands::LayOutIntegrations => integrations::lay_out(&workspace),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import os
 from typing import Any
 
@@ -13,6 +14,9 @@ from triton.runtime.errors import PTXASError
 #: Further options of gpulower, as `name=value` words: `GPULOWER_TRITON_OPTIONS="isolation=worker"`.
 OPTIONS = "GPULOWER_TRITON_OPTIONS"
 
+#: The newest PTX of LLVM 22, 9.0.
+NEWEST_OF_LLVM = 90
+
 #: Triton's passes have optimised its IR for the target: it is finished as it is.
 OPTIMIZED = {"input_optimized": True}
 
@@ -20,11 +24,22 @@ OPTIMIZED = {"input_optimized": True}
 def install(knobs: Any) -> None:
     """Has the stages replaced in every compilation from now on."""
     before = knobs.runtime.add_stages_inspection_hook
+    identity = f"gpulower {gpulower.__version__} {os.environ.get(OPTIONS, '')}"
 
-    def hook(backend: Any, stages: dict[str, Any], options: Any, language: Any, capability: int | None) -> None:
+    def hook(
+        backend: Any = None,
+        stages: Any = None,
+        options: Any = None,
+        language: Any = None,
+        capability: int | None = None,
+    ) -> tuple[str, str] | None:
+        if backend is None:
+            # Later releases of Triton ask what the hook adds to the keys of their cache.
+            return identity, hashlib.sha256(identity.encode()).hexdigest()
         if before is not None:
             before(backend, stages, options, language, capability)
         replace(knobs, backend, stages, options, capability)
+        return None
 
     knobs.runtime.add_stages_inspection_hook = hook
     # Triton's cache does not ask what a hook does: what is compiled here has a folder of its own.
@@ -52,11 +67,11 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
         # Triton leaves `__nvvm_reflect("__CUDA_PREC_SQRT")` to LLVM, which answers 0: `tl.sqrt_rn` is the other one.
         "prec_sqrt": False,
     }
-    if options.ptx_version is not None:
-        common["ptx"] = f"{options.ptx_version // 10}.{options.ptx_version % 10}"
-    newest = newest_ptx()
-    if "llir" in stages and options.ptx_version is None and newest:
-        known = dataclasses.replace(options, ptx_version=newest)
+    version = options.ptx_version or newest_ptx()
+    # Inline assembly is of whatever version the tool has, as with Triton's own.
+    common["ptx"] = f"{version // 10}.{version % 10}"
+    if "llir" in stages and options.ptx_version is None:
+        known = dataclasses.replace(options, ptx_version=version)
         stages["llir"] = lambda source, metadata: backend.make_llir(source, metadata, known, capability)
 
     def ptx(source: str, metadata: dict[str, Any]) -> str:
@@ -110,10 +125,10 @@ def compiler(**options: Any) -> gpulower.Compiler:
 
 
 @functools.cache
-def newest_ptx() -> int | None:
-    """The newest PTX that something here compiles, in Triton's form: 90 for 9.0."""
+def newest_ptx() -> int:
+    """The newest PTX that LLVM writes and something here compiles, in Triton's form: 90 for 9.0."""
     tools = compiler().doctor().report["ptx_compilers"]
-    return max((int(tool["newest_ptx"].replace(".", "")) for tool in tools if tool["newest_ptx"]), default=None)
+    return min(NEWEST_OF_LLVM, max((int(tool["newest_ptx"].replace(".", "")) for tool in tools if tool["newest_ptx"]), default=80))
 
 
 def only(kernels: Any) -> Any:

@@ -1,0 +1,63 @@
+"""Triton through its own extension points, without a GPU: `sizes.py`, `amd.py` and `on_gpu.py` have the whole of it."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+ONE = """
+import json
+from common import compiled
+from kernels import CASES
+case = next(case for case in CASES if case.name == "matmul_fp8")
+kernel = compiled(case, "sm_90")
+print(json.dumps([sorted(kernel.asm), kernel.metadata._asdict().get("gpulower")]))
+"""
+
+
+class Triton(unittest.TestCase):
+    """Its kernels, finished by gpulower."""
+
+    def run_python(self, *arguments: str, who: str = "gpulower", **more: str) -> str:
+        """What a program prints in which Triton finds the backend by its entry point."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(lambda: subprocess.run(["rm", "-r", folder], check=True))
+        environment = {**os.environ, "TRITON_CODEGEN": who, "TRITON_CACHE_DIR": folder, "GPULOWER_CACHE": "off", **more}
+        made = subprocess.run([sys.executable, *arguments], cwd=HERE, env=environment, capture_output=True, text=True)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        return made.stdout
+
+    def test_nothing_but_the_environment_says_so(self) -> None:
+        """A program of Triton's compiles by gpulower, and ptxas is not started."""
+        with tempfile.TemporaryDirectory() as folder:
+            started, ptxas = Path(folder, "started"), Path(folder, "ptxas")
+            version = "Cuda compilation tools, release 12.8, V12.8.93"
+            ptxas.write_text(f"#!/bin/sh\necho \"$@\" >> {started}\necho '{version}'\n")
+            ptxas.chmod(ptxas.stat().st_mode | stat.S_IXUSR)
+            forms, report = json.loads(self.run_python("-c", ONE, TRITON_PTXAS_PATH=str(ptxas)))
+            self.assertFalse(started.exists(), started.exists() and started.read_text())
+        self.assertEqual(forms, ["cubin", "llir", "ptx", "source", "ttgir", "ttir"])
+        self.assertIn("nvptxcompiler", report["cubin"]["tool"])
+        self.assertEqual(report["cubin"]["spills"], 0)
+        _, report = json.loads(self.run_python("-c", ONE, who="triton"))
+        self.assertIsNone(report)
+
+    def test_code_is_not_larger(self) -> None:
+        """Kernels that once were, on four chips."""
+        self.run_python("sizes.py", "sm_90,sm_100,gfx942,gfx1100", "normal_numbers", "softmax", "layer_norm", who="triton")
+        self.run_python("sizes.py", "sm_90", "attention", "math_functions", who="triton")
+
+    def test_code_objects_compute(self) -> None:
+        """Kernels for two chips of AMD's, executed."""
+        names = ("vector_add", "matmul", "dropout", "layer_norm", "layer_norm_backward", "attention_causal", "sorted_rows")
+        self.run_python("amd.py", "gfx942,gfx1100", *names)
+
+
+if __name__ == "__main__":
+    unittest.main()
