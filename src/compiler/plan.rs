@@ -58,7 +58,10 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
         return Err(OptionError::NotHonoured {
             name: "input-optimized",
             target: target.to_string(),
-            reason: format!("it is for LLVM IR, and this is {}; leave the option out", request.input().name()),
+            reason: format!(
+                "it is for LLVM IR, and this is {}; leave the option out",
+                request.input().name()
+            ),
         }
         .into());
     }

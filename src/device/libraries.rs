@@ -87,7 +87,11 @@ pub(super) fn offered_functions(module: &DeviceModule<'_>, others: &LinkInterfac
 ///
 /// A library is opened only when a symbol may be in it, and gives only the definitions that are needed. What `others`
 /// define is left to the link with them.
-pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &LinkInterface) -> Result<bool, DeviceError> {
+pub(super) fn link(
+    module: &DeviceModule<'_>,
+    job: &DeviceJob<'_>,
+    others: &LinkInterface,
+) -> Result<bool, DeviceError> {
     let target = &job.resolved.target;
     let unprovided_symbols = |module: &DeviceModule<'_>| unprovided_symbols(module, target, others);
     let mut undefined = unprovided_symbols(module)?;

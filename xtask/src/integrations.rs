@@ -23,7 +23,15 @@ const PACKAGES: [&str; 4] = ["triton", "numba", "xdsl", "flydsl"];
 pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     let python = packages(workspace)?.join("bin/python");
     let mut build = workspace.cargo("build");
-    build.args(["--locked", "-p", "gpulower-cli", "-p", "gpulower-c", "-p", "gpulower-python"]);
+    build.args([
+        "--locked",
+        "-p",
+        "gpulower-cli",
+        "-p",
+        "gpulower-c",
+        "-p",
+        "gpulower-python",
+    ]);
     // As maturin does: an interpreter brings Python's symbols.
     build.env("PYO3_BUILD_EXTENSION_MODULE", "1");
     let mut commands = vec![build, workspace_again(workspace)];
@@ -38,7 +46,12 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
 pub fn lay_out(workspace: &Workspace) -> Result<(), Failure> {
     let built = workspace.binaries()?;
     let folder = folder(workspace);
-    install::lay_out(workspace, &built, &built.join("libgpulower_c.so"), &folder.join("prefix"))?;
+    install::lay_out(
+        workspace,
+        &built,
+        &built.join("libgpulower_c.so"),
+        &folder.join("prefix"),
+    )?;
     let package = folder.join("site/gpulower");
     fs::create_dir_all(&package).context(|| format!("make {}", package.display()))?;
     let sources = workspace.root.join("crates/gpulower-python/python/gpulower");
@@ -58,7 +71,10 @@ fn entry_point(sources: &Path, site: &Path) -> Result<(), Failure> {
     let metadata = site.join("gpulower_triton-0.1.0.dist-info");
     fs::create_dir_all(&metadata).context(|| format!("make {}", metadata.display()))?;
     for (name, text) in [
-        ("METADATA", "Metadata-Version: 2.1\nName: gpulower-triton\nVersion: 0.1.0\n"),
+        (
+            "METADATA",
+            "Metadata-Version: 2.1\nName: gpulower-triton\nVersion: 0.1.0\n",
+        ),
         ("entry_points.txt", "[triton.backends]\ngpulower = gpulower_triton\n"),
     ] {
         fs::write(metadata.join(name), text).context(|| format!("write {name}"))?;
@@ -151,8 +167,9 @@ fn packages(workspace: &Workspace) -> Result<PathBuf, Failure> {
         "setup: installing Triton, numba-cuda-mlir, xDSL and FlyDSL (340 MB) into {}",
         folder.display()
     );
-    let python = python_with_pip()
-        .ok_or_else(|| Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)"))?;
+    let python = python_with_pip().ok_or_else(|| {
+        Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)")
+    })?;
     expect(Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
     let mut pip = Command::new(folder.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-input"])
@@ -184,7 +201,10 @@ mod tests {
     fn every_integration_has_tests_and_pins() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for package in PACKAGES {
-            let tests = root.join("integrations").join(package).join(format!("test_{package}.py"));
+            let tests = root
+                .join("integrations")
+                .join(package)
+                .join(format!("test_{package}.py"));
             assert!(tests.is_file(), "{}", tests.display());
         }
         let text = fs::read_to_string(root.join(REQUIREMENTS)).unwrap();
