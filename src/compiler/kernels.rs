@@ -130,15 +130,7 @@ impl PtxWork<'_> {
             PtxCode::Apart(apart) => Cow::Owned(apart.ptx()?),
         };
         // What was tried is not tried again.
-        let components = apart.map_or_else(|| self.kernels(&whole), |_| None).unwrap_or_default();
-        let kernels: Vec<KernelPtx<'_>> = components
-            .iter()
-            .map(|component| KernelPtx {
-                content: Content::of(&component.text),
-                kernel: component.kernel.clone(),
-                text: Box::new(|| Some(component.text.clone())),
-            })
-            .collect();
+        let kernels = apart.map_or_else(|| self.kernels(&whole), |_| Vec::new());
         if let Some(joined) = self.joined(&kernels, helpers)? {
             return Ok(joined);
         }
@@ -193,21 +185,28 @@ impl PtxWork<'_> {
         self.options.line_info || self.options.device_debug
     }
 
-    /// The kernels that are compiled apart. `None` where nothing is gained.
-    fn kernels(&self, ptx: &str) -> Option<Vec<CanonicalPtx>> {
+    /// The kernels that are compiled apart. None where nothing is gained.
+    fn kernels(&self, ptx: &str) -> Vec<KernelPtx<'static>> {
         let has_places = self.has_places() || ptx.contains(".loc ") || ptx.contains(".loc\t");
         let is_one = ptx.match_indices(".entry").nth(1).is_none();
         if has_places || self.options.relocatable || (is_one && self.cache.is_none()) {
-            return None;
+            return Vec::new();
         }
         let components = components(ptx)
             .inspect_err(|reason| tracing::debug!(%reason, "the PTX is compiled as a whole"))
-            .ok()?;
-        let is_one_of_several = matches!(components.as_slice(), [one] if one.kernels.len() > 1);
-        if components.is_empty() || is_one_of_several {
-            return None;
+            .unwrap_or_default();
+        if matches!(components.as_slice(), [one] if one.kernels.len() > 1) {
+            return Vec::new();
         }
-        components.iter().map(canonical).collect()
+        let kernel = |component| {
+            let CanonicalPtx { text, kernel } = canonical(component)?;
+            Some(KernelPtx {
+                content: Content::of(&text),
+                kernel,
+                text: Box::new(move || Some(text.clone())),
+            })
+        };
+        components.iter().map(kernel).collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Compiles different kernels, or takes them from the cache.
