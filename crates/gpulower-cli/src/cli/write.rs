@@ -89,35 +89,31 @@ fn is_device(path: &Path) -> bool {
 }
 
 fn check_file(path: &Path) -> Result<(), Failed> {
-    let may = |path: &Path, access| accessat(CWD, path, access, AtFlags::EACCESS).map_err(io::Error::from);
     let result = match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if metadata.file_type().is_socket() => Err(io::Error::other("it is a socket")),
-        Ok(metadata) if !metadata.is_file() => may(path, Access::WRITE_OK),
-        // It is replaced by another file beside it.
-        _ => match fs::metadata(parent_of(&place_of(path))) {
-            Ok(parent) if !parent.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
-            Ok(_) => may(parent_of(&place_of(path)), Access::WRITE_OK | Access::EXEC_OK),
-            Err(error) => Err(error),
-        },
+        Ok(metadata) if !metadata.is_file() => {
+            accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).map_err(io::Error::from)
+        }
+        // It is replaced by another file beside it; only making one shows that this works.
+        _ => Builder::new()
+            .prefix(".gpulower-")
+            .tempfile_in(parent_of(&place_of(path)))
+            .map(drop),
     };
     result.map_err(|error| cannot_write(path, &error).into())
 }
 
 /// A directory that is there, or can be made.
 fn check_directory(directory: &Path) -> Result<(), Failed> {
-    let there = directory
-        .ancestors()
-        .find(|ancestor| ancestor.symlink_metadata().is_ok());
+    // Without a slash at its end, after which a file would not be found.
+    let path: PathBuf = directory.components().collect();
+    let there = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
     let there = there
         .filter(|there| !there.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let result = match fs::metadata(there) {
-        Ok(metadata) if !metadata.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
-        Ok(_) => accessat(CWD, there, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(io::Error::from),
-        Err(error) => Err(error),
-    };
-    result.map_err(|error| cannot_write(directory, &error).into())
+    let made = Builder::new().prefix(".gpulower-").tempdir_in(there).map(drop);
+    made.map_err(|error| cannot_write(directory, &error).into())
 }
 
 /// Refuses to write to a standard output that is closed, and machine code to a terminal.

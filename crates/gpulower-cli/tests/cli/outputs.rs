@@ -71,7 +71,7 @@ fn places_that_cannot_be_written() {
     work.write("file", "mine");
     work.write("folder/file", "mine");
     for (output, message) in [
-        ("file/", "cannot write file/: not a directory"),
+        ("file/", "cannot write file/: Not a directory"),
         ("file/k.cubin", "cannot write file/k.cubin: "),
         ("none/k.cubin", "cannot write none/k.cubin: No such file or directory"),
         ("/proc/none/", "cannot write /proc/none/: "),
