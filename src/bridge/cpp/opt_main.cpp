@@ -125,7 +125,8 @@ StringRef quoted(StringRef text, StringRef before, char quote) {
 
 /// Says what is wrong with the pipeline, and where in the command line that is.
 void explain(StringRef message, llvm::ArrayRef<const char *> words) {
-  auto [what, rest] = message.split('\n');
+  message.consume_front("<Pass-Options-Parser>: ");
+  StringRef what = message.split('\n').first;
   std::string text = what.str();
   std::vector<std::string> places;
   StringRef unregistered = "' does not refer to a registered pass";
@@ -140,7 +141,7 @@ void explain(StringRef message, llvm::ArrayRef<const char *> words) {
   if (!pass.empty()) {
     StringRef option = quoted(what, "option '", '\'');
     if (option.empty())
-      option = quoted(what, "no such option ", ' ');
+      option = quoted(what, "no such option ", ' ').trim();
     // The option, where it is named, or else the options or the pass.
     places = {(pass + "{" + options).str(), ("--" + pass + "=" + options).str(), pass.str()};
     for (std::string &place : places)
@@ -164,14 +165,14 @@ void explain(StringRef message, llvm::ArrayRef<const char *> words) {
 
 /// Builds the pipeline that the command line asks for.
 LogicalResult setUp(const MlirOptMainConfig &config, PassManager &manager, llvm::ArrayRef<const char *> words) {
-  std::vector<std::string> messages;
+  std::string message;
   LogicalResult result = failure();
   {
     ScopedDiagnosticHandler handler(manager.getContext(),
-                                    [&](Diagnostic &diagnostic) { messages.push_back(diagnostic.str()); });
+                                    [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
     result = config.setupPassPipeline(manager);
   }
-  for (const std::string &message : messages)
+  if (!message.empty())
     explain(message, words);
   if (succeeded(result) && dumps)
     dump(manager);

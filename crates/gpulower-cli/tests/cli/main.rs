@@ -27,3 +27,4 @@ mod stages;
 mod support;
 mod terminal;
 mod toolkits;
+mod words;
