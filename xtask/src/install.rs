@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/c.md", "share/doc/gpulower"),
     ("docs/errors.md", "share/doc/gpulower"),
     ("docs/options.md", "share/doc/gpulower"),
+    ("docs/report.schema.json", "share/doc/gpulower"),
     ("LICENSE", "share/doc/gpulower"),
     ("examples/c/CMakeLists.txt", "share/gpulower/examples/c"),
     ("examples/c/compile.c", "share/gpulower/examples/c"),
