@@ -45,6 +45,7 @@ pub const TEST_PACKAGES: &[&str] = &[
     "cmake",
     "jq",
     "make",
+    "python3-jsonschema",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.
     "clang-format-22",

@@ -2,15 +2,19 @@
 
 mod cache;
 mod clang_list;
+mod colour;
 mod compile;
+mod dependencies;
 mod doctor;
 mod doctor_clang;
 mod environment;
+mod explain;
 mod export;
 mod export_check;
 mod export_check_text;
 mod extract;
 mod flags;
+mod generate;
 mod input;
 mod inspect;
 mod inspect_answer;
@@ -22,22 +26,25 @@ mod native;
 mod nvcc;
 mod nvcc_flags;
 mod output;
+mod outputs;
 mod pack;
 mod phases;
 mod progress;
 mod report;
 mod reproduce;
+mod response;
 mod run;
 mod stage_files;
 mod table;
 mod targets;
+mod write;
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use message::Problem;
 
@@ -50,8 +57,20 @@ const USAGE: u8 = 2;
 
 /// Compiles GPU kernels written in MLIR to PTX, cubin, hsaco and LLVM IR.
 #[derive(Debug, Parser)]
-#[command(name = "gpulower", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "gpulower", version, max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct CommandLine {
+    /// Say what an error's code means, and what to do
+    #[arg(long, value_name = "CODE", exclusive = true)]
+    explain: Option<String>,
+    /// Colours in messages and help: auto has them on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    color: clap::ColorChoice,
     /// Most MiB of an input; what has more, or no end, is refused.
     #[arg(
         long,
@@ -62,7 +81,7 @@ struct CommandLine {
     )]
     input_limit: u64,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const AFTER_HELP: &str = "\
@@ -81,6 +100,8 @@ enum Command {
     Targets(targets::Arguments),
     Cache(cache::Arguments),
     Doctor(doctor::Arguments),
+    Completions(generate::Completions),
+    Man(generate::Man),
     /// Compile for another process, which starts this one with --isolation=worker.
     #[command(hide = true)]
     Worker,
@@ -93,6 +114,8 @@ enum Failed {
     Problems(Vec<Problem>),
     /// The command line asks for something that makes no sense.
     Usage(String),
+    /// Something failed, and what did not was written and reported.
+    Partly(Vec<Problem>),
     /// The program that was run ended with this status.
     Status(u8),
     /// Whoever read the standard output has stopped reading: nothing is wrong.
@@ -108,38 +131,82 @@ impl From<Problem> for Failed {
 /// Runs the program `gpulower` on a command line, whose first word is its name, and returns the exit status.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     start_log(environment::variable("GPULOWER_LOG"));
-    let arguments = match CommandLine::try_parse_from(nvcc_flags::rewrite(arguments.into_iter().collect())) {
+    let arguments = match parse(arguments.into_iter().collect()) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are "errors" for the standard output, with status 0.
-            if error.use_stderr() {
-                message::line(error.render().to_string().trim_end());
-            } else {
-                let _ = error.print();
-            }
-            return u8::try_from(error.exit_code()).unwrap_or(USAGE);
-        }
+        Err(status) => return status,
     };
+    colour::choose(arguments.color);
     input::set_limit(arguments.input_limit);
-    let result = match arguments.command {
-        Command::Compile(arguments) => compile::run(&arguments),
-        Command::Link(arguments) => link::run(&arguments),
-        Command::Export(arguments) => export::run(&arguments),
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Pack(arguments) => pack::run(&arguments),
-        Command::Inspect(arguments) => inspect::run(&arguments),
-        Command::Targets(arguments) => targets::run(&arguments),
-        Command::Cache(arguments) => cache::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Worker => gpulower::worker::serve().map_err(|error| Problem::input(error.to_string()).into()),
+    let result = match arguments.command.map_or_else(|| Err(arguments.explain), Ok) {
+        Err(code) => explain::run(code.as_deref()),
+        Ok(command) => command.run(),
     };
+    ended(result)
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failed> {
+        match self {
+            Command::Compile(arguments) => compile::run(&arguments),
+            Command::Link(arguments) => link::run(&arguments),
+            Command::Export(arguments) => export::run(&arguments),
+            Command::Run(arguments) => run::run(&arguments),
+            Command::Pack(arguments) => pack::run(&arguments),
+            Command::Inspect(arguments) => inspect::run(&arguments),
+            Command::Targets(arguments) => targets::run(&arguments),
+            Command::Cache(arguments) => cache::run(&arguments),
+            Command::Doctor(arguments) => doctor::run(&arguments),
+            Command::Completions(arguments) => generate::completions(&arguments, CommandLine::command()),
+            Command::Man(arguments) => generate::man(&arguments, CommandLine::command()),
+            Command::Worker => gpulower::worker::serve().map_err(|error| Problem::input(error.to_string()).into()),
+        }
+    }
+}
+
+/// Reads the command line; where nothing is to be done the exit status.
+fn parse(arguments: Vec<OsString>) -> Result<CommandLine, u8> {
+    let usage = |text: &str| {
+        message::line(&format!("error: {text}"));
+        USAGE
+    };
+    let arguments = response::expand(arguments).map_err(|text| usage(&text))?;
+    let arguments = nvcc_flags::rewrite(arguments);
+    let choice = colour::in_words(&arguments);
+    let matches = CommandLine::command().color(choice).try_get_matches_from(arguments);
+    let error = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(arguments) => return Ok(arguments),
+        Err(error) => error,
+    };
+    // Help and version are "errors" for the standard output, with status 0.
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        // An argument that may be a file is none of ours: nobody means `-- -v`.
+        let lines = text.lines().filter(|line| !line.contains("as a value, use '-- "));
+        let mut text = lines.collect::<Vec<_>>().join("\n");
+        while text.contains("\n\n\n") {
+            text = text.replace("\n\n\n", "\n\n");
+        }
+        message::line(text.trim_end());
+        return Err(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+    }
+    colour::choose(choice);
+    let text = match colour::is_wanted(io::stdout().is_terminal()) {
+        true => error.render().ansi().to_string(),
+        false => error.render().to_string(),
+    };
+    Err(ended(to_stdout(text.as_bytes())))
+}
+
+/// Says what failed; returns the exit status.
+fn ended(result: Result<(), Failed>) -> u8 {
     match result {
         Ok(()) | Err(Failed::NobodyReads) => 0,
         Err(Failed::Status(status)) => status,
-        Err(Failed::Problems(problems)) => {
+        Err(Failed::Problems(problems) | Failed::Partly(problems)) => {
             for problem in &problems {
                 message::error(problem);
             }
+            message::advise(&problems);
             1
         }
         Err(Failed::Usage(text)) => {
@@ -169,8 +236,17 @@ fn text_to_stdout(text: &str) -> Result<(), Failed> {
     to_stdout(message::shown(text).as_bytes())
 }
 
+/// Refuses a standard output that is closed.
+fn stdout_is_open() -> Result<(), Failed> {
+    match gpulower::output_was_closed() {
+        true => Err(Problem::output("cannot write to the standard output: it is closed".to_owned()).into()),
+        false => Ok(()),
+    }
+}
+
 /// Writes a result to the standard output.
 fn to_stdout(bytes: &[u8]) -> Result<(), Failed> {
+    stdout_is_open()?;
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(bytes)
@@ -191,8 +267,6 @@ fn json(document: &impl serde::Serialize) -> Result<String, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::Path,
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError, Sender},
@@ -37,12 +37,16 @@ struct State {
 }
 
 impl Progress {
-    /// Starts to watch the compilation of `input`.
-    pub fn start(input: &Path) -> Self {
+    /// Starts to watch the compilation of `inputs`.
+    pub fn start(inputs: &[PathBuf]) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let display = io::stderr().is_terminal().then(|| {
             let (sender, receiver) = mpsc::channel();
-            let (name, state) = (input.display().to_string(), Arc::clone(&state));
+            let name = match inputs {
+                [input] => input.display().to_string(),
+                inputs => format!("{} inputs", inputs.len()),
+            };
+            let state = Arc::clone(&state);
             let start = Instant::now();
             let thread = thread::spawn(move || {
                 let goes_on = |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);

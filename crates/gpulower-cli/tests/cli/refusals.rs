@@ -6,7 +6,7 @@ use super::support::{Run, Workshop, example};
 #[track_caller]
 fn refused(work: &Workshop, input: &str, arguments: &[&str]) -> Run {
     let before = work.files("");
-    let mut all = vec!["compile", input, "-o", "out/result.bin"];
+    let mut all = vec!["compile", input, "-o", "result.bin"];
     all.extend(arguments);
     let run = work.run(&all).failed(1);
     assert!(run.stdout.is_empty(), "{}", run.output());
@@ -104,7 +104,8 @@ fn a_wrong_toolkit() {
     let work = Workshop::new();
     // A directory that is no toolkit at all.
     let no_toolkit = example("");
-    refused(&work, &example("softmax.mlir"), &["-t", "sm_90", "--cuda", &no_toolkit]).says(&[
+    let ptx = ["-t", "sm_90", "-e", "ptx", "--cuda", &no_toolkit];
+    refused(&work, &example("softmax.mlir"), &ptx).says(&[
         "error: link, module softmax, target sm_90: __nv_expf",
         "needs a library that was not found",
         "nvvm/libdevice/libdevice.10.bc (given): no such",
@@ -332,7 +333,7 @@ fn usage_errors() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
     for (arguments, text) in [
-        (&[][..], "Usage: gpulower [OPTIONS] <COMMAND>"),
+        (&[][..], "Usage: gpulower [OPTIONS] [COMMAND]"),
         (&["compil"], "unrecognized subcommand 'compil'"),
         (&["compile"], "<INPUT>"),
         (&["compile", &saxpy, "--emit", "elf"], "unknown output format 'elf'"),
