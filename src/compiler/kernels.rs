@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -39,6 +39,8 @@ pub(super) struct PtxWork<'a> {
     pub options: &'a PtxOptions,
     pub choice: Option<PtxCompiler>,
     pub interrupt: &'a Interrupt,
+    /// Is told how many kernels are done, and of how many.
+    pub told: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 /// A cubin, and what of it was known.
@@ -106,18 +108,19 @@ impl PtxWork<'_> {
         let Some(kernels) = self.kernels(ptx) else {
             return Ok(None);
         };
-        let mut texts: Vec<&str> = Vec::new();
+        let (mut texts, mut names): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
         let mut places: HashMap<&str, usize> = HashMap::new();
         let parts: Vec<usize> = kernels
             .iter()
             .map(|kernel| {
                 *places.entry(&kernel.text).or_insert_with(|| {
                     texts.push(&kernel.text);
+                    names.push(kernel.kernel.as_deref().unwrap_or("kernels"));
                     texts.len() - 1
                 })
             })
             .collect();
-        let Some(made) = self.compile_all(&texts, for_each)? else {
+        let Some(made) = self.compile_all(&texts, &names, for_each)? else {
             return Ok(None);
         };
         let known = parts
@@ -161,10 +164,16 @@ impl PtxWork<'_> {
     }
 
     /// Compiles different texts, or takes them from the cache.
-    fn compile_all(&self, texts: &[&str], for_each: &ForEach<'_>) -> Result<Option<Vec<Made<Stored>>>, Error> {
+    fn compile_all(
+        &self,
+        texts: &[&str],
+        names: &[&str],
+        for_each: &ForEach<'_>,
+    ) -> Result<Option<Vec<Made<Stored>>>, Error> {
         type Slot = Mutex<Option<Result<Made<Stored>, Error>>>;
         let slots: Vec<Slot> = texts.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
+        let done = AtomicUsize::new(0);
         for_each(texts.len(), &|index| {
             let (Some(text), Some(slot)) = (texts.get(index), slots.get(index)) else {
                 return;
@@ -172,6 +181,7 @@ impl PtxWork<'_> {
             if failed.load(Ordering::Relaxed) {
                 return;
             }
+            let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name = names.get(index)).entered();
             let made = self.get_or_compile(text, |text| {
                 let Self { chip, options, .. } = self;
                 self.compiler
@@ -179,6 +189,7 @@ impl PtxWork<'_> {
             });
             failed.fetch_or(made.is_err(), Ordering::Relaxed);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            (self.told)(done.fetch_add(1, Ordering::Relaxed) + 1, texts.len());
         });
         let mut all = Vec::with_capacity(texts.len());
         for slot in slots {

@@ -136,6 +136,8 @@ impl Job<'_, '_> {
         let interrupt = self.clock.interrupt().clone();
         let choice = self.options.ptx_compiler;
         let helpers = self.helpers;
+        let (compiler, name) = (self.compiler, self.name.clone());
+        let told = compiler.kernels_told(&name, &product.target);
         let work = PtxWork {
             compiler: &self.compiler.ptx_to_cubin,
             cache: self.compiler.cache(),
@@ -144,6 +146,7 @@ impl Job<'_, '_> {
             options: &options,
             choice,
             interrupt: &interrupt,
+            told: &told,
         };
         let for_each: &ForEach<'_> = &|pieces, piece| helpers.for_each(pieces, piece);
         let made = self.clock.time(Stage::PtxToCubin, || work.cubin(ptx, for_each))?;

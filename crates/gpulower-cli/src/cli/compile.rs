@@ -4,16 +4,19 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use gpulower::{
-    Emit, Failure, Library, Options, Target, Toolkit,
+    Artifact, Failure, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
-    options::{DeviceLink, Isolation},
+    options::{DebugLevel, DeviceLink, Isolation},
 };
 
 use super::{
     Failed,
     cache::CacheOptions,
+    code_view::CodeMaker,
+    disassembly::Disassemblers,
     environment,
     flags::Flags,
+    form::Form,
     input,
     message::{self, Problem},
     nvcc::NvccArguments,
@@ -41,10 +44,10 @@ pub struct Arguments {
     targets: Vec<String>,
     #[command(flatten)]
     nvcc: NvccArguments,
-    /// What to make: ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary (cubin or hsaco), or all targets of a
+    /// What to make: ptx, cubin, hsaco, asm, sass (by nvdisasm), llvm, bitcode, object, mlir, binary (cubin or hsaco), or all targets of a
     /// module in one: fatbin, bundle, offload
     #[arg(short, long, value_name = "FORMAT", default_value = "binary")]
-    emit: Emit,
+    emit: Form,
     /// Where to write it: a file, a directory (if it exists or ends with /), or - for the standard output
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -136,22 +139,24 @@ impl Arguments {
         let targets = self.targets(destination, &options, &toolkit)?;
         let bytes = input::read(&self.input)?;
         let files = self.stage_files(&options, &toolkit)?;
+        let disassemblers = self.disassemblers(&toolkit)?;
 
         let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
         let name = self.input.to_string_lossy();
         if self.print_phases || self.print_bindings || self.dry_run {
             let plan = builder
                 .build()
-                .plan_sources(&[(&*name, &bytes)], targets, self.emit)
+                .plan_sources(&[(&*name, &bytes)], targets, self.emit.emit())
                 .map_err(|failure| failed(&failure, &name))?;
             return self.show(&plan, destination);
         }
-        let progress = Progress::start(&self.input);
+        let cached = self.cache.cache(&self.toolkits).is_some();
+        let progress = Progress::start("compiling", &self.input, cached);
         builder = builder.progress(progress.callback());
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
         }
-        let result = builder.build().compile_source(&name, &bytes, targets, self.emit);
+        let result = builder.build().compile_source(&name, &bytes, targets, self.emit.emit());
         progress.end();
 
         if let Some(files) = &files {
@@ -159,16 +164,55 @@ impl Arguments {
         }
         let compilation = result.map_err(|failure| failed(&failure, &name))?;
         compilation.warnings().for_each(message::warning);
-        let artifacts = compilation.artifacts;
+        let mut artifacts = compilation.artifacts;
+        if let Some(disassemblers) = &disassemblers {
+            self.emit.finish(&mut artifacts, disassemblers)?;
+        }
         let paths = destination.paths(&ArtifactName::all(&artifacts))?;
         if let Some(files) = &files {
             files.write_artifacts(&artifacts)?;
         }
-        destination.write(&artifacts, &paths, &self.input)?;
+        tracing::debug_span!("stage", name = "output")
+            .in_scope(|| destination.write(&artifacts, &paths, &self.input))?;
         match report {
-            Some(report) => report.artifacts(&artifacts, &paths),
+            Some(report) => self.report_artifacts(report, &artifacts, &paths, &[(&*name, &bytes)]),
             None => Ok(()),
         }
+    }
+
+    /// What shows machine code, where it is asked for; without nvdisasm there is no need to begin.
+    fn disassemblers(&self, toolkit: &Toolkit) -> Result<Option<Disassemblers>, Failed> {
+        if self.emit != Form::Sass {
+            return Ok(None);
+        }
+        let found = Disassemblers::find(toolkit, &self.toolkits.search()?);
+        found.sass()?;
+        Ok(Some(found))
+    }
+
+    fn report_artifacts(
+        &self,
+        report: Report<'_>,
+        artifacts: &[Artifact],
+        paths: &[Option<PathBuf>],
+        inputs: &[(&str, &[u8])],
+    ) -> Result<(), Failed> {
+        let toolkit = self.toolkits.toolkit()?;
+        let disassemblers = Disassemblers::find(&toolkit, &self.toolkits.search()?);
+        let mut options = self.options();
+        if options.debug == DebugLevel::None {
+            options.debug = DebugLevel::LineTables;
+        }
+        let compiler = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads).build();
+        report.artifacts(
+            artifacts,
+            paths,
+            &CodeMaker {
+                inputs,
+                compile: &|emit, targets| compiler.compile_sources(inputs, targets, emit),
+                disassemblers: &disassemblers,
+            },
+        )
     }
 
     /// Prints what was asked for of a plan.
@@ -193,7 +237,7 @@ impl Arguments {
         if let Some(plan) = self.nvcc.plan(&listed, options, toolkit)? {
             return Ok(Targets::Plan(plan));
         }
-        destination.check_targets(&listed, self.emit)?;
+        destination.check_targets(&listed, self.emit.emit())?;
         Ok(Targets::from(&listed))
     }
 

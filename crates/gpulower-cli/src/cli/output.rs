@@ -10,7 +10,7 @@ use std::{
 use gpulower::{Artifact, Emit, Format, Target, compiler::PlannedOutput};
 use tempfile::{Builder, NamedTempFile};
 
-use super::{Failed, message::Problem, to_stdout};
+use super::{Failed, interruption, message::Problem, to_stdout};
 
 /// Where the result is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +212,7 @@ pub fn write_files(files: &[(&Path, &[u8])], directory: Option<&Path>, input: &P
 /// All files are complete in temporary files beside their places before the first one takes its name; when one cannot be
 /// written none is.
 fn write_all(files: &[(&Path, &[u8])], input: &Path) -> Result<(), Failed> {
+    let _uninterrupted = interruption::writing();
     let mut pending = Vec::new();
     for &(path, bytes) in files {
         if same_file(path, input) {
@@ -238,6 +239,7 @@ fn write_all(files: &[(&Path, &[u8])], input: &Path) -> Result<(), Failed> {
 
 /// Writes one file, whole or not at all.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
+    let _uninterrupted = interruption::writing();
     PendingFile::prepare(path, bytes)?.finish()
 }
 

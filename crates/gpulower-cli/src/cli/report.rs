@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use gpulower::{Artifact, image::resource::KernelResources};
+use gpulower::{Artifact, Target, image::resource::KernelResources, occupancy::Occupancy};
 use serde::Serialize;
 
 use super::{
-    Failed, json,
+    Failed,
+    code_view::CodeMaker,
+    json,
     message::Problem,
     output::write_file,
+    report_html,
     table::{aligned, wrapped},
     text_to_stdout,
 };
@@ -21,6 +24,8 @@ pub enum ReportFormat {
     Json,
     /// A table for people
     Table,
+    /// A page for a browser: kernels, occupancy, times, decisions, warnings, the code beside its source
+    Html,
 }
 
 /// A report that was asked for, and where it goes.
@@ -33,10 +38,19 @@ pub struct Report<'a> {
 
 impl Report<'_> {
     /// Reports success.
-    pub fn artifacts(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<(), Failed> {
+    pub fn artifacts(
+        &self,
+        artifacts: &[Artifact],
+        paths: &[Option<PathBuf>],
+        maker: &CodeMaker<'_>,
+    ) -> Result<(), Failed> {
         let text = match self.format {
             ReportFormat::Json => artifacts_json(artifacts, paths)?,
             ReportFormat::Table => artifacts_table(artifacts, paths),
+            ReportFormat::Html => {
+                let names: Vec<&str> = maker.inputs.iter().map(|(name, _)| *name).collect();
+                report_html::page(&names.join(", "), artifacts, paths, &maker.views(artifacts))
+            }
         };
         self.write(&text)
     }
@@ -49,7 +63,7 @@ impl Report<'_> {
         }
         match self.format {
             ReportFormat::Json => self.write(&json(&Document { errors: problems })?),
-            ReportFormat::Table => Ok(()),
+            ReportFormat::Table | ReportFormat::Html => Ok(()),
         }
     }
 
@@ -83,16 +97,26 @@ fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<S
 
 fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String {
     let mut text = String::new();
-    let head = ["kernel", "target", "registers", "spills", "shared", "scratch", "code"];
+    let head = [
+        "kernel",
+        "target",
+        "registers",
+        "spills",
+        "shared",
+        "scratch",
+        "code",
+        "occupancy",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for image in artifacts.iter().flat_map(|artifact| &artifact.images) {
         for kernel in &image.kernels {
-            rows.push(kernel_row(kernel, &image.target.to_string()));
+            rows.push(kernel_row(kernel, &image.target));
         }
     }
     if rows.len() > 1 {
         text.push_str(&aligned(rows, 2));
-        text.push_str("Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are\nregisters.\n\n");
+        text.push_str(&wrapped(LEGEND, 0));
+        text.push('\n');
     }
     for (artifact, path) in artifacts.iter().zip(paths) {
         text.push_str(&artifact_lines(artifact, path.as_deref()));
@@ -100,9 +124,20 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
     text
 }
 
-fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
-    let names = [kernel.name.clone(), target.to_owned()];
-    names.into_iter().chain(usage(kernel)).collect()
+const LEGEND: &str = "Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are registers. Occupancy: \
+                      warps (waves) of those that a multiprocessor (compute unit) can have, with blocks of 256 threads where a \
+                      kernel does not say another number, and what keeps more away.";
+
+fn kernel_row(kernel: &KernelResources, target: &Target) -> Vec<String> {
+    let names = [kernel.name.clone(), target.to_string()];
+    let occupancy = Occupancy::usual(target, kernel).map_or_else(|| "-".to_owned(), |filled| occupancy(&filled));
+    names.into_iter().chain(usage(kernel)).chain([occupancy]).collect()
+}
+
+/// How full a multiprocessor is, and what keeps more away, in few characters.
+fn occupancy(filled: &Occupancy) -> String {
+    let limit = filled.name(filled.limit);
+    format!("{}% {}", filled.percent(), limit.trim_end_matches(" memory"))
 }
 
 /// Registers, spills, shared memory, scratch memory and code size, as cells of a table.
@@ -181,6 +216,7 @@ mod tests {
 
     #[test]
     fn rows_show_what_each_vendor_has() {
+        let target = |name: &str| name.parse::<Target>().expect("a target");
         let nvidia = KernelResources {
             name: "saxpy".to_owned(),
             registers: Some(12),
@@ -190,8 +226,8 @@ mod tests {
             ..KernelResources::default()
         };
         assert_eq!(
-            kernel_row(&nvidia, "sm_90"),
-            ["saxpy", "sm_90", "12", "16", "0", "0", "384"]
+            kernel_row(&nvidia, &target("sm_90")),
+            ["saxpy", "sm_90", "12", "16", "0", "0", "384", "100% warps"]
         );
         let amd = KernelResources {
             name: "saxpy".to_owned(),
@@ -204,9 +240,9 @@ mod tests {
             ..KernelResources::default()
         };
         assert_eq!(
-            kernel_row(&amd, "gfx942"),
-            ["saxpy", "gfx942", "v4 a0 s10", "3", "64", "0", "-"]
+            kernel_row(&amd, &target("gfx942")),
+            ["saxpy", "gfx942", "v4 a0 s10", "3", "64", "0", "-", "100% waves"]
         );
-        assert_eq!(kernel_row(&KernelResources::default(), "sm_90")[3], "-");
+        assert_eq!(kernel_row(&KernelResources::default(), &target("sm_90"))[3], "-");
     }
 }
