@@ -181,7 +181,13 @@ impl PtxWork<'_> {
             if failed.load(Ordering::Relaxed) {
                 return;
             }
-            let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name = names.get(index)).entered();
+            let _span = tracing::debug_span!(
+                "kernel",
+                module = self.module,
+                chip = self.chip,
+                name = names.get(index)
+            )
+            .entered();
             let made = self.get_or_compile(text, |text| {
                 let Self { chip, options, .. } = self;
                 self.compiler

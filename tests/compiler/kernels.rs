@@ -49,7 +49,7 @@ impl Bench {
             options: &self.options,
             choice: self.choice,
             told: &|_, _| {},
-        interrupt: &Interrupt::default(),
+            interrupt: &Interrupt::default(),
         });
         work.expect("compiles")
     }

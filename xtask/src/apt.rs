@@ -45,6 +45,10 @@ pub const TEST_PACKAGES: &[&str] = &[
     "cmake",
     "jq",
     "make",
+    // What is shown: reports in a browser, progress in a terminal, sockets that are not opened.
+    "chromium",
+    "strace",
+    "tmux",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.
     "clang-format-22",

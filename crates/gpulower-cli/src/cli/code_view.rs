@@ -72,7 +72,9 @@ impl CodeMaker<'_> {
         };
         match std::str::from_utf8(bytes) {
             Ok(text) => view.columns.push(Listing::of_source(name, text)),
-            Err(_) => view.remarks.push(format!("{name} is no text: there is no source to show.")),
+            Err(_) => view
+                .remarks
+                .push(format!("{name} is no text: there is no source to show.")),
         }
         let is_nvidia = matches!(target, Target::Nvidia(_));
         let title = if is_nvidia { "PTX" } else { "AMDGPU assembly" };
@@ -87,7 +89,8 @@ impl CodeMaker<'_> {
             self.add_sass(&mut view, artifact, cubins, name);
         }
         if view.columns.iter().skip(1).any(|column| !column.has_places()) {
-            view.remarks.push("Lines cannot be matched: the code names no line of this source.".to_owned());
+            view.remarks
+                .push("Lines cannot be matched: the code names no line of this source.".to_owned());
         }
         view
     }
@@ -103,7 +106,9 @@ impl CodeMaker<'_> {
         };
         let sass = Listing::of_code("SASS", &text, name);
         if artifact.format == Format::Cubin
-            && let Ok(plain) = self.disassemblers.text(&artifact.module, FileKind::Cubin, &artifact.bytes)
+            && let Ok(plain) = self
+                .disassemblers
+                .text(&artifact.module, FileKind::Cubin, &artifact.bytes)
             && instructions(&plain) != instructions(&text)
         {
             let remark = "The SASS is that of a compilation with line tables, and not quite that of the artifact.";

@@ -68,7 +68,9 @@ impl Disassemblers {
 fn objdump(search: &Search) -> Option<PathBuf> {
     const RELEASES: std::ops::RangeInclusive<u32> = 17..=24;
     let named = |name: &str| program_in_path(search, name);
-    let numbered = RELEASES.rev().find_map(|release| named(&format!("llvm-objdump-{release}")));
+    let numbered = RELEASES
+        .rev()
+        .find_map(|release| named(&format!("llvm-objdump-{release}")));
     let installed = RELEASES
         .rev()
         .map(|release| PathBuf::from(format!("/usr/lib/llvm-{release}/bin/llvm-objdump")))

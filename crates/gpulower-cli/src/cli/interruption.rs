@@ -60,18 +60,20 @@ fn start(signals: &[i32]) -> std::io::Result<()> {
         flag::register_conditional_default(signal, Arc::clone(&again))?;
     }
     let mut arriving = Signals::new(signals)?;
-    thread::Builder::new().name("gpulower-signals".to_owned()).spawn(move || {
-        for signal in arriving.forever() {
-            again.store(true, Ordering::SeqCst);
-            let _files = writing();
-            if let Some(work) = lock(&WORK).take() {
-                work.clear_line();
-                message::line(&format!("interrupted: no file was written; {}", work.kept()));
+    thread::Builder::new()
+        .name("gpulower-signals".to_owned())
+        .spawn(move || {
+            for signal in arriving.forever() {
+                again.store(true, Ordering::SeqCst);
+                let _files = writing();
+                if let Some(work) = lock(&WORK).take() {
+                    work.clear_line();
+                    message::line(&format!("interrupted: no file was written; {}", work.kept()));
+                }
+                // It does not come back from what ends a process.
+                let _ = emulate_default_handler(signal);
             }
-            // It does not come back from what ends a process.
-            let _ = emulate_default_handler(signal);
-        }
-    })?;
+        })?;
     Ok(())
 }
 
@@ -79,7 +81,9 @@ fn start(signals: &[i32]) -> std::io::Result<()> {
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }
 

@@ -121,12 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 }
 
 impl Arguments {
-    fn link(
-        &self,
-        files: &[(String, Vec<u8>)],
-        target: &Target,
-        progress: &Progress,
-    ) -> Result<LinkedImage, Failed> {
+    fn link(&self, files: &[(String, Vec<u8>)], target: &Target, progress: &Progress) -> Result<LinkedImage, Failed> {
         if files.iter().any(is_ir) {
             return self.compile_and_link(files, target, progress);
         }

@@ -38,7 +38,7 @@ impl Listing {
         let lines = text.lines().filter_map(|text| {
             let said = places.take(text);
             (!said && !is_noise(text)).then(|| Line {
-                text: text.replace('\t', "    "),
+                text: tidy(text),
                 source: places.current.filter(|_| is_instruction(text)),
             })
         });
@@ -66,7 +66,11 @@ impl<'a> Places<'a> {
     /// PTX names its files at the end.
     fn new(text: &'a str, source: &'a str) -> Self {
         let files = text.lines().filter_map(|line| {
-            let (number, names) = line.trim().strip_prefix(".file")?.trim().split_once(char::is_whitespace)?;
+            let (number, names) = line
+                .trim()
+                .strip_prefix(".file")?
+                .trim()
+                .split_once(char::is_whitespace)?;
             let name = names.split('"').filter(|part| !part.trim().is_empty()).next_back()?;
             Some((number, is_same(name, source)))
         });
@@ -118,6 +122,14 @@ fn is_noise(line: &str) -> bool {
     let line = line.trim();
     let label = line.trim_end_matches(':');
     line.starts_with(".file") || line.starts_with(".cfi_") || label.starts_with("$L__tmp") || label.starts_with(".Ltmp")
+}
+
+/// A line without tabs, and without the wide margins of nvdisasm.
+fn tidy(line: &str) -> String {
+    match line.trim_start().strip_prefix("/*").and_then(|rest| rest.split_once("*/")) {
+        Some((address, code)) => format!("  {address}  {}", code.trim()),
+        None => line.replace('\t', "    "),
+    }
 }
 
 fn is_instruction(line: &str) -> bool {

@@ -178,8 +178,7 @@ impl State {
         let made = self.done.checked_sub(self.from_cache).filter(|&made| made >= ENOUGH)?;
         let rest = self.total.checked_sub(self.done).filter(|&rest| rest > 0)?;
         // A tenth at least, and no more of the cache than was compiled.
-        (self.done * 10 >= self.total && self.from_cache <= made)
-            .then(|| passed.mul_f64(rest as f64 / made as f64))
+        (self.done * 10 >= self.total && self.from_cache <= made).then(|| passed.mul_f64(rest as f64 / made as f64))
     }
 
     fn kept(&self) -> String {

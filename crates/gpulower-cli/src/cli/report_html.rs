@@ -121,9 +121,10 @@ fn artifact(text: &mut String, artifact: &Artifact, path: Option<&Path>) {
     list(
         text,
         "Decisions",
-        artifact.decisions.iter().map(|decision| {
-            format!("{}: {}: {}", decision.stage, decision.choice, decision.outcome)
-        }),
+        artifact
+            .decisions
+            .iter()
+            .map(|decision| format!("{}: {}: {}", decision.stage, decision.choice, decision.outcome)),
     );
     list(
         text,
@@ -139,7 +140,11 @@ fn list(text: &mut String, title: &str, entries: impl Iterator<Item = String>) {
     let entries: Vec<String> = entries.map(|entry| format!("<li>{}</li>", escaped(&entry))).collect();
     if !entries.is_empty() {
         let class = title.to_lowercase();
-        let _ = writeln!(text, "<h3>{title}</h3>\n<ul class=\"{class}\">{}</ul>", entries.concat());
+        let _ = writeln!(
+            text,
+            "<h3>{title}</h3>\n<ul class=\"{class}\">{}</ul>",
+            entries.concat()
+        );
     }
 }
 
@@ -224,7 +229,10 @@ fn listing(text: &mut String, listing: &Listing, is_source: bool, is_used: &dyn 
         };
     }
     if let Some(more) = listing.lines.len().checked_sub(MOST_LINES).filter(|&more| more > 0) {
-        let _ = write!(text, "<span class=\"remark\">{more} further lines are left out\n</span>");
+        let _ = write!(
+            text,
+            "<span class=\"remark\">{more} further lines are left out\n</span>"
+        );
     }
     text.push_str("</pre></section>\n");
 }

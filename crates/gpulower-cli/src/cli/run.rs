@@ -82,8 +82,8 @@ impl Arguments {
         let toolkit = self.toolkits.toolkit()?;
         let cached = self.cache.cache(&self.toolkits).is_some();
         let progress = Progress::start("compiling", &self.input, cached);
-        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)
-            .progress(progress.callback());
+        let builder =
+            environment::compiler(options, toolkit, &self.toolkits, &self.cache, None).progress(progress.callback());
         let options = ProgramOptions {
             entry: self.entry.clone(),
             target,

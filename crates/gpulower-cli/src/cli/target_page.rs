@@ -84,7 +84,10 @@ fn amd(chip: &AmdTarget, row: &Row) -> Vec<(&'static str, String)> {
     let runs_on = AmdTarget::all().filter(|device| !device.is_generic() && chip.runs_on(device));
     let generic = AmdTarget::all().filter(|other| other.is_generic() && other != chip && other.runs_on(chip));
     let mut facts = vec![
-        ("vendor", format!("AMD, ISA {}.{}.{:x}", isa.major, isa.minor, isa.stepping)),
+        (
+            "vendor",
+            format!("AMD, ISA {}.{}.{:x}", isa.major, isa.minor, isa.stepping),
+        ),
         ("waves", format!("{} lanes", waves.join(" or "))),
         ("settings", list(settings)),
         ("hsaco by", row.finished_by.clone().unwrap_or_default()),
@@ -97,7 +100,10 @@ fn amd(chip: &AmdTarget, row: &Row) -> Vec<(&'static str, String)> {
         facts.push(("runs code of", generic.join(", ")));
     }
     if chip.has_unified_registers() {
-        facts.push(("registers", "vector and accumulation registers share one file".to_owned()));
+        facts.push((
+            "registers",
+            "vector and accumulation registers share one file".to_owned(),
+        ));
     }
     facts
 }

@@ -24,11 +24,7 @@ use tracing_subscriber::{
     registry::{LookupSpan, SpanRef},
 };
 
-use super::{
-    Failed,
-    message::Problem,
-    output::write_file,
-};
+use super::{Failed, message::Problem, output::write_file};
 
 /// A trace that is being taken.
 pub struct Trace {
@@ -203,7 +199,10 @@ mod tests {
         let text = std::fs::read_to_string(&path).expect("the file");
         let document: Value = serde_json::from_str(&text).expect("JSON");
         let events = document["traceEvents"].as_array().expect("events");
-        let shown: Vec<String> = events.iter().map(|event| format!("{} {}", event["ph"], event["name"])).collect();
+        let shown: Vec<String> = events
+            .iter()
+            .map(|event| format!("{} {}", event["ph"], event["name"]))
+            .collect();
         assert_eq!(
             shown,
             [

@@ -85,7 +85,10 @@ pub(super) fn occupancy(chip: &AmdTarget, kernel: &KernelResources, shared: u64,
 }
 
 pub(super) fn facts(chip: &AmdTarget) -> Vec<(&'static str, String)> {
-    let is_pair = matches!((chip.isa_version().major, chip.isa_version().minor), (10 | 11, _) | (12, 0));
+    let is_pair = matches!(
+        (chip.isa_version().major, chip.isa_version().minor),
+        (10 | 11, _) | (12, 0)
+    );
     let name = if is_pair { "workgroup processor" } else { "compute unit" };
     let of_wave = |&size: &u32| {
         let has = unit(chip, size);

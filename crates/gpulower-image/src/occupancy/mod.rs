@@ -71,7 +71,13 @@ impl Occupancy {
     }
 
     /// From the blocks that there could be for each resource: the scarcest one counts, the first of those that are alike.
-    fn new(threads: u32, waves_per_block: u32, most_waves: u32, nvidia: bool, by: Vec<(Resource, u32)>) -> Option<Self> {
+    fn new(
+        threads: u32,
+        waves_per_block: u32,
+        most_waves: u32,
+        nvidia: bool,
+        by: Vec<(Resource, u32)>,
+    ) -> Option<Self> {
         let &(limit, blocks) = by.iter().min_by_key(|(_, blocks)| *blocks)?;
         Some(Self {
             threads,
@@ -111,7 +117,10 @@ impl fmt::Display for Occupancy {
         let (waves, most, blocks) = (self.waves, self.most_waves, self.blocks);
         let (what, limit) = (self.name(Resource::Waves), self.name(self.limit));
         let plural = if blocks == 1 { "block" } else { "blocks" };
-        write!(formatter, "{waves}/{most} {what} in {blocks} {plural}, limited by {limit}")
+        write!(
+            formatter,
+            "{waves}/{most} {what} in {blocks} {plural}, limited by {limit}"
+        )
     }
 }
 

@@ -55,7 +55,9 @@ pub(super) fn occupancy(chip: &NvidiaTarget, registers: u32, shared: u64, thread
         Some(all) => all / WARP_UNIT * WARP_UNIT / warps,
         None => has.blocks,
     };
-    let memory = shared.checked_add(has.reserved)?.checked_next_multiple_of(has.shared_unit)?;
+    let memory = shared
+        .checked_add(has.reserved)?
+        .checked_next_multiple_of(has.shared_unit)?;
     let by = vec![
         (Resource::Blocks, has.blocks),
         (Resource::Waves, has.warps / warps),

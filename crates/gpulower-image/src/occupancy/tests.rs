@@ -64,7 +64,10 @@ fn what_is_not_known_has_none() {
     assert_eq!(Occupancy::usual(&target("sm_20"), &nvidia(20, 0)), None);
     assert_eq!(Occupancy::usual(&target("sm_90"), &KernelResources::default()), None);
     assert_eq!(Occupancy::of(&target("sm_90"), &nvidia(20, 0), 0, 0), None);
-    assert_eq!(Occupancy::of(&target("sm_90"), &nvidia(20, u64::MAX), 1, u64::MAX), None);
+    assert_eq!(
+        Occupancy::of(&target("sm_90"), &nvidia(20, u64::MAX), 1, u64::MAX),
+        None
+    );
     assert_eq!(Occupancy::of(&target("gfx942"), &amd(u32::MAX, 0), u32::MAX, 0), None);
 }
 
@@ -88,5 +91,8 @@ fn the_picture_names_the_limit() {
     assert!(picture.contains(">registers</text>") && picture.contains(">2 — the limit</text>"));
     assert_eq!(picture.matches("#d35400").count(), 1);
     let bar = bar(&of("sm_90", &nvidia(128, 0), 96));
-    assert!(bar.contains("<title>15/64 warps in 5 blocks, limited by registers</title>"), "{bar}");
+    assert!(
+        bar.contains("<title>15/64 warps in 5 blocks, limited by registers</title>"),
+        "{bar}"
+    );
 }
