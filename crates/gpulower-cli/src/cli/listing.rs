@@ -126,7 +126,11 @@ fn is_noise(line: &str) -> bool {
 
 /// A line without tabs, and without the wide margins of nvdisasm.
 fn tidy(line: &str) -> String {
-    match line.trim_start().strip_prefix("/*").and_then(|rest| rest.split_once("*/")) {
+    match line
+        .trim_start()
+        .strip_prefix("/*")
+        .and_then(|rest| rest.split_once("*/"))
+    {
         Some((address, code)) => format!("  {address}  {}", code.trim()),
         None => line.replace('\t', "    "),
     }

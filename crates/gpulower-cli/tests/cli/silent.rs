@@ -40,7 +40,7 @@ fn no_command_opens_a_socket() {
         &["run", "host.mlir"],
         &["inspect", "k.cubin", "--disassemble"],
         &["targets", "sm_90"],
-        &["cache", "info"],
+        &["cache", "show"],
         &["doctor"],
     ];
     for arguments in commands {

@@ -1,7 +1,7 @@
 //! Compute units and workgroup processors of AMD's.
 //!
 //! The numbers are those of LLVM 22 (`AMDGPUBaseInfo.cpp`: registers, waves, workgroups for each unit; `SIProgramInfo`: units of
-//! LDS), whose `; Occupancy:` in assembly a test of the root crate compares with.
+//! LDS), whose `; Occupancy:` in assembly `tests/tools/occupancy.rs` compares with.
 
 use super::{Occupancy, Resource, fits};
 use crate::{image::resource::KernelResources, target::AmdTarget};
