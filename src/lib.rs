@@ -111,7 +111,7 @@ pub use melior;
 pub use crate::{
     bridge::{
         contain::{LlvmError, contain_crashes},
-        exhausted::{ReservingAllocator, fail_in_words},
+        exhausted::{ReservingAllocator, fail_in_words, output_was_closed},
         opt_main::opt_main,
     },
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},

@@ -13,6 +13,7 @@ unsafe extern "C-unwind" {
     fn gpulowerReleaseReserve() -> bool;
     fn gpulowerMemoryWasRefused();
     fn gpulowerPrepareForWant();
+    fn gpulowerOutputWasClosed() -> bool;
 }
 
 /// Sees to allocations of C++ that fail, in all of the process: called before what is not contained.
@@ -44,6 +45,12 @@ fn tell(text: &'static CStr, end: bool) {
 /// no memory, and go on to those that were there.
 pub(crate) fn tell_of_exhausted_memory() {
     tell(OF_WORKER, false);
+}
+
+/// Whether this process began with a closed standard output: whatever is written there since is lost without an error.
+pub fn output_was_closed() -> bool {
+    // SAFETY: reads a constant.
+    unsafe { gpulowerOutputWasClosed() }
 }
 
 /// For programs, first thing in `main`: a process that dies for want of memory ends with status 1 and a message, and a file

@@ -562,11 +562,16 @@ impl<'a, 'c> Job<'a, 'c> {
                 Vendor::Amd if registers > threshold => format!("{registers} registers"),
                 _ => continue,
             };
+            // Without a limit of the user's the hardware has the last word.
+            let raise = match self.resolved.max_registers {
+                Some(limit) => format!("raise max-registers ({limit}), "),
+                None => String::new(),
+            };
             self.warn_for(
                 image.target,
                 Stage::CodeGen,
                 format!(
-                    "kernel {} spills {what}; raise max-registers, use a smaller block, or hold fewer values at once",
+                    "kernel {} spills {what}; {raise}use a smaller block, or hold fewer values at once",
                     kernel.name
                 ),
             );

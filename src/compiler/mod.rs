@@ -18,6 +18,7 @@ mod nesting;
 mod phases;
 mod plan;
 mod pool;
+mod refuse;
 mod request;
 mod requests;
 #[cfg(test)]
@@ -116,7 +117,11 @@ pub struct Compiler {
     /// Is told of stages; a worker process passes them on.
     observer: Option<StageObserver>,
     progress: Option<ProgressCallback>,
+    gate: Option<Gate>,
 }
+
+/// Is asked about what is to come out before anything is compiled, and may refuse it.
+pub type Gate = Arc<dyn Fn(&[PlannedOutput]) -> Result<(), String> + Send + Sync>;
 
 /// The vendors' device libraries, each read when it is first needed.
 #[derive(Default)]
@@ -150,6 +155,7 @@ pub struct CompilerBuilder {
     results: Option<Cache>,
     worker: Option<worker::Worker>,
     progress: Option<ProgressCallback>,
+    gate: Option<Gate>,
 }
 
 impl Default for CompilerBuilder {
@@ -164,6 +170,7 @@ impl Default for CompilerBuilder {
             results: None,
             worker: None,
             progress: None,
+            gate: None,
         }
     }
 }
@@ -212,6 +219,14 @@ impl CompilerBuilder {
         self
     }
 
+    /// Asks `gate` before anything is compiled: what it refuses ends the call with its reason. What the cache knows of a whole
+    /// input is not asked about.
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
     /// Adds a listener. Listeners are called in the order in which they were added.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn StageListener>) -> Self {
@@ -233,8 +248,8 @@ impl CompilerBuilder {
         self
     }
 
-    /// A directory for what is made once for each toolkit: the shared object of nvPTXCompiler. Without one,
-    /// nvPTXCompiler is not used.
+    /// A directory for what is made once for each toolkit: the shared object of nvPTXCompiler. Without one, or where it cannot be
+    /// written, each process makes it anew, in a quarter of a second.
     #[must_use]
     pub fn cache_directory(mut self, directory: PathBuf) -> Self {
         self.cache = Some(directory);
@@ -283,6 +298,7 @@ impl CompilerBuilder {
             cancellation: CancellationToken::new(),
             observer: None,
             progress: self.progress,
+            gate: self.gate,
             toolkit: Arc::new(self.toolkit),
         }
     }
@@ -307,6 +323,7 @@ impl Compiler {
             results: self.results.clone(),
             worker: self.worker.clone(),
             progress: self.progress.clone(),
+            gate: self.gate.clone(),
         }
     }
 
@@ -415,7 +432,7 @@ impl Compiler {
         let mut all = Compilation::default();
         let mut errors = Vec::new();
         for result in self.compile_inputs(inputs, &targets.into(), emit, OnError::Stop) {
-            match result {
+            match result.into_result() {
                 Ok(compilation) => all.artifacts.extend(compilation.artifacts),
                 Err(failure) => errors.extend(failure.errors),
             }
@@ -449,8 +466,23 @@ impl Compiler {
     ) -> Vec<Result<Compilation, Failure>> {
         self.compile_inputs(inputs, &targets.into(), emit, OnError::KeepGoing)
             .into_iter()
-            .map(|result| result.map(|compilation| self.with_cache_warnings(compilation)))
+            .map(|result| Ok(self.with_cache_warnings(result.into_result()?)))
             .collect()
+    }
+
+    /// Compiles what can be compiled of several inputs: an artifact that fails costs no other, of its input neither.
+    pub fn compile_available(
+        &self,
+        inputs: &[(&str, &[u8])],
+        targets: impl Into<Targets>,
+        emit: Emit,
+    ) -> (Compilation, Vec<Error>) {
+        let (mut all, mut errors) = (Compilation::default(), Vec::new());
+        for result in self.compile_inputs(inputs, &targets.into(), emit, OnError::KeepGoing) {
+            all.artifacts.extend(result.artifacts);
+            errors.extend(result.errors);
+        }
+        (self.with_cache_warnings(all), errors)
     }
 
     /// Compiles every `gpu.module` of a module, nested ones included, for each target; `gpu.launch` regions are
@@ -469,12 +501,9 @@ impl Compiler {
         with_deep_stack(|| {
             let outlined = outline(context, module)?;
             let requests = self.requests_of_all(0, outlined.as_ref().unwrap_or(module), &targets, emit)?;
-            Ok(self.with_cache_warnings(collect(self.run(
-                context,
-                self.joined(requests),
-                emit,
-                &self.reporter(),
-            ))?))
+            let requests = self.joined(requests);
+            self.refuse(&requests, emit, |_| None)?;
+            Ok(self.with_cache_warnings(collect(self.run(context, requests, emit, &self.reporter()))?))
         })
     }
 
@@ -502,13 +531,9 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
     ) -> Result<Compilation, Failure> {
-        let requests = self.requests_of_device_source(0, source, name, targets, emit)?;
-        Ok(self.with_cache_warnings(collect(self.run_requests(
-            true,
-            self.joined(requests),
-            emit,
-            &self.reporter(),
-        ))?))
+        let requests = self.joined(self.requests_of_device_source(0, source, name, targets, emit)?);
+        self.refuse(&requests, emit, |_| None)?;
+        Ok(self.with_cache_warnings(collect(self.run_requests(true, requests, emit, &self.reporter()))?))
     }
 
     /// Who is told of the stages of a piece of work.

@@ -1,5 +1,7 @@
 //! The plan of a compilation as something to look at: every phase, what it takes, what it leaves, and who does it.
 
+use std::path::PathBuf;
+
 use super::{
     Compiler, InputKind, Targets,
     content::Content,
@@ -29,6 +31,8 @@ pub struct Plan {
     pub phases: Vec<Phase>,
     /// The artifacts that come out, in order.
     pub artifacts: Vec<PlannedOutput>,
+    /// For each artifact the place of the phase that makes it.
+    pub made_by: Vec<usize>,
 }
 
 /// One phase of a plan.
@@ -55,14 +59,16 @@ pub struct Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedOutput {
+    /// The place of the input that it comes of; `None` where several were joined.
+    pub input: Option<usize>,
     /// The symbol of the `gpu.module`, or the name of the input.
     pub module: String,
     /// What it is.
     pub format: Format,
     /// Targets of its images.
     pub targets: Vec<Target>,
-    /// Place of the phase that makes it.
-    pub phase: usize,
+    /// Files of libraries and objects that may be linked into it.
+    pub reads: Vec<PathBuf>,
 }
 
 impl Compiler {
@@ -81,6 +87,29 @@ impl Compiler {
         worker::reading(self, inputs, |inputs| {
             with_deep_stack(|| self.plan_of_sources(inputs, &targets, emit))
         })
+    }
+
+    /// What comes out of requests. `input_of`: the input that a module is of.
+    pub(super) fn outputs(
+        requests: &[Request<'_>],
+        emit: Emit,
+        input_of: impl Fn(usize) -> Option<usize>,
+    ) -> Vec<PlannedOutput> {
+        let output = |artifact: plan::PlannedArtifact| {
+            let request = requests.get(artifact.images.first()?.0)?;
+            let targets = artifact
+                .images
+                .iter()
+                .filter_map(|(request, product)| Some(requests.get(*request)?.products.get(*product)?.target));
+            Some(PlannedOutput {
+                input: input_of(request.module),
+                module: request.name.clone(),
+                format: artifact.format,
+                targets: targets.collect(),
+                reads: request.linked_files(),
+            })
+        };
+        plan::artifacts(requests, emit).into_iter().filter_map(output).collect()
     }
 
     fn plan_of_sources(&self, inputs: &[(&str, &[u8])], targets: &Targets, emit: Emit) -> Result<Plan, Failure> {
@@ -119,7 +148,10 @@ impl Compiler {
             });
             modules.extend(std::iter::repeat_n(phases.len() - 1, count));
         }
-        self.plan(phases, &modules, &requests, emit)
+        let is_joined = self.options.device_link.is_some() && inputs.len() > 1;
+        // The phases of the inputs come first.
+        let input_of = |module: usize| modules.get(module).copied().filter(|_| !is_joined);
+        self.plan(phases, &modules, &requests, emit, &input_of)
     }
 
     fn plan(
@@ -128,7 +160,9 @@ impl Compiler {
         modules: &[usize],
         requests: &[Request<'_>],
         emit: Emit,
+        input_of: &dyn Fn(usize) -> Option<usize>,
     ) -> Result<Plan, Failure> {
+        self.refuse(requests, emit, input_of)?;
         // For each request the phases that leave its products.
         let mut made: Vec<Vec<usize>> = Vec::new();
         let contents: Vec<Option<Key>> = requests.iter().map(|request| Some(Content::of(request))).collect();
@@ -138,10 +172,6 @@ impl Compiler {
                 continue;
             }
             let planned = |error: Error| error.in_module(&request.name).for_target(&request.target);
-            request
-                .options
-                .resolve(&request.target, None)
-                .map_err(|error| planned(Error::new(Stage::Plan, error)))?;
             let steps = plan::steps(request).map_err(|cause| planned(Error::new(Stage::Plan, cause)))?;
             // What is joined comes from all inputs.
             let inputs: Vec<usize> = if request.options.device_link.is_some() {
@@ -153,41 +183,34 @@ impl Compiler {
             };
             made.push(self.add_steps(&mut phases, &inputs, request, &steps));
         }
-        let mut artifacts = Vec::new();
-        for artifact in plan::artifacts(requests, emit) {
-            let parts: Vec<(usize, Target)> = artifact
-                .images
-                .iter()
-                .filter_map(|(request, product)| {
-                    let phase = made.get(*request)?.get(*product)?;
-                    Some((*phase, requests.get(*request)?.products.get(*product)?.target))
-                })
+        let artifacts = Self::outputs(requests, emit, input_of);
+        let mut made_by = Vec::new();
+        for (artifact, output) in plan::artifacts(requests, emit).iter().zip(&artifacts) {
+            let parts = artifact.images.iter();
+            let parts: Vec<usize> = parts
+                .filter_map(|(request, product)| made.get(*request)?.get(*product).copied())
                 .collect();
-            let targets: Vec<Target> = parts.iter().map(|(_, target)| *target).collect();
-            let Some(request) = artifact.images.first().and_then(|(request, _)| requests.get(*request)) else {
-                continue;
-            };
-            let mut phase = parts.first().map_or(0, |(phase, _)| *phase);
-            if artifact.format.is_container() {
-                phases.push(Phase {
-                    stage: Stage::Container,
-                    inputs: parts.iter().map(|(phase, _)| *phase).collect(),
-                    reads: Vec::new(),
-                    result: artifact.format.title(),
-                    module: Some(request.name.clone()),
-                    targets: targets.clone(),
-                    tool: own_part(),
-                });
-                phase = phases.len() - 1;
-            }
-            artifacts.push(PlannedOutput {
-                module: request.name.clone(),
-                format: artifact.format,
-                targets,
-                phase,
+            made_by.push(match output.format.is_container() {
+                false => parts.first().copied().unwrap_or_default(),
+                true => {
+                    phases.push(Phase {
+                        stage: Stage::Container,
+                        inputs: parts,
+                        reads: Vec::new(),
+                        result: output.format.title(),
+                        module: Some(output.module.clone()),
+                        targets: output.targets.clone(),
+                        tool: own_part(),
+                    });
+                    phases.len() - 1
+                }
             });
         }
-        Ok(Plan { phases, artifacts })
+        Ok(Plan {
+            phases,
+            artifacts,
+            made_by,
+        })
     }
 
     /// Adds the phases of one request; returns those that leave its products.

@@ -1,6 +1,9 @@
 //! One unit of work: one module, one run of code generation, and the images that come from it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use melior::ir::{BlockLike, operation::OperationLike};
 use serde::{Deserialize, Serialize};
@@ -171,6 +174,18 @@ impl Request<'_> {
             .device_link
             .as_ref()
             .is_some_and(|link| !link.objects.is_empty())
+    }
+
+    /// The files of libraries and objects that may be linked with it.
+    pub(super) fn linked_files(&self) -> Vec<PathBuf> {
+        let objects = self.options.device_link.iter().flat_map(|link| &link.objects);
+        let libraries = self.options.libraries.iter().chain(objects);
+        libraries
+            .filter_map(|library| match library {
+                Library::File(path) => Some(path.clone()),
+                Library::Memory { .. } => None,
+            })
+            .collect()
     }
 
     pub(super) fn origin(&self) -> Origin {

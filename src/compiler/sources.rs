@@ -3,7 +3,8 @@
 use melior::Context;
 
 use super::{
-    Compiler, Finished, Targets, emit::Emit, request::Request, requests::read_source, with_deep_stack, worker,
+    Compiler, Finished, Targets, emit::Emit, refuse::one_of_each, request::Request, requests::read_source,
+    with_deep_stack, worker,
 };
 use crate::{
     cache::Key,
@@ -27,9 +28,9 @@ type Numbered<'a> = (usize, (&'a str, &'a [u8]));
 
 /// What became of one input.
 #[derive(Default)]
-struct OfInput {
-    artifacts: Vec<Artifact>,
-    errors: Vec<Error>,
+pub(super) struct OfInput {
+    pub(super) artifacts: Vec<Artifact>,
+    pub(super) errors: Vec<Error>,
     /// Whether a module of the input names libraries, in its target attributes: files that the input's key is not over.
     names_libraries: bool,
 }
@@ -53,7 +54,7 @@ impl OfInput {
         self
     }
 
-    fn into_result(self) -> Result<Compilation, Failure> {
+    pub(super) fn into_result(self) -> Result<Compilation, Failure> {
         if !self.errors.is_empty() {
             return Err(Failure { errors: self.errors });
         }
@@ -73,7 +74,7 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
         on_error: OnError,
-    ) -> Vec<Result<Compilation, Failure>> {
+    ) -> Vec<OfInput> {
         let reporter = self.reporter();
         let is_linked = self.options.device_link.is_some();
         let key = |(name, bytes): (&str, &[u8])| match is_linked {
@@ -108,10 +109,7 @@ impl Compiler {
                 *slot = Some(result);
             }
         }
-        results
-            .into_iter()
-            .map(|result| result.unwrap_or_default().into_result())
-            .collect()
+        results.into_iter().map(Option::unwrap_or_default).collect()
     }
 
     /// Compiles inputs together. Where all of them fail together, because LLVM crashed while one was read, halves are tried:
@@ -189,11 +187,32 @@ impl Compiler {
         let in_context = self.contexts.with(bytes, is_fatal, |context| {
             let read = self.read(context, inputs, ids, targets, emit, on_error).map_err(Err)?;
             let Read {
-                requests,
+                mut requests,
                 ends,
                 mut results,
             } = read;
             let input_of = |module| ends.partition_point(|end| *end <= module);
+            let is_joined = self.options.device_link.is_some() && on_error == OnError::Stop && ids.len() > 1;
+            let output_of = |module| Some(ids.get(input_of(module))?.index).filter(|_| !is_joined);
+            match on_error {
+                OnError::Stop => self.refuse(&requests, emit, output_of).map_err(Err)?,
+                OnError::KeepGoing => {
+                    requests.retain(|request| {
+                        match (self.refusal(request), results.get_mut(input_of(request.module))) {
+                            (Some(error), Some(result)) => {
+                                result.errors.push(error);
+                                false
+                            }
+                            _ => true,
+                        }
+                    });
+                    for result in &mut results {
+                        result.errors = one_of_each(std::mem::take(&mut result.errors));
+                    }
+                    self.ask_gate(&requests, emit, output_of)
+                        .map_err(|error| Err(error.into()))?;
+                }
+            }
             for request in &requests {
                 if request.options.libraries != self.options.libraries
                     && let Some(result) = results.get_mut(input_of(request.module))
@@ -261,7 +280,9 @@ impl Compiler {
                 .flat_map(|result| std::mem::take(&mut result.errors))
                 .collect();
             if !errors.is_empty() {
-                return Err(Failure { errors });
+                return Err(Failure {
+                    errors: one_of_each(errors),
+                });
             }
             read.requests = self.joined(read.requests);
         }

@@ -87,26 +87,107 @@ impl ErrorKind {
     /// The code, which stays the same in all releases: `E0401`.
     #[must_use]
     pub const fn code(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What it says, in a line.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        self.row().1
+    }
+
+    /// What to do, in Markdown; empty where there is nothing to say.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        self.row().2
+    }
+
+    /// The table of `docs/errors.md`: code, meaning, advice.
+    const fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Input => "E0101",
-            Self::Target => "E0201",
-            Self::Option => "E0202",
-            Self::Lowering => "E0301",
-            Self::Symbols => "E0401",
-            Self::Link => "E0402",
-            Self::CodeGeneration => "E0501",
-            Self::Assembly => "E0502",
-            Self::Toolkit => "E0601",
-            Self::Image => "E0701",
-            Self::Export => "E0801",
-            Self::Cache => "E0901",
-            Self::Listener => "E1001",
-            Self::Cancelled => "E1101",
-            Self::TimeLimit => "E1102",
-            Self::Memory => "E1103",
-            Self::Crash => "E1201",
-            Self::Worker => "E1202",
-            Self::Internal => "E9901",
+            Self::Input => (
+                "E0101",
+                "the input cannot be read, or holds nothing to compile",
+                "look at the place that is named",
+            ),
+            Self::Target => (
+                "E0201",
+                "the target does not exist, or cannot do what is asked",
+                "name another target or format: `gpulower targets`",
+            ),
+            Self::Option => (
+                "E0202",
+                "an option cannot be read, or not be honoured for a target",
+                "change or leave out the option: docs/options.md",
+            ),
+            Self::Lowering => (
+                "E0301",
+                "something in the MLIR cannot be lowered",
+                "change the operation at the place that is named",
+            ),
+            Self::Symbols => (
+                "E0401",
+                "symbols that nothing defines, or that are defined twice",
+                "give the library that defines them (`-l`), or rename",
+            ),
+            Self::Link => (
+                "E0402",
+                "code could not be linked",
+                "give code for one target, relocatable: docs/linking.md",
+            ),
+            Self::CodeGeneration => (
+                "E0501",
+                "LLVM has no code for something",
+                "compile for another chip, or replace the operation",
+            ),
+            Self::Assembly => (
+                "E0502",
+                "NVIDIA's compiler refused the PTX, or a limit of registers was not kept",
+                "read what it said",
+            ),
+            Self::Toolkit => (
+                "E0601",
+                "a part of CUDA or ROCm is missing, or too old",
+                "install it, or say where it is: `gpulower doctor`",
+            ),
+            Self::Image => (
+                "E0701",
+                "an image cannot be read, or not be put into a container",
+                "`gpulower inspect`",
+            ),
+            Self::Export => ("E0801", "a program cannot be exported", "docs/export.md"),
+            Self::Cache => (
+                "E0901",
+                "what was compiled differs from what the cache has",
+                "`gpulower cache clear`; report it",
+            ),
+            Self::Listener => (
+                "E1001",
+                "a listener of the embedding program ended it",
+                "ask that program",
+            ),
+            Self::Cancelled => ("E1101", "it was cancelled", ""),
+            Self::TimeLimit => (
+                "E1102",
+                "it was not done within its time limit",
+                "raise `time-limit`, or compile less at once",
+            ),
+            Self::Memory => (
+                "E1103",
+                "there was not enough memory",
+                "raise `memory-limit`, or compile less at once",
+            ),
+            Self::Crash => (
+                "E1201",
+                "a compiler crashed, in this process or in a worker; other compilations are not affected",
+                "report the input: docs/reliability.md",
+            ),
+            Self::Worker => (
+                "E1202",
+                "the worker program cannot be used",
+                "name the `gpulower` that belongs to this program",
+            ),
+            Self::Internal => ("E9901", "a bug in gpulower", "report it"),
         }
     }
 
@@ -136,7 +217,7 @@ impl ErrorKind {
             Cause::DeviceLink(DeviceLinkError::Tool { .. }) => Self::Link,
             Cause::Offload(error) => error.kind,
             Cause::Cache(_) => Self::Cache,
-            Cause::Listener { .. } => Self::Listener,
+            Cause::Listener { .. } | Cause::Gate(_) => Self::Listener,
             Cause::Interrupted(error) => of_interrupt(*error),
             Cause::Worker(error) => match error {
                 WorkerError::Crashed { .. } => Self::Crash,
@@ -214,18 +295,37 @@ impl fmt::Display for ErrorKind {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, fs, path::Path};
+
     use super::*;
 
     #[test]
     fn codes_are_unique_in_order_and_documented() {
         let codes: Vec<&str> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
         assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
-        let page = include_str!("../../docs/errors.md");
-        for code in codes {
-            assert!(
-                page.contains(&format!("| {code} |")),
-                "docs/errors.md does not list {code}"
-            );
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
+        let text = fs::read_to_string(&page).expect("the page");
+        // Where a page is named, the page links to it.
+        let linked = |advice: &str| {
+            let words = advice.split(' ').map(|word| match word.strip_prefix("docs/") {
+                Some(name) => format!("[{}]({})", name.trim_end_matches(')'), name),
+                None => word.to_owned(),
+            });
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let rows: String = ErrorKind::ALL
+            .iter()
+            .map(|kind| {
+                let row = format!("| {kind} | `{kind:?}` | {} | {}", kind.meaning(), linked(kind.advice()));
+                format!("{} |\n", row.trim_end())
+            })
+            .collect();
+        let first = text.find("| E0101 |").expect("the table");
+        let end = first + text[first..].find("\n\n").expect("the end of the table") + 1;
+        if env::var_os("GPULOWER_BLESS").is_some() {
+            fs::write(&page, [&text[..first], &rows, &text[end..]].concat()).expect("written");
+        } else {
+            assert_eq!(&text[first..end], rows, "GPULOWER_BLESS=1 writes the table");
         }
     }
 }

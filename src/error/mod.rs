@@ -126,6 +126,9 @@ pub(crate) enum Cause {
         /// Why.
         reason: String,
     },
+    /// Who was asked about what is to come out refused it.
+    #[error("{0}")]
+    Gate(String),
     /// It was cancelled, or took longer than its time limit.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),

@@ -30,7 +30,10 @@ use std::{
     sync::Arc,
 };
 
-use melior::ir::Module;
+use melior::ir::{
+    Module,
+    operation::{OperationLike, OperationRef},
+};
 
 pub use self::error::RunError;
 use self::{
@@ -126,6 +129,7 @@ impl Program {
             .unwrap_or(OptimizationLevel::O2)
             .number();
         let target_machine = TargetMachine::new(&machine.triple, &machine.chip, &machine.features, level, false)?;
+        check_entry(module, &options.entry)?;
         let gpus = Gpus::of(module, compiler.options(), options)?;
 
         let llvm = DeviceContext::new();
@@ -327,6 +331,21 @@ fn lower<'l>(
         .collect();
     let module = host.translate(llvm).map_err(offload)?;
     Ok((Host { module, kernels }, images))
+}
+
+/// Refuses a module that has no function of the entry's name, before a driver is asked for anything.
+fn check_entry(module: &Module<'_>, name: &str) -> Result<(), RunError> {
+    let of_host = |operation: &OperationRef<'_, '_>| {
+        let parent = operation.parent_operation().map(|parent| name_of(&parent));
+        ["func.func", "llvm.func"].contains(&name_of(operation).as_str())
+            && parent.is_none_or(|name| name != "gpu.module")
+    };
+    let functions = operations(module).into_iter().filter(of_host);
+    let functions: Vec<String> = functions.map(compiler::symbol_name).collect();
+    match functions.iter().any(|function| function == name) {
+        true => Ok(()),
+        false => Err(RunError::no_entry(name, &functions)),
+    }
 }
 
 /// What the entry returns.

@@ -140,8 +140,14 @@ impl Serialization {
 
     /// Serializes the `gpu.module`s inside `root` whose names match, for all targets at once, and puts `gpu.binary`s in
     /// their places.
-    pub(super) fn apply(&self, root: &mut Exclusive<'_, '_>, names: Option<&Regex>) -> Result<(), DiagnosticEmitted> {
-        root.edit(|root, edits| self.replace_modules(root, edits, names))
+    /// `pass`: the name of the one that does it.
+    pub(super) fn apply(
+        &self,
+        root: &mut Exclusive<'_, '_>,
+        names: Option<&Regex>,
+        pass: &str,
+    ) -> Result<(), DiagnosticEmitted> {
+        root.edit(|root, edits| self.replace_modules(root, edits, names, pass))
     }
 
     fn replace_modules<'c, 'b>(
@@ -149,10 +155,12 @@ impl Serialization {
         root: OperationRef<'c, 'b>,
         edits: &mut Edits<'c, 'b>,
         names: Option<&Regex>,
+        pass: &str,
     ) -> Result<(), DiagnosticEmitted> {
         if name_of(&root) == "gpu.module" {
-            let message = "gpulower-serialize cannot replace the operation it runs on: run it on the module around the gpu.module";
-            emit(root.location(), Severity::Error, message);
+            let message =
+                format!("{pass} cannot replace the operation it runs on: run it on the module around the gpu.module");
+            emit(root.location(), Severity::Error, &message);
             return Err(DiagnosticEmitted);
         }
         let context = context_of(root.context());
@@ -402,6 +410,6 @@ impl NamedPass for Serialize {
     }
 
     fn run(options: &Serialization, mut operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
-        options.apply(&mut operation, None)
+        options.apply(&mut operation, None, Self::ARGUMENT)
     }
 }

@@ -66,6 +66,6 @@ impl NamedPass for ToBinary {
             return Err(DiagnosticEmitted);
         }
         attachment.apply(root)?;
-        serialization.apply(&mut operation, attachment.modules.as_ref())
+        serialization.apply(&mut operation, attachment.modules.as_ref(), Self::ARGUMENT)
     }
 }

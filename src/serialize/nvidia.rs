@@ -21,6 +21,7 @@ use crate::bridge::nvptxcompiler::NvPtxCompiler;
 use crate::image::cubin::{self, CubinInfo};
 use crate::image::{ptx, ptx_log};
 use crate::interrupt::{Interrupt, InterruptError};
+use crate::target::{CudaRelease, NvidiaTarget};
 use crate::toolkit::digest::FileDigests;
 use crate::{ReadError, error::ErrorKind};
 
@@ -45,7 +46,7 @@ pub struct NvidiaParts {
     pub ptxas: Option<PathBuf>,
     /// `libnvJitLink.so.13` or `.so.12`.
     pub nvjitlink: Option<PathBuf>,
-    /// Directory for the shared object that nvPTXCompiler is made into. Without it nvPTXCompiler is not used.
+    /// Directory for the shared object that nvPTXCompiler is made into. Without it that is made anew by each process.
     pub cache_dir: Option<PathBuf>,
     /// Directory for notes of the compilers' hashes, where it is not `cache_dir`.
     pub notes: Option<PathBuf>,
@@ -282,6 +283,32 @@ impl PtxToCubin {
         })
     }
 
+    /// Whether one of the compilers at hand knows a chip, as far as the releases that they are of tell. Loads them.
+    pub(crate) fn check_chip(&self, chip: &NvidiaTarget, choice: Option<PtxCompiler>) -> Result<(), SerializeError> {
+        let mut decisions = Vec::new();
+        for compiler in choice.map_or(PtxCompiler::ALL.to_vec(), |choice| vec![choice]) {
+            let (version, outcome) = match self.version(compiler) {
+                Err(reason) => (None, Outcome::Unavailable(reason.to_owned())),
+                Ok(version) => match version.parse::<CudaRelease>() {
+                    Ok(release) if !chip.supported_by_cuda(release) => (
+                        Some(version.to_owned()),
+                        Outcome::Unsupported(format!("it does not know {}", chip.chip())),
+                    ),
+                    _ => return Ok(()),
+                },
+            };
+            decisions.push(Decision {
+                compiler,
+                version,
+                outcome,
+            });
+        }
+        Err(match decisions.iter().any(|decision| decision.version.is_some()) {
+            true => SerializeError::unknown_arch(chip.chip(), decisions),
+            false => SerializeError::no_compiler(chip.chip(), decisions),
+        })
+    }
+
     /// Which compilers could take part, by the hashes of their files: as they were loaded, or as they are now.
     pub(crate) fn identity(&self, choice: Option<PtxCompiler>) -> String {
         let candidates = choice.map_or(PtxCompiler::ALL.to_vec(), |choice| vec![choice]);
@@ -303,12 +330,7 @@ impl PtxToCubin {
     /// Where a compiler is, if it can be used.
     fn path(&self, compiler: PtxCompiler) -> Option<&Path> {
         let path = match compiler {
-            // Its shared object needs a place.
-            PtxCompiler::NvPtxCompiler => self
-                .parts
-                .nvptxcompiler_archive
-                .as_ref()
-                .filter(|_| self.parts.cache_dir.is_some()),
+            PtxCompiler::NvPtxCompiler => self.parts.nvptxcompiler_archive.as_ref(),
             PtxCompiler::Ptxas => self.parts.ptxas.as_ref(),
             PtxCompiler::NvJitLink => self.parts.nvjitlink.as_ref(),
         };
@@ -353,11 +375,8 @@ impl PtxToCubin {
                 let Some(archive) = &self.parts.nvptxcompiler_archive else {
                     return Err(NOT_IN_TOOLKIT.to_owned());
                 };
-                let Some(cache) = &self.parts.cache_dir else {
-                    return Err("there is no cache directory to keep its shared object in".to_owned());
-                };
                 self.note_loaded(0, archive);
-                let library = nvptxcompiler::load(archive, cache)?;
+                let library = nvptxcompiler::load(archive, self.parts.cache_dir.as_deref())?;
                 let (major, minor) = library.version().map_err(|error| error.to_string())?;
                 Ok((library, format!("{major}.{minor}")))
             })

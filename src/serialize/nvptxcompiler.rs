@@ -40,19 +40,31 @@ const LIBRARY_DIRECTORIES: [&str; 8] = [
 ];
 
 /// An error of the system's, in words.
-fn io(action: &str, path: &Path, error: &io::Error) -> String {
-    format!("{action} {}: {error}", path.display())
+fn io(action: &str, path: &Path) -> impl Fn(io::Error) -> String + use<> {
+    let text = format!("{action} {}", path.display());
+    move |error| format!("{text}: {error}")
 }
 
 /// Loads nvPTXCompiler from its static archive, converting it first if `cache` does not hold the result of
-/// an earlier conversion. `cache` is created with mode 0700 if it does not exist.
+/// an earlier conversion. `cache` is created with mode 0700 if it does not exist. Without one, or where nothing can be kept in
+/// it, the result is kept as long as this process: which compiler is used, and with it the bytes of a cubin, does not depend on
+/// what can be written.
 ///
 /// # Errors
 ///
 /// Why not, in words.
-pub fn load(archive: &Path, cache: &Path) -> Result<NvPtxCompiler, String> {
-    let shared_object = shared_object(archive, cache)?;
-    NvPtxCompiler::open(&shared_object).map_err(|error| error.to_string())
+pub fn load(archive: &Path, cache: Option<&Path>) -> Result<NvPtxCompiler, String> {
+    let open = |path: PathBuf| NvPtxCompiler::open(&path).map_err(|error| error.to_string());
+    if let Some(cache) = cache {
+        match shared_object(archive, cache).and_then(open) {
+            Ok(library) => return Ok(library),
+            Err(reason) => tracing::debug!(reason, "nvPTXCompiler cannot be kept"),
+        }
+    }
+    // What is mapped stays when the file is gone.
+    let folder = tempfile::Builder::new().prefix("gpulower-").tempdir();
+    let folder = folder.map_err(io("creating a directory in", &std::env::temp_dir()))?;
+    open(shared_object(archive, folder.path())?)
 }
 
 /// The path of the shared object made from `archive`, converting it if need be.
@@ -61,10 +73,6 @@ pub fn load(archive: &Path, cache: &Path) -> Result<NvPtxCompiler, String> {
 ///
 /// Why not, in words.
 pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, String> {
-    let io = |action, path: &Path| {
-        let path = path.to_owned();
-        move |error| io(action, &path, &error)
-    };
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -109,7 +117,7 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, String> {
 
 /// Refuses what another user could have written.
 fn check_private(path: &Path) -> Result<(), String> {
-    let metadata = fs::metadata(path).map_err(|error| io("examining", path, &error))?;
+    let metadata = fs::metadata(path).map_err(io("examining", path))?;
     let user = rustix::process::geteuid().as_raw();
     let reason = if metadata.uid() != user {
         format!("it belongs to user {}, not to {user}", metadata.uid())
@@ -130,7 +138,7 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String
         let path = directory.join(name);
         match fs::write(&path, text) {
             Ok(()) => Ok(path),
-            Err(error) => Err(io("writing", &path, &error)),
+            Err(error) => Err(io("writing", &path)(error)),
         }
     };
     let linker_script = write("sections.ld", LINKER_SCRIPT)?;

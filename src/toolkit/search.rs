@@ -108,6 +108,17 @@ impl Default for Search {
 }
 
 impl Search {
+    /// The variables that name a toolkit, of CUDA's and ROCm's.
+    pub const VARIABLES: [&str; 7] = [
+        CUDA_VARIABLES[0],
+        CUDA_VARIABLES[1],
+        CUDA_VARIABLES[2],
+        ROCM_VARIABLES[0],
+        ROCM_VARIABLES[1],
+        ROCM_VARIABLES[2],
+        ROCM_VARIABLES[3],
+    ];
+
     /// Looks nowhere but where the other functions say.
     #[must_use]
     pub fn nowhere() -> Self {
@@ -132,10 +143,9 @@ impl Search {
             let value = PathBuf::from(lookup(name)?);
             value.is_absolute().then_some((*name, value))
         };
-        let toolkits = CUDA_VARIABLES.iter().chain(&ROCM_VARIABLES);
         let path = lookup("PATH").unwrap_or_default();
         Self {
-            variables: toolkits.filter_map(value).collect(),
+            variables: Self::VARIABLES.iter().filter_map(value).collect(),
             python_prefixes: PYTHON_VARIABLES.iter().filter_map(value).collect(),
             ..Self::default()
         }

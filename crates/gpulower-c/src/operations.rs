@@ -79,9 +79,9 @@ pub(crate) fn plan(compiler: &Compiler, request: &Request) -> Outcome {
                     })
                 })
                 .collect();
-            let artifacts: Vec<Value> = plan.artifacts.iter().map(|output| {
+            let artifacts: Vec<Value> = plan.artifacts.iter().zip(&plan.made_by).map(|(output, phase)| {
             json!({
-                "module": output.module, "format": output.format, "targets": output.targets, "phase": output.phase,
+                "module": output.module, "format": output.format, "targets": output.targets, "phase": phase,
             })
         }).collect();
             let fields = [("phases", Value::Array(phases)), ("artifacts", Value::Array(artifacts))];

@@ -234,6 +234,9 @@ GpulowerOutcome gpulowerLinkLibrary(LLVMModuleRef moduleRef,
     // Device libraries are written for a family of chips by older LLVMs: their spelling of the same layout differs.
     library->setTargetTriple(module.getTargetTriple());
     library->setDataLayout(module.getDataLayout());
+    // What a lazy module has of metadata is read first: else the linker would read it, and bring along who made the library.
+    if (Error error = library->materializeMetadata())
+      return toString(std::move(error));
     for (StringRef metadata : {"opencl.ocl.version", "llvm.ident"})
       if (NamedMDNode *node = library->getNamedMetadata(metadata))
         library->eraseNamedMetadata(node);

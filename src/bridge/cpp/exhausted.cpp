@@ -5,12 +5,17 @@
 
 #include "reserve.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <iterator>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
+
+/// Before main: Rust's runtime puts /dev/null in the place of what is closed.
+const bool outputWasClosed = fcntl(STDOUT_FILENO, F_GETFD) == -1 && errno == EBADF;
 
 constexpr int signals[] = {SIGSEGV, SIGABRT};
 struct sigaction previous[std::size(signals)];
@@ -57,3 +62,6 @@ extern "C" void gpulowerTellOfExhaustedMemory(const char *text, bool end) {
 
 // A file that may not grow is a failed write, and not the end of the process.
 extern "C" void gpulowerIgnoreFileSizeSignal() { signal(SIGXFSZ, SIG_IGN); }
+
+/// Whether the process, or the library, began with a closed standard output.
+extern "C" bool gpulowerOutputWasClosed() { return outputWasClosed; }

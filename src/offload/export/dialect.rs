@@ -89,7 +89,11 @@ pub fn export_module<'c>(
     } = account;
     Ok(ExportedModule {
         program: host.program().clone(),
-        finish: Finish::new(host.program(), form, layouts.as_ref()),
+        finish: Finish::new(
+            host.program(),
+            form,
+            layouts.as_ref().map(super::LayoutSet::serves).unwrap_or_default(),
+        ),
         module: result,
         images,
         notes,

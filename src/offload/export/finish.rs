@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::{
     super::{
-        layout::LayoutSet,
         program::{Program, Runtime},
         release::{ClangRelease, FATBINARY_SCRIPT, FinishWith, ReleaseList},
     },
@@ -46,11 +45,12 @@ pub struct Finish {
 }
 
 impl Finish {
-    pub(super) fn new(program: &Program, form: ExportForm, layouts: Option<&LayoutSet>) -> Self {
+    /// `serves`: the releases of clang that finish it.
+    pub(super) fn new(program: &Program, form: ExportForm, serves: Vec<ClangRelease>) -> Self {
         Self {
             form,
             runtime: program.runtime,
-            serves: layouts.map(LayoutSet::serves).unwrap_or_default(),
+            serves,
             has_main: program.has_main,
             needs: program
                 .external_functions

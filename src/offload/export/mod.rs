@@ -16,7 +16,7 @@ mod host_file;
 mod makers;
 mod precompiled;
 
-use melior::ir::Module;
+use melior::ir::{Module, operation::OperationLike};
 
 use self::{
     device::{Account, DeviceImage},
@@ -34,12 +34,13 @@ use super::{
     layout::{self, ImageForm, LayoutSet},
     program::{Program, Runtime},
     registration,
-    release::FinishWith,
+    release::{ClangRelease, FinishWith},
+    support,
     triple::HostTriple,
 };
 use crate::{
     Target,
-    bridge::mlir::context_of,
+    bridge::mlir::{context_of, location_text, shown},
     compiler::{self, Compiler, InputKind},
     error::{Error, Failure},
     report::Warning,
@@ -234,6 +235,7 @@ fn export_program(
     options: &ExportOptions,
 ) -> Result<Export, Failure> {
     compiler::prepare(context_of(module.context()));
+    check_main(module).map_err(stage)?;
     let Prepared {
         host,
         mut parts,
@@ -253,17 +255,42 @@ fn export_program(
     } = account;
     let level = compiler.options().optimization;
     let bytes = host_file::write(&host, &parts, &form, level, &mut notes)?;
-    if let Some(layouts) = &layouts {
-        confirm(&bytes, layouts)?;
-    }
+    let serves = match &layouts {
+        Some(layouts) => confirm(&bytes, layouts)?,
+        None => Vec::new(),
+    };
     Ok(Export {
         bytes,
-        finish: Finish::new(host.program(), form, layouts.as_ref()),
+        finish: Finish::new(host.program(), form, serves),
         images: exported,
         notes,
         warnings,
         program: host.program().clone(),
     })
+}
+
+/// Refuses a `main` that the C library would call with other arguments than it takes.
+fn check_main(module: &Module<'_>) -> Result<(), OffloadError> {
+    let symbols = support::symbols(module.as_operation());
+    let Some((main, Ok(kind))) = symbols.get("main").map(|main| (main, main.attribute("function_type"))) else {
+        return Ok(());
+    };
+    let kind = shown(&kind);
+    let taken = kind
+        .strip_prefix("!llvm.func<")
+        .and_then(|text| Some(text.split_once(' ')?.1));
+    let taken = taken.unwrap_or(&kind);
+    if ["()", "(i32, !llvm.ptr", "(i32, ptr"]
+        .iter()
+        .any(|start| taken.starts_with(start))
+    {
+        return Ok(());
+    }
+    let problem = format!(
+        "main has the type {kind}: the C library calls a program's main with nothing, or with (i32, !llvm.ptr). Allocate in main \
+         what it takes, or give the function another name and call it from host code of yours"
+    );
+    Err(OffloadError::new(problem).at(location_text(main.location())))
 }
 
 /// Exports a program in memory, MLIR as text or bytecode. `name` is for messages.
@@ -407,10 +434,14 @@ fn check_runtime(finish_with: &FinishWith, runtime: Runtime) -> Result<(), Offlo
 }
 
 /// Reads the file once more, with the eyes of every release that it is for: a wrong one is not diagnosed by anything else.
-fn confirm(bytes: &[u8], layouts: &LayoutSet) -> Result<(), Error> {
+fn confirm(bytes: &[u8], layouts: &LayoutSet) -> Result<Vec<ClangRelease>, Error> {
     let report = check::check(bytes).map_err(|error| unconfirmed(&error.to_string()))?;
     if report.is_complete(&layouts.releases) {
-        return Ok(());
+        let complete = report
+            .releases
+            .iter()
+            .filter(|(_, registered)| registered.is_complete());
+        return Ok(complete.map(|(release, _)| *release).collect());
     }
     let of_releases = layouts.releases.iter().filter_map(|release| {
         let registered = report.of(*release)?;

@@ -1,10 +1,13 @@
 //! `gpulower compile`.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use gpulower::{
-    Artifact, Failure, Library, Options, Target, Toolkit,
+    Artifact, Compilation, Error, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
     options::{DebugLevel, DeviceLink, Isolation},
 };
@@ -12,7 +15,8 @@ use gpulower::{
 use super::{
     Failed,
     cache::CacheOptions,
-    code_view::CodeMaker,
+    code_view::{CodeMaker, CodeView},
+    dependencies::Dependencies,
     disassembly::Disassemblers,
     environment,
     flags::Flags,
@@ -20,7 +24,8 @@ use super::{
     input,
     message::{self, Problem},
     nvcc::NvccArguments,
-    output::{ArtifactName, Destination},
+    output::Destination,
+    outputs::Outputs,
     phases,
     progress::Progress,
     report::{Report, ReportFormat},
@@ -32,12 +37,14 @@ use super::{
 /// Compile kernels: MLIR gpu modules, device LLVM IR or PTX.
 ///
 /// Each gpu.module makes one artifact for each target. Without -o the artifacts are written to the current directory as
-/// MODULE.TARGET.EXTENSION. Files appear when they are complete, all of them or none.
+/// MODULE.TARGET.EXTENSION, those of several inputs as INPUT.MODULE.TARGET.EXTENSION. Files appear when they are complete, all of
+/// them or none.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to compile: .mlir, .mlirbc, .ll, .bc or .ptx; - for the standard input
-    input: PathBuf,
+    /// What to compile: .mlir, .mlirbc, .ll, .bc or .ptx; - for the standard input; @FILE for arguments from a file
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
     /// What to compile for, such as sm_90, sm_90a, compute_90, gfx942, gfx90a:xnack-; `gpulower targets` lists them
     /// [default: the target attributes of the modules]
     #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
@@ -70,6 +77,15 @@ pub struct Arguments {
     /// Write the report to a file instead
     #[arg(long, value_name = "FILE", requires = "report")]
     report_file: Option<PathBuf>,
+    /// Write the artifacts that could be made, though others could not; the status is 1 then
+    #[arg(short, long, conflicts_with_all = ["device_link", "link_objects"])]
+    keep_going: bool,
+    /// Write which files were read, as a rule for make and ninja (also: -MD, -MF FILE) [default: the output, with .d]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    depfile: Option<Option<PathBuf>>,
+    /// Say what is done by which tool, and what the tools said
+    #[arg(short, long)]
+    verbose: bool,
     /// Write what each stage made to this directory, as MODULE.TARGET.0-lowered.mlir, 1-initial.ll, 2-linked.ll,
     /// 3-optimized.ll, 4-isa.ptx (or .s), with the command that repeats the next stage in the first line
     #[arg(long, value_name = "DIR")]
@@ -87,6 +103,9 @@ pub struct Arguments {
     /// Print both, and do nothing else
     #[arg(long)]
     dry_run: bool,
+    /// Print the files that would be read, and do nothing else
+    #[arg(long)]
+    print_inputs: bool,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -105,78 +124,149 @@ Examples:
 
 /// Compiles, writes and reports.
 pub fn run(arguments: &Arguments) -> Result<(), Failed> {
-    let destination = Destination::of(arguments.output.as_deref());
-    let report = arguments.report(&destination)?;
-    match arguments.compile(&destination, report) {
+    let outputs = arguments.outputs()?;
+    match arguments.compile(&outputs) {
         Err(Failed::Problems(problems)) => {
-            if let Some(report) = report {
+            if let Some(report) = &outputs.report {
                 report.problems(&problems)?;
             }
             Err(Failed::Problems(problems))
         }
+        Err(Failed::Partly(problems)) => Err(Failed::Problems(problems)),
         other => other,
     }
 }
 
 impl Arguments {
-    fn report(&self, destination: &Destination) -> Result<Option<Report<'_>>, Failed> {
-        let Some(format) = self.report else {
-            return Ok(None);
+    /// What is to be written, checked as far as it is known before the inputs are read.
+    fn outputs(&self) -> Result<Outputs, Failed> {
+        let outputs = Outputs {
+            destination: Destination::of(self.output.as_deref()),
+            inputs: self.inputs.clone(),
+            report: self.report.map(|format| Report {
+                format,
+                file: self.report_file.clone().filter(|file| file != Path::new("-")),
+            }),
+            depfile: self.depfile()?,
+            form: self.emit,
         };
-        let file = self.report_file.as_deref();
-        if *destination == Destination::Stdout && file.is_none() {
-            return Err(Failed::Usage(
-                "the artifact and the report cannot both go to the standard output; name a file with --report-file"
-                    .to_owned(),
-            ));
+        if !self.is_dry() {
+            outputs.check_before(self.device_link)?;
         }
-        Ok(Some(Report { format, file }))
+        Ok(outputs)
     }
 
-    fn compile(&self, destination: &Destination, report: Option<Report<'_>>) -> Result<(), Failed> {
+    /// Where the dependencies go: by default beside the artifact.
+    fn depfile(&self) -> Result<Option<PathBuf>, Failed> {
+        let Some(given) = &self.depfile else { return Ok(None) };
+        if let Some(path) = given {
+            return Ok(Some(path.clone()));
+        }
+        match (Destination::of(self.output.as_deref()), self.inputs.as_slice()) {
+            (Destination::File(path), _) => Ok(Some(path.with_extension("d"))),
+            (Destination::Directory(directory), [input]) if input != Path::new("-") => {
+                let stem = input.file_stem().unwrap_or_default();
+                Ok(Some(directory.join(stem).with_added_extension("d")))
+            }
+            _ => Err(Failed::Usage(
+                "name the file of dependencies: --depfile=FILE, or -MD -MF FILE".to_owned(),
+            )),
+        }
+    }
+
+    /// Whether something is shown and nothing is written.
+    fn is_dry(&self) -> bool {
+        self.print_phases || self.print_bindings || self.dry_run || self.print_inputs
+    }
+
+    fn compile(&self, outputs: &Outputs) -> Result<(), Failed> {
         let options = self.options();
         let toolkit = self.toolkits.toolkit()?;
-        let targets = self.targets(destination, &options, &toolkit)?;
-        let bytes = input::read(&self.input)?;
+        let targets = self.targets(&outputs.destination, &options, &toolkit)?;
+        let dependencies = Dependencies::new(&self.inputs, &options, &toolkit);
         let files = self.stage_files(&options, &toolkit)?;
         let disassemblers = self.disassemblers(&toolkit)?;
+        let contents = input::read_several(&self.inputs)?;
+        let inputs: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
+        let failed = |errors: &[Error]| -> Vec<Problem> {
+            errors.iter().map(|error| Problem::of_inputs(error, &inputs)).collect()
+        };
 
         let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
-        let name = self.input.to_string_lossy();
-        if self.print_phases || self.print_bindings || self.dry_run {
-            let plan = builder
-                .build()
-                .plan_sources(&[(&*name, &bytes)], targets, self.emit.emit())
-                .map_err(|failure| failed(&failure, &name))?;
-            return self.show(&plan, destination);
+        if self.is_dry() || self.verbose {
+            let planner = builder.build();
+            let plan = planner.plan_sources(&inputs, targets.clone(), self.emit.emit());
+            let plan = plan.map_err(|failure| Failed::Problems(failed(&failure.errors)))?;
+            let paths = outputs.paths(&outputs.names(&plan.artifacts))?;
+            if self.print_inputs {
+                return text_to_stdout(&dependencies.lines(&plan.artifacts));
+            }
+            if self.is_dry() {
+                return self.show(&plan, &paths);
+            }
+            message::line(phases::bindings(&plan, &paths).trim_end());
+            builder = planner.to_builder();
         }
         let cached = self.cache.cache(&self.toolkits).is_some();
-        let progress = Progress::start("compiling", &self.input, cached);
+        let progress = Progress::start("compiling", &self.inputs, cached);
         builder = builder.progress(progress.callback());
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
         }
-        let result = builder.build().compile_source(&name, &bytes, targets, self.emit.emit());
+        let (gate, asked) = outputs.gate();
+        let compiler = builder.gate(gate).build();
+        let (mut compilation, errors) = match self.keep_going {
+            true => compiler.compile_available(&inputs, targets, self.emit.emit()),
+            false => match compiler.compile_sources(&inputs, targets, self.emit.emit()) {
+                Ok(compilation) => (compilation, Vec::new()),
+                Err(failure) => (Compilation::default(), failure.errors),
+            },
+        };
         progress.end();
 
         if let Some(files) = &files {
             files.warn_about_unused();
         }
-        let compilation = result.map_err(|failure| failed(&failure, &name))?;
+        let planned = asked.answer()?;
+        let problems = failed(&errors);
+        if compilation.artifacts.is_empty() && !problems.is_empty() {
+            return Err(Failed::Problems(problems));
+        }
         compilation.warnings().for_each(message::warning);
-        let mut artifacts = compilation.artifacts;
+        self.print_logs(&compilation.artifacts);
         if let Some(disassemblers) = &disassemblers {
-            self.emit.finish(&mut artifacts, disassemblers)?;
+            self.emit.finish(&mut compilation.artifacts, disassemblers)?;
         }
-        let paths = destination.paths(&ArtifactName::all(&artifacts))?;
         if let Some(files) = &files {
-            files.write_artifacts(&artifacts)?;
+            files.write_artifacts(&compilation.artifacts)?;
         }
-        tracing::debug_span!("stage", name = "output")
-            .in_scope(|| destination.write(&artifacts, &paths, &self.input))?;
-        match report {
-            Some(report) => self.report_artifacts(report, &artifacts, &paths, &[(&*name, &bytes)]),
-            None => Ok(()),
+        let code = |artifacts: &[Artifact]| self.code(artifacts, &inputs);
+        tracing::debug_span!("stage", name = "output").in_scope(|| {
+            outputs.write(&compilation.artifacts, &problems, &code, |paths| {
+                dependencies.makefile(paths, &compilation.artifacts, &planned)
+            })
+        })?;
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Failed::Partly(problems)),
+        }
+    }
+
+    /// What the vendor's tools said, where that was asked for.
+    fn print_logs(&self, artifacts: &[Artifact]) {
+        let asked = self
+            .flags
+            .0
+            .ptxas_options
+            .iter()
+            .any(|word| word == "-v" || word == "--verbose");
+        if !asked && !self.verbose {
+            return;
+        }
+        for image in artifacts.iter().flat_map(|artifact| &artifact.images) {
+            if !image.log.trim().is_empty() {
+                message::line(image.log.trim_end());
+            }
         }
     }
 
@@ -190,13 +280,8 @@ impl Arguments {
         Ok(Some(found))
     }
 
-    fn report_artifacts(
-        &self,
-        report: Report<'_>,
-        artifacts: &[Artifact],
-        paths: &[Option<PathBuf>],
-        inputs: &[(&str, &[u8])],
-    ) -> Result<(), Failed> {
+    /// The code of artifacts beside its source.
+    fn code(&self, artifacts: &[Artifact], inputs: &[(&str, &[u8])]) -> Result<Vec<CodeView>, Failed> {
         let toolkit = self.toolkits.toolkit()?;
         let disassemblers = Disassemblers::find(&toolkit, &self.toolkits.search()?);
         let mut options = self.options();
@@ -204,26 +289,22 @@ impl Arguments {
             options.debug = DebugLevel::LineTables;
         }
         let compiler = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads).build();
-        report.artifacts(
-            artifacts,
-            paths,
-            &CodeMaker {
-                inputs,
-                compile: &|emit, targets| compiler.compile_sources(inputs, targets, emit),
-                disassemblers: &disassemblers,
-            },
-        )
+        let maker = CodeMaker {
+            inputs,
+            compile: &|emit, targets| compiler.compile_sources(inputs, targets, emit),
+            disassemblers: &disassemblers,
+        };
+        Ok(maker.views(artifacts))
     }
 
     /// Prints what was asked for of a plan.
-    fn show(&self, plan: &Plan, destination: &Destination) -> Result<(), Failed> {
-        let paths = destination.paths(&ArtifactName::all(&plan.artifacts))?;
+    fn show(&self, plan: &Plan, paths: &[Option<PathBuf>]) -> Result<(), Failed> {
         let mut text = String::new();
         if self.print_phases || self.dry_run {
-            text.push_str(&phases::phases(plan, &paths));
+            text.push_str(&phases::phases(plan, paths));
         }
         if self.print_bindings || self.dry_run {
-            text.push_str(&phases::bindings(plan, &paths));
+            text.push_str(&phases::bindings(plan, paths));
         }
         text_to_stdout(&text)
     }
@@ -267,8 +348,4 @@ impl Arguments {
         let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
         Ok(Some(Arc::new(files)))
     }
-}
-
-fn failed(failure: &Failure, input: &str) -> Failed {
-    Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, input)).collect())
 }

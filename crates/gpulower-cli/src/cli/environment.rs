@@ -9,7 +9,10 @@ use std::{
 use clap::Args;
 use gpulower::{Compiler, CompilerBuilder, Options, Search, Toolkit, Worker};
 
-use super::{cache::CacheOptions, message::Problem};
+use super::{
+    cache::CacheOptions,
+    message::{self, Problem},
+};
 
 /// Where the vendors' tools are, for every command that uses them.
 #[derive(Debug, Clone, Args)]
@@ -34,6 +37,7 @@ impl Toolkits {
 
     /// Where to look for them.
     pub fn search(&self) -> Result<Search, Problem> {
+        warn_about_relative_variables();
         let mut search = search();
         if let Some(root) = &self.cuda {
             is_directory("--cuda", root)?;
@@ -55,6 +59,19 @@ impl Toolkits {
     /// The directory for what is kept between runs, if there is a place for one.
     pub fn cache_directory(&self) -> Option<PathBuf> {
         self.cache_dir.clone().or_else(cache_directory)
+    }
+}
+
+/// What lies in the current directory is not run because it lies there; whoever meant it should know.
+fn warn_about_relative_variables() {
+    for name in Search::VARIABLES {
+        let value = variable(name).map(PathBuf::from);
+        if let Some(value) = value.filter(|value| !value.is_absolute()) {
+            message::warn(&format!(
+                "{name}={} is ignored, since it is relative: give the whole path, or use --cuda or --rocm",
+                value.display()
+            ));
+        }
     }
 }
 

@@ -18,10 +18,10 @@ use super::{
     flags::Flags,
     input,
     message::{self, Problem},
-    output::{same_file, write_file},
     progress::Progress,
     table::aligned,
-    text_to_stdout, to_stdout,
+    text_to_stdout,
+    write::{OneOutput, check_stdout},
 };
 
 /// Export a whole program, host code and kernels, for a machine that finishes it with its own clang.
@@ -90,11 +90,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         return arguments.check.run();
     };
     arguments.check.refuse()?;
-    if same_file(input, output) {
-        return Err(Failed::Usage(format!(
-            "{} is the input; name another file with -o",
-            output.display()
-        )));
+    let file = OneOutput::new(output, &[input], arguments.emit == "ll")?;
+    if output != Path::new("-") {
+        // The command that finishes the program.
+        check_stdout(true)?;
     }
     let form = arguments.form()?;
     let extension = form.extension();
@@ -109,28 +108,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         message::line(&contents(&exported));
     }
     let is_stdout = output == Path::new("-");
-    let file = match is_stdout {
+    let name = match is_stdout {
         true => format!("app.{}", extension),
         false => output.to_string_lossy().into_owned(),
     };
-    let program = Path::new(&file)
+    let program = Path::new(&name)
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned());
     let program = program
-        .filter(|program| *program != file)
+        .filter(|program| *program != name)
         .unwrap_or_else(|| "app".to_owned());
-    let name = Path::new(&file)
+    let base = Path::new(&name)
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
-    let commands = exported.finish.commands(&name.unwrap_or(file), &program);
+    let commands = exported.finish.commands(&base.unwrap_or(name), &program);
+    file.write(&exported.bytes)?;
     if is_stdout {
-        to_stdout(&exported.bytes)?;
         message::line(commands.trim_end());
-    } else {
-        write_file(output, &exported.bytes)?;
-        text_to_stdout(&commands)?;
+        return Ok(());
     }
-    Ok(())
+    text_to_stdout(&commands)
 }
 
 impl Arguments {
@@ -158,7 +155,7 @@ impl Arguments {
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
         let cached = self.cache.cache(&self.toolkits).is_some();
-        let progress = Progress::start("exporting", input, cached);
+        let progress = Progress::start("exporting", &[input.to_owned()], cached);
         let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)
             .progress(progress.callback());
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::{
     Failed,
     inspect::stem,
-    message::Problem,
-    output::{Destination, write_files},
-    text_to_stdout, to_stdout,
+    message::{self, Problem},
+    output::Destination,
+    to_stdout,
+    write::{self, Output},
 };
 
 /// Where images go.
@@ -85,16 +86,20 @@ impl Request<'_> {
             ))
             .into());
         }
-        let files: Vec<(&Path, &[u8])> = paths
+        let files: Vec<Output<'_>> = paths
             .iter()
             .zip(images)
-            .map(|(path, (_, bytes))| (path.as_path(), bytes.as_slice()))
+            .map(|(path, (_, bytes))| Output::new(path, bytes))
             .collect();
-        write_files(&files, directory, self.input)?;
-        if !self.quiet {
-            let lines: Vec<String> = paths.iter().map(|path| format!("{}\n", path.display())).collect();
-            text_to_stdout(&lines.concat())?;
-        }
+        let all: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        write::check(&all, directory, &[self.input])?;
+        let lines: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
+        let lines = if self.quiet {
+            String::new()
+        } else {
+            message::shown(&lines)
+        };
+        write::write_all(&files, directory, lines.as_bytes())?;
         Ok(paths
             .iter()
             .zip(images)

@@ -2,13 +2,13 @@
 
 use std::{
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
 use gpulower::{MOST_BYTES, read_all, read_file};
 
-use super::message::Problem;
+use super::{Failed, message::Problem};
 
 /// `--input-limit`, in bytes.
 static MOST: AtomicU64 = AtomicU64::new(MOST_BYTES);
@@ -16,6 +16,17 @@ static MOST: AtomicU64 = AtomicU64::new(MOST_BYTES);
 /// Sets the most bytes that an input may have, in MiB.
 pub fn set_limit(mebibytes: u64) {
     MOST.store(mebibytes.saturating_mul(1 << 20), Ordering::Relaxed);
+}
+
+/// The names and bytes of several inputs, of which one at most is the standard input.
+pub fn read_several(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Failed> {
+    for (index, path) in paths.iter().enumerate() {
+        if paths.get(..index).is_some_and(|before| before.contains(path)) {
+            return Err(Failed::Usage(format!("{} is named twice", path.display())));
+        }
+    }
+    let named = |path: &PathBuf| Ok((path.to_string_lossy().into_owned(), read(path)?));
+    paths.iter().map(named).collect()
 }
 
 /// The bytes of a file, or of the standard input for `-`.

@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         name if name == "-" => "<stdin>".to_owned(),
         name => name.into_owned(),
     };
-    let progress = Progress::start("inspecting", &arguments.input, false);
+    let progress = Progress::start("inspecting", &[arguments.input.clone()], false);
     let looked = arguments.look(&name);
     progress.end();
     let Looked {

@@ -17,11 +17,10 @@ use super::{
     Failed, environment,
     input::read,
     message::{self, Problem},
-    output::{same_file, write_file},
     progress::Progress,
     report::usage,
     table::aligned,
-    to_stdout,
+    write::OneOutput,
 };
 
 /// Link relocatable device code into one image: a cubin for NVIDIA, an hsaco for AMD.
@@ -92,18 +91,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         .target
         .parse()
         .map_err(|error: gpulower::target::TargetError| Problem::plan(error.to_string()))?;
-    let is_stdout = arguments.output == Path::new("-");
+    let inputs: Vec<&Path> = arguments.inputs.iter().map(PathBuf::as_path).collect();
+    let output = OneOutput::new(&arguments.output, &inputs, false)?;
     let mut files = Vec::with_capacity(arguments.inputs.len());
     for path in &arguments.inputs {
-        if !is_stdout && same_file(path, &arguments.output) {
-            return Err(Failed::Usage(format!(
-                "{} is an input; name another file with -o",
-                path.display()
-            )));
-        }
         files.push((path.display().to_string(), read(path)?));
     }
-    let progress = Progress::start("linking", &arguments.output, false);
+    let progress = Progress::start("linking", &arguments.inputs, false);
     let linked = arguments.link(&files, &target, &progress);
     progress.end();
     let linked = linked?;
@@ -113,11 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     if arguments.verbose {
         message::line(&description(&linked));
     }
-    if is_stdout {
-        to_stdout(&linked.bytes)
-    } else {
-        Ok(write_file(&arguments.output, &linked.bytes)?)
-    }
+    output.write(&linked.bytes)
 }
 
 impl Arguments {

@@ -2,11 +2,13 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, IsTerminal, Write},
 };
 
 use gpulower::{Error, Location, Stage, Warning};
 use serde::Serialize;
+
+use super::colour;
 
 /// Something that failed: the library's errors, and the command line's own in the same form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,6 +128,17 @@ impl Problem {
         }))
     }
 
+    /// The same about the one of these inputs that it is about.
+    pub fn of_inputs(error: &Error, inputs: &[(&str, &[u8])]) -> Self {
+        let file = error.location.as_ref().and_then(Location::file);
+        let named = |(name, _): &&(&str, &[u8])| match &error.input {
+            Some(input) => input.name == *name,
+            None => file == Some(name),
+        };
+        let input = inputs.iter().find(named).or(inputs.first());
+        Self::of(error, input.map_or("-", |(name, _)| name))
+    }
+
     /// What is wrong, without stage and place.
     pub fn message(&self) -> &str {
         &self.0.message
@@ -209,14 +222,34 @@ fn indented(text: &str) -> String {
 
 /// Says that something failed.
 pub fn error(problem: &Problem) {
-    line(&indented(&with_place(
-        problem.0.place.as_deref(),
-        "error",
-        &problem.0.text,
-    )));
+    labelled(problem.0.place.as_deref(), "error", &problem.0.text);
     if let Some(excerpt) = &problem.0.excerpt {
         line(excerpt);
     }
+}
+
+/// Says where more is to be had about errors.
+pub fn advise(problems: &[Problem]) {
+    let mut codes: Vec<&str> = problems.iter().filter_map(|problem| problem.0.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    if let [first, ..] = codes[..] {
+        line(&format!("{}: more with gpulower --explain {first}", codes.join(", ")));
+    }
+}
+
+/// Says something, with its kind in colour where colours are wanted.
+fn labelled(place: Option<&str>, kind: &str, text: &str) {
+    let text = shown(&indented(&with_place(place, kind, text)));
+    let mut stderr = io::stderr().lock();
+    // When even that is closed there is nobody left to tell.
+    let _ = match text.split_once(&format!("{kind}: ")) {
+        Some((before, after)) if colour::is_wanted(stderr.is_terminal()) => {
+            let number = if kind == "error" { 31 } else { 33 };
+            writeln!(stderr, "\u{1b}[1m{before}\u{1b}[{number}m{kind}:\u{1b}[0m {after}")
+        }
+        _ => writeln!(stderr, "{text}"),
+    };
 }
 
 /// Passes on a warning of the library.
@@ -230,12 +263,12 @@ pub fn warning(warning: &Warning) {
     }
     text.push_str(": ");
     text.push_str(&warning.message);
-    line(&indented(&with_place(warning.place().as_deref(), "warning", &text)));
+    labelled(warning.place().as_deref(), "warning", &text);
 }
 
 /// A warning of the command line's own.
 pub fn warn(text: &str) {
-    line(&indented(&format!("warning: {text}")));
+    labelled(None, "warning", text);
 }
 
 fn with_place(place: Option<&str>, kind: &str, text: &str) -> String {

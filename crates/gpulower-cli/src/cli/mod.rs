@@ -3,17 +3,21 @@
 mod cache;
 mod clang_list;
 mod code_view;
+mod colour;
 mod compile;
+mod dependencies;
 mod disassembly;
 mod doctor;
 mod doctor_clang;
 mod environment;
+mod explain;
 mod export;
 mod export_check;
 mod export_check_text;
 mod extract;
 mod flags;
 mod form;
+mod generate;
 mod input;
 mod inspect;
 mod inspect_answer;
@@ -27,26 +31,29 @@ mod native;
 mod nvcc;
 mod nvcc_flags;
 mod output;
+mod outputs;
 mod pack;
 mod phases;
 mod progress;
 mod report;
 mod report_html;
 mod reproduce;
+mod response;
 mod run;
 mod stage_files;
 mod table;
 mod target_page;
 mod targets;
 mod trace;
+mod write;
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use message::Problem;
 use trace::Trace;
@@ -60,8 +67,20 @@ const USAGE: u8 = 2;
 
 /// Compiles GPU kernels written in MLIR to PTX, cubin, hsaco and LLVM IR.
 #[derive(Debug, Parser)]
-#[command(name = "gpulower", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "gpulower", version, max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct CommandLine {
+    /// Say what an error's code means, and what to do
+    #[arg(long, value_name = "CODE", exclusive = true)]
+    explain: Option<String>,
+    /// Colours in messages and help: auto has them on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    color: clap::ColorChoice,
     /// Most MiB of an input; what has more, or no end, is refused.
     #[arg(
         long,
@@ -75,7 +94,7 @@ struct CommandLine {
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     trace: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const AFTER_HELP: &str = "\
@@ -94,6 +113,8 @@ enum Command {
     Targets(targets::Arguments),
     Cache(cache::Arguments),
     Doctor(doctor::Arguments),
+    Completions(generate::Completions),
+    Man(generate::Man),
     /// Compile for another process, which starts this one with --isolation=worker.
     #[command(hide = true)]
     Worker,
@@ -106,6 +127,8 @@ enum Failed {
     Problems(Vec<Problem>),
     /// The command line asks for something that makes no sense.
     Usage(String),
+    /// Something failed, and what did not was written and reported.
+    Partly(Vec<Problem>),
     /// The program that was run ended with this status.
     Status(u8),
     /// Whoever read the standard output has stopped reading: nothing is wrong.
@@ -120,33 +143,13 @@ impl From<Problem> for Failed {
 
 /// Runs the program `gpulower` on a command line, whose first word is its name, and returns the exit status.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match CommandLine::try_parse_from(nvcc_flags::rewrite(arguments.into_iter().collect())) {
+    let arguments = match parse(arguments.into_iter().collect()) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are "errors" for the standard output, with status 0.
-            if error.use_stderr() {
-                message::line(error.render().to_string().trim_end());
-            } else {
-                let _ = error.print();
-            }
-            return u8::try_from(error.exit_code()).unwrap_or(USAGE);
-        }
+        Err(status) => return status,
     };
+    colour::choose(arguments.color);
     input::set_limit(arguments.input_limit);
-    match arguments.run() {
-        Ok(()) | Err(Failed::NobodyReads) => 0,
-        Err(Failed::Status(status)) => status,
-        Err(Failed::Problems(problems)) => {
-            for problem in &problems {
-                message::error(problem);
-            }
-            1
-        }
-        Err(Failed::Usage(text)) => {
-            message::line(&format!("error: {text}\n\nFor more information, try '--help'."));
-            USAGE
-        }
-    }
+    ended(arguments.run())
 }
 
 impl CommandLine {
@@ -155,6 +158,18 @@ impl CommandLine {
         let trace = self.trace.as_deref().map(Trace::begin).transpose()?;
         start_log(environment::variable("GPULOWER_LOG"), trace.as_ref());
         let result = match self.command {
+            Some(command) => command.run(),
+            None => explain::run(self.explain.as_deref()),
+        };
+        // What failed is worth looking at, too.
+        let written = trace.map_or(Ok(()), |trace| trace.end());
+        result.and(written.map_err(Failed::from))
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failed> {
+        match self {
             Command::Compile(arguments) => compile::run(&arguments),
             Command::Link(arguments) => link::run(&arguments),
             Command::Export(arguments) => export::run(&arguments),
@@ -164,11 +179,63 @@ impl CommandLine {
             Command::Targets(arguments) => targets::run(&arguments),
             Command::Cache(arguments) => cache::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
+            Command::Completions(arguments) => generate::completions(&arguments, CommandLine::command()),
+            Command::Man(arguments) => generate::man(&arguments, CommandLine::command()),
             Command::Worker => gpulower::worker::serve().map_err(|error| Problem::input(error.to_string()).into()),
-        };
-        // What failed is worth looking at, too.
-        let written = trace.map_or(Ok(()), |trace| trace.end());
-        result.and(written.map_err(Failed::from))
+        }
+    }
+}
+
+/// Reads the command line; where nothing is to be done the exit status.
+fn parse(arguments: Vec<OsString>) -> Result<CommandLine, u8> {
+    let usage = |text: &str| {
+        message::line(&format!("error: {text}"));
+        USAGE
+    };
+    let arguments = response::expand(arguments).map_err(|text| usage(&text))?;
+    let arguments = nvcc_flags::rewrite(arguments);
+    let choice = colour::in_words(&arguments);
+    let matches = CommandLine::command().color(choice).try_get_matches_from(arguments);
+    let error = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(arguments) => return Ok(arguments),
+        Err(error) => error,
+    };
+    // Help and version are "errors" for the standard output, with status 0.
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        // An argument that may be a file is none of ours: nobody means `-- -v`.
+        let lines = text.lines().filter(|line| !line.contains("as a value, use '-- "));
+        let mut text = lines.collect::<Vec<_>>().join("\n");
+        while text.contains("\n\n\n") {
+            text = text.replace("\n\n\n", "\n\n");
+        }
+        message::line(text.trim_end());
+        return Err(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+    }
+    colour::choose(choice);
+    let text = match colour::is_wanted(io::stdout().is_terminal()) {
+        true => error.render().ansi().to_string(),
+        false => error.render().to_string(),
+    };
+    Err(ended(to_stdout(text.as_bytes())))
+}
+
+/// Says what failed; returns the exit status.
+fn ended(result: Result<(), Failed>) -> u8 {
+    match result {
+        Ok(()) | Err(Failed::NobodyReads) => 0,
+        Err(Failed::Status(status)) => status,
+        Err(Failed::Problems(problems) | Failed::Partly(problems)) => {
+            for problem in &problems {
+                message::error(problem);
+            }
+            message::advise(&problems);
+            1
+        }
+        Err(Failed::Usage(text)) => {
+            message::line(&format!("error: {text}\n\nFor more information, try '--help'."));
+            USAGE
+        }
     }
 }
 
@@ -202,8 +269,17 @@ fn text_to_stdout(text: &str) -> Result<(), Failed> {
     to_stdout(message::shown(text).as_bytes())
 }
 
+/// Refuses a standard output that is closed.
+fn stdout_is_open() -> Result<(), Failed> {
+    match gpulower::output_was_closed() {
+        true => Err(Problem::output("cannot write to the standard output: it is closed".to_owned()).into()),
+        false => Ok(()),
+    }
+}
+
 /// Writes a result to the standard output.
 fn to_stdout(bytes: &[u8]) -> Result<(), Failed> {
+    stdout_is_open()?;
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(bytes)
@@ -224,8 +300,6 @@ fn json(document: &impl serde::Serialize) -> Result<String, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -1,16 +1,10 @@
-//! Where artifacts go, and writing them so that a failure leaves nothing behind.
+//! Where artifacts go: what `-o` means, and the names of files in a directory.
 
-use std::{
-    fs::{self, File, Permissions},
-    io::{self, Write},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use gpulower::{Artifact, Emit, Format, Target, compiler::PlannedOutput};
-use tempfile::{Builder, NamedTempFile};
 
-use super::{Failed, interruption, message::Problem, to_stdout};
+use super::Failed;
 
 /// Where the result is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +31,14 @@ impl Destination {
         }
     }
 
+    /// The directory that files go to; none is the current one.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Directory(directory) => Some(directory),
+            Self::Stdout | Self::File(_) => None,
+        }
+    }
+
     fn holds_one(&self) -> bool {
         !matches!(self, Self::Directory(_))
     }
@@ -57,7 +59,7 @@ impl Destination {
         self.check_count(&names)
     }
 
-    fn check_count(&self, names: &[String]) -> Result<(), Failed> {
+    pub fn check_count(&self, names: &[String]) -> Result<(), Failed> {
         if names.len() < 2 || !self.holds_one() {
             return Ok(());
         }
@@ -70,9 +72,21 @@ impl Destination {
         )))
     }
 
-    /// The path of each artifact, in order; `None` is the standard output.
-    pub fn paths(&self, artifacts: &[ArtifactName]) -> Result<Vec<Option<PathBuf>>, Failed> {
-        let names = file_names(artifacts);
+    /// The path of each artifact, in order; `None` is the standard output. `input_stem`: what the names of an input's artifacts
+    /// begin with.
+    pub fn paths(
+        &self,
+        artifacts: &[ArtifactName],
+        input_stem: impl Fn(usize) -> Option<String>,
+    ) -> Result<Vec<Option<PathBuf>>, Failed> {
+        let name = |artifact: &ArtifactName| {
+            let name = format!("{}.{}", artifact.stem(), artifact.format.extension());
+            match artifact.input.and_then(&input_stem) {
+                Some(stem) if stem != safe(&artifact.module) => format!("{}.{name}", safe(&stem)),
+                _ => name,
+            }
+        };
+        let names: Vec<String> = artifacts.iter().map(name).collect();
         self.check_count(&names)?;
         Ok(names
             .into_iter()
@@ -88,6 +102,8 @@ impl Destination {
 /// What the name of an artifact's file is made of.
 #[derive(Clone, Debug)]
 pub struct ArtifactName {
+    /// The place of the input that it is of.
+    input: Option<usize>,
     module: String,
     targets: Vec<Target>,
     format: Format,
@@ -96,6 +112,7 @@ pub struct ArtifactName {
 impl From<&Artifact> for ArtifactName {
     fn from(artifact: &Artifact) -> Self {
         Self {
+            input: artifact.input.as_ref().map(|input| input.index),
             module: artifact.module.clone(),
             targets: artifact.targets(),
             format: artifact.format,
@@ -106,6 +123,7 @@ impl From<&Artifact> for ArtifactName {
 impl From<&PlannedOutput> for ArtifactName {
     fn from(output: &PlannedOutput) -> Self {
         Self {
+            input: output.input,
             module: output.module.clone(),
             targets: output.targets.clone(),
             format: output.format,
@@ -114,6 +132,11 @@ impl From<&PlannedOutput> for ArtifactName {
 }
 
 impl ArtifactName {
+    /// The same of another format.
+    pub fn with_format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
     /// The names of artifacts.
     pub fn all<'a, T: 'a>(artifacts: &'a [T]) -> Vec<Self>
     where
@@ -129,22 +152,6 @@ impl ArtifactName {
             _ => safe(&self.module),
         }
     }
-}
-
-/// `MODULE.TARGET.EXTENSION` for each artifact, or `MODULE.EXTENSION` for a container, with a number where two modules
-/// have one name.
-fn file_names(artifacts: &[ArtifactName]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for artifact in artifacts {
-        let stem = artifact.stem();
-        let extension = artifact.format.extension();
-        let numbers = std::iter::once(String::new()).chain((2..).map(|number: usize| format!(".{number}")));
-        let free = numbers
-            .map(|number| format!("{stem}{number}.{extension}"))
-            .find(|name| !names.contains(name));
-        names.extend(free);
-    }
-    names
 }
 
 /// `MODULE.TARGET`, safe as a file name. The colons of target IDs become `@`, as in clang on systems without colons in
@@ -163,140 +170,6 @@ fn safe(text: &str) -> String {
     // A leading dot would hide the file; the length is well below what file systems take.
     let text: String = text.chars().map(character).take(100).collect();
     text.trim_start_matches('.').to_owned()
-}
-
-/// Whether two paths are the same existing file.
-pub fn same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
-impl Destination {
-    /// Writes every artifact to its path.
-    pub fn write(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>], input: &Path) -> Result<(), Failed> {
-        let files: Vec<(&Path, &[u8])> = artifacts
-            .iter()
-            .zip(paths)
-            .filter_map(|(artifact, path)| Some((path.as_deref()?, artifact.bytes.as_slice())))
-            .collect();
-        let directory = match self {
-            Self::Directory(directory) => Some(directory.as_path()),
-            Self::Stdout | Self::File(_) => None,
-        };
-        write_files(&files, directory, input)?;
-        for (artifact, path) in artifacts.iter().zip(paths) {
-            if path.is_none() {
-                to_stdout(&artifact.bytes)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Writes files, all of them or none, into a directory that is made if it is not there. None of them may be the input.
-pub fn write_files(files: &[(&Path, &[u8])], directory: Option<&Path>, input: &Path) -> Result<(), Failed> {
-    let new = directory.filter(|directory| !directory.as_os_str().is_empty() && !directory.is_dir());
-    if let Some(directory) = new {
-        fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
-    }
-    let result = write_all(files, input);
-    if let (Err(_), Some(directory)) = (&result, new) {
-        // It is empty again.
-        let _ = fs::remove_dir(directory);
-    }
-    result
-}
-
-/// All files are complete in temporary files beside their places before the first one takes its name; when one cannot be
-/// written none is.
-fn write_all(files: &[(&Path, &[u8])], input: &Path) -> Result<(), Failed> {
-    let _uninterrupted = interruption::writing();
-    let mut pending = Vec::new();
-    for &(path, bytes) in files {
-        if same_file(path, input) {
-            return Err(Failed::Usage(format!(
-                "{} is the input; name another file with -o",
-                path.display()
-            )));
-        }
-        pending.push((PendingFile::prepare(path, bytes)?, path));
-    }
-    let mut written = Vec::new();
-    for (file, path) in pending {
-        if let Err(problem) = file.finish() {
-            for path in written {
-                // The problem that counts is the first one.
-                let _ = fs::remove_file(path);
-            }
-            return Err(problem.into());
-        }
-        written.push(path);
-    }
-    Ok(())
-}
-
-/// Writes one file, whole or not at all.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
-    let _uninterrupted = interruption::writing();
-    PendingFile::prepare(path, bytes)?.finish()
-}
-
-/// A file that is complete and has not got its name yet.
-enum PendingFile<'a> {
-    /// Takes the place of an earlier file, or of none.
-    Renamed(NamedTempFile, PathBuf),
-    /// A device or pipe, which must not be replaced.
-    InPlace(PathBuf, &'a [u8]),
-}
-
-impl<'a> PendingFile<'a> {
-    fn prepare(path: &Path, bytes: &'a [u8]) -> Result<Self, Problem> {
-        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-            return Ok(Self::InPlace(path.to_owned(), bytes));
-        }
-        // Through a symbolic link, so that the link stays one.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let write = || -> io::Result<NamedTempFile> {
-            // What the process's umask leaves of 0666, as for any other file; the default is for its owner alone.
-            let mut file = Builder::new()
-                .prefix(".gpulower-")
-                .permissions(Permissions::from_mode(0o666))
-                .tempfile_in(directory)?;
-            file.write_all(bytes)?;
-            Ok(file)
-        };
-        match write() {
-            Ok(file) => Ok(Self::Renamed(file, path)),
-            Err(error) => Err(cannot_write(&path, &error)),
-        }
-    }
-
-    fn finish(self) -> Result<(), Problem> {
-        match self {
-            Self::Renamed(file, path) => file
-                .persist(&path)
-                .map(drop)
-                .map_err(|error| cannot_write(&path, &error.error)),
-            Self::InPlace(path, bytes) => File::options()
-                .write(true)
-                .open(&path)
-                .and_then(|mut file| file.write_all(bytes))
-                .map_err(|error| cannot_write(&path, &error)),
-        }
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Problem {
-    let reason = error.to_string();
-    // The temporary file's name, which tempfile adds, would only confuse.
-    let reason = reason.split(" at path ").next().unwrap_or_default();
-    Problem::output(format!("cannot write {}: {reason}", path.display()))
 }
 
 #[cfg(test)]
@@ -354,38 +227,5 @@ mod tests {
                 .check_targets(&targets, Emit::Binary)
                 .is_ok()
         );
-    }
-
-    #[test]
-    fn a_file_takes_its_name_when_it_is_complete() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("a.bin");
-        let pending = PendingFile::prepare(&path, b"abc").expect("written");
-        assert!(!path.exists());
-        pending.finish().expect("renamed");
-        assert_eq!(fs::read(&path).expect("the file"), b"abc");
-        let entries = fs::read_dir(directory.path()).expect("the directory");
-        assert_eq!(entries.count(), 1, "no temporary file is left");
-    }
-
-    #[test]
-    fn a_link_stays_and_a_device_is_not_replaced() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join("file");
-        let link = directory.path().join("link");
-        fs::write(&file, b"old").expect("a file");
-        std::os::unix::fs::symlink(&file, &link).expect("a link");
-        write_file(&link, b"new").expect("written");
-        assert!(link.is_symlink());
-        assert_eq!(fs::read(&file).expect("the file"), b"new");
-        write_file(Path::new("/dev/null"), b"new").expect("written");
-        assert!(!Path::new("/dev/null").is_file());
-    }
-
-    #[test]
-    fn a_place_that_cannot_be_written_is_named() {
-        let refusal = write_file(Path::new("/dev/null/a"), b"").expect_err("refused");
-        let message = refusal.message();
-        assert!(message.starts_with("cannot write /dev/null/a: "), "{message}");
     }
 }

@@ -1,6 +1,6 @@
 //! `gpulower pack`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use gpulower::{
@@ -14,12 +14,7 @@ use gpulower::{
     target::NvidiaArch,
 };
 
-use super::{
-    Failed, environment, input,
-    message::Problem,
-    output::{Destination, write_file},
-    to_stdout,
-};
+use super::{Failed, environment, input, message::Problem, write::OneOutput};
 
 /// Put images from files into one container.
 ///
@@ -88,13 +83,11 @@ fn compression(name: &str) -> Result<Compression, String> {
 
 /// Reads, packs and writes.
 pub fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let inputs: Vec<&Path> = arguments.inputs.iter().map(|input| named(input).1.as_ref()).collect();
+    let output = OneOutput::new(&arguments.output, &inputs, false)?;
     let mut pack = Pack::default();
     for input in &arguments.inputs {
-        // A file may have the sign in its name.
-        let (target, path) = match input.split_once('=') {
-            Some((target, path)) if !PathBuf::from(input).exists() => (Some(target), path),
-            _ => (None, input.as_str()),
-        };
+        let (target, path) = named(input);
         let bytes = input::read(path.as_ref())?;
         pack.add(path, &bytes, target)
             .map_err(|error| Problem::input(error.to_string()))?;
@@ -114,13 +107,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         None => bytes,
         Some(machine) => host_object(&bytes, machine, arguments)?,
     };
-    match Destination::of(Some(&arguments.output)) {
-        Destination::Stdout => to_stdout(&bytes),
-        Destination::File(path) => Ok(write_file(&path, &bytes)?),
-        Destination::Directory(path) => Err(Failed::Usage(format!(
-            "{} is a directory: name a file with -o",
-            path.display()
-        ))),
+    output.write(&bytes)
+}
+
+/// The target and the path that an argument names. A file may have the sign in its name.
+fn named(input: &str) -> (Option<&str>, &str) {
+    match input.split_once('=') {
+        Some((target, path)) if !Path::new(input).exists() => (Some(target), path),
+        _ => (None, input),
     }
 }
 

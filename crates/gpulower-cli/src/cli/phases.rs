@@ -37,10 +37,10 @@ pub fn bindings(plan: &Plan, paths: &[Option<PathBuf>]) -> String {
         );
         lines.push((*number, line));
     }
-    for ((artifact, path), number) in plan.artifacts.iter().zip(paths).zip(&tree.outputs) {
+    for ((made_by, path), number) in plan.made_by.iter().zip(paths).zip(&tree.outputs) {
         let line = format!(
             "# {number}: output, inputs: [{}], output: {}\n",
-            result(artifact.phase),
+            result(*made_by),
             shown(path.as_ref())
         );
         lines.push((*number, line));
@@ -75,8 +75,8 @@ impl<'a> Tree<'a> {
             next: 0,
             text: String::new(),
         };
-        for (artifact, path) in plan.artifacts.iter().zip(paths) {
-            let input = tree.phase(artifact.phase, "", Place::First);
+        for (made_by, path) in plan.made_by.iter().zip(paths) {
+            let input = tree.phase(*made_by, "", Place::First);
             let number = tree.number();
             tree.outputs.push(number);
             let line = format!("{number}: output, {{{input}}}, {}\n", shown(path.as_ref()));

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::Path,
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError, Sender},
@@ -52,10 +52,13 @@ struct State {
 }
 
 impl Progress {
-    /// Starts to watch a command that does something, such as `compiling`, to an input. With a cache (`keeps`), what is done is
+    /// Starts to watch a command that does something, such as `compiling`, to inputs. With a cache (`keeps`), what is done is
     /// not lost when the command is interrupted.
-    pub fn start(doing: &str, input: &Path, keeps: bool) -> Self {
-        let name = super::message::printable(&input.display().to_string());
+    pub fn start(doing: &str, inputs: &[PathBuf], keeps: bool) -> Self {
+        let name = match inputs {
+            [input] => super::message::printable(&input.display().to_string()),
+            inputs => format!("{} inputs", inputs.len()),
+        };
         let state = State {
             what: format!("{doing} {name}"),
             keeps,

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::{
     Failed,
-    code_view::CodeMaker,
+    code_view::CodeView,
     json,
-    message::Problem,
-    output::write_file,
+    message::{self, Problem},
     report_html,
     table::{aligned, wrapped},
     text_to_stdout,
+    write::write_file,
 };
 
 /// The form of a report.
@@ -29,69 +29,75 @@ pub enum ReportFormat {
 }
 
 /// A report that was asked for, and where it goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
+#[derive(Clone, Debug)]
+pub struct Report {
     pub format: ReportFormat,
     /// `None`: the standard output.
-    pub file: Option<&'a Path>,
+    pub file: Option<PathBuf>,
 }
 
-impl Report<'_> {
-    /// Reports success.
-    pub fn artifacts(
+impl Report {
+    /// What was made, and what could not be made besides. `code`: the code of artifacts beside their source, for those who
+    /// read it.
+    pub fn text(
         &self,
         artifacts: &[Artifact],
         paths: &[Option<PathBuf>],
-        maker: &CodeMaker<'_>,
-    ) -> Result<(), Failed> {
-        let text = match self.format {
-            ReportFormat::Json => artifacts_json(artifacts, paths)?,
-            ReportFormat::Table => artifacts_table(artifacts, paths),
-            ReportFormat::Html => {
-                let names: Vec<&str> = maker.inputs.iter().map(|(name, _)| *name).collect();
-                report_html::page(&names.join(", "), artifacts, paths, &maker.views(artifacts))
-            }
-        };
-        self.write(&text)
+        problems: &[Problem],
+        title: &str,
+        code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
+    ) -> Result<String, Failed> {
+        match self.format {
+            ReportFormat::Json => document(Some((artifacts, paths)), problems),
+            ReportFormat::Table => Ok(message::shown(&artifacts_table(artifacts, paths))),
+            ReportFormat::Html => Ok(report_html::page(title, artifacts, paths, &code(artifacts)?)),
+        }
     }
 
     /// Reports failure, for machines alone: people read the messages.
     pub fn problems(&self, problems: &[Problem]) -> Result<(), Failed> {
-        #[derive(Serialize)]
-        struct Document<'a> {
-            errors: &'a [Problem],
+        if self.format != ReportFormat::Json {
+            return Ok(());
         }
-        match self.format {
-            ReportFormat::Json => self.write(&json(&Document { errors: problems })?),
-            ReportFormat::Table | ReportFormat::Html => Ok(()),
-        }
-    }
-
-    fn write(&self, text: &str) -> Result<(), Failed> {
-        match self.file {
+        let text = document(None, problems)?;
+        match &self.file {
             Some(path) => Ok(write_file(path, text.as_bytes())?),
-            None => text_to_stdout(text),
+            None => text_to_stdout(&text),
         }
     }
 }
 
-fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<String, Failed> {
+/// The document that `docs/report.schema.json` describes.
+fn document(made: Option<(&[Artifact], &[Option<PathBuf>])>, problems: &[Problem]) -> Result<String, Failed> {
     #[derive(Serialize)]
     struct Entry<'a> {
         path: Option<String>,
+        /// The name of the input; null where several became one image.
+        input: Option<&'a str>,
         #[serde(flatten)]
         artifact: &'a Artifact,
     }
     #[derive(Serialize)]
     struct Document<'a> {
-        artifacts: Vec<Entry<'a>>,
+        /// Version of the document's form. Fields may be added to version 1; none changes its meaning.
+        schema: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        artifacts: Option<Vec<Entry<'a>>>,
+        #[serde(skip_serializing_if = "<[Problem]>::is_empty")]
+        errors: &'a [Problem],
     }
-    let entry = |(artifact, path): (_, &Option<PathBuf>)| Entry {
-        path: path.as_ref().map(|path| path.display().to_string()),
-        artifact,
+    let entry = |(artifact, path)| {
+        let (artifact, path): (&Artifact, &Option<PathBuf>) = (artifact, path);
+        Entry {
+            path: path.as_ref().map(|path| path.display().to_string()),
+            input: artifact.input.as_ref().map(|input| input.name.as_str()),
+            artifact,
+        }
     };
     json(&Document {
-        artifacts: artifacts.iter().zip(paths).map(entry).collect(),
+        schema: 1,
+        artifacts: made.map(|(artifacts, paths)| artifacts.iter().zip(paths).map(entry).collect()),
+        errors: problems,
     })
 }
 
@@ -198,7 +204,10 @@ fn artifact_lines(artifact: &Artifact, path: Option<&Path>) -> String {
         .collect();
     let sum = artifact.stages.iter().map(|entry| entry.time).sum();
     lines.push_str(&wrapped(
-        &format!("ms: {}; sum {}", times.join(", "), milliseconds(sum)),
+        &match times.is_empty() {
+            true => "from the cache".to_owned(),
+            false => format!("ms: {}; sum {}", times.join(", "), milliseconds(sum)),
+        },
         2,
     ));
     for decision in &artifact.decisions {

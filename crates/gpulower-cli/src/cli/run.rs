@@ -81,7 +81,7 @@ impl Arguments {
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
         let cached = self.cache.cache(&self.toolkits).is_some();
-        let progress = Progress::start("compiling", &self.input, cached);
+        let progress = Progress::start("compiling", &[self.input.clone()], cached);
         let builder =
             environment::compiler(options, toolkit, &self.toolkits, &self.cache, None).progress(progress.callback());
         let options = ProgramOptions {

@@ -13,8 +13,9 @@ use gpulower::{Artifact, Checkpoint, StageListener, Subject, target::Vendor};
 
 use super::{
     message::{self, Problem},
-    output::{ArtifactName, stem, write_file},
+    output::{ArtifactName, stem},
     reproduce::{Reproduction, with_ptx_of},
+    write::write_file,
 };
 
 /// Writes what each stage made, and takes what was edited.

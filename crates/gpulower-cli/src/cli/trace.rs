@@ -24,7 +24,7 @@ use tracing_subscriber::{
     registry::{LookupSpan, SpanRef},
 };
 
-use super::{Failed, message::Problem, output::write_file};
+use super::{Failed, message::Problem, write::write_file};
 
 /// A trace that is being taken.
 pub struct Trace {

@@ -340,7 +340,7 @@ fn an_earlier_file_is_replaced_and_the_input_is_not() {
     assert_ne!(mode & 0o044, 0, "others may read it, as any other file: {mode:o}");
     work.run(&["compile", "k.ptx", "-t", "sm_90", "-e", "ptx", "-o", "./k.ptx"])
         .failed(2)
-        .says(&["k.ptx is the input; name another file with -o"]);
+        .says(&["k.ptx is an input; name another file with -o"]);
     assert_eq!(work.read("k.ptx"), ptx);
 }
 

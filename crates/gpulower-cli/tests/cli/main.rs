@@ -3,6 +3,7 @@
 //! CUDA is taken from `GPULOWER_CUDA`, or from `.toolkit/cuda`, which `cargo xtask setup` makes; AMD's device libraries
 //! come from Debian's package rocm-device-libs.
 
+mod builds;
 mod cache;
 mod compile;
 mod containers;
@@ -16,6 +17,7 @@ mod isolation;
 mod joins;
 mod link;
 mod memory;
+mod outputs;
 mod plans;
 mod refusals;
 mod reports;

@@ -6,7 +6,7 @@ use super::support::{Run, Workshop, example};
 #[track_caller]
 fn refused(work: &Workshop, input: &str, arguments: &[&str]) -> Run {
     let before = work.files("");
-    let mut all = vec!["compile", input, "-o", "out/result.bin"];
+    let mut all = vec!["compile", input, "-o", "result.bin"];
     all.extend(arguments);
     let run = work.run(&all).failed(1);
     assert!(run.stdout.is_empty(), "{}", run.output());
@@ -332,7 +332,7 @@ fn usage_errors() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
     for (arguments, text) in [
-        (&[][..], "Usage: gpulower [OPTIONS] <COMMAND>"),
+        (&[][..], "Usage: gpulower [OPTIONS] [COMMAND]"),
         (&["compil"], "unrecognized subcommand 'compil'"),
         (&["compile"], "<INPUT>"),
         (&["compile", &saxpy, "--emit", "elf"], "unknown output format 'elf'"),

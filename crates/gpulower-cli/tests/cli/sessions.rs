@@ -169,7 +169,7 @@ fn linking_exporting_running_and_inspecting() {
     let work = Workshop::new();
     work.write("big.mlir", large(400));
     for (name, command, progress) in [
-        ("link", "gpulower link big.mlir -t gfx942 -o linked", "linking linked"),
+        ("link", "gpulower link big.mlir -t gfx942 -o linked", "linking big.mlir"),
         (
             "export",
             "gpulower export big.mlir -t sm_90 --emit self -o app.o --no-cache",

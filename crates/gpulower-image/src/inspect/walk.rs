@@ -37,6 +37,16 @@ pub(super) fn kind_of(bytes: &[u8]) -> Option<FileKind> {
     }
 }
 
+/// What holds no images yet.
+const SOURCE: &str = "MLIR or LLVM IR, which holds no images: compile it first, with `gpulower compile`";
+
+/// Whether a file looks like MLIR or LLVM IR as text.
+fn is_source(bytes: &[u8]) -> bool {
+    const BEGINNINGS: [&str; 8] = ["module", "builtin.module", "gpu.module", "func.func", "llvm.func", "define ", "target ", "#map"];
+    let text = bytes.get(..bytes.len().min(1 << 16)).map(String::from_utf8_lossy).unwrap_or_default();
+    text.lines().map(str::trim_start).any(|line| BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)))
+}
+
 /// Why a file of no such kind is refused.
 fn refusal(bytes: &[u8]) -> ReadError {
     let not_read = |what: &str| ReadError::not_read(format!("it is {what}"));
@@ -50,6 +60,8 @@ fn refusal(bytes: &[u8]) -> ReadError {
             "a thin archive, which holds the names of its members and none of their bytes: name the object files, or \
              make a full archive of it with llvm-ar cqsL FULL.a THIN.a",
         ),
+        [b'M', b'L', 0xef, b'R', ..] => not_read(SOURCE),
+        _ if is_source(bytes) => not_read(SOURCE),
         _ => ReadError::other_format(format!(
             "it is none of the files that are read: it starts with [{}]. Read are cubin, PTX, fat binary, AMDGPU code \
              object, offload bundle, offload binary, LLVM bitcode, and 64-bit little-endian ELF files and ar archives \
