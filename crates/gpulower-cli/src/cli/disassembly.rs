@@ -64,7 +64,7 @@ impl Disassemblers {
     }
 }
 
-/// LLVM's objdump: that of PATH, of Debian's packages, of ROCm.
+/// LLVM's objdump, the newest of those whose release is known; what has no number may be too old for a chip.
 fn objdump(search: &Search) -> Option<PathBuf> {
     const RELEASES: std::ops::RangeInclusive<u32> = 17..=24;
     let named = |name: &str| program_in_path(search, name);
@@ -76,7 +76,7 @@ fn objdump(search: &Search) -> Option<PathBuf> {
         .map(|release| PathBuf::from(format!("/usr/lib/llvm-{release}/bin/llvm-objdump")))
         .chain([PathBuf::from("/opt/rocm/llvm/bin/llvm-objdump")])
         .find(|path| path.is_file());
-    named("llvm-objdump").or(numbered).or(installed)
+    numbered.or(installed).or_else(|| named("llvm-objdump"))
 }
 
 /// What a program prints of an image, which it reads from a file.

@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 const REDRAW: Duration = Duration::from_millis(120);
 
+/// What stands around the message, and room for the `^C` of whoever interrupts: on another line it would stay.
+const MARGIN: usize = "s  [100m]".len() + "^C ".len();
+
 /// Counts modules and kernels, and shows the counts on a terminal.
 #[derive(Debug)]
 pub struct Progress {
@@ -80,7 +83,7 @@ impl Progress {
         let (sender, receiver) = mpsc::channel();
         let start = Instant::now();
         self.work.line = ProgressBar::new_spinner().with_elapsed(start.elapsed());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} [{elapsed}]") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             self.work.line.set_style(style);
         }
         let work = self.work.clone();
@@ -91,7 +94,8 @@ impl Progress {
             }
             while goes_on(REDRAW) {
                 let message = work.state().message(start.elapsed());
-                work.line.set_message(message);
+                let (_, columns) = console::Term::stderr().size();
+                work.line.set_message(cut(&message, usize::from(columns).saturating_sub(MARGIN)));
                 work.line.tick();
             }
             work.line.finish_and_clear();
@@ -197,6 +201,13 @@ impl State {
             }
             _ => "nothing was kept".to_owned(),
         }
+    }
+}
+
+fn cut(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
+        None => text.to_owned(),
     }
 }
 

@@ -93,7 +93,7 @@ impl Drop for Terminal {
 fn interrupted(work: &Workshop, name: &str, command: &str, progress: &str) -> String {
     let terminal = Terminal::open(work, name);
     terminal.until("a prompt", |screen| screen.contains('$'));
-    terminal.types(&format!("clear; {command}; echo \"status $?\""));
+    terminal.types(&format!("clear; {command}"));
     let shown = terminal.until("any progress", |screen| {
         screen
             .lines()
@@ -102,9 +102,10 @@ fn interrupted(work: &Workshop, name: &str, command: &str, progress: &str) -> St
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines.iter().all(|line| line.chars().count() <= 100), "{shown}");
     terminal.tmux(&["send-keys", "C-c"]);
-    let left = terminal.until("the end", |screen| {
-        screen.contains("\nstatus ") || screen.starts_with("status ")
-    });
+    terminal.until("the end", |screen| screen.ends_with("\n$"));
+    // bash knows that the command was ended by a signal, and would not go on with a list of commands.
+    terminal.types("echo status $?");
+    let left = terminal.until("the status", |screen| screen.contains("\nstatus "));
     assert!(
         !left.lines().any(|line| line.contains(progress) && line.ends_with("s]")),
         "the line of progress is still there:\n{left}"
