@@ -247,7 +247,8 @@ use() {
 ";
 
 fn try_all(out: &Path) -> Result<(), Failure> {
-    let root = out.join("root");
+    // Beside it: it takes a while to make.
+    let root = out.with_extension("root");
     if !root.join("usr/bin/python3").exists() {
         let mut bootstrap = Command::new("debootstrap");
         bootstrap

@@ -1,7 +1,7 @@
 //! A sign of life on a terminal while a command takes longer than a moment.
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -12,7 +12,6 @@ use std::{
 };
 
 use gpulower::{self as library, ProgressCallback, Stage};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interruption;
 
@@ -21,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 const REDRAW: Duration = Duration::from_millis(120);
 
-/// What stands around the message, and room for the `^C` of whoever interrupts: on another line it would stay.
-const MARGIN: usize = "s  [100m]".len() + "^C ".len();
+/// Columns that are left free, for the `^C` of whoever interrupts: on a line of its own it would stay.
+const MARGIN: usize = 4;
 
 /// Counts modules and kernels, and shows the counts on a terminal.
 #[derive(Debug)]
@@ -35,7 +34,17 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 pub struct Work {
     state: Arc<Mutex<State>>,
-    line: ProgressBar,
+    line: Arc<Mutex<Line>>,
+}
+
+/// The line on the terminal.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Line {
+    #[default]
+    Empty,
+    Shown,
+    /// Nothing is written to it any more.
+    Over,
 }
 
 /// How far it is.
@@ -69,7 +78,7 @@ impl Progress {
         };
         let work = Work {
             state: Arc::new(Mutex::new(state)),
-            line: ProgressBar::hidden(),
+            line: Arc::default(),
         };
         let mut progress = Self { work, display: None };
         if io::stderr().is_terminal() {
@@ -82,23 +91,18 @@ impl Progress {
     fn show(&mut self) {
         let (sender, receiver) = mpsc::channel();
         let start = Instant::now();
-        self.work.line = ProgressBar::new_spinner().with_elapsed(start.elapsed());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
-            self.work.line.set_style(style);
-        }
         let work = self.work.clone();
         let thread = thread::spawn(move || {
             let goes_on = |limit| receiver.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if !goes_on(PATIENCE) {
                 return;
             }
+            let mut turn = "|/-\\".chars().cycle();
             while goes_on(REDRAW) {
                 let message = work.state().message(start.elapsed());
-                let (_, columns) = console::Term::stderr().size();
-                work.line.set_message(cut(&message, usize::from(columns).saturating_sub(MARGIN)));
-                work.line.tick();
+                work.draw(&format!("{} {message}", turn.next().unwrap_or(' ')));
             }
-            work.line.finish_and_clear();
+            work.clear_line();
         });
         self.display = Some((sender, thread));
     }
@@ -125,9 +129,24 @@ impl Work {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Draws the line. When the terminal is gone, there is nobody to see it.
+    fn draw(&self, text: &str) {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if *line != Line::Over {
+            *line = Line::Shown;
+            let (_, columns) = console::Term::stderr().size();
+            let text = cut(text, usize::from(columns).saturating_sub(MARGIN));
+            let _ = write!(io::stderr().lock(), "\r\u{1b}[2K{text}");
+        }
+    }
+
     /// Removes the line for good.
     pub fn clear_line(&self) {
-        self.line.finish_and_clear();
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if *line == Line::Shown {
+            let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
+        }
+        *line = Line::Over;
     }
 
     /// What is left when it ends early.
@@ -157,7 +176,7 @@ impl State {
     }
 
     fn message(&self, passed: Duration) -> String {
-        let mut text = self.what.clone();
+        let mut text = format!("{} [{}]", self.what, shown(passed));
         if self.total > 0 {
             text.push_str(&format!(": {} of {} done", self.done, self.total));
         }
@@ -242,7 +261,7 @@ mod tests {
             what: "compiling a.mlir".to_owned(),
             ..State::default()
         };
-        assert_eq!(state.message(Duration::ZERO), "compiling a.mlir");
+        assert_eq!(state.message(Duration::ZERO), "compiling a.mlir [1 s]");
         let target = "sm_90".parse().expect("a target");
         let subject = Subject {
             module: "m",
@@ -260,7 +279,7 @@ mod tests {
         }
         assert_eq!(
             state.message(Duration::ZERO),
-            "compiling a.mlir: 2 of 3 done (1 from the cache), m for sm_90: optimize"
+            "compiling a.mlir [1 s]: 2 of 3 done (1 from the cache), m for sm_90: optimize"
         );
         state.note(&library::Progress::Kernels {
             subject,
@@ -269,7 +288,7 @@ mod tests {
         });
         assert_eq!(
             state.message(Duration::ZERO),
-            "compiling a.mlir: 2 of 3 done (1 from the cache), m for sm_90: ptx-to-cubin, 5 of 64 kernels"
+            "compiling a.mlir [1 s]: 2 of 3 done (1 from the cache), m for sm_90: ptx-to-cubin, 5 of 64 kernels"
         );
     }
 

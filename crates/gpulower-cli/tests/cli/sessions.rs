@@ -97,7 +97,7 @@ fn interrupted(work: &Workshop, name: &str, command: &str, progress: &str) -> St
     let shown = terminal.until("any progress", |screen| {
         screen
             .lines()
-            .any(|line| line.contains(progress) && line.ends_with("s]"))
+            .any(|line| line.contains(progress) && line.contains(" s]"))
     });
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines.iter().all(|line| line.chars().count() <= 100), "{shown}");
@@ -107,7 +107,7 @@ fn interrupted(work: &Workshop, name: &str, command: &str, progress: &str) -> St
     terminal.types("echo status $?");
     let left = terminal.until("the status", |screen| screen.contains("\nstatus "));
     assert!(
-        !left.lines().any(|line| line.contains(progress) && line.ends_with("s]")),
+        !left.lines().any(|line| line.contains(progress) && line.contains(" s]")),
         "the line of progress is still there:\n{left}"
     );
     left
@@ -148,7 +148,7 @@ fn compiling() {
     let work = Workshop::new();
     work.write("big.mlir", large(400));
     let command = "gpulower compile big.mlir -t sm_90 -o out/";
-    let left = interrupted(&work, "compile", command, "compiling big.mlir: ");
+    let left = interrupted(&work, "compile", command, "compiling big.mlir [");
     assert!(
         left.contains("interrupted: no file was written; ") && left.contains(CTRL_C),
         "{left}"
