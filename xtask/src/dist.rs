@@ -29,8 +29,6 @@ pub struct Options {
     keep: bool,
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// What needs libraries of the system.
 const BINARIES: [&str; 3] = ["bin/gpulower", "bin/gpulower-opt", "lib/libgpulower.so.1"];
 
@@ -68,14 +66,24 @@ fn make(workspace: &Workspace, options: &Options, out: &Path) -> Result<(), Fail
     copy(&workspace.root.join("docs/install.md"), &documents.join("README.md"))?;
     // Where Debian's packages have theirs.
     copy(&workspace.root.join("LICENSE"), &documents.join("copyright"))?;
-    let tarball = tarball(&prefix, out)?;
-    let package = debian_package(&stage, out)?;
+    let version = version(workspace)?;
+    let tarball = tarball(&prefix, out, &version)?;
+    let package = debian_package(&stage, out, &version)?;
     fs::remove_dir_all(&stage).context(|| format!("remove {}", stage.display()))?;
     wheel::make(workspace, options.dev, out)?;
     for file in [tarball, package] {
         println!("dist: {}, {} MB", file.display(), size(&file) >> 20);
     }
     Ok(())
+}
+
+/// The version of the crate `gpulower`.
+fn version(workspace: &Workspace) -> Result<String, Failure> {
+    let manifest = workspace.root.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).context(|| format!("read {}", manifest.display()))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("version = \""));
+    let version = line.map(|rest| rest.trim_end_matches('"').to_owned());
+    version.ok_or_else(|| Failure::new(format!("{} has no version", manifest.display())))
 }
 
 fn size(file: &Path) -> u64 {
@@ -88,16 +96,16 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
         .context(|| format!("copy {} to {}", from.display(), to.display()))
 }
 
-fn folder_name() -> String {
-    format!("gpulower-{VERSION}-{}-linux", std::env::consts::ARCH)
+fn folder_name(version: &str) -> String {
+    format!("gpulower-{version}-{}-linux", std::env::consts::ARCH)
 }
 
 /// Everything below one folder, to be unpacked anywhere.
-fn tarball(prefix: &Path, out: &Path) -> Result<PathBuf, Failure> {
-    let file = out.join(format!("{}.tar.xz", folder_name()));
+fn tarball(prefix: &Path, out: &Path, version: &str) -> Result<PathBuf, Failure> {
+    let file = out.join(format!("{}.tar.xz", folder_name(version)));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"])
-        .arg(format!("--transform=flags=r;s,^\\.,{},", folder_name()))
+        .arg(format!("--transform=flags=r;s,^\\.,{},", folder_name(version)))
         .args(["-I", "xz -T0 -3", "-C"])
         .arg(prefix)
         .arg("-cf")
@@ -107,7 +115,7 @@ fn tarball(prefix: &Path, out: &Path) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-fn debian_package(stage: &Path, out: &Path) -> Result<PathBuf, Failure> {
+fn debian_package(stage: &Path, out: &Path, version: &str) -> Result<PathBuf, Failure> {
     let prefix = stage.join("usr");
     let architecture = printed(Command::new("dpkg").arg("--print-architecture"))?;
     let mut needed = BTreeSet::new();
@@ -127,11 +135,11 @@ fn debian_package(stage: &Path, out: &Path) -> Result<PathBuf, Failure> {
     let packages: Vec<String> = packages.into_iter().collect();
     let used = printed(Command::new("du").args(["-sk"]).arg(&prefix))?;
     let kilobytes = used.split_whitespace().next().unwrap_or("0");
-    let control = control(architecture.trim(), &packages.join(", "), kilobytes);
+    let control = control(version, architecture.trim(), &packages.join(", "), kilobytes);
     let folder = stage.join("DEBIAN");
     fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
     fs::write(folder.join("control"), control).context(|| "write the control file".to_owned())?;
-    let file = out.join(format!("gpulower_{VERSION}_{}.deb", architecture.trim()));
+    let file = out.join(format!("gpulower_{version}_{}.deb", architecture.trim()));
     let mut build = Command::new("dpkg-deb");
     build
         .args(["--root-owner-group", "-Zxz", "-z3", "--build"])
@@ -142,9 +150,9 @@ fn debian_package(stage: &Path, out: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Nothing is run when it is installed or removed: there are no scripts.
-fn control(architecture: &str, depends: &str, kilobytes: &str) -> String {
+fn control(version: &str, architecture: &str, depends: &str, kilobytes: &str) -> String {
     format!(
-        "Package: gpulower\nVersion: {VERSION}\nArchitecture: {architecture}\nMaintainer: gpulower's maintainers \
+        "Package: gpulower\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: gpulower's maintainers \
          <maintainers@gpulower.invalid>\nSection: devel\nPriority: optional\nInstalled-Size: {kilobytes}\nDepends: {depends}\n\
          Suggests: nvidia-cuda-toolkit, rocm-device-libs\nDescription: GPU kernels in MLIR, LLVM IR and PTX to machine code\n The \
          programs gpulower and gpulower-opt, and the library libgpulower with its headers.\n LLVM, MLIR and lld are in them.\n"
@@ -325,7 +333,7 @@ mod tests {
         let stage = std::env::temp_dir().join(format!("gpulower-dist-{}", std::process::id()));
         let folder = stage.join("package/DEBIAN");
         fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("control"), control("amd64", "libc6 (>= 2.36), zlib1g", "1")).expect("written");
+        fs::write(folder.join("control"), control("0.1.0", "amd64", "libc6 (>= 2.36), zlib1g", "1")).expect("written");
         let file = stage.join("p.deb");
         let mut build = Command::new("dpkg-deb");
         build
