@@ -256,6 +256,27 @@ impl Serialize for Artifact {
                 milliseconds: (entry.time.as_secs_f64() * 1e6).round() / 1e3,
             })
             .collect();
+        #[derive(Serialize)]
+        struct Placed<'a> {
+            #[serde(flatten)]
+            warning: &'a Warning,
+            file: Option<&'a str>,
+            line: Option<u32>,
+            column: Option<u32>,
+        }
+        let warnings: Vec<Placed<'_>> = self
+            .warnings
+            .iter()
+            .map(|warning| {
+                let location = warning.location.as_ref();
+                Placed {
+                    warning,
+                    file: location.and_then(Location::file),
+                    line: location.and_then(Location::line),
+                    column: location.and_then(Location::column),
+                }
+            })
+            .collect();
         let mut report = serializer.serialize_struct("Artifact", 7)?;
         report.serialize_field("module", &self.module)?;
         report.serialize_field("format", &self.format)?;
@@ -263,7 +284,7 @@ impl Serialize for Artifact {
         report.serialize_field("images", &self.images)?;
         report.serialize_field("stages", &stages)?;
         report.serialize_field("decisions", &self.decisions)?;
-        report.serialize_field("warnings", &self.warnings)?;
+        report.serialize_field("warnings", &warnings)?;
         report.end()
     }
 }

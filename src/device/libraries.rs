@@ -144,6 +144,9 @@ pub(super) fn link(module: &DeviceModule<'_>, job: &DeviceJob<'_>, others: &Link
     match missing {
         Some((library, source)) => {
             symbols.retain(|symbol| VendorLibrary::of(&symbol.name) == Some(library));
+            for symbol in &mut symbols {
+                symbol.advice = format!("{} was not found, which may define it", library.name());
+            }
             Err(DeviceError::LibraryMissing { symbols, source })
         }
         None => Err(DeviceError::Unresolved(symbols)),

@@ -31,7 +31,7 @@ use std::{
 };
 
 use melior::ir::{
-    Module,
+    Module, RegionLike,
     operation::{OperationLike, OperationRef},
 };
 
@@ -337,8 +337,9 @@ fn lower<'l>(
 fn check_entry(module: &Module<'_>, name: &str) -> Result<(), RunError> {
     let of_host = |operation: &OperationRef<'_, '_>| {
         let parent = operation.parent_operation().map(|parent| name_of(&parent));
-        ["func.func", "llvm.func"].contains(&name_of(operation).as_str())
-            && parent.is_none_or(|name| name != "gpu.module")
+        let is_function = ["func.func", "llvm.func"].contains(&name_of(operation).as_str());
+        let body = operation.region(0).ok().and_then(|region| region.first_block());
+        is_function && body.is_some() && parent.is_none_or(|name| name != "gpu.module")
     };
     let functions = operations(module).into_iter().filter(of_host);
     let functions: Vec<String> = functions.map(compiler::symbol_name).collect();

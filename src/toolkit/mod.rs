@@ -31,7 +31,7 @@ mod version;
 use crate::target::Vendor;
 use std::path::{Path, PathBuf};
 
-pub use cache::cache_directory;
+pub use cache::{cache_directory, made_once};
 pub use clang::{ClangProgram, clangs, program_in_path};
 pub use error::ToolkitError;
 pub use installation::{CudaInstallation, cuda_installations};

@@ -45,6 +45,7 @@ pub const TEST_PACKAGES: &[&str] = &[
     "cmake",
     "jq",
     "make",
+    "python3-jsonschema",
     // What is shown: reports in a browser, progress in a terminal, sockets that are not opened.
     "chromium",
     "strace",

@@ -53,7 +53,32 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         let mut strip = Command::new("strip");
         run_command(strip.arg("--strip-unneeded").arg(options.prefix.join(file)))?;
     }
+    document(&options.prefix)?;
     println!("installed below {}", options.prefix.display());
+    Ok(())
+}
+
+/// Completions of shells and manual pages, where systems look for them: the program makes them of its options.
+fn document(prefix: &Path) -> Result<(), Failure> {
+    let gpulower = prefix.join("bin/gpulower");
+    run_command(
+        Command::new(&gpulower)
+            .arg("man")
+            .arg("-o")
+            .arg(prefix.join("share/man/man1")),
+    )?;
+    for (shell, place) in [
+        ("bash", "share/bash-completion/completions/gpulower"),
+        ("zsh", "share/zsh/site-functions/_gpulower"),
+        ("fish", "share/fish/vendor_completions.d/gpulower.fish"),
+    ] {
+        let place = prefix.join(place);
+        let output = Command::new(&gpulower).args(["completions", shell]).output();
+        let output = output.context(|| format!("run {}", gpulower.display()))?;
+        fs::create_dir_all(place.parent().unwrap_or(prefix))
+            .context(|| format!("make the folder of {}", place.display()))?;
+        fs::write(&place, output.stdout).context(|| format!("write {}", place.display()))?;
+    }
     Ok(())
 }
 

@@ -64,6 +64,7 @@ const SEEN: &[&str] = &[
     "gpulower: contain_crashes",
     "gpulower: fail_in_words",
     "gpulower: opt_main",
+    "gpulower: output_was_closed",
 ];
 
 fn root() -> PathBuf {

@@ -3,6 +3,7 @@
 
 #include "bytes.h"
 #include "contain.h"
+#include "inner_passes.h"
 #include "verify.h"
 
 #include "mlir/Bytecode/BytecodeImplementation.h"
@@ -22,6 +23,8 @@
 using namespace mlir;
 using gpulower::toBytes;
 using gpulower::toStringRef;
+
+void (*gpulower::prepareInnerPasses)(mlir::PassManager &manager) = nullptr;
 
 namespace {
 /// A thread pool without threads: tasks run where they are submitted. Any number of threads may use it at once.
@@ -138,6 +141,8 @@ GpulowerOutcome gpulowerVerify(MlirOperation operation) {
 GpulowerOutcome gpulowerRunMlirPasses(MlirPassManager manager,
                                       MlirOperation operation) {
   return gpulower::contain([&]() -> std::string {
+    if (gpulower::prepareInnerPasses)
+      gpulower::prepareInnerPasses(*unwrap(manager));
     return succeeded(unwrap(manager)->run(unwrap(operation)))
                ? ""
                : "MLIR's passes failed";

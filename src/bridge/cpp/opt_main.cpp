@@ -1,26 +1,222 @@
 // The driver of `gpulower-opt`: mlir-opt with everything upstream registers.
+//
+// Beyond mlir-opt, it shows the passes that run inside of ours, leaves out options that were not given when it prints a
+// pipeline, and says of a pipeline that cannot be read where that is.
 
+#include "inner_passes.h"
+
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using llvm::StringRef;
 
 /// Registers in `registry` every dialect, extension and translation that lowering `gpu` modules may need.
 extern "C" void gpulowerRegisterDialects(void *registry) {
-  auto &target = *static_cast<mlir::DialectRegistry *>(registry);
-  mlir::registerAllDialects(target);
-  mlir::registerAllExtensions(target);
-  mlir::registerAllToLLVMIRTranslations(target);
-  mlir::registerAllFromLLVMIRTranslations(target);
+  auto &target = *static_cast<DialectRegistry *>(registry);
+  registerAllDialects(target);
+  registerAllExtensions(target);
+  registerAllToLLVMIRTranslations(target);
+  registerAllFromLLVMIRTranslations(target);
 }
+
+namespace {
+
+/// Whether pipelines are to be printed.
+bool dumps = false;
+
+/// The options of one pass, without those that have no value.
+std::string givenOptions(StringRef options) {
+  std::string given;
+  size_t begin = 0;
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = 0; i <= options.size(); ++i) {
+    char character = i < options.size() ? options[i] : ' ';
+    if (quote)
+      quote = character == quote ? 0 : quote;
+    else if (character == '"' || character == '\'')
+      quote = character;
+    else if (character == '{')
+      ++depth;
+    else if (character == '}')
+      --depth;
+    if ((character != ' ' || depth > 0 || quote) && i < options.size())
+      continue;
+    StringRef option = options.slice(begin, i);
+    begin = i + 1;
+    if (option.empty() || option.ends_with("="))
+      continue;
+    given += (given.empty() ? "" : " ") + option.str();
+  }
+  return given.empty() ? "" : "{" + given + "}";
+}
+
+/// The text of a pipeline, in which options of our passes that were not given are left out: empty is what they are by default.
+std::string withoutEmptyOptions(StringRef pipeline) {
+  std::string text;
+  while (true) {
+    size_t start = pipeline.find("gpulower-");
+    size_t open = start == StringRef::npos ? start : pipeline.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyz0123456789-", start);
+    if (open == StringRef::npos || pipeline[open] != '{') {
+      size_t end = open == StringRef::npos ? pipeline.size() : open;
+      text += pipeline.take_front(end);
+      pipeline = pipeline.drop_front(end);
+      if (pipeline.empty())
+        return text;
+      continue;
+    }
+    size_t close = open;
+    int depth = 0;
+    do
+      depth += (pipeline[close] == '{') - (pipeline[close] == '}');
+    while (depth > 0 && ++close < pipeline.size());
+    text += pipeline.take_front(open);
+    text += givenOptions(pipeline.slice(open + 1, close));
+    pipeline = pipeline.drop_front(std::min(close + 1, pipeline.size()));
+  }
+}
+
+void dump(PassManager &manager) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  manager.printAsTextualPipeline(stream, /*pretty=*/true);
+  llvm::errs() << "Pass Manager with " << manager.size() << " passes:\n" << withoutEmptyOptions(text) << "\n\n";
+}
+
+/// What is asked for of the pass manager counts for those inside of passes.
+void prepare(PassManager &manager) {
+  if (dumps)
+    dump(manager);
+  (void)applyPassManagerCLOptions(manager);
+}
+
+/// The passes and pipelines with the names that are nearest to one that does not exist.
+std::string didYouMean(StringRef unknown) {
+  std::vector<std::pair<unsigned, std::string>> near;
+  for (auto &entry : llvm::cl::getRegisteredOptions()) {
+    StringRef name = entry.first;
+    unsigned distance = name.edit_distance(unknown);
+    if (distance <= std::max<size_t>(1, unknown.size() / 4) && (PassInfo::lookup(name) || PassPipelineInfo::lookup(name)))
+      near.push_back({distance, name.str()});
+  }
+  if (near.empty())
+    return "";
+  llvm::sort(near);
+  return " (did you mean '" + near.front().second + "'?)";
+}
+
+/// The text between the first pair of `quote`s after `before`.
+StringRef quoted(StringRef text, StringRef before, char quote) {
+  size_t start = text.find(before);
+  return start == StringRef::npos ? "" : text.drop_front(start + before.size()).take_until([=](char c) { return c == quote; });
+}
+
+/// Says what is wrong with the pipeline, and where in the command line that is.
+void explain(StringRef message, llvm::ArrayRef<const char *> words) {
+  message.consume_front("<Pass-Options-Parser>: ");
+  StringRef what = message.split('\n').first;
+  std::string text = what.str();
+  std::vector<std::string> places;
+  StringRef unregistered = "' does not refer to a registered pass";
+  if (size_t end = what.find(unregistered); end != StringRef::npos) {
+    StringRef name = what.take_front(end).rsplit('\'').second;
+    text = ("'" + name + unregistered + " or pass pipeline" + didYouMean(name)).str();
+    places = {name.str()};
+  } else if (size_t parser = what.find(": error: "); parser != StringRef::npos) {
+    text = what.drop_front(parser + 9).str();
+  }
+  StringRef pass = quoted(message, "failed to add `", '`'), options = quoted(message, "with options `", '`');
+  if (!pass.empty()) {
+    StringRef option = quoted(what, "option '", '\'');
+    if (option.empty())
+      option = quoted(what, "no such option ", ' ').trim();
+    // The option, where it is named, or else the options or the pass.
+    places = {(pass + "{" + options).str(), ("--" + pass + "=" + options).str(), pass.str()};
+    for (std::string &place : places)
+      for (const char *word : words)
+        if (size_t at = StringRef(word).find(place); at != StringRef::npos && !option.empty())
+          if (size_t its = StringRef(word).find((option + "=").str(), at + pass.size()); its != StringRef::npos) {
+            llvm::errs() << "gpulower-opt: error: " << text << "\n" << word << "\n";
+            llvm::errs().indent(its) << "^\n";
+            return;
+          }
+  }
+  llvm::errs() << "gpulower-opt: error: " << text << "\n";
+  for (const std::string &place : places)
+    for (const char *word : words)
+      if (size_t at = StringRef(word).find(place); at != StringRef::npos) {
+        llvm::errs() << word << "\n";
+        llvm::errs().indent(at) << "^\n";
+        return;
+      }
+}
+
+/// Builds the pipeline that the command line asks for.
+LogicalResult setUp(const MlirOptMainConfig &config, PassManager &manager, llvm::ArrayRef<const char *> words) {
+  std::string message;
+  LogicalResult result = failure();
+  {
+    ScopedDiagnosticHandler handler(manager.getContext(),
+                                    [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
+    result = config.setupPassPipeline(manager);
+  }
+  if (!message.empty())
+    explain(message, words);
+  if (succeeded(result) && dumps)
+    dump(manager);
+  return result;
+}
+
+LogicalResult run(int argc, char **argv, DialectRegistry &registry) {
+  llvm::ArrayRef<const char *> words(argv, argc);
+  auto [input, output] =
+      registerAndParseCLIOptions(argc, argv, "gpulower-opt: MLIR's optimizer driver with gpulower's passes\n", registry);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return MlirOptMain(argc, argv, input, output, registry);
+  llvm::InitLLVM initialized(argc, argv);
+  MlirOptMainConfig ours = config;
+  ours.setPassPipelineSetupFn([&](PassManager &manager) { return setUp(config, manager, words); });
+  std::string problem;
+  auto from = openInputFile(input, &problem);
+  auto to = from ? openOutputFile(output, &problem) : nullptr;
+  if (!to) {
+    llvm::errs() << problem << "\n";
+    return failure();
+  }
+  if (failed(MlirOptMain(to->os(), std::move(from), registry, ours)))
+    return failure();
+  to->keep();
+  return success();
+}
+
+} // namespace
 
 /// Runs the driver on a command line; returns the exit status. Passes of ours have to be registered before.
 extern "C" int gpulowerOptMain(int argc, char **argv) {
-  mlir::registerAllPasses();
-  mlir::DialectRegistry registry;
+  registerAllPasses();
+  DialectRegistry registry;
   gpulowerRegisterDialects(&registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "gpulower-opt: MLIR's optimizer driver with gpulower's passes\n",
-      registry));
+  // It would print the pipeline itself, with everything empty.
+  std::vector<char *> words;
+  for (char *word : llvm::ArrayRef<char *>(argv, argc))
+    if (StringRef(word).ltrim('-') == "dump-pass-pipeline" && word[0] == '-')
+      dumps = true;
+    else
+      words.push_back(word);
+  words.push_back(nullptr);
+  gpulower::prepareInnerPasses = prepare;
+  return asMainReturnCode(run(int(words.size()) - 1, words.data(), registry));
 }

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
-use gpulower::cache::{Cache, Usage};
+use gpulower::{
+    cache::{Cache, Usage},
+    toolkit,
+};
 
 use super::{Failed, environment, message::Problem, text_to_stdout};
 
@@ -85,7 +88,7 @@ pub struct Arguments {
 enum Action {
     /// Where it is, and what it holds
     Show,
-    /// Remove all results
+    /// Remove all results, and what was made once for each toolkit
     Clear,
 }
 
@@ -97,14 +100,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         )
         .into());
     };
-    let directory = directory.join(RESULTS);
-    let cache = Cache::builder().directory(&directory).build();
-    let (verb, usage) = match arguments.action {
-        Action::Show => ("holds", cache.usage()),
-        Action::Clear => ("held", cache.clear()),
+    let results = directory.join(RESULTS);
+    let cache = Cache::builder().directory(&results).build();
+    let (verb, remove, usage) = match arguments.action {
+        Action::Show => ("holds", false, cache.usage()),
+        Action::Clear => ("held", true, cache.clear()),
     };
     let Usage { entries, bytes, .. } = usage.map_err(|error| Problem::plan(error.to_string()))?;
-    let text = format!("{} {verb} {entries} results in {bytes} bytes\n", directory.display());
+    let mut text = format!("{} {verb} {entries} results in {bytes} bytes\n", results.display());
+    let made = toolkit::made_once(&directory, remove);
+    let made = made.map_err(|error| Problem::plan(format!("{}: {error}", directory.display())))?;
+    // Notes of hashes are not worth a word.
+    if made > 4096 {
+        text.push_str(&format!(
+            "{} {verb} {made} bytes that are made once for each toolkit\n",
+            directory.display()
+        ));
+    }
     text_to_stdout(&text)
 }
 

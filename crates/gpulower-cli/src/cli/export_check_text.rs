@@ -13,7 +13,7 @@ use gpulower::{
 use super::{
     export_check::groups,
     inspect_text::printable_lines,
-    table::{WIDTH, aligned, wrapped},
+    table::{aligned, width, wrapped},
 };
 
 /// Names of kernels and variables that are listed before their number is given.
@@ -92,7 +92,7 @@ fn outcomes(report: &Report) -> String {
     let mut text = String::new();
     for (line, problem) in table.lines().zip(&problems) {
         // A column of its own for the problems, as long as there is room for one.
-        let indent = indent.min(WIDTH / 2);
+        let indent = indent.min(width() / 2);
         let wrapped = wrapped(problem, indent);
         let line = format!("{line:<indent$}");
         match wrapped.get(indent..) {

@@ -30,24 +30,38 @@ pub fn parameters(inspection: &Inspection) -> String {
                 text.push_str("  no parameters\n");
                 continue;
             }
-            let head = ["  parameter", "kind", "offset", "size"];
-            let mut rows = vec![head.map(str::to_owned).to_vec()];
+            // A cubin does not say of which kind they are.
+            let has_kinds = kernel.parameters().iter().any(|parameter| parameter.kind.is_some());
+            let mut rows = vec![row(
+                ["  parameter", "kind", "offset", "size"].map(str::to_owned),
+                has_kinds,
+            )];
             rows.extend(kernel.parameters().iter().map(|parameter| {
                 let name = parameter
                     .name
                     .as_deref()
                     .map_or_else(|| parameter.ordinal.to_string(), printable);
-                vec![
+                let cells = [
                     format!("  {name}"),
                     parameter.kind.clone().unwrap_or_default(),
                     parameter.offset.to_string(),
                     parameter.size.to_string(),
-                ]
+                ];
+                row(cells, has_kinds)
             }));
-            text.push_str(&aligned(rows, 2));
+            text.push_str(&aligned(rows, if has_kinds { 2 } else { 1 }));
         }
     }
     text
+}
+
+/// Name, kind, offset and size, or all but the kind.
+fn row([name, kind, offset, size]: [String; 4], has_kind: bool) -> Vec<String> {
+    let kind = has_kind.then_some(kind);
+    [Some(name), kind, Some(offset), Some(size)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The launch limits of a kernel, in words.

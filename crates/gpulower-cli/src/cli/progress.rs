@@ -134,7 +134,7 @@ impl Work {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if *line != Line::Over {
             *line = Line::Shown;
-            let (_, columns) = console::Term::stderr().size();
+            let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
             let text = cut(text, usize::from(columns).saturating_sub(MARGIN));
             let _ = write!(io::stderr().lock(), "\r\u{1b}[2K{text}");
         }

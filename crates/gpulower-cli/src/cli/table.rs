@@ -1,20 +1,36 @@
-//! Columns of text that fit a terminal of 80 columns.
+//! Columns of text that fit the terminal, or 80 columns.
 
-/// The width that tables are made for.
+use std::io::{IsTerminal, stdout};
+
+/// The width that tables are made for where there is no terminal.
 pub const WIDTH: usize = 80;
 
+/// The width of the terminal, if it is one that tables can be made for.
+pub fn width() -> usize {
+    let terminal = stdout()
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(stdout()).ok());
+    let columns = terminal.flatten().map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        // Lines of text are hard to read beyond that.
+        40..=160 => columns,
+        161.. => 160,
+        _ => WIDTH,
+    }
+}
+
 /// Rows as aligned columns: the first `left` flush left, the others flush right. Where the rows are wider than
-/// [`WIDTH`], cells of the first column are cut in the middle.
+/// [`width`], cells of the first column are cut in the middle.
 pub fn aligned(mut rows: Vec<Vec<String>>, left: usize) -> String {
-    let width = |rows: &[Vec<String>], column: usize| {
+    let widest = |rows: &[Vec<String>], column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let mut widths: Vec<usize> = (0..columns).map(|column| width(&rows, column)).collect();
+    let mut widths: Vec<usize> = (0..columns).map(|column| widest(&rows, column)).collect();
     let total = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
     if let Some(first) = widths.first_mut() {
-        *first = first.saturating_sub(total.saturating_sub(WIDTH)).max(8).min(*first);
+        *first = first.saturating_sub(total.saturating_sub(width())).max(8).min(*first);
         for cell in rows.iter_mut().filter_map(|row| row.first_mut()) {
             *cell = cut(cell, *first);
         }
@@ -47,13 +63,14 @@ fn cut(text: &str, width: usize) -> String {
     format!("{head}...{tail}")
 }
 
-/// Words on lines of at most [`WIDTH`] columns, every line after `indent` spaces.
+/// Words on lines of at most [`width`] columns, every line after `indent` spaces.
 pub fn wrapped(text: &str, indent: usize) -> String {
+    let most = width();
     let mut lines = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
+        if column > 0 && column + 1 + length > most {
             lines.push('\n');
             column = 0;
         }

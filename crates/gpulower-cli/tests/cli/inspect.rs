@@ -423,7 +423,7 @@ fn the_standard_input_and_files_that_are_nothing() {
     let softmax = example("softmax.mlir");
     work.run(&["inspect", &softmax])
         .failed(1)
-        .says(&["error: input: it is none of the files that are read"]);
+        .says(&["error: input: it is MLIR or LLVM IR, which holds no images"]);
     work.run(&["inspect", "nothing"])
         .failed(1)
         .says(&["cannot read nothing: No such file"]);

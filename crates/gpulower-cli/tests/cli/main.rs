@@ -30,3 +30,4 @@ mod stages;
 mod support;
 mod terminal;
 mod toolkits;
+mod words;

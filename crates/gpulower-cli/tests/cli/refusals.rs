@@ -104,7 +104,8 @@ fn a_wrong_toolkit() {
     let work = Workshop::new();
     // A directory that is no toolkit at all.
     let no_toolkit = example("");
-    refused(&work, &example("softmax.mlir"), &["-t", "sm_90", "--cuda", &no_toolkit]).says(&[
+    let ptx = ["-t", "sm_90", "-e", "ptx", "--cuda", &no_toolkit];
+    refused(&work, &example("softmax.mlir"), &ptx).says(&[
         "error: link, module softmax, target sm_90: __nv_expf",
         "needs a library that was not found",
         "nvvm/libdevice/libdevice.10.bc (given): no such",

@@ -169,3 +169,77 @@ fn failures_are_reported_too() {
     );
     assert!(work.files("").is_empty());
 }
+
+/// Every report fits the schema that is published, which lists every field.
+#[test]
+fn reports_fit_their_schema() {
+    const VALIDATE: &str = r#"
+import json, sys
+try:
+    import jsonschema
+except ImportError:
+    sys.exit("python3-jsonschema is needed: cargo xtask setup, or apt-get install python3-jsonschema")
+
+def closed(schema):
+    # What is not listed would be undocumented.
+    if isinstance(schema, dict):
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+        schema = {key: closed(value) for key, value in schema.items()}
+    return [closed(value) for value in schema] if isinstance(schema, list) else schema
+
+schema = closed(json.load(open(sys.argv[1])))
+jsonschema.Draft202012Validator.check_schema(schema)
+for name in sys.argv[2:]:
+    jsonschema.validate(json.load(open(name)), schema, cls=jsonschema.Draft202012Validator)
+"#;
+    let work = Workshop::new();
+    work.write("bad.mlir", "gpu.module @m {\n  gpu.func @k( kernel {\n");
+    let saxpy = example("saxpy.mlir");
+    let runs: [(&str, i32, &[&str]); 7] = [
+        ("binary.json", 0, &[&saxpy, "-t", "sm_90,gfx942", "-o", "out/"]),
+        (
+            "fatbin.json",
+            0,
+            &[&saxpy, "-t", "sm_90", "-e", "fatbin", "-o", "k.fatbin"],
+        ),
+        ("ptx.json", 0, &[&saxpy, "-t", "sm_90", "-e", "ptx", "-o", "-"]),
+        (
+            "spills.json",
+            0,
+            &[
+                &example("softmax.mlir"),
+                "-t",
+                "sm_90",
+                "--max-registers=24",
+                "-o",
+                "k.cubin",
+            ],
+        ),
+        (
+            "symbols.json",
+            1,
+            &[&example("user_library.mlir"), "-t", "sm_90", "-o", "k"],
+        ),
+        ("input.json", 1, &["bad.mlir", "-t", "sm_90", "-o", "k"]),
+        (
+            "both.json",
+            1,
+            &[&saxpy, &example("user_library.mlir"), "-t", "sm_90", "-o", "out/", "-k"],
+        ),
+    ];
+    for (name, status, arguments) in &runs {
+        let arguments = [&["compile"], *arguments, &["--report=json", "--report-file", name]].concat();
+        work.run(&arguments).failed(*status);
+    }
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+    let output = std::process::Command::new("python3")
+        .args(["-c", VALIDATE, schema])
+        .args(runs.iter().map(|(name, ..)| *name))
+        .current_dir(work.path(""))
+        .output()
+        .expect("python3");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let spills: serde_json::Value = serde_json::from_slice(&work.read("spills.json")).expect("JSON");
+    assert!(spills["artifacts"][0]["warnings"][0]["message"].is_string(), "{spills}");
+}
