@@ -87,8 +87,8 @@ class Kernel:
         return most
 
     def occupancy(self, threads: int | None = None, dynamic_shared: int = 0) -> Occupancy | None:
-        """How much of a multiprocessor (compute unit) blocks of so many threads fill: by default as many as the kernel requires,
-        or else 256."""
+        """How much of a multiprocessor (compute unit) blocks of so many threads fill: by default as many as the kernel
+        requires, or else 256."""
         return occupancy(self.target, self.details, threads, dynamic_shared)
 
     def _repr_html_(self) -> str:

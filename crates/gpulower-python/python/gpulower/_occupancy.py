@@ -41,9 +41,7 @@ class Occupancy:
         return self.picture
 
 
-def occupancy(
-    target: str, details: Mapping[str, Any], threads: int | None, dynamic_shared: int
-) -> Occupancy | None:
+def occupancy(target: str, details: Mapping[str, Any], threads: int | None, dynamic_shared: int) -> Occupancy | None:
     """The occupancy of a kernel with blocks of so many threads; None for chips that are not in the tables."""
     found = _native.occupancy(target, json.dumps(dict(details)), threads, dynamic_shared)
     return None if found is None else Occupancy(*found)
