@@ -238,13 +238,14 @@ const TRIALS: &[(&str, &str, &str)] = &[
          use /opt/tried/bin /tmp/k.mlir
          /opt/tried/bin/python -c 'import gpulower; print(gpulower.compile(open(\"/tmp/k.mlir\").read(), \"gfx942\"))'
          /opt/tried/bin/pip uninstall --quiet --yes gpulower && test ! -e /opt/tried/bin/gpulower
-         rm -r /opt/tried /tmp/k.mlir",
+         rm -r /opt/tried /tmp/k.mlir /tmp/home",
         ".whl",
     ),
 ];
 
-/// Uses the programs as their users do, writes to /tmp alone, and leaves nothing.
+/// Uses the programs as their users do (`/proc` is how lld reads objects in memory), writes to /tmp alone, and leaves nothing.
 const USE: &str = "set -e
+mount -t proc proc /proc
 use() {
   export HOME=/tmp/home; mkdir $HOME
   $1/gpulower --version; $1/gpulower-opt --version | head -2
@@ -279,7 +280,7 @@ fn try_all(out: &Path) -> Result<(), Failure> {
         let before = files(&root)?;
         // Neither a network nor anything of this system but the kernel.
         let mut inside = Command::new("unshare");
-        inside.args(["--net", "--pid", "--fork", "chroot"]).arg(&root).args([
+        inside.args(["--net", "--pid", "--mount", "--fork", "chroot"]).arg(&root).args([
             "/bin/sh",
             "-c",
             &format!("{USE}{steps}"),

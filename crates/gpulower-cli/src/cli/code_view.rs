@@ -13,12 +13,15 @@ pub struct CodeView {
     pub remarks: Vec<String>,
 }
 
+/// Compiles for targets.
+type Compile<'a> = dyn Fn(Emit, &[Target]) -> Result<Compilation, Failure> + 'a;
+
 /// What the code is made of once more, with line tables.
 pub struct CodeMaker<'a> {
     /// The inputs by their names.
     pub inputs: &'a [(&'a str, &'a [u8])],
     /// Compiles them for targets, with line tables.
-    pub compile: &'a dyn Fn(Emit, &[Target]) -> Result<Compilation, Failure>,
+    pub compile: &'a Compile<'a>,
     pub disassemblers: &'a Disassemblers,
 }
 
