@@ -280,11 +280,10 @@ fn try_all(out: &Path) -> Result<(), Failure> {
         let before = files(&root)?;
         // Neither a network nor anything of this system but the kernel.
         let mut inside = Command::new("unshare");
-        inside.args(["--net", "--pid", "--mount", "--fork", "chroot"]).arg(&root).args([
-            "/bin/sh",
-            "-c",
-            &format!("{USE}{steps}"),
-        ]);
+        inside
+            .args(["--net", "--pid", "--mount", "--fork", "chroot"])
+            .arg(&root)
+            .args(["/bin/sh", "-c", &format!("{USE}{steps}")]);
         run_command(
             inside
                 .env_clear()
@@ -334,7 +333,11 @@ mod tests {
         let stage = std::env::temp_dir().join(format!("gpulower-dist-{}", std::process::id()));
         let folder = stage.join("package/DEBIAN");
         fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("control"), control("0.1.0", "amd64", "libc6 (>= 2.36), zlib1g", "1")).expect("written");
+        fs::write(
+            folder.join("control"),
+            control("0.1.0", "amd64", "libc6 (>= 2.36), zlib1g", "1"),
+        )
+        .expect("written");
         let file = stage.join("p.deb");
         let mut build = Command::new("dpkg-deb");
         build

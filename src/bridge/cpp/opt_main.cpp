@@ -123,44 +123,45 @@ StringRef quoted(StringRef text, StringRef before, char quote) {
   return start == StringRef::npos ? "" : text.drop_front(start + before.size()).take_until([=](char c) { return c == quote; });
 }
 
+/// Shows the word of the command line in which `text` stands behind a character that begins an option, or anywhere.
+bool show(llvm::ArrayRef<const char *> words, StringRef text, StringRef offset, bool anywhere) {
+  for (StringRef word : words.drop_front())
+    for (size_t at = word.find(text); at != StringRef::npos; at = word.find(text, at + 1)) {
+      if (!anywhere && (at == 0 || !StringRef("= {,").contains(word[at - 1])))
+        continue;
+      llvm::errs() << word << "\n";
+      llvm::errs().indent(at + offset.size()) << "^\n";
+      return true;
+    }
+  return false;
+}
+
 /// Says what is wrong with the pipeline, and where in the command line that is.
 void explain(StringRef message, llvm::ArrayRef<const char *> words) {
   message.consume_front("<Pass-Options-Parser>: ");
   StringRef what = message.split('\n').first;
-  std::string text = what.str();
-  std::vector<std::string> places;
   StringRef unregistered = "' does not refer to a registered pass";
   if (size_t end = what.find(unregistered); end != StringRef::npos) {
     StringRef name = what.take_front(end).rsplit('\'').second;
-    text = ("'" + name + unregistered + " or pass pipeline" + didYouMean(name)).str();
-    places = {name.str()};
-  } else if (size_t parser = what.find(": error: "); parser != StringRef::npos) {
-    text = what.drop_front(parser + 9).str();
+    llvm::errs() << "gpulower-opt: error: '" << name << unregistered << " or pass pipeline" << didYouMean(name) << "\n";
+    show(words, name, "", /*anywhere=*/true);
+    return;
   }
+  if (size_t parser = what.find(": error: "); parser != StringRef::npos)
+    what = what.drop_front(parser + 9);
+  llvm::errs() << "gpulower-opt: error: " << what << "\n";
   StringRef pass = quoted(message, "failed to add `", '`'), options = quoted(message, "with options `", '`');
-  if (!pass.empty()) {
-    StringRef option = quoted(what, "option '", '\'');
-    if (option.empty())
-      option = quoted(what, "no such option ", ' ').trim();
-    // The option, where it is named, or else the options or the pass.
-    places = {(pass + "{" + options).str(), ("--" + pass + "=" + options).str(), pass.str()};
-    for (std::string &place : places)
-      for (const char *word : words)
-        if (size_t at = StringRef(word).find(place); at != StringRef::npos && !option.empty())
-          if (size_t its = StringRef(word).find((option + "=").str(), at + pass.size()); its != StringRef::npos) {
-            llvm::errs() << "gpulower-opt: error: " << text << "\n" << word << "\n";
-            llvm::errs().indent(its) << "^\n";
-            return;
-          }
-  }
-  llvm::errs() << "gpulower-opt: error: " << text << "\n";
-  for (const std::string &place : places)
-    for (const char *word : words)
-      if (size_t at = StringRef(word).find(place); at != StringRef::npos) {
-        llvm::errs() << word << "\n";
-        llvm::errs().indent(at) << "^\n";
-        return;
-      }
+  StringRef option = quoted(what, "option '", '\'');
+  if (option.empty())
+    option = quoted(what, "no such option ", ' ').trim();
+  // The option of the pass that is to blame, as far as they are named.
+  size_t its = (" " + options).str().find((" " + option + "=").str());
+  std::string before = (pass + "{" + options.take_front(its)).str();
+  if (!pass.empty() && its != StringRef::npos && show(words, (pass + "{" + options).str(), before, true))
+    return;
+  if (option.empty() || !show(words, (option + "=").str(), "", false))
+    if (!pass.empty())
+      show(words, pass, "", true);
 }
 
 /// Builds the pipeline that the command line asks for.

@@ -16,7 +16,10 @@ mod host_file;
 mod makers;
 mod precompiled;
 
-use melior::ir::{Module, operation::OperationLike};
+use melior::ir::{
+    Module,
+    operation::{OperationLike, OperationRef},
+};
 
 use self::{
     device::{Account, DeviceImage},
@@ -35,13 +38,13 @@ use super::{
     program::{Program, Runtime},
     registration,
     release::{ClangRelease, FinishWith},
-    support,
     triple::HostTriple,
 };
 use crate::{
     Target,
-    bridge::mlir::{context_of, location_text, shown},
+    bridge::mlir::{context_of, location_text, operations, shown},
     compiler::{self, Compiler, InputKind},
+    device::lower::name_of,
     error::{Error, Failure},
     report::Warning,
     stage::Stage,
@@ -271,8 +274,15 @@ fn export_program(
 
 /// Refuses a `main` that the C library would call with other arguments than it takes.
 fn check_main(module: &Module<'_>) -> Result<(), OffloadError> {
-    let symbols = support::symbols(module.as_operation());
-    let Some((main, Ok(kind))) = symbols.get("main").map(|main| (main, main.attribute("function_type"))) else {
+    let is_main = |operation: &OperationRef<'_, '_>| {
+        ["func.func", "llvm.func"].contains(&name_of(operation).as_str())
+            && compiler::symbol_name(*operation) == "main"
+            && operation
+                .parent_operation()
+                .is_some_and(|parent| name_of(&parent) == "builtin.module")
+    };
+    let main = operations(module).into_iter().find(is_main);
+    let Some((main, Ok(kind))) = main.map(|main| (main, main.attribute("function_type"))) else {
         return Ok(());
     };
     let kind = shown(&kind);

@@ -17,7 +17,7 @@
 // CHECK-NOT: gpu.module
 // INNER: gpu.binary @m{{.*}}.target sm_80
 // INNER: gpu.module @m
-// ANCHOR: error: gpulower-serialize cannot replace the operation it runs on: run it on the module around the gpu.module
+// ANCHOR: error: gpulower-{{serialize|to-binary}} cannot replace the operation it runs on: run it on the module around the gpu.module
 // SCHEDULE: error: unable to schedule pass 'gpulower-lower' on a PassManager intended to run on 'gpu.module'!
 // ATTACH: gpu.module @m [#nvvm.target<chip = "sm_80">]
 // ATTACH: gpu.module @m [#nvvm.target<chip = "sm_75">, #nvvm.target<O = 3, chip = "sm_90">]

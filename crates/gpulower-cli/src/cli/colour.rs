@@ -49,7 +49,7 @@ pub fn in_words(arguments: &[OsString]) -> ColorChoice {
             None => None,
         });
     given
-        .last()
+        .reduce(|_, last| last)
         .and_then(|value| ColorChoice::from_str(value, false).ok())
         .unwrap_or_default()
 }

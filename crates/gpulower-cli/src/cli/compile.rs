@@ -166,7 +166,7 @@ impl Arguments {
             (Destination::File(path), _) => Ok(Some(path.with_extension("d"))),
             (Destination::Directory(directory), [input]) if input != Path::new("-") => {
                 let stem = input.file_stem().unwrap_or_default();
-                Ok(Some(directory.join(stem).with_added_extension("d")))
+                Ok(Some(directory.join(format!("{}.d", stem.to_string_lossy()))))
             }
             _ => Err(Failed::Usage(
                 "name the file of dependencies: --depfile=FILE, or -MD -MF FILE".to_owned(),

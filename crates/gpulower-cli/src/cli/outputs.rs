@@ -155,11 +155,14 @@ impl Outputs {
 
 /// What a gate was told of, and whether it refused it.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<Option<Result<Vec<PlannedOutput>, Failed>>>>);
+pub struct Asked(Arc<Mutex<Option<Answer>>>);
+
+/// What was planned, or why it was refused.
+type Answer = Result<Vec<PlannedOutput>, Failed>;
 
 impl Asked {
     /// What was planned; nothing where the cache had everything.
-    pub fn answer(&self) -> Result<Vec<PlannedOutput>, Failed> {
+    pub fn answer(&self) -> Answer {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         answer.unwrap_or(Ok(Vec::new()))
     }
