@@ -101,7 +101,9 @@ mod shell;
 mod stage;
 pub mod toolkit;
 
-pub use gpulower_image::{FileKind, ReadError, ReadProblem, Target, container, image, inspect, pack, target};
+pub use gpulower_image::{
+    FileKind, ReadError, ReadProblem, Target, container, image, inspect, occupancy, pack, target,
+};
 pub use gpulower_runtime as runtime;
 pub use inkwell;
 pub use melior;

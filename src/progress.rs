@@ -31,6 +31,16 @@ pub enum Progress<'a> {
         /// The stage.
         stage: Stage,
     },
+    /// Of the kernels of a piece of work that are made into machine code one by one, so many are done. What a worker process
+    /// does is not told so closely.
+    Kernels {
+        /// Which piece of work.
+        subject: Subject<'a>,
+        /// How many are done.
+        done: usize,
+        /// How many there are.
+        total: usize,
+    },
     /// It is done.
     Finished {
         /// Which.

@@ -26,6 +26,8 @@ pub enum Format {
     Ptx,
     /// AMDGPU assembly.
     Asm,
+    /// NVIDIA's machine code as text. The library does not make it: a disassembler makes it of a cubin.
+    Sass,
     /// A relocatable object: ELF for AMD, a relocatable cubin for NVIDIA.
     Object,
     /// An NVIDIA cubin.
@@ -54,6 +56,7 @@ impl Format {
             Self::Bitcode => "bitcode",
             Self::Ptx => "PTX",
             Self::Asm => "assembly",
+            Self::Sass => "SASS",
             Self::Object => "object",
             Self::Cubin => "cubin",
             Self::Hsaco => "hsaco",
@@ -71,6 +74,7 @@ impl Format {
             Self::Bitcode => "bc",
             Self::Ptx => "ptx",
             Self::Asm => "s",
+            Self::Sass => "sass",
             Self::Object => "o",
             Self::Cubin => "cubin",
             Self::Hsaco => "hsaco",
@@ -203,7 +207,7 @@ impl Artifact {
             Format::Ptx | Format::Cubin | Format::Hsaco | Format::Fatbin | Format::Bundle | Format::Offload => {}
             // The driver links a relocatable cubin; of AMD's objects the reader says that they are to be linked.
             Format::Object => {}
-            Format::Mlir | Format::Llvm | Format::Bitcode | Format::Asm => {
+            Format::Mlir | Format::Llvm | Format::Bitcode | Format::Asm | Format::Sass => {
                 return Err(ModuleError::from(ChooseError::NotMachineCode {
                     name: self.module.clone(),
                     title: self.format.title(),

@@ -361,6 +361,9 @@ pub(super) struct GroupWork<'a> {
 impl GroupWork<'_> {
     /// The pieces of a group. `None` where there is anything to report, or something that may depend on other kernels.
     fn compile(&self, group: &[(usize, &Component)]) -> Option<Compiled> {
+        let functions = group.iter().flat_map(|(_, component)| &component.functions);
+        let kernels = functions.map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" ");
+        let _span = tracing::debug_span!("group", module = self.name, target = %self.target, kernels).entered();
         let contexts = &self.compiler.contexts;
         let is_fatal = |failed: &Option<Error>| failed.as_ref().is_some_and(Error::is_fatal_in_mlir);
         let bytes = group.iter().map(|(_, component)| component.text.len()).sum();

@@ -72,6 +72,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     let Some((cache, before)) = cache.and_then(|cache| Some((cache, key()?))) else {
         return make().map(fresh);
     };
+    let (what, module) = (kept.what, kept.module);
     let known = cache.get(&before).and_then(|(bytes, from)| {
         postcard::from_bytes::<T>(&bytes)
             .map(|value| (value, from))
@@ -80,6 +81,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     });
     let known = match known {
         Some((value, from)) if !cache.verifies() => {
+            tracing::debug!(what, module, ?from, "cache hit");
             return Ok(Made {
                 value,
                 from: Some(from),
@@ -87,6 +89,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
         }
         other => other.map(|(value, _)| value),
     };
+    tracing::debug!(what, module, "cache miss");
     let made = make()?;
     if let Some(known) = known {
         if !(kept.same)(&known, &made) {

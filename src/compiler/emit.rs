@@ -165,10 +165,11 @@ impl FromStr for Emit {
 }
 
 impl Format {
-    /// What the device stage has to make for an image; `None` for MLIR, which does not get there, and for containers.
+    /// What the device stage has to make for an image; `None` for MLIR, which does not get there, for containers, and
+    /// for what the library does not make.
     pub(super) const fn device_output(self, vendor: Vendor) -> Option<DeviceOutput> {
         match self {
-            Self::Mlir | Self::Fatbin | Self::Bundle | Self::Offload => None,
+            Self::Mlir | Self::Sass | Self::Fatbin | Self::Bundle | Self::Offload => None,
             Self::Llvm => Some(DeviceOutput::Llvm),
             Self::Bitcode => Some(DeviceOutput::Bitcode),
             Self::Ptx | Self::Asm | Self::Cubin => Some(DeviceOutput::Assembly),

@@ -5,7 +5,7 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use super::{
@@ -40,6 +40,8 @@ pub(super) struct PtxWork<'a> {
     pub options: &'a PtxOptions,
     pub choice: Option<PtxCompiler>,
     pub interrupt: &'a Interrupt,
+    /// Is told how many kernels are done, and of how many.
+    pub told: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 /// A cubin, and what of it was known.
@@ -216,8 +218,11 @@ impl PtxWork<'_> {
         helpers: Helpers<'_>,
     ) -> Result<Option<Vec<Made<Stored>>>, Error> {
         let failed = AtomicBool::new(false);
+        let done = AtomicUsize::new(0);
         let made = map_each(helpers, kernels.len(), |index| {
             let kernel = kernels.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
+            let name = kernel.kernel.as_deref().unwrap_or("kernels");
+            let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
             let made = self.get_or_compile(kernel.content, || {
                 let Self { chip, options, .. } = self;
                 let text = (kernel.text)().unwrap_or_default();
@@ -225,6 +230,7 @@ impl PtxWork<'_> {
                     .compile_kernel(&text, chip, options, self.choice, self.interrupt)
             });
             failed.fetch_or(made.is_err(), Ordering::Relaxed);
+            (self.told)(done.fetch_add(1, Ordering::Relaxed) + 1, kernels.len());
             Some(made)
         });
         let mut all = Vec::with_capacity(kernels.len());

@@ -129,6 +129,8 @@ impl Job<'_, '_> {
         let interrupt = self.clock.interrupt().clone();
         let choice = self.options.ptx_compiler;
         let helpers = self.helpers;
+        let (compiler, name) = (self.compiler, self.name.clone());
+        let told = compiler.kernels_told(&name, &product.target);
         let work = PtxWork {
             compiler: &self.compiler.ptx_to_cubin,
             cache: self.compiler.cache(),
@@ -137,6 +139,7 @@ impl Job<'_, '_> {
             options: &options,
             choice,
             interrupt: &interrupt,
+            told: &told,
         };
         let made = self.clock.time(Stage::PtxToCubin, || work.cubin(code, helpers))?;
         self.decisions.extend(made.taken());

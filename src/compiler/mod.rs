@@ -551,6 +551,16 @@ impl Compiler {
         }))
     }
 
+    /// Who is told how many kernels of a piece of work are done.
+    fn kernels_told<'a>(&'a self, module: &'a str, target: &'a Target) -> impl Fn(usize, usize) + Sync + 'a {
+        move |done, total| {
+            if let Some(callback) = &self.progress {
+                let subject = Subject { module, target };
+                callback(&Progress::Kernels { subject, done, total });
+            }
+        }
+    }
+
     /// The threads of its calls, and of sessions.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool

@@ -327,6 +327,7 @@ fn report_known(reporter: &Reporter, artifacts: &[Artifact]) {
             .iter()
             .flat_map(|artifact| artifact.images.iter().map(|image| (&artifact.module, &image.target)))
     };
+    tracing::debug!(what = "an input", artifacts = artifacts.len(), "cache hit");
     reporter.planned(images().count());
     for (module, target) in images() {
         reporter.finished(Subject { module, target }, true, false);

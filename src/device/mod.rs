@@ -352,6 +352,7 @@ impl StageClock {
         if let Some(observer) = &self.observer {
             observer(stage);
         }
+        let _span = tracing::debug_span!("stage", name = stage.name()).entered();
         let start = Instant::now();
         let result = work();
         self.add(stage, start.elapsed());

@@ -210,6 +210,7 @@ impl Split {
         (name, resolved): (&str, &Resolved),
         begin: &Begin<'_>,
     ) -> Result<Compiled, Failure> {
+        let _span = tracing::debug_span!("part", name).entered();
         begin(Stage::Optimize)?;
         let start = Instant::now();
         let context = DeviceContext::new();

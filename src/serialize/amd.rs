@@ -95,6 +95,7 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, DeviceLin
         .iter()
         .map(|file| memfd::path(file).display().to_string())
         .collect();
+    let _span = tracing::debug_span!("tool", name = "lld", inputs = inputs.len()).entered();
     let (result, bytes) = amd_pipe::capture(|output| {
         let mut arguments: Vec<&str> = OPTIONS.to_vec();
         arguments.extend(paths.iter().map(String::as_str));

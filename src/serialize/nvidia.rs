@@ -206,6 +206,7 @@ impl PtxToCubin {
                 }
             };
             tracing::debug!(%compiler, version, chip, "compiling PTX");
+            let _span = tracing::debug_span!("tool", name = compiler.name(), version, chip).entered();
             let mut decide = |outcome| {
                 decisions.push(Decision {
                     compiler,

@@ -48,6 +48,7 @@ impl Bench {
             chip: self.chip,
             options: &self.options,
             choice: self.choice,
+            told: &|_, _| {},
             interrupt: &Interrupt::default(),
         });
         work.expect("compiles")
@@ -283,6 +284,7 @@ fn errors_are_those_of_the_whole() {
         chip: "sm_90",
         options: &bench.options,
         choice: None,
+        told: &|_, _| {},
         interrupt: &interrupt,
     };
     let text_of_error = fails(&work);
@@ -290,6 +292,7 @@ fn errors_are_those_of_the_whole() {
     // Time that is over, or a cancelled compilation, is what is said.
     let over = Interrupt::after(Duration::ZERO);
     let late = fails(&PtxWork {
+        told: &|_, _| {},
         interrupt: &over,
         ..work
     });

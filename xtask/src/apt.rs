@@ -46,6 +46,10 @@ pub const TEST_PACKAGES: &[&str] = &[
     "jq",
     "make",
     "python3-jsonschema",
+    // What is shown: reports in a browser, progress in a terminal, sockets that are not opened.
+    "chromium",
+    "strace",
+    "tmux",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.
     "clang-format-22",

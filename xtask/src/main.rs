@@ -1,5 +1,5 @@
 //! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`,
-//! `c`, `install`, `amd` and `wheel`.
+//! `c`, `install`, `amd`, `wheel` and `dist`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -11,6 +11,7 @@ mod check;
 mod command;
 mod compare;
 mod demo;
+mod dist;
 mod docs;
 mod env;
 mod fuzz;
@@ -69,6 +70,8 @@ enum Subcommands {
     /// Put what was built where the tests of integrations/ look for it.
     #[command(hide = true)]
     LayOutIntegrations,
+    /// What is given to people: a Debian package, a tarball and the wheel, each tried in an empty root with --try.
+    Dist(dist::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -100,6 +103,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::C(options) => c_library::run(&workspace, options),
         Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::LayOutIntegrations => integrations::lay_out(&workspace),
+        Subcommands::Dist(options) => dist::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

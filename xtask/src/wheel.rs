@@ -42,6 +42,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Makes the wheel in a folder.
+pub fn make(workspace: &Workspace, dev: bool, out: &Path) -> Result<(), Failure> {
+    let tools = tools(workspace)?;
+    run_command(&mut wheel(workspace, &tools, dev, out))
+}
+
 /// The part `python` of the tests.
 pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     let tools = tools(workspace)?;

@@ -62,37 +62,41 @@ pub(crate) fn compile(compiler: &Compiler, request: &Request, token: Option<&Can
 }
 
 pub(crate) fn plan(compiler: &Compiler, request: &Request) -> Outcome {
-    let attempt =
-        || -> Attempt {
-            let compiler = prepared(compiler, request, None)?;
-            let emit = request.emit.unwrap_or(Emit::Binary);
-            let plan = compiler
-                .plan_sources(&request.sources()?, &request.targets, emit)
-                .map_err(|failure| failed(&failure))?;
-            let phases: Vec<Value> = plan
-                .phases
-                .iter()
-                .map(|phase| {
-                    json!({
-                        "stage": phase.stage, "inputs": phase.inputs, "reads": phase.reads, "result": phase.result,
-                        "module": phase.module, "targets": phase.targets, "tool": phase.tool,
-                    })
+    let attempt = || -> Attempt {
+        let compiler = prepared(compiler, request, None)?;
+        let emit = request.emit.unwrap_or(Emit::Binary);
+        let plan = compiler
+            .plan_sources(&request.sources()?, &request.targets, emit)
+            .map_err(|failure| failed(&failure))?;
+        let phases: Vec<Value> = plan
+            .phases
+            .iter()
+            .map(|phase| {
+                json!({
+                    "stage": phase.stage, "inputs": phase.inputs, "reads": phase.reads, "result": phase.result,
+                    "module": phase.module, "targets": phase.targets, "tool": phase.tool,
                 })
-                .collect();
-            let artifacts: Vec<Value> = plan.artifacts.iter().zip(&plan.made_by).map(|(output, phase)| {
-            json!({
-                "module": output.module, "format": output.format, "targets": output.targets, "phase": phase,
             })
-        }).collect();
-            let fields = [("phases", Value::Array(phases)), ("artifacts", Value::Array(artifacts))];
-            Ok(Outcome::new(
-                "plan",
-                fields_of(fields),
-                Vec::new(),
-                Vec::new(),
-                Vec::new(),
-            ))
-        };
+            .collect();
+        let artifacts: Vec<Value> = plan
+            .artifacts
+            .iter()
+            .zip(&plan.made_by)
+            .map(|(output, phase)| {
+                json!({
+                    "module": output.module, "format": output.format, "targets": output.targets, "phase": phase,
+                })
+            })
+            .collect();
+        let fields = [("phases", Value::Array(phases)), ("artifacts", Value::Array(artifacts))];
+        Ok(Outcome::new(
+            "plan",
+            fields_of(fields),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+        ))
+    };
     finish("plan", attempt())
 }
 

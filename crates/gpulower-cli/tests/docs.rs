@@ -49,7 +49,9 @@ fn how_to_pages() {
 
 #[test]
 fn reference_pages() {
-    run_pages(&["report", "kernel-abi", "export", "passes"].map(|name| root().join(format!("docs/{name}.md"))));
+    run_pages(
+        &["report", "commands", "kernel-abi", "export", "passes"].map(|name| root().join(format!("docs/{name}.md"))),
+    );
 }
 
 fn root() -> PathBuf {

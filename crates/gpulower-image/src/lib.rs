@@ -8,6 +8,7 @@
 //! | name a chip or a target ID | [`Target`], `"gfx90a:xnack+".parse()` |
 //! | read a cubin, an AMDGPU code object or PTX, with its kernels' resources | [`image`] |
 //! | read or write a fat binary, a bundle, offload binaries, a host object | [`container`] |
+//! | know how full a multiprocessor is with blocks of a kernel, with a picture | [`occupancy`] |
 //! | know what bytes are | [`FileKind::of`] |
 //! | say what is in any file | [`inspect::inspect()`] |
 //! | know what a device loads of it | [`inspect::device::answer`] |
@@ -28,6 +29,7 @@ mod file_kind;
 pub mod image;
 pub mod inspect;
 mod nearest;
+pub mod occupancy;
 pub mod offload;
 pub mod pack;
 mod read;

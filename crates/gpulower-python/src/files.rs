@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use gpulower::{
-    ErrorKind, Stage,
+    ErrorKind, Stage, Target,
     cache::Cache,
     container::fatbin::Compression,
+    image::resource::KernelResources,
     inspect::{device, inspect_with},
+    occupancy::{Occupancy, bar, picture, usual_threads},
     pack::{Pack, PackFormat},
     target::{CudaRelease, Device},
 };
@@ -112,4 +114,31 @@ pub fn cache_clear(directory: PathBuf) -> PyResult<(u64, u64)> {
     let usage = Cache::builder().directory(directory).build().clear();
     let usage = usage.map_err(|error| failure::of(ErrorKind::Cache, Stage::Cache, &error))?;
     Ok((usage.entries, usage.bytes))
+}
+
+/// Blocks, waves, the most of these, the limit, a bar, a picture, and all in words.
+type Filled = (u32, u32, u32, &'static str, String, String, String);
+
+/// How full a multiprocessor or compute unit is with blocks of a kernel, which is described as JSON.
+#[pyfunction]
+pub fn occupancy(target: &str, kernel: &str, threads: Option<u32>, dynamic_shared: u64) -> PyResult<Option<Filled>> {
+    let target: Target = target
+        .parse()
+        .map_err(|error| failure::of(ErrorKind::Target, Stage::Plan, &error))?;
+    let kernel: KernelResources = serde_json::from_str(kernel).map_err(|error| refused(&error))?;
+    let threads = threads.unwrap_or_else(|| usual_threads(&kernel));
+    let filled = Occupancy::of(&target, &kernel, threads, dynamic_shared);
+    Ok(filled.map(|filled| {
+        let (blocks, waves, most) = (filled.blocks, filled.waves, filled.most_waves);
+        let limit = filled.name(filled.limit);
+        (
+            blocks,
+            waves,
+            most,
+            limit,
+            bar(&filled),
+            picture(&filled),
+            filled.to_string(),
+        )
+    }))
 }

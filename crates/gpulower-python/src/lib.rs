@@ -20,7 +20,7 @@ mod _native {
     use super::{
         compiler::{Compiler, Token},
         failure::Failure,
-        files::{cache_clear, cache_usage, inspect, pack},
+        files::{cache_clear, cache_usage, inspect, occupancy, pack},
         parameters::parameters,
         program::{main, opt_main, option_table, set_host, worker},
     };

@@ -22,6 +22,9 @@ def test_artifacts_errors_and_the_doctor() -> None:
     text = parsed(artifact._repr_html_())
     assert "kernels for sm_90: cubin" in text
     assert "100%" in text
+    occupancy = artifact.kernels[0].occupancy()
+    assert occupancy is not None
+    assert "the limit" in parsed(occupancy._repr_html_())
     with pytest.raises(gpulower.Error) as raised:
         gpulower.compile(BROKEN, "sm_90")
     html = raised.value._repr_html_()

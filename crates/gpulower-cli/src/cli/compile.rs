@@ -7,21 +7,24 @@ use std::{
 
 use clap::Args;
 use gpulower::{
-    Artifact, Compilation, Emit, Error, Library, Options, Target, Toolkit,
+    Artifact, Compilation, Error, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
-    options::{DeviceLink, Isolation},
+    options::{DebugLevel, DeviceLink, Isolation},
 };
 
 use super::{
     Failed,
     cache::CacheOptions,
+    code_view::{CodeMaker, CodeView},
     dependencies::Dependencies,
+    disassembly::Disassemblers,
     environment,
     flags::Flags,
+    form::Form,
     input,
     message::{self, Problem},
     nvcc::NvccArguments,
-    output::{ArtifactName, Destination},
+    output::Destination,
     outputs::Outputs,
     phases,
     progress::Progress,
@@ -48,10 +51,10 @@ pub struct Arguments {
     targets: Vec<String>,
     #[command(flatten)]
     nvcc: NvccArguments,
-    /// What to make: ptx, cubin, hsaco, asm, llvm, bitcode, object, mlir, binary (cubin or hsaco), or all targets of a
+    /// What to make: ptx, cubin, hsaco, asm, sass (by nvdisasm), llvm, bitcode, object, mlir, binary (cubin or hsaco), or all targets of a
     /// module in one: fatbin, bundle, offload
     #[arg(short, long, value_name = "FORMAT", default_value = "binary")]
-    emit: Emit,
+    emit: Form,
     /// Where to write it: a file, a directory (if it exists or ends with /), or - for the standard output
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -145,9 +148,10 @@ impl Arguments {
                 file: self.report_file.clone().filter(|file| file != Path::new("-")),
             }),
             depfile: self.depfile()?,
+            form: self.emit,
         };
         if !self.is_dry() {
-            outputs.check_before(self.emit, self.device_link)?;
+            outputs.check_before(self.device_link)?;
         }
         Ok(outputs)
     }
@@ -181,6 +185,7 @@ impl Arguments {
         let targets = self.targets(&outputs.destination, &options, &toolkit)?;
         let dependencies = Dependencies::new(&self.inputs, &options, &toolkit);
         let files = self.stage_files(&options, &toolkit)?;
+        let disassemblers = self.disassemblers(&toolkit)?;
         let contents = input::read_several(&self.inputs)?;
         let inputs: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
         let failed = |errors: &[Error]| -> Vec<Problem> {
@@ -190,9 +195,9 @@ impl Arguments {
         let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
         if self.is_dry() || self.verbose {
             let planner = builder.build();
-            let plan = planner.plan_sources(&inputs, targets.clone(), self.emit);
+            let plan = planner.plan_sources(&inputs, targets.clone(), self.emit.emit());
             let plan = plan.map_err(|failure| Failed::Problems(failed(&failure.errors)))?;
-            let paths = outputs.paths(&ArtifactName::all(&plan.artifacts))?;
+            let paths = outputs.paths(&outputs.names(&plan.artifacts))?;
             if self.print_inputs {
                 return text_to_stdout(&dependencies.lines(&plan.artifacts));
             }
@@ -202,16 +207,17 @@ impl Arguments {
             message::line(phases::bindings(&plan, &paths).trim_end());
             builder = planner.to_builder();
         }
-        let progress = Progress::start(&self.inputs);
+        let cached = self.cache.cache(&self.toolkits).is_some();
+        let progress = Progress::start("compiling", &self.inputs, cached);
         builder = builder.progress(progress.callback());
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
         }
         let (gate, asked) = outputs.gate();
         let compiler = builder.gate(gate).build();
-        let (compilation, errors) = match self.keep_going {
-            true => compiler.compile_available(&inputs, targets, self.emit),
-            false => match compiler.compile_sources(&inputs, targets, self.emit) {
+        let (mut compilation, errors) = match self.keep_going {
+            true => compiler.compile_available(&inputs, targets, self.emit.emit()),
+            false => match compiler.compile_sources(&inputs, targets, self.emit.emit()) {
                 Ok(compilation) => (compilation, Vec::new()),
                 Err(failure) => (Compilation::default(), failure.errors),
             },
@@ -228,11 +234,17 @@ impl Arguments {
         }
         compilation.warnings().for_each(message::warning);
         self.print_logs(&compilation.artifacts);
+        if let Some(disassemblers) = &disassemblers {
+            self.emit.finish(&mut compilation.artifacts, disassemblers)?;
+        }
         if let Some(files) = &files {
             files.write_artifacts(&compilation.artifacts)?;
         }
-        outputs.write(&compilation.artifacts, &problems, |paths| {
-            dependencies.makefile(paths, &compilation.artifacts, &planned)
+        let code = |artifacts: &[Artifact]| self.code(artifacts, &inputs);
+        tracing::debug_span!("stage", name = "output").in_scope(|| {
+            outputs.write(&compilation.artifacts, &problems, &code, |paths| {
+                dependencies.makefile(paths, &compilation.artifacts, &planned)
+            })
         })?;
         match problems.is_empty() {
             true => Ok(()),
@@ -258,6 +270,33 @@ impl Arguments {
         }
     }
 
+    /// What shows machine code, where it is asked for; without nvdisasm there is no need to begin.
+    fn disassemblers(&self, toolkit: &Toolkit) -> Result<Option<Disassemblers>, Failed> {
+        if self.emit != Form::Sass {
+            return Ok(None);
+        }
+        let found = Disassemblers::find(toolkit, &self.toolkits.search()?);
+        found.sass()?;
+        Ok(Some(found))
+    }
+
+    /// The code of artifacts beside its source.
+    fn code(&self, artifacts: &[Artifact], inputs: &[(&str, &[u8])]) -> Result<Vec<CodeView>, Failed> {
+        let toolkit = self.toolkits.toolkit()?;
+        let disassemblers = Disassemblers::find(&toolkit, &self.toolkits.search()?);
+        let mut options = self.options();
+        if options.debug == DebugLevel::None {
+            options.debug = DebugLevel::LineTables;
+        }
+        let compiler = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads).build();
+        let maker = CodeMaker {
+            inputs,
+            compile: &|emit, targets| compiler.compile_sources(inputs, targets, emit),
+            disassemblers: &disassemblers,
+        };
+        Ok(maker.views(artifacts))
+    }
+
     /// Prints what was asked for of a plan.
     fn show(&self, plan: &Plan, paths: &[Option<PathBuf>]) -> Result<(), Failed> {
         let mut text = String::new();
@@ -279,7 +318,7 @@ impl Arguments {
         if let Some(plan) = self.nvcc.plan(&listed, options, toolkit)? {
             return Ok(Targets::Plan(plan));
         }
-        destination.check_targets(&listed, self.emit)?;
+        destination.check_targets(&listed, self.emit.emit())?;
         Ok(Targets::from(&listed))
     }
 

@@ -18,6 +18,7 @@ use super::{
     flags::Flags,
     input,
     message::{self, Problem},
+    progress::Progress,
     table::aligned,
     text_to_stdout,
     write::{OneOutput, check_stdout},
@@ -153,7 +154,10 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
+        let cached = self.cache.cache(&self.toolkits).is_some();
+        let progress = Progress::start("exporting", &[input.to_owned()], cached);
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)
+            .progress(progress.callback());
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
             names: if self.keep_names { Names::Keep } else { Names::Unique },
@@ -168,7 +172,9 @@ impl Arguments {
         let bytes = input::read(input)?;
         let failed =
             |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
-        export_source(&builder.build(), &name, &bytes, &targets, &export_options).map_err(failed)
+        let exported = export_source(&builder.build(), &name, &bytes, &targets, &export_options);
+        progress.end();
+        exported.map_err(failed)
     }
 }
 

@@ -4,15 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gpulower::{
+    Toolkit,
     inspect::{Inspection, device, inspect, inspect_with},
     target::{CudaRelease, Device, DeviceQuery, PtxIsa},
 };
 use serde::Serialize;
 
 use super::{
-    Failed, extract, input, inspect_answer, inspect_text, json,
+    Failed,
+    disassembly::Disassemblers,
+    environment, extract, input, inspect_answer, inspect_text, json,
     message::{Problem, printable},
     native::Native,
+    progress::Progress,
     text_to_stdout, to_stdout,
 };
 
@@ -42,6 +46,9 @@ pub struct Arguments {
     /// Show or extract these images alone, by their numbers
     #[arg(long, value_name = "N", value_delimiter = ',')]
     image: Vec<usize>,
+    /// Print the code of the images: SASS by NVIDIA's nvdisasm, AMD's by llvm-objdump, PTX as it is
+    #[arg(long, conflicts_with_all = ["extract", "json"])]
+    disassemble: bool,
     /// Write the images to files, decompressed, instead of listing them: FILE's name with TARGET.EXTENSION
     #[arg(long)]
     extract: bool,
@@ -61,6 +68,7 @@ const EXAMPLES: &str = "\
 Examples:
   gpulower inspect kernels.fatbin --device sm_86
   gpulower inspect a.out --sections
+  gpulower inspect kernels.fatbin --disassemble --image 2
   gpulower inspect libkernels.so --json | jq '.images[] | {target, kind, stored_bytes}'
   gpulower inspect kernels.fatbin --extract --image 2 -o kernels.sm_90.cubin";
 
@@ -79,13 +87,19 @@ struct Document<'a> {
 
 /// Inspects a file.
 pub fn run(arguments: &Arguments) -> Result<(), Failed> {
-    let bytes = input::read(&arguments.input)?;
     let name = match arguments.input.to_string_lossy() {
         name if name == "-" => "<stdin>".to_owned(),
         name => name.into_owned(),
     };
-    let whole = inspect(&name, &bytes).map_err(|error| Problem::in_file(&name, error.to_string()))?;
-    let inspection = arguments.narrowed(&whole)?;
+    let progress = Progress::start("inspecting", &[arguments.input.clone()], false);
+    let looked = arguments.look(&name);
+    progress.end();
+    let Looked {
+        whole,
+        inspection,
+        contents,
+        disassembly,
+    } = looked?;
     let answers = arguments.answers(&whole)?;
     let mut extracted = Vec::new();
     if arguments.extract {
@@ -95,14 +109,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             force: arguments.force,
             quiet: arguments.json,
         };
-        let wanted: Vec<usize> = inspection.images.iter().map(|image| image.number).collect();
-        let mut contents = Vec::new();
-        inspect_with(&name, &bytes, &mut |image, bytes| {
-            if wanted.contains(&image.number) {
-                contents.push((image.number, bytes.to_vec()));
-            }
-        })
-        .map_err(|error| Problem::in_file(&name, error.to_string()))?;
         extracted = request.write(&whole, &contents)?;
     }
     if arguments.json {
@@ -113,6 +119,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
             extracted,
         };
         to_stdout(json(&document)?.as_bytes())?;
+    } else if arguments.disassemble {
+        text_to_stdout(&disassembly)?;
     } else if !arguments.extract {
         let show = inspect_text::Show {
             parameters: arguments.parameters,
@@ -125,6 +133,27 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         text_to_stdout(&text)?;
     }
     problems(&name, &whole, &answers)
+}
+
+/// The code of images; of one alone, nothing but that.
+fn disassembly(name: &str, inspection: &Inspection, images: &[(usize, Vec<u8>)]) -> Result<String, Failed> {
+    let search = environment::search();
+    let disassemblers = Disassemblers::find(&Toolkit::discover(&search), &search);
+    let mut text = String::new();
+    for image in &inspection.images {
+        let Some((number, bytes)) = images.iter().find(|(number, _)| *number == image.number) else {
+            continue;
+        };
+        if images.len() > 1 {
+            let target = image.target.as_deref().unwrap_or("no known chip");
+            text.push_str(&format!("// image {number}: {} for {target}\n", image.kind.name()));
+        }
+        text.push_str(&disassemblers.text(name, image.kind, bytes)?);
+    }
+    if text.is_empty() {
+        return Err(Problem::in_file(name, "there is no image to disassemble".to_owned()).into());
+    }
+    Ok(text)
 }
 
 /// What is wrong with the file, and what does not load.
@@ -155,7 +184,44 @@ fn problems(name: &str, inspection: &Inspection, answers: &[device::Answer]) -> 
     }
 }
 
+/// What is in a file.
+struct Looked {
+    whole: Inspection,
+    /// What is wanted of it.
+    inspection: Inspection,
+    /// The images that are wanted, by their numbers, where they are to be extracted or disassembled.
+    contents: Vec<(usize, Vec<u8>)>,
+    disassembly: String,
+}
+
 impl Arguments {
+    fn look(&self, name: &str) -> Result<Looked, Failed> {
+        let bytes = input::read(&self.input)?;
+        let failed = |error: &dyn ToString| Problem::in_file(name, error.to_string());
+        let whole = inspect(name, &bytes).map_err(|error| failed(&error))?;
+        let inspection = self.narrowed(&whole)?;
+        let wanted: Vec<usize> = inspection.images.iter().map(|image| image.number).collect();
+        let mut contents = Vec::new();
+        if self.extract || self.disassemble {
+            inspect_with(name, &bytes, &mut |image, bytes| {
+                if wanted.contains(&image.number) {
+                    contents.push((image.number, bytes.to_vec()));
+                }
+            })
+            .map_err(|error| failed(&error))?;
+        }
+        let disassembly = match self.disassemble {
+            true => disassembly(name, &inspection, &contents)?,
+            false => String::new(),
+        };
+        Ok(Looked {
+            whole,
+            inspection,
+            contents,
+            disassembly,
+        })
+    }
+
     /// The images that are wanted, all of them unless some were named.
     fn narrowed(&self, inspection: &Inspection) -> Result<Inspection, Failed> {
         let mut narrowed = inspection.clone();

@@ -17,6 +17,7 @@ use super::{
     Failed, environment,
     input::read,
     message::{self, Problem},
+    progress::Progress,
     report::usage,
     table::aligned,
     write::OneOutput,
@@ -96,7 +97,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     for path in &arguments.inputs {
         files.push((path.display().to_string(), read(path)?));
     }
-    let linked = arguments.link(&files, &target)?;
+    let progress = Progress::start("linking", &arguments.inputs, false);
+    let linked = arguments.link(&files, &target, &progress);
+    progress.end();
+    let linked = linked?;
     for warning in linked.warnings.iter().cloned().chain(spills(&linked)) {
         message::warn(&warning);
     }
@@ -107,9 +111,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 }
 
 impl Arguments {
-    fn link(&self, files: &[(String, Vec<u8>)], target: &Target) -> Result<LinkedImage, Failed> {
+    fn link(&self, files: &[(String, Vec<u8>)], target: &Target, progress: &Progress) -> Result<LinkedImage, Failed> {
         if files.iter().any(is_ir) {
-            return self.compile_and_link(files, target);
+            return self.compile_and_link(files, target, progress);
         }
         let failed = |error: device_link::DeviceLinkError| Problem::link(error.to_string());
         let inputs = files
@@ -123,7 +127,12 @@ impl Arguments {
     }
 
     /// Joins MLIR and LLVM IR before it is optimised, and links the other files with what comes of it.
-    fn compile_and_link(&self, files: &[(String, Vec<u8>)], target: &Target) -> Result<LinkedImage, Failed> {
+    fn compile_and_link(
+        &self,
+        files: &[(String, Vec<u8>)],
+        target: &Target,
+        progress: &Progress,
+    ) -> Result<LinkedImage, Failed> {
         let (ir, objects): (Vec<_>, Vec<_>) = files.iter().partition(|file| is_ir(file));
         let objects = objects.into_iter().map(|(name, bytes)| Library::Memory {
             name: name.clone(),
@@ -134,7 +143,8 @@ impl Arguments {
         });
         let mut builder = Compiler::builder()
             .options(options.map_err(|error| Problem::plan(error.to_string()))?)
-            .toolkit(self.toolkits.toolkit()?);
+            .toolkit(self.toolkits.toolkit()?)
+            .progress(progress.callback());
         if let Some(directory) = self.toolkits.cache_directory() {
             builder = builder.cache_directory(directory);
         }

@@ -2,9 +2,11 @@
 
 mod cache;
 mod clang_list;
+mod code_view;
 mod colour;
 mod compile;
 mod dependencies;
+mod disassembly;
 mod doctor;
 mod doctor_clang;
 mod environment;
@@ -14,13 +16,16 @@ mod export_check;
 mod export_check_text;
 mod extract;
 mod flags;
+mod form;
 mod generate;
 mod input;
 mod inspect;
 mod inspect_answer;
 mod inspect_details;
 mod inspect_text;
+mod interruption;
 mod link;
+mod listing;
 mod message;
 mod native;
 mod nvcc;
@@ -31,22 +36,27 @@ mod pack;
 mod phases;
 mod progress;
 mod report;
+mod report_html;
 mod reproduce;
 mod response;
 mod run;
 mod stage_files;
 mod table;
+mod target_page;
 mod targets;
+mod trace;
 mod write;
 
 use std::{
     ffi::OsString,
     io::{self, IsTerminal, Write},
+    path::PathBuf,
 };
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use message::Problem;
+use trace::Trace;
 
 pub use doctor::doctor_report;
 pub(crate) use environment::search;
@@ -80,6 +90,9 @@ struct CommandLine {
         hide_short_help = true
     )]
     input_limit: u64,
+    /// Write what happened when, and on which thread, to this file, for ui.perfetto.dev: stages, kernels, the cache, tools
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    trace: Option<PathBuf>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -130,18 +143,28 @@ impl From<Problem> for Failed {
 
 /// Runs the program `gpulower` on a command line, whose first word is its name, and returns the exit status.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    start_log(environment::variable("GPULOWER_LOG"));
     let arguments = match parse(arguments.into_iter().collect()) {
         Ok(arguments) => arguments,
         Err(status) => return status,
     };
     colour::choose(arguments.color);
     input::set_limit(arguments.input_limit);
-    let result = match arguments.command.map_or_else(|| Err(arguments.explain), Ok) {
-        Err(code) => explain::run(code.as_deref()),
-        Ok(command) => command.run(),
-    };
-    ended(result)
+    ended(arguments.run())
+}
+
+impl CommandLine {
+    /// Carries out the command, with the log and the trace that were asked for.
+    fn run(self) -> Result<(), Failed> {
+        let trace = self.trace.as_deref().map(Trace::begin).transpose()?;
+        start_log(environment::variable("GPULOWER_LOG"), trace.as_ref());
+        let result = match self.command {
+            Some(command) => command.run(),
+            None => explain::run(self.explain.as_deref()),
+        };
+        // What failed is worth looking at, too.
+        let written = trace.map_or(Ok(()), |trace| trace.end());
+        result.and(written.map_err(Failed::from))
+    }
 }
 
 impl Command {
@@ -216,19 +239,29 @@ fn ended(result: Result<(), Failed>) -> u8 {
     }
 }
 
-/// Sends the library's traces to the standard error output, as far as the filter asks for them.
-fn start_log(filter: Option<OsString>) {
-    use tracing_subscriber::EnvFilter;
+/// Sends the library's traces to the standard error output, as far as the filter asks for them, and to the trace.
+fn start_log(filter: Option<OsString>, trace: Option<&Trace>) {
+    use tracing_subscriber::{EnvFilter, Layer, filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-    let Some(filter) = filter else { return };
-    match EnvFilter::try_new(filter.to_string_lossy()) {
-        Ok(filter) => tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_ansi(false)
-            .with_writer(|| message::Log)
-            .init(),
-        Err(error) => message::line(&format!("warning: GPULOWER_LOG is ignored: {error}")),
+    let log = filter.and_then(|filter| match EnvFilter::try_new(filter.to_string_lossy()) {
+        Ok(filter) => Some(
+            tracing_subscriber::fmt::layer()
+                .with_ansi(false)
+                .with_writer(|| message::Log)
+                .with_filter(filter),
+        ),
+        Err(error) => {
+            message::line(&format!("warning: GPULOWER_LOG is ignored: {error}"));
+            None
+        }
+    });
+    if log.is_none() && trace.is_none() {
+        return;
     }
+    let ours = || Targets::new().with_target("gpulower", tracing::Level::DEBUG);
+    let trace = trace.map(|trace| trace.layer().with_filter(ours()));
+    // Whoever runs two commands in one process has the log of the first.
+    let _ = tracing_subscriber::registry().with(log).with(trace).try_init();
 }
 
 /// Writes text for people to the standard output.

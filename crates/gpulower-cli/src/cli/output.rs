@@ -132,6 +132,11 @@ impl From<&PlannedOutput> for ArtifactName {
 }
 
 impl ArtifactName {
+    /// The same of another format.
+    pub fn with_format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
     /// The names of artifacts.
     pub fn all<'a, T: 'a>(artifacts: &'a [T]) -> Vec<Self>
     where

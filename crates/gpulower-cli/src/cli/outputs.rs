@@ -6,12 +6,14 @@ use std::{
 };
 
 use gpulower::{
-    Artifact, Emit,
+    Artifact, Emit, Format,
     compiler::{Gate, PlannedOutput},
 };
 
 use super::{
     Failed,
+    code_view::CodeView,
+    form::Form,
     message::Problem,
     output::{ArtifactName, Destination},
     report::Report,
@@ -25,11 +27,13 @@ pub struct Outputs {
     pub inputs: Vec<PathBuf>,
     pub report: Option<Report>,
     pub depfile: Option<PathBuf>,
+    /// What is made.
+    pub form: Form,
 }
 
 impl Outputs {
     /// Refuses what is known to be impossible before the inputs are read.
-    pub fn check_before(&self, emit: Emit, is_joined: bool) -> Result<(), Failed> {
+    pub fn check_before(&self, is_joined: bool) -> Result<(), Failed> {
         let report_to_stdout = self.report.as_ref().is_some_and(|report| report.file.is_none());
         match self.destination {
             Destination::Stdout if report_to_stdout => {
@@ -39,7 +43,8 @@ impl Outputs {
                 ));
             }
             Destination::Stdout => {
-                write::check_stdout(matches!(emit, Emit::Mlir | Emit::Llvm | Emit::Ptx | Emit::Asm))?
+                let is_text = |emit| matches!(emit, Emit::Mlir | Emit::Llvm | Emit::Ptx | Emit::Asm);
+                write::check_stdout(self.form == Form::Sass || is_text(self.form.emit()))?
             }
             _ if report_to_stdout => write::check_stdout(true)?,
             _ => {}
@@ -67,6 +72,18 @@ impl Outputs {
         write::check(&paths, self.destination.directory(), &inputs)
     }
 
+    /// The names of artifacts, as they are when they are finished.
+    pub fn names<'a, T: 'a>(&self, artifacts: &'a [T]) -> Vec<ArtifactName>
+    where
+        ArtifactName: From<&'a T>,
+    {
+        let names = ArtifactName::all(artifacts).into_iter();
+        match self.form {
+            Form::Of(_) => names.collect(),
+            Form::Sass => names.map(|name| name.with_format(Format::Sass)).collect(),
+        }
+    }
+
     /// The path of each artifact, which can be written; `None` is the standard output.
     pub fn paths(&self, artifacts: &[ArtifactName]) -> Result<Vec<Option<PathBuf>>, Failed> {
         let stem = |input: usize| {
@@ -79,12 +96,18 @@ impl Outputs {
         Ok(paths)
     }
 
+    /// The inputs, as a title.
+    fn title(&self) -> String {
+        let names = self.inputs.iter().map(|input| input.display().to_string());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
     /// Checks the paths of artifacts before they are compiled.
     pub fn gate(&self) -> (Gate, Asked) {
         let (outputs, asked) = (self.clone(), Asked::default());
         let slot = asked.clone();
         let gate = move |planned: &[PlannedOutput]| {
-            let checked = outputs.paths(&ArtifactName::all(planned)).map(|_| planned.to_vec());
+            let checked = outputs.paths(&outputs.names(planned)).map(|_| planned.to_vec());
             let result = checked
                 .as_ref()
                 .map(drop)
@@ -100,9 +123,10 @@ impl Outputs {
         &self,
         artifacts: &[Artifact],
         problems: &[Problem],
+        code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
         dependencies: impl FnOnce(&[Option<PathBuf>]) -> String,
     ) -> Result<(), Failed> {
-        let paths = self.paths(&ArtifactName::all(artifacts))?;
+        let paths = self.paths(&self.names(artifacts))?;
         let mut stdout = Vec::new();
         let mut files = Vec::new();
         for (artifact, path) in artifacts.iter().zip(&paths) {
@@ -112,7 +136,7 @@ impl Outputs {
             }
         }
         let report = match &self.report {
-            Some(report) => Some(report.text(artifacts, &paths, problems)?),
+            Some(report) => Some(report.text(artifacts, &paths, problems, &self.title(), code)?),
             None => None,
         };
         if let (Some(report), Some(text)) = (&self.report, &report) {

@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use gpulower::{Artifact, image::resource::KernelResources};
+use gpulower::{Artifact, Target, image::resource::KernelResources, occupancy::Occupancy};
 use serde::Serialize;
 
 use super::{
-    Failed, json,
+    Failed,
+    code_view::CodeView,
+    json,
     message::{self, Problem},
+    report_html,
     table::{aligned, wrapped},
     text_to_stdout,
     write::write_file,
@@ -21,6 +24,8 @@ pub enum ReportFormat {
     Json,
     /// A table for people
     Table,
+    /// A page for a browser: kernels, occupancy, times, decisions, warnings, the code beside its source
+    Html,
 }
 
 /// A report that was asked for, and where it goes.
@@ -32,22 +37,26 @@ pub struct Report {
 }
 
 impl Report {
-    /// What was made, and what could not be made besides.
+    /// What was made, and what could not be made besides. `code`: the code of artifacts beside their source, for those who
+    /// read it.
     pub fn text(
         &self,
         artifacts: &[Artifact],
         paths: &[Option<PathBuf>],
         problems: &[Problem],
+        title: &str,
+        code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
     ) -> Result<String, Failed> {
         match self.format {
             ReportFormat::Json => document(Some((artifacts, paths)), problems),
             ReportFormat::Table => Ok(message::shown(&artifacts_table(artifacts, paths))),
+            ReportFormat::Html => Ok(report_html::page(title, artifacts, paths, &code(artifacts)?)),
         }
     }
 
     /// Reports failure, for machines alone: people read the messages.
     pub fn problems(&self, problems: &[Problem]) -> Result<(), Failed> {
-        if self.format == ReportFormat::Table {
+        if self.format != ReportFormat::Json {
             return Ok(());
         }
         let text = document(None, problems)?;
@@ -94,16 +103,26 @@ fn document(made: Option<(&[Artifact], &[Option<PathBuf>])>, problems: &[Problem
 
 fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String {
     let mut text = String::new();
-    let head = ["kernel", "target", "registers", "spills", "shared", "scratch", "code"];
+    let head = [
+        "kernel",
+        "target",
+        "registers",
+        "spills",
+        "shared",
+        "scratch",
+        "code",
+        "occupancy",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for image in artifacts.iter().flat_map(|artifact| &artifact.images) {
         for kernel in &image.kernels {
-            rows.push(kernel_row(kernel, &image.target.to_string()));
+            rows.push(kernel_row(kernel, &image.target));
         }
     }
     if rows.len() > 1 {
         text.push_str(&aligned(rows, 2));
-        text.push_str("Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are\nregisters.\n\n");
+        text.push_str(&wrapped(LEGEND, 0));
+        text.push('\n');
     }
     for (artifact, path) in artifacts.iter().zip(paths) {
         text.push_str(&artifact_lines(artifact, path.as_deref()));
@@ -111,9 +130,20 @@ fn artifacts_table(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> String 
     text
 }
 
-fn kernel_row(kernel: &KernelResources, target: &str) -> Vec<String> {
-    let names = [kernel.name.clone(), target.to_owned()];
-    names.into_iter().chain(usage(kernel)).collect()
+const LEGEND: &str = "Sizes are bytes. AMD: v vector, a accumulation, s scalar registers; spills are registers. Occupancy: \
+                      warps (waves) of those that a multiprocessor (compute unit) can have, with blocks of 256 threads where a \
+                      kernel does not say another number, and what keeps more away.";
+
+fn kernel_row(kernel: &KernelResources, target: &Target) -> Vec<String> {
+    let names = [kernel.name.clone(), target.to_string()];
+    let occupancy = Occupancy::usual(target, kernel).map_or_else(|| "-".to_owned(), |filled| occupancy(&filled));
+    names.into_iter().chain(usage(kernel)).chain([occupancy]).collect()
+}
+
+/// How full a multiprocessor is, and what keeps more away, in few characters.
+fn occupancy(filled: &Occupancy) -> String {
+    let limit = filled.name(filled.limit);
+    format!("{}% {}", filled.percent(), limit.trim_end_matches(" memory"))
 }
 
 /// Registers, spills, shared memory, scratch memory and code size, as cells of a table.
@@ -195,6 +225,7 @@ mod tests {
 
     #[test]
     fn rows_show_what_each_vendor_has() {
+        let target = |name: &str| name.parse::<Target>().expect("a target");
         let nvidia = KernelResources {
             name: "saxpy".to_owned(),
             registers: Some(12),
@@ -204,8 +235,8 @@ mod tests {
             ..KernelResources::default()
         };
         assert_eq!(
-            kernel_row(&nvidia, "sm_90"),
-            ["saxpy", "sm_90", "12", "16", "0", "0", "384"]
+            kernel_row(&nvidia, &target("sm_90")),
+            ["saxpy", "sm_90", "12", "16", "0", "0", "384", "100% warps"]
         );
         let amd = KernelResources {
             name: "saxpy".to_owned(),
@@ -218,9 +249,9 @@ mod tests {
             ..KernelResources::default()
         };
         assert_eq!(
-            kernel_row(&amd, "gfx942"),
-            ["saxpy", "gfx942", "v4 a0 s10", "3", "64", "0", "-"]
+            kernel_row(&amd, &target("gfx942")),
+            ["saxpy", "gfx942", "v4 a0 s10", "3", "64", "0", "-", "100% waves"]
         );
-        assert_eq!(kernel_row(&KernelResources::default(), "sm_90")[3], "-");
+        assert_eq!(kernel_row(&KernelResources::default(), &target("sm_90"))[3], "-");
     }
 }

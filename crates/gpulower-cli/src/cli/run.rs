@@ -8,7 +8,9 @@ use gpulower::{
     jit::{Program, ProgramOptions, Returned, RunError, SharedLibraries},
 };
 
-use super::{Failed, cache::CacheOptions, environment, flags::Flags, input, message::Problem, to_stdout};
+use super::{
+    Failed, cache::CacheOptions, environment, flags::Flags, input, message::Problem, progress::Progress, to_stdout,
+};
 
 /// Run a whole program, host code and kernels, on a GPU of this machine.
 ///
@@ -78,7 +80,10 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, None);
+        let cached = self.cache.cache(&self.toolkits).is_some();
+        let progress = Progress::start("compiling", &[self.input.clone()], cached);
+        let builder =
+            environment::compiler(options, toolkit, &self.toolkits, &self.cache, None).progress(progress.callback());
         let options = ProgramOptions {
             entry: self.entry.clone(),
             target,
@@ -88,6 +93,8 @@ impl Arguments {
             shared_libraries: unsafe { SharedLibraries::trusted(self.shared_libs.clone()) },
         };
         let bytes = input::read(&self.input)?;
-        Ok(Program::build_source(&builder.build(), name, &bytes, &options))
+        let program = Program::build_source(&builder.build(), name, &bytes, &options);
+        progress.end();
+        Ok(program)
     }
 }

@@ -90,6 +90,13 @@ pub fn wrapped(text: &str, indent: usize) -> String {
     lines
 }
 
+/// A name, and words beside it on lines of at most [`WIDTH`] columns.
+pub fn hanging(name: &str, words: &str) -> String {
+    let indent = name.chars().count();
+    let text = wrapped(words, indent);
+    format!("{name}{}", text.get(indent..).unwrap_or("\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,12 +4,12 @@ use clap::{Args, ValueEnum};
 use gpulower::{
     Compiler, Target,
     serialize::nvidia::{PtxCompiler, PtxToCubin},
-    target::{AmdTarget, CudaRelease, NvidiaTarget, Vendor, WmmaGeneration},
+    target::{AmdTarget, CudaRelease, NvidiaTarget, TargetError, Vendor, WmmaGeneration},
     toolkit::PartKind,
 };
 use serde::Serialize;
 
-use super::{Failed, environment, json, table, text_to_stdout};
+use super::{Failed, environment, json, message::Problem, table, target_page, text_to_stdout};
 
 /// List every chip that can be compiled for.
 ///
@@ -18,8 +18,10 @@ use super::{Failed, environment, json, table, text_to_stdout};
 /// makes the hsaco, is built in.
 #[derive(Debug, Args)]
 pub struct Arguments {
+    /// Say all about this target instead: sm_90, sm_90a, gfx942, gfx90a:xnack-
+    target: Option<String>,
     /// List the chips of one vendor alone
-    #[arg(long)]
+    #[arg(long, conflicts_with = "target")]
     vendor: Option<VendorName>,
     /// Print a JSON document
     #[arg(long)]
@@ -36,24 +38,24 @@ enum VendorName {
 
 /// One chip.
 #[derive(Debug, Serialize)]
-struct Row {
-    target: String,
-    vendor: &'static str,
+pub struct Row {
+    pub target: String,
+    pub vendor: &'static str,
     /// NVIDIA: the first PTX ISA with the chip.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ptx: Option<String>,
+    pub ptx: Option<String>,
     /// AMD: lanes of a wave, the default first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    wave_sizes: Option<&'static [u32]>,
+    pub wave_sizes: Option<&'static [u32]>,
     /// AMD: what a target ID may set.
     #[serde(skip_serializing_if = "Option::is_none")]
-    settings: Option<&'static [&'static str]>,
-    features: Vec<&'static str>,
+    pub settings: Option<&'static [&'static str]>,
+    pub features: Vec<&'static str>,
     /// The tool at hand that makes loadable code.
-    finished_by: Option<String>,
+    pub finished_by: Option<String>,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<String>,
+    pub missing: Option<String>,
 }
 
 /// Lists the chips.
@@ -69,6 +71,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     } else {
         Vec::new()
     };
+    if let Some(name) = &arguments.target {
+        let target: Target = name
+            .parse()
+            .map_err(|error: TargetError| Problem::plan(error.to_string()))?;
+        let tools = match target.vendor() {
+            Vendor::Nvidia => tools,
+            Vendor::Amd => Vec::new(),
+        };
+        let row = row(&target, &tools);
+        let text = match arguments.json {
+            true => json(&row)?,
+            false => target_page::page(&target, &row),
+        };
+        return text_to_stdout(&text);
+    }
     let rows = rows(&tools, wanted);
     if arguments.json {
         #[derive(Serialize)]
@@ -110,11 +127,15 @@ pub fn target_report(compiler: &Compiler) -> impl Serialize + use<> {
 fn rows(tools: &[(String, CudaRelease)], wanted: impl Fn(Vendor) -> bool) -> Vec<Row> {
     Target::all()
         .filter(|target| wanted(target.vendor()))
-        .map(|target| match &target {
-            Target::Nvidia(chip) => nvidia_row(chip, tools),
-            Target::Amd(chip) => amd_row(chip),
-        })
+        .map(|target| row(&target, tools))
         .collect()
+}
+
+fn row(target: &Target, tools: &[(String, CudaRelease)]) -> Row {
+    match target {
+        Target::Nvidia(chip) => nvidia_row(chip, tools),
+        Target::Amd(chip) => amd_row(chip),
+    }
 }
 
 /// The compilers from PTX to cubins that can be used, in the order in which they are tried.

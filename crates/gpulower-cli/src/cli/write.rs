@@ -11,7 +11,7 @@ use std::{
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags, accessat, renameat_with};
 use tempfile::{Builder, NamedTempFile};
 
-use super::{Failed, message::Problem, to_stdout};
+use super::{Failed, interruption, message::Problem, to_stdout};
 
 /// A file to be written.
 #[derive(Debug)]
@@ -159,6 +159,7 @@ impl<'a> OneOutput<'a> {
 
 /// Writes files, and bytes to the standard output: everything, or nothing. `directory` is made if it is not there.
 pub fn write_all(files: &[Output<'_>], directory: Option<&Path>, stdout: &[u8]) -> Result<(), Failed> {
+    let _uninterrupted = interruption::writing();
     let made = match directory {
         Some(directory) if !directory.as_os_str().is_empty() => MadeDirectories::make(directory)?,
         _ => MadeDirectories::default(),
@@ -187,6 +188,7 @@ pub fn write_all(files: &[Output<'_>], directory: Option<&Path>, stdout: &[u8]) 
 
 /// Writes one file, whole or not at all.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
+    let _uninterrupted = interruption::writing();
     let mut done = Done::default();
     PendingFile::prepare(path, bytes)?.finish(&mut done)?;
     done.keep();

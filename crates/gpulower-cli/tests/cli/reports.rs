@@ -98,7 +98,7 @@ fn the_table_fits_a_terminal() {
         .quiet()
         .output();
     assert!(
-        table.starts_with("kernel   target   registers  spills  shared  scratch  code\nsoftmax  sm_90"),
+        table.starts_with("kernel   target   registers  spills  shared  scratch  code   occupancy\nsoftmax  sm_90"),
         "{table}"
     );
     for text in [

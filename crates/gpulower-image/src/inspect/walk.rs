@@ -42,9 +42,23 @@ const SOURCE: &str = "MLIR or LLVM IR, which holds no images: compile it first, 
 
 /// Whether a file looks like MLIR or LLVM IR as text.
 fn is_source(bytes: &[u8]) -> bool {
-    const BEGINNINGS: [&str; 8] = ["module", "builtin.module", "gpu.module", "func.func", "llvm.func", "define ", "target ", "#map"];
-    let text = bytes.get(..bytes.len().min(1 << 16)).map(String::from_utf8_lossy).unwrap_or_default();
-    text.lines().map(str::trim_start).any(|line| BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)))
+    const BEGINNINGS: [&str; 8] = [
+        "module",
+        "builtin.module",
+        "gpu.module",
+        "func.func",
+        "llvm.func",
+        "define ",
+        "target ",
+        "#map",
+    ];
+    let text = bytes
+        .get(..bytes.len().min(1 << 16))
+        .map(String::from_utf8_lossy)
+        .unwrap_or_default();
+    text.lines()
+        .map(str::trim_start)
+        .any(|line| BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)))
 }
 
 /// Why a file of no such kind is refused.

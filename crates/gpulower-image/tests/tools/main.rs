@@ -12,4 +12,5 @@ mod inspect_hostile;
 mod inspect_nvidia;
 mod join_cubin;
 mod nvcc;
+mod occupancy;
 mod offload_binary;

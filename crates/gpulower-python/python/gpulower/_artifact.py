@@ -87,11 +87,9 @@ class Kernel:
         return most
 
     def occupancy(self, threads: int | None = None, dynamic_shared: int = 0) -> Occupancy | None:
-        """How much of a multiprocessor blocks of so many threads fill, 256 if nothing else is known. NVIDIA alone."""
-        if self.registers is None:
-            return None
-        threads = threads or min(self.threads or 256, 256)
-        return occupancy(self.target, self.registers, self.shared + dynamic_shared, threads)
+        """How much of a multiprocessor (compute unit) blocks of so many threads fill: by default as many as the kernel
+        requires, or else 256."""
+        return occupancy(self.target, self.details, threads, dynamic_shared)
 
     def _repr_html_(self) -> str:
         from ._html import of_kernels

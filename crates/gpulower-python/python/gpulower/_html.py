@@ -36,18 +36,9 @@ def _number(value: int | None) -> str:
 
 
 def picture(kernel: Kernel) -> str:
-    """How full a multiprocessor is, as a bar of a picture: one square for each four warps that there can be."""
+    """How full a multiprocessor is, as a bar."""
     filled = kernel.occupancy()
-    if filled is None:
-        return ""
-    squares = []
-    for index in range(filled.most_warps // 4):
-        colour = "#27ae60" if (index + 1) * 4 <= filled.warps else "#bbb6"
-        squares.append(f'<rect x="{index * 7}" y="0" width="6" height="10" rx="1" fill="{colour}"/>')
-    width = filled.most_warps // 4 * 7
-    title = f"<title>{escaped(str(filled))}</title>"
-    bar = f'<svg width="{width}" height="10" role="img">{title}{"".join(squares)}</svg>'
-    return f"{bar} {filled.fraction:.0%}"
+    return "" if filled is None else f"{filled.bar} {filled.fraction:.0%}"
 
 
 def of_kernels(kernels: Sequence[Kernel]) -> str:

@@ -1,0 +1,49 @@
+//! What `--emit` asks for: a format of the library's, or SASS, which a disassembler makes of cubins.
+
+use std::str::FromStr;
+
+use gpulower::{Artifact, Emit, FileKind, Format, compiler::EmitError};
+
+use super::{disassembly::Disassemblers, message::Problem};
+
+/// A form of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// What the library makes.
+    Of(Emit),
+    /// The code of cubins as text.
+    Sass,
+}
+
+impl Form {
+    /// What the library is asked for.
+    pub const fn emit(self) -> Emit {
+        match self {
+            Self::Of(emit) => emit,
+            Self::Sass => Emit::Cubin,
+        }
+    }
+
+    /// Makes what is wanted of what the library made.
+    pub fn finish(self, artifacts: &mut [Artifact], disassemblers: &Disassemblers) -> Result<(), Problem> {
+        if self == Self::Sass {
+            for artifact in artifacts {
+                let text = disassemblers.text(&artifact.module, FileKind::Cubin, &artifact.bytes)?;
+                artifact.bytes = text.into_bytes();
+                artifact.format = Format::Sass;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Form {
+    type Err = EmitError;
+
+    fn from_str(name: &str) -> Result<Self, EmitError> {
+        match name {
+            "sass" => Ok(Self::Sass),
+            _ => name.parse().map(Self::Of),
+        }
+    }
+}
