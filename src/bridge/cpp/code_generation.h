@@ -17,8 +17,8 @@ void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
 /// Loops of a module for NVIDIA over signed numbers that are far apart compare unsigned numbers.
 void compareWideRanges(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Signed bits of a module for NVIDIA become bfloats by a choice between two.
-void convertSignedBits(llvm::Module &module);
+/// Conversions between floats and single bits of a module for NVIDIA become others.
+void convertSingleBits(llvm::Module &module);
 
 /// Traps of a module for AMD get their instructions, where LLVM's own lead its code generation astray.
 void writeTrapsOut(llvm::Module &module, llvm::StringRef chip);

@@ -612,7 +612,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     Module &module = *unwrap(moduleRef);
     if (module.getTargetTriple().isNVPTX()) {
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
-      gpulower::convertSignedBits(module);
+      gpulower::convertSingleBits(module);
       gpulower::compareWideRanges(module, *machine);
     } else if (module.getTargetTriple().isAMDGPU())
       gpulower::writeTrapsOut(module, machine->getTargetCPU());

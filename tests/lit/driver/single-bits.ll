@@ -1,5 +1,5 @@
-; One signed bit as bfloat is -1 or 0. LLVM's NVPTX back end makes 1 of it (`selp 1, 0`), without optimisation and where nothing
-; else simplifies it.
+; One signed bit as bfloat is -1 or 0, and a float becomes a bit by its lowest bit. LLVM's NVPTX back end makes 1 of the first
+; (`selp 1, 0`), and compares the second with 0 (`setp.eq`).
 
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -O0 -o - | FileCheck %s
 ; RUN: gpulower compile %s --target sm_80 --emit ptx -O3 -o - | FileCheck %s
@@ -20,5 +20,15 @@ define ptx_kernel void @vector(ptr %p, <2 x i32> %x) {
   %bits = trunc <2 x i32> %x to <2 x i1>
   %floats = sitofp <2 x i1> %bits to <2 x bfloat>
   store <2 x bfloat> %floats, ptr %p
+  ret void
+}
+
+; CHECK-LABEL: .entry back(
+; CHECK: cvt.rzi.u32.f32
+; CHECK: and.b32 {{.*}}, 1;
+define ptx_kernel void @back(ptr %p, float %x) {
+  %bit = fptoui float %x to i1
+  %wide = zext i1 %bit to i32
+  store i32 %wide, ptr %p
   ret void
 }
