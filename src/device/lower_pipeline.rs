@@ -126,19 +126,20 @@ pub(super) const INLINE: &str = "builtin.module(gpu.module(gpulower-inline-funct
 
 /// What the `gpulower-expand-gpu*` passes have to know of the chip.
 fn expansion_options(resolved: &Resolved) -> String {
+    let bare = only(resolved.bare_pointers, " bare-pointers=true");
     match (&resolved.target, &resolved.vendor) {
         (Target::Nvidia(chip), _) => format!(
-            "capability={} redux={} clusters={}",
+            "capability={} redux={} clusters={}{bare}",
             chip.number(),
             chip.has_redux(),
             chip.has_cluster()
         ),
         (Target::Amd(chip), ResolvedVendor::Amd { wave_size, .. }) => {
-            format!("amd=true chipset={} subgroup-size={wave_size}", chipset(chip))
+            format!("amd=true chipset={} subgroup-size={wave_size}{bare}", chipset(chip))
         }
         (Target::Amd(chip), _) => {
             format!(
-                "amd=true chipset={} subgroup-size={}",
+                "amd=true chipset={} subgroup-size={}{bare}",
                 chipset(chip),
                 chip.default_wave_size()
             )

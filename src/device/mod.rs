@@ -15,10 +15,12 @@ mod lower_error;
 mod lower_pipeline;
 mod math;
 mod narrow_stores;
+mod odd_parameters;
 mod repeated;
 mod reserve;
 mod rounding;
 mod shared_alignment;
+mod small_extremes;
 mod split;
 pub mod symbols;
 mod validate;
@@ -539,7 +541,10 @@ fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resol
         return Ok(text);
     }
     Ok(match String::from_utf8(text) {
-        Ok(text) => narrow_stores::through_untyped_registers(text).into_bytes(),
+        Ok(text) => {
+            let text = narrow_stores::through_untyped_registers(text);
+            small_extremes::widened(odd_parameters::widened(text)).into_bytes()
+        }
         Err(error) => error.into_bytes(),
     })
 }

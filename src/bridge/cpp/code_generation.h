@@ -6,12 +6,19 @@
 
 namespace llvm {
 class Module;
-}
+class TargetMachine;
+} // namespace llvm
 
 namespace gpulower {
 
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
+
+/// Loops of a module for NVIDIA over signed numbers that are far apart compare unsigned numbers.
+void compareWideRanges(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// Conversions between floats and single bits of a module for NVIDIA become others.
+void convertSingleBits(llvm::Module &module);
 
 /// Traps of a module for AMD get their instructions, where LLVM's own lead its code generation astray.
 void writeTrapsOut(llvm::Module &module, llvm::StringRef chip);

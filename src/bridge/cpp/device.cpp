@@ -678,9 +678,11 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
   return containWriting(closure, sink, [&](raw_svector_ostream &stream) -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
     Module &module = *unwrap(moduleRef);
-    if (module.getTargetTriple().isNVPTX())
+    if (module.getTargetTriple().isNVPTX()) {
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
-    else if (module.getTargetTriple().isAMDGPU())
+      gpulower::convertSingleBits(module);
+      gpulower::compareWideRanges(module, *machine);
+    } else if (module.getTargetTriple().isAMDGPU())
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     legacy::PassManager passes;
     gpulower::CodeGenerationLimits limits(module);

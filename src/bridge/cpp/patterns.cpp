@@ -161,6 +161,8 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
   Pass::Option<bool> clusters{*this, "clusters",
                               llvm::cl::desc("The chip has clusters of workgroups"),
                               llvm::cl::init(false)};
+  Pass::Option<bool> barePointers{*this, "bare-pointers", llvm::cl::desc("Memrefs are passed as pointers alone"),
+                                  llvm::cl::init(false)};
 
   bool canScheduleOn(RegisteredOperationName name) const override {
     return name.getStringRef() == "gpu.module";
@@ -181,6 +183,7 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
     chip.capability = capability;
     chip.redux = redux;
     chip.clusters = clusters;
+    chip.barePointers = barePointers;
     if (chip.amd) {
       FailureOr<amdgpu::Chipset> parsed = amdgpu::Chipset::parse(chipset);
       if (failed(parsed)) {

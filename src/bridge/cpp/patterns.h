@@ -23,6 +23,8 @@ struct GpuChip {
   bool redux = false;
   /// Whether the chip has clusters of workgroups (NVIDIA, sm_90 and later).
   bool clusters = false;
+  /// Whether memrefs become pointers alone where functions are called.
+  bool barePointers = false;
   /// AMD's chip.
   mlir::amdgpu::Chipset chipset;
 

@@ -49,12 +49,26 @@ struct Signatures {
                                       << ", which no conversion to LLVM takes; " << advice(type);
       return InFlightDiagnostic();
     };
+    if (chip.barePointers && isa<gpu::GPUFuncOp>(function.getOperation()) && failed(checkBare(function)))
+      return failure();
     if (failed(checkAll("argument", function.getArgumentTypes())) || failed(checkAll("result", function.getResultTypes())))
       return failure();
     return success();
   }
 
 private:
+  static LogicalResult checkBare(FunctionOpInterface function) {
+    for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+      auto memref = dyn_cast<MemRefType>(type);
+      if (!isa<BaseMemRefType>(type) || (memref && memref.hasStaticShape() && memref.getLayout().isIdentity()))
+        continue;
+      return function.emitError() << "cannot lower " << function->getName() << " @" << function.getName()
+                                  << " with bare pointers: its argument " << index << " has the type " << type
+                                  << "; a pointer alone stands for a memref of static shape without strides and offset";
+    }
+    return success();
+  }
+
   bool isTaken(Type type, bool kernel) {
     if (isa<gpu::MMAMatrixType>(type))
       return !chip.amd;
@@ -110,6 +124,18 @@ LogicalResult checkValues(Operation *operation) {
   return success();
 }
 
+/// Conversions between floats and integers that LLVM makes calls of a library of for NVIDIA.
+LogicalResult checkConversion(Operation *operation, const GpuChip &chip) {
+  if (chip.amd || !isa<arith::FPToSIOp, arith::FPToUIOp, arith::SIToFPOp, arith::UIToFPOp>(operation))
+    return success();
+  for (Type type : {operation->getOperand(0).getType(), operation->getResult(0).getType()})
+    if (auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type)); integer && integer.getWidth() > 64)
+      return operation->emitError() << "cannot lower " << operation->getName() << " from "
+                                    << operation->getOperand(0).getType() << " to " << operation->getResult(0).getType()
+                                    << ": no NVIDIA GPU converts floats and integers of more than 64 bits; convert i64";
+  return success();
+}
+
 /// Operations of the gpu dialect that host code is made of.
 LogicalResult checkPlace(Operation *operation) {
   if (!isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp, gpu::WaitOp, gpu::HostRegisterOp,
@@ -126,7 +152,7 @@ LogicalResult refuseTypes(Operation *root, const GpuChip &chip) {
   Signatures signatures(root->getContext(), chip);
   bool refused = false;
   root->walk([&](Operation *operation) {
-    if (failed(checkValues(operation)) || failed(checkPlace(operation)))
+    if (failed(checkValues(operation)) || failed(checkConversion(operation, chip)) || failed(checkPlace(operation)))
       refused = true;
     else if (isa<func::FuncOp, gpu::GPUFuncOp>(operation))
       refused |= failed(signatures.check(cast<FunctionOpInterface>(operation)));

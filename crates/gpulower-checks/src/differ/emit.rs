@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::kernel::{
-    ATOMIC_KINDS, Bound, Cast, Elem, For, Id, If, Kernel, Layout, Op, SLICE, Space, Stmt, Ty, Var, While,
+    ATOMIC_KINDS, Bound, Cast, Elem, For, Form, Id, If, Kernel, Layout, Op, SLICE, Space, Stmt, Ty, Var, While,
 };
-use super::number::{Kind, Shape, limit, most_positive, most_shift};
+use super::number::{Kind, Shape, limit, most_positive, most_shift, no_wrap_masks};
 
 const INDEX: Ty = Ty::scalar(Elem::Index);
 
@@ -38,7 +38,7 @@ fn memref(kernel: &Kernel, number: usize) -> String {
         (Space::Shared, _) => format!("memref<{}x{elem}, #gpu.address_space<workgroup>>", kernel.threads),
         (Space::Private, _) => format!("memref<{SLICE}x{elem}, #gpu.address_space<private>>"),
         (_, Layout::Static | Layout::Cast) => format!("memref<{}x{elem}>", kernel.size(buffer)),
-        (_, Layout::Rows) => format!("memref<?x{SLICE}x{elem}>"),
+        (_, Layout::Rows | Layout::Collapsed) => format!("memref<?x{SLICE}x{elem}>"),
         (_, Layout::Cubes) => format!("memref<?x2x4x{elem}>"),
         (_, Layout::Strided) => format!("memref<?x{elem}, strided<[?], offset: ?>>"),
         _ => format!("memref<?x{elem}>"),
@@ -135,6 +135,10 @@ impl Emitter<'_> {
         self.prelude();
         self.all(&kernel.body);
         self.line("gpu.return");
+        if kernel.body.iter().any(|stmt| matches!(stmt, Stmt::Exit { .. })) {
+            self.line("^exit:");
+            self.line("gpu.return");
+        }
         self.line("}");
     }
 
@@ -171,6 +175,17 @@ impl Emitter<'_> {
                          memref<{SLICE}x{elem}, strided<[{stride}], offset: ?>>"
                     ));
                 }
+                (_, Layout::Reinterpreted) => {
+                    let size = self.constant(INDEX, SLICE as i64);
+                    let first = self.temporary(&format!("arith.muli %gid, {size} : index"));
+                    self.line(&format!(
+                        "%c{number} = memref.reinterpret_cast %b{number} to offset: [{first}], sizes: [{SLICE}], \
+                         strides: [1] : {own} to memref<{SLICE}x{elem}, strided<[1], offset: ?>>"
+                    ));
+                }
+                (_, Layout::Collapsed) => self.line(&format!(
+                    "%c{number} = memref.collapse_shape %b{number} [[0, 1]] : {own} into memref<?x{elem}>"
+                )),
                 _ => {}
             }
         }
@@ -189,8 +204,8 @@ impl Emitter<'_> {
             };
         }
         match buffer.layout {
-            Layout::View | Layout::StridedView => {
-                let stride = if buffer.layout == Layout::View { 1 } else { 2 };
+            Layout::View | Layout::StridedView | Layout::Reinterpreted => {
+                let stride = if buffer.layout == Layout::StridedView { 2 } else { 1 };
                 format!("%c{number}[{at}] : memref<{SLICE}x{elem}, strided<[{stride}], offset: ?>>")
             }
             Layout::Rows => format!("%b{number}[%gid, {at}] : {own}"),
@@ -207,7 +222,7 @@ impl Emitter<'_> {
                 let first = self.temporary(&format!("arith.muli %gid, {size} : index"));
                 let at = self.temporary(&format!("arith.addi {first}, {at} : index"));
                 match layout {
-                    Layout::Cast => format!("%c{number}[{at}] : memref<?x{elem}>"),
+                    Layout::Cast | Layout::Collapsed => format!("%c{number}[{at}] : memref<?x{elem}>"),
                     _ => format!("%b{number}[{at}] : {own}"),
                 }
             }
@@ -231,11 +246,21 @@ impl Emitter<'_> {
                 buffer,
                 index,
                 mask,
+                only,
             } => {
                 let (ty, place) = (self.ty(*var), self.place(*buffer, *index, *mask));
-                let text = match ty.lanes {
-                    1 => format!("memref.load {place}"),
-                    _ => format!("vector.load {place}, {}", ty.text()),
+                let text = match (ty.lanes, only) {
+                    (1, _) => format!("memref.load {place}"),
+                    (_, None) => format!("vector.load {place}, {}", ty.text()),
+                    (_, Some((some, other))) => {
+                        let (at, memref) = place.split_once(" : ").unwrap_or_default();
+                        let (lanes, text) = (self.t(*some), ty.text());
+                        format!(
+                            "vector.maskedload {at}, {}, {} : {memref}, {lanes}, {text} into {text}",
+                            v(some),
+                            v(other)
+                        )
+                    }
                 };
                 self.line(&format!("{} = {text}", v(var)));
             }
@@ -244,35 +269,71 @@ impl Emitter<'_> {
                 buffer,
                 index,
                 mask,
+                only,
             } => {
                 let (ty, place) = (self.ty(*value), self.place(*buffer, *index, *mask));
-                self.line(&match ty.lanes {
-                    1 => format!("memref.store {}, {place}", v(value)),
-                    _ => format!("vector.store {}, {place}, {}", v(value), ty.text()),
-                });
+                let text = match (ty.lanes, only) {
+                    (1, _) => format!("memref.store {}, {place}", v(value)),
+                    (_, None) => format!("vector.store {}, {place}, {}", v(value), ty.text()),
+                    (_, Some(some)) => {
+                        let (at, memref) = place.split_once(" : ").unwrap_or_default();
+                        let (lanes, text) = (self.t(*some), ty.text());
+                        format!("vector.maskedstore {at}, {}, {} : {memref}, {lanes}, {text}", v(some), v(value))
+                    }
+                };
+                self.line(&text);
             }
             Stmt::Atomic {
                 value,
                 buffer,
                 index,
                 kind,
-            } => {
-                let own = memref(self.kernel, *buffer);
-                let (three, first) = (self.constant(INDEX, 3), self.constant(INDEX, 4 * *kind as i64));
-                let at = self.temporary(&format!("arith.andi {}, {three} : index", v(index)));
-                let at = self.temporary(&format!("arith.addi {at}, {first} : index"));
-                let elem = self.t(*value);
-                let name = ATOMIC_KINDS[*kind];
-                self.temporary(&format!(
-                    "memref.atomic_rmw {name} {}, %b{buffer}[{at}] : ({elem}, {own}) -> {elem}",
-                    v(value)
-                ));
+                generic,
+            } => self.atomic(*value, *buffer, *index, *kind, *generic),
+            Stmt::Exit { condition } => {
+                self.temporaries += 1;
+                let next = format!("^next{}", self.temporaries);
+                self.line(&format!("cf.cond_br {}, ^exit, {next}", v(condition)));
+                self.line(&format!("{next}:"));
             }
             Stmt::For(inner) => self.repeat(inner),
             Stmt::While(inner) => self.repeat_while(inner),
-            Stmt::If(inner) if inner.blocks => self.blocks(inner),
-            Stmt::If(inner) => self.branch(inner),
+            Stmt::If(inner) => match inner.form {
+                Form::If => self.branch(inner),
+                Form::Switch => self.switch(inner),
+                Form::Blocks { switch } => self.blocks(inner, switch),
+            },
         }
+    }
+
+    fn atomic(&mut self, value: Var, buffer: usize, index: Var, kind: usize, generic: bool) {
+        let (own, elem) = (memref(self.kernel, buffer), self.kernel.buffers[buffer].elem);
+        let (three, first) = (self.constant(INDEX, 3), self.constant(INDEX, 4 * kind as i64));
+        let at = self.temporary(&format!("arith.andi {}, {three} : index", v(&index)));
+        let at = self.temporary(&format!("arith.addi {at}, {first} : index"));
+        let (name, mut value) = (ATOMIC_KINDS[kind], v(&value));
+        let (name, operation, elem) = match elem.is_float() {
+            true => {
+                let seven = self.constant(Ty::scalar(Elem::I32), 7);
+                let small = self.temporary(&format!("arith.andi {value}, {seven} : i32"));
+                value = self.temporary(&format!("arith.sitofp {small} : i32 to {}", elem.name()));
+                ("addf", "addf".to_owned(), elem.name())
+            }
+            // The names of atomic minima and maxima are those of `arith` without a letter.
+            false if name.starts_with('m') => (name, format!("{name}i"), elem.name()),
+            false => (name, name.to_owned(), elem.name()),
+        };
+        if !generic {
+            self.temporary(&format!(
+                "memref.atomic_rmw {name} {value}, %b{buffer}[{at}] : ({elem}, {own}) -> {elem}"
+            ));
+            return;
+        }
+        let old = self.temporary(&format!("memref.generic_atomic_rmw %b{buffer}[{at}] : {own} {{"));
+        self.line(&format!("^bb0({old}_is: {elem}):"));
+        let new = self.temporary(&format!("arith.{operation} {old}_is, {value} : {elem}"));
+        self.line(&format!("memref.atomic_yield {new} : {elem}"));
+        self.line("}");
     }
 
     fn results(results: &[Var]) -> String {
@@ -404,7 +465,22 @@ impl Emitter<'_> {
         self.line("}");
     }
 
-    fn blocks(&mut self, inner: &If) {
+    fn switch(&mut self, inner: &If) {
+        let arrow = match &inner.results[..] {
+            [] => String::new(),
+            results => format!(" -> {}", self.types(results)),
+        };
+        let case = self.temporary(&format!("arith.index_castui {} : i1 to index", v(&inner.condition)));
+        self.line(&format!("{}scf.index_switch {case}{arrow}", Self::results(&inner.results)));
+        for (label, number) in [("case 1", 0), ("default", 1)] {
+            self.line(&format!("{label} {{"));
+            self.all(&inner.branches[number]);
+            self.yields("scf.yield", &inner.yields[number]);
+            self.line("}");
+        }
+    }
+
+    fn blocks(&mut self, inner: &If, switch: bool) {
         let arrow = match &inner.results[..] {
             [] => String::new(),
             results => format!(" -> ({})", self.types(results)),
@@ -413,7 +489,13 @@ impl Emitter<'_> {
             "{}scf.execute_region{arrow} {{",
             Self::results(&inner.results)
         ));
-        self.line(&format!("cf.cond_br {}, ^yes, ^no", v(&inner.condition)));
+        match switch {
+            false => self.line(&format!("cf.cond_br {}, ^yes, ^no", v(&inner.condition))),
+            true => {
+                let number = self.temporary(&format!("arith.extui {} : i1 to i32", v(&inner.condition)));
+                self.line(&format!("cf.switch {number} : i32, [ default: ^no, 1: ^yes, 7: ^no ]"));
+            }
+        }
         self.temporaries += 1;
         let names: Vec<String> = (0..inner.results.len())
             .map(|at| format!("%y{}_{at}", self.temporaries))
@@ -538,6 +620,38 @@ impl Emitter<'_> {
                 self.line("gpu.barrier");
                 let yes = self.temporary("arith.constant true");
                 format!("arith.select {yes}, {read}, {read} : {text}")
+            }
+            Op::Histogram(buffer) => {
+                let own = memref(self.kernel, *buffer);
+                let zero = self.constant(ty, 0);
+                self.line(&format!("memref.store {zero}, %b{buffer}[%tid] : {own}"));
+                self.line("gpu.barrier");
+                let below = self.constant(INDEX, i64::from(self.kernel.threads) - 1);
+                let at = self.temporary(&format!("arith.andi {b}, {below} : index"));
+                self.temporary(&format!(
+                    "memref.atomic_rmw addi {a}, %b{buffer}[{at}] : ({text}, {own}) -> {text}"
+                ));
+                self.line("gpu.barrier");
+                let at = self.temporary(&format!("arith.andi {}, {below} : index", v(&args[2])));
+                let read = self.temporary(&format!("memref.load %b{buffer}[{at}] : {own}"));
+                self.line("gpu.barrier");
+                let yes = self.temporary("arith.constant true");
+                format!("arith.select {yes}, {read}, {read} : {text}")
+            }
+            Op::NoWrap(name) => {
+                let masks = no_wrap_masks(name, ty.elem);
+                let [first, second] = [0, 1].map(|number| {
+                    let mask = self.constant(ty, masks[number] as i64);
+                    self.temporary(&format!("arith.andi {}, {mask} : {text}", v(&args[number])))
+                });
+                let first = match *name {
+                    "arith.subi" => {
+                        let above = self.constant(ty, masks[1] as i64 + 1);
+                        self.temporary(&format!("arith.ori {first}, {above} : {text}"))
+                    }
+                    _ => first,
+                };
+                format!("{name} {first}, {second} overflow<nsw, nuw> : {text}")
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::interpret::Memory;
 use super::kernel::{
-    ATOMIC_KINDS, Bound, Buffer, Carried, Cast, Elem, For, Id, If, Kernel, Layout, Op, Space, Stmt, Ty, Var, While,
+    ATOMIC_KINDS, Bound, Buffer, Carried, Cast, Elem, For, Form, Id, If, Kernel, Layout, Op, Space, Stmt, Ty, Var, While,
 };
 use super::number::{Kind, OPERATIONS, Operation, Rounding, Shape};
 
@@ -149,7 +149,11 @@ pub fn memory(kernel: &Kernel) -> Memory {
     let mut storages = vec![Vec::new(); count];
     for buffer in &kernel.buffers {
         if storages[buffer.storage].is_empty() && !matches!(buffer.space, Space::Shared | Space::Private) {
-            storages[buffer.storage] = (0..kernel.size(buffer)).map(|_| random.bits(buffer.elem)).collect();
+            // Sums of floats are exact from 0 on.
+            let summed = buffer.space == Space::Atomic && buffer.elem.is_float();
+            storages[buffer.storage] = (0..kernel.size(buffer))
+                .map(|_| if summed { 0 } else { random.bits(buffer.elem) })
+                .collect();
         }
     }
     let mut scalars: Vec<u64> = kernel.scalars.iter().map(|&elem| random.bits(elem)).collect();
@@ -180,13 +184,13 @@ impl Maker {
         let lanes = if self.kernel.narrow {
             1
         } else {
-            self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 2, 4])
+            self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 3, 8])
         };
         Ty { elem, lanes }
     }
 
     fn buffers(&mut self) {
-        use Layout::{Cast, Cubes, Flat, Rows, Static, Strided, StridedView, View};
+        use Layout::{Cast, Collapsed, Cubes, Flat, Reinterpreted, Rows, Static, Strided, StridedView, View};
         let mut storage = 0;
         let mut push = |maker: &mut Self, elem, space, layout| {
             maker.kernel.buffers.push(Buffer {
@@ -204,7 +208,19 @@ impl Maker {
             true => (&[Static, Cast], &[Static, Static, Cast]),
             false => (
                 &[Flat, Static, Strided, Cast],
-                &[Flat, Flat, Static, Cast, Rows, Cubes, View, StridedView, Strided],
+                &[
+                    Flat,
+                    Flat,
+                    Static,
+                    Cast,
+                    Rows,
+                    Cubes,
+                    View,
+                    StridedView,
+                    Strided,
+                    Reinterpreted,
+                    Collapsed,
+                ],
             ),
         };
         for _ in 0..self.random.within(1, 3) {
@@ -215,8 +231,15 @@ impl Maker {
             let (elem, layout) = (self.stored(), self.random.pick(own));
             push(self, elem, Space::Own, layout);
         }
-        for elem in [Elem::I32, Elem::I64] {
-            if self.random.percent(40) {
+        for (elem, chance) in [
+            (Elem::I32, 40),
+            (Elem::I64, 40),
+            (Elem::I8, 8),
+            (Elem::I16, 8),
+            (Elem::F32, 15),
+            (Elem::F64, 15),
+        ] {
+            if self.random.percent(chance) && (self.floats || !elem.is_float()) {
                 push(self, elem, Space::Atomic, flat);
             }
         }
@@ -288,6 +311,7 @@ impl Maker {
                 buffer: 0,
                 index,
                 mask: 7,
+                only: None,
             });
         }
     }
@@ -338,6 +362,14 @@ impl Maker {
             13..16 => self.load(out, ty),
             16..18 if !self.kernel.narrow => self.of_vectors(out, ty),
             18 if ty == Ty::scalar(Elem::I32) => self.fast(out),
+            17 if ty.lanes == 1 && !ty.elem.is_float() && ty.elem != Elem::I1 => {
+                let args = vec![self.value(out, ty), self.value(out, ty)];
+                let name = self
+                    .random
+                    .pick(&["arith.addi", "arith.subi", "arith.muli", "arith.shli"]);
+                let made = self.define(out, Op::NoWrap(name), args, ty);
+                Some(self.replaced(out, made))
+            }
             _ => self.select(out, ty),
         };
         let made = made.unwrap_or_else(|| self.operation(out, ty));
@@ -369,8 +401,8 @@ impl Maker {
         };
         let floats = self.floats;
         let fits = |operation: &&'static Operation| match operation.shape {
-            Int | Shift | DivS | DivU => !ty.elem.is_float() && ty.elem != Elem::I1,
-            Bits => !ty.elem.is_float(),
+            Shift | DivS | DivU => !ty.elem.is_float() && ty.elem != Elem::I1,
+            Int | Bits => !ty.elem.is_float(),
             Int1 | High => !ty.elem.is_float() && !matches!(ty.elem, Elem::I1 | Elem::Index),
             CmpI => ty.elem == Elem::I1,
             CmpF | Test => floats && ty.elem == Elem::I1,
@@ -386,6 +418,7 @@ impl Maker {
             operation = self.random.pick(&signed);
         }
         let from = match operation.shape {
+            CmpI if self.random.percent(8) => ty,
             CmpI => ty.with(self.random.pick(&Elem::INTEGERS)),
             CmpF | Test => ty.with(self.random.pick(&Elem::FLOATS)),
             _ => ty,
@@ -399,10 +432,20 @@ impl Maker {
         let guard = self.random.percent(30);
         let made = self.define(out, Op::Table(operation, guard), args, ty);
         if operation.name == "arith.muli" {
-            self.narrowed(out, made)
+            self.replaced(out, made)
         } else {
             made
         }
+    }
+
+    /// The last value that was made, smaller where it would not fit an index of 32 bits: nobody sees what MLIR would compute with
+    /// in 64.
+    fn replaced(&mut self, out: &mut Vec<Stmt>, made: Var) -> Var {
+        let narrow = self.narrowed(out, made);
+        if narrow != made {
+            self.scope.retain(|&seen| seen != made);
+        }
+        narrow
     }
 
     /// What would not fit an index of 32 bits made smaller.
@@ -445,7 +488,6 @@ impl Maker {
                 (false, false) => &[Cast::ExtSI, Cast::ExtUI],
                 (false, true) if wide == narrow => &[Cast::SIToFP, Cast::UIToFP, Cast::Bitcast],
                 (false, true) => &[Cast::SIToFP, Cast::UIToFP],
-                (true, false) if to == Elem::I1 => &[],
                 (true, false) if wide == narrow => &[Cast::FPToSI, Cast::FPToUI, Cast::Bitcast],
                 (true, false) => &[Cast::FPToSI, Cast::FPToUI],
                 (true, true) if wide < narrow => &[Cast::ExtF],
@@ -462,7 +504,7 @@ impl Maker {
             arg = self.narrowed(out, arg);
         }
         let made = self.define(out, Op::Cast(cast), vec![arg], ty);
-        Some(self.narrowed(out, made))
+        Some(self.replaced(out, made))
     }
 
     fn of_vectors(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
@@ -523,7 +565,11 @@ impl Maker {
     fn place(&mut self, out: &mut Vec<Stmt>, ty: Ty, spaces: &[Space]) -> Option<(usize, Var, usize)> {
         use Layout::{Cubes, Strided, StridedView};
         let fits = |buffer: &Buffer| {
-            let dense = ty.lanes == 1 || !matches!(buffer.layout, Strided | StridedView);
+            let dense = match buffer.layout {
+                Strided | StridedView => ty.lanes == 1,
+                Cubes => ty.lanes <= 4,
+                _ => true,
+            };
             buffer.elem == ty.elem && spaces.contains(&buffer.space) && dense
         };
         let choices: Vec<usize> = (1..self.kernel.buffers.len())
@@ -538,7 +584,7 @@ impl Maker {
             (Space::Input, ..) => 63,
             (_, _, 1) => 7,
             (_, Cubes, lanes) => 8 - lanes,
-            (_, _, lanes) => self.random.pick(&[8 - lanes, 3]),
+            (_, _, lanes) => self.random.pick(&[8 - lanes, 3.min(8 - lanes)]),
         };
         let index = self.value(out, Ty::scalar(Elem::Index));
         Some((buffer, index, mask))
@@ -546,12 +592,15 @@ impl Maker {
 
     fn load(&mut self, out: &mut Vec<Stmt>, ty: Ty) -> Option<Var> {
         let (buffer, index, mask) = self.place(out, ty, &[Space::Input, Space::Own, Space::Private])?;
+        let only = (ty.lanes > 1 && self.random.percent(25))
+            .then(|| (self.value(out, ty.with(Elem::I1)), self.value(out, ty)));
         let var = self.kernel.var(ty);
         out.push(Stmt::Load {
             var,
             buffer,
             index,
             mask,
+            only,
         });
         self.scope.push(var);
         Some(var)
@@ -562,7 +611,7 @@ impl Maker {
         let lanes = if self.kernel.narrow {
             1
         } else {
-            self.random.pick(&[1, 1, 1, 2, 4])
+            self.random.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 3, 8])
         };
         let ty = Ty {
             elem: self.kernel.buffers[buffer].elem,
@@ -570,11 +619,13 @@ impl Maker {
         };
         if let Some((buffer, index, mask)) = self.place(out, ty, &[Space::Own, Space::Private]) {
             let value = self.value(out, ty);
+            let only = (ty.lanes > 1 && self.random.percent(25)).then(|| self.value(out, ty.with(Elem::I1)));
             out.push(Stmt::Store {
                 value,
                 buffer,
                 index,
                 mask,
+                only,
             });
         }
     }
@@ -588,14 +639,18 @@ impl Maker {
 
     fn atomic(&mut self, out: &mut Vec<Stmt>) {
         if let Some(buffer) = self.local(Space::Atomic) {
-            let value = self.value(out, Ty::scalar(self.kernel.buffers[buffer].elem));
+            let elem = self.kernel.buffers[buffer].elem;
+            // What is added to a float is a small whole number.
+            let value = self.value(out, Ty::scalar(if elem.is_float() { Elem::I32 } else { elem }));
             let index = self.value(out, Ty::scalar(Elem::Index));
             let kind = self.random.below(ATOMIC_KINDS.len());
+            let generic = self.random.percent(20);
             out.push(Stmt::Atomic {
                 value,
                 buffer,
                 index,
                 kind,
+                generic,
             });
         }
     }
@@ -603,8 +658,15 @@ impl Maker {
     fn collective(&mut self, out: &mut Vec<Stmt>) {
         if let Some(buffer) = self.local(Space::Shared).filter(|_| self.random.percent(50)) {
             let ty = Ty::scalar(self.kernel.buffers[buffer].elem);
-            let args = vec![self.value(out, ty), self.value(out, Ty::scalar(Elem::Index))];
-            self.define(out, Op::Exchange(buffer), args, ty);
+            let mut args = vec![self.value(out, ty), self.value(out, Ty::scalar(Elem::Index))];
+            let op = match matches!(ty.elem, Elem::I32 | Elem::I64) && self.random.percent(40) {
+                true => {
+                    args.push(self.value(out, Ty::scalar(Elem::Index)));
+                    Op::Histogram(buffer)
+                }
+                false => Op::Exchange(buffer),
+            };
+            self.define(out, op, args, ty);
             return;
         }
         let ty = Ty::scalar(self.stored());
@@ -659,13 +721,21 @@ impl Maker {
                 70..76 if self.uniform => self.collective(out),
                 76..88 if self.depth < 3 => self.repeat(out),
                 88..92 if self.depth < 3 => self.repeat_while(out),
-                92..100 if self.depth < 3 => self.branch(out),
+                92..98 if self.depth < 3 => self.branch(out),
+                98..100 if self.depth == 0 => self.exit(out),
                 _ => {
                     let ty = self.ty();
                     self.load(out, ty);
                 }
             }
         }
+    }
+
+    /// Some threads end here.
+    fn exit(&mut self, out: &mut Vec<Stmt>) {
+        let condition = self.value(out, Ty::scalar(Elem::I1));
+        self.uniform = false;
+        out.push(Stmt::Exit { condition });
     }
 
     /// Statements of a region, where `more` is visible, and values of these types at its end.
@@ -847,9 +917,18 @@ impl Maker {
         let (yes, first) = self.region(&[], &types, uniform, 1);
         let (no, second) = self.region(&[], &types, uniform, 1);
         self.scope.extend(&results);
-        let blocks = self.random.percent(25);
+        let form = self.random.pick(&[
+            Form::If,
+            Form::If,
+            Form::If,
+            Form::If,
+            Form::If,
+            Form::Switch,
+            Form::Blocks { switch: false },
+            Form::Blocks { switch: true },
+        ]);
         out.push(Stmt::If(If {
-            blocks,
+            form,
             condition,
             branches: [yes, no],
             yields: [first, second],

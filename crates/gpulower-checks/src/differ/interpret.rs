@@ -1,7 +1,7 @@
 //! Runs a kernel on the host: each statement for all threads of a block, those that are active.
 
 use super::kernel::{ATOMICS, Bound, Elem, For, Id, If, Kernel, Op, SLICE, Space, Stmt, Ty, Var, While};
-use super::number::{Kind, Rounding, Shape, convert, named};
+use super::number::{Kind, Rounding, Shape, convert, named, no_wrap_masks};
 
 /// What of the target and of the options shows in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,17 @@ pub fn run(kernel: &Kernel, machine: Machine, memory: &mut Memory) {
             local,
             values,
         };
-        run.all(&kernel.body, &vec![true; threads]);
+        let mut left = vec![true; threads];
+        for stmt in &kernel.body {
+            match stmt {
+                Stmt::Exit { condition } => {
+                    for (thread, on) in left.iter_mut().enumerate() {
+                        *on &= run.scalar(*condition, thread) == 0;
+                    }
+                }
+                _ => run.one(stmt, &left),
+            }
+        }
     }
 }
 
@@ -112,12 +122,16 @@ impl Run<'_> {
                 buffer,
                 index,
                 mask: below,
+                only,
             } => {
                 for thread in active(mask) {
                     let lanes = self.kernel.types[*var].lanes;
                     let first = self.scalar(*index, thread) as usize & below;
-                    let read: Vec<u64> = (first..first + lanes)
-                        .map(|at| *self.cell(*buffer, thread, at))
+                    let read: Vec<u64> = (0..lanes)
+                        .map(|lane| match only {
+                            Some((some, other)) if self.get(*some, thread)[lane] == 0 => self.get(*other, thread)[lane],
+                            _ => *self.cell(*buffer, thread, first + lane),
+                        })
                         .collect();
                     self.set(*var, thread, &read);
                 }
@@ -127,11 +141,14 @@ impl Run<'_> {
                 buffer,
                 index,
                 mask: below,
+                only,
             } => {
                 for thread in active(mask) {
                     let first = self.scalar(*index, thread) as usize & below;
                     for (lane, bits) in self.get(*value, thread).to_vec().into_iter().enumerate() {
-                        *self.cell(*buffer, thread, first + lane) = bits;
+                        if only.is_none_or(|some| self.get(some, thread)[lane] == 1) {
+                            *self.cell(*buffer, thread, first + lane) = bits;
+                        }
                     }
                 }
             }
@@ -140,16 +157,23 @@ impl Run<'_> {
                 buffer,
                 index,
                 kind,
+                ..
             } => {
                 for thread in active(mask) {
                     let at = 4 * kind + (self.scalar(*index, thread) as usize & 3);
                     debug_assert!(at < ATOMICS);
                     let (bits, storage) = (self.scalar(*value, thread), self.kernel.buffers[*buffer].storage);
                     let ty = self.kind(self.kernel.buffers[*buffer].elem);
+                    let (name, bits) = match ty.elem.is_float() {
+                        true => ("add", ty.encode((bits & 7) as f64, Rounding::Even)),
+                        false => (super::kernel::ATOMIC_KINDS[*kind], bits),
+                    };
                     let cell = &mut self.memory.storages[storage][at];
-                    *cell = combine(super::kernel::ATOMIC_KINDS[*kind], ty, *cell, bits);
+                    *cell = combine(name, ty, *cell, bits);
                 }
             }
+            // Not inside of regions.
+            Stmt::Exit { .. } => {}
             Stmt::For(inner) => self.repeat(inner, mask),
             Stmt::While(inner) => self.repeat_while(inner, mask),
             Stmt::If(inner) => self.branch(inner, mask),
@@ -311,6 +335,15 @@ impl Run<'_> {
                     .reduce(|a, b| combine(name, kind, a, b));
                 vec![reduced.unwrap_or_default()]
             }
+            Op::NoWrap(name) => {
+                let (x, y) = small_operands(name, kind, arg(0)[0], arg(1)[0]);
+                vec![match *name {
+                    "arith.addi" => x + y,
+                    "arith.subi" => x - y,
+                    "arith.muli" => x * y,
+                    _ => x << y,
+                }]
+            }
             Op::Fast(_) => {
                 let [x, y, z] = [0, 1, 2].map(|number| (arg(number)[0] & 7) as i64);
                 vec![((x * y + z) * x - y * z + z) as u64]
@@ -368,8 +401,26 @@ impl Run<'_> {
             Op::Exchange(_) => (0..threads)
                 .map(|thread| all[self.scalar(args[1], thread) as usize & (threads - 1)])
                 .collect(),
+            Op::Histogram(_) => {
+                let index = |var: Var, thread: usize| self.scalar(var, thread) as usize & (threads - 1);
+                let mut counts = vec![0u64; threads];
+                for thread in 0..threads {
+                    let cell = &mut counts[index(args[1], thread)];
+                    *cell = cell.wrapping_add(all[thread]);
+                }
+                (0..threads).map(|thread| counts[index(args[2], thread)]).collect()
+            }
             _ => return None,
         })
+    }
+}
+
+/// The operands of an operation that does not wrap, signed or unsigned: `x` at least `y` for a difference.
+fn small_operands(name: &str, kind: Kind, x: u64, y: u64) -> (u64, u64) {
+    let masks = no_wrap_masks(name, kind.elem);
+    match name {
+        "arith.subi" => (x & masks[0] | masks[1] + 1, y & masks[1]),
+        _ => (x & masks[0], y & masks[1]),
     }
 }
 

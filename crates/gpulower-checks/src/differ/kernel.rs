@@ -166,6 +166,10 @@ pub enum Op {
     },
     /// To shared memory, a barrier, and from the element that the second operand names.
     Exchange(usize),
+    /// Zeros to shared memory, atomic additions to the element that the second operand names, and from the one of the third.
+    Histogram(usize),
+    /// Two small integers, which do not wrap: the operation has flags that say so.
+    NoWrap(&'static str),
 }
 
 /// One bound of a loop: a constant, and what a value adds to it below a mask.
@@ -209,10 +213,21 @@ pub struct While {
     pub yields: Vec<Var>,
 }
 
+/// How a branch is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    If,
+    /// Blocks of `scf.execute_region`, after `cf.cond_br` or `cf.switch`.
+    Blocks {
+        switch: bool,
+    },
+    /// `scf.index_switch`.
+    Switch,
+}
+
 #[derive(Clone, Debug)]
 pub struct If {
-    /// As blocks of `scf.execute_region` in the place of `scf.if`.
-    pub blocks: bool,
+    pub form: Form,
     pub condition: Var,
     pub branches: [Vec<Stmt>; 2],
     pub yields: [Vec<Var>; 2],
@@ -232,18 +247,29 @@ pub enum Stmt {
         buffer: usize,
         index: Var,
         mask: usize,
+        /// Lanes that are read, and what is in the place of the others.
+        only: Option<(Var, Var)>,
     },
     Store {
         value: Var,
         buffer: usize,
         index: Var,
         mask: usize,
+        /// Lanes that are written.
+        only: Option<Var>,
     },
     Atomic {
         value: Var,
         buffer: usize,
         index: Var,
+        /// Of [`ATOMIC_KINDS`]; floats are added to, by small whole numbers.
         kind: usize,
+        /// As a region, which becomes a loop of compare and swap.
+        generic: bool,
+    },
+    /// The threads for which it holds end here; not inside of regions.
+    Exit {
+        condition: Var,
     },
     For(For),
     While(While),
@@ -281,6 +307,10 @@ pub enum Layout {
     View,
     /// A subview of every second element.
     StridedView,
+    /// The thread's slice by `memref.reinterpret_cast`.
+    Reinterpreted,
+    /// `memref<?x8xT>`, collapsed.
+    Collapsed,
     /// `memref<?xT, strided<[?], offset: ?>>`, every second element from the second on.
     Strided,
 }
@@ -349,7 +379,7 @@ impl Stmt {
     pub fn results(&self) -> Vec<Var> {
         match self {
             Self::Def { var, .. } | Self::Load { var, .. } => vec![*var],
-            Self::Store { .. } | Self::Atomic { .. } => Vec::new(),
+            Self::Store { .. } | Self::Atomic { .. } | Self::Exit { .. } => Vec::new(),
             Self::For(inner) => inner.carried.results.clone(),
             Self::While(inner) => inner.carried.results.clone(),
             Self::If(inner) => inner.results.clone(),

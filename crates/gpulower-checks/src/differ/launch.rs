@@ -106,7 +106,7 @@ fn memref(kernel: &Kernel, buffer: &Buffer, machine: Machine, bare_pointers: boo
         return;
     }
     let numbers = match (buffer.space, buffer.layout) {
-        (_, Layout::Rows) => vec![0, all / SLICE, SLICE, SLICE, 1],
+        (_, Layout::Rows | Layout::Collapsed) => vec![0, all / SLICE, SLICE, SLICE, 1],
         (_, Layout::Cubes) => vec![0, all / SLICE, 2, 4, SLICE, 4, 1],
         (Space::Input, Layout::Strided) => vec![1, INPUTS + SLICE, 2],
         (_, Layout::Strided) => vec![1, all / 2 - 1, 2],

@@ -2,7 +2,9 @@
 //! interpretation of the kernel here, which knows nothing of MLIR and LLVM. `docs/lab/differential.md` says more.
 //!
 //! ```text
-//! gpulower-checks differ gpu [--seed S] [--count N] [--batch N] [--threads N] [--seconds N] [--settings A,B]   on the first GPU
+//! gpulower-checks differ gpu [--seed S] [--count N] [--batch N] [--threads N] [--settings A,B] [--each N]   on the first GPU
+//!     [--seconds N] [--shrink N]    how long kernels are run, and how long what differs is made smaller: both are kept
+//!     [--kernels A,B]               these alone, by the numbers that a report gives
 //! gpulower-checks differ amd --target gfx942 [the same]             by the executor of AMD code, from `cargo xtask amd differ`
 //! gpulower-checks differ compile --target sm_90 [the same]           compiled and interpreted, not run
 //! gpulower-checks differ print KERNEL                                one kernel as MLIR, by the number that a report gives
@@ -92,6 +94,9 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// What takes longer than this never ends: a batch, with one setting.
+const ENDLESS: Duration = Duration::from_secs(90);
+
 impl Setting {
     fn takes(&self, kernel: &Kernel) -> bool {
         (kernel.exact || !self.exact) && (kernel.narrow || !self.narrow) && (kernel.fixed || !self.fixed)
@@ -133,7 +138,13 @@ struct Request {
     batch: u64,
     threads: usize,
     seconds: u64,
+    /// Seconds for making smaller what differs.
+    shrink: u64,
     settings: Vec<&'static Setting>,
+    /// How many of the settings each batch is compiled with: the first, and others in turn.
+    each: usize,
+    /// In the place of those of a seed.
+    kernels: Vec<u64>,
 }
 
 pub fn main() -> Outcome<()> {
@@ -179,16 +190,26 @@ impl Request {
             let all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
             return Err(format!("--settings takes some of {}", all.join(",")).into());
         }
+        let kernels = option("--kernels", "");
+        let kernels: Vec<u64> = kernels
+            .split(',')
+            .filter(|number| !number.is_empty())
+            .map(|number| u64::from_str_radix(number.trim_start_matches("0x"), 16))
+            .collect::<Result<_, _>>()?;
+        let count = if kernels.is_empty() { "1000".to_owned() } else { kernels.len().to_string() };
         Ok(Self {
             target: option("--target", "sm_90"),
             seed: option("--seed", "1").parse()?,
             first: option("--first", "0").parse()?,
-            count: option("--count", "1000").parse()?,
+            count: option("--count", &count).parse()?,
             batch: option("--batch", if what == "amd" { "8" } else { "100" }).parse()?,
             threads: option("--threads", &threads).parse()?,
             seconds: option("--seconds", "100000").parse()?,
+            shrink: option("--shrink", "60").parse()?,
+            each: option("--each", "100").parse()?,
             what,
             settings,
+            kernels,
         })
     }
 }
@@ -212,7 +233,10 @@ struct Search {
     /// The first kernel that nobody had begun with when the device was lost.
     reached: AtomicU64,
     kernels: AtomicU64,
-    runs: AtomicU64,
+    /// By setting.
+    runs: Vec<AtomicU64>,
+    /// What each thread does, and since when.
+    now: Vec<Mutex<Option<(Instant, String)>>>,
     /// Nanoseconds of all threads: generating and interpreting, compiling, running.
     times: [AtomicU64; 3],
     differences: Mutex<Vec<Found>>,
@@ -233,7 +257,8 @@ impl Search {
             next: AtomicU64::new(request.first),
             reached: AtomicU64::new(u64::MAX),
             kernels: AtomicU64::new(0),
-            runs: AtomicU64::new(0),
+            runs: request.settings.iter().map(|_| AtomicU64::new(0)).collect(),
+            now: (0..request.threads).map(|_| Mutex::default()).collect(),
             times: [const { AtomicU64::new(0) }; 3],
             differences: Mutex::default(),
             refusals: Mutex::default(),
@@ -243,21 +268,87 @@ impl Search {
     }
 
     fn run(&self) -> Outcome<bool> {
+        for now in &self.now {
+            *lock(now) = Some((Instant::now(), "the beginning".to_owned()));
+        }
         std::thread::scope(|scope| {
-            for _ in 0..self.request.threads {
-                scope.spawn(|| {
-                    if let Err(error) = self.work() {
-                        // The others stop as well.
-                        let next = self.next.swap(u64::MAX / 2, Ordering::Relaxed);
-                        self.reached.fetch_min(next, Ordering::Relaxed);
-                        lock(&self.lost).get_or_insert(error.to_string());
+            for thread in 0..self.request.threads {
+                scope.spawn(move || {
+                    if let Err(error) = self.work(thread) {
+                        self.lose(error.to_string());
                     }
+                    *lock(&self.now[thread]) = None;
                 });
             }
+            scope.spawn(|| self.watch());
         });
         self.report();
         let differs = self.shrink_all();
         Ok(differs || lock(&self.lost).is_some())
+    }
+
+    /// The others stop as well.
+    fn lose(&self, what: String) {
+        let next = self.next.swap(u64::MAX / 2, Ordering::Relaxed);
+        self.reached.fetch_min(next, Ordering::Relaxed);
+        lock(&self.lost).get_or_insert(what);
+    }
+
+    /// Says how far the threads are, until they are done; what does not end is left, with this process.
+    fn watch(&self) {
+        let mut said = Instant::now();
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            let now: Vec<(Instant, String)> = self.now.iter().filter_map(|one| lock(one).clone()).collect();
+            if now.is_empty() {
+                return;
+            }
+            if said.elapsed() > Duration::from_secs(10) {
+                said = Instant::now();
+                println!("{}", self.counts());
+            }
+            if let Some((_, what)) = now.iter().find(|(since, _)| since.elapsed() > ENDLESS) {
+                self.lose(format!("{what} does not end"));
+                self.report();
+                if let Err(error) = self.resume() {
+                    println!("{error}");
+                }
+                std::process::exit(1);
+            }
+        }
+    }
+
+    fn counts(&self) -> String {
+        let runs: Vec<String> = self
+            .request
+            .settings
+            .iter()
+            .zip(&self.runs)
+            .map(|(setting, runs)| format!("{} {}", setting.name, runs.load(Ordering::Relaxed)))
+            .collect();
+        let refused: usize = lock(&self.refusals).values().map(Vec::len).sum();
+        format!(
+            "{:.0} s: {} kernels of seed {}; runs: {}; {refused} refused, {} different",
+            self.started.elapsed().as_secs_f64(),
+            self.kernels.load(Ordering::Relaxed),
+            self.request.seed,
+            runs.join(", "),
+            lock(&self.differences).len()
+        )
+    }
+
+    fn is_over(&self) -> bool {
+        self.started.elapsed() > Duration::from_secs(self.request.seconds)
+    }
+
+    /// The settings that a batch is compiled with.
+    fn settings_of(&self, batch: u64) -> Vec<&'static Setting> {
+        let settings = &self.request.settings;
+        let others = settings.len().saturating_sub(1);
+        let more = self.request.each.saturating_sub(1).min(others);
+        let turn = |number: usize| (batch as usize * more + number) % others.max(1) + 1;
+        let some = (0..more).filter_map(|number| settings.get(turn(number)));
+        settings.first().into_iter().chain(some).copied().collect()
     }
 
     /// Goes on behind the batch that lost the device, in the place of this process: nothing brings a device back in the same one.
@@ -292,9 +383,15 @@ impl Search {
             ("--count", end - behind),
             ("--batch", request.batch),
             ("--threads", request.threads as u64),
+            ("--each", request.each as u64),
+            ("--shrink", request.shrink),
             ("--seconds", seconds),
         ] {
             command.args([name, &value.to_string()]);
+        }
+        if !request.kernels.is_empty() {
+            let kernels: Vec<String> = request.kernels.iter().map(|number| format!("{number:x}")).collect();
+            command.args(["--kernels", &kernels.join(",")]);
         }
         Err(command.exec().into())
     }
@@ -308,19 +405,26 @@ impl Search {
     }
 
     /// Batch after batch, on one thread.
-    fn work(&self) -> Outcome<()> {
+    fn work(&self, thread: usize) -> Outcome<()> {
         let mut device = self.device()?;
         let end = self.request.first + self.request.count;
         loop {
             let first = self.next.fetch_add(self.request.batch, Ordering::Relaxed);
-            if first >= end || self.started.elapsed() > Duration::from_secs(self.request.seconds) {
+            if first >= end || self.is_over() {
                 return Ok(());
             }
             let kernels: Vec<Kernel> = (first..end.min(first + self.request.batch))
-                .map(|number| generate::kernel(self.request.seed, number))
+                .map(|number| match self.request.kernels.get(number as usize) {
+                    Some(&kernel) => generate::from_seed(kernel),
+                    None => generate::kernel(self.request.seed, number),
+                })
                 .collect();
             let kernels: Vec<&Kernel> = kernels.iter().collect();
-            for setting in &self.request.settings {
+            for setting in self.settings_of(first / self.request.batch) {
+                if self.is_over() {
+                    return Ok(());
+                }
+                *lock(&self.now[thread]) = Some((Instant::now(), format!("batch {first} with {}", setting.name)));
                 let some: Vec<&Kernel> = kernels.iter().copied().filter(|kernel| setting.takes(kernel)).collect();
                 self.batch(&some, setting, &mut device)
                     .map_err(|error| format!("batch {first}: {error}"))?;
@@ -419,7 +523,9 @@ impl Search {
         let Some(device) = device else { return Ok(Vec::new()) };
         let ran = self.timed(2, || device.run(image, &launches));
         let ran = ran.map_err(|error| format!("{} ({} kernels): {error}", setting.name, kernels.len()))?;
-        self.runs.fetch_add(ran.len() as u64, Ordering::Relaxed);
+        if let Some(at) = self.request.settings.iter().position(|one| one.name == setting.name) {
+            self.runs[at].fetch_add(ran.len() as u64, Ordering::Relaxed);
+        }
         let all = kernels.iter().zip(&wanted).zip(ran);
         Ok(all
             .map(|((kernel, wanted), ran)| match ran {
@@ -430,23 +536,11 @@ impl Search {
     }
 
     fn report(&self) {
-        let (seconds, kernels) = (
-            self.started.elapsed().as_secs_f64(),
-            self.kernels.load(Ordering::Relaxed),
-        );
         let [interpreting, compiling, running] =
             [0, 1, 2].map(|at| self.times[at].load(Ordering::Relaxed) as f64 / 1e9);
         println!(
-            "{kernels} kernels of seed {}, {} runs in {seconds:.1} s; of all threads {interpreting:.1} s interpreting, \
-             {compiling:.1} s compiling, {running:.1} s running; settings {}",
-            self.request.seed,
-            self.runs.load(Ordering::Relaxed),
-            self.request
-                .settings
-                .iter()
-                .map(|setting| setting.name)
-                .collect::<Vec<_>>()
-                .join(",")
+            "{}; of all threads {interpreting:.1} s interpreting, {compiling:.1} s compiling, {running:.1} s running",
+            self.counts()
         );
         for (what, found) in lock(&self.refusals).iter() {
             println!(
@@ -477,31 +571,44 @@ impl Search {
             Ok(device) if lock(&self.lost).is_none() => device,
             _ => return !found.is_empty(),
         };
+        let until = Instant::now() + Duration::from_secs(self.request.shrink);
         for one in chosen {
             let kernel = generate::from_seed(one.kernel);
             let mut last = one.what.clone();
+            let mut differs = |candidate: &Kernel, setting: &'static Setting| -> Option<String> {
+                let image = self.compile(&[candidate], setting).ok()?;
+                let mut compared = self.compare(&[candidate], &image, setting, &mut device).ok()?;
+                compared.pop().flatten()
+            };
+            // Another fault shows with another setting as well: what is right now with one of them stays right.
+            let right = SETTINGS.iter().find(|setting| {
+                setting.takes(&kernel) && setting.name != one.setting.name && differs(&kernel, setting).is_none()
+            });
             let small = shrink::shrink(&kernel, TRIES, &mut |candidate| {
-                let Ok(image) = self.compile(&[candidate], one.setting) else {
+                if Instant::now() > until {
+                    return false;
+                }
+                let Some(what) = differs(candidate, one.setting) else {
                     return false;
                 };
-                match self.compare(&[candidate], &image, one.setting, &mut device).as_deref() {
-                    Ok([Some(what)]) => {
-                        last.clone_from(what);
-                        true
-                    }
-                    _ => false,
+                let same = right.is_none_or(|right| differs(candidate, right).is_none());
+                if same {
+                    last = what;
                 }
+                same
             });
             println!(
-                "\n// {:#018x} {}: {last}\n{}",
+                "\n// {:#018x} {}{}: {last}\n{}",
                 one.kernel,
                 one.setting.name,
+                right.map_or(String::new(), |right| format!(" (not {})", right.name)),
                 emit::module(&[&small])
             );
         }
         for (what, all) in lock(&self.refusals).iter().take(MOST) {
             let small = shrink::shrink(&generate::from_seed(all[0].kernel), TRIES, &mut |candidate| {
-                self.compile(&[candidate], all[0].setting)
+                Instant::now() <= until
+                    && self.compile(&[candidate], all[0].setting)
                     .is_err_and(|message| kind_of(&message) == *what)
             });
             println!("\n// {}: {what}\n{}", all[0].setting.name, emit::module(&[&small]));

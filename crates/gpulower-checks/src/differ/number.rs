@@ -211,6 +211,13 @@ pub fn most_shift(elem: Elem, bits: u32) -> u64 {
     u64::from(if elem == Elem::Index { 31 } else { bits - 1 })
 }
 
+/// What is kept of the operands of an operation that is not to wrap: less than half of the bits of each, or an amount that shifts.
+pub fn no_wrap_masks(name: &str, elem: Elem) -> [u64; 2] {
+    let half = elem.bits(32) / 2 - 1;
+    let most = (1 << half) - 1;
+    [most, if name == "arith.shli" { u64::from(half) } else { most }]
+}
+
 /// The quotient and the remainder of signed division; the lowest bit of the third operand is the guard.
 fn divided(kind: Kind, a: &[u64]) -> (i128, i128, i128) {
     let (x, y) = (i128::from(kind.signed(a[0])), divisor_s(kind, a[1], a[2] == 1));

@@ -165,8 +165,18 @@ fn mark(body: &[Stmt], used: &mut [bool]) {
     for stmt in body {
         match stmt {
             Stmt::Def { args, .. } => all(args),
-            Stmt::Load { index, .. } => all(&[*index]),
-            Stmt::Store { value, index, .. } | Stmt::Atomic { value, index, .. } => all(&[*value, *index]),
+            Stmt::Load { index, only, .. } => {
+                all(&[*index]);
+                only.iter().for_each(|(some, other)| all(&[*some, *other]));
+            }
+            Stmt::Store {
+                value, index, only, ..
+            } => {
+                all(&[*value, *index]);
+                all(only.as_slice());
+            }
+            Stmt::Atomic { value, index, .. } => all(&[*value, *index]),
+            Stmt::Exit { condition } => all(&[*condition]),
             Stmt::For(inner) => {
                 all(&inner.carried.inits);
                 all(&inner.yields);
@@ -209,7 +219,8 @@ fn remove(body: &mut Vec<Stmt>, used: &[bool]) {
         match stmt {
             // A barrier is part of it, and other threads may read what it stores.
             Stmt::Def {
-                op: Op::Exchange(_), ..
+                op: Op::Exchange(_) | Op::Histogram(_),
+                ..
             } => true,
             Stmt::Def { var, .. } | Stmt::Load { var, .. } => used[*var],
             _ => true,

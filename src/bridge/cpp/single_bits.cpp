@@ -1,0 +1,43 @@
+// Conversions between floats and single bits, for NVIDIA, where LLVM 22's NVPTX back end has patterns that are wrong (those of i1 in
+// LLVM's NVPTXInstrInfo.td): of a signed bit it makes the bfloat 1 (`selp 1, 0`), and -1 of all other types; and of a float it
+// makes the bit that says whether the float *is* zero, taken as an integer (`setp.eq 0`).
+
+#include "code_generation.h"
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace {
+
+/// What the conversion is to be replaced with; null if it is right.
+Value *converted(CastInst &conversion) {
+  IRBuilder<> builder(&conversion);
+  Value *source = conversion.getOperand(0);
+  Type *type = conversion.getDestTy();
+  if (isa<SIToFPInst>(conversion) && source->getType()->isIntOrIntVectorTy(1) && type->getScalarType()->isBFloatTy())
+    return builder.CreateSelect(source, ConstantFP::get(type, -1.0), ConstantFP::getZero(type));
+  if (isa<FPToSIInst, FPToUIInst>(conversion) && type->isIntOrIntVectorTy(1)) {
+    Type *wide = type->getWithNewBitWidth(32);
+    return builder.CreateTrunc(builder.CreateCast(conversion.getOpcode(), source, wide), type);
+  }
+  return nullptr;
+}
+
+} // namespace
+
+void gpulower::convertSingleBits(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *conversion = dyn_cast<CastInst>(&instruction);
+      Value *right = conversion ? converted(*conversion) : nullptr;
+      if (!right)
+        continue;
+      right->takeName(conversion);
+      conversion->replaceAllUsesWith(right);
+      conversion->eraseFromParent();
+    }
+}

@@ -1,0 +1,143 @@
+// Loops over signed numbers whose ends are further apart than half of what their type holds. ptxas unrolls a loop with a constant
+// step, and decides by `end - start`, computed in the type itself, how many iterations are left: where that overflows, iterations
+// are dropped. (Seen with ptxas 12.4 and 13.0 on sm_90, 32 and 64 bits: `setp.lt.s32` of a register to which 100 is added, from
+// -2000000000 to 2000000000, runs once. LLVM's loop strength reduction makes such a loop of one that begins near the least number: its
+// counter begins one step before that.) With unsigned numbers the difference cannot overflow, and ptxas looks whether it is
+// negative. So where the ends are not known to be near each other, both sides of the comparison are moved by the sign bit.
+
+#include "code_generation.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+
+using namespace llvm;
+
+namespace gpulower {
+namespace {
+
+/// Whether the difference of two signed numbers in these ranges fits their type.
+bool fits(const APInt &minuend, const APInt &subtrahend) {
+  bool overflows = false;
+  (void)minuend.ssub_ov(subtrahend, overflows);
+  return !overflows;
+}
+
+/// The ends of a loop, as a comparison that leaves it has them.
+class Ends {
+public:
+  Ends(ScalarEvolution &evolution, Loop &loop, ICmpInst &compare)
+      : evolution(evolution), loop(loop), counter(compare.getOperand(0)), bound(compare.getOperand(1)),
+        predicate(compare.getPredicate()) {
+    if (!recurrence(counter)) {
+      std::swap(counter, bound);
+      predicate = ICmpInst::getSwappedPredicate(predicate);
+    }
+  }
+
+  /// Whether this is a counter with a constant step and an end that stays, all in a type that ptxas unrolls loops of.
+  bool counts() {
+    const SCEVAddRecExpr *counted = recurrence(counter);
+    return counted && isa<SCEVConstant>(counted->getStepRecurrence(evolution)) &&
+           (counter->getType()->isIntegerTy(32) || counter->getType()->isIntegerTy(64)) &&
+           evolution.isLoopInvariant(evolution.getSCEV(bound), &loop);
+  }
+
+  /// Whether the end less what the counter is before its first step is the number that it should be.
+  bool near() {
+    const SCEVAddRecExpr *counted = recurrence(counter);
+    const SCEV *step = counted->getStepRecurrence(evolution), *start = counted->getStart();
+    const SCEV *end = evolution.getSCEV(bound);
+    ConstantRange ends = evolution.getSignedRange(end);
+    ConstantRange before = evolution.getSignedRange(evolution.getMinusSCEV(start, step));
+    if (isa<PHINode>(counter)) {
+      // It has no value before the first; LLVM may make one.
+      ConstantRange first = evolution.getSignedRange(start);
+      ConstantRange steps(cast<SCEVConstant>(step)->getAPInt());
+      if (first.signedSubMayOverflow(steps) != ConstantRange::OverflowResult::NeverOverflows)
+        return false;
+      before = first.sub(steps);
+    }
+    bool upwards = predicate == ICmpInst::ICMP_SLT || predicate == ICmpInst::ICMP_SLE;
+    bool above = fits(ends.getSignedMax(), before.getSignedMin());
+    bool below = fits(ends.getSignedMin(), before.getSignedMax());
+    // What is entered alone where there is something to count has its end on one side.
+    bool guarded = evolution.isLoopEntryGuardedByCond(&loop, predicate, evolution.getMinusSCEV(start, step), end) ||
+                   evolution.isLoopEntryGuardedByCond(&loop, predicate, start, end);
+    return (above || (guarded && !upwards)) && (below || (guarded && upwards));
+  }
+
+private:
+  const SCEVAddRecExpr *recurrence(Value *value) {
+    if (!evolution.isSCEVable(value->getType()))
+      return nullptr;
+    auto *counted = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(value));
+    return counted && counted->getLoop() == &loop && counted->isAffine() ? counted : nullptr;
+  }
+
+  ScalarEvolution &evolution;
+  Loop &loop;
+  Value *counter, *bound;
+  ICmpInst::Predicate predicate;
+};
+
+/// The same comparison of unsigned numbers.
+void moveBySign(ICmpInst &compare, Loop &loop) {
+  auto *type = cast<IntegerType>(compare.getOperand(0)->getType());
+  Constant *sign = ConstantInt::get(type, APInt::getSignMask(type->getBitWidth()));
+  for (Use &side : compare.operands()) {
+    auto *before = loop.isLoopInvariant(side) && loop.getLoopPreheader() ? loop.getLoopPreheader()->getTerminator() : &compare;
+    // An addition, since ptxas does not see what else may become of a counter.
+    side = IRBuilder<>(before).CreateAdd(side, sign);
+  }
+  compare.setPredicate(compare.getUnsignedPredicate());
+  compare.setSameSign(false);
+}
+
+void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
+  auto &loops = analyses.getResult<LoopAnalysis>(function);
+  if (loops.empty())
+    return;
+  auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+  SmallVector<std::pair<ICmpInst *, Loop *>> wide;
+  for (Loop *loop : loops.getLoopsInPreorder()) {
+    SmallVector<BasicBlock *> exiting;
+    loop->getExitingBlocks(exiting);
+    for (BasicBlock *block : exiting) {
+      auto *branch = dyn_cast<BranchInst>(block->getTerminator());
+      auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+      if (!compare || !compare->isSigned() || !compare->getOperand(0)->getType()->isIntegerTy())
+        continue;
+      Ends ends(evolution, *loop, *compare);
+      if (ends.counts() && !ends.near())
+        wide.emplace_back(compare, loop);
+    }
+  }
+  for (auto [compare, loop] : wide)
+    if (compare->isSigned())
+      moveBySign(*compare, *loop);
+}
+
+} // namespace
+
+void compareWideRanges(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graphs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  for (Function &function : module)
+    if (!function.isDeclaration())
+      compareInLoops(function, functions);
+}
+
+} // namespace gpulower
