@@ -48,7 +48,7 @@ impl NamedPass for EmbedOffload {
                 ),
                 option(
                     "kind",
-                    "cuda|hip: whose runtime the host code calls (default: that of the targets)",
+                    "cuda|hip|openmp: whose runtime the host code calls (default: that of the targets)",
                 ),
                 option(
                     "targets",

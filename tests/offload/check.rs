@@ -89,7 +89,7 @@ fn objects_say_who_registers_them() {
             Runtime::Hip,
             vec![21, 22, 23],
             19,
-            "it finds no entries and images for CUDA or HIP (languages of the images: 4 (clang up to 20: unknown; from 21: hip))",
+            "it finds no entries and images for CUDA, HIP or OpenMP (languages of the images: 4 (clang up to 20: unknown; from 21: hip))",
         ),
     ] {
         let image = match runtime {

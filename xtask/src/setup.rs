@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::amd;
+use crate::openmp;
 use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES, TEST_PACKAGES};
 use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::{DEFAULT_PREFIX, LLVM_MAJOR, PREFIX_VARIABLES, Workspace, set};
@@ -38,6 +39,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
     if purpose == Purpose::Test {
         changed |= rust_components(workspace)?;
         changed |= amd::install(workspace)?;
+        changed |= openmp::install(workspace)?;
     }
     let (cuda, installed) = cuda(workspace, purpose)?;
     changed |= installed;

@@ -16,6 +16,7 @@ mod isolation;
 mod joins;
 mod link;
 mod memory;
+mod openmp;
 mod plans;
 mod refusals;
 mod reports;

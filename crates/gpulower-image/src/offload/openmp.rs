@@ -30,8 +30,12 @@ pub const FLAG_STRICT: u64 = 1 << 6;
 /// What `ArgTypes` says of an argument that is handed over as it is: a parameter of the kernel, and a literal.
 pub const LITERAL_ARGUMENT: u64 = 0x120;
 
+/// The string of an offload binary that says how the kernels of its image are called, for the check of the file. Clang passes
+/// over it.
+pub const CALL_KEY: &str = "gpulower-openmp";
+
 /// How kernels are called, so that libomptarget of every release of a set gives them what they expect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct KernelCall {
     /// Whether a pointer of libomptarget's own comes before the arguments of a kernel.
     pub leading_pointer: bool,
@@ -58,6 +62,51 @@ impl KernelCall {
     #[must_use]
     pub const fn version(self) -> u32 {
         if self.leading_pointer { 3 } else { 2 }
+    }
+
+    /// The value of [`CALL_KEY`].
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match (self.leading_pointer, self.multidimensional, self.large_shared_memory) {
+            (false, ..) => "plain",
+            (true, false, _) => "pointer",
+            (true, true, false) => "pointer,xyz",
+            (true, true, true) => "pointer,xyz,shared",
+        }
+    }
+
+    /// The call with a name of [`KernelCall::name`].
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let of = |leading_pointer, multidimensional, large_shared_memory| Self {
+            leading_pointer,
+            multidimensional,
+            large_shared_memory,
+        };
+        let all = [of(false, false, false), of(true, false, false), of(true, true, false), of(true, true, true)];
+        all.into_iter().find(|call| call.name() == name)
+    }
+
+    /// Why libomptarget of a release does not call kernels so; none if it does.
+    #[must_use]
+    pub fn refusal(self, release: ClangRelease) -> Option<&'static str> {
+        let number = release.number();
+        if self.serves(release) {
+            None
+        } else if number <= 15 {
+            Some("it launches kernels that have no execution mode with 32 threads more than they are asked for")
+        } else if self.leading_pointer && number <= 17 {
+            Some("its libomptarget puts no pointer before the arguments of a kernel, and these kernels expect one")
+        } else if !self.leading_pointer {
+            Some(
+                "its libomptarget puts a pointer before the arguments of a kernel, or forgets sizes of its launch, and these \
+                 kernels expect none",
+            )
+        } else if self.multidimensional && number <= 19 {
+            Some("its libomptarget launches in one dimension alone, and this program may ask for more")
+        } else {
+            Some("its libomptarget launches nothing with 48 KiB of dynamic shared memory, and this program may ask for that")
+        }
     }
 
     /// Whether libomptarget of a release calls kernels so, asked for or not.

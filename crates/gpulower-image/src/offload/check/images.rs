@@ -6,6 +6,7 @@ use super::{
     report::FoundImage,
     symbols::{form_of, made_for, symbols_of},
 };
+use super::super::openmp::{CALL_KEY, KernelCall};
 use crate::container::{
     bundle, fatbin,
     host_sections::{HIP_FATBIN_SECTION, LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, SHT_LLVM_OFFLOADING},
@@ -49,6 +50,7 @@ impl<'a> Reader<'a> {
             kind: None,
             marked: None,
             triple: None,
+            call: None,
             arch,
             form: form_of(bytes),
             made_for: made_for(bytes),
@@ -78,6 +80,7 @@ impl<'a> Reader<'a> {
                 image.kind = Some(entry.offload_kind);
                 image.marked = Some(entry.image_kind);
                 image.triple = entry.triple().map(str::to_owned);
+                image.call = entry.string(CALL_KEY).and_then(KernelCall::named);
             }
         }
         Some(())

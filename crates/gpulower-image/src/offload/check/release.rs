@@ -133,6 +133,9 @@ fn refused(image: &FoundImage, release: ClangRelease, runtime: Runtime) -> Optio
     if let Some(reason) = wrong_mark(image, form, release) {
         return because(reason);
     }
+    if let Some(reason) = image.call.and_then(|call| call.refusal(release)) {
+        return Some(format!("the kernels for {arch} are not called as they expect it: {reason}"));
+    }
     let target = match (arch.parse::<Target>(), runtime) {
         (Ok(target @ Target::Nvidia(_)), Runtime::Cuda | Runtime::OpenMp)
         | (Ok(target @ Target::Amd(_)), Runtime::Hip | Runtime::OpenMp) => target,
