@@ -94,7 +94,9 @@ fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, Of
             image.bytes,
         )?;
         if layouts.runtime == Runtime::OpenMp {
-            binary.strings.push((CALL_KEY, KernelCall::of(&layouts.releases).name()));
+            binary
+                .strings
+                .push((CALL_KEY, KernelCall::of(&layouts.releases).name()));
         }
         if !binaries.contains(&binary) {
             binaries.push(binary);

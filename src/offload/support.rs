@@ -82,7 +82,10 @@ fn for_releases(text: &str, call: KernelCall) -> String {
         (many, false) => (many, USUAL_SHARED_MEMORY - 1),
     };
     text.replace("$version", &call.version().to_string())
-        .replace("$strict", &if call.leading_pointer { FLAG_STRICT } else { 0 }.to_string())
+        .replace(
+            "$strict",
+            &if call.leading_pointer { FLAG_STRICT } else { 0 }.to_string(),
+        )
         .replace("$dimensions", if dimensions { "true" } else { "false" })
         // Releases without further dimensions have zeros there; the others take 0 for 1.
         .replace("$one", if dimensions { "1" } else { "0" })
@@ -90,11 +93,7 @@ fn for_releases(text: &str, call: KernelCall) -> String {
 }
 
 /// Gives the host code the definitions that it calls and that the support functions have.
-pub(super) fn link<'c>(
-    context: &'c Context,
-    host: &mut Module<'c>,
-    options: &HostOptions,
-) -> Result<(), OffloadError> {
+pub(super) fn link<'c>(context: &'c Context, host: &mut Module<'c>, options: &HostOptions) -> Result<(), OffloadError> {
     let source = text(options.runtime, &options.triple, &options.releases);
     let (support, diagnostics) = capture_diagnostics(context, || parse_module(context, "support", source.as_bytes()));
     let support = support.map_err(|error| {
@@ -178,7 +177,9 @@ pub(super) fn external_functions(host: &Module<'_>, runtime: Runtime) -> Vec<Str
 
 fn is_of_runtime(runtime: Runtime, name: &str) -> bool {
     match runtime {
-        Runtime::OpenMp => ["omp_", "llvm_omp_", "__tgt_"].iter().any(|prefix| name.starts_with(prefix)),
+        Runtime::OpenMp => ["omp_", "llvm_omp_", "__tgt_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix)),
         Runtime::Cuda | Runtime::Hip => name
             .strip_prefix(runtime.prefix())
             .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase())),

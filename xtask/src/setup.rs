@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::amd;
-use crate::openmp;
 use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES, TEST_PACKAGES};
 use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::{DEFAULT_PREFIX, LLVM_MAJOR, PREFIX_VARIABLES, Workspace, set};
+use crate::openmp;
 use crate::wheels;
 
 /// What the installation is for.

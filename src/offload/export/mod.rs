@@ -327,7 +327,10 @@ fn prepare<'c>(
         modules_apart: options.form == ExportForm::SelfRegistering,
         bare_pointers: compiler.options().bare_pointers,
         index_bitwidth: compiler.options().index_bitwidth,
-        releases: options.form.finish_with().map_or_else(Vec::new, |asked| asked.clangs().to_vec()),
+        releases: options
+            .form
+            .finish_with()
+            .map_or_else(Vec::new, |asked| asked.clangs().to_vec()),
         ..HostOptions::new(runtime, options.triple.clone(), options.unit.clone())
     };
     let Some(asked) = options.form.finish_with() else {

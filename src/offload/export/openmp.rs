@@ -45,7 +45,9 @@ pub(super) fn check_images(recipes: &[(Target, ImageRecipe)], finish_with: &Fini
         let cuda = finish_with.cudas().last().copied();
         let mut releases = finish_with.clangs().iter();
         if let Some(reason) = releases.find_map(|release| refused_image(*release, target, cuda, version)) {
-            return Err(OffloadError::new(format!("nothing can be exported for {target} and OpenMP: {reason}")));
+            return Err(OffloadError::new(format!(
+                "nothing can be exported for {target} and OpenMP: {reason}"
+            )));
         }
     }
     Ok(())

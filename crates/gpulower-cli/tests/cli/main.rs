@@ -3,6 +3,7 @@
 //! CUDA is taken from `GPULOWER_CUDA`, or from `.toolkit/cuda`, which `cargo xtask setup` makes; AMD's device libraries
 //! come from Debian's package rocm-device-libs.
 
+mod aarch64;
 mod cache;
 mod compile;
 mod containers;

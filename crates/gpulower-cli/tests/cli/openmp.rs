@@ -49,7 +49,16 @@ fn libraries(site: &Site, release: u8) -> String {
 fn driver(site: &Site) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/cuda_driver.c");
     let folder = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/tests/cli");
-    let options = ["-D_GNU_SOURCE", "-w", "-shared", "-fPIC", folder, source, "-o", "libcuda.so.1"];
+    let options = [
+        "-D_GNU_SOURCE",
+        "-w",
+        "-shared",
+        "-fPIC",
+        folder,
+        source,
+        "-o",
+        "libcuda.so.1",
+    ];
     let output = site.tool("cc", &options);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     symlink("libcuda.so.1", site.work.path("libcuda.so")).expect("a link");
@@ -59,7 +68,16 @@ fn driver(site: &Site) {
 fn ran(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str, environment: &str) -> (Option<i32>, String) {
     let (object, program) = (format!("omp{release}.o"), format!("omp{release}"));
     let finish_with = format!("clang-{release}{toolkit}");
-    let arguments = ["--kind", "openmp", "-t", chip, "--finish-with", &finish_with, "-o", &object];
+    let arguments = [
+        "--kind",
+        "openmp",
+        "-t",
+        chip,
+        "--finish-with",
+        &finish_with,
+        "-o",
+        &object,
+    ];
     let commands = site.export(&[&[input], &arguments[..]].concat());
     let folder = libraries(site, release);
     let output = site.tool("sh", &["-ec", &format!("{} -L{folder}", commands.trim_end())]);
@@ -90,7 +108,10 @@ fn libomptarget_launches_what_the_program_asks_for() {
         let (status, log) = ran(&site, &app, chip, release, "", environment);
         assert_eq!(status, Some(0), "{release}: {log}");
         for line in LAUNCHES {
-            assert!(log.lines().any(|other| other == line), "{release}: no {line:?} in\n{log}");
+            assert!(
+                log.lines().any(|other| other == line),
+                "{release}: no {line:?} in\n{log}"
+            );
         }
         let checked = site.work.run(&["export", "--check", &format!("omp{release}")]);
         assert!(checked.output().contains("by itself   2 of 2"), "{}", checked.output());
@@ -134,19 +155,51 @@ fn images_with_a_newer_header_are_not_loaded() {
     let site = Site::new();
     driver(&site);
     let app = example("app.mlir");
-    let refused = site.work.run(&["export", &app, "--kind", "openmp", "-t", "sm_90", "--finish-with", "clang-19", "-o", "x.o"]);
+    let refused = site.work.run(&[
+        "export",
+        &app,
+        "--kind",
+        "openmp",
+        "-t",
+        "sm_90",
+        "--finish-with",
+        "clang-19",
+        "-o",
+        "x.o",
+    ]);
     assert_eq!(refused.status, 1);
-    assert!(refused.stderr.contains("libomptarget of clang 19 does not know the ELF header"), "{}", refused.stderr);
+    assert!(
+        refused
+            .stderr
+            .contains("libomptarget of clang 19 does not know the ELF header"),
+        "{}",
+        refused.stderr
+    );
     let object = site.work.run(&[
-        "export", &app, "--kind", "openmp", "-t", "sm_90", "--finish-with", "clang-16", "-o", "omp19.o",
+        "export",
+        &app,
+        "--kind",
+        "openmp",
+        "-t",
+        "sm_90",
+        "--finish-with",
+        "clang-16",
+        "-o",
+        "omp19.o",
     ]);
     assert_eq!(object.status, 0, "{}", object.stderr);
     let folder = libraries(&site, 19);
-    let link = format!("PATH=$CUDA_ROOT/bin:$PATH clang-19 omp19.o --offload-link -fopenmp -lomptarget -L{folder} -o omp19");
+    let link =
+        format!("PATH=$CUDA_ROOT/bin:$PATH clang-19 omp19.o --offload-link -fopenmp -lomptarget -L{folder} -o omp19");
     let output = site.tool("sh", &["-ec", &link]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let output = site.tool("sh", &["-c", &format!("LD_LIBRARY_PATH={folder}:. CHIP=90 ./omp19")]);
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 #[test]
@@ -156,11 +209,31 @@ fn what_libomptarget_cannot_do_is_refused() {
     let vector = NARROW.replace("bf16", "vector<4xf32>").replace("3.0 :", "dense<3.0> :");
     site.work.write("vector.mlir", vector);
     for (input, options, message) in [
-        ("narrow.mlir", &["--finish-with", "clang-15"][..], "libomptarget of clang 15 launches kernels"),
-        ("narrow.mlir", &["--finish-with", "clang-16,clang-18"], "no object for OpenMP serves clang 16 and clang 18"),
-        ("narrow.mlir", &["--emit", "self"], "a program for OpenMP is registered by clang's linker wrapper"),
-        ("vector.mlir", &["--finish-with", "clang-16"], "an argument of the type vector<4xf32>"),
-        ("narrow.mlir", &["--finish-with", "clang-16", "--index-bitwidth", "32"], "have indices of 64 bits"),
+        (
+            "narrow.mlir",
+            &["--finish-with", "clang-15"][..],
+            "libomptarget of clang 15 launches kernels",
+        ),
+        (
+            "narrow.mlir",
+            &["--finish-with", "clang-16,clang-18"],
+            "no object for OpenMP serves clang 16 and clang 18",
+        ),
+        (
+            "narrow.mlir",
+            &["--emit", "self"],
+            "a program for OpenMP is registered by clang's linker wrapper",
+        ),
+        (
+            "vector.mlir",
+            &["--finish-with", "clang-16"],
+            "an argument of the type vector<4xf32>",
+        ),
+        (
+            "narrow.mlir",
+            &["--finish-with", "clang-16", "--index-bitwidth", "32"],
+            "have indices of 64 bits",
+        ),
     ] {
         let fixed = ["export", input, "--kind", "openmp", "-t", "sm_90", "-o", "x.o"];
         let run = site.work.run(&[&fixed[..], options].concat());

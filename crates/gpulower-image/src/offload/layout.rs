@@ -231,7 +231,9 @@ pub struct LayoutSet {
 
 fn advice(section: &str) -> &'static str {
     match section {
-        "cuda_offloading_entries" | "omp_offloading_entries" => " (one object can be for clang 15 to 19 and 21 to 23, another for 20 to 23)",
+        "cuda_offloading_entries" | "omp_offloading_entries" => {
+            " (one object can be for clang 15 to 19 and 21 to 23, another for 20 to 23)"
+        }
         _ => " (one object can be for clang 15 to 19)",
     }
 }

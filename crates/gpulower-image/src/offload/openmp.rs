@@ -83,7 +83,12 @@ impl KernelCall {
             multidimensional,
             large_shared_memory,
         };
-        let all = [of(false, false, false), of(true, false, false), of(true, true, false), of(true, true, true)];
+        let all = [
+            of(false, false, false),
+            of(true, false, false),
+            of(true, true, false),
+            of(true, true, true),
+        ];
         all.into_iter().find(|call| call.name() == name)
     }
 
@@ -105,7 +110,9 @@ impl KernelCall {
         } else if self.multidimensional && number <= 19 {
             Some("its libomptarget launches in one dimension alone, and this program may ask for more")
         } else {
-            Some("its libomptarget launches nothing with 48 KiB of dynamic shared memory, and this program may ask for that")
+            Some(
+                "its libomptarget launches nothing with 48 KiB of dynamic shared memory, and this program may ask for that",
+            )
         }
     }
 
@@ -189,9 +196,9 @@ pub fn refused_image(
              newer"
         )),
         Target::Amd(_) => match (version, number) {
-            (Some(CodeObjectVersion::V6), ..=18) => Some(format!(
-                "libomptarget of {release} does not know code object version 6"
-            )),
+            (Some(CodeObjectVersion::V6), ..=18) => {
+                Some(format!("libomptarget of {release} does not know code object version 6"))
+            }
             (Some(CodeObjectVersion::V4), _) => Some(
                 "kernels are told their sizes as code object version 5 has them, and these are of version 4".to_owned(),
             ),
@@ -202,11 +209,7 @@ pub fn refused_image(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        layout::choose,
-        release::FinishWith,
-        runtime::Runtime,
-    };
+    use super::super::{layout::choose, release::FinishWith, runtime::Runtime};
     use super::*;
 
     fn releases(list: &str) -> Vec<ClangRelease> {
@@ -229,7 +232,11 @@ mod tests {
         ] {
             let set = choose(&releases(list), Runtime::OpenMp).expect(list);
             let call = KernelCall::of(&set.releases);
-            assert_eq!((call.version(), call.multidimensional), (version, multidimensional), "{list}");
+            assert_eq!(
+                (call.version(), call.multidimensional),
+                (version, multidimensional),
+                "{list}"
+            );
             assert_eq!(set.serves(), releases(serves), "{list}: {:?}", set.layouts);
         }
     }
@@ -237,7 +244,10 @@ mod tests {
     #[test]
     fn what_libomptarget_cannot_do_is_refused() {
         for (list, message) in [
-            ("15", "libomptarget of clang 15 launches kernels that have no execution mode with 32 threads more"),
+            (
+                "15",
+                "libomptarget of clang 15 launches kernels that have no execution mode with 32 threads more",
+            ),
             ("16,18", "no object for OpenMP serves clang 16 and clang 18 at once"),
             ("17,23", "no object for OpenMP serves clang 17 and clang 23 at once"),
             ("19,20", "no object serves clang 19 and clang 20 at once"),
@@ -254,7 +264,12 @@ mod tests {
             (19, "sm_90", cuda(12, 4), None),
             (19, "sm_90", cuda(13, 0), Some("from CUDA 13 on")),
             (22, "sm_90", cuda(12, 4), None),
-            (22, "sm_90", cuda(13, 0), Some("for sm_100 and newer alone, not for sm_90")),
+            (
+                22,
+                "sm_90",
+                cuda(13, 0),
+                Some("for sm_100 and newer alone, not for sm_90"),
+            ),
             (22, "sm_100", cuda(13, 0), None),
             (16, "sm_90", cuda(13, 0), None),
             (19, "sm_100", cuda(12, 8), Some("knows chips up to sm_90")),

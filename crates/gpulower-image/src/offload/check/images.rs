@@ -1,12 +1,12 @@
 //! The device images of a host file.
 
+use super::super::openmp::{CALL_KEY, KernelCall};
 use super::{
     contents::{HostContents, Part},
     ir::LlvmIrReader,
     report::FoundImage,
     symbols::{form_of, made_for, symbols_of},
 };
-use super::super::openmp::{CALL_KEY, KernelCall};
 use crate::container::{
     bundle, fatbin,
     host_sections::{HIP_FATBIN_SECTION, LLVM_OFFLOADING_SECTION, NV_FATBIN_SECTION, SHT_LLVM_OFFLOADING},

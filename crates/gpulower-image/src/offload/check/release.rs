@@ -93,9 +93,15 @@ fn of_runtime(
         if links {
             match runtime {
                 Runtime::OpenMp => take_for_openmp(result, &of_language),
-                _ => take(result, &of_language, layout, runtime == Runtime::Hip && layout.has_flag_bits()),
+                _ => take(
+                    result,
+                    &of_language,
+                    layout,
+                    runtime == Runtime::Hip && layout.has_flag_bits(),
+                ),
             }
-            let of_language: Vec<&FoundEntry> = of_language.into_iter().filter(|entry| !is_declaration(entry)).collect();
+            let of_language: Vec<&FoundEntry> =
+                of_language.into_iter().filter(|entry| !is_declaration(entry)).collect();
             result.problems.extend(by_chip.missing(&of_language));
         }
         return;
@@ -134,7 +140,9 @@ fn refused(image: &FoundImage, release: ClangRelease, runtime: Runtime) -> Optio
         return because(reason);
     }
     if let Some(reason) = image.call.and_then(|call| call.refusal(release)) {
-        return Some(format!("the kernels for {arch} are not called as they expect it: {reason}"));
+        return Some(format!(
+            "the kernels for {arch} are not called as they expect it: {reason}"
+        ));
     }
     let target = match (arch.parse::<Target>(), runtime) {
         (Ok(target @ Target::Nvidia(_)), Runtime::Cuda | Runtime::OpenMp)
