@@ -93,7 +93,7 @@ fn objects_say_who_registers_them() {
         ),
     ] {
         let image = match runtime {
-            Runtime::Cuda => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
+            Runtime::Cuda | Runtime::OpenMp => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
             Runtime::Hip => ("gfx90a", ImageForm::AmdObject(CodeObjectVersion::V5), &*amd),
         };
         let object = export(&site, "", &layouts(list, runtime), &[image]);
@@ -243,7 +243,7 @@ fn programs_for_hip_and_objects_that_register_themselves() {
         assert_eq!(report.registers_itself, [runtime], "{report:#?}");
         assert!(report.problems.is_empty() && report.releases.is_empty(), "{report:#?}");
         let library = match runtime {
-            Runtime::Cuda => "-lcudart",
+            Runtime::Cuda | Runtime::OpenMp => "-lcudart",
             Runtime::Hip => "-lamdhip64",
         };
         site.run("cc", &[&first, &second, "-o", "app", "-L.", library]);

@@ -10,6 +10,7 @@ mod c_library;
 mod check;
 mod command;
 mod compare;
+mod cross;
 mod demo;
 mod docs;
 mod env;
@@ -66,6 +67,8 @@ enum Subcommands {
     C(c_library::Options),
     /// The Python package as a wheel, in target/wheels.
     Wheel(wheel::Options),
+    /// What needs no LLVM, built for another processor.
+    Cross(cross::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -96,6 +99,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Install(options) => install::run(&workspace, options),
         Subcommands::C(options) => c_library::run(&workspace, options),
         Subcommands::Wheel(options) => wheel::run(&workspace, options),
+        Subcommands::Cross(options) => cross::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

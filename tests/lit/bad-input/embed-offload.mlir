@@ -1,9 +1,6 @@
 // RUN: not gpulower-opt %s --pass-pipeline='builtin.module(gpulower-embed-offload{finish-with=clang-22 kind=sycl})' 2>&1 | FileCheck %s --check-prefix=KIND
 // KIND: option 'kind' cannot be 'sycl': expected cuda, hip or openmp
 
-// RUN: not gpulower-opt %s --pass-pipeline='builtin.module(gpulower-embed-offload{finish-with=clang-22 kind=sycl})' 2>&1 | FileCheck %s --check-prefix=KIND
-// KIND: option 'kind' cannot be 'sycl': expected cuda or hip
-
 // RUN: not gpulower-opt %s --pass-pipeline='builtin.module(gpulower-embed-offload{finish-with=clang-14})' 2>&1 | FileCheck %s --check-prefix=OLD
 // OLD: clang 14 cannot finish the program
 

@@ -57,6 +57,7 @@ fn programs_for_aarch64_are_finished_and_run() {
         ("sm_80,sm_90", "clang-16,cuda-13.0", "obj", "clang-16"),
         ("sm_80", "clang-16,cuda-13.0", "ll", "clang-16"),
         ("sm_80,sm_90", "clang-19,cuda-13.0", "obj", "clang-19"),
+        ("sm_80", "clang-19,clang-22,cuda-13.0", "obj", "clang-22"),
         ("sm_80", "clang-19,cuda-13.0", "bc", "clang-19"),
         ("sm_87,sm_110,sm_121", "clang-22,cuda-13.0", "obj", "clang-22"),
         ("sm_80", "clang-22,cuda-13.0", "ll", "clang-22"),
@@ -65,7 +66,10 @@ fn programs_for_aarch64_are_finished_and_run() {
     ] {
         let file = format!("app.{form}");
         let options = ["-t", target, "--finish-with", finish_with, "--emit", form, "-o", &file];
-        check(&ran(&site, &options, compiler), &format!("{finish_with} {form} {target}"));
+        check(
+            &ran(&site, &options, compiler),
+            &format!("{finish_with} {form} {target}"),
+        );
     }
     for (target, context) in [("sm_80,sm_90", "self for CUDA"), ("gfx90a", "self for HIP")] {
         let options = ["-t", target, "--emit", "self", "-o", "app.o"];
