@@ -26,6 +26,7 @@ pub(crate) mod exhausted;
 pub(crate) mod external_pass;
 pub(crate) mod host_module;
 pub(crate) mod import;
+pub(crate) mod kernel_arguments;
 pub(crate) mod kernel_sizes;
 pub(crate) mod large_values;
 pub(crate) mod lld;

@@ -49,6 +49,7 @@ impl InstalledClang {
             let is_missing = |tool: &&&str| clang.tool(tool).is_none();
             (runtime, needed.iter().filter(is_missing).copied().collect())
         };
+        // For OpenMP it takes what CUDA takes.
         let missing = [Runtime::Cuda, Runtime::Hip].map(missing).into();
         Self {
             version,
@@ -69,8 +70,8 @@ impl InstalledClang {
 /// The programs of LLVM's that a release starts to finish programs, besides itself. Observed with `-v` and 16, 19 and 22.
 const fn tools(release: ClangRelease, runtime: Runtime) -> &'static [&'static str] {
     match (runtime, release.number()) {
-        (Runtime::Cuda, ..=18) => &[WRAPPER],
-        (Runtime::Cuda, 19..) => &[WRAPPER, "clang-nvlink-wrapper"],
+        (Runtime::Cuda | Runtime::OpenMp, ..=18) => &[WRAPPER],
+        (Runtime::Cuda | Runtime::OpenMp, 19..) => &[WRAPPER, "clang-nvlink-wrapper"],
         (Runtime::Hip, _) => &[WRAPPER, "clang-offload-bundler", "ld.lld"],
     }
 }

@@ -4,6 +4,8 @@ use super::{
     error::OffloadError,
     ir_text::{IrText, bytes},
     layout::{ImageForm, LayoutSet, language, refusal},
+    openmp::{CALL_KEY, KernelCall},
+    runtime::Runtime,
 };
 use crate::{
     container::{
@@ -83,7 +85,7 @@ fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, Of
     let names: Vec<String> = images.iter().map(|image| arch(&image.target)).collect();
     let mut binaries: Vec<Image<'_>> = Vec::new();
     for (image, arch) in images.iter().zip(&names) {
-        let binary = Image::new(
+        let mut binary = Image::new(
             image.form.image_kind(),
             language(layouts.runtime),
             layouts.numbering,
@@ -91,6 +93,11 @@ fn binaries(images: &[ChipImage<'_>], layouts: &LayoutSet) -> Result<Vec<u8>, Of
             arch,
             image.bytes,
         )?;
+        if layouts.runtime == Runtime::OpenMp {
+            binary
+                .strings
+                .push((CALL_KEY, KernelCall::of(&layouts.releases).name()));
+        }
         if !binaries.contains(&binary) {
             binaries.push(binary);
         }
@@ -108,7 +115,7 @@ fn arch(target: &Target) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{layout::choose, program::Runtime, release::FinishWith};
+    use super::super::{layout::choose, release::FinishWith};
     use super::*;
 
     fn embed(list: &str, runtime: Runtime, images: &[(&str, ImageForm, &[u8])]) -> Result<String, OffloadError> {

@@ -90,7 +90,7 @@ pub(super) fn declare(module: &mut IrText, program: &Program) {
     for kernel in &program.kernels {
         let handle = symbol(&kernel.handle);
         module.define(&match program.runtime {
-            Runtime::Cuda => format!("declare void {handle}()"),
+            Runtime::Cuda | Runtime::OpenMp => format!("declare void {handle}()"),
             Runtime::Hip => format!("{handle} = external constant ptr, align 8"),
         });
     }
@@ -107,7 +107,8 @@ fn entry(module: &mut IrText, item: &Item<'_>, name: &str, layout: EntryLayout, 
         constant,
         name: device_name,
     } = *item;
-    let flags = if constant && layout.has_flag_bits() {
+    // To libomptarget this flag says something else, and a variable that the device cannot change is like any other.
+    let flags = if constant && layout.has_flag_bits() && layouts.runtime != Runtime::OpenMp {
         FLAG_CONSTANT
     } else {
         0
@@ -118,7 +119,7 @@ fn entry(module: &mut IrText, item: &Item<'_>, name: &str, layout: EntryLayout, 
             format!("{{ ptr, ptr, i64, i32, i32 }} {{ ptr {address}, ptr {name}, i64 {size}, i32 {flags}, i32 0 }}")
         }
         EntryLayout::Clang20 | EntryLayout::Clang21 => {
-            // CUDA and HIP have numbers in both numberings.
+            // These languages have numbers in both numberings.
             let kind = language(layouts.runtime).number(layouts.numbering).unwrap_or_default();
             format!(
                 "{{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }} {{ i64 0, i16 {ENTRY_VERSION}, i16 {kind}, i32 {flags}, \

@@ -21,7 +21,7 @@ pub(crate) fn program(runtime: Runtime) -> Program {
             source_name: "axpy".to_owned(),
             name: "axpy".to_owned(),
             handle: match runtime {
-                Runtime::Cuda => stub.clone(),
+                Runtime::Cuda | Runtime::OpenMp => stub.clone(),
                 Runtime::Hip => "axpy".to_owned(),
             },
             stub,

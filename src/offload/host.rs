@@ -13,6 +13,7 @@ use super::{
     error::OffloadError,
     modules,
     program::{Program, Runtime},
+    release::ClangRelease,
     stub, support,
     triple::HostTriple,
 };
@@ -49,6 +50,8 @@ pub struct HostOptions {
     /// Whether each device module is loaded on its own. Then kernels that were compiled before, whose names are theirs for
     /// good, may have one name in several modules; linked together, they may not.
     pub modules_apart: bool,
+    /// The releases of clang that finish it. For OpenMP: their libomptarget launches the kernels.
+    pub releases: Vec<ClangRelease>,
 }
 
 impl HostOptions {
@@ -63,6 +66,7 @@ impl HostOptions {
             index_bitwidth: 64,
             support: Support::Included,
             modules_apart: false,
+            releases: Vec::new(),
         }
     }
 }
@@ -161,7 +165,7 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     refuse_unlowered(&host)?;
     stub::define(context, &mut host, &mut program, options.names == Names::Unique)?;
     if options.support == Support::Included {
-        support::link(context, &mut host, options.runtime, &options.triple)?;
+        support::link(context, &mut host, options)?;
     }
     program.external_functions = support::external_functions(&host, options.runtime);
     program.has_main = support::defines(&host, "main");

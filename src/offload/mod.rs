@@ -46,7 +46,7 @@ mod old_clangs;
 
 pub use error::OffloadError;
 pub use export::{Export, ExportForm, ExportOptions, export, export_source};
-pub use gpulower_image::offload::{Runtime, clang_version, images, layout, release, runtime};
+pub use gpulower_image::offload::{Runtime, clang_version, images, layout, openmp, release, runtime};
 pub use host::{HostOptions, HostProgram, Names, Support};
 pub use program::{Kernel, KernelModule, Program, Variable};
 pub use triple::{HostArchitecture, HostTriple};

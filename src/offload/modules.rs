@@ -390,7 +390,7 @@ fn kernel(options: &HostOptions, module: usize, name: &str, compiled: bool, dige
         module,
         source_name: name.to_owned(),
         handle: match options.runtime {
-            Runtime::Cuda => stub.clone(),
+            Runtime::Cuda | Runtime::OpenMp => stub.clone(),
             Runtime::Hip => own,
         },
         name: device_name,

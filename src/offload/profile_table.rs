@@ -227,8 +227,10 @@ const INTRINSICS: &str = include_str!("intrinsics.txt");
 /// What the IR is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IrTarget {
-    /// Host code for x86-64 or AArch64.
+    /// Host code for x86-64.
     Host,
+    /// Host code for AArch64.
+    AArch64Host,
     /// NVIDIA's GPUs.
     Nvptx,
     /// AMD's GPUs.
@@ -240,7 +242,8 @@ impl IrTarget {
     #[must_use]
     pub fn of(triple: &str) -> Option<Self> {
         match triple.split('-').next() {
-            Some("x86_64" | "aarch64") => Some(Self::Host),
+            Some("x86_64") => Some(Self::Host),
+            Some("aarch64") => Some(Self::AArch64Host),
             Some("nvptx64") => Some(Self::Nvptx),
             Some("amdgcn") => Some(Self::Amdgpu),
             _ => None,
@@ -253,7 +256,7 @@ impl IrTarget {
 pub fn address_space(number: &str, target: IrTarget) -> u8 {
     match (target, number) {
         // Those of segments, and of pointers of 32 bits (Microsoft's), on x86.
-        (_, "0") | (IrTarget::Host, "256" | "257" | "258" | "270" | "271" | "272") => 15,
+        (_, "0") | (IrTarget::Host | IrTarget::AArch64Host, "256" | "257" | "258" | "270" | "271" | "272") => 15,
         (IrTarget::Nvptx, "1" | "3" | "4" | "5" | "101") => 15,
         (IrTarget::Nvptx, "6" | "7") => 21,
         (IrTarget::Amdgpu, "1" | "2" | "3" | "4" | "5" | "6") => 15,

@@ -28,7 +28,7 @@ struct Names {
 
 const fn names(runtime: Runtime) -> Names {
     match runtime {
-        Runtime::Cuda => Names {
+        Runtime::Cuda | Runtime::OpenMp => Names {
             data_section: sections::NV_FATBIN_SECTION,
             data_alignment: sections::NV_FATBIN_ALIGN,
             wrapper_section: sections::NV_WRAPPER_SECTION,
@@ -45,7 +45,7 @@ const fn names(runtime: Runtime) -> Names {
     }
 }
 
-/// Adds the registration of a program. `binaries` are the fat binaries (CUDA) or bundles (HIP) of its modules, in their
+/// Adds the registration of a program for CUDA or HIP. `binaries` are the fat binaries (CUDA) or bundles (HIP) of its modules, in their
 /// order.
 ///
 /// Everything is internal, so that several such objects link into one program. Each module is registered on its own: a

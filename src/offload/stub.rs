@@ -16,6 +16,7 @@ use melior::{
 
 use super::{
     error::OffloadError,
+    openmp::{ARGUMENT_SIZE, LITERAL_ARGUMENT},
     program::{Kernel, Program, Runtime},
     support::{owned_symbols, symbols},
 };
@@ -48,9 +49,14 @@ pub(super) fn define<'c>(
         let clusters = declared.get(&format!("{CLUSTER_STUB}{}", called(kernel)));
         if let Some(declaration) = clusters {
             kernel.clusters = true;
-            if program.runtime == Runtime::Hip {
+            let reason = match program.runtime {
+                Runtime::Cuda => None,
+                Runtime::Hip => Some("which AMD's GPUs do not have"),
+                Runtime::OpenMp => Some("of which libomptarget knows nothing"),
+            };
+            if let Some(reason) = reason {
                 return Err(OffloadError::new(format!(
-                    "the kernel {} is launched with clusters of blocks, which AMD's GPUs do not have",
+                    "the kernel {} is launched with clusters of blocks, {reason}",
                     kernel.source_name
                 ))
                 .at(location_text(declaration.location())));
@@ -63,13 +69,15 @@ pub(super) fn define<'c>(
             escaped(&kernel.source_name)
         );
         match plain {
-            Some(declaration) => stub(
-                &mut text,
-                kernel,
-                &kernel.stub,
-                SIZES,
-                &kernel_arguments(*declaration, SIZES)?,
-            ),
+            Some(declaration) => {
+                let arguments = kernel_arguments(*declaration, SIZES)?;
+                if program.runtime == Runtime::OpenMp {
+                    refuse_long(kernel, &arguments).map_err(|error| error.at(location_text(declaration.location())))?;
+                    stub_for_openmp(&mut text, kernel, &arguments);
+                } else {
+                    stub(&mut text, kernel, &kernel.stub, SIZES, &arguments);
+                }
+            }
             // The kernel is launched with clusters alone: its stub is an address, and never called.
             None => stub(&mut text, kernel, &kernel.stub, SIZES, &[]),
         }
@@ -149,7 +157,59 @@ fn message_name(kernel: &Kernel) -> String {
     format!("__gpulower_kernel_{}", called(kernel))
 }
 
-fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], arguments: &[String]) {
+/// Refuses arguments that libomptarget cannot hand over: it has eight bytes for each.
+fn refuse_long(kernel: &Kernel, arguments: &[String]) -> Result<(), OffloadError> {
+    let fits = |kind: &String| match kind.strip_prefix('i').map(str::parse::<u32>) {
+        Some(Ok(bits)) => u64::from(bits) <= 8 * ARGUMENT_SIZE,
+        _ => ["f16", "bf16", "f32", "f64", "!llvm.ptr"].contains(&kind.as_str()),
+    };
+    match arguments.iter().find(|kind| !fits(kind)) {
+        None => Ok(()),
+        Some(kind) => Err(OffloadError::new(format!(
+            "the kernel {} takes an argument of the type {kind}, and libomptarget hands over numbers and pointers of \
+             {ARGUMENT_SIZE} bytes at most: pass it in memory",
+            kernel.source_name
+        ))),
+    }
+}
+
+/// A stub whose arguments are values of eight bytes each, as `ompLaunchKernel` of the support functions takes them.
+fn stub_for_openmp(text: &mut String, kernel: &Kernel, arguments: &[String]) {
+    head(text, &kernel.stub, SIZES, arguments);
+    let count = arguments.len();
+    let _ = writeln!(
+        text,
+        "  %zero = llvm.mlir.constant(0 : i64) : i64\n  %count = llvm.mlir.constant({count} : i32) : i32\n\
+         \x20 %size = llvm.mlir.constant({ARGUMENT_SIZE} : i64) : i64\n\
+         \x20 %kind = llvm.mlir.constant({LITERAL_ARGUMENT} : i64) : i64\n\
+         \x20 %arguments = llvm.alloca %one x !llvm.struct<(i64, ptr, ptr, ptr)> : (i32) -> !llvm.ptr\n\
+         \x20 llvm.store %count, %arguments : i32, !llvm.ptr"
+    );
+    for (place, list) in [(1, "values"), (2, "sizes"), (3, "kinds")] {
+        let _ = writeln!(
+            text,
+            "  %{list} = llvm.alloca %one x !llvm.array<{} x i64> : (i32) -> !llvm.ptr\n\
+             \x20 %{list}_place = llvm.getelementptr %arguments[{place}] : (!llvm.ptr) -> !llvm.ptr, i64\n\
+             \x20 llvm.store %{list}, %{list}_place : !llvm.ptr, !llvm.ptr",
+            count.max(1)
+        );
+    }
+    for (index, kind) in arguments.iter().enumerate() {
+        for (list, value) in [("values", "zero"), ("sizes", "size"), ("kinds", "kind")] {
+            let _ = writeln!(
+                text,
+                "  %{list}{index} = llvm.getelementptr %{list}[{index}] : (!llvm.ptr) -> !llvm.ptr, i64\n\
+                 \x20 llvm.store %{value}, %{list}{index} : i64, !llvm.ptr"
+            );
+        }
+        // Both hosts are little-endian.
+        let _ = writeln!(text, "  llvm.store %a{index}, %values{index} : {kind}, !llvm.ptr");
+    }
+    launch(text, kernel, SIZES);
+}
+
+/// The beginning of a stub.
+fn head(text: &mut String, name: &str, sizes: &[&str], arguments: &[String]) {
     let _ = write!(text, "llvm.func hidden @{}(", quoted(name));
     for size in sizes {
         let _ = write!(text, "%{size}: i64, ");
@@ -159,6 +219,10 @@ fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], argument
         let _ = write!(text, ", %a{index}: {kind}");
     }
     text.push_str(") {\n  %one = llvm.mlir.constant(1 : i32) : i32\n");
+}
+
+fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], arguments: &[String]) {
+    head(text, name, sizes, arguments);
     let _ = writeln!(
         text,
         "  %arguments = llvm.alloca %one x !llvm.array<{} x ptr> : (i32) -> !llvm.ptr",
@@ -173,6 +237,11 @@ fn stub(text: &mut String, kernel: &Kernel, name: &str, sizes: &[&str], argument
              \x20 llvm.store %s{index}, %p{index} : !llvm.ptr, !llvm.ptr\n"
         );
     }
+    launch(text, kernel, sizes);
+}
+
+/// The end of a stub: the launch with `%arguments`.
+fn launch(text: &mut String, kernel: &Kernel, sizes: &[&str]) {
     let launch = if sizes.len() == SIZES.len() {
         "__gpulower_launch"
     } else {

@@ -48,7 +48,7 @@ impl NamedPass for EmbedOffload {
                 ),
                 option(
                     "kind",
-                    "cuda|hip: whose runtime the host code calls (default: that of the targets)",
+                    "cuda|hip|openmp: whose runtime the host code calls (default: that of the targets)",
                 ),
                 option(
                     "targets",
@@ -95,16 +95,10 @@ impl NamedPass for EmbedOffload {
         };
         let kind = match given("kind") {
             None => None,
-            Some("cuda") => Some(Runtime::Cuda),
-            Some("hip") => Some(Runtime::Hip),
-            Some("openmp") => {
-                return Err(
-                    "kind 'openmp' is not supported: libomptarget starts kernels that were compiled for its own device \
-                     runtime, and kernels of the gpu dialect are not; use cuda or hip"
-                        .to_owned(),
-                );
-            }
-            Some(other) => return Err(format!("option 'kind' cannot be '{other}': expected cuda or hip")),
+            Some(name) => Some(
+                Runtime::named(name)
+                    .ok_or_else(|| format!("option 'kind' cannot be '{name}': expected cuda, hip or openmp"))?,
+            ),
         };
         let triple: HostTriple = values.get("host-triple").parse().map_err(|error| text(&error))?;
         let finish_with = match given("finish-with") {

@@ -89,11 +89,11 @@ fn objects_say_who_registers_them() {
             Runtime::Hip,
             vec![21, 22, 23],
             19,
-            "it finds no entries and images for CUDA or HIP (languages of the images: 4 (clang up to 20: unknown; from 21: hip))",
+            "it finds no entries and images for CUDA, HIP or OpenMP (languages of the images: 4 (clang up to 20: unknown; from 21: hip))",
         ),
     ] {
         let image = match runtime {
-            Runtime::Cuda => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
+            Runtime::Cuda | Runtime::OpenMp => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
             Runtime::Hip => ("gfx90a", ImageForm::AmdObject(CodeObjectVersion::V5), &*amd),
         };
         let object = export(&site, "", &layouts(list, runtime), &[image]);
@@ -243,7 +243,7 @@ fn programs_for_hip_and_objects_that_register_themselves() {
         assert_eq!(report.registers_itself, [runtime], "{report:#?}");
         assert!(report.problems.is_empty() && report.releases.is_empty(), "{report:#?}");
         let library = match runtime {
-            Runtime::Cuda => "-lcudart",
+            Runtime::Cuda | Runtime::OpenMp => "-lcudart",
             Runtime::Hip => "-lamdhip64",
         };
         site.run("cc", &[&first, &second, "-o", "app", "-L.", library]);

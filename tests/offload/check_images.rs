@@ -34,6 +34,7 @@ fn embed(site: &FinishingSite, set: &LayoutSet, images: &[Embedded<'_>]) -> Stri
         (Runtime::Cuda, _) => 2,
         (Runtime::Hip, false) => 3,
         (Runtime::Hip, true) => 4,
+        (Runtime::OpenMp, _) => 1,
     };
     let contents: Vec<Vec<u8>> = images.iter().map(|(_, _, _, file)| site.read(file)).collect();
     let images: Vec<Image<'_>> = images

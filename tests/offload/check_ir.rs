@@ -30,7 +30,7 @@ fn text_and_bitcode_say_what_the_object_says() {
         ("21..23", Runtime::Hip),
     ] {
         let image = match runtime {
-            Runtime::Cuda => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
+            Runtime::Cuda | Runtime::OpenMp => ("sm_80", ImageForm::RelocatableCubin, &*cubin),
             Runtime::Hip => ("gfx90a", ImageForm::AmdObject(version), &*amd),
         };
         let object = export(&site, "", &layouts(list, runtime), &[image]);

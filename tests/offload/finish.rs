@@ -215,7 +215,7 @@ fn assert_code(site: &FinishingSite, chips: &[&str], context: &str) {
 pub(super) fn export_self(site: &FinishingSite, unit: &str, runtime: Runtime) -> String {
     let program = unit_program(unit, runtime);
     let binary = match runtime {
-        Runtime::Cuda => {
+        Runtime::Cuda | Runtime::OpenMp => {
             let cubin = site.read(&site.cubin(unit, "sm_80"));
             let ptx = ptx_text(unit, "sm_80");
             fatbin::write(&[
@@ -269,7 +269,7 @@ fn self_registering_objects_need_any_linker() {
                 &context,
             );
             let data = match runtime {
-                Runtime::Cuda => "magic 466243b1 version 1 data ba55ed50 aligned",
+                Runtime::Cuda | Runtime::OpenMp => "magic 466243b1 version 1 data ba55ed50 aligned",
                 Runtime::Hip => "magic 48495046 version 1 data 4c435f5f aligned 4096",
             };
             assert_eq!(log.matches(data).count(), 2, "{context}: {log}");

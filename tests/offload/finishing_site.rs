@@ -154,7 +154,7 @@ impl FinishingSite {
         runtime: Runtime,
     ) -> Result<String, String> {
         let library = match runtime {
-            Runtime::Cuda => "-lcudart",
+            Runtime::Cuda | Runtime::OpenMp => "-lcudart",
             Runtime::Hip => "-lamdhip64",
         };
         let mut arguments = inputs.to_vec();
@@ -189,7 +189,7 @@ pub(super) fn ptx_text(unit: &str, chip: &str) -> String {
 fn host_text(unit: &str, program: &Program) -> String {
     let prefix = program.runtime.prefix();
     let (handle, definition) = match program.runtime {
-        Runtime::Cuda => (format!("__device_stub__axpy{unit}"), String::new()),
+        Runtime::Cuda | Runtime::OpenMp => (format!("__device_stub__axpy{unit}"), String::new()),
         Runtime::Hip => (
             format!("axpy{unit}"),
             format!("@axpy{unit} = hidden constant ptr @__device_stub__axpy{unit}, align 8"),

@@ -58,6 +58,10 @@ pub const TEST_PACKAGES: &[&str] = &[
     "libmlir-22",
     "pkg-config",
     "valgrind",
+    // Programs for AArch64 hosts are linked and run.
+    "gcc-aarch64-linux-gnu",
+    "libc6-dev-arm64-cross",
+    "qemu-user",
 ];
 
 /// True where packages can be installed with apt.

@@ -34,6 +34,8 @@ enum Part {
     Doc,
     /// Rust tests.
     Rust,
+    /// What needs no LLVM, built for AArch64.
+    Cross,
     /// lit tests of the two command-line tools.
     Lit,
     /// The C library, in programs in C, C++ and Python.
@@ -102,6 +104,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
                 ],
             ),
         ],
+        Part::Cross => vec![cargo("xtask", &["cross", "aarch64"])],
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
         // Through cargo: see `short_fuzz`.
         Part::C => vec![cargo("xtask", &["c"])],

@@ -10,6 +10,7 @@ mod c_library;
 mod check;
 mod command;
 mod compare;
+mod cross;
 mod demo;
 mod dist;
 mod docs;
@@ -19,6 +20,7 @@ mod gpu;
 mod growth;
 mod install;
 mod integrations;
+mod openmp;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -72,6 +74,8 @@ enum Subcommands {
     LayOutIntegrations,
     /// What is given to people: a Debian package, a tarball and the wheel, each tried in an empty root with --try.
     Dist(dist::Options),
+    /// What needs no LLVM, built for another processor.
+    Cross(cross::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
 }
@@ -104,6 +108,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::LayOutIntegrations => integrations::lay_out(&workspace),
         Subcommands::Dist(options) => dist::run(&workspace, options),
+        Subcommands::Cross(options) => cross::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }
 }

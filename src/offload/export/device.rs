@@ -9,12 +9,14 @@ use super::{
         host::HostProgram,
         images::{self, ImageRecipe},
         layout::ImageForm,
+        openmp::{ARGUMENT_SIZE, KernelCall},
         profile::{self, IrSyntax},
-        program::Program,
+        program::{Program, Runtime},
         release::FinishWith,
     },
     ExportedImage,
     makers::{Makers, release_in},
+    openmp,
     precompiled::{self, Piece},
     stage,
 };
@@ -155,6 +157,7 @@ pub(super) fn images(
     let program = host.program();
     let place = |symbol: &str| program.modules.iter().position(|module| module.symbol == symbol);
 
+    let call = (program.runtime == Runtime::OpenMp).then(|| KernelCall::of(finish_with.clangs()));
     let has_source = !gpu_modules(host.device()).is_empty();
     let mut planned: Vec<ImageRecipe> = recipes.iter().map(|(_, recipe)| *recipe).collect();
     planned.dedup();
@@ -165,7 +168,7 @@ pub(super) fn images(
             .map(|(target, _)| *target)
             .collect();
         let (compiler, emit) = maker(makers, recipe);
-        for artifact in compile(&compiler, host.device(), &its, emit)? {
+        for artifact in compile(&compiler, host.device(), &its, emit, call)? {
             let Some(module) = place(&artifact.module) else {
                 continue;
             };
@@ -177,6 +180,13 @@ pub(super) fn images(
     for operation in operations(host.device()).into_iter().filter(is_binary) {
         let symbol = symbol_name(operation);
         let Some(module) = place(&symbol) else { continue };
+        if call.is_some() {
+            let problem = format!(
+                "the module {symbol} was compiled before, and libomptarget hands over {ARGUMENT_SIZE} bytes for each argument, \
+                 for which kernels have to be compiled: give it as a gpu.module"
+            );
+            return Err(stage(OffloadError::new(problem)).into());
+        }
         let pieces = precompiled::pieces(operation).map_err(stage)?;
         for (target, recipe) in recipes {
             let piece = precompiled::choose(&symbol, &pieces, target, *recipe, finish_with).map_err(stage)?;
@@ -225,9 +235,18 @@ fn maker(makers: &Makers<'_>, recipe: ImageRecipe) -> (Compiler, Emit) {
 }
 
 /// Compiles every `gpu.module` for the targets: with the options of its target attributes, where it has one for each of
-/// them, else with those of the compiler alone.
-fn compile(compiler: &Compiler, device: &Module<'_>, targets: &[Target], emit: Emit) -> Result<Vec<Artifact>, Failure> {
-    let copy = copy_of(device).map_err(|error| Error::new(Stage::Plan, error))?;
+/// them, else with those of the compiler alone. `call`: how libomptarget calls them, if it does.
+fn compile(
+    compiler: &Compiler,
+    device: &Module<'_>,
+    targets: &[Target],
+    emit: Emit,
+    call: Option<KernelCall>,
+) -> Result<Vec<Artifact>, Failure> {
+    let mut copy = copy_of(device).map_err(|error| Error::new(Stage::Plan, error))?;
+    if let Some(call) = call {
+        openmp::adapt(&mut copy, call, compiler.options()).map_err(stage)?;
+    }
     let context = context_of(copy.context());
     let mut by_attributes = true;
     for operation in gpu_modules(&copy) {
@@ -335,7 +354,7 @@ pub(super) fn containers(
     let mut account = Account::default();
     let mut made: Vec<ModuleBinary> = Vec::new();
     if !gpu_modules(host.device()).is_empty() {
-        for artifact in compile(compiler, host.device(), targets, emit)? {
+        for artifact in compile(compiler, host.device(), targets, emit, None)? {
             account.warnings.extend(artifact.warnings.iter().cloned());
             made.push(module_binary(artifact));
         }

@@ -37,6 +37,8 @@ const C_LIBRARY: &[&str] = &[
 pub struct Finish {
     form: ExportForm,
     runtime: Runtime,
+    /// Whether there are images that the tools of CUDA link.
+    nvidia: bool,
     /// The releases of clang that finish it, asked for or not.
     serves: Vec<ClangRelease>,
     has_main: bool,
@@ -47,9 +49,14 @@ pub struct Finish {
 impl Finish {
     /// `serves`: the releases of clang that finish it.
     pub(super) fn new(program: &Program, form: ExportForm, serves: Vec<ClangRelease>) -> Self {
+        let nvidia = match (program.runtime, form.finish_with()) {
+            (Runtime::OpenMp, Some(finish_with)) => !finish_with.cudas().is_empty(),
+            (runtime, _) => runtime == Runtime::Cuda,
+        };
         Self {
             form,
             runtime: program.runtime,
+            nvidia,
             serves,
             has_main: program.has_main,
             needs: program
@@ -84,19 +91,21 @@ impl Finish {
     /// The toolkit is where `CUDA_ROOT` (`ROCM_PATH`) says, or in its usual place.
     #[must_use]
     pub fn command(&self, file: &str, output: &str) -> String {
-        let (root, libraries, library) = match self.runtime {
-            Runtime::Cuda => ("${CUDA_ROOT:-/usr/local/cuda}", "lib64", "-lcudart"),
-            Runtime::Hip => ("${ROCM_PATH:-/opt/rocm}", "lib", "-lamdhip64"),
+        const CUDA: &str = "${CUDA_ROOT:-/usr/local/cuda}";
+        let libraries = match self.runtime {
+            Runtime::Cuda => format!("-L\"{CUDA}/lib64\" -lcudart"),
+            Runtime::Hip => "-L\"${ROCM_PATH:-/opt/rocm}/lib\" -lamdhip64".to_owned(),
+            Runtime::OpenMp => "-fopenmp -lomptarget".to_owned(),
         };
         let mut command = String::new();
         let by_clang = self.newest().is_some();
-        if by_clang && self.runtime == Runtime::Cuda {
+        if by_clang && self.nvidia {
             let script = if self.needs_fatbinary_script() {
                 "$PWD/gpulower-path:"
             } else {
                 ""
             };
-            let _ = write!(command, "PATH=\"{script}{root}/bin:$PATH\" ");
+            let _ = write!(command, "PATH=\"{script}{CUDA}/bin:$PATH\" ");
         }
         let _ = write!(command, "{} {}", self.linker(), quoted(file));
         if by_clang {
@@ -105,7 +114,7 @@ impl Finish {
             }
             command.push_str(" --offload-link");
         }
-        let _ = write!(command, " -L\"{root}/{libraries}\" {library}");
+        let _ = write!(command, " {libraries}");
         if !self.needs.is_empty() {
             command.push_str(" -lm");
         }

@@ -3,9 +3,9 @@
 
 use crate::{
     compiler::Compiler,
-    offload::{program::Runtime, release::FinishWith},
+    offload::release::FinishWith,
     options::PtxCompiler,
-    target::CudaRelease,
+    target::{CudaRelease, Target, Vendor},
     toolkit::Toolkit,
 };
 
@@ -53,8 +53,9 @@ impl<'a> Makers<'a> {
     }
 
     /// What finishes the program, with a CUDA release where none was named: that of the ptxas here, and a word about it.
-    pub(super) fn with_cuda(&self, asked: &FinishWith, runtime: Runtime) -> (FinishWith, Option<String>) {
-        let unnamed = runtime == Runtime::Cuda && asked.cudas().is_empty();
+    pub(super) fn with_cuda(&self, asked: &FinishWith, targets: &[Target]) -> (FinishWith, Option<String>) {
+        let has_nvidia = targets.iter().any(|target| target.vendor() == Vendor::Nvidia);
+        let unnamed = has_nvidia && asked.cudas().is_empty();
         match self.releases.first() {
             Some((release, _)) if unnamed => (
                 asked.clone().with_cuda(*release),

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | what has to be embedded, for which chips and in which form | `device.rs`, `precompiled.rs`, [`images`](super::images) |
 //! | host code with stubs, and what registers them | `host`, `entries`, `embed`, `registration` |
+//! | kernels as libomptarget calls them | `openmp.rs` |
 //! | the file | `host_file.rs`, `profile` |
 //! | a look at it | [`mod@check`] |
 //! | the command | [`finish`] |
@@ -14,6 +15,7 @@ mod dialect;
 pub mod finish;
 mod host_file;
 mod makers;
+mod openmp;
 mod precompiled;
 
 use melior::ir::{
@@ -356,22 +358,24 @@ fn prepare<'c>(
     options: &ExportOptions,
 ) -> Result<Prepared<'c>, Failure> {
     let targets = device::targets(module, targets, compiler.options())?;
-    let runtime = runtime_of(&targets).map_err(stage)?;
-    if let Some(asked) = options.runtime.filter(|asked| *asked != runtime) {
-        let (asked, needed) = (asked.prefix(), runtime.prefix());
-        return Err(stage(OffloadError::new(format!(
-            "kind '{asked}' was asked for, and the targets need '{needed}'"
-        )))
-        .into());
-    }
+    let runtime = runtime_of(&targets, options.runtime).map_err(stage)?;
     let host_options = HostOptions {
         names: options.names,
         modules_apart: options.form == ExportForm::SelfRegistering,
         bare_pointers: compiler.options().bare_pointers,
         index_bitwidth: compiler.options().index_bitwidth,
+        releases: options
+            .form
+            .finish_with()
+            .map_or_else(Vec::new, |asked| asked.clangs().to_vec()),
         ..HostOptions::new(runtime, options.triple.clone(), options.unit.clone())
     };
     let Some(asked) = options.form.finish_with() else {
+        if runtime == Runtime::OpenMp {
+            let problem = "a program for OpenMP is registered by clang's linker wrapper, not by itself: say which clang \
+                           finishes it (--finish-with), or leave out --kind openmp";
+            return Err(stage(OffloadError::new(problem)).into());
+        }
         let host = host::lower(module, &host_options).map_err(stage)?;
         let (binaries, account) = device::containers(compiler, &host, &targets)?;
         let binaries: Vec<&[u8]> = binaries.iter().map(Vec::as_slice).collect();
@@ -389,8 +393,11 @@ fn prepare<'c>(
     check_runtime(asked, runtime).map_err(stage)?;
     let layouts = layout::choose(asked.clangs(), runtime).map_err(stage)?;
     let makers = Makers::new(compiler, &options.further_toolkits);
-    let (finish_with, assumed) = makers.with_cuda(asked, runtime);
+    let (finish_with, assumed) = makers.with_cuda(asked, &targets);
     let recipes = device::recipes(&targets, &finish_with, &makers, options.form.is_ir()).map_err(stage)?;
+    if runtime == Runtime::OpenMp {
+        openmp::check_images(&recipes, &finish_with).map_err(stage)?;
+    }
     let host = host::lower(module, &host_options).map_err(stage)?;
     let (images, mut account) = device::images(&makers, &host, &recipes, &finish_with)?;
     account.notes.extend(assumed);
@@ -415,15 +422,27 @@ fn stage(error: impl Into<OffloadError>) -> Error {
     Error::new(Stage::Export, error.into())
 }
 
-/// The runtime for the targets, which have to be of one vendor.
-fn runtime_of(targets: &[Target]) -> Result<Runtime, OffloadError> {
+/// The runtime for the targets, which have to be of one vendor for CUDA and HIP.
+fn runtime_of(targets: &[Target], asked: Option<Runtime>) -> Result<Runtime, OffloadError> {
     let of = |vendor| targets.iter().find(|target| target.vendor() == vendor);
-    match (of(Vendor::Nvidia), of(Vendor::Amd)) {
-        (Some(nvidia), Some(amd)) => Err(OffloadError::new(format!(
-            "{nvidia} and {amd} cannot be in one program: its host code calls either CUDA or HIP; export once for each"
+    let runtime = match (of(Vendor::Nvidia), of(Vendor::Amd)) {
+        _ if asked == Some(Runtime::OpenMp) => Runtime::OpenMp,
+        (Some(nvidia), Some(amd)) => {
+            return Err(OffloadError::new(format!(
+                "{nvidia} and {amd} cannot be in one program: its host code calls either CUDA or HIP; export once for each, \
+                 or for OpenMP (--kind openmp)"
+            )));
+        }
+        (None, Some(_)) => Runtime::Hip,
+        _ => Runtime::Cuda,
+    };
+    match asked {
+        Some(asked) if asked != runtime => Err(OffloadError::new(format!(
+            "kind '{}' was asked for, and the targets need '{}'",
+            asked.language(),
+            runtime.language()
         ))),
-        (None, Some(_)) => Ok(Runtime::Hip),
-        _ => Ok(Runtime::Cuda),
+        _ => Ok(runtime),
     }
 }
 
@@ -434,6 +453,7 @@ fn check_runtime(finish_with: &FinishWith, runtime: Runtime) -> Result<(), Offlo
             finish_with.cudas().first().map(|release| format!("cuda-{release}")),
             "HIP",
         ),
+        Runtime::OpenMp => (None, "OpenMP"),
     };
     match toolkit {
         Some(toolkit) => Err(OffloadError::new(format!(

@@ -249,7 +249,7 @@ pub(super) fn container(
             for artifact in compiled.artifacts {
                 let tool = artifact.images.first().and_then(|image| image.tool.clone());
                 let (kind, form) = match program.runtime {
-                    Runtime::Cuda => (FileKind::Cubin, ImageForm::LinkedCubin),
+                    Runtime::Cuda | Runtime::OpenMp => (FileKind::Cubin, ImageForm::LinkedCubin),
                     Runtime::Hip => (FileKind::Hsaco, ImageForm::AmdLinked),
                 };
                 add(kind, form, *target, artifact.bytes, tool)?;
@@ -259,7 +259,7 @@ pub(super) fn container(
         }
     }
     let format = match program.runtime {
-        Runtime::Cuda => PackFormat::Fatbin,
+        Runtime::Cuda | Runtime::OpenMp => PackFormat::Fatbin,
         Runtime::Hip => PackFormat::Bundle,
     };
     let compression = compiler.options().compression.unwrap_or(Compression::None);

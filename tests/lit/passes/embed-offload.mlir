@@ -34,6 +34,17 @@
 // SELF-DAG: section = ".hip_fatbin"
 // SELF-DAG: llvm.mlir.global_ctors ctors = [@".gpulower.register"], priorities = [101 : i32]
 
+// For OpenMP, of either vendor or both.
+// RUN: gpulower-opt %s --pass-pipeline='builtin.module(gpulower-embed-offload{finish-with=clang-22,cuda-13.0 targets=sm_100,gfx90a kind=openmp})' -o %t.omp.mlir
+// RUN: FileCheck %s --check-prefix=OPENMP < %t.omp.mlir
+// RUN: mlir-translate --mlir-to-llvmir %t.omp.mlir -o %t.omp.ll
+// RUN: clang-22 -c -O2 %t.omp.ll -o %t.omp.o
+// RUN: gpulower export --check %t.omp.o --with 22,23
+// OPENMP-DAG: llvm.call @__tgt_target_kernel
+// OPENMP-DAG: llvm.mlir.global weak constant @".offloading.entry.fill__{{.*}} section = "llvm_offload_entries"
+// RUN: not gpulower-opt %s --pass-pipeline='builtin.module(gpulower-attach-targets{targets=sm_100},gpulower-serialize,gpulower-embed-offload{finish-with=clang-22,cuda-13.0 kind=openmp})' 2>&1 | FileCheck %s --check-prefix=COMPILED
+// COMPILED: the module kernels was compiled before, and libomptarget hands over 8 bytes for each argument
+
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @fill(%value: f32, %out: memref<?xf32>) kernel {

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use gpulower::{
     Failure, Library, Target,
-    offload::{Export, ExportForm, ExportOptions, HostTriple, Names, export_source},
+    offload::{Export, ExportForm, ExportOptions, HostTriple, Names, Runtime, export_source},
 };
 
 use super::{
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// clang-19,cuda-12.4 or clang-15..19,clang-22,cuda-11.8; a clang of this machine may be named by its path
     #[arg(long, value_name = "LIST")]
     finish_with: Option<String>,
+    /// Whose runtime library the program calls: cuda, hip or openmp [default: that of the targets]
+    #[arg(long, value_name = "KIND", value_parser = runtime)]
+    kind: Option<Runtime>,
     /// What to write: obj (a host object), ll or bc (host code as LLVM IR), or self (a host object that registers its
     /// kernels by itself: any linker finishes it, and it carries PTX)
     #[arg(short, long, value_name = "FORM", default_value = "obj")]
@@ -82,6 +85,7 @@ Examples:
   gpulower export app.mlir --target sm_80,sm_90 --finish-with clang-19,cuda-12.4 -o app.o
   gpulower export app.mlir --target gfx90a --finish-with clang-21..23,rocm --emit bc -o app.bc
   gpulower export app.mlir --target sm_90 --emit self -o app.o
+  gpulower export app.mlir --target sm_90 --kind openmp --finish-with clang-19,cuda-12.4 -o app.o
   gpulower export --check app.o --with clang-19";
 
 /// Exports, writes, and prints how the program is finished.
@@ -166,6 +170,7 @@ impl Arguments {
                 .iter()
                 .map(|root| environment::Toolkits::cuda_toolkit("--ptxas-of", root))
                 .collect::<Result<_, _>>()?,
+            runtime: self.kind,
             ..ExportOptions::new(form, unit.unwrap_or_default(), self.host_triple.clone())
         };
 
@@ -176,6 +181,10 @@ impl Arguments {
         progress.end();
         exported.map_err(failed)
     }
+}
+
+fn runtime(name: &str) -> Result<Runtime, String> {
+    Runtime::named(name).ok_or_else(|| "expected cuda, hip or openmp".to_owned())
 }
 
 /// A table of what was exported.

@@ -149,6 +149,7 @@ fn image_row(image: &FoundImage) -> Vec<String> {
     };
     // Which of the two a number stands for is said with the problems.
     let language = image.kind.map_or_else(dash, |kind| match kind.0 {
+        1 => "openmp".to_owned(),
         2 => "cuda".to_owned(),
         number => format!("number {number}"),
     });

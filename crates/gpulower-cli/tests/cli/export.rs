@@ -3,7 +3,6 @@
 
 use std::{
     fmt::Write,
-    path::PathBuf,
     process::{Command, Output},
 };
 
@@ -351,34 +350,6 @@ fn a_program_that_cannot_launch_says_why_and_fails() {
         "{}",
         ran.log
     );
-}
-
-/// Host code for the other processor: an object that its own readers take.
-#[test]
-fn objects_for_aarch64() {
-    let site = Site::new();
-    site.export(&[
-        &example("app.mlir"),
-        "-t",
-        "sm_80",
-        "--finish-with",
-        "clang-19,clang-22,cuda-13.0",
-        "--host-triple",
-        "aarch64-unknown-linux-gnu",
-        "-o",
-        "app.o",
-    ]);
-    let readelf = PathBuf::from("/usr/lib/llvm-22/bin/llvm-readelf").display().to_string();
-    let found = site.tool(&readelf, &["-hS", "app.o"]);
-    let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    for text in [
-        "AArch64",
-        "cuda_offloading_entries",
-        "llvm_offload_entries",
-        ".llvm.offloading",
-    ] {
-        assert!(found.contains(text), "no {text} in {found}");
-    }
 }
 
 /// An older ptxas makes cubins that the nvlink of an older toolkit takes, and that of a newer one too.

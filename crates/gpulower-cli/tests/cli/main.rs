@@ -4,6 +4,7 @@
 //! come from Debian's package rocm-device-libs.
 
 mod builds;
+mod aarch64;
 mod cache;
 mod compile;
 mod containers;
@@ -18,6 +19,7 @@ mod joins;
 mod link;
 mod memory;
 mod outputs;
+mod openmp;
 mod plans;
 mod refusals;
 mod reports;

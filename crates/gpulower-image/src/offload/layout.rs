@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::{
+    openmp,
     release::{ClangRelease, ReleaseError, ReleaseList},
     runtime::Runtime,
 };
@@ -43,10 +44,11 @@ pub const ENTRY_VERSION: u16 = 1;
 pub const ENTRY_ALIGNMENT: u64 = 8;
 /// The section with the entries of every language from clang 21 on.
 pub const SHARED_SECTION: &str = "llvm_offload_entries";
-/// The sections with entries for CUDA or HIP of any release.
-pub const ENTRY_SECTIONS: [&str; 3] = [
+/// The sections with entries of any release.
+pub const ENTRY_SECTIONS: [&str; 4] = [
     EntryLayout::Clang15.section(Runtime::Cuda),
     EntryLayout::Clang15.section(Runtime::Hip),
+    EntryLayout::Clang15.section(Runtime::OpenMp),
     SHARED_SECTION,
 ];
 
@@ -102,6 +104,7 @@ impl EntryLayout {
             (Self::Clang21, _) => SHARED_SECTION,
             (_, Runtime::Cuda) => "cuda_offloading_entries",
             (_, Runtime::Hip) => "hip_offloading_entries",
+            (_, Runtime::OpenMp) => "omp_offloading_entries",
         }
     }
 
@@ -128,6 +131,7 @@ pub const fn language(runtime: Runtime) -> OffloadKind {
     match runtime {
         Runtime::Cuda => OffloadKind::Cuda,
         Runtime::Hip => OffloadKind::Hip,
+        Runtime::OpenMp => OffloadKind::OpenMp,
     }
 }
 
@@ -227,7 +231,9 @@ pub struct LayoutSet {
 
 fn advice(section: &str) -> &'static str {
     match section {
-        "cuda_offloading_entries" => " (one object can be for clang 15 to 19 and 21 to 23, another for 20 to 23)",
+        "cuda_offloading_entries" | "omp_offloading_entries" => {
+            " (one object can be for clang 15 to 19 and 21 to 23, another for 20 to 23)"
+        }
         _ => " (one object can be for clang 15 to 19)",
     }
 }
@@ -236,7 +242,7 @@ fn advice(section: &str) -> &'static str {
 ///
 /// # Errors
 ///
-/// [`ReleaseError`]: HIP up to 20 and from 21 on exclude each other, as do 15 to 19 and 20.
+/// [`ReleaseError`]: HIP up to 20 and from 21 on exclude each other, as do 15 to 19 and 20; and what [`openmp`] says.
 pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, ReleaseError> {
     let mut releases = releases.to_vec();
     releases.sort_unstable();
@@ -246,6 +252,9 @@ pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, 
             "no release of clang is named: an object is made for one or more of clang 15 to 23",
         ));
     };
+    if runtime == Runtime::OpenMp {
+        openmp::check_releases(&releases)?;
+    }
     let part = |wanted: &dyn Fn(u8) -> bool| -> Vec<ClangRelease> {
         releases
             .iter()
@@ -299,7 +308,12 @@ impl LayoutSet {
         let layout = EntryLayout::of(release);
         let readable = self.layouts.contains(&layout)
             || (layout == EntryLayout::Clang18 && self.layouts.contains(&EntryLayout::Clang15));
-        readable && (self.runtime == Runtime::Cuda || self.numbering == numbering(release))
+        readable
+            && match self.runtime {
+                Runtime::Cuda => true,
+                Runtime::Hip => self.numbering == numbering(release),
+                Runtime::OpenMp => openmp::KernelCall::of(&self.releases).serves(release),
+            }
     }
 }
 

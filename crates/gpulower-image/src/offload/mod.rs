@@ -4,6 +4,7 @@ pub mod check;
 pub mod clang_version;
 pub mod images;
 pub mod layout;
+pub mod openmp;
 pub mod release;
 pub mod runtime;
 

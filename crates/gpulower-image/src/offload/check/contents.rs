@@ -106,7 +106,7 @@ mod tests {
             ("hip_offloading_entries_", None),
             ("llvm_offload_entries_of_others", None),
             (".relallvm_offload_entries", None),
-            ("omp_offloading_entries", None),
+            ("omp_offloading_entries", Some("omp_offloading_entries")),
         ] {
             assert_eq!(entry_section(name), base, "{name}");
         }

@@ -1,5 +1,6 @@
 //! The device images of a host file.
 
+use super::super::openmp::{CALL_KEY, KernelCall};
 use super::{
     contents::{HostContents, Part},
     ir::LlvmIrReader,
@@ -49,6 +50,7 @@ impl<'a> Reader<'a> {
             kind: None,
             marked: None,
             triple: None,
+            call: None,
             arch,
             form: form_of(bytes),
             made_for: made_for(bytes),
@@ -78,6 +80,7 @@ impl<'a> Reader<'a> {
                 image.kind = Some(entry.offload_kind);
                 image.marked = Some(entry.image_kind);
                 image.triple = entry.triple().map(str::to_owned);
+                image.call = entry.string(CALL_KEY).and_then(KernelCall::named);
             }
         }
         Some(())
@@ -162,7 +165,7 @@ pub(super) fn images(
     reader.found
 }
 
-/// The images of a fat binary or bundle, which are for the runtime.
+/// The images of a fat binary or bundle, and offload binaries in a program, which are for the runtime.
 pub(super) fn finished_images(
     file: &impl HostContents,
     llvm_ir: Option<&dyn LlvmIrReader>,
@@ -170,7 +173,11 @@ pub(super) fn finished_images(
 ) -> Vec<FoundImage> {
     let mut reader = Reader::new(file, llvm_ir, problems);
     let mut total = 0usize;
-    for part in file.parts(&|name| [NV_FATBIN_SECTION, HIP_FATBIN_SECTION].contains(&name)) {
+    let is_program = file.kind().is_linked_host();
+    let is_wanted = |name: &str| {
+        [NV_FATBIN_SECTION, HIP_FATBIN_SECTION].contains(&name) || (is_program && name == LLVM_OFFLOADING_SECTION)
+    };
+    for part in file.parts(&is_wanted) {
         let contents = part.contents.unwrap_or_default();
         total = total.saturating_add(contents.len());
         if total > file.size() {
@@ -179,6 +186,7 @@ pub(super) fn finished_images(
         }
         let read = match part.section {
             NV_FATBIN_SECTION => reader.fat_binaries(contents),
+            LLVM_OFFLOADING_SECTION => reader.offload_binaries(&part),
             _ => reader.bundles(contents),
         };
         if read.is_none() {

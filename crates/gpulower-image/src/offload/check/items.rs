@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    super::layout::{EntryLayout, FLAG_TYPE_MASK},
+    super::{
+        layout::{EntryLayout, FLAG_TYPE_MASK},
+        runtime::Runtime,
+    },
     report::{FoundEntry, Registered},
 };
 
@@ -12,6 +15,8 @@ const SHOWN: usize = 8;
 /// The low bits of the flags of a managed variable, and the first of those of surfaces and textures.
 const MANAGED: u32 = 1;
 const SURFACE: u32 = 2;
+/// Flags of OpenMP's entries: a function that is called by pointer (from clang 17 on), and what the program requires (18).
+const OPENMP_DECLARATIONS: u32 = 8 | 16;
 
 /// Names as people read them: `a, b and 3 more`.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
@@ -85,6 +90,28 @@ pub(super) fn take(result: &mut Registered, entries: &[&FoundEntry], layout: Ent
             "{variables} passed over: clang registers surfaces and textures for HIP alone, from 18 on"
         ));
     }
+}
+
+/// Registers entries for OpenMP, which have flags of their own.
+pub(super) fn take_for_openmp(result: &mut Registered, entries: &[&FoundEntry]) {
+    for entry in entries.iter().filter(|entry| !is_declaration(entry)) {
+        match entry.is_kernel() {
+            _ if !entry.has_address => result.problems.push(format!("{} has no address", entry.name)),
+            true => result.kernels.push(entry.name.clone()),
+            false => result.variables.push(entry.name.clone()),
+        }
+    }
+    for names in [&mut result.kernels, &mut result.variables] {
+        names.sort();
+        names.dedup();
+    }
+}
+
+/// Whether an entry stands for nothing on the device: one of OpenMP's that says what the program requires, or for a function
+/// that is called by pointer.
+pub(super) fn is_declaration(entry: &FoundEntry) -> bool {
+    let is_of_openmp = entry.kind == Some(1) || entry.section == EntryLayout::Clang15.section(Runtime::OpenMp);
+    is_of_openmp && entry.flags & OPENMP_DECLARATIONS != 0
 }
 
 /// Whether an entry is of a surface or texture.

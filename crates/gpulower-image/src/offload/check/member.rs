@@ -23,6 +23,11 @@ use crate::{
 /// `e_machine` of device code.
 const DEVICE_MACHINES: [u16; 2] = [190, 224];
 
+/// Whether clang's linker wrapper has put images for libomptarget into a program.
+fn has_openmp_images(file: &impl HostContents) -> bool {
+    file.kind().is_linked_host() && !file.parts(&|name| name == LLVM_OFFLOADING_SECTION).is_empty()
+}
+
 /// What is in a host file.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -59,6 +64,8 @@ impl Member {
             .into_iter()
             .filter(|(_, section)| wrappers.iter().any(|part| part.section == *section))
             .map(|(runtime, _)| runtime)
+            // A program has images for libomptarget in the section from which the linker drops those for itself.
+            .chain(has_openmp_images(file).then_some(Runtime::OpenMp))
             .collect();
         let images = match registers_itself.is_empty() {
             true => images(file, reader, &mut problems),

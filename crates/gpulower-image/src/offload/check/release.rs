@@ -10,7 +10,7 @@ use super::{
         runtime::Runtime,
     },
     chips::ByChip,
-    items::{Items, listed, take},
+    items::{Items, is_declaration, listed, take, take_for_openmp},
     report::{FoundEntry, FoundImage, Registered},
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn registered(entries: &[FoundEntry], images: &[FoundImage], release:
             "it reads offload binaries up to version {newest}, and there is one of version {version}"
         ));
     } else {
-        for runtime in [Runtime::Cuda, Runtime::Hip] {
+        for runtime in Runtime::ALL {
             of_runtime(&mut result, entries, images, release, runtime);
         }
         if result == Registered::default() {
@@ -37,7 +37,7 @@ pub(super) fn registered(entries: &[FoundEntry], images: &[FoundImage], release:
                 .filter_map(|image| Some(image.kind?.to_string()))
                 .collect();
             result.problems.push(format!(
-                "it finds no entries and images for CUDA or HIP (languages of the images: {})",
+                "it finds no entries and images for CUDA, HIP or OpenMP (languages of the images: {})",
                 listed(numbers.iter().map(String::as_str))
             ));
         }
@@ -62,7 +62,11 @@ fn of_runtime(
     let all: Vec<&FoundEntry> = entries.iter().filter(|entry| entry.section == section).collect();
     let is_of_language = |entry: &&&FoundEntry| entry.kind.is_none_or(|kind| kind == number);
     let of_language: Vec<&FoundEntry> = all.iter().filter(is_of_language).copied().collect();
-    let is_read = |kind: OffloadKindNumber| kind.read_as(numbering(release)).contains(&language(runtime));
+    // A number of several languages is none of OpenMP's: HIP's up to 20 is OpenMP and CUDA to newer ones.
+    let is_read = |kind: OffloadKindNumber| match runtime {
+        Runtime::OpenMp => kind.0 == number,
+        _ => kind.read_as(numbering(release)).contains(&language(runtime)),
+    };
     let images: Vec<&FoundImage> = images.iter().filter(|image| image.kind.is_some_and(is_read)).collect();
     let problem = if all.is_empty() && images.is_empty() {
         return;
@@ -72,7 +76,7 @@ fn of_runtime(
     } else if images.is_empty() && of_language.is_empty() {
         return;
     } else if images.is_empty() {
-        let name = runtime.prefix();
+        let name = runtime.language();
         format!("no image is of the language {name}, number {number}")
     } else if of_language.is_empty() {
         no_entries(entries, runtime, section, number)
@@ -87,8 +91,17 @@ fn of_runtime(
         result.problems.extend(refused);
         result.problems.extend(twice);
         if links {
-            let textures = runtime == Runtime::Hip && layout.has_flag_bits();
-            take(result, &of_language, layout, textures);
+            match runtime {
+                Runtime::OpenMp => take_for_openmp(result, &of_language),
+                _ => take(
+                    result,
+                    &of_language,
+                    layout,
+                    runtime == Runtime::Hip && layout.has_flag_bits(),
+                ),
+            }
+            let of_language: Vec<&FoundEntry> =
+                of_language.into_iter().filter(|entry| !is_declaration(entry)).collect();
             result.problems.extend(by_chip.missing(&of_language));
         }
         return;
@@ -103,7 +116,7 @@ fn no_entries(entries: &[FoundEntry], runtime: Runtime, section: &str, number: u
     } else if others.contains(section) {
         format!(
             "no entry in the section {section} is of the language {}, number {number}",
-            runtime.prefix()
+            runtime.language()
         )
     } else {
         let others = listed(others);
@@ -126,8 +139,14 @@ fn refused(image: &FoundImage, release: ClangRelease, runtime: Runtime) -> Optio
     if let Some(reason) = wrong_mark(image, form, release) {
         return because(reason);
     }
+    if let Some(reason) = image.call.and_then(|call| call.refusal(release)) {
+        return Some(format!(
+            "the kernels for {arch} are not called as they expect it: {reason}"
+        ));
+    }
     let target = match (arch.parse::<Target>(), runtime) {
-        (Ok(target @ Target::Nvidia(_)), Runtime::Cuda) | (Ok(target @ Target::Amd(_)), Runtime::Hip) => target,
+        (Ok(target @ Target::Nvidia(_)), Runtime::Cuda | Runtime::OpenMp)
+        | (Ok(target @ Target::Amd(_)), Runtime::Hip | Runtime::OpenMp) => target,
         _ => return because(format!("{arch:?} is no chip for {} that is known", runtime.name())),
     };
     let triple = image.triple.as_deref().unwrap_or_default();
@@ -175,7 +194,7 @@ fn wrong_mark(image: &FoundImage, form: ImageForm, release: ClangRelease) -> Opt
 }
 
 impl Registered {
-    /// Notes what has an entry for CUDA or HIP and is not registered.
+    /// Notes what has an entry and is not registered.
     pub(super) fn note_missing(&mut self, entries: &[FoundEntry]) {
         let mut items = Items::default();
         for entry in entries.iter().filter(|entry| is_of_gpu(entry)) {
@@ -190,8 +209,8 @@ impl Registered {
     }
 }
 
-/// Whether some release takes an entry for one of CUDA or HIP.
+/// Whether some release takes an entry for one of a kernel or variable.
 fn is_of_gpu(entry: &FoundEntry) -> bool {
-    // CUDA; HIP up to 20; HIP from 21 on.
-    entry.kind.is_none_or(|kind| [2, 3, 4].contains(&kind))
+    // OpenMP; CUDA; HIP up to 20; HIP from 21 on.
+    entry.kind.is_none_or(|kind| [1, 2, 3, 4].contains(&kind)) && !is_declaration(entry)
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde::{Serialize, Serializer};
 
-use super::super::{layout::ImageForm, release::ClangRelease, runtime::Runtime};
+use super::super::{layout::ImageForm, openmp::KernelCall, release::ClangRelease, runtime::Runtime};
 use crate::FileKind;
 use crate::container::offload_binary::{ImageKind, OffloadKindNumber};
 
@@ -51,6 +51,8 @@ pub struct FoundImage {
     pub triple: Option<String>,
     /// What it is for, as the file says it.
     pub arch: String,
+    /// How libomptarget has to call its kernels, where the file says it.
+    pub call: Option<KernelCall>,
     /// What it is, if it is any of those.
     #[serde(serialize_with = "as_text")]
     pub form: Option<ImageForm>,
