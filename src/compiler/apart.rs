@@ -108,7 +108,10 @@ impl Job<'_, '_> {
             .iter()
             .map(|component| Some(base.clone()?.field("text", &component.text).finish()))
             .collect();
-        let mut pieces: Vec<Option<Piece>> = keys.iter().map(|key| known(cache?, key.as_ref()?)).collect();
+        let mut pieces: Vec<Option<Piece>> = match cache.filter(|cache| !cache.verifies()) {
+            Some(cache) => cache.get_all(&keys).into_iter().map(|bytes| known(cache, &bytes?.0)).collect(),
+            None => keys.iter().map(|_| None).collect(),
+        };
         let unknown: Vec<usize> = (0..unique.len())
             .filter(|&index| matches!(pieces.get(index), Some(None)))
             .collect();
@@ -230,9 +233,8 @@ impl Job<'_, '_> {
     }
 }
 
-fn known(cache: &Cache, key: &Key) -> Option<Piece> {
-    let (bytes, _) = cache.get(key).filter(|_| !cache.verifies())?;
-    let piece = postcard::from_bytes(&bytes);
+fn known(cache: &Cache, bytes: &[u8]) -> Option<Piece> {
+    let piece = postcard::from_bytes(bytes);
     piece
         .inspect_err(|_| cache.note(CacheProblem::Undecodable { what: "a kernel" }))
         .ok()

@@ -207,6 +207,7 @@ impl PtxWork<'_> {
             self.cache,
             || self.key(ptx),
             &kept,
+            &|| self.interrupt.check().is_err(),
             || {
                 let mut cubin = compile(ptx).map_err(|error| {
                     let cause: Cause = match error {

@@ -297,13 +297,18 @@ impl Remote {
         if inner.read_only {
             return;
         }
+        let is_claimed = inner.claims.take(id);
         if inner.reads.is_open() {
-            inner.claims.take(id);
             count(&inner.counts.not_uploaded);
             return;
         }
         let (own, id, bytes) = (Arc::clone(inner), *id, content.len());
-        let work = Box::new(move || own.upload(&id, &content));
+        let work = Box::new(move || {
+            own.upload(&id, &content);
+            if is_claimed {
+                own.unclaim(&id);
+            }
+        });
         if !inner.uploads.push(bytes, work) {
             count(&inner.counts.not_uploaded);
         }
@@ -317,9 +322,10 @@ impl Remote {
         self.inner().claim(id, stop)
     }
 
-    /// Says that nothing will come of a claim, if nothing did.
-    pub fn release(&self, id: &Id) {
+    /// Says that nothing more will come of a claim than what was put so far.
+    pub fn abandon(&self, id: &Id) {
         let inner = self.inner();
+        // An upload that is on its way has taken it along.
         if inner.claims.take(id) {
             let (own, id) = (Arc::clone(inner), *id);
             inner.uploads.push(0, Box::new(move || own.unclaim(&id)));
@@ -491,7 +497,6 @@ impl Inner {
     fn upload(&self, id: &Id, content: &[u8]) {
         if self.reads.is_open() || !self.writes.may_ask() {
             count(&self.counts.not_uploaded);
-            self.claims.take(id);
             return;
         }
         let bytes = entry::encode(id, content, self.signer.as_ref());
@@ -507,9 +512,6 @@ impl Inner {
                 });
             }
             Err(error) => self.not_uploaded(error, start.elapsed()),
-        }
-        if self.claims.take(id) {
-            self.unclaim(id);
         }
     }
 
@@ -562,6 +564,9 @@ impl Inner {
     }
 
     fn unclaim(&self, id: &Id) {
+        if self.writes.is_open() {
+            return;
+        }
         if let Err(error) = self.store.remove(&entry::claim_name(id), Instant::now() + self.deadline) {
             tracing::debug!(%error, "a claim is left in the shared cache");
         }

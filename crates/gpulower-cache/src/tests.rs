@@ -34,7 +34,7 @@ fn a_client_that_only_reads_sends_no_write() {
     assert_eq!(remote.get(&ID), Answer::Miss);
     assert_eq!(remote.claim(&ID, &|| false), None);
     remote.put(&ID, (*b"content").into());
-    remote.release(&ID);
+    remote.abandon(&ID);
     assert!(remote.send(&ID, b"content").is_err());
     drop(remote);
     let requests = store.take_requests();

@@ -137,7 +137,7 @@ impl Arguments {
         let bytes = input::read(&self.input)?;
         let files = self.stage_files(&options, &toolkit)?;
 
-        let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
+        let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?;
         let name = self.input.to_string_lossy();
         if self.print_phases || self.print_bindings || self.dry_run {
             let plan = builder
@@ -151,13 +151,17 @@ impl Arguments {
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
         }
-        let result = builder.build().compile_source(&name, &bytes, targets, self.emit);
+        let compiler = builder.build();
+        let result = compiler.compile_source(&name, &bytes, targets, self.emit);
         progress.end();
 
         if let Some(files) = &files {
             files.warn_about_unused();
         }
-        let compilation = result.map_err(|failure| failed(&failure, &name))?;
+        let compilation = result.map_err(|failure| {
+            super::finish_cache(compiler.cache());
+            failed(&failure, &name)
+        })?;
         compilation.warnings().for_each(message::warning);
         let artifacts = compilation.artifacts;
         let paths = destination.paths(&ArtifactName::all(&artifacts))?;
@@ -165,8 +169,9 @@ impl Arguments {
             files.write_artifacts(&artifacts)?;
         }
         destination.write(&artifacts, &paths, &self.input)?;
+        super::finish_cache(compiler.cache());
         match report {
-            Some(report) => report.artifacts(&artifacts, &paths),
+            Some(report) => report.artifacts(&artifacts, &paths, compiler.cache()),
             None => Ok(()),
         }
     }

@@ -156,7 +156,7 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?;
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
             names: if self.keep_names { Names::Keep } else { Names::Unique },
@@ -171,7 +171,10 @@ impl Arguments {
         let bytes = input::read(input)?;
         let failed =
             |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
-        export_source(&builder.build(), &name, &bytes, &targets, &export_options).map_err(failed)
+        let compiler = builder.build();
+        let exported = export_source(&compiler, &name, &bytes, &targets, &export_options).map_err(failed);
+        super::finish_cache(compiler.cache());
+        exported
     }
 }
 

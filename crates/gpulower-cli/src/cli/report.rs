@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use gpulower::{Artifact, image::resource::KernelResources};
+use gpulower::{Artifact, cache::Cache, image::resource::KernelResources};
 use serde::Serialize;
 
 use super::{
@@ -33,10 +33,15 @@ pub struct Report<'a> {
 
 impl Report<'_> {
     /// Reports success.
-    pub fn artifacts(&self, artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<(), Failed> {
+    pub fn artifacts(
+        &self,
+        artifacts: &[Artifact],
+        paths: &[Option<PathBuf>],
+        cache: Option<&Cache>,
+    ) -> Result<(), Failed> {
         let text = match self.format {
-            ReportFormat::Json => artifacts_json(artifacts, paths)?,
-            ReportFormat::Table => artifacts_table(artifacts, paths),
+            ReportFormat::Json => artifacts_json(artifacts, paths, cache)?,
+            ReportFormat::Table => artifacts_table(artifacts, paths) + &shared_line(cache),
         };
         self.write(&text)
     }
@@ -61,7 +66,58 @@ impl Report<'_> {
     }
 }
 
-fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<String, Failed> {
+/// What was asked of the tier that machines share.
+#[derive(Serialize)]
+struct Shared {
+    place: String,
+    hits: u64,
+    misses: u64,
+    /// Questions that the service did not answer, and those that it was not asked any more: an outage is no miss.
+    failures: u64,
+    skipped: u64,
+    refused: u64,
+    uploaded: u64,
+    known: u64,
+    not_uploaded: u64,
+}
+
+impl Shared {
+    fn of(cache: &Cache) -> Option<Self> {
+        let remote = cache.remote()?;
+        let counts = remote.statistics();
+        Some(Self {
+            place: remote.place().to_owned(),
+            hits: counts.hits,
+            misses: counts.misses,
+            failures: counts.failures,
+            skipped: counts.skipped,
+            refused: counts.refused,
+            uploaded: counts.uploaded,
+            known: counts.known,
+            not_uploaded: counts.not_uploaded,
+        })
+    }
+}
+
+/// The same for people.
+fn shared_line(cache: Option<&Cache>) -> String {
+    let Some(shared) = cache.and_then(Shared::of) else {
+        return String::new();
+    };
+    let Shared { place, hits, misses, failures, skipped, refused, uploaded, known, not_uploaded } = shared;
+    format!(
+        "shared cache {place}: {hits} hits, {misses} misses, {} without an answer, {refused} refused; {} uploaded, \
+         {not_uploaded} not\n",
+        failures + skipped,
+        uploaded + known
+    )
+}
+
+fn artifacts_json(
+    artifacts: &[Artifact],
+    paths: &[Option<PathBuf>],
+    cache: Option<&Cache>,
+) -> Result<String, Failed> {
     #[derive(Serialize)]
     struct Entry<'a> {
         path: Option<String>,
@@ -71,6 +127,8 @@ fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<S
     #[derive(Serialize)]
     struct Document<'a> {
         artifacts: Vec<Entry<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shared_cache: Option<Shared>,
     }
     let entry = |(artifact, path): (_, &Option<PathBuf>)| Entry {
         path: path.as_ref().map(|path| path.display().to_string()),
@@ -78,6 +136,7 @@ fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>]) -> Result<S
     };
     json(&Document {
         artifacts: artifacts.iter().zip(paths).map(entry).collect(),
+        shared_cache: cache.and_then(Shared::of),
     })
 }
 

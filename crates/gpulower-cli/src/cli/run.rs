@@ -78,7 +78,7 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, None);
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)?;
         let options = ProgramOptions {
             entry: self.entry.clone(),
             target,
@@ -88,6 +88,9 @@ impl Arguments {
             shared_libraries: unsafe { SharedLibraries::trusted(self.shared_libs.clone()) },
         };
         let bytes = input::read(&self.input)?;
-        Ok(Program::build_source(&builder.build(), name, &bytes, &options))
+        let compiler = builder.build();
+        let program = Program::build_source(&compiler, name, &bytes, &options);
+        super::finish_cache(compiler.cache());
+        Ok(program)
     }
 }
