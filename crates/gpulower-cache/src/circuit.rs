@@ -95,7 +95,7 @@ impl Circuit {
             (State::Closed { failures, lost, .. }, Ended::Failed) => {
                 *failures += 1;
                 *lost += took;
-                if *failures < FAILURES && *lost < self.patience.mul_f64(0.9) {
+                if *failures < FAILURES && *lost < self.patience.mul_f64(0.7) {
                     return false;
                 }
             }

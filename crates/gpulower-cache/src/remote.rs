@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant, SystemTime},
@@ -52,6 +52,8 @@ struct Inner {
     read_only: bool,
     signer: Option<SecretKey>,
     accepted: Vec<PublicKey>,
+    /// Whether the service has answered once.
+    is_alive: AtomicBool,
     reads: Circuit,
     writes: Circuit,
     uploads: Arc<Uploads>,
@@ -233,6 +235,7 @@ impl RemoteBuilder {
             read_only: self.read_only,
             signer: self.signer,
             accepted,
+            is_alive: AtomicBool::new(false),
             reads: Circuit::new(self.deadline, self.pause),
             writes: Circuit::new(self.deadline, self.pause),
             uploads: Arc::default(),
@@ -445,6 +448,14 @@ impl Held {
 }
 
 impl Inner {
+    /// The time for a question. A service that was never there is to cost less than a deadline in all.
+    fn allowance(&self) -> Duration {
+        match self.is_alive.load(Ordering::Relaxed) {
+            true => self.deadline,
+            false => self.deadline * 3 / 4,
+        }
+    }
+
     fn get(&self, id: &Id) -> Answer {
         if !self.reads.may_ask() {
             count(&self.counts.skipped);
@@ -452,9 +463,10 @@ impl Inner {
         }
         let name = entry::name(id);
         let start = Instant::now();
-        let got = self.store.get(&name, MOST_BYTES, start + self.deadline);
+        let got = self.store.get(&name, MOST_BYTES, start + self.allowance());
         let bytes = match got {
             Ok(bytes) => {
+                self.is_alive.store(true, Ordering::Relaxed);
                 if self.reads.note(Ended::Answered, start.elapsed()) {
                     let slow = "its answers take more than a quarter of the time that they may take";
                     self.is_out(StoreError::new(Refusal::TimedOut, slow));

@@ -19,6 +19,7 @@ pub const USER: &str = "kernels";
 pub const PASSWORD: &str = "hunter2-never-shown";
 
 /// A server that ends with this value.
+#[allow(missing_debug_implementations, reason = "a running program")]
 pub struct Server {
     child: Child,
     start: Box<dyn Fn() -> Command + Send + Sync>,
@@ -96,7 +97,8 @@ impl Server {
         server
     }
 
-    fn make_bucket(&self) {
+    /// Makes the bucket of an S3 server that was started again.
+    pub fn make_bucket(&self) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
         let request = "PUT /kernels HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\
             Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, \
@@ -206,6 +208,7 @@ pub enum Fault {
 }
 
 /// A connection to a server that can be spoilt.
+#[allow(missing_debug_implementations, reason = "threads")]
 pub struct Proxy {
     /// Where it listens.
     pub port: u16,
