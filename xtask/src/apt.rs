@@ -44,7 +44,12 @@ pub const TEST_PACKAGES: &[&str] = &[
     "lld-19",
     "cmake",
     "jq",
+    // Services that a shared cache is on.
+    "libnginx-mod-http-dav-ext",
     "make",
+    "memcached",
+    "nginx",
+    "redis-server",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.
     "clang-format-22",

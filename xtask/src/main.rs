@@ -17,6 +17,7 @@ mod fuzz;
 mod gpu;
 mod growth;
 mod install;
+mod servers;
 mod setup;
 mod soak;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::amd;
 use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES, TEST_PACKAGES};
 use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::{DEFAULT_PREFIX, LLVM_MAJOR, PREFIX_VARIABLES, Workspace, set};
+use crate::servers;
 use crate::wheels;
 
 /// What the installation is for.
@@ -38,6 +39,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
     if purpose == Purpose::Test {
         changed |= rust_components(workspace)?;
         changed |= amd::install(workspace)?;
+        changed |= servers::install(workspace)?;
     }
     let (cuda, installed) = cuda(workspace, purpose)?;
     changed |= installed;

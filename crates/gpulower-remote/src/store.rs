@@ -148,7 +148,8 @@ impl Served {
         let words = in_words(error);
         let is_of_password = ["NOAUTH", "WRONGPASS", "Password authentication failed", "AuthenticationFailed", "NOPERM"]
             .iter()
-            .any(|sign| words.contains(sign));
+            .any(|sign| words.contains(sign))
+            || matches!(status(error), Some(401 | 403));
         let refusal = match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ConfigInvalid => Refusal::Denied,
             ErrorKind::Unsupported => Refusal::Unsupported,
@@ -226,9 +227,20 @@ impl fmt::Debug for Served {
     }
 }
 
+/// The status of an answer over HTTP, which is in the error's context alone.
+fn status(error: &opendal::Error) -> Option<u16> {
+    let text = format!("{error:?}");
+    let (_, rest) = text.split_once("status: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
 /// What an error says, and what caused it, in one line.
 fn in_words(error: &opendal::Error) -> String {
     let mut words = error.message().lines().next().unwrap_or_default().to_owned();
+    // What a proxy or server shows to people in a browser.
+    if words.is_empty() || words.starts_with('<') {
+        words = status(error).map_or_else(String::new, |status| format!("the answer has status {status}"));
+    }
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();

@@ -21,6 +21,7 @@ mod refusals;
 mod reports;
 mod reproducible;
 mod run;
+mod shared;
 mod stages;
 mod support;
 mod terminal;
