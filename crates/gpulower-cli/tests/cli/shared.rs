@@ -10,7 +10,6 @@ use super::support::{Run, Workshop, example};
 fn compile(work: &Workshop, machine: &str, url: &str, input: &str, more: &[&str]) -> Run {
     let output = format!("{machine}-out/");
     let mut arguments = vec!["compile", input, "-o", &output, "--target", "sm_90,gfx942", "--report=json"];
-    arguments.extend(["--ptx-compiler", "ptxas"]);
     arguments.extend(more);
     fs::create_dir_all(work.path(machine)).expect("made");
     let command = &mut work.command(&arguments);
