@@ -35,8 +35,8 @@ use std::{
 
 use gpulower_cache::Answer;
 pub use gpulower_cache::{
-    Damage as RemoteDamage, Held, KeyError, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics, SecretKey,
-    Store, StoreError, Written,
+    Damage as RemoteDamage, Held, KeyError, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics,
+    SecretKey, Store, StoreError, Written,
 };
 use quick_cache::{Weighter, sync::Cache as Memory};
 
@@ -212,7 +212,9 @@ impl CacheBuilder {
         Cache {
             shared: Arc::new(Shared {
                 memory,
-                disk: self.directory.map(|directory| Disk::new(directory, self.disk_bytes, self.shared_with)),
+                disk: self
+                    .directory
+                    .map(|directory| Disk::new(directory, self.disk_bytes, self.shared_with)),
                 remote: self.remote,
                 turns: Turns::default(),
                 verify: self.verify,
@@ -264,8 +266,11 @@ impl Cache {
         let here = keys.iter().map(|key| self.get_here(key.as_ref()?));
         let mut found: Vec<_> = here.collect();
         if self.shared.remote.is_some() {
-            let missing: Vec<(&Option<Key>, &mut Option<_>)> =
-                keys.iter().zip(&mut found).filter(|(key, found)| key.is_some() && found.is_none()).collect();
+            let missing: Vec<(&Option<Key>, &mut Option<_>)> = keys
+                .iter()
+                .zip(&mut found)
+                .filter(|(key, found)| key.is_some() && found.is_none())
+                .collect();
             let threads = missing.len().min(MOST_AT_ONCE);
             let queue = Mutex::new(missing.into_iter());
             let work = || {

@@ -74,7 +74,11 @@ pub(super) fn prune(root: &Path, limit: u64, older_than: Option<SystemTime>) -> 
     for entry in &found {
         let leftover = entry.unfinished && now.duration_since(entry.used).is_ok_and(|age| age > LEFTOVER);
         let is_old = older_than.is_some_and(|time| entry.used < time);
-        let removable = if entry.unfinished { leftover } else { is_old || total > limit };
+        let removable = if entry.unfinished {
+            leftover
+        } else {
+            is_old || total > limit
+        };
         // One that cannot be removed is passed over: the next may be.
         if removable && fs::remove_file(&entry.path).is_ok() {
             total -= entry.bytes;

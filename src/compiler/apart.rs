@@ -109,7 +109,11 @@ impl Job<'_, '_> {
             .map(|component| Some(base.clone()?.field("text", &component.text).finish()))
             .collect();
         let mut pieces: Vec<Option<Piece>> = match cache.filter(|cache| !cache.verifies()) {
-            Some(cache) => cache.get_all(&keys).into_iter().map(|bytes| known(cache, &bytes?.0)).collect(),
+            Some(cache) => cache
+                .get_all(&keys)
+                .into_iter()
+                .map(|bytes| known(cache, &bytes?.0))
+                .collect(),
             None => keys.iter().map(|_| None).collect(),
         };
         let unknown: Vec<usize> = (0..unique.len())

@@ -174,8 +174,9 @@ impl Compiler {
         };
         let interrupt = Interrupt::new(&self.cancellation, request.options.time_limit);
         let stop = || interrupt.check().is_err();
-        let Made { mut value, from } =
-            get_or_make(self.result_cache(), key, &kept, &stop, || job::run(self, request, helpers))?;
+        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, &stop, || {
+            job::run(self, request, helpers)
+        })?;
         if let Some(from) = from {
             value.stages.clear();
             value.decisions.push(taken(from));

@@ -204,7 +204,8 @@ fn kept<'a>() -> Kept<'a, u32> {
 fn what_differs_from_the_cache_is_an_error_when_verifying() {
     let cache = Cache::builder().verify(true).build();
     let key = machine_code_key("test", &[]);
-    let make = |number| get_or_make(Some(&cache), || Some(key), &kept(), &|| false, || Ok(number)).map(|made| made.value);
+    let make =
+        |number| get_or_make(Some(&cache), || Some(key), &kept(), &|| false, || Ok(number)).map(|made| made.value);
     assert_eq!(make(1).expect("made"), 1);
     assert_eq!(make(1).expect("made again"), 1);
     let error = make(2).expect_err("differs").to_string();

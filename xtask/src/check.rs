@@ -9,8 +9,8 @@ use crate::amd;
 use crate::command::{Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::fuzz::Surface;
-use crate::setup::{self, Purpose};
 use crate::servers;
+use crate::setup::{self, Purpose};
 use crate::soak;
 use crate::wheel;
 

@@ -25,10 +25,17 @@ pub fn install(workspace: &Workspace) -> Result<bool, Failure> {
     let python = python_with_pip().ok_or_else(no_python)?;
     expect(Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
     let mut pip = Command::new(folder.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
-        .args(["--no-deps", "--only-binary", ":all:", "--require-hashes"])
-        .arg("--requirement")
-        .arg(&path);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+    ])
+    .args(["--no-deps", "--only-binary", ":all:", "--require-hashes"])
+    .arg("--requirement")
+    .arg(&path);
     expect(&mut pip)?;
     // Last, so that a run that is interrupted starts again.
     fs::write(folder.join(STAMP), wanted).context(|| format!("write {STAMP}"))?;
@@ -49,6 +56,12 @@ fn expect(command: &mut Command) -> Result<(), Failure> {
 /// The tests of the shared cache that need every service; those of the programs are among theirs.
 pub fn test(workspace: &Workspace) -> Command {
     let mut command = workspace.cargo("test");
-    command.args(["--package", "gpulower-remote", "--features", "memcached,http", "--locked"]);
+    command.args([
+        "--package",
+        "gpulower-remote",
+        "--features",
+        "memcached,http",
+        "--locked",
+    ]);
     command
 }

@@ -114,7 +114,9 @@ impl Config {
 
     /// The tier that machines share. Credentials that are not in the URL are those of the environment, if that counts.
     fn remote(&self) -> Result<Option<Remote>, Problem> {
-        let Some(address) = &self.cache_remote else { return Ok(None) };
+        let Some(address) = &self.cache_remote else {
+            return Ok(None);
+        };
         let credentials = match self.environment {
             true => Credentials::OfEnvironment,
             false => Credentials::OfAddress,

@@ -27,10 +27,19 @@ pub(crate) struct Circuit {
 
 #[derive(Debug)]
 enum State {
-    Closed { failures: u32, slow: u32, lost: Duration },
-    Open { until: Instant, pause: Duration },
+    Closed {
+        failures: u32,
+        slow: u32,
+        lost: Duration,
+    },
+    Open {
+        until: Instant,
+        pause: Duration,
+    },
     /// One question is on its way.
-    Trying { pause: Duration },
+    Trying {
+        pause: Duration,
+    },
 }
 
 const CLOSED: State = State::Closed {
@@ -134,7 +143,13 @@ mod tests {
     #[test]
     fn a_few_failures_in_a_row_open_it_once() {
         let circuit = Circuit::new(PATIENCE, LONG);
-        for ended in [Ended::Failed, Ended::Failed, Ended::Answered, Ended::Failed, Ended::Failed] {
+        for ended in [
+            Ended::Failed,
+            Ended::Failed,
+            Ended::Answered,
+            Ended::Failed,
+            Ended::Failed,
+        ] {
             assert!(circuit.may_ask());
             assert!(!circuit.note(ended, QUICK));
         }

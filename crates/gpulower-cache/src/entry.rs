@@ -123,7 +123,9 @@ pub(crate) fn decode(id: &Id, bytes: &[u8], accepted: &[PublicKey]) -> Result<Ve
     let rest_of = head.strip_prefix(MAGIC).ok_or(Damage::Magic)?;
     let (owner, rest_of) = rest_of.split_at_checked(id.len()).ok_or(Damage::Magic)?;
     let (length, kinds) = rest_of.split_at_checked(8).ok_or(Damage::Magic)?;
-    let &[encoding, signed] = kinds else { return Err(Damage::Magic) };
+    let &[encoding, signed] = kinds else {
+        return Err(Damage::Magic);
+    };
     if owner != id {
         return Err(Damage::Key);
     }
@@ -209,7 +211,10 @@ mod tests {
                 let mut changed = whole.clone();
                 changed[place] ^= 0x40;
                 assert!(decode(&ID, &changed, &[signer.public()]).is_err(), "byte {place}");
-                assert!(decode(&ID, &whole[..place], &[signer.public()]).is_err(), "cut at {place}");
+                assert!(
+                    decode(&ID, &whole[..place], &[signer.public()]).is_err(),
+                    "cut at {place}"
+                );
             }
             assert!(decode(&ID, &[&whole[..], b"x"].concat(), &[]).is_err());
             assert_eq!(decode(&[4; 32], &whole, &[]), Err(Damage::Key));
@@ -222,8 +227,14 @@ mod tests {
         let accepted = [ours.public()];
         let signed = |key: &SecretKey| encode(&ID, b"content", Some(key));
         assert!(decode(&ID, &signed(&ours), &accepted).is_ok());
-        assert_eq!(decode(&ID, &signed(&theirs), &accepted), Err(Damage::Stranger(theirs.public())));
-        assert_eq!(decode(&ID, &encode(&ID, b"content", None), &accepted), Err(Damage::Unsigned));
+        assert_eq!(
+            decode(&ID, &signed(&theirs), &accepted),
+            Err(Damage::Stranger(theirs.public()))
+        );
+        assert_eq!(
+            decode(&ID, &encode(&ID, b"content", None), &accepted),
+            Err(Damage::Unsigned)
+        );
         // The signature of another entry, and our name over a stranger's.
         let other = encode(&ID, b"another", Some(&ours));
         let start = HEAD_BYTES + HASH_BYTES;

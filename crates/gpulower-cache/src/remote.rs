@@ -514,7 +514,9 @@ impl Inner {
         let bytes = entry::encode(id, content, self.signer.as_ref());
         let is_damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         let start = Instant::now();
-        let written = self.store.put(&entry::name(id), bytes, !is_damaged, start + self.deadline);
+        let written = self
+            .store
+            .put(&entry::name(id), bytes, !is_damaged, start + self.deadline);
         match written {
             Ok(written) => {
                 let _ = self.writes.note(Ended::Answered, start.elapsed());
@@ -544,7 +546,9 @@ impl Inner {
             return None;
         }
         let start = Instant::now();
-        let claimed = self.store.put(&entry::claim_name(id), Vec::new(), true, start + self.deadline);
+        let claimed = self
+            .store
+            .put(&entry::claim_name(id), Vec::new(), true, start + self.deadline);
         match claimed {
             Ok(Written::New) => {
                 self.claims.add(id);
@@ -579,7 +583,10 @@ impl Inner {
         if self.writes.is_open() {
             return;
         }
-        if let Err(error) = self.store.remove(&entry::claim_name(id), Instant::now() + self.deadline) {
+        if let Err(error) = self
+            .store
+            .remove(&entry::claim_name(id), Instant::now() + self.deadline)
+        {
             tracing::debug!(%error, "a claim is left in the shared cache");
         }
     }

@@ -168,7 +168,10 @@ mod tests {
         key.write(&path).expect("written");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         assert_eq!(SecretKey::read(&path).expect("read").public(), key.public());
-        assert_eq!(key.public().to_string().parse::<PublicKey>().expect("read"), key.public());
+        assert_eq!(
+            key.public().to_string().parse::<PublicKey>().expect("read"),
+            key.public()
+        );
         assert!(key.write(&path).is_err(), "a key that exists is not overwritten");
         assert_ne!(SecretKey::generate().expect("random").public(), key.public());
         // Nothing of the secret is shown.

@@ -38,7 +38,10 @@ fn a_client_that_only_reads_sends_no_write() {
     assert!(remote.send(&ID, b"content").is_err());
     drop(remote);
     let requests = store.take_requests();
-    assert!(requests.len() == 1 && requests[0].starts_with("get 1/05/"), "{requests:?}");
+    assert!(
+        requests.len() == 1 && requests[0].starts_with("get 1/05/"),
+        "{requests:?}"
+    );
 }
 
 #[test]
@@ -122,7 +125,8 @@ fn damaged_entries_are_misses_that_are_told_and_replaced() {
 fn a_client_that_demands_signatures_takes_nothing_else() {
     let (ours, theirs) = (SecretKey::of_bytes([1; 32]), SecretKey::of_bytes([2; 32]));
     let store = Arc::new(InMemory::default());
-    let client = |build: &dyn Fn(RemoteBuilder) -> RemoteBuilder| build(Remote::builder(Arc::clone(&store) as _)).build();
+    let client =
+        |build: &dyn Fn(RemoteBuilder) -> RemoteBuilder| build(Remote::builder(Arc::clone(&store) as _)).build();
     let fill = |key: Option<&SecretKey>| {
         store.change(Vec::clear);
         let remote = client(&|builder| match key {
@@ -170,5 +174,9 @@ fn one_machine_makes_what_others_wait_for() {
     let _ = store.take_requests();
     assert_eq!(late.claim(&[1; 32], &|| false), None);
     assert_eq!(store.take_requests(), Vec::<String>::new(), "its patience is at an end");
-    assert_eq!(machine(Duration::from_secs(60)).claim(&[1; 32], &|| true), None, "told to stop");
+    assert_eq!(
+        machine(Duration::from_secs(60)).claim(&[1; 32], &|| true),
+        None,
+        "told to stop"
+    );
 }

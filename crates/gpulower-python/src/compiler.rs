@@ -375,7 +375,10 @@ impl Configuration {
             builder = builder.sign_with(SecretKey::read(path).map_err(|error| of_sharing(&error))?);
         }
         for key in &self.cache_accept_keys {
-            builder = builder.accept(key.parse::<PublicKey>().map_err(|error| of_sharing::<KeyError>(&error))?);
+            builder = builder.accept(
+                key.parse::<PublicKey>()
+                    .map_err(|error| of_sharing::<KeyError>(&error))?,
+            );
         }
         Ok(Some(builder.build()))
     }

@@ -92,7 +92,8 @@ impl FromStr for Address {
             values: BTreeMap::new(),
         };
         for (name, value) in url.query_pairs() {
-            let time = || Some(time(&value).ok_or_else(|| AddressError::value(&name, "a time, such as 500ms, 2s, 5m or 30d")));
+            let time =
+                || Some(time(&value).ok_or_else(|| AddressError::value(&name, "a time, such as 500ms, 2s, 5m or 30d")));
             match &*name {
                 "deadline" => address.deadline = time().transpose()?,
                 "upload-limit" => address.upload_limit = time().transpose()?,
@@ -210,7 +211,10 @@ mod tests {
         assert_eq!(address.ttl, Some(Duration::from_secs(30 * 24 * 3600)));
         assert!(address.read_only);
         for shown in [format!("{address}"), format!("{address:?}")] {
-            assert!(!shown.contains("p@ss") && !shown.contains("p%40ss") && !shown.contains("me"), "{shown}");
+            assert!(
+                !shown.contains("p@ss") && !shown.contains("p%40ss") && !shown.contains("me"),
+                "{shown}"
+            );
         }
     }
 
@@ -227,7 +231,10 @@ mod tests {
         ];
         for (text, expected) in cases {
             let message = text.parse::<Address>().expect_err("refused").to_string();
-            assert!(message.contains(expected) && !message.contains("hunter2"), "{text}: {message}");
+            assert!(
+                message.contains(expected) && !message.contains("hunter2"),
+                "{text}: {message}"
+            );
         }
     }
 }

@@ -59,7 +59,9 @@ impl Service {
         let of_redis = || variable("REDISCLI_AUTH").filter(|_| is_redis);
         let user = address.user.clone().or_else(|| variable("GPULOWER_CACHE_USER"));
         let password = address.password.clone();
-        let password = password.or_else(of_redis).or_else(|| variable("GPULOWER_CACHE_PASSWORD"));
+        let password = password
+            .or_else(of_redis)
+            .or_else(|| variable("GPULOWER_CACHE_PASSWORD"));
         let service = Self {
             address: address.clone(),
             credentials,
@@ -124,11 +126,18 @@ impl Service {
 
     #[cfg(feature = "s3")]
     fn s3(&self) -> Result<Operator, opendal::Error> {
-        let Self { address, user, password, .. } = self;
-        let of_environment = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| match self.credentials {
-            Credentials::OfAddress => None,
-            Credentials::OfEnvironment => env::var(name).ok(),
-        });
+        let Self {
+            address,
+            user,
+            password,
+            ..
+        } = self;
+        let of_environment = ["AWS_REGION", "AWS_DEFAULT_REGION"]
+            .iter()
+            .find_map(|name| match self.credentials {
+                Credentials::OfAddress => None,
+                Credentials::OfEnvironment => env::var(name).ok(),
+            });
         let region = address.values.get("region").cloned().or(of_environment);
         let mut builder = opendal::services::S3::default()
             .bucket(&address.host)
@@ -229,7 +238,9 @@ impl Service {
 
     #[cfg(feature = "gcs")]
     fn gcs(&self) -> Result<Operator, opendal::Error> {
-        let mut builder = opendal::services::Gcs::default().bucket(&self.address.host).root(&self.address.path);
+        let mut builder = opendal::services::Gcs::default()
+            .bucket(&self.address.host)
+            .root(&self.address.path);
         if let Some(endpoint) = self.address.values.get("endpoint") {
             builder = builder.endpoint(endpoint);
         }
@@ -243,7 +254,9 @@ impl Service {
     fn azblob(&self) -> Result<Operator, opendal::Error> {
         let Self { address, password, .. } = self;
         let account = address.values.get("account").cloned().or_else(|| address.user.clone());
-        let mut builder = opendal::services::Azblob::default().container(&address.host).root(&address.path);
+        let mut builder = opendal::services::Azblob::default()
+            .container(&address.host)
+            .root(&address.path);
         if let Some(account) = &account {
             builder = builder.account_name(account);
         }
@@ -280,7 +293,8 @@ impl Service {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| {
-            opendal::Error::new(opendal::ErrorKind::Unexpected, "there is no HTTP client").set_source(error.without_url())
+            opendal::Error::new(opendal::ErrorKind::Unexpected, "there is no HTTP client")
+                .set_source(error.without_url())
         })?;
         let transport = HttpTransporter::new(ReqwestTransport::new(client));
         Ok(Operator::new(builder)?.with_context(OperationContext::new().with_http_transport(transport)))

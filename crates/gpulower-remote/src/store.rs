@@ -101,7 +101,11 @@ impl Served {
     }
 
     /// Carries out an operation, and waits for it until its deadline.
-    fn wait<T, F>(&self, deadline: Instant, operation: impl FnOnce(Operator) -> F) -> Result<Result<T, opendal::Error>, StoreError>
+    fn wait<T, F>(
+        &self,
+        deadline: Instant,
+        operation: impl FnOnce(Operator) -> F,
+    ) -> Result<Result<T, opendal::Error>, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, opendal::Error>> + Send + 'static,
@@ -116,7 +120,8 @@ impl Served {
         match answered.recv_timeout(left + GRACE) {
             Ok(Ok(result)) => {
                 let is_answer = |error: &opendal::Error| error.kind() == ErrorKind::NotFound;
-                self.is_connected.store(result.as_ref().err().is_none_or(is_answer), Ordering::Relaxed);
+                self.is_connected
+                    .store(result.as_ref().err().is_none_or(is_answer), Ordering::Relaxed);
                 Ok(result)
             }
             Ok(Err(_)) | Err(_) => {
@@ -130,15 +135,17 @@ impl Served {
 
     /// Whether anybody listens, which a client that tries again and again would not say soon.
     fn check_connection(&self, deadline: Instant) -> Result<(), StoreError> {
-        let Some(endpoint) = self.service.endpoint() else { return Ok(()) };
+        let Some(endpoint) = self.service.endpoint() else {
+            return Ok(());
+        };
         if self.is_connected.load(Ordering::Relaxed) {
             return Ok(());
         }
         let connected = self.wait(deadline, |_| async move {
             let connected = TcpStream::connect(endpoint).await;
-            connected.map(drop).map_err(|error| {
-                opendal::Error::new(ErrorKind::Unexpected, "cannot connect").set_source(error)
-            })
+            connected
+                .map(drop)
+                .map_err(|error| opendal::Error::new(ErrorKind::Unexpected, "cannot connect").set_source(error))
         })?;
         connected.map_err(|error| self.failed(&error))?;
         Ok(())
@@ -146,9 +153,15 @@ impl Served {
 
     fn failed(&self, error: &opendal::Error) -> StoreError {
         let words = in_words(error);
-        let is_of_password = ["NOAUTH", "WRONGPASS", "Password authentication failed", "AuthenticationFailed", "NOPERM"]
-            .iter()
-            .any(|sign| words.contains(sign))
+        let is_of_password = [
+            "NOAUTH",
+            "WRONGPASS",
+            "Password authentication failed",
+            "AuthenticationFailed",
+            "NOPERM",
+        ]
+        .iter()
+        .any(|sign| words.contains(sign))
             || matches!(status(error), Some(401 | 403));
         let refusal = match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ConfigInvalid => Refusal::Denied,
@@ -171,7 +184,9 @@ impl Store for Served {
         let path = name.to_owned();
         let got = self.wait(deadline, |operator| async move { operator.read(&path).await })?;
         match got {
-            Ok(bytes) if bytes.len() as u64 > most => Err(StoreError::new(Refusal::TooLarge, "more bytes than an entry has")),
+            Ok(bytes) if bytes.len() as u64 > most => {
+                Err(StoreError::new(Refusal::TooLarge, "more bytes than an entry has"))
+            }
             Ok(bytes) => Ok(Some(bytes.to_vec())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed(&error)),
@@ -187,7 +202,9 @@ impl Store for Served {
         })?;
         match written {
             Ok(_) => Ok(Written::New),
-            Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::AlreadyExists) => Ok(Written::Existed),
+            Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::AlreadyExists) => {
+                Ok(Written::Existed)
+            }
             Err(error) => Err(self.failed(&error)),
         }
     }
@@ -204,7 +221,9 @@ impl Store for Served {
 
     fn list(&self, prefix: &str, deadline: Instant) -> Result<Vec<Listed>, StoreError> {
         let path = prefix.to_owned();
-        let listed = self.wait(deadline, |operator| async move { operator.list_with(&path).recursive(true).await })?;
+        let listed = self.wait(deadline, |operator| async move {
+            operator.list_with(&path).recursive(true).await
+        })?;
         let entries = match listed {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -253,9 +272,15 @@ fn in_words(error: &opendal::Error) -> String {
         words = error.kind().to_string();
     }
     const MOST: usize = 400;
-    words.chars().map(|character| if character.is_control() { ' ' } else { character }).take(MOST).collect()
+    words
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .take(MOST)
+        .collect()
 }
 
 fn redacted(words: &str, secrets: &[String]) -> String {
-    secrets.iter().fold(words.to_owned(), |words, secret| words.replace(secret, "***"))
+    secrets
+        .iter()
+        .fold(words.to_owned(), |words, secret| words.replace(secret, "***"))
 }

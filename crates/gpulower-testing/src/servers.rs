@@ -35,7 +35,16 @@ impl Server {
         let password = password.map(str::to_owned);
         Self::of(move |port, directory| {
             let mut command = Command::new(program("redis-server", "redis-server"));
-            command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()]);
+            command.args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--port",
+                &port.to_string(),
+            ]);
             command.arg("--dir").arg(directory);
             if let Some(password) = &password {
                 command.args(["--requirepass", password]);
@@ -166,7 +175,10 @@ impl Drop for Server {
 /// A program of a Debian package.
 fn program(name: &str, package: &str) -> PathBuf {
     let folders = ["/usr/bin", "/usr/sbin", "/usr/local/bin"];
-    let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
+    let found = folders
+        .iter()
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.exists());
     found.unwrap_or_else(|| panic!("{name} is missing: `apt-get install {package}`, or `cargo xtask setup`"))
 }
 
@@ -269,15 +281,21 @@ fn serve(mut client: TcpStream, server: u16, shared: &Mutex<Shared>) {
         }
         Fault::None | Fault::Slow(_) | Fault::Truncate(_) | Fault::Flip(_) => {}
     }
-    let Ok(mut up) = TcpStream::connect(("127.0.0.1", server)) else { return };
-    let (Ok(mut from_client), Ok(mut to_server)) = (client.try_clone(), up.try_clone()) else { return };
+    let Ok(mut up) = TcpStream::connect(("127.0.0.1", server)) else {
+        return;
+    };
+    let (Ok(mut from_client), Ok(mut to_server)) = (client.try_clone(), up.try_clone()) else {
+        return;
+    };
     let sending = thread::spawn(move || {
         let _ = std::io::copy(&mut from_client, &mut to_server);
         let _ = to_server.shutdown(Shutdown::Both);
     });
     let (mut passed, mut buffer) = (0, [0; 1 << 14]);
     while let Ok(read) = up.read(&mut buffer) {
-        let Some(mut piece) = buffer.get_mut(..read).filter(|piece| !piece.is_empty()) else { break };
+        let Some(mut piece) = buffer.get_mut(..read).filter(|piece| !piece.is_empty()) else {
+            break;
+        };
         match fault {
             Fault::Slow(time) => thread::sleep(time),
             Fault::Flip(place) => {

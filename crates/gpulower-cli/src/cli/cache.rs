@@ -90,7 +90,9 @@ impl Sharing {
     fn remote(&self) -> Result<Option<Remote>, Problem> {
         let given = self.cache_remote.as_ref().map(|Hidden(url)| url.clone());
         let variable = || environment::variable("GPULOWER_CACHE_REMOTE").map(|url| url.to_string_lossy().into_owned());
-        let Some(url) = given.or_else(variable) else { return Ok(None) };
+        let Some(url) = given.or_else(variable) else {
+            return Ok(None);
+        };
         let address: Address = url
             .parse()
             .map_err(|error: gpulower_remote::AddressError| Problem::plan(error.to_string()))?;
@@ -105,11 +107,18 @@ impl Sharing {
         if let (true, Some(keys)) = (accepted.is_empty(), environment::variable("GPULOWER_CACHE_ACCEPT_KEYS")) {
             let keys = keys.to_string_lossy().into_owned();
             for key in keys.split(',') {
-                let key = key.parse().map_err(|error| Problem::plan(format!("GPULOWER_CACHE_ACCEPT_KEYS: {error}")))?;
+                let key = key
+                    .parse()
+                    .map_err(|error| Problem::plan(format!("GPULOWER_CACHE_ACCEPT_KEYS: {error}")))?;
                 accepted.push(key);
             }
         }
-        Ok(Some(accepted.into_iter().fold(builder, |builder, key| builder.accept(key)).build()))
+        Ok(Some(
+            accepted
+                .into_iter()
+                .fold(builder, |builder, key| builder.accept(key))
+                .build(),
+        ))
     }
 }
 
@@ -118,7 +127,9 @@ fn or_variable<T: FromStr<Err: ToString>>(given: Option<T>, name: &str) -> Resul
     match (given, environment::variable(name)) {
         (None, Some(value)) => {
             let value = value.to_string_lossy().parse();
-            value.map(Some).map_err(|error: T::Err| Problem::plan(format!("{name}: {}", error.to_string())))
+            value
+                .map(Some)
+                .map_err(|error: T::Err| Problem::plan(format!("{name}: {}", error.to_string())))
         }
         (given, _) => Ok(given),
     }
@@ -220,7 +231,11 @@ impl FromStr for Age {
             (None, None) => return Err(EXPECTED),
         };
         let number: u64 = number.parse().map_err(|_| EXPECTED)?;
-        number.checked_mul(seconds).map(Duration::from_secs).map(Self).ok_or(EXPECTED)
+        number
+            .checked_mul(seconds)
+            .map(Duration::from_secs)
+            .map(Self)
+            .ok_or(EXPECTED)
     }
 }
 
@@ -272,7 +287,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     }
     let is_pruning = arguments.action == Action::Prune;
     if is_pruning != (arguments.keep.is_some() || arguments.older_than.is_some()) {
-        return Err(Failed::Usage("prune needs --keep SIZE or --older-than AGE, which are for it alone".to_owned()));
+        return Err(Failed::Usage(
+            "prune needs --keep SIZE or --older-than AGE, which are for it alone".to_owned(),
+        ));
     }
     let Some(directory) = arguments.cache_dir.clone().or_else(environment::cache_directory) else {
         return Err(Problem::plan(
@@ -290,14 +307,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         (Action::Clear, _) => tell(&cache, "held", cache.clear()),
         (Action::Prune, _) => {
             let keep = arguments.keep.map_or(u64::MAX, |Size(bytes)| bytes);
-            let pruned = cache.prune(keep, arguments.older_than.and_then(|Age(age)| SystemTime::now().checked_sub(age)));
+            let pruned = cache.prune(
+                keep,
+                arguments
+                    .older_than
+                    .and_then(|Age(age)| SystemTime::now().checked_sub(age)),
+            );
             tell(&cache, "holds", pruned)
         }
         (Action::Push, Some(remote)) => push(&cache, remote),
         (Action::Pull, Some(remote)) => pull(&cache, remote),
-        (Action::Push | Action::Pull, None) => {
-            Err(Failed::Usage("name what machines share with --cache-remote, or in GPULOWER_CACHE_REMOTE".to_owned()))
-        }
+        (Action::Push | Action::Pull, None) => Err(Failed::Usage(
+            "name what machines share with --cache-remote, or in GPULOWER_CACHE_REMOTE".to_owned(),
+        )),
         (Action::Keygen, _) => Ok(()),
     }
 }
@@ -311,7 +333,10 @@ fn keygen(path: &Path) -> Result<(), Failed> {
 
 fn tell(cache: &Cache, verb: &str, usage: Result<Usage, gpulower::cache::CacheError>) -> Result<(), Failed> {
     let Usage { entries, bytes, .. } = usage.map_err(|error| Problem::plan(error.to_string()))?;
-    let directory = cache.directory().map(|path| path.display().to_string()).unwrap_or_default();
+    let directory = cache
+        .directory()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default();
     text_to_stdout(&held(&directory, verb, entries, bytes))
 }
 
@@ -341,7 +366,12 @@ fn show(cache: &Cache, remote: Option<&Remote>) -> Result<(), Failed> {
     let text = match remote.list() {
         Ok(all) => {
             let entries: Vec<&Held> = all.iter().filter(|held| held.id.is_some()).collect();
-            held(remote.place(), "holds", entries.len() as u64, entries.iter().map(|held| held.bytes).sum())
+            held(
+                remote.place(),
+                "holds",
+                entries.len() as u64,
+                entries.iter().map(|held| held.bytes).sum(),
+            )
         }
         Err(error) if error.refusal == gpulower::cache::Refusal::Unsupported => {
             format!("{} does not say what it holds\n", remote.place())
@@ -353,7 +383,9 @@ fn show(cache: &Cache, remote: Option<&Remote>) -> Result<(), Failed> {
 
 fn of_remote(remote: &Remote, error: &gpulower::cache::StoreError) -> Failed {
     let advice = match error.refusal {
-        gpulower::cache::Refusal::Unsupported => "; use the service's own tools, or let entries expire (ttl=30d in the URL)",
+        gpulower::cache::Refusal::Unsupported => {
+            "; use the service's own tools, or let entries expire (ttl=30d in the URL)"
+        }
         _ => "",
     };
     Problem::plan(format!("the shared cache {}: {error}{advice}", remote.place())).into()
@@ -376,7 +408,9 @@ fn remove(remote: &Remote, is_wanted: impl Fn(&Held) -> bool) -> Result<(), Fail
 fn prune(remote: &Remote, arguments: &Arguments) -> Result<(), Failed> {
     let mut all = remote.list().map_err(|error| of_remote(remote, &error))?;
     all.sort_by_key(|held| held.modified);
-    let time = arguments.older_than.and_then(|Age(age)| SystemTime::now().checked_sub(age));
+    let time = arguments
+        .older_than
+        .and_then(|Age(age)| SystemTime::now().checked_sub(age));
     let mut excess: u64 = all.iter().map(|held| held.bytes).sum();
     excess = excess.saturating_sub(arguments.keep.map_or(u64::MAX, |Size(bytes)| bytes));
     let mut oldest = Vec::new();
@@ -414,13 +448,19 @@ fn push(cache: &Cache, remote: &Remote) -> Result<(), Failed> {
         }
     }
     let place = remote.place();
-    text_to_stdout(&format!("{place} got {sent} results of {}, and had {known}\n", readable(bytes)))
+    text_to_stdout(&format!(
+        "{place} got {sent} results of {}, and had {known}\n",
+        readable(bytes)
+    ))
 }
 
 fn pull(cache: &Cache, remote: &Remote) -> Result<(), Failed> {
     let (mut got, mut known, mut bytes) = (0, 0, 0);
-    let here: std::collections::HashSet<Key> =
-        cache.keys().map_err(|error| Problem::plan(error.to_string()))?.into_iter().collect();
+    let here: std::collections::HashSet<Key> = cache
+        .keys()
+        .map_err(|error| Problem::plan(error.to_string()))?
+        .into_iter()
+        .collect();
     let all = remote.list().map_err(|error| of_remote(remote, &error))?;
     for id in all.iter().filter_map(|held| held.id) {
         let key = Key::of_bytes(id);
@@ -442,7 +482,10 @@ fn pull(cache: &Cache, remote: &Remote) -> Result<(), Failed> {
         message::line(&format!("warning: cache: {problem}"));
     }
     let place = remote.place();
-    text_to_stdout(&format!("{place} gave {got} results of {}; {known} were here\n", readable(bytes)))
+    text_to_stdout(&format!(
+        "{place} gave {got} results of {}; {known} were here\n",
+        readable(bytes)
+    ))
 }
 
 #[cfg(test)]
@@ -463,7 +506,12 @@ mod tests {
 
     #[test]
     fn sizes_are_shown_for_people() {
-        let cases = [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")];
+        let cases = [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (5 << 40, "5.0 TiB"),
+        ];
         for (bytes, text) in cases {
             assert_eq!(readable(bytes), text);
         }

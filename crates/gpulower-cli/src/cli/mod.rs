@@ -41,8 +41,8 @@ use clap::{Parser, Subcommand};
 
 use message::Problem;
 
-pub use doctor::doctor_report;
 pub(crate) use cache::{finish as finish_cache, of_environment as cache_of_environment};
+pub use doctor::doctor_report;
 pub(crate) use environment::search;
 pub use targets::target_report;
 

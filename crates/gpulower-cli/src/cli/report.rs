@@ -104,7 +104,17 @@ fn shared_line(cache: Option<&Cache>) -> String {
     let Some(shared) = cache.and_then(Shared::of) else {
         return String::new();
     };
-    let Shared { place, hits, misses, failures, skipped, refused, uploaded, known, not_uploaded } = shared;
+    let Shared {
+        place,
+        hits,
+        misses,
+        failures,
+        skipped,
+        refused,
+        uploaded,
+        known,
+        not_uploaded,
+    } = shared;
     format!(
         "shared cache {place}: {hits} hits, {misses} misses, {} without an answer, {refused} refused; {} uploaded, \
          {not_uploaded} not\n",
@@ -113,11 +123,7 @@ fn shared_line(cache: Option<&Cache>) -> String {
     )
 }
 
-fn artifacts_json(
-    artifacts: &[Artifact],
-    paths: &[Option<PathBuf>],
-    cache: Option<&Cache>,
-) -> Result<String, Failed> {
+fn artifacts_json(artifacts: &[Artifact], paths: &[Option<PathBuf>], cache: Option<&Cache>) -> Result<String, Failed> {
     #[derive(Serialize)]
     struct Entry<'a> {
         path: Option<String>,

@@ -90,7 +90,12 @@ fn a_server_that_stops_in_the_middle_is_done_without_until_it_is_back() {
         let is_back = (0..10).any(|_| remote.get(&id(1)) != Answer::Out);
         assert!(is_back, "{kind:?}: {:?}", told(&remote));
         fill(&remote, 5..10);
-        assert_eq!(remote.get(&id(6)), Answer::Hit(content(6)), "{kind:?}: {:?}", remote.statistics());
+        assert_eq!(
+            remote.get(&id(6)),
+            Answer::Hit(content(6)),
+            "{kind:?}: {:?}",
+            remote.statistics()
+        );
     }
 }
 
@@ -103,7 +108,10 @@ fn nobody_listens() {
             assert_eq!(remote.get(&id(number)), Answer::Out);
         }
         let statistics = remote.statistics();
-        assert!(statistics.failures <= 3 && statistics.failures + statistics.skipped == 10, "{kind:?}: {statistics:?}");
+        assert!(
+            statistics.failures <= 3 && statistics.failures + statistics.skipped == 10,
+            "{kind:?}: {statistics:?}"
+        );
         assert_eq!(told(&remote).len(), 1, "{kind:?}");
     }
 }

@@ -36,7 +36,11 @@ impl Kind {
 
     /// The URL of a server, or of a proxy before it.
     fn url(self, port: u16, prefix: &str, password: &str, more: &str) -> String {
-        let more = if more.is_empty() { String::new() } else { format!("&{more}") };
+        let more = if more.is_empty() {
+            String::new()
+        } else {
+            format!("&{more}")
+        };
         match self {
             Self::Redis => format!("redis://:{password}@127.0.0.1:{port}/0/{prefix}?ttl=1h{more}"),
             Self::Memcached => format!("memcached://127.0.0.1:{port}/{prefix}?ttl=1h{more}"),
@@ -59,7 +63,9 @@ impl Kind {
 fn opened(url: &str) -> RemoteBuilder {
     let address: Address = url.parse().expect("an address");
     // As long as a test may take on a machine with other things to do.
-    let builder = open(&address, Credentials::OfAddress).expect("a service").deadline(Duration::from_secs(30));
+    let builder = open(&address, Credentials::OfAddress)
+        .expect("a service")
+        .deadline(Duration::from_secs(30));
     match url.split_once("deadline=") {
         Some(_) => open(&address, Credentials::OfAddress).expect("a service"),
         None => builder,
@@ -75,7 +81,10 @@ fn content(number: u32) -> Vec<u8> {
     let length = [0, 1, 100, 30_000, 300_000][number as usize % 5];
     let mut bytes = vec![0; length];
     if number % 2 == 0 {
-        blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof().fill(&mut bytes);
+        blake3::Hasher::new()
+            .update(&number.to_le_bytes())
+            .finalize_xof()
+            .fill(&mut bytes);
     } else {
         bytes.fill(number as u8);
     }
@@ -108,10 +117,18 @@ fn one_machine_fills_and_another_finds_the_same_bytes() {
         assert_eq!(one.statistics().uploaded, 20, "{kind:?}");
         let other = kind.remote(server.port, "read-only=true");
         for number in 0..20 {
-            assert_eq!(other.get(&id(number)), Answer::Hit(content(number)), "{kind:?}: {number}");
+            assert_eq!(
+                other.get(&id(number)),
+                Answer::Hit(content(number)),
+                "{kind:?}: {number}"
+            );
         }
         assert_eq!(other.get(&id(20)), Answer::Miss);
-        assert_eq!((other.statistics().hits, other.statistics().misses), (20, 1), "{kind:?}");
+        assert_eq!(
+            (other.statistics().hits, other.statistics().misses),
+            (20, 1),
+            "{kind:?}"
+        );
         // The prefix is a namespace.
         let elsewhere = opened(&kind.url(server.port, "another/prefix", PASSWORD, "")).build();
         assert_eq!(elsewhere.get(&id(0)), Answer::Miss, "{kind:?}");
@@ -130,12 +147,20 @@ fn what_is_held_is_listed_and_removed_where_the_service_can() {
         fill(&remote, 0..5);
         let listed = remote.list();
         if matches!(kind, Kind::Redis | Kind::Memcached) {
-            assert_eq!(listed.expect_err("not listed").refusal, gpulower_cache::Refusal::Unsupported);
+            assert_eq!(
+                listed.expect_err("not listed").refusal,
+                gpulower_cache::Refusal::Unsupported
+            );
             continue;
         }
         let mut listed = listed.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
         assert_eq!(listed.len(), 5, "{kind:?}: {listed:?}");
-        assert!(listed.iter().all(|held| held.id.is_some() && held.bytes > 80 && held.modified.is_some()), "{listed:?}");
+        assert!(
+            listed
+                .iter()
+                .all(|held| held.id.is_some() && held.bytes > 80 && held.modified.is_some()),
+            "{listed:?}"
+        );
         let last = listed.pop().unwrap();
         remote.remove(&last).unwrap();
         assert_eq!(remote.get(&last.id.unwrap()), Answer::Miss, "{kind:?}");
@@ -169,7 +194,12 @@ fn refused_credentials_are_told_once_and_not_shown() {
             }
             fill(&remote, 0..5);
             let statistics = remote.statistics();
-            assert_eq!((statistics.failures, statistics.skipped), (1, 9), "{kind:?}: {:?}", told(&remote));
+            assert_eq!(
+                (statistics.failures, statistics.skipped),
+                (1, 9),
+                "{kind:?}: {:?}",
+                told(&remote)
+            );
             let told = told(&remote);
             assert!(told.len() == 1 && told[0].contains("is out"), "{kind:?}: {told:?}");
             assert!(wrong.is_empty() || !told[0].contains(wrong), "{told:?}");
@@ -202,6 +232,9 @@ fn wrong_addresses_are_refused_in_words() {
             Ok(_) => panic!("{url} is taken"),
             Err(error) => error.to_string(),
         };
-        assert!(message.contains(expected) && !message.contains("hunter2"), "{url}: {message}");
+        assert!(
+            message.contains(expected) && !message.contains("hunter2"),
+            "{url}: {message}"
+        );
     }
 }

@@ -52,7 +52,11 @@ fn sixteen_processes_share_a_server() {
         }
         let remote = opened(&url).build();
         for number in 0..40 {
-            assert_eq!(remote.get(&id(number)), Answer::Hit(content(number)), "{kind:?}: {number}");
+            assert_eq!(
+                remote.get(&id(number)),
+                Answer::Hit(content(number)),
+                "{kind:?}: {number}"
+            );
         }
     }
 }
@@ -98,7 +102,12 @@ fn a_writer_that_is_killed_leaves_whole_entries() {
                     Answer::Out => panic!("{kind:?}: {:?}", reader.take_problems()),
                 }
             }
-            assert_eq!(reader.statistics().refused, 0, "{kind:?} round {round}: {:?}", reader.take_problems());
+            assert_eq!(
+                reader.statistics().refused,
+                0,
+                "{kind:?} round {round}: {:?}",
+                reader.take_problems()
+            );
         }
         assert!(seen > 0, "{kind:?}: nothing was ever read");
     }
