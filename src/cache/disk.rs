@@ -1,9 +1,9 @@
 //! Entries as files: `FORMAT/ab/cdef...`, by the digits of their keys.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, Permissions},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
         Mutex, OnceLock, PoisonError,
@@ -16,6 +16,7 @@ use super::{
     entry,
     error::{CacheError, CacheProblem},
     key::Key,
+    shared_with::SharedWith,
     usage::{self, Tally, Usage},
 };
 
@@ -32,6 +33,7 @@ pub(super) struct Disk {
     directory: PathBuf,
     root: PathBuf,
     limit: u64,
+    shared_with: Option<SharedWith>,
     tally: Tally,
     /// Written and not yet in the total: bytes, entries.
     pending: Mutex<(u64, u32)>,
@@ -42,13 +44,14 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn new(directory: PathBuf, limit: u64) -> Self {
+    pub(super) fn new(directory: PathBuf, limit: u64, shared_with: Option<SharedWith>) -> Self {
         let root = directory.join(FORMAT);
         Self {
             tally: Tally::new(directory.join("size")),
             root,
             directory,
             limit,
+            shared_with,
             pending: Mutex::default(),
             usable: OnceLock::new(),
             made: AtomicBool::new(false),
@@ -98,15 +101,21 @@ impl Disk {
     pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<(), CacheProblem> {
         let header = entry::header(key, content);
         let bytes = (header.len() + content.len()) as u64;
-        if bytes > self.limit || !self.is_usable(true)? {
+        let may_write = self.shared_with.is_none_or(SharedWith::may_write);
+        if bytes > self.limit || !may_write || !self.is_usable(true)? {
             return Ok(());
         }
         let path = self.path(key);
         let write = |folder: &Path| {
-            make_private(folder)?;
+            self.make(folder)?;
             let mut file = tempfile::Builder::new().prefix(".").tempfile_in(folder)?;
             file.write_all(&header)?;
             file.write_all(content)?;
+            match self.shared_with {
+                Some(SharedWith::User(_)) => file.as_file().set_permissions(Permissions::from_mode(0o644))?,
+                Some(SharedWith::Group(_)) => file.as_file().set_permissions(Permissions::from_mode(0o660))?,
+                None => {}
+            }
             file.persist(&path)?;
             Ok(())
         };
@@ -127,8 +136,33 @@ impl Disk {
         }))
     }
 
+    pub(super) fn keys(&self) -> Result<Vec<Key>, CacheError> {
+        let found = usage::entries(&self.root)?;
+        let keys = found.iter().filter_map(|entry| {
+            let digits = entry.path.strip_prefix(&self.root).ok()?.to_str()?.replace('/', "");
+            Some(Key::of_bytes(*blake3::Hash::from_hex(digits).ok()?.as_bytes()))
+        });
+        Ok(keys.collect())
+    }
+
+    pub(super) fn prune(&self, bytes: u64, older_than: Option<SystemTime>) -> Result<Usage, CacheError> {
+        check_owner(&self.directory, self.shared_with)?;
+        usage::prune(&self.root, bytes, older_than)?;
+        // The next writer counts.
+        let _ = fs::remove_file(self.directory.join("size"));
+        self.usage()
+    }
+
+    /// Makes a directory for whoever is to use it.
+    fn make(&self, directory: &Path) -> io::Result<()> {
+        match self.shared_with {
+            None => make_private(directory),
+            Some(whom) => make_shared(directory, whom),
+        }
+    }
+
     pub(super) fn clear(&self) -> Result<Usage, CacheError> {
-        check_owner(&self.directory)?;
+        check_owner(&self.directory, self.shared_with)?;
         let usage = self.usage()?;
         match fs::remove_dir_all(&self.root) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CacheError::Directory {
@@ -148,7 +182,7 @@ impl Disk {
     /// Whether the directory may be used. What speaks against it is told once.
     fn is_usable(&self, make: bool) -> Result<bool, CacheProblem> {
         if make && !self.made.swap(true, Ordering::Relaxed) {
-            let made = make_private(&self.directory).map_err(|source| CacheError::Directory {
+            let made = self.make(&self.directory).map_err(|source| CacheError::Directory {
                 what: "cannot make",
                 path: self.directory.clone(),
                 source,
@@ -161,7 +195,7 @@ impl Disk {
         if let Some(usable) = self.usable.get() {
             return Ok(*usable);
         }
-        match check_owner(&self.directory) {
+        match check_owner(&self.directory, self.shared_with) {
             // Not there yet: nothing to read, and somebody may make it.
             Ok(false) => Ok(false),
             Ok(true) => Ok(*self.usable.get_or_init(|| true)),
@@ -173,6 +207,9 @@ impl Disk {
     }
 
     fn wrote(&self, bytes: u64) -> Result<(), CacheError> {
+        if self.shared_with.is_some() {
+            return Ok(());
+        }
         let due = {
             let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             pending.0 += bytes;
@@ -223,8 +260,31 @@ fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
+/// Makes a directory, and those above it, for others too, whatever this process's mask is.
+fn make_shared(directory: &Path, whom: SharedWith) -> io::Result<()> {
+    match fs::create_dir(directory) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => match directory.parent().filter(|_| error.kind() == io::ErrorKind::NotFound) {
+            Some(parent) => {
+                make_shared(parent, whom)?;
+                return make_shared(directory, whom);
+            }
+            None => return Err(error),
+        },
+    }
+    match whom {
+        SharedWith::User(_) => fs::set_permissions(directory, Permissions::from_mode(0o755)),
+        SharedWith::Group(group) => {
+            std::os::unix::fs::chown(directory, None, Some(group))?;
+            // What is made in it is the group's.
+            fs::set_permissions(directory, Permissions::from_mode(0o2770))
+        }
+    }
+}
+
 /// Whether the directory is there; an error where it is not the user's own.
-fn check_owner(directory: &Path) -> Result<bool, CacheError> {
+fn check_owner(directory: &Path, shared_with: Option<SharedWith>) -> Result<bool, CacheError> {
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -243,6 +303,18 @@ fn check_owner(directory: &Path) -> Result<bool, CacheError> {
             path: path(),
             source: io::ErrorKind::NotADirectory.into(),
         });
+    }
+    if let Some(whom) = shared_with {
+        return match whom.fits(&metadata) {
+            true => Ok(true),
+            false => Err(CacheError::NotShared {
+                path: path(),
+                expected: whom.to_string(),
+                owner: metadata.uid(),
+                group: metadata.gid(),
+                mode: metadata.mode() & 0o777,
+            }),
+        };
     }
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
@@ -279,6 +351,15 @@ fn mark_as_used(file: &File) {
         .and_then(|metadata| metadata.modified())
         .is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age < USE_RESOLUTION));
     if !is_recent {
-        let _ = file.set_modified(now);
+        // Whoever may write to a file may say that it is used now, also where it is somebody else's.
+        let now = rustix::fs::Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_NOW,
+        };
+        let times = rustix::fs::Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        let _ = rustix::fs::futimens(file, &times);
     }
 }

@@ -41,6 +41,9 @@ pub enum CacheProblem {
         /// What was to be read from it.
         what: &'static str,
     },
+    /// Something about the tier that machines share.
+    #[error("{0}")]
+    Remote(gpulower_cache::RemoteProblem),
     /// The cache could not be kept within its size.
     #[error("the cache could not be kept within its size: {0}")]
     Unbounded(#[source] CacheError),
@@ -80,6 +83,20 @@ pub enum CacheError {
     Mode {
         /// The directory.
         path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The directory is not shared as was said.
+    #[error("{path} is to be the cache of {expected}, and has owner {owner}, group {group}, mode {mode:03o}")]
+    NotShared {
+        /// The directory.
+        path: PathBuf,
+        /// What was said.
+        expected: String,
+        /// User ID of the owner.
+        owner: u32,
+        /// Group ID.
+        group: u32,
         /// Its permissions.
         mode: u32,
     },

@@ -7,6 +7,12 @@ use std::fmt;
 pub struct Key([u8; 32]);
 
 impl Key {
+    /// The key of these bytes, which were one's.
+    #[must_use]
+    pub const fn of_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {

@@ -17,6 +17,8 @@ mod disk;
 mod entry;
 mod error;
 mod key;
+mod shared_with;
+mod turns;
 mod usage;
 
 #[cfg(test)]
@@ -31,12 +33,21 @@ use std::{
     },
 };
 
+use gpulower_cache::Answer;
+pub use gpulower_cache::{
+    Damage as RemoteDamage, Held, KeyError, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics,
+    SecretKey, Store, StoreError, Written,
+};
 use quick_cache::{Weighter, sync::Cache as Memory};
 
-use self::disk::Disk;
+use self::{
+    disk::Disk,
+    turns::{Turn, Turns},
+};
 pub use self::{
     error::{CacheError, CacheProblem},
     key::{Key, KeyBuilder},
+    shared_with::SharedWith,
     usage::Usage,
 };
 
@@ -55,6 +66,8 @@ pub struct Cache {
 struct Shared {
     memory: Option<Memory<Key, Arc<[u8]>, ByBytes>>,
     disk: Option<Disk>,
+    remote: Option<Remote>,
+    turns: Turns,
     verify: bool,
     counts: Counts,
     problems: Mutex<Vec<CacheProblem>>,
@@ -80,6 +93,8 @@ pub struct Statistics {
     pub misses: u64,
     /// Entries that were stored.
     pub stored: u64,
+    /// What was asked of the shared tier.
+    pub remote: RemoteStatistics,
 }
 
 /// Where an answer came from.
@@ -89,6 +104,8 @@ pub enum Source {
     Memory,
     /// From disk.
     Disk,
+    /// From the tier that machines share.
+    Remote,
 }
 
 impl Source {
@@ -98,6 +115,7 @@ impl Source {
         match self {
             Self::Memory => "memory",
             Self::Disk => "disk",
+            Self::Remote => "remote",
         }
     }
 }
@@ -118,6 +136,8 @@ pub struct CacheBuilder {
     directory: Option<PathBuf>,
     disk_bytes: u64,
     memory_bytes: u64,
+    shared_with: Option<SharedWith>,
+    remote: Option<Remote>,
     verify: bool,
 }
 
@@ -127,6 +147,8 @@ impl Default for CacheBuilder {
             directory: None,
             disk_bytes: DEFAULT_DISK_BYTES,
             memory_bytes: DEFAULT_MEMORY_BYTES,
+            shared_with: None,
+            remote: None,
             verify: false,
         }
     }
@@ -155,6 +177,22 @@ impl CacheBuilder {
         self
     }
 
+    /// Takes a directory that others write into: this group's, or this user's. Without it such a directory is not used. Its size is
+    /// not bounded on the way, since that would need locks that network file systems do not have: see [`Cache::prune`].
+    #[must_use]
+    pub const fn shared_with(mut self, whom: SharedWith) -> Self {
+        self.shared_with = Some(whom);
+        self
+    }
+
+    /// Keeps entries in a tier that machines share, too: `gpulower_remote::open` makes one of a URL, and
+    /// [`gpulower_cache::Remote`] of any store.
+    #[must_use]
+    pub fn remote(mut self, remote: Remote) -> Self {
+        self.remote = Some(remote);
+        self
+    }
+
     /// Compiles in spite of a hit, and compares: a check of the cache, not a way to use it.
     #[must_use]
     pub const fn verify(mut self, verify: bool) -> Self {
@@ -174,7 +212,11 @@ impl CacheBuilder {
         Cache {
             shared: Arc::new(Shared {
                 memory,
-                disk: self.directory.map(|directory| Disk::new(directory, self.disk_bytes)),
+                disk: self
+                    .directory
+                    .map(|directory| Disk::new(directory, self.disk_bytes, self.shared_with)),
+                remote: self.remote,
+                turns: Turns::default(),
                 verify: self.verify,
                 counts: Counts::default(),
                 problems: Mutex::default(),
@@ -202,9 +244,57 @@ impl Cache {
         self.shared.disk.as_ref().map(Disk::directory)
     }
 
+    /// The tier that machines share, if there is one.
+    #[must_use]
+    pub fn remote(&self) -> Option<&Remote> {
+        self.shared.remote.as_ref()
+    }
+
     /// What is stored under a key.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<(Arc<[u8]>, Source)> {
+        let found = self.get_here(key).or_else(|| self.get_there(key));
+        self.count(found.is_some());
+        found
+    }
+
+    /// What is stored under each of several keys. A service is asked for many at once.
+    #[must_use]
+    pub fn get_all(&self, keys: &[Option<Key>]) -> Vec<Option<(Arc<[u8]>, Source)>> {
+        /// As many as a service answers at once without effort.
+        const MOST_AT_ONCE: usize = 16;
+        let here = keys.iter().map(|key| self.get_here(key.as_ref()?));
+        let mut found: Vec<_> = here.collect();
+        if self.shared.remote.is_some() {
+            let missing: Vec<(&Option<Key>, &mut Option<_>)> = keys
+                .iter()
+                .zip(&mut found)
+                .filter(|(key, found)| key.is_some() && found.is_none())
+                .collect();
+            let threads = missing.len().min(MOST_AT_ONCE);
+            let queue = Mutex::new(missing.into_iter());
+            let work = || {
+                let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some((key, found)) = next() {
+                    *found = key.as_ref().and_then(|key| self.get_there(key));
+                }
+            };
+            std::thread::scope(|scope| {
+                for _ in 1..threads {
+                    // What cannot be started is done here.
+                    let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+                }
+                work();
+            });
+        }
+        for (_, found) in keys.iter().zip(&found).filter(|(key, _)| key.is_some()) {
+            self.count(found.is_some());
+        }
+        found
+    }
+
+    /// In memory or on disk.
+    fn get_here(&self, key: &Key) -> Option<(Arc<[u8]>, Source)> {
         let Shared {
             memory, disk, counts, ..
         } = &*self.shared;
@@ -212,16 +302,12 @@ impl Cache {
             counts.memory.fetch_add(1, Ordering::Relaxed);
             return Some((bytes, Source::Memory));
         }
-        let found = disk.as_ref().and_then(|disk| {
+        let bytes = disk.as_ref().and_then(|disk| {
             disk.read(key).unwrap_or_else(|problem| {
                 self.note(problem);
                 None
             })
-        });
-        let Some(bytes) = found else {
-            counts.missed.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
+        })?;
         counts.disk.fetch_add(1, Ordering::Relaxed);
         let bytes: Arc<[u8]> = bytes.into();
         if let Some(memory) = memory {
@@ -230,19 +316,64 @@ impl Cache {
         Some((bytes, Source::Disk))
     }
 
-    /// Stores bytes under a key. What was there is replaced.
+    /// In the shared tier.
+    fn get_there(&self, key: &Key) -> Option<(Arc<[u8]>, Source)> {
+        match self.shared.remote.as_ref()?.get(key.as_bytes()) {
+            Answer::Hit(bytes) => Some((self.keep_here(key, bytes.into()), Source::Remote)),
+            Answer::Miss | Answer::Out => None,
+        }
+    }
+
+    fn count(&self, is_found: bool) {
+        if !is_found {
+            self.shared.counts.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Stores bytes under a key. What was there is replaced. Other machines find it some time later.
     pub fn put(&self, key: &Key, bytes: Vec<u8>) {
-        let Shared {
-            memory, disk, counts, ..
-        } = &*self.shared;
-        counts.stored.fetch_add(1, Ordering::Relaxed);
+        self.shared.counts.stored.fetch_add(1, Ordering::Relaxed);
+        let bytes = self.keep_here(key, bytes.into());
+        if let Some(remote) = &self.shared.remote {
+            remote.put(key.as_bytes(), bytes);
+        }
+    }
+
+    fn keep_here(&self, key: &Key, bytes: Arc<[u8]>) -> Arc<[u8]> {
+        let Shared { memory, disk, .. } = &*self.shared;
         if let Some(disk) = disk
             && let Err(problem) = disk.write(key, &bytes)
         {
             self.note(problem);
         }
         if let Some(memory) = memory {
-            memory.insert(*key, bytes.into());
+            memory.insert(*key, Arc::clone(&bytes));
+        }
+        bytes
+    }
+
+    /// The turn to make an entry that is not there. Where another thread makes it, or a machine that said so, waits for that:
+    /// then the entry is returned. `stop` ends the waiting.
+    pub(crate) fn turn(&self, key: &Key, stop: &dyn Fn() -> bool) -> (Making<'_>, Option<(Arc<[u8]>, Source)>) {
+        let (turn, has_waited) = self.shared.turns.take(key, stop);
+        let making = Making {
+            cache: self,
+            key: *key,
+            _turn: turn,
+        };
+        let known = if has_waited { self.get_here(key) } else { None };
+        let known = known.or_else(|| {
+            let remote = self.shared.remote.as_ref().filter(|_| making._turn.is_some())?;
+            let bytes = remote.claim(key.as_bytes(), stop)?;
+            Some((self.keep_here(key, bytes.into()), Source::Remote))
+        });
+        (making, known)
+    }
+
+    /// Waits until what was stored is where other machines find it, at most as long as the shared tier was told.
+    pub fn finish(&self) {
+        if let Some(remote) = &self.shared.remote {
+            remote.finish(remote.upload_limit());
         }
     }
 
@@ -264,6 +395,37 @@ impl Cache {
         self.shared.disk.as_ref().map_or(Ok(Usage::default()), Disk::clear)
     }
 
+    /// Removes from disk what was not used for longest, until at most so many bytes are left, and what was not used since
+    /// `older_than`. What is left is returned.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] where the directory cannot be read, or is not to be used.
+    pub fn prune(&self, bytes: u64, older_than: Option<std::time::SystemTime>) -> Result<Usage, CacheError> {
+        let disk = self.shared.disk.as_ref();
+        disk.map_or(Ok(Usage::default()), |disk| disk.prune(bytes, older_than))
+    }
+
+    /// The keys of all entries on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] where the directory cannot be read.
+    pub fn keys(&self) -> Result<Vec<Key>, CacheError> {
+        self.shared.disk.as_ref().map_or(Ok(Vec::new()), Disk::keys)
+    }
+
+    /// Keeps an entry of the shared tier on disk, and not there again.
+    pub fn put_here(&self, key: &Key, bytes: Vec<u8>) {
+        self.keep_here(key, bytes.into());
+    }
+
+    /// What is in memory or on disk.
+    #[must_use]
+    pub fn peek_here(&self, key: &Key) -> Option<Arc<[u8]>> {
+        self.get_here(key).map(|(bytes, _)| bytes)
+    }
+
     /// What there is on disk.
     ///
     /// # Errors
@@ -282,18 +444,22 @@ impl Cache {
             missed,
             stored,
         } = &self.shared.counts;
+        let remote = self.shared.remote.as_ref();
         Statistics {
             memory_hits: memory.load(Ordering::Relaxed),
             disk_hits: disk.load(Ordering::Relaxed),
             misses: missed.load(Ordering::Relaxed),
             stored: stored.load(Ordering::Relaxed),
+            remote: remote.map(Remote::statistics).unwrap_or_default(),
         }
     }
 
     /// What went wrong since this was last asked, each thing once.
     #[must_use]
     pub fn take_problems(&self) -> Vec<CacheProblem> {
-        std::mem::take(&mut *self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner))
+        let own = std::mem::take(&mut *self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner));
+        let of_remote = self.shared.remote.iter().flat_map(Remote::take_problems);
+        own.into_iter().chain(of_remote.map(CacheProblem::Remote)).collect()
     }
 
     /// Keeps a problem, unless it is known.
@@ -302,6 +468,22 @@ impl Cache {
         let mut problems = self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner);
         if !problems.iter().any(|known| known.to_string() == problem.to_string()) {
             problems.push(problem);
+        }
+    }
+}
+
+/// While this lives, an entry is being made.
+pub(crate) struct Making<'a> {
+    cache: &'a Cache,
+    key: Key,
+    _turn: Option<Turn<'a>>,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        // What was made is on its way, with the claim; nothing is left of the claim otherwise.
+        if let Some(remote) = &self.cache.shared.remote {
+            remote.abandon(self.key.as_bytes());
         }
     }
 }

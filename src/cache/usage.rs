@@ -66,14 +66,19 @@ pub(super) fn entries(root: &Path) -> Result<Vec<Found>, CacheError> {
 }
 
 /// Removes what was used longest ago until at most `limit` bytes are left, and returns how many are.
-pub(super) fn prune(root: &Path, limit: u64) -> Result<u64, CacheError> {
+pub(super) fn prune(root: &Path, limit: u64, older_than: Option<SystemTime>) -> Result<u64, CacheError> {
     let mut found = entries(root)?;
     found.sort_by(|one, other| one.used.cmp(&other.used).then_with(|| one.path.cmp(&other.path)));
     let mut total: u64 = found.iter().map(|entry| entry.bytes).sum();
     let now = SystemTime::now();
     for entry in &found {
         let leftover = entry.unfinished && now.duration_since(entry.used).is_ok_and(|age| age > LEFTOVER);
-        let removable = if entry.unfinished { leftover } else { total > limit };
+        let is_old = older_than.is_some_and(|time| entry.used < time);
+        let removable = if entry.unfinished {
+            leftover
+        } else {
+            is_old || total > limit
+        };
         // One that cannot be removed is passed over: the next may be.
         if removable && fs::remove_file(&entry.path).is_ok() {
             total -= entry.bytes;
@@ -125,8 +130,8 @@ impl Tally {
                 (total.saturating_add(bytes), counted)
             }
             // A tenth is freed at once, so that it is not done for every entry.
-            Some((total, _)) if total.saturating_add(bytes) > limit => (prune(root, limit - limit / 10)?, now),
-            _ => (prune(root, limit)?, now),
+            Some((total, _)) if total.saturating_add(bytes) > limit => (prune(root, limit - limit / 10, None)?, now),
+            _ => (prune(root, limit, None)?, now),
         };
         file.set_len(0).map_err(failed)?;
         file.rewind().map_err(failed)?;

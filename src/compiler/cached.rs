@@ -12,6 +12,8 @@
 //! and the hash of every tool that could take part. Failures are not kept, and neither are results with a warning that names
 //! a place in the source: the same code may stand elsewhere the next time.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -26,6 +28,7 @@ use crate::{
     cache::{Cache, CacheError, CacheProblem, Key, KeyBuilder, Source},
     device::VendorLibrary,
     error::Error,
+    interrupt::Interrupt,
     options::{DebugLevel, Library, OptimizationLevel, Options},
     report::{Artifact, Decision, Format, Image, KernelSignature, Warning},
     stage::Stage,
@@ -61,11 +64,12 @@ pub(super) struct Kept<'a, T> {
 }
 
 /// What a cache has under a key, or what `make` makes. The key is computed again afterwards: what was made while a tool or a
-/// library changed is not kept.
+/// library changed is not kept. What another thread or machine is making is waited for, unless `stop` says to.
 pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     cache: Option<&Cache>,
     key: impl Fn() -> Option<Key>,
     kept: &Kept<'_, T>,
+    stop: &dyn Fn() -> bool,
     make: impl FnOnce() -> Result<T, Error>,
 ) -> Result<Made<T>, Error> {
     let fresh = |value| Made { value, from: None };
@@ -73,12 +77,20 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
         return make().map(fresh);
     };
     let (what, module) = (kept.what, kept.module);
-    let known = cache.get(&before).and_then(|(bytes, from)| {
+    let decoded = |(bytes, from): (Arc<[u8]>, Source)| {
         postcard::from_bytes::<T>(&bytes)
             .map(|value| (value, from))
             .map_err(|_| cache.note(CacheProblem::Undecodable { what: kept.what }))
             .ok()
-    });
+    };
+    let mut known = cache.get(&before).and_then(decoded);
+    // Somebody else may be making it.
+    let mut turn = None;
+    if known.is_none() && !cache.verifies() {
+        let (making, made) = cache.turn(&before, stop);
+        known = made.and_then(decoded);
+        turn = Some(making);
+    }
     let known = match known {
         Some((value, from)) if !cache.verifies() => {
             tracing::debug!(what, module, ?from, "cache hit");
@@ -109,6 +121,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     {
         cache.put(&before, bytes);
     }
+    drop(turn);
     Ok(fresh(made))
 }
 
@@ -162,8 +175,11 @@ impl Compiler {
             },
             may_be_kept: |outcome| names_no_place(&outcome.warnings),
         };
-        let Made { mut value, from } =
-            get_or_make(self.result_cache(), key, &kept, || job::run(self, request, helpers))?;
+        let interrupt = Interrupt::new(&self.cancellation, request.options.time_limit);
+        let stop = || interrupt.check().is_err();
+        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, &stop, || {
+            job::run(self, request, helpers)
+        })?;
         if let Some(from) = from {
             value.stages.clear();
             value.decisions.push(taken(from));
@@ -182,10 +198,16 @@ impl Compiler {
         Some(key.finish())
     }
 
-    /// What is known of a whole input.
-    pub(super) fn known_artifacts(&self, key: Option<Key>) -> Option<Vec<Artifact>> {
-        let cache = self.result_cache().filter(|cache| !cache.verifies())?;
-        let (bytes, from) = cache.get(&key?)?;
+    /// What is known of whole inputs.
+    pub(super) fn known_artifacts(&self, keys: &[Option<Key>]) -> Vec<Option<Vec<Artifact>>> {
+        let Some(cache) = self.result_cache().filter(|cache| !cache.verifies()) else {
+            return keys.iter().map(|_| None).collect();
+        };
+        let found = cache.get_all(keys).into_iter();
+        found.map(|found| Self::artifacts(cache, found?)).collect()
+    }
+
+    fn artifacts(cache: &Cache, (bytes, from): (Arc<[u8]>, Source)) -> Option<Vec<Artifact>> {
         match postcard::from_bytes::<Vec<StoredArtifact>>(&bytes) {
             Ok(stored) => Some(stored.into_iter().map(|artifact| artifact.taken(from)).collect()),
             Err(_) => {

@@ -260,6 +260,7 @@ impl PtxWork<'_> {
             self.cache,
             || self.key(content),
             &kept,
+            &|| self.interrupt.check().is_err(),
             || {
                 let mut cubin = compile().map_err(|error| {
                     let cause: Cause = match error {

@@ -48,7 +48,9 @@ impl Job<'_, '_> {
             may_be_kept: |_| true,
         };
         let clock = &mut self.clock;
-        let made = get_or_make(self.compiler.cache(), key, &kept, || {
+        let interrupt = clock.interrupt().clone();
+        let stop = || interrupt.check().is_err();
+        let made = get_or_make(self.compiler.cache(), key, &kept, &stop, || {
             clock
                 .time(Stage::LinkObject, || amd::link_object(name, object))
                 .map_err(|error| Error::new(Stage::LinkObject, error))

@@ -84,8 +84,7 @@ impl Compiler {
         let mut results: Vec<Option<OfInput>> = Vec::new();
         let mut unknown: Vec<Numbered<'_>> = Vec::new();
         let keys: Vec<Option<Key>> = inputs.iter().map(|input| key(*input)).collect();
-        for (index, (input, key)) in inputs.iter().zip(&keys).enumerate() {
-            let known = self.known_artifacts(*key);
+        for (index, (input, known)) in inputs.iter().zip(self.known_artifacts(&keys)).enumerate() {
             match &known {
                 Some(artifacts) => report_known(&reporter, artifacts),
                 None => unknown.push((index, *input)),

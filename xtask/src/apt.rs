@@ -44,12 +44,17 @@ pub const TEST_PACKAGES: &[&str] = &[
     "lld-19",
     "cmake",
     "jq",
+    // Services that a shared cache is on.
+    "libnginx-mod-http-dav-ext",
     "make",
     "python3-jsonschema",
     // What is shown: reports in a browser, progress in a terminal, sockets that are not opened.
     "chromium",
     "strace",
     "tmux",
+    "memcached",
+    "nginx",
+    "redis-server",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.
     "clang-format-22",

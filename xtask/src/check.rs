@@ -10,6 +10,7 @@ use crate::command::{Failure, run as run_command, shown, succeeds};
 use crate::env::Workspace;
 use crate::fuzz::Surface;
 use crate::integrations;
+use crate::servers;
 use crate::setup::{self, Purpose};
 use crate::soak;
 use crate::wheel;
@@ -42,6 +43,8 @@ enum Part {
     C,
     /// Kernels for AMD chips, executed instruction by instruction.
     Amd,
+    /// The shared cache, on real servers.
+    Cache,
     /// The Python package: its wheel, in an environment of its own.
     Python,
     /// Compilers that others wrote, on top of gpulower.
@@ -109,6 +112,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         // Through cargo: see `short_fuzz`.
         Part::C => vec![cargo("xtask", &["c"])],
         Part::Amd => amd::test(workspace)?,
+        Part::Cache => vec![servers::test(workspace)],
         Part::Python => wheel::test(workspace)?,
         Part::Integrations => integrations::test(workspace)?,
         Part::Soak => soak::short(workspace)?,

@@ -21,6 +21,7 @@ mod growth;
 mod install;
 mod integrations;
 mod openmp;
+mod servers;
 mod setup;
 mod soak;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::apt::{self, LLVM_PACKAGES, SYSTEM_PACKAGES, TEST_PACKAGES};
 use crate::command::{Context, Failure, capture, run as run_command, succeeds};
 use crate::env::{DEFAULT_PREFIX, LLVM_MAJOR, PREFIX_VARIABLES, Workspace, set};
 use crate::openmp;
+use crate::servers;
 use crate::wheels;
 
 /// What the installation is for.
@@ -40,6 +41,7 @@ pub fn run(workspace: &Workspace, purpose: Purpose) -> Result<Ready, Failure> {
         changed |= rust_components(workspace)?;
         changed |= amd::install(workspace)?;
         changed |= openmp::install(workspace)?;
+        changed |= servers::install(workspace)?;
     }
     let (cuda, installed) = cuda(workspace, purpose)?;
     changed |= installed;

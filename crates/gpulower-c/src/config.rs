@@ -3,9 +3,12 @@
 use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
 use gpulower::{
-    Compiler, ErrorKind, Options, ProgressCallback, Search, Stage, Toolkit, Worker, cache::Cache, options::OptionError,
+    Compiler, ErrorKind, Options, ProgressCallback, Search, Stage, Toolkit, Worker,
+    cache::{Cache, PublicKey, Remote, SecretKey, SharedWith},
+    options::OptionError,
     toolkit,
 };
+use gpulower_remote::{Address, Credentials};
 
 use crate::problem::Problem;
 
@@ -25,6 +28,10 @@ pub(crate) struct Config {
     cache: bool,
     cache_bytes: Option<u64>,
     cache_memory: Option<u64>,
+    cache_remote: Option<Address>,
+    cache_sign_key: Option<SecretKey>,
+    cache_accept_keys: Vec<PublicKey>,
+    cache_shared_with: Option<SharedWith>,
     threads: Option<usize>,
     worker: Option<PathBuf>,
     worker_arguments: Vec<String>,
@@ -48,6 +55,11 @@ impl Config {
             "cache" => self.cache = switch(key, value)?,
             "cache-bytes" => self.cache_bytes = Some(number(key, value)?),
             "cache-memory-bytes" => self.cache_memory = Some(number(key, value)?),
+            // Neither a URL nor a path to a key is in a message: `refused` would repeat them.
+            "cache-remote" => self.cache_remote = Some(value.parse().map_err(of_sharing)?),
+            "cache-sign-key" => self.cache_sign_key = Some(SecretKey::read(value.as_ref()).map_err(of_sharing)?),
+            "cache-accept-key" => self.cache_accept_keys.push(value.parse().map_err(of_sharing)?),
+            "cache-shared-with" => self.cache_shared_with = Some(value.parse().map_err(of_sharing)?),
             "threads" => {
                 let threads = number(key, value)?;
                 if threads == 0 {
@@ -100,6 +112,23 @@ impl Config {
         Ok(Some(worker))
     }
 
+    /// The tier that machines share. Credentials that are not in the URL are those of the environment, if that counts.
+    fn remote(&self) -> Result<Option<Remote>, Problem> {
+        let Some(address) = &self.cache_remote else {
+            return Ok(None);
+        };
+        let credentials = match self.environment {
+            true => Credentials::OfEnvironment,
+            false => Credentials::OfAddress,
+        };
+        let mut builder = gpulower_remote::open(address, credentials).map_err(of_sharing)?;
+        if let Some(key) = &self.cache_sign_key {
+            builder = builder.sign_with(key.clone());
+        }
+        let keys = self.cache_accept_keys.iter();
+        Ok(Some(keys.fold(builder, |builder, key| builder.accept(*key)).build()))
+    }
+
     /// Looks for the toolkits and makes the compiler.
     pub(crate) fn compiler(&self) -> Result<Compiler, Problem> {
         let mut builder = Compiler::builder()
@@ -117,6 +146,12 @@ impl Config {
             }
             if let Some(bytes) = self.cache_memory {
                 cache = cache.memory_bytes(bytes);
+            }
+            if let Some(whom) = self.cache_shared_with {
+                cache = cache.shared_with(whom);
+            }
+            if let Some(remote) = self.remote()? {
+                cache = cache.remote(remote);
             }
             builder = builder.cache(cache.build());
         }
@@ -141,6 +176,10 @@ pub(crate) fn set_option(options: &mut Options, key: &str, value: &str) -> Resul
     options
         .set(key, value)
         .map_err(|error: OptionError| Problem::new(Stage::Plan, ErrorKind::Option, error.to_string()))
+}
+
+fn of_sharing(error: impl ToString) -> Problem {
+    Problem::new(Stage::Plan, ErrorKind::Option, error.to_string())
 }
 
 pub(crate) fn refused(key: &str, value: &str, expected: &str) -> Problem {

@@ -3,23 +3,23 @@
 use std::{env, ffi::OsString};
 
 use gpulower::{
-    cache::Cache,
     passes::{self, Environment},
     toolkit,
 };
 
-use crate::cli::search;
+use crate::cli::{self, search};
 
 /// Runs the program on a command line, whose first word is its name, and returns the exit status. It prints, and ends the
 /// process for `--help` and bad options.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let cache_directory = toolkit::cache_directory(|name| env::var_os(name));
-    let is_off = env::var_os("GPULOWER_CACHE").is_some_and(|value| value == "off");
-    let results = cache_directory.as_ref().filter(|_| !is_off);
+    let cache = cli::cache_of_environment(cache_directory.as_deref());
     passes::register(Environment {
         search: search(),
-        cache: results.map(|directory| Cache::builder().directory(directory.join("results")).build()),
+        cache: cache.clone(),
         cache_directory,
     });
-    u8::try_from(gpulower::opt_main(arguments)).unwrap_or(1)
+    let status = gpulower::opt_main(arguments);
+    cli::finish_cache(cache.as_ref());
+    u8::try_from(status).unwrap_or(1)
 }

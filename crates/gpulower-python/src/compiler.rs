@@ -4,12 +4,13 @@ use std::{collections::HashMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 use gpulower::{
     Compilation, Emit, ErrorKind, Library, Options, Progress, Search, Stage, Target, Toolkit, Worker,
-    cache::Cache,
+    cache::{Cache, KeyError, PublicKey, Remote, SecretKey},
     offload::{ExportForm, ExportOptions, Names, export_source},
     options::DeviceLink,
     serialize::device_link::{self, DeviceLinkError, LinkInput, LinkOptions},
     toolkit,
 };
+use gpulower_remote::{Address, AddressError, Credentials};
 use pyo3::{Py, PyAny, PyErr, PyResult, Python, pybacked::PyBackedBytes, pyclass, pymethods};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,12 @@ struct Configuration {
     cache_bytes: Option<u64>,
     cache_memory_bytes: Option<u64>,
     cache_verify: bool,
+    cache_remote: Option<String>,
+    cache_sign_key: Option<PathBuf>,
+    cache_accept_keys: Vec<String>,
+    cache_shared_with: Option<String>,
+    /// Whether credentials may be those of the environment.
+    of_environment: bool,
     /// The program, its arguments, its environment.
     worker: Option<(PathBuf, Vec<String>, HashMap<String, String>)>,
     device_link: bool,
@@ -61,6 +68,10 @@ impl Token {
     fn cancel(&self) {
         self.0.cancel();
     }
+}
+
+fn of_sharing<E: ToString>(error: &E) -> PyErr {
+    failure::of(ErrorKind::Option, Stage::Plan, error)
 }
 
 #[pyclass(frozen)]
@@ -94,7 +105,7 @@ impl Compiler {
         if let Some(directory) = &directory {
             builder = builder.cache_directory(directory.clone());
         }
-        if let Some(cache) = configuration.cache(directory.as_ref()) {
+        if let Some(cache) = configuration.cache(directory.as_ref())? {
             builder = builder.cache(cache);
         }
         if let Some((program, arguments, environment)) = configuration.worker {
@@ -229,17 +240,30 @@ impl Compiler {
     }
 
     /// How often the cache was asked, and what went wrong with it since this was last asked.
-    fn cache_statistics(&self) -> Option<(u64, u64, u64, u64, Vec<String>)> {
+    fn cache_statistics(&self) -> Option<(Vec<u64>, Vec<String>)> {
         let cache = self.compiler.cache()?;
         let counts = cache.statistics();
         let problems = cache.take_problems().iter().map(ToString::to_string).collect();
-        Some((
-            counts.memory_hits,
-            counts.disk_hits,
-            counts.misses,
-            counts.stored,
-            problems,
-        ))
+        let remote = counts.remote;
+        let own = [counts.memory_hits, counts.disk_hits, counts.misses, counts.stored];
+        let shared = [
+            remote.hits,
+            remote.misses,
+            remote.failures + remote.skipped,
+            remote.refused,
+            remote.uploaded + remote.known,
+            remote.not_uploaded,
+        ];
+        Some((own.into_iter().chain(shared).collect(), problems))
+    }
+
+    /// Waits for uploads to where machines share results.
+    fn finish_cache(&self, py: Python<'_>) {
+        py.detach(|| {
+            if let Some(cache) = self.compiler.cache() {
+                cache.finish();
+            }
+        });
     }
 
     /// Where results are kept.
@@ -315,9 +339,9 @@ impl Configuration {
     }
 
     /// The cache of results. It lies where the command line has it.
-    fn cache(&self, directory: Option<&PathBuf>) -> Option<Cache> {
+    fn cache(&self, directory: Option<&PathBuf>) -> PyResult<Option<Cache>> {
         if !self.cached {
-            return None;
+            return Ok(None);
         }
         let mut builder = Cache::builder().verify(self.cache_verify);
         if let Some(directory) = directory {
@@ -329,7 +353,34 @@ impl Configuration {
         if let Some(bytes) = self.cache_memory_bytes {
             builder = builder.memory_bytes(bytes);
         }
-        Some(builder.build())
+        if let Some(whom) = &self.cache_shared_with {
+            builder = builder.shared_with(whom.parse().map_err(|error: String| of_sharing(&error))?);
+        }
+        if let Some(remote) = self.remote()? {
+            builder = builder.remote(remote);
+        }
+        Ok(Some(builder.build()))
+    }
+
+    /// The tier that machines share.
+    fn remote(&self) -> PyResult<Option<Remote>> {
+        let Some(url) = &self.cache_remote else { return Ok(None) };
+        let address: Address = url.parse().map_err(|error| of_sharing::<AddressError>(&error))?;
+        let credentials = match self.of_environment {
+            true => Credentials::OfEnvironment,
+            false => Credentials::OfAddress,
+        };
+        let mut builder = gpulower_remote::open(&address, credentials).map_err(|error| of_sharing(&error))?;
+        if let Some(path) = &self.cache_sign_key {
+            builder = builder.sign_with(SecretKey::read(path).map_err(|error| of_sharing(&error))?);
+        }
+        for key in &self.cache_accept_keys {
+            builder = builder.accept(
+                key.parse::<PublicKey>()
+                    .map_err(|error| of_sharing::<KeyError>(&error))?,
+            );
+        }
+        Ok(Some(builder.build()))
     }
 }
 

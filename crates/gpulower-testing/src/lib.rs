@@ -5,3 +5,4 @@
 
 pub mod amd;
 pub mod nvidia;
+pub mod servers;

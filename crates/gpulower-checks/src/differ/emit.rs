@@ -278,7 +278,11 @@ impl Emitter<'_> {
                     (_, Some(some)) => {
                         let (at, memref) = place.split_once(" : ").unwrap_or_default();
                         let (lanes, text) = (self.t(*some), ty.text());
-                        format!("vector.maskedstore {at}, {}, {} : {memref}, {lanes}, {text}", v(some), v(value))
+                        format!(
+                            "vector.maskedstore {at}, {}, {} : {memref}, {lanes}, {text}",
+                            v(some),
+                            v(value)
+                        )
                     }
                 };
                 self.line(&text);
@@ -471,7 +475,10 @@ impl Emitter<'_> {
             results => format!(" -> {}", self.types(results)),
         };
         let case = self.temporary(&format!("arith.index_castui {} : i1 to index", v(&inner.condition)));
-        self.line(&format!("{}scf.index_switch {case}{arrow}", Self::results(&inner.results)));
+        self.line(&format!(
+            "{}scf.index_switch {case}{arrow}",
+            Self::results(&inner.results)
+        ));
         for (label, number) in [("case 1", 0), ("default", 1)] {
             self.line(&format!("{label} {{"));
             self.all(&inner.branches[number]);

@@ -2,7 +2,8 @@
 
 use super::interpret::Memory;
 use super::kernel::{
-    ATOMIC_KINDS, Bound, Buffer, Carried, Cast, Elem, For, Form, Id, If, Kernel, Layout, Op, Space, Stmt, Ty, Var, While,
+    ATOMIC_KINDS, Bound, Buffer, Carried, Cast, Elem, For, Form, Id, If, Kernel, Layout, Op, Space, Stmt, Ty, Var,
+    While,
 };
 use super::number::{Kind, OPERATIONS, Operation, Rounding, Shape};
 
@@ -184,7 +185,8 @@ impl Maker {
         let lanes = if self.kernel.narrow {
             1
         } else {
-            self.random.pick(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 3, 8])
+            self.random
+                .pick(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 3, 8])
         };
         Ty { elem, lanes }
     }

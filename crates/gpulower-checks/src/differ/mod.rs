@@ -196,7 +196,11 @@ impl Request {
             .filter(|number| !number.is_empty())
             .map(|number| u64::from_str_radix(number.trim_start_matches("0x"), 16))
             .collect::<Result<_, _>>()?;
-        let count = if kernels.is_empty() { "1000".to_owned() } else { kernels.len().to_string() };
+        let count = if kernels.is_empty() {
+            "1000".to_owned()
+        } else {
+            kernels.len().to_string()
+        };
         Ok(Self {
             target: option("--target", "sm_90"),
             seed: option("--seed", "1").parse()?,
@@ -608,8 +612,9 @@ impl Search {
         for (what, all) in lock(&self.refusals).iter().take(MOST) {
             let small = shrink::shrink(&generate::from_seed(all[0].kernel), TRIES, &mut |candidate| {
                 Instant::now() <= until
-                    && self.compile(&[candidate], all[0].setting)
-                    .is_err_and(|message| kind_of(&message) == *what)
+                    && self
+                        .compile(&[candidate], all[0].setting)
+                        .is_err_and(|message| kind_of(&message) == *what)
             });
             println!("\n// {}: {what}\n{}", all[0].setting.name, emit::module(&[&small]));
         }

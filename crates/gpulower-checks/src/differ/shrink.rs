@@ -169,9 +169,7 @@ fn mark(body: &[Stmt], used: &mut [bool]) {
                 all(&[*index]);
                 only.iter().for_each(|(some, other)| all(&[*some, *other]));
             }
-            Stmt::Store {
-                value, index, only, ..
-            } => {
+            Stmt::Store { value, index, only, .. } => {
                 all(&[*value, *index]);
                 all(only.as_slice());
             }

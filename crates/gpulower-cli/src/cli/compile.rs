@@ -192,7 +192,7 @@ impl Arguments {
             errors.iter().map(|error| Problem::of_inputs(error, &inputs)).collect()
         };
 
-        let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads);
+        let mut builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?;
         if self.is_dry() || self.verbose {
             let planner = builder.build();
             let plan = planner.plan_sources(&inputs, targets.clone(), self.emit.emit());
@@ -207,8 +207,7 @@ impl Arguments {
             message::line(phases::bindings(&plan, &paths).trim_end());
             builder = planner.to_builder();
         }
-        let cached = self.cache.cache(&self.toolkits).is_some();
-        let progress = Progress::start("compiling", &self.inputs, cached);
+        let progress = Progress::start("compiling", &self.inputs, self.cache.is_used());
         builder = builder.progress(progress.callback());
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);
@@ -223,6 +222,7 @@ impl Arguments {
             },
         };
         progress.end();
+        super::finish_cache(compiler.cache());
 
         if let Some(files) = &files {
             files.warn_about_unused();
@@ -242,7 +242,7 @@ impl Arguments {
         }
         let code = |artifacts: &[Artifact]| self.code(artifacts, &inputs);
         tracing::debug_span!("stage", name = "output").in_scope(|| {
-            outputs.write(&compilation.artifacts, &problems, &code, |paths| {
+            outputs.write(&compilation.artifacts, &problems, compiler.cache(), &code, |paths| {
                 dependencies.makefile(paths, &compilation.artifacts, &planned)
             })
         })?;
@@ -288,7 +288,7 @@ impl Arguments {
         if options.debug == DebugLevel::None {
             options.debug = DebugLevel::LineTables;
         }
-        let compiler = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads).build();
+        let compiler = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?.build();
         let maker = CodeMaker {
             inputs,
             compile: &|emit, targets| compiler.compile_sources(inputs, targets, emit),

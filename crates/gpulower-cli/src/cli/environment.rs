@@ -116,7 +116,7 @@ pub fn compiler(
     toolkits: &Toolkits,
     cache: &CacheOptions,
     threads: Option<u16>,
-) -> CompilerBuilder {
+) -> Result<CompilerBuilder, Problem> {
     let mut builder = with_worker(Compiler::builder().options(options).toolkit(toolkit));
     if let Some(threads) = threads {
         builder = builder.threads(threads.into());
@@ -124,10 +124,10 @@ pub fn compiler(
     if let Some(directory) = toolkits.cache_directory() {
         builder = builder.cache_directory(directory);
     }
-    if let Some(cache) = cache.cache(toolkits) {
+    if let Some(cache) = cache.cache(toolkits)? {
         builder = builder.cache(cache);
     }
-    builder
+    Ok(builder)
 }
 
 /// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.

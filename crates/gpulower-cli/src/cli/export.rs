@@ -158,9 +158,8 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let cached = self.cache.cache(&self.toolkits).is_some();
-        let progress = Progress::start("exporting", &[input.to_owned()], cached);
-        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)
+        let progress = Progress::start("exporting", &[input.to_owned()], self.cache.is_used());
+        let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?
             .progress(progress.callback());
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());
         let export_options = ExportOptions {
@@ -177,8 +176,10 @@ impl Arguments {
         let bytes = input::read(input)?;
         let failed =
             |failure: Failure| Failed::Problems(failure.errors.iter().map(|error| Problem::of(error, &name)).collect());
-        let exported = export_source(&builder.build(), &name, &bytes, &targets, &export_options);
+        let compiler = builder.build();
+        let exported = export_source(&compiler, &name, &bytes, &targets, &export_options);
         progress.end();
+        super::finish_cache(compiler.cache());
         exported.map_err(failed)
     }
 }

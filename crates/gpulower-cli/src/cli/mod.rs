@@ -58,6 +58,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use message::Problem;
 use trace::Trace;
 
+pub(crate) use cache::{finish as finish_cache, of_environment as cache_of_environment};
 pub use doctor::doctor_report;
 pub(crate) use environment::search;
 pub use targets::target_report;

@@ -7,6 +7,7 @@ use std::{
 
 use gpulower::{
     Artifact, Emit, Format,
+    cache::Cache,
     compiler::{Gate, PlannedOutput},
 };
 
@@ -123,6 +124,7 @@ impl Outputs {
         &self,
         artifacts: &[Artifact],
         problems: &[Problem],
+        cache: Option<&Cache>,
         code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
         dependencies: impl FnOnce(&[Option<PathBuf>]) -> String,
     ) -> Result<(), Failed> {
@@ -136,7 +138,7 @@ impl Outputs {
             }
         }
         let report = match &self.report {
-            Some(report) => Some(report.text(artifacts, &paths, problems, &self.title(), code)?),
+            Some(report) => Some(report.text((artifacts, &paths), problems, cache, &self.title(), code)?),
             None => None,
         };
         if let (Some(report), Some(text)) = (&self.report, &report) {

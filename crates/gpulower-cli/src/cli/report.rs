@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use gpulower::{Artifact, Target, image::resource::KernelResources, occupancy::Occupancy};
+use gpulower::{Artifact, Target, cache::Cache, image::resource::KernelResources, occupancy::Occupancy};
 use serde::Serialize;
 
 use super::{
@@ -37,19 +37,22 @@ pub struct Report {
 }
 
 impl Report {
-    /// What was made, and what could not be made besides. `code`: the code of artifacts beside their source, for those who
-    /// read it.
+    /// What was made and where it goes, and what could not be made besides. `code`: the code of artifacts beside their source,
+    /// for those who read it.
     pub fn text(
         &self,
-        artifacts: &[Artifact],
-        paths: &[Option<PathBuf>],
+        made: Made<'_>,
         problems: &[Problem],
+        cache: Option<&Cache>,
         title: &str,
         code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
     ) -> Result<String, Failed> {
+        let (artifacts, paths) = made;
         match self.format {
-            ReportFormat::Json => document(Some((artifacts, paths)), problems),
-            ReportFormat::Table => Ok(message::shown(&artifacts_table(artifacts, paths))),
+            ReportFormat::Json => document(Some(made), problems, cache),
+            ReportFormat::Table => {
+                Ok(message::shown(&(artifacts_table(artifacts, paths) + &shared_line(cache))).into())
+            }
             ReportFormat::Html => Ok(report_html::page(title, artifacts, paths, &code(artifacts)?)),
         }
     }
@@ -59,7 +62,7 @@ impl Report {
         if self.format != ReportFormat::Json {
             return Ok(());
         }
-        let text = document(None, problems)?;
+        let text = document(None, problems, None)?;
         match &self.file {
             Some(path) => Ok(write_file(path, text.as_bytes())?),
             None => text_to_stdout(&text),
@@ -67,8 +70,68 @@ impl Report {
     }
 }
 
+/// What was asked of the tier that machines share.
+#[derive(Serialize)]
+struct Shared {
+    place: String,
+    hits: u64,
+    misses: u64,
+    /// Questions that the service did not answer, and those that it was not asked any more: an outage is no miss.
+    failures: u64,
+    skipped: u64,
+    refused: u64,
+    uploaded: u64,
+    known: u64,
+    not_uploaded: u64,
+}
+
+impl Shared {
+    fn of(cache: &Cache) -> Option<Self> {
+        let remote = cache.remote()?;
+        let counts = remote.statistics();
+        Some(Self {
+            place: remote.place().to_owned(),
+            hits: counts.hits,
+            misses: counts.misses,
+            failures: counts.failures,
+            skipped: counts.skipped,
+            refused: counts.refused,
+            uploaded: counts.uploaded,
+            known: counts.known,
+            not_uploaded: counts.not_uploaded,
+        })
+    }
+}
+
+/// The same for people.
+fn shared_line(cache: Option<&Cache>) -> String {
+    let Some(shared) = cache.and_then(Shared::of) else {
+        return String::new();
+    };
+    let Shared {
+        place,
+        hits,
+        misses,
+        failures,
+        skipped,
+        refused,
+        uploaded,
+        known,
+        not_uploaded,
+    } = shared;
+    format!(
+        "shared cache {place}: {hits} hits, {misses} misses, {} without an answer, {refused} refused; {} uploaded, \
+         {not_uploaded} not\n",
+        failures + skipped,
+        uploaded + known
+    )
+}
+
+/// Artifacts, and the files that they are in.
+type Made<'a> = (&'a [Artifact], &'a [Option<PathBuf>]);
+
 /// The document that `docs/report.schema.json` describes.
-fn document(made: Option<(&[Artifact], &[Option<PathBuf>])>, problems: &[Problem]) -> Result<String, Failed> {
+fn document(made: Option<Made<'_>>, problems: &[Problem], cache: Option<&Cache>) -> Result<String, Failed> {
     #[derive(Serialize)]
     struct Entry<'a> {
         path: Option<String>,
@@ -85,6 +148,8 @@ fn document(made: Option<(&[Artifact], &[Option<PathBuf>])>, problems: &[Problem
         artifacts: Option<Vec<Entry<'a>>>,
         #[serde(skip_serializing_if = "<[Problem]>::is_empty")]
         errors: &'a [Problem],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shared_cache: Option<Shared>,
     }
     let entry = |(artifact, path)| {
         let (artifact, path): (&Artifact, &Option<PathBuf>) = (artifact, path);
@@ -98,6 +163,7 @@ fn document(made: Option<(&[Artifact], &[Option<PathBuf>])>, problems: &[Problem
         schema: 1,
         artifacts: made.map(|(artifacts, paths)| artifacts.iter().zip(paths).map(entry).collect()),
         errors: problems,
+        shared_cache: cache.and_then(Shared::of),
     })
 }
 

@@ -80,10 +80,9 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let cached = self.cache.cache(&self.toolkits).is_some();
-        let progress = Progress::start("compiling", &[self.input.clone()], cached);
+        let progress = Progress::start("compiling", &[self.input.clone()], self.cache.is_used());
         let builder =
-            environment::compiler(options, toolkit, &self.toolkits, &self.cache, None).progress(progress.callback());
+            environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)?.progress(progress.callback());
         let options = ProgramOptions {
             entry: self.entry.clone(),
             target,
@@ -93,8 +92,10 @@ impl Arguments {
             shared_libraries: unsafe { SharedLibraries::trusted(self.shared_libs.clone()) },
         };
         let bytes = input::read(&self.input)?;
-        let program = Program::build_source(&builder.build(), name, &bytes, &options);
+        let compiler = builder.build();
+        let program = Program::build_source(&compiler, name, &bytes, &options);
         progress.end();
+        super::finish_cache(compiler.cache());
         Ok(program)
     }
 }

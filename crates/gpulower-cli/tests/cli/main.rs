@@ -3,8 +3,8 @@
 //! CUDA is taken from `GPULOWER_CUDA`, or from `.toolkit/cuda`, which `cargo xtask setup` makes; AMD's device libraries
 //! come from Debian's package rocm-device-libs.
 
-mod builds;
 mod aarch64;
+mod builds;
 mod cache;
 mod compile;
 mod containers;
@@ -18,8 +18,8 @@ mod isolation;
 mod joins;
 mod link;
 mod memory;
-mod outputs;
 mod openmp;
+mod outputs;
 mod plans;
 mod refusals;
 mod reports;
@@ -27,6 +27,7 @@ mod reproducible;
 mod run;
 mod seen;
 mod sessions;
+mod shared;
 mod silent;
 mod stages;
 mod support;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import dataclasses
 import functools
 import json
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Union
@@ -41,6 +43,14 @@ class Cache:
     memory: int | None = None
     #: Compile in spite of a hit, and fail if the results differ.
     verify: bool = False
+    #: Where machines share results: `redis://HOST/DB/PREFIX`, `s3://BUCKET/PREFIX`, `webdavs://HOST/FOLDER`; otherwise what
+    #: `GPULOWER_CACHE_REMOTE` says. It may have a password in it, and is not shown.
+    remote: str | None = dataclasses.field(default=None, repr=False)
+    #: The file of a key to sign them with, and keys that have to have signed them: `gpulower cache keygen`.
+    sign_key: str | os.PathLike[str] | None = None
+    accept_keys: tuple[str, ...] = ()
+    #: Whose entries the directory may have: `group:NAME` or `user:NAME`.
+    shared_with: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +63,19 @@ class CacheStatistics:
     stored: int
     #: What went wrong with it since this was last asked.
     problems: tuple[str, ...] = ()
+    #: What other machines had, and had not; what was asked during an outage, which is no miss; entries that were damaged, or
+    #: not signed by an accepted key; uploads that arrived, and that did not.
+    remote_hits: int = 0
+    remote_misses: int = 0
+    remote_failures: int = 0
+    remote_refused: int = 0
+    remote_uploads: int = 0
+    remote_lost_uploads: int = 0
 
     @property
     def hits(self) -> int:
         """Answers, from wherever."""
-        return self.memory_hits + self.disk_hits
+        return self.memory_hits + self.disk_hits + self.remote_hits
 
 
 def text_of(value: object) -> str:
@@ -101,6 +119,16 @@ def _library(library: Library | str) -> tuple[str, bytes | None]:
     return "library", bytes(library)
 
 
+#: What is uploaded has to be done before the process ends. By number: compilers with the same settings are equal.
+_compilers: weakref.WeakValueDictionary[int, Compiler] = weakref.WeakValueDictionary()
+
+
+@atexit.register
+def _finish_caches() -> None:
+    for compiler in list(_compilers.values()):
+        compiler.finish_cache()
+
+
 class Compiler:
     """Compiles with the same options again and again, from any thread. It can be pickled; a copy is made anew where it
     arrives, from the same settings.
@@ -139,6 +167,7 @@ class Compiler:
         self._lock = threading.Lock()
         # A wrong option is refused here, and not with the first compilation.
         self._native = self._made_native(threads)
+        _compilers[id(self)] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_again, (self._settings,))
@@ -179,6 +208,13 @@ class Compiler:
             "cache_bytes": kept.size,
             "cache_memory_bytes": kept.memory,
             "cache_verify": kept.verify,
+            "cache_remote": kept.remote or variables.get("GPULOWER_CACHE_REMOTE") or None,
+            "cache_sign_key": os.fspath(kept.sign_key or variables.get("GPULOWER_CACHE_SIGN_KEY") or "") or None,
+            "cache_accept_keys": [
+                *(kept.accept_keys or filter(None, variables.get("GPULOWER_CACHE_ACCEPT_KEYS", "").split(",")))
+            ],
+            "cache_shared_with": kept.shared_with or variables.get("GPULOWER_CACHE_SHARED_WITH") or None,
+            "of_environment": settings["environment"] is None,
             "worker": None if worker is None else (*worker, passed),
             "device_link": settings["device_link"],
         }
@@ -364,13 +400,19 @@ class Compiler:
         counts = self._native.cache_statistics()
         if counts is None:
             return None
-        total = [*counts[:4]]
-        problems = list(counts[4])
+        total, problems = counts
         further = self.__dict__.get("_single_threaded")
         if further is not None and (more := further.cache_statistics()) is not None:
-            total = [one + other for one, other in zip(total, more[:4])]
-            problems += more[4]
-        return CacheStatistics(total[0], total[1], total[2], total[3], tuple(problems))
+            total = [one + other for one, other in zip(total, more[0])]
+            problems = problems + more[1]
+        return CacheStatistics(*total[:4], tuple(problems), *total[4:])
+
+    def finish_cache(self) -> None:
+        """Waits until what was compiled is where other machines find it. The end of the process does so too."""
+        self._native.finish_cache()
+        further = self.__dict__.get("_single_threaded")
+        if further is not None:
+            further.finish_cache()
 
     @property
     def cache_directory(self) -> str | None:

@@ -1,0 +1,193 @@
+//! Keys: who made an entry.
+
+use std::{fmt, fs, io, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr};
+
+use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
+
+/// Begins a secret key in a file, so that nobody takes one for the other.
+const SECRET: &str = "gpulower-secret-";
+
+/// Begins a public key.
+const PUBLIC: &str = "gpulower-key-";
+
+/// A key to sign entries with (ed25519). What it prints is its public half.
+#[derive(Clone)]
+pub struct SecretKey(SigningKey);
+
+impl SecretKey {
+    /// A new key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Random`] where the system has no random numbers.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| KeyError::Random(error.to_string()))?;
+        Ok(Self::of_bytes(bytes))
+    }
+
+    pub(crate) fn of_bytes(bytes: [u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(&bytes))
+    }
+
+    /// Reads one from a file that [`SecretKey::write`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] where the file cannot be read, or has something else in it. Its content is in no message.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let text = fs::read_to_string(path).map_err(|source| KeyError::File {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let bytes = digits(text.trim(), SECRET).ok_or_else(|| KeyError::NotSecret {
+            path: path.display().to_string(),
+        })?;
+        Ok(Self::of_bytes(bytes))
+    }
+
+    /// Writes it into a new file that the user alone may read.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::File`] where there is one already, or it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), KeyError> {
+        use std::io::Write;
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(path);
+        let text = format!("{SECRET}{}\n", blake3::Hash::from_bytes(self.0.to_bytes()).to_hex());
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|source| KeyError::File {
+                path: path.display().to_string(),
+                source,
+            })
+    }
+
+    /// What others need to check its signatures.
+    #[must_use]
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key().to_bytes())
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the secret half of {}", self.public())
+    }
+}
+
+/// What signatures are checked with. Printed and read as `gpulower-key-` and 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey([u8; 32]);
+
+impl PublicKey {
+    pub(crate) fn of_bytes(bytes: &[u8; 32]) -> Option<Self> {
+        VerifyingKey::from_bytes(bytes).ok().map(|_| Self(*bytes))
+    }
+
+    pub(crate) const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        let signature = ed25519_dalek::Signature::from_bytes(signature);
+        // Strict: weak keys and signatures in other forms are refused.
+        VerifyingKey::from_bytes(&self.0).is_ok_and(|key| key.verify_strict(message, &signature).is_ok())
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{PUBLIC}{}", blake3::Hash::from_bytes(self.0).to_hex())
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        digits(text.trim(), PUBLIC)
+            .and_then(|bytes| Self::of_bytes(&bytes))
+            .ok_or(KeyError::NotPublic)
+    }
+}
+
+fn digits(text: &str, prefix: &str) -> Option<[u8; 32]> {
+    let hash = blake3::Hash::from_hex(text.strip_prefix(prefix)?).ok()?;
+    Some(*hash.as_bytes())
+}
+
+/// Why there is no key. No message has a secret in it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("the key {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something else is in the file.
+    #[error("{path} has no secret key in it; make one with `gpulower cache keygen`")]
+    NotSecret {
+        /// The file.
+        path: String,
+    },
+    /// The text is something else.
+    #[error("expected a public key: {PUBLIC} and 64 hexadecimal digits, as `gpulower cache keygen` prints it")]
+    NotPublic,
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_were_written() {
+        let folder = std::env::temp_dir().join(format!("gpulower-keys-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let path = folder.join("key");
+        let key = SecretKey::generate().expect("random");
+        key.write(&path).expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(SecretKey::read(&path).expect("read").public(), key.public());
+        assert_eq!(
+            key.public().to_string().parse::<PublicKey>().expect("read"),
+            key.public()
+        );
+        assert!(key.write(&path).is_err(), "a key that exists is not overwritten");
+        assert_ne!(SecretKey::generate().expect("random").public(), key.public());
+        // Nothing of the secret is shown.
+        let secret = fs::read_to_string(&path).expect("read");
+        let shown = format!("{key:?}");
+        assert!(!shown.contains(secret.trim().trim_start_matches(SECRET)), "{shown}");
+        fs::write(&path, "gpulower-secret-0123").expect("written");
+        let message = SecretKey::read(&path).expect_err("short").to_string();
+        assert!(message.contains("keygen") && !message.contains("0123"), "{message}");
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn what_is_no_public_key_is_refused() {
+        for wrong in ["", "gpulower-key-", "gpulower-key-00", "gpulower-secret-00"] {
+            assert!(wrong.parse::<PublicKey>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The tier over a store in memory.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{testing::InMemory, *};
+
+const ID: Id = [5; 32];
+
+fn with(build: impl FnOnce(RemoteBuilder) -> RemoteBuilder) -> (Arc<InMemory>, Remote) {
+    let store = Arc::new(InMemory::default());
+    let remote = build(Remote::builder(Arc::clone(&store) as _)).build();
+    (store, remote)
+}
+
+fn finish(remote: &Remote) {
+    remote.finish(Duration::from_secs(60));
+}
+
+#[test]
+fn another_machine_finds_what_was_put() {
+    let (store, one) = with(|builder| builder);
+    one.put(&ID, (*b"content").into());
+    drop(one);
+    let other = Remote::builder(store).build();
+    assert_eq!(other.get(&ID), Answer::Hit(b"content".to_vec()));
+    assert_eq!(other.get(&[6; 32]), Answer::Miss);
+    let statistics = other.statistics();
+    assert_eq!((statistics.hits, statistics.misses), (1, 1));
+}
+
+#[test]
+fn a_client_that_only_reads_sends_no_write() {
+    let (store, remote) = with(|builder| builder.read_only(true).wait(Duration::from_secs(1)));
+    assert_eq!(remote.get(&ID), Answer::Miss);
+    assert_eq!(remote.claim(&ID, &|| false), None);
+    remote.put(&ID, (*b"content").into());
+    remote.abandon(&ID);
+    assert!(remote.send(&ID, b"content").is_err());
+    drop(remote);
+    let requests = store.take_requests();
+    assert!(
+        requests.len() == 1 && requests[0].starts_with("get 1/05/"),
+        "{requests:?}"
+    );
+}
+
+#[test]
+fn an_outage_is_no_miss_and_is_told_once() {
+    let (store, remote) = with(|builder| builder);
+    store.fail(Some(StoreError::new(Refusal::Unreachable, "connection refused")));
+    let answers: Vec<Answer> = (0..10).map(|_| remote.get(&ID)).collect();
+    assert_eq!(answers, vec![Answer::Out; 10]);
+    assert_eq!(store.take_requests().len(), 3, "then it is left alone");
+    for _ in 0..5 {
+        remote.put(&ID, (*b"content").into());
+    }
+    finish(&remote);
+    assert_eq!(store.take_requests(), Vec::<String>::new());
+    let told: Vec<String> = remote.take_problems().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        ["the shared cache memory: is out, and is done without for now: connection refused"]
+    );
+    let statistics = remote.statistics();
+    assert_eq!((statistics.failures, statistics.skipped, statistics.misses), (3, 7, 0));
+    assert_eq!(statistics.not_uploaded, 5);
+}
+
+#[test]
+fn a_service_that_comes_back_is_used_again() {
+    let (store, remote) = with(|builder| builder.pause(Duration::ZERO));
+    store.fail(Some(StoreError::new(Refusal::Denied, "no")));
+    assert_eq!(remote.get(&ID), Answer::Out);
+    assert_eq!(remote.get(&ID), Answer::Out);
+    store.fail(None);
+    assert_eq!(remote.get(&ID), Answer::Miss);
+    remote.put(&ID, (*b"content").into());
+    finish(&remote);
+    assert_eq!(remote.get(&ID), Answer::Hit(b"content".to_vec()));
+    assert_eq!(remote.take_problems().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_written_is_still_read() {
+    let (store, remote) = with(|builder| builder);
+    remote.put(&ID, (*b"content").into());
+    finish(&remote);
+    store.fail(Some(StoreError::new(Refusal::Denied, "read-only credentials")));
+    for id in 0..5 {
+        remote.put(&[id; 32], (*b"content").into());
+        finish(&remote);
+    }
+    store.fail(None);
+    assert_eq!(remote.get(&ID), Answer::Hit(b"content".to_vec()));
+    let told: Vec<String> = remote.take_problems().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        ["the shared cache memory: takes no results, and is only read for now: read-only credentials"]
+    );
+    assert_eq!(remote.statistics().not_uploaded, 5);
+}
+
+#[test]
+fn damaged_entries_are_misses_that_are_told_and_replaced() {
+    let (store, remote) = with(|builder| builder);
+    type Spoil = fn(&mut Vec<u8>);
+    let damages: [Spoil; 4] = [
+        |bytes| bytes.truncate(bytes.len() - 1),
+        |bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1),
+        |bytes| *bytes.last_mut().expect("not empty") ^= 1,
+        Vec::clear,
+    ];
+    for damage in damages {
+        remote.put(&ID, (*b"content").into());
+        finish(&remote);
+        assert_eq!(remote.get(&ID), Answer::Hit(b"content".to_vec()));
+        store.change(damage);
+        assert_eq!(remote.get(&ID), Answer::Miss);
+        assert_eq!(remote.take_problems().len(), 1);
+    }
+    assert_eq!(remote.statistics().refused, 4);
+}
+
+#[test]
+fn a_client_that_demands_signatures_takes_nothing_else() {
+    let (ours, theirs) = (SecretKey::of_bytes([1; 32]), SecretKey::of_bytes([2; 32]));
+    let store = Arc::new(InMemory::default());
+    let client =
+        |build: &dyn Fn(RemoteBuilder) -> RemoteBuilder| build(Remote::builder(Arc::clone(&store) as _)).build();
+    let fill = |key: Option<&SecretKey>| {
+        store.change(Vec::clear);
+        let remote = client(&|builder| match key {
+            Some(key) => builder.sign_with(key.clone()),
+            None => builder,
+        });
+        let _ = remote.get(&ID);
+        remote.put(&ID, (*b"content").into());
+        finish(&remote);
+    };
+    let demanding = client(&|builder| builder.accept(ours.public()));
+    fill(None);
+    assert_eq!(demanding.get(&ID), Answer::Miss);
+    fill(Some(&theirs));
+    assert_eq!(demanding.get(&ID), Answer::Miss);
+    assert_eq!(demanding.statistics().refused, 2);
+    fill(Some(&ours));
+    assert_eq!(demanding.get(&ID), Answer::Hit(b"content".to_vec()));
+    // Who demands nothing takes all of them.
+    fill(Some(&theirs));
+    assert_eq!(client(&|builder| builder).get(&ID), Answer::Hit(b"content".to_vec()));
+}
+
+#[test]
+fn one_machine_makes_what_others_wait_for() {
+    let store = Arc::new(InMemory::default());
+    let machine = |wait| Remote::builder(Arc::clone(&store) as _).wait(wait).build();
+    let (one, other) = (machine(Duration::from_secs(60)), machine(Duration::from_secs(60)));
+    assert_eq!(one.claim(&ID, &|| false), None);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.claim(&ID, &|| false));
+        one.put(&ID, (*b"content").into());
+        finish(&one);
+        assert_eq!(waiting.join().expect("ended"), Some(b"content".to_vec()));
+    });
+    // Nothing of the claim is left.
+    assert!(one.list().expect("listed").iter().all(|held| held.id == Some(ID)));
+    // Of a machine that is gone nobody waits for longer than was said, in all.
+    let patience = Duration::from_millis(50);
+    let late = machine(patience);
+    for id in [[1; 32], [2; 32], [3; 32]] {
+        assert_eq!(one.claim(&id, &|| false), None);
+        assert_eq!(late.claim(&id, &|| false), None);
+    }
+    let _ = store.take_requests();
+    assert_eq!(late.claim(&[1; 32], &|| false), None);
+    assert_eq!(store.take_requests(), Vec::<String>::new(), "its patience is at an end");
+    assert_eq!(
+        machine(Duration::from_secs(60)).claim(&[1; 32], &|| true),
+        None,
+        "told to stop"
+    );
+}
