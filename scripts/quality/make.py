@@ -15,7 +15,6 @@ A variant adds one: `before="PROGRAM"` is another gpulower, `int="nvcc -DINDEX=i
 """
 
 import argparse
-import concurrent.futures
 import json
 import pathlib
 import re
@@ -51,7 +50,8 @@ class Maker:
             texts = [twins.Writer(kernel, stated).texts() for kernel in kernels]
             (self.directory / f"{form}.mlir").write_text("\n".join(mlir for mlir, _ in texts))
             (self.directory / f"{form}.cu").write_text(twins.C_HEADER + "\n" + "\n".join(c for _, c in texts))
-        description = {kernel.name: {"block": kernel.block, "parameters": kernel.parameters, "sizes": kernel.sizes}
+        description = {kernel.name: {"hidden": twins.is_hidden(kernel.name), "block": kernel.block,
+                                     "parameters": kernel.parameters, "sizes": kernel.sizes}
                        for kernel in kernels}
         (self.directory / "kernels.json").write_text(json.dumps(description, indent=1))
         return kernels
@@ -71,12 +71,12 @@ class Maker:
             run(self.options.clang, "-x", "cuda", "-std=c++17", "-O3", f"--cuda-gpu-arch={self.options.target}",
                 "--cuda-device-only", "-nocudainc", "-nocudalib", "-fms-extensions", "-Xclang", "-target-feature",
                 "-Xclang", "+ptx80", "-S", "-emit-llvm", "-o", device, self.directory / f"{form}.cu")
-            run(self.options.gpulower, "compile", device, "--target", self.options.target, "--emit", "cubin", *words,
+            run(self.options.gpulower, "compile", device, "--no-cache", "--target", self.options.target, "--emit", "cubin", *words,
                 "-o", folder / "kernels.cubin")
             return {"arguments": "plain", "index": 64}
         program = self.options.gpulower if program == "gpulower" else program
-        run(program, "compile", self.directory / f"{form}.mlir", "--target", self.options.target, "--emit", "cubin",
-            "--fp-contract", "fast", *words, "-o", f"{folder}/")
+        run(program, "compile", self.directory / f"{form}.mlir", "--no-cache", "--target", self.options.target, "--emit",
+            "cubin", "--fp-contract", "fast", *words, "-o", f"{folder}/")
         return {"arguments": "memref", "index": 64}
 
     def all(self):
@@ -112,6 +112,7 @@ def main():
     parser.add_argument("--nvcc", required=True)
     parser.add_argument("--clang")
     parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--hidden", action="store_true", help="print the kernels that are kept out of sight, too")
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--variant", action="append", default=[])
     options = parser.parse_args()
@@ -120,6 +121,8 @@ def main():
     kernels = maker.all()
     disassembler = pathlib.Path(options.nvcc).with_name("cuobjdump")
     names = list(maker.variants)
+    if not options.hidden:
+        kernels = [kernel for kernel in kernels if not twins.is_hidden(kernel.name)]
     print(f"registers, instructions\n{'':30}" + "".join(f"{name:>14}" for name in names))
     for form in FORMS:
         each = {name: resources(disassembler, options.directory / name / form) for name in names}

@@ -9,6 +9,7 @@ variables. Index arithmetic has MLIR's `index` on one side and INDEX (64 bits by
 """
 
 import ast
+import hashlib
 import pathlib
 
 C_TYPES = {"f64": "double", "f32": "float", "f16": "__half", "i32": "int", "i8": "signed char", "i64": "long long",
@@ -19,6 +20,11 @@ DIMENSIONS = {f"{prefix}{axis}": (operation, builtin, axis)
               for axis in "xyz"}
 UNARY_MATH = {"exp": "expf", "log": "logf", "sqrt": "sqrtf", "rsqrt": "rsqrtf", "tanh": "tanhf", "erf": "erff",
               "sin": "sinf", "cos": "cosf", "abs": "fabsf", "floor": "floorf"}
+
+
+def is_hidden(name):
+    """Whether a kernel is kept out of sight of those who work on the compiler, until the work is done."""
+    return hashlib.sha256(f"gpulower quality {name}".encode()).digest()[0] % 3 == 0
 
 
 class Kernel:

@@ -1,4 +1,4 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`,
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `quality`, `fuzz`, `soak`, `gpu`,
 //! `c`, `install`, `amd` and `wheel`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
@@ -17,6 +17,7 @@ mod fuzz;
 mod gpu;
 mod growth;
 mod install;
+mod quality;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -51,6 +52,8 @@ enum Subcommands {
     Docs(docs::Options),
     /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
     Compare(compare::Options),
+    /// How fast kernels are that nobody tuned for, beside nvcc's.
+    Quality(quality::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
     Soak(soak::Options),
     /// How time grows with the input: families of inputs, and the exponents.
@@ -88,6 +91,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Test(options) => check::run(&workspace, options),
         Subcommands::Docs(options) => docs::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
+        Subcommands::Quality(options) => quality::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Growth(options) => growth::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
