@@ -1,5 +1,5 @@
-//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`,
-//! `c`, `install`, `amd`, `wheel` and `dist`.
+//! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `quality`, `fuzz`, `soak`,
+//! `gpu`, `c`, `install`, `amd`, `wheel`, `dist` and `cross`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -22,6 +22,7 @@ mod install;
 mod integrations;
 mod openmp;
 mod servers;
+mod quality;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -56,6 +57,8 @@ enum Subcommands {
     Docs(docs::Options),
     /// Compile times of the release build beside those of mlir-opt, NVRTC, nvcc and clang.
     Compare(compare::Options),
+    /// How fast kernels are that nobody tuned for, beside nvcc's.
+    Quality(quality::Options),
     /// Compile for a long time: memory, and failures among good kernels on many threads.
     Soak(soak::Options),
     /// How time grows with the input: families of inputs, and the exponents.
@@ -100,6 +103,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Test(options) => check::run(&workspace, options),
         Subcommands::Docs(options) => docs::run(&workspace, options),
         Subcommands::Compare(options) => compare::run(&workspace, options),
+        Subcommands::Quality(options) => quality::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Growth(options) => growth::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),

@@ -3,6 +3,7 @@
 #include "bytes.h"
 #include "code_generation.h"
 #include "contain.h"
+#include "for_ptx.h"
 #include "pass_limits.h"
 
 #include "mlir/CAPI/IR.h"
@@ -611,6 +612,8 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     PassInstrumentationCallbacks callbacks;
     limits.attach(callbacks);
     PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
+    if (module.getTargetTriple().isNVPTX())
+      gpulower::addPassesForPtx(builder);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
     CGSCCAnalysisManager components;

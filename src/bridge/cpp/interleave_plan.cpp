@@ -120,7 +120,7 @@ private:
     unsigned operations = 0;
     WalkResult walk = loop.getBody()->walk([&](Operation *operation) {
       ++operations;
-      result.isHeavy |= isLargeFunction(operation);
+      result.isHeavy |= isLargeFunction(operation) || isa<arith::DivFOp>(operation);
       if (isa<scf::IfOp, scf::YieldOp>(operation) || isComputation(operation) ||
           isa<memref::LoadOp>(operation))
         return WalkResult::advance();

@@ -142,6 +142,24 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // A division is a fast path and a slow one.
+  // CHECK-LABEL: .entry division(
+  // CHECK-COUNT-2: ld.global.b32
+  // CHECK-NOT: ld.global
+  // CHECK: st.global
+  gpu.func @division(%x: memref<?xf32>, %by: f32) kernel {
+    %c0 = arith.constant 0 : index
+    %c256 = arith.constant 256 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    %thread = gpu.thread_id x
+    scf.for %i = %thread to %n step %c256 {
+      %v = memref.load %x[%i] : memref<?xf32>
+      %w = arith.divf %by, %v : f32
+      memref.store %w, %x[%i] : memref<?xf32>
+    }
+    gpu.return
+  }
+
   // The front end has promised that nobody else reaches what %x points to: even a scattered store is no obstacle.
   // CHECK-LABEL: .entry alone(
   // FOUR-COUNT-4: ld.global.b32

@@ -1,0 +1,315 @@
+"""What the kernels of kernels.py are launched with, and what they have to compute: by CuPy, in float64."""
+
+import math
+
+import cupy as cp
+import numpy as np
+from cupyx.scipy.special import erf
+
+
+class Case:
+    """One launch: arguments by name, and for each array that is written what it has to hold."""
+
+    def __init__(self, grid, arguments, expected, tolerance=1e-5):
+        self.grid, self.arguments, self.expected, self.tolerance = grid, arguments, expected, tolerance
+        self.before = {name: arguments[name].copy() for name in expected}
+
+    def prepare(self):
+        for name, start in self.before.items():
+            self.arguments[name][...] = start
+
+    def error(self):
+        """The largest relative error of an array, in the 2-norm."""
+        worst = 0.0
+        for name, expected in self.expected.items():
+            difference = cp.linalg.norm((self.arguments[name].astype(cp.float64) - expected).ravel())
+            error = float(difference / cp.maximum(cp.linalg.norm(expected.astype(cp.float64).ravel()), 1e-300))
+            worst = max(worst, error if error == error else math.inf)
+        return worst
+
+
+def ceil(a, b):
+    return -(-a // b)
+
+
+class Maker:
+    def __init__(self, seed):
+        self.random = cp.random.default_rng(seed)
+
+    def normal(self, *shape, dtype=cp.float32):
+        return self.random.standard_normal(shape, dtype=cp.float32).astype(dtype)
+
+    def uniform(self, *shape, dtype=cp.float32):
+        return self.random.random(shape, dtype=cp.float32).astype(dtype)
+
+    # Rows.
+
+    def layer_norm(self, rows=8192, cols=1500):
+        x, g, b = self.normal(rows, cols), self.normal(cols), self.normal(cols)
+        wide = x.astype(cp.float64)
+        wide = (wide - wide.mean(1, keepdims=True)) / cp.sqrt(wide.var(1, keepdims=True) + 1e-5) * g + b
+        return Case((rows,), dict(x=x, gamma=g, beta=b, y=cp.zeros_like(x), eps=np.float32(1e-5)), dict(y=wide))
+
+    def rms_norm_f16(self, rows=8192, cols=2048):
+        x, g = self.normal(rows, cols, dtype=cp.float16), self.normal(cols, dtype=cp.float16)
+        wide = x.astype(cp.float64)
+        wide = wide / cp.sqrt((wide * wide).mean(1, keepdims=True) + 1e-5) * g
+        return Case((rows,), dict(x=x, gamma=g, y=cp.zeros_like(x), eps=np.float32(1e-5)), dict(y=wide), 1e-3)
+
+    def softmax_rows(self, rows=8192, cols=1500):
+        x = self.normal(rows, cols)
+        e = cp.exp(x.astype(cp.float64) - x.max(1, keepdims=True))
+        return Case((rows,), dict(x=x, y=cp.zeros_like(x)), dict(y=e / e.sum(1, keepdims=True)))
+
+    def cross_entropy(self, rows=4096, cols=3000):
+        x, label = self.normal(rows, cols), self.random.integers(0, cols, rows).astype(cp.int32)
+        wide = x.astype(cp.float64)
+        loss = cp.log(cp.exp(wide).sum(1)) - wide[cp.arange(rows), label]
+        return Case((rows,), dict(x=x, label=label, loss=cp.zeros(rows, cp.float32)), dict(loss=loss))
+
+    def gemv(self, m=8192, n=2000):
+        a, x = self.normal(m, n), self.normal(n)
+        return Case((m,), dict(a=a, x=x, y=cp.zeros(m, cp.float32)), dict(y=a.astype(cp.float64) @ x.astype(cp.float64)))
+
+    def attention_row(self, rows=1056, keys=1024):
+        q, k, v = self.normal(rows, 64), self.normal(keys, 64), self.normal(keys, 64)
+        s = q.astype(cp.float64) @ k.T.astype(cp.float64) * 0.125
+        s = cp.exp(s - s.max(1, keepdims=True))
+        s /= s.sum(1, keepdims=True)
+        return Case((rows,), dict(q=q, k=k, v=v, out=cp.zeros_like(q)), dict(out=s @ v.astype(cp.float64)))
+
+    def row_argmax(self, rows=8192, cols=1000):
+        x = self.normal(rows, cols)
+        return Case((rows,), dict(x=x, at=cp.zeros(rows, cp.int32)), dict(at=x.argmax(1)), 0)
+
+    # Stencils and convolutions.
+
+    def stencil_2d(self, h=4001, w=4001):
+        x = self.normal(h, w)
+        y, wide = cp.zeros_like(x), x.astype(cp.float64)
+        out = cp.zeros_like(wide)
+        out[1:-1, 1:-1] = 0.5 * wide[1:-1, 1:-1] + 0.125 * (wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:])
+        return Case((ceil(w, 32), ceil(h, 8)), dict(x=x, y=y), dict(y=out))
+
+    def of_7_points(self, grid, d, h, w):
+        x = self.normal(d, h, w)
+        wide = x.astype(cp.float64)
+        out = cp.zeros_like(wide)
+        i = slice(1, -1)
+        out[i, i, i] = 0.4 * wide[i, i, i] + 0.1 * (wide[:-2, i, i] + wide[2:, i, i] + wide[i, :-2, i] + wide[i, 2:, i]
+                                                   + wide[i, i, :-2] + wide[i, i, 2:])
+        return Case(grid, dict(x=x, y=cp.zeros_like(x), a=np.float32(0.4), b=np.float32(0.1)), dict(y=out))
+
+    def stencil_3d(self, d=258, h=258, w=258):
+        return self.of_7_points((ceil(w, 32), ceil(h, 4), ceil(d, 2)), d, h, w)
+
+    def stencil_3d_march(self, d=130, h=514, w=514):
+        return self.of_7_points((ceil(w, 32), ceil(h, 8)), d, h, w)
+
+    stencil_3d_rotate = stencil_3d_march
+
+    def fdtd_1d(self, cells=132 * 256, steps=100):
+        h, e = self.normal(cells, steps), self.normal(cells, steps)
+        wide, out = h.astype(cp.float64), e.astype(cp.float64)
+        for t in range(1, steps):
+            out[:, t] = out[:, t - 1] * 0.5 + wide[:, t] - wide[:, t - 1]
+        return Case((ceil(cells, 128),), dict(e=e, h=h, c=np.float32(0.5)), dict(e=out))
+
+    def conv_2d_static(self):
+        x, f = self.normal(130, 130, 8), self.normal(3, 3, 8, 16)
+        out = cp.zeros((128, 128, 16))
+        for r in range(3):
+            for s in range(3):
+                out += cp.tensordot(x[r:r + 128, s:s + 128].astype(cp.float64), f[r, s].astype(cp.float64), 1)
+        return Case((4, 16, 16), dict(x=x, filter=f, y=cp.zeros((128, 128, 16), cp.float32)), dict(y=out))
+
+    def conv_2d(self, oh=2000, ow=2000, k=5):
+        x, f = self.normal(oh + k - 1, ow + k - 1), self.normal(k, k)
+        out = sum(x[r:r + oh, s:s + ow].astype(cp.float64) * float(f[r, s]) for r in range(k) for s in range(k))
+        return Case((ceil(ow, 32), ceil(oh, 8)), dict(x=x, filter=f, y=cp.zeros((oh, ow), cp.float32)), dict(y=out))
+
+    def conv_1d_direct(self, m=2**21):
+        x, f = self.normal(m + 62), self.normal(63)
+        out = sum(x[k:k + m].astype(cp.float64) * float(f[k]) for k in range(63))
+        return Case((ceil(m, 256),), dict(x=x, filter=f, y=cp.zeros(m, cp.float32)), dict(y=out))
+
+    def depthwise_f16(self, c=2048):
+        x, f = self.normal(c, 66, 66, dtype=cp.float16), self.normal(c, 3, 3, dtype=cp.float16)
+        out = sum(x[:, r:r + 64, s:s + 64].astype(cp.float64) * f[:, r, s].astype(cp.float64)[:, None, None]
+                  for r in range(3) for s in range(3))
+        return Case((2, 8, c), dict(x=x, filter=f, y=cp.zeros((c, 64, 64), cp.float16)), dict(y=out), 1e-3)
+
+    def max_pool(self, c=64, oh=255, ow=255):
+        x = self.normal(c, 2 * oh + 1, 2 * ow + 1)
+        out = x[:, 0:2 * oh:2, 0:2 * ow:2]
+        for r in range(3):
+            for s in range(3):
+                out = cp.maximum(out, x[:, r:r + 2 * oh:2, s:s + 2 * ow:2])
+        return Case((ceil(ow, 32), ceil(oh, 8), c), dict(x=x, y=cp.zeros((c, oh, ow), cp.float32)), dict(y=out), 0)
+
+    # Reductions over everything, and scans.
+
+    def block_sums(self, n=2**24 + 77, blocks=1056):
+        x = self.uniform(n)
+        items = blocks * 256
+        padded = cp.zeros(ceil(n, items) * items)
+        padded[:n] = x
+        return Case((blocks,), dict(x=x, out=cp.zeros(blocks, cp.float32)), dict(out=padded.reshape(-1, blocks, 256).sum((0, 2))))
+
+    def dot_f64(self, n=2**23):
+        x, y = self.uniform(n, dtype=cp.float64), self.uniform(n, dtype=cp.float64)
+        return Case((528,), dict(x=x, y=y, out=cp.zeros(1)), dict(out=cp.dot(x, y).reshape(1)), 1e-12)
+
+    def column_sums(self, rows=512, cols=40000):
+        x = self.uniform(rows, cols)
+        return Case((ceil(cols, 256),), dict(x=x, out=cp.zeros(cols, cp.float32)), dict(out=x.sum(0, dtype=cp.float64)))
+
+    def histogram_shared(self, n=2**23):
+        values = self.random.integers(-20, 300, n).astype(cp.int32)
+        counted = cp.bincount(values[(values >= 0) & (values < 256)], minlength=256)
+        return Case((528,), dict(values=values, bins=cp.zeros(256, cp.int32)), dict(bins=counted), 0)
+
+    def scan_blocks(self, n=2**23 - 5):
+        x = self.uniform(n)
+        padded = cp.zeros(ceil(n, 256) * 256)
+        padded[:n] = x
+        out = cp.cumsum(padded.reshape(-1, 256), 1).ravel()[:n]
+        return Case((ceil(n, 256),), dict(x=x, y=cp.zeros_like(x)), dict(y=out))
+
+    def warp_scan(self, n=2**23):
+        x = self.random.integers(0, 9, n).astype(cp.int32)
+        return Case((n // 256,), dict(x=x, y=cp.zeros_like(x)), dict(y=cp.cumsum(x.reshape(-1, 32), 1).ravel()), 0)
+
+    # Linear algebra.
+
+    def product(self, tile, m, n, k):
+        a, b = self.normal(m, k), self.normal(k, n)
+        return Case((ceil(n, tile), ceil(m, tile)), dict(a=a, b=b, c=cp.zeros((m, n), cp.float32)),
+                    dict(c=a.astype(cp.float64) @ b.astype(cp.float64)))
+
+    def matmul_naive(self):
+        return self.product(16, 1000, 1000, 500)
+
+    def matmul_shared(self):
+        return self.product(16, 1024, 1023, 513)
+
+    def batched_matmul_8(self, batch=65536):
+        a, b = self.normal(batch, 8, 8), self.normal(batch, 8, 8)
+        return Case((batch,), dict(a=a, b=b, c=cp.zeros_like(a)), dict(c=a.astype(cp.float64) @ b.astype(cp.float64)))
+
+    def batched_matvec(self, batch=100000):
+        a, x = self.normal(batch, 16, 16), self.normal(batch, 16)
+        return Case((ceil(batch * 16, 64),), dict(a=a, x=x, y=cp.zeros_like(x)),
+                    dict(y=(a.astype(cp.float64) @ x.astype(cp.float64)[:, :, None])[:, :, 0]))
+
+    def sparse(self, grid, n=200000, each=24):
+        counts = self.random.integers(0, 2 * each, n)
+        start = cp.zeros(n + 1, cp.int32)
+        start[1:] = cp.cumsum(counts)
+        nnz = int(start[-1])
+        column, value, x = self.random.integers(0, n, nnz).astype(cp.int32), self.normal(nnz), self.normal(n)
+        rows = cp.repeat(cp.arange(n), counts.tolist())
+        y = cp.bincount(rows, weights=value.astype(cp.float64) * x.astype(cp.float64)[column], minlength=n)
+        return Case((ceil(grid(n), 128),), dict(start=start, column=column, value=value, x=x, y=cp.zeros(n, cp.float32)),
+                    dict(y=y))
+
+    def csr_rows(self):
+        return self.sparse(lambda n: n)
+
+    def csr_warps(self):
+        return self.sparse(lambda n: 32 * n)
+
+    def tridiagonal(self, n=64, systems=132 * 512):
+        lower, upper, right = (self.uniform(n, systems) for _ in range(3))
+        diagonal = self.uniform(n, systems) + 4
+        l, d, u, x = (part.astype(cp.float64) for part in (lower, diagonal, upper, right))
+        for i in range(1, n):
+            w = l[i] / d[i - 1]
+            d[i] -= w * u[i - 1]
+            x[i] -= w * x[i - 1]
+        x[n - 1] /= d[n - 1]
+        for i in range(n - 2, -1, -1):
+            x[i] = (x[i] - u[i] * x[i + 1]) / d[i]
+        return Case((ceil(systems, 128),), dict(lower=lower, diagonal=diagonal, upper=upper, right=right,
+                                                c=cp.zeros_like(lower), x=cp.zeros_like(lower)), dict(x=x))
+
+    # Particles and other computing.
+
+    def bodies(self, block, n=16384):
+        p = self.uniform(n, 4)
+        wide, out = p.astype(cp.float64), cp.zeros((n, 3))
+        for first in range(0, n, 2048):
+            d = wide[None, :, :3] - wide[first:first + 2048, None, :3]
+            r = 1 / cp.sqrt((d * d).sum(2) + 0.01)
+            out[first:first + 2048] = (d * (wide[None, :, 3] * r ** 3)[:, :, None]).sum(1)
+        return Case((n // block,), dict(p=p, a=cp.zeros((n, 3), cp.float32), eps=np.float32(0.01)), dict(a=out), 1e-4)
+
+    def n_body(self):
+        return self.bodies(256)
+
+    def n_body_plain(self):
+        return self.bodies(128)
+
+    def mandelbrot(self, h=1024, w=1024):
+        return Case((w // 16, h // 16), dict(out=cp.zeros((h, w), cp.int32), scale=np.float32(3.0 / 1024)), dict(out=None), 0.05)
+
+    def black_scholes(self, n=2**22):
+        s, k, t = self.uniform(n) * 20 + 5, self.uniform(n) * 90 + 10, self.uniform(n) * 9 + 0.25
+        ws, wk, wt = (part.astype(cp.float64) for part in (s, k, t))
+        d1 = (cp.log(ws / wk) + (0.02 + 0.045) * wt) / (0.3 * cp.sqrt(wt))
+        n1, n2 = (0.5 * (1 + erf(d / math.sqrt(2))) for d in (d1, d1 - 0.3 * cp.sqrt(wt)))
+        c = wk * cp.exp(-0.02 * wt)
+        return Case((2112,), dict(s=s, k=k, t=t, call=cp.zeros_like(s), put=cp.zeros_like(s), r=np.float32(0.02),
+                                  v=np.float32(0.3)), dict(call=ws * n1 - c * n2, put=c * (1 - n2) - ws * (1 - n1)))
+
+    # Element by element.
+
+    def gelu_chain(self, n=4096, m=3000):
+        x, bias, residual = self.normal(n, m), self.normal(m), self.normal(n, m)
+        v = x.astype(cp.float64) + bias
+        y = 0.5 * v * (1 + cp.tanh(0.79788456 * (v + 0.044715 * v ** 3))) + residual
+        return Case((ceil(m, 256), n), dict(x=x, bias=bias, residual=residual, y=cp.zeros_like(x)), dict(y=y))
+
+    def swiglu_f16(self, n=2**24):
+        g, u = self.normal(n, dtype=cp.float16), self.normal(n, dtype=cp.float16)
+        w = g.astype(cp.float64)
+        return Case((2112,), dict(gate=g, up=u, y=cp.zeros_like(g)), dict(y=w / (1 + cp.exp(-w)) * u), 1e-3)
+
+    def adam(self, n=2**23 - 3):
+        w, g, m, v = self.normal(n), self.normal(n), self.normal(n), self.uniform(n)
+        a = 0.9 * m.astype(cp.float64) + 0.1 * g
+        b = 0.999 * v.astype(cp.float64) + 0.001 * g.astype(cp.float64) ** 2
+        return Case((ceil(n, 256),), dict(w=w, g=g, m=m, v=v, rate=np.float32(1e-3)),
+                    dict(m=a, v=b, w=w - 1e-3 * a / (cp.sqrt(b) + 1e-8)))
+
+    def rope(self, tokens=4096, heads=16):
+        x = self.normal(tokens, heads, 128)
+        base = np.float32(math.log(10000.0) / 64)
+        angle = cp.arange(tokens)[:, None] * cp.exp(-float(base) * cp.arange(64))[None, :]
+        c, s, w = cp.cos(angle)[:, None], cp.sin(angle)[:, None], x.astype(cp.float64)
+        y = cp.concatenate((w[..., :64] * c - w[..., 64:] * s, w[..., :64] * s + w[..., 64:] * c), 2)
+        return Case((tokens,), dict(x=x, y=cp.zeros_like(x), base=base), dict(y=y), 1e-3)
+
+    def quantize(self, rows=2048, cols=5000):
+        x, scale = self.normal(rows, cols), self.uniform(rows) * 0.05 + 0.02
+        q = cp.clip(cp.floor(x * (np.float32(1) / scale)[:, None] + np.float32(0.5)), -127, 127)
+        return Case((4, rows), dict(x=x, scale=scale, q=cp.zeros((rows, cols), cp.int8)), dict(q=q), 1e-3)
+
+    def gather_rows(self, words=50000, dim=768, n=20000):
+        table, which = self.normal(words, dim), self.random.integers(0, words, n).astype(cp.int32)
+        return Case((n,), dict(table=table, which=which, y=cp.zeros((n, dim), cp.float32)), dict(y=table[which]), 0)
+
+    def transpose_odd(self, rows=4099, cols=3001):
+        x = self.normal(rows, cols)
+        return Case((ceil(cols, 32), ceil(rows, 32)), dict(x=x, y=cp.zeros((cols, rows), cp.float32)), dict(y=x.T), 0)
+
+    def transpose_plain(self, rows=2047, cols=2049):
+        x = self.normal(rows, cols)
+        return Case((ceil(cols, 16), ceil(rows, 16)), dict(x=x, y=cp.zeros((cols, rows), cp.float32)), dict(y=x.T), 0)
+
+    def monte_carlo(self, n=132 * 2048, rounds=500):
+        return Case((n // 256,), dict(hits=cp.zeros(n, cp.int32), rounds=np.int64(rounds)), dict(hits=None), 0)
+
+    def bitonic(self, blocks=16384):
+        x = self.normal(blocks * 256)
+        return Case((blocks,), dict(x=x, y=cp.zeros_like(x)), dict(y=cp.sort(x.reshape(blocks, 256), 1).ravel()), 0)

@@ -1,0 +1,674 @@
+"""The kernels that time_on_gpu.py times, in the language of twins.py. Read, never executed.
+
+Written as the textbooks have them. In the decorator: the threads of a block.
+Names: tx, bx, wx, gx are thread_id, block_id, block_dim and grid_dim.
+"""
+
+
+# Rows: one block for each.
+
+@kernel((256,))
+def layer_norm(x: "f32[rows, cols]", gamma: "f32[cols]", beta: "f32[cols]", y: "f32[rows, cols]", eps: "f32"):
+    total = 0.0
+    for j in range(tx, cols, wx):
+        total += x[bx, j]
+    mean = sum_of_block(total) / f32(cols)
+    squares = 0.0
+    for j in range(tx, cols, wx):
+        d = x[bx, j] - mean
+        squares += d * d
+    scale = rsqrt(sum_of_block(squares) / f32(cols) + eps)
+    for j in range(tx, cols, wx):
+        y[bx, j] = (x[bx, j] - mean) * scale * gamma[j] + beta[j]
+
+
+@kernel((256,))
+def rms_norm_f16(x: "f16[rows, cols]", gamma: "f16[cols]", y: "f16[rows, cols]", eps: "f32"):
+    squares = 0.0
+    for j in range(tx, cols, wx):
+        v = f32(x[bx, j])
+        squares += v * v
+    scale = rsqrt(sum_of_block(squares) / f32(cols) + eps)
+    for j in range(tx, cols, wx):
+        y[bx, j] = f16(f32(x[bx, j]) * scale * f32(gamma[j]))
+
+
+@kernel((256,))
+def softmax_rows(x: "f32[rows, cols]", y: "f32[rows, cols]"):
+    largest = f32(-inf)
+    for j in range(tx, cols, wx):
+        largest = max(largest, x[bx, j])
+    top = max_of_block(largest)
+    total = 0.0
+    for j in range(tx, cols, wx):
+        total += exp(x[bx, j] - top)
+    whole = sum_of_block(total)
+    for j in range(tx, cols, wx):
+        y[bx, j] = exp(x[bx, j] - top) / whole
+
+
+@kernel((128,))
+def cross_entropy(x: "f32[rows, cols]", label: "i32[rows]", loss: "f32[rows]"):
+    largest = f32(-inf)
+    for j in range(tx, cols, wx):
+        largest = max(largest, x[bx, j])
+    top = max_of_block(largest)
+    total = 0.0
+    for j in range(tx, cols, wx):
+        total += exp(x[bx, j] - top)
+    whole = sum_of_block(total)
+    if tx == 0:
+        loss[bx] = log(whole) + top - x[bx, index(label[bx])]
+
+
+@kernel((128,))
+def gemv(a: "f32[m, n]", x: "f32[n]", y: "f32[m]"):
+    total = 0.0
+    for j in range(tx, n, wx):
+        total += a[bx, j] * x[j]
+    whole = sum_of_block(total)
+    if tx == 0:
+        y[bx] = whole
+
+
+@kernel((256,))
+def attention_row(q: "f32[rows, 64]", k: "f32[keys, 64]", v: "f32[keys, 64]", out: "f32[rows, 64]"):
+    weight = shared("f32", 1024)
+    part = shared("f32", 4, 64)
+    largest = f32(-inf)
+    for key in range(tx, keys, wx):
+        s = 0.0
+        for d in range(64):
+            s += q[bx, d] * k[key, d]
+        s = s * 0.125
+        weight[key] = s
+        largest = max(largest, s)
+    top = max_of_block(largest)
+    total = 0.0
+    for key in range(tx, keys, wx):
+        e = exp(weight[key] - top)
+        weight[key] = e
+        total += e
+    whole = sum_of_block(total)
+    barrier()
+    d = tx % 64
+    group = tx // 64
+    acc = 0.0
+    for key in range(group, keys, 4):
+        acc += weight[key] * v[key, d]
+    part[group, d] = acc
+    barrier()
+    if tx < 64:
+        out[bx, tx] = (part[0, tx] + part[1, tx] + part[2, tx] + part[3, tx]) / whole
+
+
+@kernel((256,))
+def row_argmax(x: "f32[rows, cols]", at: "i32[rows]"):
+    values = shared("f32", 8)
+    places = shared("i32", 8)
+    best = f32(-inf)
+    place = i32(0)
+    for j in range(tx, cols, wx):
+        v = x[bx, j]
+        if v > best:
+            best = v
+            place = i32(j)
+    step = i32(0)
+    b1 = shuffle_xor(best, 16)
+    p1 = shuffle_xor(place, 16)
+    if (b1 > best) or ((b1 == best) and (p1 < place)):
+        best = b1
+        place = p1
+    b2 = shuffle_xor(best, 8)
+    p2 = shuffle_xor(place, 8)
+    if (b2 > best) or ((b2 == best) and (p2 < place)):
+        best = b2
+        place = p2
+    b3 = shuffle_xor(best, 4)
+    p3 = shuffle_xor(place, 4)
+    if (b3 > best) or ((b3 == best) and (p3 < place)):
+        best = b3
+        place = p3
+    b4 = shuffle_xor(best, 2)
+    p4 = shuffle_xor(place, 2)
+    if (b4 > best) or ((b4 == best) and (p4 < place)):
+        best = b4
+        place = p4
+    b5 = shuffle_xor(best, 1)
+    p5 = shuffle_xor(place, 1)
+    if (b5 > best) or ((b5 == best) and (p5 < place)):
+        best = b5
+        place = p5
+    if tx % 32 == 0:
+        values[tx // 32] = best
+        places[tx // 32] = place
+    barrier()
+    if tx == 0:
+        for w in range(1, 8):
+            v = values[w]
+            p = places[w]
+            if (v > best) or ((v == best) and (p < place)):
+                best = v
+                place = p
+        at[bx] = place
+
+
+# Stencils and convolutions.
+
+@kernel((32, 8))
+def stencil_2d(x: "f32[h, w]", y: "f32[h, w]"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i > 0) and (i < h - 1) and (j > 0) and (j < w - 1):
+        y[i, j] = 0.5 * x[i, j] + 0.125 * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
+
+
+@kernel((32, 4, 2))
+def stencil_3d(x: "f32[d, h, w]", y: "f32[d, h, w]", a: "f32", b: "f32"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    k = bz * wz + tz
+    if (k > 0) and (k < d - 1) and (i > 0) and (i < h - 1) and (j > 0) and (j < w - 1):
+        y[k, i, j] = a * x[k, i, j] + b * (x[k - 1, i, j] + x[k + 1, i, j] + x[k, i - 1, j] + x[k, i + 1, j]
+                                           + x[k, i, j - 1] + x[k, i, j + 1])
+
+
+@kernel((32, 8))
+def stencil_3d_march(x: "f32[d, h, w]", y: "f32[d, h, w]", a: "f32", b: "f32"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i > 0) and (i < h - 1) and (j > 0) and (j < w - 1):
+        for k in range(1, d - 1):
+            y[k, i, j] = a * x[k, i, j] + b * (x[k - 1, i, j] + x[k + 1, i, j] + x[k, i - 1, j] + x[k, i + 1, j]
+                                               + x[k, i, j - 1] + x[k, i, j + 1])
+
+
+@kernel((32, 8))
+def stencil_3d_rotate(x: "f32[d, h, w]", y: "f32[d, h, w]", a: "f32", b: "f32"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i > 0) and (i < h - 1) and (j > 0) and (j < w - 1):
+        below = x[0, i, j]
+        here = x[1, i, j]
+        for k in range(1, d - 1):
+            above = x[k + 1, i, j]
+            y[k, i, j] = a * here + b * (below + above + x[k, i - 1, j] + x[k, i + 1, j] + x[k, i, j - 1] + x[k, i, j + 1])
+            below = here
+            here = above
+
+
+@kernel((128,))
+def fdtd_1d(e: "f32[cells, steps]", h: "f32[cells, steps]", c: "f32"):
+    i = bx * wx + tx
+    if i < cells:
+        for t in range(1, steps):
+            e[i, t] = e[i, t - 1] * c + h[i, t] - h[i, t - 1]
+
+
+@kernel((32, 8))
+def conv_2d_static(x: "f32[130, 130, 8]", filter: "f32[3, 3, 8, 16]", y: "f32[128, 128, 16]"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    out = bz
+    if (row < 128) and (col < 128):
+        acc = 0.0
+        for r in range(3):
+            for s in range(3):
+                for c in range(8):
+                    acc += x[row + r, col + s, c] * filter[r, s, c, out]
+        y[row, col, out] = acc
+
+
+@kernel((32, 8))
+def conv_2d(x: "f32[ih, iw]", filter: "f32[fh, fw]", y: "f32[oh, ow]"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    if (row < oh) and (col < ow):
+        acc = 0.0
+        for r in range(fh):
+            for s in range(fw):
+                acc += x[row + r, col + s] * filter[r, s]
+        y[row, col] = acc
+
+
+@kernel((256,))
+def conv_1d_direct(x: "f32[n]", filter: "f32[63]", y: "f32[m]"):
+    i = bx * wx + tx
+    if i < m:
+        acc = 0.0
+        for k in range(63):
+            acc += x[i + k] * filter[k]
+        y[i] = acc
+
+
+@kernel((32, 8))
+def depthwise_f16(x: "f16[c, 66, 66]", filter: "f16[c, 3, 3]", y: "f16[c, 64, 64]"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    acc = 0.0
+    for r in range(3):
+        for s in range(3):
+            acc += f32(x[bz, row + r, col + s]) * f32(filter[bz, r, s])
+    y[bz, row, col] = f16(acc)
+
+
+@kernel((32, 8))
+def max_pool(x: "f32[c, h, w]", y: "f32[c, oh, ow]"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    if (row < oh) and (col < ow):
+        best = f32(-inf)
+        for r in range(3):
+            for s in range(3):
+                best = max(best, x[bz, row * 2 + r, col * 2 + s])
+        y[bz, row, col] = best
+
+
+# Reductions over everything, and scans.
+
+@kernel((256,))
+def block_sums(x: "f32[n]", out: "f32[blocks]"):
+    part = shared("f32", 256)
+    total = 0.0
+    for i in range(bx * wx + tx, n, gx * wx):
+        total += x[i]
+    part[tx] = total
+    barrier()
+    half = wx // 2
+    while half > 0:
+        if tx < half:
+            part[tx] = part[tx] + part[tx + half]
+        barrier()
+        half = half // 2
+    if tx == 0:
+        out[bx] = part[0]
+
+
+@kernel((256,))
+def dot_f64(x: "f64[n]", y: "f64[n]", out: "f64[1]"):
+    total = f64(0.0)
+    for i in range(bx * wx + tx, n, gx * wx):
+        total += x[i] * y[i]
+    whole = sum_of_block(total)
+    if tx == 0:
+        atomic_add(out[0], whole)
+
+
+@kernel((256,))
+def column_sums(x: "f32[rows, cols]", out: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        total = 0.0
+        for i in range(rows):
+            total += x[i, j]
+        out[j] = total
+
+
+@kernel((256,))
+def histogram_shared(values: "i32[n]", bins: "i32[256]"):
+    mine = shared("i32", 256)
+    mine[tx] = 0
+    barrier()
+    for i in range(bx * wx + tx, n, gx * wx):
+        v = values[i]
+        if (v >= 0) and (v < 256):
+            atomic_add(mine[index(v)], 1)
+    barrier()
+    count = mine[tx]
+    if count > 0:
+        atomic_add(bins[tx], count)
+
+
+@kernel((256,))
+def scan_blocks(x: "f32[n]", y: "f32[n]"):
+    part = shared("f32", 512)
+    i = bx * wx + tx
+    v = 0.0
+    if i < n:
+        v = x[i]
+    part[tx] = v
+    at = index(0)
+    step = index(1)
+    while step < wx:
+        barrier()
+        sum = part[at * 256 + tx]
+        if tx >= step:
+            sum += part[at * 256 + tx - step]
+        at = 1 - at
+        part[at * 256 + tx] = sum
+        step = step * 2
+    barrier()
+    if i < n:
+        y[i] = part[at * 256 + tx]
+
+
+@kernel((256,))
+def warp_scan(x: "i32[n]", y: "i32[n]"):
+    i = bx * wx + tx
+    lane = tx % 32
+    v = x[i]
+    a = shuffle_up(v, 1)
+    if lane >= 1:
+        v += a
+    b = shuffle_up(v, 2)
+    if lane >= 2:
+        v += b
+    c = shuffle_up(v, 4)
+    if lane >= 4:
+        v += c
+    d = shuffle_up(v, 8)
+    if lane >= 8:
+        v += d
+    e = shuffle_up(v, 16)
+    if lane >= 16:
+        v += e
+    y[i] = v
+
+
+# Linear algebra.
+
+@kernel((16, 16))
+def matmul_naive(a: "f32[m, k]", b: "f32[k, n]", c: "f32[m, n]"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    if (row < m) and (col < n):
+        acc = 0.0
+        for p in range(k):
+            acc += a[row, p] * b[p, col]
+        c[row, col] = acc
+
+
+@kernel((16, 16))
+def matmul_shared(a: "f32[m, k]", b: "f32[k, n]", c: "f32[m, n]"):
+    sa = shared("f32", 16, 16)
+    sb = shared("f32", 16, 16)
+    col = bx * 16 + tx
+    row = by * 16 + ty
+    acc = 0.0
+    for p in range(0, k, 16):
+        va = 0.0
+        if (row < m) and (p + tx < k):
+            va = a[row, p + tx]
+        vb = 0.0
+        if (p + ty < k) and (col < n):
+            vb = b[p + ty, col]
+        sa[ty, tx] = va
+        sb[ty, tx] = vb
+        barrier()
+        for q in range(16):
+            acc += sa[ty, q] * sb[q, tx]
+        barrier()
+    if (row < m) and (col < n):
+        c[row, col] = acc
+
+
+@kernel((8, 8))
+def batched_matmul_8(a: "f32[batch, 8, 8]", b: "f32[batch, 8, 8]", c: "f32[batch, 8, 8]"):
+    acc = 0.0
+    for k in range(8):
+        acc += a[bx, ty, k] * b[bx, k, tx]
+    c[bx, ty, tx] = acc
+
+
+@kernel((64,))
+def batched_matvec(a: "f32[batch, 16, 16]", x: "f32[batch, 16]", y: "f32[batch, 16]"):
+    i = bx * wx + tx
+    row = i % 16
+    which = i // 16
+    if which < batch:
+        acc = 0.0
+        for k in range(16):
+            acc += a[which, row, k] * x[which, k]
+        y[which, row] = acc
+
+
+@kernel((128,))
+def csr_rows(start: "i32[n1]", column: "i32[nnz]", value: "f32[nnz]", x: "f32[n]", y: "f32[n]"):
+    row = bx * wx + tx
+    if row < n:
+        acc = 0.0
+        for at in range(index(start[row]), index(start[row + 1])):
+            acc += value[at] * x[index(column[at])]
+        y[row] = acc
+
+
+@kernel((128,))
+def csr_warps(start: "i32[n1]", column: "i32[nnz]", value: "f32[nnz]", x: "f32[n]", y: "f32[n]"):
+    row = (bx * wx + tx) // 32
+    lane = tx % 32
+    acc = 0.0
+    if row < n:
+        for at in range(index(start[row]) + lane, index(start[row + 1]), 32):
+            acc += value[at] * x[index(column[at])]
+    acc += shuffle_xor(acc, 16)
+    acc += shuffle_xor(acc, 8)
+    acc += shuffle_xor(acc, 4)
+    acc += shuffle_xor(acc, 2)
+    acc += shuffle_xor(acc, 1)
+    if (row < n) and (lane == 0):
+        y[row] = acc
+
+
+@kernel((128,))
+def tridiagonal(lower: "f32[n, systems]", diagonal: "f32[n, systems]", upper: "f32[n, systems]", right: "f32[n, systems]",
+                c: "f32[n, systems]", x: "f32[n, systems]"):
+    s = bx * wx + tx
+    if s < systems:
+        c[0, s] = upper[0, s] / diagonal[0, s]
+        x[0, s] = right[0, s] / diagonal[0, s]
+        for i in range(1, n):
+            w = 1.0 / (diagonal[i, s] - lower[i, s] * c[i - 1, s])
+            c[i, s] = upper[i, s] * w
+            x[i, s] = (right[i, s] - lower[i, s] * x[i - 1, s]) * w
+        for r in range(1, n):
+            i = n - 1 - r
+            x[i, s] = x[i, s] - c[i, s] * x[i + 1, s]
+
+
+# Particles and other computing.
+
+@kernel((256,))
+def n_body(p: "f32[n, 4]", a: "f32[n, 3]", eps: "f32"):
+    tile = shared("f32", 256, 4)
+    i = bx * wx + tx
+    px = p[i, 0]
+    py = p[i, 1]
+    pz = p[i, 2]
+    ax = 0.0
+    ay = 0.0
+    az = 0.0
+    for base in range(0, n, 256):
+        tile[tx, 0] = p[base + tx, 0]
+        tile[tx, 1] = p[base + tx, 1]
+        tile[tx, 2] = p[base + tx, 2]
+        tile[tx, 3] = p[base + tx, 3]
+        barrier()
+        for j in range(256):
+            dx = tile[j, 0] - px
+            dy = tile[j, 1] - py
+            dz = tile[j, 2] - pz
+            r = rsqrt(dx * dx + dy * dy + dz * dz + eps)
+            s = tile[j, 3] * r * r * r
+            ax += dx * s
+            ay += dy * s
+            az += dz * s
+        barrier()
+    a[i, 0] = ax
+    a[i, 1] = ay
+    a[i, 2] = az
+
+
+@kernel((128,))
+def n_body_plain(p: "f32[n, 4]", a: "f32[n, 3]", eps: "f32"):
+    i = bx * wx + tx
+    if i < n:
+        px = p[i, 0]
+        py = p[i, 1]
+        pz = p[i, 2]
+        ax = 0.0
+        ay = 0.0
+        az = 0.0
+        for j in range(n):
+            dx = p[j, 0] - px
+            dy = p[j, 1] - py
+            dz = p[j, 2] - pz
+            r = rsqrt(dx * dx + dy * dy + dz * dz + eps)
+            s = p[j, 3] * r * r * r
+            ax += dx * s
+            ay += dy * s
+            az += dz * s
+        a[i, 0] = ax
+        a[i, 1] = ay
+        a[i, 2] = az
+
+
+@kernel((16, 16))
+def mandelbrot(out: "i32[h, w]", scale: "f32"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    if (row < h) and (col < w):
+        cx = f32(i32(col)) * scale - 2.0
+        cy = f32(i32(row)) * scale - 1.5
+        zx = 0.0
+        zy = 0.0
+        count = i32(0)
+        while (count < 256) and (zx * zx + zy * zy < 4.0):
+            t = zx * zx - zy * zy + cx
+            zy = 2.0 * zx * zy + cy
+            zx = t
+            count = count + 1
+        out[row, col] = count
+
+
+@kernel((256,))
+def black_scholes(s: "f32[n]", k: "f32[n]", t: "f32[n]", call: "f32[n]", put: "f32[n]", r: "f32", v: "f32"):
+    for i in range(bx * wx + tx, n, gx * wx):
+        root = sqrt(t[i])
+        d1 = (log(s[i] / k[i]) + (r + 0.5 * v * v) * t[i]) / (v * root)
+        d2 = d1 - v * root
+        n1 = 0.5 * (1.0 + erf(d1 * 0.70710678))
+        n2 = 0.5 * (1.0 + erf(d2 * 0.70710678))
+        discount = k[i] * exp(-(r * t[i]))
+        call[i] = s[i] * n1 - discount * n2
+        put[i] = discount * (1.0 - n2) - s[i] * (1.0 - n1)
+
+
+# Element by element.
+
+@kernel((256,))
+def gelu_chain(x: "f32[n, m]", bias: "f32[m]", residual: "f32[n, m]", y: "f32[n, m]"):
+    j = bx * wx + tx
+    if j < m:
+        v = x[by, j] + bias[j]
+        g = 0.5 * v * (1.0 + tanh(0.79788456 * (v + 0.044715 * v * v * v)))
+        y[by, j] = g + residual[by, j]
+
+
+@kernel((256,))
+def swiglu_f16(gate: "f16[n]", up: "f16[n]", y: "f16[n]"):
+    for i in range(bx * wx + tx, n, gx * wx):
+        g = f32(gate[i])
+        y[i] = f16(g / (1.0 + exp(-g)) * f32(up[i]))
+
+
+@kernel((256,))
+def adam(w: "f32[n]", g: "f32[n]", m: "f32[n]", v: "f32[n]", rate: "f32"):
+    i = bx * wx + tx
+    if i < n:
+        d = g[i]
+        a = 0.9 * m[i] + 0.1 * d
+        b = 0.999 * v[i] + 0.001 * d * d
+        m[i] = a
+        v[i] = b
+        w[i] = w[i] - rate * a / (sqrt(b) + 0.00000001)
+
+
+@kernel((64,))
+def rope(x: "f32[tokens, heads, 128]", y: "f32[tokens, heads, 128]", base: "f32"):
+    angle = f32(i32(bx)) * exp(-(base * f32(i32(tx))))
+    c = cos(angle)
+    s = sin(angle)
+    for h in range(heads):
+        a = x[bx, h, tx]
+        b = x[bx, h, tx + 64]
+        y[bx, h, tx] = a * c - b * s
+        y[bx, h, tx + 64] = a * s + b * c
+
+
+@kernel((256,))
+def quantize(x: "f32[rows, cols]", scale: "f32[rows]", q: "i8[rows, cols]"):
+    s = 1.0 / scale[by]
+    for j in range(bx * wx + tx, cols, gx * wx):
+        v = max(min(floor(x[by, j] * s + 0.5), 127.0), -127.0)
+        q[by, j] = i8(v)
+
+
+@kernel((32,))
+def gather_rows(table: "f32[words, dim]", which: "i32[n]", y: "f32[n, dim]"):
+    row = index(which[bx])
+    for j in range(tx, dim, wx):
+        y[bx, j] = table[row, j]
+
+
+@kernel((32, 8))
+def transpose_odd(x: "f32[rows, cols]", y: "f32[cols, rows]"):
+    tile = shared("f32", 32, 33)
+    col = bx * 32 + tx
+    for r in range(ty, 32, 8):
+        row = by * 32 + r
+        if (row < rows) and (col < cols):
+            tile[r, tx] = x[row, col]
+    barrier()
+    out = by * 32 + tx
+    for r in range(ty, 32, 8):
+        row = bx * 32 + r
+        if (row < cols) and (out < rows):
+            y[row, out] = tile[tx, r]
+
+
+@kernel((16, 16))
+def transpose_plain(x: "f32[rows, cols]", y: "f32[cols, rows]"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    if (row < rows) and (col < cols):
+        y[col, row] = x[row, col]
+
+
+@kernel((256,))
+def monte_carlo(hits: "i32[n]", rounds: "index"):
+    i = bx * wx + tx
+    if i < n:
+        state = i32(i) * 747796405 + 123456789
+        count = i32(0)
+        for k in range(rounds):
+            state = state ^ (state << 13)
+            state = state ^ (state >> 17)
+            state = state ^ (state << 5)
+            a = f32((state >> 8) & 65535) * 0.0000152587890625
+            b = f32((state >> 16) & 65535) * 0.0000152587890625
+            if a * a + b * b < 1.0:
+                count += 1
+        hits[i] = count
+
+
+@kernel((256,))
+def bitonic(x: "f32[n]", y: "f32[n]"):
+    part = shared("f32", 256)
+    part[tx] = x[bx * 256 + tx]
+    barrier()
+    width = index(2)
+    while width <= 256:
+        step = width // 2
+        while step > 0:
+            other = tx ^ step
+            if other > tx:
+                a = part[tx]
+                b = part[other]
+                up = (tx & width) == 0
+                if (a > b) == up:
+                    part[tx] = b
+                    part[other] = a
+            barrier()
+            step = step // 2
+        width = width * 2
+    y[bx * 256 + tx] = part[tx]

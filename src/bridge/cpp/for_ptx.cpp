@@ -1,0 +1,139 @@
+// Two passes over LLVM IR that becomes PTX. The PTX compiler unrolls loops, and schedules within blocks: what it makes depends
+// on the shape in which it gets them. docs/code-quality.md has measurements.
+
+#include "for_ptx.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+using namespace llvm;
+
+namespace {
+
+/// Loops whose number of iterations is not known are left to the PTX compiler, which unrolls them four times if they are small.
+/// LLVM would unroll them as far as its limit on instructions goes, up to eight times, and the PTX compiler would unroll the
+/// result four times again: more iterations than such a loop often has, so that most of it runs in the loops for the rest.
+struct LeaveUnrolling : PassInfoMixin<LeaveUnrolling> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    auto &loops = analyses.getResult<LoopAnalysis>(function);
+    auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+    for (Loop *loop : loops.getLoopsInPreorder())
+      // What a front end says of a loop stays.
+      if (hasUnrollTransformation(loop) == TM_Unspecified && evolution.getSmallConstantTripCount(loop) == 0)
+        addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable", 1);
+    return PreservedAnalyses::all();
+  }
+};
+
+/// Loads before divisions and square roots: the PTX compiler makes branches of those, over which it moves no load, so that
+/// a thread would wait for one load after the other.
+struct LoadBeforeBranches : PassInfoMixin<LoadBeforeBranches> {
+  /// Each load that waits holds a register.
+  static constexpr unsigned mostLoads = 8;
+  static constexpr unsigned mostForAddress = 12;
+
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
+    bool changed = false;
+    for (BasicBlock &block : function)
+      changed |= runOnBlock(block);
+    if (!changed)
+      return PreservedAnalyses::all();
+    PreservedAnalyses preserved;
+    preserved.preserveSet<CFGAnalyses>();
+    return preserved;
+  }
+
+private:
+  static bool runOnBlock(BasicBlock &block) {
+    Instruction *branches = nullptr;
+    unsigned loads = 0;
+    bool changed = false;
+    for (Instruction &instruction : make_early_inc_range(block)) {
+      if (isa<PHINode>(instruction))
+        continue;
+      if (instruction.mayWriteToMemory() || !isGuaranteedToTransferExecutionToSuccessor(&instruction)) {
+        branches = nullptr;
+        loads = 0;
+      } else if (becomesBranches(instruction)) {
+        branches = branches ? branches : &instruction;
+      } else if (auto *load = dyn_cast<LoadInst>(&instruction);
+                 load && branches && load->isSimple() && loads < mostLoads && moveBefore(*load, *branches)) {
+        ++loads;
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /// PTX ISA: div.rn, div.full and sqrt.rn; ptxas makes of them a fast path and a call.
+  static bool becomesBranches(const Instruction &instruction) {
+    switch (instruction.getOpcode()) {
+    case Instruction::FDiv:
+    case Instruction::FRem:
+      return !instruction.hasApproxFunc();
+    case Instruction::UDiv:
+    case Instruction::SDiv:
+    case Instruction::URem:
+    case Instruction::SRem:
+      return instruction.getType()->getScalarSizeInBits() > 32 && !isa<Constant>(instruction.getOperand(1));
+    case Instruction::Call:
+      switch (cast<CallInst>(instruction).getIntrinsicID()) {
+      case Intrinsic::sqrt:
+      case Intrinsic::nvvm_sqrt_rn_f:
+      case Intrinsic::nvvm_sqrt_rn_ftz_f:
+      case Intrinsic::nvvm_sqrt_f:
+      case Intrinsic::nvvm_sqrt_rn_d:
+      case Intrinsic::nvvm_div_rn_f:
+      case Intrinsic::nvvm_div_rn_ftz_f:
+      case Intrinsic::nvvm_div_rn_d:
+        return true;
+      default:
+        return false;
+      }
+    default:
+      return false;
+    }
+  }
+
+  /// Moves a load, and what its address is computed with, where `place` is the first instruction behind it. Nothing between
+  /// them writes.
+  static bool moveBefore(LoadInst &load, Instruction &place) {
+    SmallVector<Instruction *> needed;
+    SmallVector<Instruction *> worklist{&load};
+    while (!worklist.empty()) {
+      Instruction *instruction = worklist.pop_back_val();
+      if (is_contained(needed, instruction))
+        continue;
+      needed.push_back(instruction);
+      bool moves = instruction == &load || (!instruction->mayReadOrWriteMemory() && !isa<CallInst>(instruction) &&
+                                            !becomesBranches(*instruction));
+      if (!moves || needed.size() > mostForAddress)
+        return false;
+      for (Value *operand : instruction->operands())
+        if (auto *definition = dyn_cast<Instruction>(operand);
+            definition && definition->getParent() == place.getParent() && !isa<PHINode>(definition) &&
+            (definition == &place || place.comesBefore(definition)))
+          worklist.push_back(definition);
+    }
+    llvm::sort(needed, [](Instruction *left, Instruction *right) { return left->comesBefore(right); });
+    for (Instruction *instruction : needed)
+      instruction->moveBefore(place.getIterator());
+    return true;
+  }
+};
+
+} // namespace
+
+void gpulower::addPassesForPtx(PassBuilder &builder) {
+  builder.registerVectorizerStartEPCallback(
+      [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(LeaveUnrolling()); });
+  builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel level, ThinOrFullLTOPhase) {
+    if (level != OptimizationLevel::O0)
+      passes.addPass(createModuleToFunctionPassAdaptor(LoadBeforeBranches()));
+  });
+}
