@@ -94,10 +94,22 @@ struct RawTable {
 
 unsafe extern "C-unwind" {
     fn gpulowerRegisterPass(table: *const RawTable);
+    fn gpulowerRegisterModuleToBinary(table: *const RawTable);
 }
 
 /// Registers a pass with MLIR, for this process. Call once per pass: MLIR refuses a second registration.
 pub(crate) fn register<P: NamedPass>() {
+    // SAFETY: the table and all it points to live as long as the process.
+    unsafe { gpulowerRegisterPass(table::<P>()) }
+}
+
+/// Registers a pass as MLIR's `gpu-module-to-binary`. Of two registrations under a name MLIR keeps the first.
+pub(crate) fn register_in_place<P: NamedPass>() {
+    // SAFETY: as above.
+    unsafe { gpulowerRegisterModuleToBinary(table::<P>()) }
+}
+
+fn table<P: NamedPass>() -> &'static RawTable {
     let options: Vec<RawOption> = P::options()
         .iter()
         .map(|option| RawOption {
@@ -107,7 +119,7 @@ pub(crate) fn register<P: NamedPass>() {
         })
         .collect();
     let options = options.leak();
-    let table = Box::leak(Box::new(RawTable {
+    Box::leak(Box::new(RawTable {
         argument: Bytes::new(P::ARGUMENT.as_bytes()),
         description: Bytes::new(P::DESCRIPTION.as_bytes()),
         options: options.as_ptr(),
@@ -116,9 +128,7 @@ pub(crate) fn register<P: NamedPass>() {
         validate: validate::<P>,
         run: run::<P>,
         can_schedule_on: can_schedule_on::<P>,
-    }));
-    // SAFETY: the table and all it points to live as long as the process.
-    unsafe { gpulowerRegisterPass(table) }
+    }))
 }
 
 /// # Safety

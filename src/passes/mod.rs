@@ -8,6 +8,7 @@
 //! | `gpulower-to-binary` | all three |
 //! | `gpulower-embed-offload` | brings a program's host code into the LLVM dialect, with its kernels embedded |
 
+mod amd_words;
 mod attach_targets;
 mod embed_offload;
 mod kernel_table;
@@ -62,6 +63,14 @@ pub fn register(environment: Environment) {
         external_pass::register::<to_binary::ToBinary>();
         external_pass::register::<embed_offload::EmbedOffload>();
     });
+}
+
+/// As [`register`], and puts `gpulower-serialize` in the place of upstream's `gpu-module-to-binary`, in every pipeline
+/// string. It has to come before upstream's passes are registered.
+pub fn register_in_place_of_upstreams(environment: Environment) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(external_pass::register_in_place::<serialize::ModuleToBinary>);
+    register(environment);
 }
 
 fn environment() -> &'static Environment {

@@ -5,6 +5,14 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+
+#include "bytes.h"
+
+/// Whether LLVM has an option of this name. Those of the driver come with the driver.
+extern "C" bool gpulowerIsLlvmOption(GpulowerBytes name) {
+  return llvm::cl::getRegisteredOptions().contains(gpulower::toStringRef(name));
+}
 
 /// Registers in `registry` every dialect, extension and translation that lowering `gpu` modules may need.
 extern "C" void gpulowerRegisterDialects(void *registry) {

@@ -7,6 +7,7 @@ use gpulower::{
     Emit, Failure, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
     options::{DeviceLink, Isolation},
+    stage_files::{StageFiles, StageFilesError},
 };
 
 use super::{
@@ -21,8 +22,6 @@ use super::{
     phases,
     progress::Progress,
     report::{Report, ReportFormat},
-    reproduce::Reproduction,
-    stage_files::StageFiles,
     text_to_stdout,
 };
 
@@ -155,14 +154,18 @@ impl Arguments {
         progress.end();
 
         if let Some(files) = &files {
-            files.warn_about_unused();
+            files.unused().iter().for_each(|warning| message::warn(warning));
         }
         let compilation = result.map_err(|failure| failed(&failure, &name))?;
         compilation.warnings().for_each(message::warning);
         let artifacts = compilation.artifacts;
         let paths = destination.paths(&ArtifactName::all(&artifacts))?;
         if let Some(files) = &files {
-            files.write_artifacts(&artifacts)?;
+            for artifact in &artifacts {
+                files
+                    .write_artifact(artifact)
+                    .map_err(|error| Problem::output(error.to_string()))?;
+            }
         }
         destination.write(&artifacts, &paths, &self.input)?;
         match report {
@@ -219,9 +222,12 @@ impl Arguments {
                     .to_owned(),
             ));
         }
-        let reproduction = Reproduction::new(options.clone(), toolkit);
-        let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
-        Ok(Some(Arc::new(files)))
+        let (dump, overrides) = (self.dump_dir.clone(), self.override_dir.clone());
+        let files = StageFiles::new(dump, overrides, input::limit(), options.clone(), toolkit);
+        Ok(Some(Arc::new(files.map_err(|error| match error {
+            StageFilesError::Read { .. } => Problem::plan(error.to_string()),
+            _ => Problem::output(error.to_string()),
+        })?)))
     }
 }
 

@@ -18,9 +18,14 @@ pub fn set_limit(mebibytes: u64) {
     MOST.store(mebibytes.saturating_mul(1 << 20), Ordering::Relaxed);
 }
 
+/// The most bytes that an input may have.
+pub fn limit() -> u64 {
+    MOST.load(Ordering::Relaxed)
+}
+
 /// The bytes of a file, or of the standard input for `-`.
 pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
-    let most = MOST.load(Ordering::Relaxed);
+    let most = limit();
     let result = if path == Path::new("-") {
         read_all(io::stdin().lock(), most)
     } else {

@@ -125,11 +125,6 @@ impl Problem {
             place,
         }))
     }
-
-    /// What is wrong, without stage and place.
-    pub fn message(&self) -> &str {
-        &self.0.message
-    }
 }
 
 /// The line of the input that a place is in, and a caret below the column. Other files than the input are not opened, whatever

@@ -26,9 +26,7 @@ mod pack;
 mod phases;
 mod progress;
 mod report;
-mod reproduce;
 mod run;
-mod stage_files;
 mod table;
 mod targets;
 
