@@ -34,6 +34,19 @@ pub(crate) struct OptionValues {
 }
 
 impl OptionValues {
+    /// Values by name, and defaults for the others; a name that `pass` does not have is an error.
+    pub(crate) fn by_name(pass: &str, names: &'static [PassOption], given: &[(&str, &str)]) -> Result<Self, String> {
+        let mut values: Vec<String> = names.iter().map(|option| option.default.to_owned()).collect();
+        for (name, value) in given {
+            let place = names.iter().position(|option| option.name == *name);
+            match place.and_then(|place| values.get_mut(place)) {
+                Some(place) => (*value).clone_into(place),
+                None => return Err(format!("{pass} has no option '{name}'")),
+            }
+        }
+        Ok(Self { names, values })
+    }
+
     /// The value of an option, or the empty string for a name that the pass does not have.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.names

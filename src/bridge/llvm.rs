@@ -26,6 +26,7 @@ use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
     mlir::abandon,
+    other_releases::llvm_text,
     watch::watch_llvm,
 };
 
@@ -193,19 +194,39 @@ impl DeviceContext {
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }
 
-    /// Parses bitcode or textual LLVM IR and verifies it.
+    /// Parses bitcode or textual LLVM IR and verifies it. Text that is refused is read once more as what LLVM 23 writes.
     pub(crate) fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
+        let refusal = match self.parse_as_it_is(bytes, name) {
+            Err(LlvmError::Refused(refusal)) => refusal,
+            other => return other,
+        };
+        if bytes.starts_with(b"BC") {
+            return Err(LlvmError::Refused(format!(
+                "{refusal}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
+                 textual IR"
+            )));
+        }
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        if let Some(brought) = llvm_text::bring_over(text)
+            && let Ok(module) = self.parse_as_it_is(brought.as_bytes(), name)
+        {
+            return Ok(module);
+        }
+        Err(LlvmError::Refused(match llvm_text::is_older(text) {
+            true => format!(
+                "{refusal}; the text has typed pointers, which LLVM wrote until release 16, and LLVM reads text of its own \
+                 release alone: give bitcode, which it upgrades (llvm-as of the release that wrote the text)"
+            ),
+            false => refusal,
+        }))
+    }
+
+    fn parse_as_it_is(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: the bytes are copied before the call returns.
         let outcome =
             unsafe { gpulowerParseModule(self.raw(), Bytes::new(bytes), Bytes::new(name.as_bytes()), &mut raw) };
-        self.finish(outcome).map_err(|error| match error {
-            LlvmError::Refused(text) if bytes.starts_with(b"BC") => LlvmError::Refused(format!(
-                "{text}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
-                 textual IR"
-            )),
-            error => error,
-        })?;
+        self.finish(outcome)?;
         // SAFETY: success means a module of this context, owned by the caller.
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }

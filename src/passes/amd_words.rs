@@ -49,9 +49,11 @@ fn vector_registers(registers: u32, targets: &[Target]) -> Result<u32, String> {
     match targets.iter().filter(|target| unified(target)).count() {
         0 => Ok(registers),
         count if count == targets.len() => Ok(registers.saturating_mul(2)),
-        _ => Err("option 'opts' has --amdgpu-num-vgpr for chips whose registers are counted in two ways: give \
+        _ => Err(
+            "option 'opts' has --amdgpu-num-vgpr for chips whose registers are counted in two ways: give \
                   max-registers to gpulower-attach-targets, for each chip"
-            .to_owned()),
+                .to_owned(),
+        ),
     }
 }
 
@@ -62,7 +64,9 @@ fn set_waves(module: OperationRef<'_, '_>, waves: u32) {
         return;
     };
     for function in operations_below(module) {
-        let is_kernel = ["gpu.kernel", "rocdl.kernel", "kernel"].iter().any(|name| function.has_attribute(name));
+        let is_kernel = ["gpu.kernel", "rocdl.kernel", "kernel"]
+            .iter()
+            .any(|name| function.has_attribute(name));
         if is_kernel && !function.has_attribute(WAVES) {
             set_attribute(function, WAVES, attribute);
         }

@@ -17,10 +17,10 @@ use melior::{
 use regex_lite::Regex;
 
 use super::{
-    amd_words, collect_option, environment,
+    amd_words, builder, built, collect_option,
     kernel_table::kernel_table,
     lower::{POSITIONS, VARIANT_OF},
-    option, options_of, read_options, read_switch, report, with_default,
+    option, options_of, read_options, read_switch, report, search, with_default,
 };
 use crate::{
     bridge::{
@@ -65,6 +65,8 @@ pub(super) struct Serialization {
     verbose: bool,
     /// Whether it is kept with the objects, whatever their targets' attributes say.
     collect: bool,
+    /// Whether objects say what is known of their kernels: MLIR 19 has no attribute for it.
+    kernel_table: bool,
     dump_dir: Option<PathBuf>,
     override_dir: Option<PathBuf>,
 }
@@ -107,6 +109,7 @@ impl Serialization {
             cuda: path("cuda"),
             rocm: path("rocm"),
             threads,
+            kernel_table: values.get("kernel-table") == "true" || read_switch(values, "kernel-table")?,
             dump_dir: path("dump-dir").map(PathBuf::from),
             override_dir: path("override-dir").map(PathBuf::from),
         })
@@ -119,7 +122,7 @@ impl Serialization {
     }
 
     fn toolkit(&self) -> Toolkit {
-        let mut search = environment().search.clone();
+        let mut search = search();
         if let Some(root) = self.cuda.as_ref().or(self.toolkit.as_ref()) {
             search = search.with_cuda(Path::new(root));
         }
@@ -156,21 +159,14 @@ impl Serialization {
     }
 
     fn compiler(&self, options: Options, toolkit: Toolkit, files: Option<&Arc<StageFiles>>) -> Compiler {
-        let environment = environment();
-        let mut builder = Compiler::builder().options(options).toolkit(toolkit);
-        if let Some(directory) = &environment.cache_directory {
-            builder = builder.cache_directory(directory.clone());
-        }
-        if let Some(cache) = &environment.cache {
-            builder = builder.cache(cache.clone());
-        }
+        let mut builder = builder().options(options).toolkit(toolkit);
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);
         }
         if let Some(files) = files {
             builder = builder.listener(Arc::clone(files) as _);
         }
-        builder.build()
+        built(builder)
     }
 
     const fn emit(&self) -> Emit {
@@ -260,7 +256,9 @@ impl Serialization {
             match result {
                 Ok(artifact) => {
                     if let Some(files) = &files {
-                        files.write_artifact(&artifact).map_err(|error| fail(error.to_string()))?;
+                        files
+                            .write_artifact(&artifact)
+                            .map_err(|error| fail(error.to_string()))?;
                     }
                     self.show(&artifact, module);
                     let target = target_attributes(module).get(position).copied();
@@ -322,7 +320,7 @@ impl Serialization {
             self.format,
             &artifact.bytes,
             properties,
-            kernel_table(context, artifact),
+            self.kernel_table.then(|| kernel_table(context, artifact)).flatten(),
         )
     }
 
@@ -448,8 +446,16 @@ impl NamedPass for Serialize {
                 collect_option(),
                 option("section", "ELF section in which the binary is embedded"),
                 option("threads", "Threads to use at most (default: one for each processor)"),
+                with_default(
+                    "kernel-table",
+                    "false: leave out what is known of the kernels, which MLIR 19 does not read",
+                    "true",
+                ),
                 option("dump-dir", "Directory to write to what each stage makes"),
-                option("override-dir", "Directory of files from such a directory, edited, to go on with"),
+                option(
+                    "override-dir",
+                    "Directory of files from such a directory, edited, to go on with",
+                ),
             ];
             options_of(Self::ARGUMENT, &own)
         })

@@ -232,7 +232,12 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StageFilesError> {
     write().map_err(|error| StageFilesError::Write {
         path: path.to_owned(),
         // The temporary file's name, which tempfile adds, would only confuse.
-        reason: error.to_string().split(" at path ").next().unwrap_or_default().to_owned(),
+        reason: error
+            .to_string()
+            .split(" at path ")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
     })
 }
 

@@ -17,6 +17,8 @@ mod fuzz;
 mod gpu;
 mod growth;
 mod install;
+mod packages;
+mod plugin;
 mod setup;
 mod soak;
 #[cfg(test)]

@@ -56,7 +56,8 @@ fn is_in_place(arguments: &[OsString]) -> bool {
     let program = arguments.first().and_then(|program| Path::new(program).file_name());
     let called = |program: &OsStr| {
         let name = program.to_string_lossy();
-        name.strip_prefix("mlir-opt").is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        name.strip_prefix("mlir-opt")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
     program.is_some_and(called) || arguments.iter().any(|word| word == AS_MLIR_OPT)
 }

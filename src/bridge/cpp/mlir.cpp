@@ -3,6 +3,7 @@
 
 #include "bytes.h"
 #include "contain.h"
+#include "other_releases.h"
 #include "verify.h"
 
 #include "mlir/Bytecode/BytecodeImplementation.h"
@@ -120,7 +121,10 @@ GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
     limitReading(unverified, source.length);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
         toStringRef(source), unverified, toStringRef(name));
-    if (!module || failed(gpulower::verify(*module)))
+    if (!module)
+      return "MLIR refused the input";
+    gpulower::bringOver(*module);
+    if (failed(gpulower::verify(*module)))
       return "MLIR refused the input";
     *result = wrap(module.release());
     return "";

@@ -1,0 +1,79 @@
+// What other releases of MLIR write in another way: one function for each rule, on operations that are parsed and not yet
+// verified. What is lost while it is parsed is kept by src/bridge/other_releases/mlir_text.rs.
+
+#include "other_releases.h"
+#include "bytes.h"
+
+#include "mlir/CAPI/IR.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace {
+
+/// MLIR 19 and older end a gpu.module with an operation of its own.
+constexpr llvm::StringLiteral moduleEnd = "gpu.module_end";
+/// What the text of a gpu.func becomes before it is parsed, where it has properties that MLIR 22 does not have.
+constexpr llvm::StringLiteral foreignFunction = "gpu.Func";
+/// From MLIR 23 on, what makes a kernel is a property of gpu.func, and not the attribute gpu.kernel.
+constexpr llvm::StringLiteral kernel = "kernel";
+
+void removeModuleEnd(Operation *operation) {
+  if (operation->use_empty())
+    operation->erase();
+}
+
+void restoreFunction(Operation *operation) {
+  OpBuilder builder(operation);
+  OperationState state(operation->getLoc(), gpu::GPUFuncOp::getOperationName());
+  NamedAttrList attributes(operation->getDiscardableAttrDictionary());
+  if (auto properties = dyn_cast_or_null<DictionaryAttr>(operation->getPropertiesAsAttribute()))
+    attributes.append(properties.getValue());
+  if (attributes.erase(kernel))
+    attributes.set(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  state.addAttributes(attributes.getAttrs());
+  for (Region &region : operation->getRegions())
+    state.addRegion()->takeBody(region);
+  Operation *function = builder.create(state);
+  if (operation->getNumResults() == 0 && function->getNumResults() == 0)
+    operation->erase();
+}
+
+void renameKernel(Operation *function) {
+  if (auto value = dyn_cast_or_null<UnitAttr>(function->removeDiscardableAttr(kernel)))
+    function->setDiscardableAttr(gpu::GPUDialect::getKernelFuncAttrName(), value);
+}
+
+} // namespace
+
+void gpulower::bringOver(Operation *root) {
+  SmallVector<Operation *> ends, functions;
+  root->walk([&](Operation *operation) {
+    StringRef name = operation->getName().getStringRef();
+    if (name == moduleEnd)
+      ends.push_back(operation);
+    else if (name == foreignFunction)
+      functions.push_back(operation);
+    else if (isa<gpu::GPUFuncOp>(operation) && operation->hasAttr(kernel))
+      renameKernel(operation);
+  });
+  for (Operation *end : ends)
+    removeModuleEnd(end);
+  for (Operation *function : functions)
+    restoreFunction(function);
+}
+
+/// Whether an operation has a property: its registered attributes are the properties that its text may give. What is not
+/// known, or has none, is somebody else's to refuse.
+extern "C" bool gpulowerMayHaveProperty(MlirContext context, GpulowerBytes operation, GpulowerBytes property) {
+  auto name = RegisteredOperationName::lookup(gpulower::toStringRef(operation), unwrap(context));
+  if (!name)
+    return true;
+  StringRef wanted = gpulower::toStringRef(property);
+  // MLIR's older names of the last two are read as well.
+  if (wanted == "operand_segment_sizes" || wanted == "result_segment_sizes" || wanted == "operandSegmentSizes" ||
+      wanted == "resultSegmentSizes")
+    return true;
+  return llvm::any_of(name->getAttributeNames(), [&](StringAttr known) { return known == wanted; });
+}
