@@ -214,8 +214,8 @@ impl DeviceContext {
         }
         Err(LlvmError::Refused(match llvm_text::is_older(text) {
             true => format!(
-                "{refusal}; the text has typed pointers, which LLVM wrote until release 16, and LLVM reads text of its own \
-                 release alone: give bitcode, which it upgrades (llvm-as of the release that wrote the text)"
+                "{refusal}; the text has typed pointers, so it is of LLVM 16 or older, and text is not upgraded: give bitcode, \
+                 which is (llvm-as of the release that wrote the text)"
             ),
             false => refusal,
         }))

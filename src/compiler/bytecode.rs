@@ -46,8 +46,8 @@ pub(super) fn advice(bytes: &[u8]) -> Option<String> {
         _ => "as bytecode of version 4 (--emit-bytecode-version=4; in Python, write_bytecode(file, 4)), or ",
     };
     Some(format!(
-        "; the bytecode is of version {version}, written by {producer}, and MLIR 22 reads it: write it there {older}as text in \
-         custom form"
+        "; bytecode of version {version}, written by {producer}, and read by MLIR 22: write it there {older}as text in custom \
+         form"
     ))
 }
 
@@ -196,9 +196,10 @@ mod tests {
             .expect_err("is refused")
             .to_string();
         assert!(
-            refusal.ends_with("; the bytecode is of version 6, written by MLIR23.0.0git, and MLIR 22 reads it: write it there as \
-                               bytecode of version 4 (--emit-bytecode-version=4; in Python, write_bytecode(file, 4)), or as text \
-                               in custom form"),
+            refusal.ends_with(
+                "; bytecode of version 6, written by MLIR23.0.0git, and read by MLIR 22: write it there as bytecode of version 4 \
+                 (--emit-bytecode-version=4; in Python, write_bytecode(file, 4)), or as text in custom form"
+            ),
             "{refusal}"
         );
         assert_eq!(producer(b"ML\xefR"), None);

@@ -1,5 +1,5 @@
 //! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `fuzz`, `soak`, `gpu`,
-//! `c`, `install`, `amd` and `wheel`.
+//! `c`, `install`, `inputs`, `amd` and `wheel`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -16,6 +16,7 @@ mod env;
 mod fuzz;
 mod gpu;
 mod growth;
+mod inputs;
 mod install;
 mod packages;
 mod plugin;
@@ -65,6 +66,8 @@ enum Subcommands {
     Install(install::Options),
     /// The C library in programs in C, C++ and Python, beside other LLVMs.
     C(c_library::Options),
+    /// What is read of what other releases of MLIR and LLVM write: the table in docs/inputs.md.
+    Inputs(inputs::Options),
     /// The Python package as a wheel, in target/wheels.
     Wheel(wheel::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
@@ -96,6 +99,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
         Subcommands::Install(options) => install::run(&workspace, options),
         Subcommands::C(options) => c_library::run(&workspace, options),
+        Subcommands::Inputs(options) => inputs::run(&workspace, options),
         Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::Amd(options) => amd::run(&workspace, options),
     }

@@ -35,6 +35,19 @@ pub const MLIR_19: Packages = Packages {
     ],
 };
 
+/// clang 14, which writes typed pointers.
+pub const CLANG_14: Packages = Packages {
+    folder: "clang-14",
+    names: &["clang-14", "libclang-cpp14", "libllvm14"],
+    patterns: &["./usr/lib/llvm-14/bin/clang*", "*/libclang-cpp*", "*/libLLVM*.so*"],
+};
+
+pub const CLANG_15: Packages = Packages {
+    folder: "clang-15",
+    names: &["clang-15", "libclang-cpp15", "libllvm15"],
+    patterns: &["./usr/lib/llvm-15/bin/clang*", "*/libclang-cpp*", "*/libLLVM*.so*"],
+};
+
 impl Packages {
     /// Downloads the packages and unpacks what is needed of them, unless it is there; gives the folder that has usr/.
     pub fn unpacked(&self, workspace: &Workspace) -> Result<PathBuf, Failure> {

@@ -137,7 +137,8 @@ pub(crate) fn bring_over(text: &str) -> Option<String> {
     Some(result)
 }
 
-/// Whether a text has pointers to types, `float*`, which LLVM 17 and later do not read.
+/// Whether a text has pointers to types, `float*`, which LLVM wrote until release 16. Its reader takes them still, and not all that
+/// such a release wrote beside them.
 pub(crate) fn is_older(text: &str) -> bool {
     let is_type = |before: &str| {
         let word = before
