@@ -196,6 +196,7 @@ impl DeviceContext {
 
     /// Parses bitcode or textual LLVM IR and verifies it. Text that is refused is read once more as what LLVM 23 writes.
     pub(crate) fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
         let refusal = match self.parse_as_it_is(bytes, name) {
             Err(LlvmError::Refused(refusal)) => refusal,
             other => return other,
@@ -206,12 +207,12 @@ impl DeviceContext {
                  textual IR"
             )));
         }
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
-        if let Some(brought) = llvm_text::bring_over(text)
-            && let Ok(module) = self.parse_as_it_is(brought.as_bytes(), name)
-        {
-            return Ok(module);
-        }
+        // What is wrong with it in either spelling is what is said of the second.
+        let refusal = match llvm_text::bring_over(text).map(|text| self.parse_as_it_is(text.as_bytes(), name)) {
+            None => refusal,
+            Some(Err(LlvmError::Refused(refusal))) => refusal,
+            Some(other) => return other,
+        };
         Err(LlvmError::Refused(match llvm_text::is_older(text) {
             true => format!(
                 "{refusal}; the text has typed pointers, so it is of LLVM 16 or older, and text is not upgraded: give bitcode, \

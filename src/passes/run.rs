@@ -57,6 +57,7 @@ pub struct Transformed {
 /// What a pass is for the functions below: those are called with its type.
 struct Entry {
     describe: fn() -> PassDescription,
+    check: fn(&OptionValuesByName<'_>) -> Result<(), String>,
     run: fn(&OptionValuesByName<'_>, &mut Module<'_>) -> Result<bool, String>,
 }
 
@@ -76,6 +77,10 @@ const fn entry<P: NamedPass>() -> Entry {
             argument: P::ARGUMENT,
             description: P::DESCRIPTION,
             options: P::options(),
+        },
+        check: |values| {
+            P::parse(&OptionValues::by_name(P::ARGUMENT, P::options(), values)?)?;
+            Ok(())
         },
         run: |values, module| {
             let values = OptionValues::by_name(P::ARGUMENT, P::options(), values)?;
@@ -116,7 +121,7 @@ pub(super) fn keep(error: &Error) {
 }
 
 /// Runs a pass with options by name on a module, text or bytecode, as a pass manager would run it; toolkit, threads and cache
-/// are the compiler's.
+/// are the compiler's. Of an empty source, the options are checked, and nothing else is done.
 ///
 /// # Errors
 ///
@@ -136,6 +141,13 @@ pub fn run(
             names.join(", ")
         )));
     };
+    if source.is_empty() {
+        (entry.check)(options).map_err(plan)?;
+        return Ok(Transformed {
+            text: String::new(),
+            warnings: Vec::new(),
+        });
+    }
     compiler.in_context(source.len(), |context| {
         let mut module = crate::compiler::parse(context, name, source)
             .map_err(|error| Failure::from(Error::new(Stage::Input, error)))?;

@@ -103,7 +103,7 @@ impl Host {
             command.arg(format!("--pass-pipeline=builtin.module({pipeline})"));
             command
                 .env("GPULOWER_CACHE", "off")
-                .env("CUDA_HOME", workspace.toolkit());
+                .env("CUDA_HOME", workspace.wheel_cuda());
             Ok((capture(&mut command)?, shown(&command)))
         };
         let (ours, _) = run(Command::new(prefix.join("bin/gpulower-opt")))?;

@@ -71,12 +71,24 @@ public:
     registry.insert<gpu::GPUDialect, LLVM::LLVMDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect>();
   }
 
+  /// The values are checked while the pipeline is read, by the library.
+  LogicalResult initializeOptions(StringRef text, function_ref<LogicalResult(const Twine &)> errorHandler) override {
+    if (failed(Pass::initializeOptions(text, errorHandler)))
+      return failure();
+    try {
+      gpulower::Result result = ask("");
+      return result.ok() ? success() : errorHandler(result.errors().front().message);
+    } catch (const gpulower::Error &error) {
+      return errorHandler(error.what());
+    }
+  }
+
   void runOnOperation() override {
     try {
       if (failed(run()))
         signalPassFailure();
     } catch (const gpulower::Error &error) {
-      getOperation()->emitError(error.what());
+      emitError(getOperation()->getLoc(), error.what());
       signalPassFailure();
     }
   }
@@ -88,18 +100,31 @@ private:
   LogicalResult run();
   LogicalResult checkLaunches();
   void show(const gpulower::Diagnostic &diagnostic, DiagnosticSeverity severity);
-  gpulower::Result ask(ModuleOp wrapper, bool generic);
+  gpulower::Result ask(const std::string &text);
   void replace(const Parents &parents, ModuleOp answer);
 
   const Description &description;
   std::vector<std::unique_ptr<Option<std::string>>> options;
 };
 
+std::string printed(ModuleOp module, bool generic) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo();
+  if (generic)
+    flags.printGenericOpForm();
+  module->print(stream, flags);
+  stream.flush();
+  return text;
+}
+
 LogicalResult LibraryPass::run() {
   Operation *root = getOperation();
   if (isa<gpu::GPUModuleOp>(root))
-    return root->emitError() << description.argument
-                             << " cannot replace the operation it runs on: run it on the module around the gpu.module";
+    return emitError(root->getLoc())
+           << description.argument
+           << " cannot replace the operation it runs on: run it on the module around the gpu.module";
   if (failed(checkLaunches()))
     return failure();
   Parents parents;
@@ -115,10 +140,10 @@ LogicalResult LibraryPass::run() {
       inner.push_back(module->clone());
     wrapper->push_back(inner);
   }
-  gpulower::Result result = ask(*wrapper, /*generic=*/true);
+  gpulower::Result result = ask(printed(*wrapper, /*generic=*/true));
   // Which form is read depends on both releases: docs/inputs.md.
   if (!result.ok() && result.errors().front().stage == "input")
-    if (gpulower::Result other = ask(*wrapper, /*generic=*/false);
+    if (gpulower::Result other = ask(printed(*wrapper, /*generic=*/false));
         other.ok() || other.errors().front().stage != "input")
       result = std::move(other);
   for (const gpulower::Diagnostic &warning : result.warnings())
@@ -130,7 +155,7 @@ LogicalResult LibraryPass::run() {
   std::vector<gpulower::Artifact> artifacts = result.artifacts();
   auto answer = parseSourceString<ModuleOp>(artifacts.at(0).bytes, ParserConfig(&getContext()), "libgpulower");
   if (!answer)
-    return root->emitError("this MLIR does not read what gpulower wrote");
+    return emitError(root->getLoc(), "this MLIR does not read what gpulower wrote");
   replace(parents, *answer);
   return success();
 }
@@ -141,10 +166,10 @@ LogicalResult LibraryPass::checkLaunches() {
   WalkResult found = getOperation()->walk([&](gpu::LaunchOp launch) {
     const char *words = "this gpu.launch is not compiled: run gpu-kernel-outlining first, which gives it a gpu.module";
     if (!compilesAll) {
-      launch->emitWarning(words);
+      emitWarning(launch->getLoc(), words);
       return WalkResult::advance();
     }
-    launch->emitError(words);
+    emitError(launch->getLoc(), words);
     return WalkResult::interrupt();
   });
   return failure(found.wasInterrupted());
@@ -162,15 +187,7 @@ void LibraryPass::show(const gpulower::Diagnostic &diagnostic, DiagnosticSeverit
   getContext().getDiagEngine().emit(place, severity) << diagnostic.text;
 }
 
-gpulower::Result LibraryPass::ask(ModuleOp wrapper, bool generic) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  OpPrintingFlags flags;
-  flags.enableDebugInfo();
-  if (generic)
-    flags.printGenericOpForm();
-  wrapper->print(stream, flags);
-  stream.flush();
+gpulower::Result LibraryPass::ask(const std::string &text) {
   gpulower::Request request;
   request.set("pass", description.argument).input("module.mlir", text);
   bool table = LLVM_VERSION_MAJOR >= 20;

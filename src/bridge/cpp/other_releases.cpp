@@ -6,6 +6,7 @@
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -45,6 +46,16 @@ void renameKernel(Operation *function) {
     function->setDiscardableAttr(gpu::GPUDialect::getKernelFuncAttrName(), value);
 }
 
+/// Before MLIR 20 llvm.call has no operand bundles, and does not say which of its operands are arguments.
+void countArguments(LLVM::CallOp call) {
+  auto &properties = call.getProperties();
+  if (properties.operandSegmentSizes[0] + properties.operandSegmentSizes[1] != 0)
+    return;
+  properties.operandSegmentSizes[0] = call->getNumOperands();
+  if (!properties.op_bundle_sizes)
+    properties.op_bundle_sizes = DenseI32ArrayAttr::get(call->getContext(), {});
+}
+
 } // namespace
 
 void gpulower::bringOver(Operation *root) {
@@ -55,6 +66,8 @@ void gpulower::bringOver(Operation *root) {
       ends.push_back(operation);
     else if (name == foreignFunction)
       functions.push_back(operation);
+    else if (auto call = dyn_cast<LLVM::CallOp>(operation))
+      countArguments(call);
     else if (isa<gpu::GPUFuncOp>(operation) && operation->hasAttr(kernel))
       renameKernel(operation);
   });
@@ -64,8 +77,7 @@ void gpulower::bringOver(Operation *root) {
     restoreFunction(function);
 }
 
-/// Whether an operation has a property: its registered attributes are the properties that its text may give. What is not
-/// known, or has none, is somebody else's to refuse.
+/// Whether an operation has a property. What is no operation of MLIR's is somebody else's to refuse.
 extern "C" bool gpulowerMayHaveProperty(MlirContext context, GpulowerBytes operation, GpulowerBytes property) {
   auto name = RegisteredOperationName::lookup(gpulower::toStringRef(operation), unwrap(context));
   if (!name)
@@ -75,5 +87,13 @@ extern "C" bool gpulowerMayHaveProperty(MlirContext context, GpulowerBytes opera
   if (wanted == "operand_segment_sizes" || wanted == "result_segment_sizes" || wanted == "operandSegmentSizes" ||
       wanted == "resultSegmentSizes")
     return true;
-  return llvm::any_of(name->getAttributeNames(), [&](StringAttr known) { return known == wanted; });
+  if (llvm::any_of(name->getAttributeNames(), [&](StringAttr known) { return known == wanted; }))
+    return true;
+  // Properties that are no attributes have a value in every operation.
+  OperationState state(UnknownLoc::get(unwrap(context)), name->getStringRef());
+  Operation *any = Operation::create(state);
+  auto properties = dyn_cast_or_null<DictionaryAttr>(any->getPropertiesAsAttribute());
+  bool has = properties && properties.contains(wanted);
+  any->destroy();
+  return has;
 }

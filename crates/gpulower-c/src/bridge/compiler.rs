@@ -209,8 +209,8 @@ pub unsafe extern "C" fn gpulower_export(
 
 /// Runs a pass of gpulower's (`pass`, with `pass-option`) on the one input of a request, a module in MLIR, as a pass manager
 /// would run it; of the compiler it has toolkits, threads and cache. The artifact is the module, in generic form with
-/// locations. The text of errors and warnings is that of the diagnostics, without their places. `cancellation` may be NULL.
-/// From any thread. Since 1.1.
+/// locations. The text of errors and warnings is that of the diagnostics, without their places. Of an input without bytes,
+/// the options are checked, and nothing else is done. `cancellation` may be NULL. From any thread. Since 1.1.
 ///
 /// # Safety
 ///
