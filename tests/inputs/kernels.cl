@@ -2,7 +2,7 @@
 // loop, a call.
 #ifdef __NVPTX__
 #define THREAD __nvvm_read_ptx_sreg_tid_x()
-#define BARRIER __nvvm_bar0()
+#define BARRIER __syncthreads()
 #else
 #define THREAD __builtin_amdgcn_workitem_id_x()
 #define BARRIER __builtin_amdgcn_s_barrier()

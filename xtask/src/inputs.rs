@@ -215,8 +215,8 @@ impl Measure<'_> {
         for example in self.examples()? {
             let stem = example.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let file = folder.join(format!("{stem}{end}"));
-            // Its operations are AMD's, and the pipeline is for NVIDIA.
-            let is_foreign = end.starts_with(".lowered") && stem == "matmul_mfma";
+            // Its operations are AMD's, and the pipeline is for NVIDIA; and calls of a library become calls of C wrappers.
+            let is_foreign = end.starts_with(".lowered") && ["matmul_mfma", "user_library"].contains(&&*stem);
             if is_foreign || !file.exists() {
                 continue;
             }
