@@ -25,6 +25,13 @@ void removeModuleEnd(Operation *operation) {
     operation->erase();
 }
 
+/// MLIR 23 leaves the number out where it is 0, and MLIR 22 takes it for granted where it adds one.
+void countWorkgroupMemory(Operation *function) {
+  StringRef name = gpu::GPUFuncOp::getNumWorkgroupAttributionsAttrName();
+  if (!function->hasAttr(name))
+    function->setAttr(name, OpBuilder(function).getI64IntegerAttr(0));
+}
+
 void restoreFunction(Operation *operation) {
   OpBuilder builder(operation);
   OperationState state(operation->getLoc(), gpu::GPUFuncOp::getOperationName());
@@ -37,6 +44,7 @@ void restoreFunction(Operation *operation) {
   for (Region &region : operation->getRegions())
     state.addRegion()->takeBody(region);
   Operation *function = builder.create(state);
+  countWorkgroupMemory(function);
   if (operation->getNumResults() == 0 && function->getNumResults() == 0)
     operation->erase();
 }
@@ -68,8 +76,10 @@ void gpulower::bringOver(Operation *root) {
       functions.push_back(operation);
     else if (auto call = dyn_cast<LLVM::CallOp>(operation))
       countArguments(call);
-    else if (isa<gpu::GPUFuncOp>(operation) && operation->hasAttr(kernel))
+    else if (isa<gpu::GPUFuncOp>(operation)) {
       renameKernel(operation);
+      countWorkgroupMemory(operation);
+    }
   });
   for (Operation *end : ends)
     removeModuleEnd(end);
