@@ -7,10 +7,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -23,14 +20,20 @@ use super::{
     components::{Component, components, numbered},
     input::parse,
     job::{Job, PtxOfKernels},
+    kernels::{Content, KernelPtx},
     plan::Step,
+    pool::map_each,
     request::Source,
 };
 use crate::{
-    bridge::edit::OwnedModule,
+    bridge::{LlvmError, edit::OwnedModule},
     cache::{Cache, CacheProblem, Key, KeyBuilder},
     device::{DeviceOutput, FunctionText, LoadedLibrary, StageClock, assemble_ptx, cut_ptx},
     error::Error,
+    image::{
+        ptx_canonical::{CanonicalPtx, canonical},
+        ptx_components,
+    },
     interrupt::Interrupt,
     options::{DebugLevel, Options, Resolved, ResolvedVendor},
     report::{Decision, KernelSignature},
@@ -50,30 +53,144 @@ struct Piece {
     header: String,
     functions: Vec<FunctionText>,
     signatures: Vec<KernelSignature>,
+    /// What the component is for the PTX compiler, if it can be compiled on its own.
+    alone: Option<Alone>,
+}
+
+/// A component as a module of its own in its canonical form, whatever its kernel is called.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Alone {
+    content: Content,
+    /// The kernel whose name is not in the content.
+    kernel: Option<String>,
 }
 
 impl Piece {
-    fn renamed(&self, from: &str, to: &str) -> Self {
-        let signature = |signature: &KernelSignature| KernelSignature {
-            name: signature.name.replace(from, to),
-            ..signature.clone()
+    /// `name` is what the kernel is called until it gets another name.
+    fn new(header: &str, functions: Vec<FunctionText>, signatures: Vec<KernelSignature>, name: Option<&str>) -> Self {
+        let mut piece = Self {
+            header: header.to_owned(),
+            functions,
+            signatures,
+            alone: None,
         };
+        let is_lasting = |ptx: &CanonicalPtx| name.is_none_or(|name| !ptx.text.contains(name));
+        piece.alone = piece.canonical().filter(is_lasting).map(|ptx| Alone {
+            content: Content::of(&ptx.text),
+            kernel: ptx.kernel,
+        });
+        piece
+    }
+
+    /// The text that the PTX compiler gets. `None` where it is not one component for it, too.
+    fn canonical(&self) -> Option<CanonicalPtx> {
+        let text = assemble_ptx(&self.header, &self.functions).ok()?;
+        match ptx_components::components(&text).ok()?.as_slice() {
+            [component] => canonical(component),
+            _ => None,
+        }
+    }
+
+    /// The same with another name. The content does not have it.
+    fn renamed(self, from: &str, to: &str) -> Self {
+        let renamed = |name: String| name.replace(from, to);
         Self {
-            header: self.header.clone(),
+            header: self.header,
             functions: self
                 .functions
                 .iter()
                 .map(|function| function.renamed(from, to))
                 .collect(),
-            signatures: self.signatures.iter().map(signature).collect(),
+            signatures: self
+                .signatures
+                .into_iter()
+                .map(|signature| KernelSignature {
+                    name: renamed(signature.name),
+                    ..signature
+                })
+                .collect(),
+            alone: self.alone.map(|alone| Alone {
+                kernel: alone.kernel.map(renamed),
+                ..alone
+            }),
         }
     }
 }
 
-/// What came of the kernels of a module.
+/// What came of the kernels of a module. The PTX of the whole is put together if somebody wants it.
 pub(super) struct Apart {
-    pub ptx: Vec<u8>,
-    pub signatures: Vec<KernelSignature>,
+    components: Vec<Component>,
+    /// The piece of each component; those that differ in their names have one.
+    of_component: Vec<usize>,
+    pieces: Vec<Piece>,
+}
+
+impl Apart {
+    /// The pieces of the components, and the name that a nameless one gets.
+    fn named(&self) -> impl Iterator<Item = (&Piece, Option<&str>)> {
+        self.components
+            .iter()
+            .zip(&self.of_component)
+            .filter_map(|(component, place)| {
+                let (_, name) = component.functions.first()?;
+                let name = component.is_nameless.then_some(name.as_str());
+                Some((self.pieces.get(*place)?, name))
+            })
+    }
+
+    /// The places of functions in the module.
+    fn places(&self) -> HashMap<&str, usize> {
+        let functions = self.components.iter().flat_map(|component| &component.functions);
+        functions.map(|(place, name)| (name.as_str(), *place)).collect()
+    }
+
+    /// The kernels in the order of the module.
+    pub fn signatures(&self) -> Vec<KernelSignature> {
+        let places = self.places();
+        let of_piece = |(piece, name): (&Piece, Option<&str>)| {
+            let named = |signature: &KernelSignature| KernelSignature {
+                name: name.map_or_else(|| signature.name.clone(), |name| signature.name.replace(NAMELESS, name)),
+                ..signature.clone()
+            };
+            piece.signatures.iter().map(named).collect::<Vec<_>>()
+        };
+        let mut signatures: Vec<KernelSignature> = self.named().flat_map(of_piece).collect();
+        signatures.sort_by_key(|signature| places.get(signature.name.as_str()).copied());
+        signatures
+    }
+
+    /// The PTX of the whole.
+    pub fn ptx(&self) -> Result<String, Error> {
+        let places = self.places();
+        let of_piece = |(piece, name): (&Piece, Option<&str>)| match name {
+            Some(name) => piece.clone().renamed(NAMELESS, name).functions,
+            None => piece.functions.clone(),
+        };
+        let mut functions: Vec<FunctionText> = self.named().flat_map(of_piece).collect();
+        functions.sort_by_key(|function| places.get(function.name.as_str()).copied());
+        let header = self.pieces.first().map_or("", |piece| &piece.header);
+        assemble_ptx(header, &functions).map_err(|error| {
+            tracing::debug!(%error, "not compiled apart");
+            Error::new(Stage::CodeGen, LlvmError::Refused(error.to_string()))
+        })
+    }
+
+    /// The kernels as the PTX compiler gets them. `None` where they cannot be compiled on their own.
+    pub fn kernels<'a>(&'a self) -> Option<Vec<KernelPtx<'a>>> {
+        let kernel = |(piece, name): (&'a Piece, Option<&'a str>)| {
+            let alone = piece.alone.as_ref()?;
+            let kernel = alone.kernel.as_ref();
+            Some(KernelPtx {
+                content: alone.content,
+                kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
+                text: Box::new(move || {
+                    let named = piece.clone().renamed(NAMELESS, name.unwrap_or(NAMELESS));
+                    named.canonical().map(|ptx| ptx.text)
+                }),
+            })
+        };
+        self.named().map(kernel).collect()
+    }
 }
 
 /// A group of kernels, compiled.
@@ -104,11 +221,14 @@ impl Job<'_, '_> {
             return None;
         }
         let base = cache.and_then(|_| self.kernel_key());
-        let keys: Vec<Option<Key>> = unique
-            .iter()
-            .map(|component| Some(base.clone()?.field("text", &component.text).finish()))
-            .collect();
-        let mut pieces: Vec<Option<Piece>> = keys.iter().map(|key| known(cache?, key.as_ref()?)).collect();
+        let key_of = |index: usize| Some(base.clone()?.field("text", &unique.get(index)?.text).finish());
+        let looked_up = map_each(self.helpers, unique.len(), |index| {
+            let key = key_of(index);
+            let piece = cache.zip(key.as_ref()).and_then(|(cache, key)| known(cache, key));
+            (key, piece)
+        });
+        let (keys, mut pieces): (Vec<Option<Key>>, Vec<Option<Piece>>) =
+            looked_up.into_iter().map(|found| found.unwrap_or((None, None))).unzip();
         let unknown: Vec<usize> = (0..unique.len())
             .filter(|&index| matches!(pieces.get(index), Some(None)))
             .collect();
@@ -135,20 +255,18 @@ impl Job<'_, '_> {
                 outcome: format!("{known} of {} kernels {TAKEN}", components.len()),
             });
         }
-        let pieces: Vec<Piece> = components
-            .iter()
-            .zip(of_component)
-            .map(|(component, place)| {
-                let piece = pieces.get(place)?.as_ref()?;
-                let name = component.functions.first().map(|(_, name)| name.as_str())?;
-                Some(if component.is_nameless {
-                    piece.renamed(NAMELESS, name)
-                } else {
-                    piece.clone()
-                })
-            })
-            .collect::<Option<_>>()?;
-        join(&components, pieces)
+        let pieces: Vec<Piece> = pieces.into_iter().collect::<Option<_>>()?;
+        if pieces
+            .windows(2)
+            .any(|pair| matches!(pair, [one, other] if one.header != other.header))
+        {
+            return None;
+        }
+        Some(Apart {
+            components,
+            of_component,
+            pieces,
+        })
     }
 
     /// The kernels, if PTX is made of them as they are, and nobody wants to see the steps on the way.
@@ -187,7 +305,6 @@ impl Job<'_, '_> {
             groups.last_mut()?.push((number, component));
         }
         let start = Instant::now();
-        let slots: Vec<Mutex<Option<Compiled>>> = groups.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
         let maker = GroupWork {
             compiler: self.compiler,
@@ -198,21 +315,13 @@ impl Job<'_, '_> {
             libraries: &self.libraries,
             interrupt: self.clock.interrupt(),
         };
-        self.helpers.for_each(groups.len(), &|index| {
-            let (Some(group), Some(slot)) = (groups.get(index), slots.get(index)) else {
-                return;
-            };
-            if failed.load(Ordering::Relaxed) {
-                return;
-            }
+        let compiled = map_each(self.helpers, groups.len(), |index| {
+            let group = groups.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
             let compiled = maker.compile(group);
             failed.fetch_or(compiled.is_none(), Ordering::Relaxed);
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = compiled;
+            compiled
         });
-        let compiled: Option<Vec<Compiled>> = slots
-            .into_iter()
-            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect();
+        let compiled: Option<Vec<Compiled>> = compiled.into_iter().map(Option::flatten).collect();
         let compiled = compiled?;
         account(&mut self.clock, start.elapsed(), &compiled);
         Some(compiled.into_iter().flat_map(|group| group.pieces).collect())
@@ -284,23 +393,18 @@ impl GroupWork<'_> {
         });
         let (header, functions) = cut.ok_or(None)?;
         let pieces = group.iter().zip(&names).map(|((number, component), names)| {
-            let piece = Piece {
-                header: header.clone(),
-                functions: functions
-                    .iter()
-                    .filter(|function| names.contains(&function.name))
-                    .cloned()
-                    .collect(),
-                signatures: signatures
-                    .iter()
-                    .filter(|kernel| names.contains(&kernel.name))
-                    .cloned()
-                    .collect(),
-            };
-            if component.is_nameless {
-                piece.renamed(&numbered(*number), NAMELESS)
-            } else {
-                piece
+            let functions = functions.iter().filter(|function| names.contains(&function.name));
+            let signatures = signatures.iter().filter(|kernel| names.contains(&kernel.name));
+            let number = component.is_nameless.then(|| numbered(*number));
+            let piece = Piece::new(
+                &header,
+                functions.cloned().collect(),
+                signatures.cloned().collect(),
+                number.as_deref(),
+            );
+            match number {
+                Some(number) => piece.renamed(&number, NAMELESS),
+                None => piece,
             }
         });
         let pieces: Vec<Piece> = pieces.collect();
@@ -309,34 +413,6 @@ impl GroupWork<'_> {
             .then_some(Compiled { pieces, times })
             .ok_or(None)
     }
-}
-
-/// The pieces of all components as one module.
-fn join(components: &[Component], pieces: Vec<Piece>) -> Option<Apart> {
-    let header = pieces.first()?.header.clone();
-    if pieces.iter().any(|piece| piece.header != header) {
-        return None;
-    }
-    let places: HashMap<&str, usize> = components
-        .iter()
-        .flat_map(|component| &component.functions)
-        .map(|(place, name)| (name.as_str(), *place))
-        .collect();
-    let place = |name: &str| places.get(name).copied().unwrap_or(usize::MAX);
-    let (mut functions, mut signatures) = (Vec::new(), Vec::new());
-    for piece in pieces {
-        functions.extend(piece.functions);
-        signatures.extend(piece.signatures);
-    }
-    functions.sort_by_key(|function| place(&function.name));
-    signatures.sort_by_key(|signature: &KernelSignature| place(&signature.name));
-    let text = assemble_ptx(&header, &functions)
-        .inspect_err(|reason| tracing::debug!(%reason, "not compiled apart"))
-        .ok()?;
-    Some(Apart {
-        ptx: text.into_bytes(),
-        signatures,
-    })
 }
 
 /// Divides the time that passed among the stages as the groups did.

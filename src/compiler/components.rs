@@ -66,11 +66,13 @@ pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>>
     if functions.len() < 2 {
         return None;
     }
-    let texts: Vec<String> = functions.iter().map(|(operation, ..)| text_of(*operation)).collect();
-    if texts
+    // The name of a function is a string of its operation: what refers to it is found in the other texts.
+    let texts: Vec<String> = functions
         .iter()
-        .any(|text| text.contains(PLACEHOLDER) || !is_without_places(text))
-    {
+        .map(|(operation, ..)| text_under(*operation, PLACEHOLDER))
+        .collect();
+    let is_divisible = |text: &String| text.matches(PLACEHOLDER).count() == 1 && is_without_places(text);
+    if !texts.iter().all(is_divisible) || functions.iter().any(|(_, name, _)| name.contains(PLACEHOLDER)) {
         return None;
     }
     let parsed: Vec<Function<'_>> = functions
@@ -86,26 +88,26 @@ pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>>
     if groups.len() < 2 {
         return None;
     }
-    let component = |group: Vec<usize>| match group.as_slice() {
-        [kernel] if parsed.get(*kernel).is_some_and(|kernel| is_name_of_ptx(&kernel.name)) => {
-            let (operation, name, _) = functions.get(*kernel)?;
-            Some(Component {
-                text: text_under(*operation, PLACEHOLDER),
-                is_nameless: true,
-                functions: vec![(*kernel, name.clone())],
-            })
-        }
-        several => Some(Component {
-            text: several
-                .iter()
-                .filter_map(|index| Some(parsed.get(*index)?.text))
-                .collect(),
-            is_nameless: false,
-            functions: several
+    let component = |group: Vec<usize>| {
+        let is_nameless = match group.as_slice() {
+            [kernel] => {
+                let kernel = parsed.get(*kernel)?;
+                is_name_of_ptx(&kernel.name) && !references(kernel.text).any(|name| name == kernel.name)
+            }
+            _ => false,
+        };
+        let text = |index: &usize| match is_nameless {
+            true => Some(parsed.get(*index)?.text.to_owned()),
+            false => Some(text_of(functions.get(*index)?.0)),
+        };
+        Some(Component {
+            text: group.iter().filter_map(text).collect(),
+            is_nameless,
+            functions: group
                 .iter()
                 .filter_map(|index| Some((*index, parsed.get(*index)?.name.clone())))
                 .collect(),
-        }),
+        })
     };
     groups.into_iter().map(component).collect()
 }

@@ -19,7 +19,9 @@ use melior::{
 use super::{
     Compiler,
     apart::{Apart, GroupWork},
-    attribute, load_libraries, parse,
+    attribute,
+    kernels::PtxCode,
+    load_libraries, parse,
     plan::{self, Step},
     pool::Helpers,
     request::{Outcome, Part, Request, Source, UNKNOWN},
@@ -235,10 +237,10 @@ impl<'a, 'c> Job<'a, 'c> {
     fn run(mut self) -> Result<Outcome, Error> {
         let steps = std::mem::take(&mut self.steps);
         let (decisions, warnings) = (self.decisions.len(), self.warnings.len());
-        if let Some(Apart { ptx, signatures }) = self.apart(&steps)
-            && let Ok(images) = self.make_images(&steps, Some(&ptx))
+        if let Some(apart) = self.apart(&steps)
+            && let Ok(images) = self.make_images(&steps, Some(&apart))
         {
-            return Ok(self.outcome(images, signatures));
+            return Ok(self.outcome(images, apart.signatures()));
         }
         self.decisions.truncate(decisions);
         self.warnings.truncate(warnings);
@@ -269,8 +271,8 @@ impl<'a, 'c> Job<'a, 'c> {
         }
     }
 
-    /// `ptx` is what was generated already.
-    fn make_images(&mut self, steps: &[Step], ptx: Option<&[u8]>) -> Result<Vec<(Image, Vec<u8>)>, Error> {
+    /// `apart` is what was generated already.
+    fn make_images(&mut self, steps: &[Step], apart: Option<&Apart>) -> Result<Vec<(Image, Vec<u8>)>, Error> {
         let mut code = Vec::new();
         let mut images = Vec::new();
         for step in steps {
@@ -280,16 +282,24 @@ impl<'a, 'c> Job<'a, 'c> {
             match step {
                 Step::Lower => {}
                 Step::Print => code = self.text().into_bytes(),
-                Step::Device(output) => {
-                    code = match ptx {
-                        Some(ptx) => ptx.to_vec(),
-                        None => self.device(*output)?,
+                Step::Device(_) if apart.is_some() => {}
+                Step::Device(output) => code = self.device(*output)?,
+                Step::PtxToCubin(product) => {
+                    let ptx = match apart {
+                        Some(apart) => PtxCode::Apart(apart),
+                        None => PtxCode::Text(ptx_text(&code)?),
                     };
+                    images.push(self.cubin(product, ptx)?);
                 }
-                Step::PtxToCubin(product) => images.push(self.cubin(product, &code)?),
                 Step::LinkObject(product) => images.push(self.hsaco(product, &code)?),
                 Step::DeviceLink(product) => images.push(self.device_link(product, &code)?),
-                Step::Keep(product) => images.push(self.keep(product, code.clone())?),
+                Step::Keep(product) => {
+                    let code = match apart {
+                        Some(apart) => apart.ptx()?.into_bytes(),
+                        None => code.clone(),
+                    };
+                    images.push(self.keep(product, code)?);
+                }
             }
         }
         Ok(images)
@@ -758,6 +768,15 @@ fn translate<'d>(
             LlvmError::Refused(_) if !errors.is_empty() => failed(lower::LowerError::Refused(errors).into()),
             error => failed(error.into()),
         }
+    })
+}
+
+fn ptx_text(code: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(code).map_err(|_| {
+        Error::new(
+            Stage::CodeGen,
+            LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
+        )
     })
 }
 

@@ -3,17 +3,18 @@
 //! what was compiled before comes from the cache.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use super::cached::{Kept, Made, get_or_make, machine_code_key, taken};
+use super::{
+    apart::Apart,
+    cached::{Kept, Made, get_or_make, machine_code_key, taken},
+    pool::{Helpers, map_each},
+};
 use crate::{
     cache::{Cache, Key, Source},
-    device::ForEach,
     error::{Cause, Error},
     image::{
         join_cubin::{Renaming, join_renamed},
@@ -71,6 +72,33 @@ impl MadeCubin {
     }
 }
 
+/// What identifies PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) struct Content([u8; 32]);
+
+impl Content {
+    pub(super) fn of(ptx: &str) -> Self {
+        Self(*blake3::hash(ptx.as_bytes()).as_bytes())
+    }
+}
+
+/// A kernel that is compiled apart, or kernels that cannot be divided.
+pub(super) struct KernelPtx<'a> {
+    /// Its canonical text.
+    pub content: Content,
+    /// The kernel that is called [`PLACEHOLDER`] in the text, if one is.
+    pub kernel: Option<String>,
+    /// Makes the text, for what is not known yet.
+    pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
+}
+
+/// The PTX of a module.
+#[derive(Clone, Copy)]
+pub(super) enum PtxCode<'a> {
+    Text(&'a str),
+    Apart(&'a Apart),
+}
+
 /// A cubin as it is kept: its bytes, and the rest.
 type Bytes = Vec<u8>;
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -86,48 +114,59 @@ impl Stored {
 }
 
 impl PtxWork<'_> {
-    /// The cubin of `ptx`: of its kernels joined, or of the whole where that cannot be done.
-    /// `for_each` carries out pieces of the work.
-    pub(super) fn cubin(&self, ptx: &str, for_each: &ForEach<'_>) -> Result<MadeCubin, Error> {
-        if let Some(joined) = self.joined(ptx, for_each)? {
+    /// The cubin of `code`: of its kernels joined, or of the whole where that cannot be done.
+    pub(super) fn cubin(&self, code: PtxCode<'_>, helpers: Helpers<'_>) -> Result<MadeCubin, Error> {
+        let apart = match code {
+            PtxCode::Apart(apart) if !self.has_places() && !self.options.relocatable => apart.kernels(),
+            _ => None,
+        };
+        if let Some(kernels) = &apart
+            && let Some(joined) = self.joined(kernels, helpers)?
+        {
             return Ok(joined);
         }
-        self.get_or_compile(ptx, |ptx| {
+        let whole = match code {
+            PtxCode::Text(ptx) => Cow::Borrowed(ptx),
+            PtxCode::Apart(apart) => Cow::Owned(apart.ptx()?),
+        };
+        // What was tried is not tried again.
+        let kernels = apart.map_or_else(|| self.kernels(&whole), |_| Vec::new());
+        if let Some(joined) = self.joined(&kernels, helpers)? {
+            return Ok(joined);
+        }
+        let made = self.get_or_compile(Content::of(&whole), || {
             let Self { chip, options, .. } = self;
             self.compiler
-                .compile_until(ptx, chip, options, self.choice, self.interrupt)
-        })
-        .map(MadeCubin::whole)
+                .compile_until(&whole, chip, options, self.choice, self.interrupt)
+        });
+        made.map(MadeCubin::whole)
     }
 
     /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to
     /// gain, or something failed, which the whole does as well, with the places in its text.
-    fn joined(&self, ptx: &str, for_each: &ForEach<'_>) -> Result<Option<MadeCubin>, Error> {
-        let Some(kernels) = self.kernels(ptx) else {
-            return Ok(None);
-        };
-        let mut texts: Vec<&str> = Vec::new();
-        let mut places: HashMap<&str, usize> = HashMap::new();
+    fn joined(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> Result<Option<MadeCubin>, Error> {
+        let mut different: Vec<&KernelPtx<'_>> = Vec::new();
+        let mut places: HashMap<Content, usize> = HashMap::new();
         let parts: Vec<usize> = kernels
             .iter()
             .map(|kernel| {
-                *places.entry(&kernel.text).or_insert_with(|| {
-                    texts.push(&kernel.text);
-                    texts.len() - 1
+                *places.entry(kernel.content).or_insert_with(|| {
+                    different.push(kernel);
+                    different.len() - 1
                 })
             })
             .collect();
-        let Some(made) = self.compile_all(&texts, for_each)? else {
+        let Some(made) = self.compile_all(&different, helpers)? else {
             return Ok(None);
         };
         let known = parts
             .iter()
             .filter(|&&part| made.get(part).is_some_and(|made| made.from.is_some()));
         let (known, from) = (known.count(), made.iter().find_map(|made| made.from));
-        let parts: Vec<(&CanonicalPtx, &Stored)> = kernels
+        let parts: Vec<(Option<&str>, &Stored)> = kernels
             .iter()
             .zip(&parts)
-            .filter_map(|(kernel, &part)| Some((kernel, &made.get(part)?.value)))
+            .filter_map(|(kernel, &part)| Some((kernel.kernel.as_deref(), &made.get(part)?.value)))
             .collect();
         let joined = join(&parts);
         if joined.is_none() {
@@ -141,61 +180,69 @@ impl PtxWork<'_> {
         }))
     }
 
-    /// The kernels that are compiled apart. `None` where nothing is gained.
-    fn kernels(&self, ptx: &str) -> Option<Vec<CanonicalPtx>> {
-        let options = self.options;
-        // Places are those in the whole text.
-        let has_places = options.line_info || options.device_debug || ptx.contains(".loc ") || ptx.contains(".loc\t");
+    /// Whether the machine code has places in the whole text.
+    const fn has_places(&self) -> bool {
+        self.options.line_info || self.options.device_debug
+    }
+
+    /// The kernels that are compiled apart. None where nothing is gained.
+    fn kernels(&self, ptx: &str) -> Vec<KernelPtx<'static>> {
+        let has_places = self.has_places() || ptx.contains(".loc ") || ptx.contains(".loc\t");
         let is_one = ptx.match_indices(".entry").nth(1).is_none();
-        if has_places || options.relocatable || (is_one && self.cache.is_none()) {
-            return None;
+        if has_places || self.options.relocatable || (is_one && self.cache.is_none()) {
+            return Vec::new();
         }
         let components = components(ptx)
             .inspect_err(|reason| tracing::debug!(%reason, "the PTX is compiled as a whole"))
-            .ok()?;
-        let is_one_of_several = matches!(components.as_slice(), [one] if one.kernels.len() > 1);
-        if components.is_empty() || is_one_of_several {
-            return None;
+            .unwrap_or_default();
+        if matches!(components.as_slice(), [one] if one.kernels.len() > 1) {
+            return Vec::new();
         }
-        components.iter().map(canonical).collect()
+        let kernel = |component| {
+            let CanonicalPtx { text, kernel } = canonical(component)?;
+            Some(KernelPtx {
+                content: Content::of(&text),
+                kernel,
+                text: Box::new(move || Some(text.clone())),
+            })
+        };
+        components.iter().map(kernel).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// Compiles different texts, or takes them from the cache.
-    fn compile_all(&self, texts: &[&str], for_each: &ForEach<'_>) -> Result<Option<Vec<Made<Stored>>>, Error> {
-        type Slot = Mutex<Option<Result<Made<Stored>, Error>>>;
-        let slots: Vec<Slot> = texts.iter().map(|_| Mutex::new(None)).collect();
+    /// Compiles different kernels, or takes them from the cache.
+    fn compile_all(
+        &self,
+        kernels: &[&KernelPtx<'_>],
+        helpers: Helpers<'_>,
+    ) -> Result<Option<Vec<Made<Stored>>>, Error> {
         let failed = AtomicBool::new(false);
-        for_each(texts.len(), &|index| {
-            let (Some(text), Some(slot)) = (texts.get(index), slots.get(index)) else {
-                return;
-            };
-            if failed.load(Ordering::Relaxed) {
-                return;
-            }
-            let made = self.get_or_compile(text, |text| {
+        let made = map_each(helpers, kernels.len(), |index| {
+            let kernel = kernels.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
+            let made = self.get_or_compile(kernel.content, || {
                 let Self { chip, options, .. } = self;
+                let text = (kernel.text)().unwrap_or_default();
                 self.compiler
-                    .compile_kernel(text, chip, options, self.choice, self.interrupt)
+                    .compile_kernel(&text, chip, options, self.choice, self.interrupt)
             });
             failed.fetch_or(made.is_err(), Ordering::Relaxed);
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            Some(made)
         });
-        let mut all = Vec::with_capacity(texts.len());
-        for slot in slots {
-            match slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let mut all = Vec::with_capacity(kernels.len());
+        for made in made.into_iter().map(Option::flatten) {
+            match made {
                 Some(Ok(made)) => all.push(made),
                 // What the cache has is another cubin: that is not for the whole to hide.
                 Some(Err(error)) if error.stage == Stage::Cache => return Err(error),
-                Some(Err(_)) | None => {}
+                Some(Err(_)) | None => return Ok(None),
             }
         }
-        Ok((all.len() == texts.len()).then_some(all))
+        Ok(Some(all).filter(|all| !all.is_empty()))
     }
 
     fn get_or_compile(
         &self,
-        ptx: &str,
-        compile: impl FnOnce(&str) -> Result<Cubin, SerializeError>,
+        content: Content,
+        compile: impl FnOnce() -> Result<Cubin, SerializeError>,
     ) -> Result<Made<Stored>, Error> {
         let kept = Kept {
             what: "a cubin",
@@ -205,10 +252,10 @@ impl PtxWork<'_> {
         };
         get_or_make(
             self.cache,
-            || self.key(ptx),
+            || self.key(content),
             &kept,
             || {
-                let mut cubin = compile(ptx).map_err(|error| {
+                let mut cubin = compile().map_err(|error| {
                     let cause: Cause = match error {
                         SerializeError::Cancelled { .. } => InterruptError::Cancelled.into(),
                         SerializeError::Timeout { limit, .. } => InterruptError::TimeLimit { limit }.into(),
@@ -221,11 +268,11 @@ impl PtxWork<'_> {
         )
     }
 
-    fn key(&self, ptx: &str) -> Option<Key> {
+    fn key(&self, content: Content) -> Option<Key> {
         let how = postcard::to_allocvec(&(self.options, self.choice)).ok()?;
         let tools = self.compiler.identity(self.choice);
         let fields: [(&str, &[u8]); 4] = [
-            ("ptx", ptx.as_bytes()),
+            ("ptx", &content.0),
             ("chip", self.chip.as_bytes()),
             ("options", &how),
             ("tools", tools.as_bytes()),
@@ -235,7 +282,7 @@ impl PtxWork<'_> {
 }
 
 /// One cubin of kernels that were compiled apart.
-fn join(parts: &[(&CanonicalPtx, &Stored)]) -> Option<Cubin> {
+fn join(parts: &[(Option<&str>, &Stored)]) -> Option<Cubin> {
     let (_, Stored(_, first)) = parts.first()?;
     let is_alike = |cubin: &Cubin| {
         (cubin.compiler, &cubin.version, &cubin.decisions) == (first.compiler, &first.version, &first.decisions)
@@ -248,13 +295,13 @@ fn join(parts: &[(&CanonicalPtx, &Stored)]) -> Option<Cubin> {
     }
     let renamings: Vec<[(&str, &str); 1]> = parts
         .iter()
-        .map(|(kernel, _)| [(PLACEHOLDER, kernel.kernel.as_deref().unwrap_or(PLACEHOLDER))])
+        .map(|(kernel, _)| [(PLACEHOLDER, kernel.unwrap_or(PLACEHOLDER))])
         .collect();
     let cubins: Vec<(&[u8], Renaming<'_>)> = parts
         .iter()
         .zip(&renamings)
         .map(|((kernel, Stored(bytes, _)), renaming)| {
-            let renaming: Renaming<'_> = if kernel.kernel.is_some() { renaming } else { &[] };
+            let renaming: Renaming<'_> = if kernel.is_some() { renaming } else { &[] };
             (bytes.as_slice(), renaming)
         })
         .collect();
@@ -270,19 +317,23 @@ fn join(parts: &[(&CanonicalPtx, &Stored)]) -> Option<Cubin> {
 
 /// What the compiler says of the whole: what it says of all kernels first, the size of variables, and then the rest, of the last
 /// kernel first.
-fn join_logs(parts: &[(&CanonicalPtx, &Stored)]) -> String {
+fn join_logs(parts: &[(Option<&str>, &Stored)]) -> String {
     const NO_VARIABLES: &str = " 0 bytes gmem";
     let mut variables = "";
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for (kernel, Stored(_, cubin)) in parts.iter().rev() {
         let log = cubin.log.as_str();
+        let named = |log: &str| match kernel {
+            Some(name) => log.replace(PLACEHOLDER, name),
+            None => log.to_owned(),
+        };
         let line = log
             .lines()
             .find(|line| line.contains(" bytes gmem"))
             .unwrap_or_default();
         let (first, rest) = log.split_once(line).unwrap_or(("", log));
-        before.push(kernel.named(first.trim_end_matches('\n')));
-        after.push(kernel.named(rest.trim_start_matches('\n')));
+        before.push(named(first.trim_end_matches('\n')));
+        after.push(named(rest.trim_start_matches('\n')));
         // One part at most has variables.
         if variables.is_empty() || variables.ends_with(NO_VARIABLES) {
             variables = line;

@@ -3,13 +3,11 @@
 use super::{
     cached::{Kept, get_or_make, machine_code_key, taken},
     job::Job,
-    kernels::PtxWork,
+    kernels::{PtxCode, PtxWork},
     phases::llvm_part,
     request::Product,
 };
 use crate::{
-    bridge::LlvmError,
-    device::ForEach,
     error::{Cause, Error},
     image::{hsaco::Hsaco, ptx_log, ptx_symbols::symbols, resource::KernelResources, symbols::SymbolKind},
     options::{DebugLevel, FpContract},
@@ -124,15 +122,10 @@ impl Job<'_, '_> {
     }
 
     /// A cubin, relocatable if the product is an object.
-    pub(super) fn cubin(&mut self, product: &Product, code: &[u8]) -> Result<(Image, Vec<u8>), Error> {
-        let ptx = std::str::from_utf8(code).map_err(|_| {
-            Error::new(
-                Stage::CodeGen,
-                LlvmError::Refused("LLVM emitted PTX that is not UTF-8; rename the symbols concerned".to_owned()),
-            )
-        })?;
+    pub(super) fn cubin(&mut self, product: &Product, code: PtxCode<'_>) -> Result<(Image, Vec<u8>), Error> {
         // An executable cubin has no functions but kernels: without them, others could not link what there is.
-        let options = self.ptx_options(product.format == Format::Object || is_library(ptx));
+        let options =
+            self.ptx_options(product.format == Format::Object || matches!(code, PtxCode::Text(ptx) if is_library(ptx)));
         let interrupt = self.clock.interrupt().clone();
         let choice = self.options.ptx_compiler;
         let helpers = self.helpers;
@@ -145,8 +138,7 @@ impl Job<'_, '_> {
             choice,
             interrupt: &interrupt,
         };
-        let for_each: &ForEach<'_> = &|pieces, piece| helpers.for_each(pieces, piece);
-        let made = self.clock.time(Stage::PtxToCubin, || work.cubin(ptx, for_each))?;
+        let made = self.clock.time(Stage::PtxToCubin, || work.cubin(code, helpers))?;
         self.decisions.extend(made.taken());
         let cubin = made.cubin;
         self.decisions.extend(cubin.decisions.iter().map(|decision| Decision {

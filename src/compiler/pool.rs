@@ -143,6 +143,24 @@ pub(super) enum Helpers<'p> {
     Theirs(&'p dyn Executor),
 }
 
+/// What `make` gives for each number below `pieces`, in order; none for a piece that was left out.
+pub(super) fn map_each<T: Send>(
+    helpers: Helpers<'_>,
+    pieces: usize,
+    make: impl Fn(usize) -> T + Sync,
+) -> Vec<Option<T>> {
+    let slots: Vec<Mutex<Option<T>>> = (0..pieces).map(|_| Mutex::new(None)).collect();
+    helpers.for_each(pieces, &|index| {
+        let made = make(index);
+        if let Some(slot) = slots.get(index) {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        }
+    });
+    let made = slots.into_iter();
+    made.map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect()
+}
+
 impl Helpers<'_> {
     /// Calls `piece` once with each number below `pieces`, and returns when all calls have. Numbers are handed out in order.
     pub(super) fn for_each(&self, pieces: usize, piece: &(dyn Fn(usize) + Sync)) {

@@ -5,7 +5,7 @@ use std::{fmt::Write, sync::atomic::AtomicUsize, time::Duration};
 use super::*;
 use gpulower_testing::nvidia::part;
 
-use crate::{device, serialize::nvidia::NvidiaParts};
+use crate::{compiler::Executor, serialize::nvidia::NvidiaParts};
 
 /// Compilers that keep nothing from one test to the next.
 fn compilers(directory: &std::path::Path) -> PtxToCubin {
@@ -54,11 +54,11 @@ impl Bench {
     }
 
     fn joined(&self, ptx: &str) -> Option<MadeCubin> {
-        self.with(|work| work.joined(ptx, &device::in_turn))
+        self.with(|work| work.joined(&work.kernels(ptx), Helpers::None))
     }
 
     fn cubin(&self, ptx: &str) -> MadeCubin {
-        self.with(|work| work.cubin(ptx, &device::in_turn).map(Some))
+        self.with(|work| work.cubin(PtxCode::Text(ptx), Helpers::None).map(Some))
             .expect("a cubin")
     }
 
@@ -266,7 +266,7 @@ fn errors_are_those_of_the_whole() {
     let bench = Bench::new();
     let text = module("sm_90", 4).replacen("div.rn.f32", "dvi.rn.f32", 1);
     let fails = |work: &PtxWork<'_>| {
-        work.cubin(&text, &device::in_turn)
+        work.cubin(PtxCode::Text(&text), Helpers::None)
             .map(|_| ())
             .expect_err("refused")
             .to_string()
@@ -299,14 +299,12 @@ fn errors_are_those_of_the_whole() {
 /// The pieces may be carried out in any order, by any number of threads.
 #[test]
 fn the_bytes_are_the_same_for_every_number_of_threads() {
-    let bench = Bench::new();
-    let text = module("sm_90", 16);
-    let whole = bench.whole(&text);
-    for threads in [1, 2, 5] {
-        let for_each = |pieces: usize, piece: &(dyn Fn(usize) + Sync)| {
+    struct Backwards(usize);
+    impl Executor for Backwards {
+        fn for_each(&self, pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
             let next = AtomicUsize::new(0);
             std::thread::scope(|scope| {
-                for _ in 0..threads {
+                for _ in 0..self.0 {
                     scope.spawn(|| {
                         while let Some(index) =
                             Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < pieces)
@@ -316,8 +314,14 @@ fn the_bytes_are_the_same_for_every_number_of_threads() {
                     });
                 }
             });
-        };
-        let made = bench.with(|work| work.joined(&text, &for_each)).expect("is joined");
-        assert!(made.cubin == whole, "{threads} threads");
+        }
+    }
+    let bench = Bench::new();
+    let text = module("sm_90", 16);
+    let whole = bench.whole(&text);
+    for threads in [1, 2, 5] {
+        let executor = Backwards(threads);
+        let made = bench.with(|work| work.joined(&work.kernels(&text), Helpers::Theirs(&executor)));
+        assert!(made.expect("is joined").cubin == whole, "{threads} threads");
     }
 }

@@ -4,8 +4,6 @@
 //! Kernels that differ in nothing else have the same text: it is compiled once, and [`super::join_cubin`] gives the result
 //! the names of all of them.
 
-use std::borrow::Cow;
-
 use super::ptx_components::PtxComponent;
 use super::ptx_tokens::{Token, Tokens};
 
@@ -22,17 +20,6 @@ pub struct CanonicalPtx {
     pub text: String,
     /// The kernel that is called [`PLACEHOLDER`] in it, if one is.
     pub kernel: Option<String>,
-}
-
-impl CanonicalPtx {
-    /// Gives the kernel its name again in what a compiler said about it.
-    #[must_use]
-    pub fn named<'l>(&self, log: &'l str) -> Cow<'l, str> {
-        match &self.kernel {
-            Some(name) => Cow::Owned(log.replace(PLACEHOLDER, name)),
-            None => Cow::Borrowed(log),
-        }
-    }
 }
 
 /// The text of a component that does not depend on the rest of the module. `None` for text that does not have the documented
@@ -154,7 +141,6 @@ mod tests {
         assert_eq!(one.text, two.text);
         assert_eq!(one.kernel.as_deref(), Some("first"));
         assert!(!one.text.contains("first") && !one.text.contains("//"), "{}", one.text);
-        assert_eq!(two.named("for gpulower_kernel: 3"), "for of_second: 3");
         let again = PtxComponent {
             text: one.text.clone(),
             kernels: vec![PLACEHOLDER.to_owned()],
