@@ -37,7 +37,7 @@
 //! | say where CUDA and ROCm are | [`Search`], [`Toolkit`] |
 //! | read registers, shared memory, spills, code size | [`Artifact::kernels`], [`image::resource::KernelResources`] |
 //! | learn which tool was used, and why not another | [`Artifact::decisions`] |
-//! | look at, or replace, what a stage made | [`StageListener`] |
+//! | look at, or replace, what a stage made | [`StageListener`]; as files, [`stage_files`] |
 //! | compile what may crash a compiler | [`Options::isolation`], [`worker`]; in process, [`contain_crashes`] |
 //! | end a compilation early | [`Options::time_limit`], [`Compiler::with_cancellation`] |
 //! | use the MLIR passes in a pass manager | [`passes::register`] |
@@ -63,7 +63,7 @@
 //! | export | [`offload`]: host code that launches kernels, for a compiler elsewhere to finish |
 //! | one compilation | [`compiler`]: modules × targets, threads, results in order |
 //! | stages | `device`: MLIR to PTX or an object; [`serialize`]: machine code |
-//! | values | [`toolkit`], [`cache`], [`options`], `stage`, `report`, `error` |
+//! | values | [`toolkit`], [`cache`], [`options`], [`stage_files`], `stage`, `report`, `error` |
 //! | foreign code | `bridge`: all `unsafe` code and all C++, behind safe functions |
 //! | readers and writers, without LLVM | [`pack`], [`inspect`], [`container`], [`image`], [`target`] |
 //!
@@ -99,6 +99,7 @@ pub mod serialize;
 pub mod session;
 mod shell;
 mod stage;
+pub mod stage_files;
 pub mod toolkit;
 
 pub use gpulower_image::{
@@ -112,7 +113,7 @@ pub use crate::{
     bridge::{
         contain::{LlvmError, contain_crashes},
         exhausted::{ReservingAllocator, fail_in_words, output_was_closed},
-        opt_main::opt_main,
+        opt_main::{is_llvm_option, opt_main},
     },
     compiler::{Compiler, CompilerBuilder, Emit, worker, worker::Worker},
     device::UnresolvedSymbol,

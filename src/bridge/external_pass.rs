@@ -34,6 +34,19 @@ pub(crate) struct OptionValues {
 }
 
 impl OptionValues {
+    /// Values by name, and defaults for the others; a name that `pass` does not have is an error.
+    pub(crate) fn by_name(pass: &str, names: &'static [PassOption], given: &[(&str, &str)]) -> Result<Self, String> {
+        let mut values: Vec<String> = names.iter().map(|option| option.default.to_owned()).collect();
+        for (name, value) in given {
+            let place = names.iter().position(|option| option.name == *name);
+            match place.and_then(|place| values.get_mut(place)) {
+                Some(place) => (*value).clone_into(place),
+                None => return Err(format!("{pass} has no option '{name}'")),
+            }
+        }
+        Ok(Self { names, values })
+    }
+
     /// The value of an option, or the empty string for a name that the pass does not have.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.names
@@ -94,10 +107,22 @@ struct RawTable {
 
 unsafe extern "C-unwind" {
     fn gpulowerRegisterPass(table: *const RawTable);
+    fn gpulowerRegisterModuleToBinary(table: *const RawTable);
 }
 
 /// Registers a pass with MLIR, for this process. Call once per pass: MLIR refuses a second registration.
 pub(crate) fn register<P: NamedPass>() {
+    // SAFETY: the table and all it points to live as long as the process.
+    unsafe { gpulowerRegisterPass(table::<P>()) }
+}
+
+/// Registers a pass as MLIR's `gpu-module-to-binary`. Of two registrations under a name MLIR keeps the first.
+pub(crate) fn register_in_place<P: NamedPass>() {
+    // SAFETY: as above.
+    unsafe { gpulowerRegisterModuleToBinary(table::<P>()) }
+}
+
+fn table<P: NamedPass>() -> &'static RawTable {
     let options: Vec<RawOption> = P::options()
         .iter()
         .map(|option| RawOption {
@@ -107,7 +132,7 @@ pub(crate) fn register<P: NamedPass>() {
         })
         .collect();
     let options = options.leak();
-    let table = Box::leak(Box::new(RawTable {
+    Box::leak(Box::new(RawTable {
         argument: Bytes::new(P::ARGUMENT.as_bytes()),
         description: Bytes::new(P::DESCRIPTION.as_bytes()),
         options: options.as_ptr(),
@@ -116,9 +141,7 @@ pub(crate) fn register<P: NamedPass>() {
         validate: validate::<P>,
         run: run::<P>,
         can_schedule_on: can_schedule_on::<P>,
-    }));
-    // SAFETY: the table and all it points to live as long as the process.
-    unsafe { gpulowerRegisterPass(table) }
+    }))
 }
 
 /// # Safety

@@ -26,6 +26,7 @@ use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
     mlir::abandon,
+    other_releases::llvm_text,
     watch::watch_llvm,
 };
 
@@ -196,19 +197,40 @@ impl DeviceContext {
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }
 
-    /// Parses bitcode or textual LLVM IR and verifies it.
+    /// Parses bitcode or textual LLVM IR and verifies it. Text that is refused is read once more as what LLVM 23 writes.
     pub(crate) fn parse(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let refusal = match self.parse_as_it_is(bytes, name) {
+            Err(LlvmError::Refused(refusal)) => refusal,
+            other => return other,
+        };
+        if bytes.starts_with(b"BC") {
+            return Err(LlvmError::Refused(format!(
+                "{refusal}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
+                 textual IR"
+            )));
+        }
+        // What is wrong with it in either spelling is what is said of the second.
+        let refusal = match llvm_text::bring_over(text).map(|text| self.parse_as_it_is(text.as_bytes(), name)) {
+            None => refusal,
+            Some(Err(LlvmError::Refused(refusal))) => refusal,
+            Some(other) => return other,
+        };
+        Err(LlvmError::Refused(match llvm_text::is_older(text) {
+            true => format!(
+                "{refusal}; the text has typed pointers, so it is of LLVM 16 or older, and text is not upgraded: give bitcode, \
+                 which is (llvm-as of the release that wrote the text)"
+            ),
+            false => refusal,
+        }))
+    }
+
+    fn parse_as_it_is(&self, bytes: &[u8], name: &str) -> Result<DeviceModule<'_>, LlvmError> {
         let mut raw = null_mut();
         // SAFETY: the bytes are copied before the call returns.
         let outcome =
             unsafe { gpulowerParseModule(self.raw(), Bytes::new(bytes), Bytes::new(name.as_bytes()), &mut raw) };
-        self.finish(outcome).map_err(|error| match error {
-            LlvmError::Refused(text) if bytes.starts_with(b"BC") => LlvmError::Refused(format!(
-                "{text}; the bitcode is damaged, cut off, or from an LLVM newer than 22: write it again, or give \
-                 textual IR"
-            )),
-            error => error,
-        })?;
+        self.finish(outcome)?;
         // SAFETY: success means a module of this context, owned by the caller.
         Ok(unsafe { DeviceModule::from_raw(raw, self) })
     }

@@ -40,6 +40,7 @@ pub(crate) mod nvfatbin;
 pub(crate) mod nvjitlink;
 pub(crate) mod nvptxcompiler;
 pub(crate) mod opt_main;
+pub(crate) mod other_releases;
 pub(crate) mod places;
 pub(crate) mod program_calls;
 pub(crate) mod shared_alignment;

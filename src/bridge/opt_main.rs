@@ -1,13 +1,25 @@
 //! The driver behind `gpulower-opt`.
 
-use std::ffi::{CString, OsString, c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 
 use melior::dialect::DialectRegistry;
 
+use super::contain::Bytes;
+
 unsafe extern "C-unwind" {
     fn gpulowerOptMain(argc: c_int, argv: *mut *mut c_char) -> c_int;
     fn gpulowerRegisterDialects(registry: *mut c_void);
+    fn gpulowerIsLlvmOption(name: Bytes) -> bool;
+}
+
+/// Whether a word of a command line gives an option of LLVM itself, such as `--enable-post-misched=false`, and not one of
+/// `mlir-opt`: it may change the code that is made, and the compiler knows nothing of it. Ask before [`opt_main`].
+pub fn is_llvm_option(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    let name = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+    // SAFETY: the name lives during the call.
+    word.starts_with('-') && unsafe { gpulowerIsLlvmOption(Bytes::new(name.as_bytes())) }
 }
 
 /// Runs `mlir-opt`'s driver on a command line and returns the exit status, 0 or 1. The driver prints and, for `--help`

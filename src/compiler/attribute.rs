@@ -96,7 +96,7 @@ pub(crate) fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, 
             Target::Amd(chip.target)
         }
     };
-    if parameters.triple != target.triple() {
+    if parameters.triple != target.triple() && !is_newer_triple(&parameters.triple, &target) {
         return Err(OptionError::NotHonoured {
             name: "triple",
             target: target.to_string(),
@@ -122,6 +122,17 @@ pub(crate) fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, 
         options.libraries.extend(libraries(link)?);
     }
     Ok((target, options))
+}
+
+/// AMD's triple as LLVM 23 writes it: `amdgpu9.42-amd-amdhsa` for gfx942, or `amdgpu-amd-amdhsa` for every chip.
+fn is_newer_triple(triple: &str, target: &Target) -> bool {
+    let version = triple
+        .strip_prefix("amdgpu")
+        .and_then(|rest| rest.strip_suffix("-amd-amdhsa"));
+    let Some(version) = version.filter(|_| matches!(target, Target::Amd(_))) else {
+        return false;
+    };
+    version.is_empty() || target.chip().strip_prefix("gfx") == Some(&version.replacen('.', "", 1))
 }
 
 /// One entry of the `flags` dictionary, in upstream's spelling or ours.

@@ -35,6 +35,33 @@ const ATTRIBUTES_AND_TYPES: usize = 2;
 const OFFSETS: usize = 3;
 const SECTIONS: usize = 9;
 
+/// What to do about bytecode that MLIR refused: who wrote it is in it. Nothing where that was this release.
+pub(super) fn advice(bytes: &[u8]) -> Option<String> {
+    let (version, producer) = producer(bytes)?;
+    if producer.starts_with("MLIR22.") {
+        return None;
+    }
+    let older = match version {
+        0..=4 => "",
+        _ => "as bytecode of version 4 (--emit-bytecode-version=4; in Python, write_bytecode(file, 4)), or ",
+    };
+    Some(format!(
+        "; bytecode of version {version}, written by {producer}, and read by MLIR 22: write it there {older}as text in custom \
+         form"
+    ))
+}
+
+/// The version of bytecode, and what wrote it.
+fn producer(bytes: &[u8]) -> Option<(u64, &str)> {
+    let mut reader = Reader {
+        bytes: bytes.strip_prefix(b"ML\xefR")?,
+        at: 0,
+    };
+    let version = reader.number()?;
+    let name = reader.bytes.get(reader.at..)?.split(|byte| *byte == 0).next()?;
+    Some((version, std::str::from_utf8(name).ok()?))
+}
+
 /// Looks through bytecode before MLIR reads it.
 pub fn check(bytes: &[u8]) -> Result<(), BytecodeError> {
     let Some(sections) = sections(bytes) else { return Ok(()) };
@@ -154,6 +181,28 @@ mod tests {
             let cut = &bytes[..bytes.len() - 1];
             assert_eq!(Reader { bytes: cut, at: 0 }.number(), None, "{cut:?}");
         }
+    }
+
+    #[test]
+    fn who_wrote_it_is_asked_for_another_form() {
+        let ours = example();
+        assert!(producer(&ours).is_some_and(|(version, name)| version == 6 && name.starts_with("MLIR22.")));
+        assert_eq!(advice(&ours), None);
+        let theirs = [&b"ML\xefR"[..], &[0x0d], b"MLIR23.0.0git\0"].concat();
+        assert_eq!(producer(&theirs), Some((6, "MLIR23.0.0git")));
+        let context = context();
+        let refusal = parse(&context, "k.mlirbc", &theirs)
+            .map(drop)
+            .expect_err("is refused")
+            .to_string();
+        assert!(
+            refusal.ends_with(
+                "; bytecode of version 6, written by MLIR23.0.0git, and read by MLIR 22: write it there as bytecode of version 4 \
+                 (--emit-bytecode-version=4; in Python, write_bytecode(file, 4)), or as text in custom form"
+            ),
+            "{refusal}"
+        );
+        assert_eq!(producer(b"ML\xefR"), None);
     }
 
     #[test]

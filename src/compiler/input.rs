@@ -15,6 +15,7 @@ use crate::{
         LlvmError,
         mlir::{MlirDiagnostic, capture_diagnostics, context_without_threads, parse_module},
         opt_main::register_dialects,
+        other_releases::mlir_text::{self, LostProperty},
     },
     device::lower::DIALECTS,
     image::ptx_sizes::largest_sizes,
@@ -63,6 +64,19 @@ pub enum InputError {
         /// What is wrong with it.
         reason: BytecodeError,
         /// The beginning of the input, in MLIR's syntax.
+        location: String,
+    },
+    /// It says something that MLIR 22 would pass over.
+    #[error(
+        "{operation} has no property '{property}' in MLIR 22: the text is in generic form, and from another release; print it \
+         in custom form (without --mlir-print-op-generic), or write bytecode of version 4"
+    )]
+    OtherRelease {
+        /// The operation.
+        operation: String,
+        /// What it does not have.
+        property: String,
+        /// Where the operation is, in MLIR's syntax.
         location: String,
     },
     /// A fatal error or a crash while MLIR parsed it.
@@ -130,6 +144,7 @@ impl InputError {
             Self::NotUtf8 { location, .. }
             | Self::Nesting { location, .. }
             | Self::Bytecode { location, .. }
+            | Self::OtherRelease { location, .. }
             | Self::Fatal { location, .. } => Some(location),
             _ => None,
         }
@@ -257,20 +272,40 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
             location: beginning(),
         })?;
     }
+    let brought = match is_bytecode(bytes) {
+        true => None,
+        false => mlir_text::bring_over(context, bytes).map_err(|lost| lost_property(name, bytes, lost))?,
+    };
+    let bytes = brought.as_deref().unwrap_or(bytes);
     let (module, diagnostics) =
         with_deep_stack(|| Ok::<_, InputError>(capture_diagnostics(context, || parse_module(context, name, bytes))))?;
     module.map_err(|error| match error {
-        LlvmError::Refused(_) => InputError::Mlir(
-            diagnostics
+        LlvmError::Refused(_) => {
+            let mut errors: Vec<_> = diagnostics
                 .into_iter()
                 .filter(|diagnostic| diagnostic.is_error)
-                .collect(),
-        ),
+                .collect();
+            if let (Some(first), Some(advice)) = (errors.first_mut(), bytecode::advice(bytes)) {
+                first.message.push_str(&advice);
+            }
+            InputError::Mlir(errors)
+        }
         error => InputError::Fatal {
             error,
             location: beginning(),
         },
     })
+}
+
+fn lost_property(name: &str, text: &[u8], lost: LostProperty) -> InputError {
+    let before = text.get(..lost.at).unwrap_or_default();
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
+    InputError::OtherRelease {
+        operation: lost.operation,
+        property: lost.property,
+        location: format!("{name:?}:{line}:{column}"),
+    }
 }
 
 /// Refuses PTX that NVIDIA's compilers take too much time or memory for.

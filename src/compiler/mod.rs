@@ -356,6 +356,12 @@ impl Compiler {
         }
     }
 
+    /// This compiler, for calls that end when those of the other one do.
+    #[must_use]
+    pub(crate) fn with_cancellation_of(&self, other: &Self) -> Self {
+        self.with_cancellation(&other.cancellation)
+    }
+
     /// This compiler with other options. It shares everything else with this one: libraries that were read, tools that were
     /// loaded, workers.
     #[must_use]

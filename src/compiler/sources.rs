@@ -166,6 +166,15 @@ impl Compiler {
         })
     }
 
+    /// Does work on so many bytes of MLIR in a context of this compiler's.
+    pub(crate) fn in_context<R>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(&melior::Context) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        self.contexts.with(bytes, Failure::is_fatal_in_mlir, work)
+    }
+
     fn run_read(
         &self,
         inputs: &[(&str, &[u8])],

@@ -130,6 +130,9 @@ mod shared_bytes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionError {
+    /// What a pass says about its options.
+    #[error("{0}")]
+    Pass(String),
     /// No option has this name.
     #[error("unknown option '{name}'{}", did_you_mean(.nearest))]
     Unknown {

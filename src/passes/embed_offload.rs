@@ -5,14 +5,13 @@ use std::{path::Path, sync::OnceLock};
 
 use melior::ir::{Location, operation::OperationLike};
 
-use super::{environment, option, options_of, read_options, report, with_default};
+use super::{builder, built, option, options_of, read_options, report, search, with_default};
 use crate::{
     bridge::{
         edit::Exclusive,
         external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
         mlir::{Severity, emit, location_text, parse_location},
     },
-    compiler::Compiler,
     offload::{ExportForm, ExportOptions, HostTriple, Names, Runtime, export::export_module},
     options::Options,
     target::Target,
@@ -122,7 +121,7 @@ impl NamedPass for EmbedOffload {
             None => Vec::new(),
         };
         let options = read_options(Self::ARGUMENT, values)?;
-        let mut search = environment().search.clone();
+        let mut search = search();
         if let Some(root) = given("cuda") {
             search = search.with_cuda(Path::new(root));
         }
@@ -155,21 +154,14 @@ impl Embedding {
             emit(location, Severity::Error, &reason);
             DiagnosticEmitted
         })?;
-        let mut builder = Compiler::builder()
-            .options(self.options.clone())
-            .toolkit(Toolkit::discover(&self.search));
-        if let Some(directory) = &environment().cache_directory {
-            builder = builder.cache_directory(directory.clone());
-        }
-        if let Some(cache) = &environment().cache {
-            builder = builder.cache(cache.clone());
-        }
+        let toolkit = Toolkit::discover(&self.search);
+        let compiler = built(builder().options(self.options.clone()).toolkit(toolkit));
         let mut export = self.export.clone();
         if !self.named {
             export.unit = unit_of(location);
         }
         export.runtime = self.kind;
-        let exported = export_module(&builder.build(), &copy, &self.targets, &export).map_err(|failure| {
+        let exported = export_module(&compiler, &copy, &self.targets, &export).map_err(|failure| {
             for error in &failure.errors {
                 report(error, location);
             }

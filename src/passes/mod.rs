@@ -8,10 +8,12 @@
 //! | `gpulower-to-binary` | all three |
 //! | `gpulower-embed-offload` | brings a program's host code into the LLVM dialect, with its kernels embedded |
 
+mod amd_words;
 mod attach_targets;
 mod embed_offload;
 mod kernel_table;
 mod lower;
+mod run;
 mod serialize;
 mod to_binary;
 
@@ -23,6 +25,8 @@ use std::{
 
 use melior::ir::Location;
 
+pub use run::{PassDescription, Transformed, descriptions, run};
+
 use crate::{
     bridge::{
         external_pass::{self, DiagnosticEmitted, OptionValues, PassOption},
@@ -30,7 +34,7 @@ use crate::{
         mlir_passes::register_patterns,
     },
     cache::Cache,
-    compiler::attribute,
+    compiler::{Compiler, CompilerBuilder, attribute},
     error::Error,
     options::{Library, OptionDescription, Options},
     toolkit::Search,
@@ -64,8 +68,49 @@ pub fn register(environment: Environment) {
     });
 }
 
+/// As [`register`], and puts `gpulower-serialize` in the place of upstream's `gpu-module-to-binary`, in every pipeline
+/// string. It has to come before upstream's passes are registered.
+pub fn register_in_place_of_upstreams(environment: Environment) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(external_pass::register_in_place::<serialize::ModuleToBinary>);
+    register(environment);
+}
+
 fn environment() -> &'static Environment {
     ENVIRONMENT.get_or_init(Environment::default)
+}
+
+/// Where toolkits are looked for.
+fn search() -> Search {
+    match run::compiler_of_call() {
+        Some(compiler) => compiler.toolkit().search().clone(),
+        None => environment().search.clone(),
+    }
+}
+
+/// The compiler to be: that of the call that runs the pass, or one with what the tool has.
+fn builder() -> CompilerBuilder {
+    if let Some(compiler) = run::compiler_of_call() {
+        return compiler.to_builder();
+    }
+    let environment = environment();
+    let mut builder = Compiler::builder();
+    if let Some(directory) = &environment.cache_directory {
+        builder = builder.cache_directory(directory.clone());
+    }
+    if let Some(cache) = &environment.cache {
+        builder = builder.cache(cache.clone());
+    }
+    builder
+}
+
+/// Builds it, to end when the call that runs the pass is to end.
+fn built(builder: CompilerBuilder) -> Compiler {
+    let compiler = builder.build();
+    match run::compiler_of_call() {
+        Some(call) => compiler.with_cancellation_of(&call),
+        None => compiler,
+    }
 }
 
 /// A pass option that is none of [`Options`]; an empty value is one that was not given.
@@ -145,6 +190,7 @@ fn report(error: &Error, fallback: Location<'_>) -> DiagnosticEmitted {
         None => fallback,
     };
     // The place is the diagnostic's: the message does not repeat it.
+    run::keep(error);
     emit(location, Severity::Error, &error.without_place().to_string());
     DiagnosticEmitted
 }

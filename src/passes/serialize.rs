@@ -1,6 +1,10 @@
 //! `gpulower-serialize`: `gpu.module`s to `gpu.binary`s, in place of upstream's `gpu-module-to-binary`.
 
-use std::{collections::BTreeMap, path::Path, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use melior::{
     Context,
@@ -13,10 +17,10 @@ use melior::{
 use regex_lite::Regex;
 
 use super::{
-    collect_option, environment,
+    amd_words, builder, built, collect_option,
     kernel_table::kernel_table,
     lower::{POSITIONS, VARIANT_OF},
-    option, options_of, read_options, read_switch, report, with_default,
+    option, options_of, read_options, read_switch, report, search, with_default,
 };
 use crate::{
     bridge::{
@@ -29,13 +33,18 @@ use crate::{
     compiler::{Compiler, Emit, Finished, Targets, attribute, gpu_modules_below, symbol_name, target_attributes},
     device::lower::name_of,
     options::Options,
+    read_file::MOST_BYTES,
     report::Artifact,
+    stage_files::StageFiles,
     target::Target,
     toolkit::Toolkit,
 };
 
 /// The pass.
 pub(super) struct Serialize;
+
+/// The same pass under the name of upstream's, for those who run an `mlir-opt` with a pipeline of their own.
+pub(super) struct ModuleToBinary;
 
 /// What is said about a `gpu.launch`, which has no `gpu.module` yet.
 pub(super) const NOT_OUTLINED: &str =
@@ -56,6 +65,10 @@ pub(super) struct Serialization {
     verbose: bool,
     /// Whether it is kept with the objects, whatever their targets' attributes say.
     collect: bool,
+    /// Whether objects say what is known of their kernels: MLIR 19 has no attribute for it.
+    kernel_table: bool,
+    dump_dir: Option<PathBuf>,
+    override_dir: Option<PathBuf>,
 }
 
 impl Serialization {
@@ -96,6 +109,9 @@ impl Serialization {
             cuda: path("cuda"),
             rocm: path("rocm"),
             threads,
+            kernel_table: values.get("kernel-table") == "true" || read_switch(values, "kernel-table")?,
+            dump_dir: path("dump-dir").map(PathBuf::from),
+            override_dir: path("override-dir").map(PathBuf::from),
         })
     }
 
@@ -105,28 +121,52 @@ impl Serialization {
         self.options.ptx_compiler = None;
     }
 
-    fn compiler(&self) -> Compiler {
-        let environment = environment();
-        let mut search = environment.search.clone();
+    fn toolkit(&self) -> Toolkit {
+        let mut search = search();
         if let Some(root) = self.cuda.as_ref().or(self.toolkit.as_ref()) {
             search = search.with_cuda(Path::new(root));
         }
         if let Some(root) = self.rocm.as_ref().or(self.toolkit.as_ref()) {
             search = search.with_rocm(Path::new(root));
         }
-        let mut builder = Compiler::builder()
-            .options(self.options.clone())
-            .toolkit(Toolkit::discover(&search));
-        if let Some(directory) = &environment.cache_directory {
-            builder = builder.cache_directory(directory.clone());
+        Toolkit::discover(&search)
+    }
+
+    /// The options, with what the words of `opts` mean where all targets are AMD's.
+    fn options_for(&self, modules: &[OperationRef<'_, '_>]) -> Result<Options, String> {
+        let mut options = self.options.clone();
+        let attributes = modules.iter().flat_map(|module| target_attributes(*module));
+        // What is no target is an error of its own, later.
+        let targets: Vec<Target> = attributes
+            .filter_map(|one| Some(attribute::read(one, &Options::default()).ok()?.0))
+            .collect();
+        if !targets.is_empty() && targets.iter().all(|target| matches!(target, Target::Amd(_))) {
+            let words = std::mem::take(&mut options.ptxas_options);
+            amd_words::apply(&words, &targets, &mut options, modules)?;
         }
-        if let Some(cache) = &environment.cache {
-            builder = builder.cache(cache.clone());
+        Ok(options)
+    }
+
+    fn stage_files(&self, options: &Options, toolkit: &Toolkit) -> Result<Option<Arc<StageFiles>>, String> {
+        if self.dump_dir.is_none() && self.override_dir.is_none() {
+            return Ok(None);
         }
+        let (dump, overrides) = (self.dump_dir.clone(), self.override_dir.clone());
+        match StageFiles::new(dump, overrides, MOST_BYTES, options.clone(), toolkit) {
+            Ok(files) => Ok(Some(Arc::new(files))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn compiler(&self, options: Options, toolkit: Toolkit, files: Option<&Arc<StageFiles>>) -> Compiler {
+        let mut builder = builder().options(options).toolkit(toolkit);
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);
         }
-        builder.build()
+        if let Some(files) = files {
+            builder = builder.listener(Arc::clone(files) as _);
+        }
+        built(builder)
     }
 
     const fn emit(&self) -> Emit {
@@ -170,11 +210,18 @@ impl Serialization {
         {
             emit(launch.location(), Severity::Warning, NOT_OUTLINED);
         }
-        let compiler = self.compiler();
+        let fail = |message: String| {
+            emit(root.location(), Severity::Error, &message);
+            DiagnosticEmitted
+        };
+        let toolkit = self.toolkit();
         let modules: Vec<OperationRef<'_, '_>> = gpu_modules_below(root)
             .into_iter()
             .filter(|module| names.is_none_or(|names| names.is_match(&symbol_name(*module))))
             .collect();
+        let options = self.options_for(&modules).map_err(fail)?;
+        let files = self.stage_files(&options, &toolkit).map_err(fail)?;
+        let compiler = self.compiler(options, toolkit, files.as_ref());
         let mut requests = Vec::new();
         let mut failed = false;
         for (index, module) in modules.iter().enumerate() {
@@ -201,6 +248,9 @@ impl Serialization {
             }
         }
         let finished = compiler.run(context, requests, self.emit(), &compiler.reporter());
+        for warning in files.iter().flat_map(|files| files.unused()) {
+            emit(root.location(), Severity::Warning, &warning);
+        }
         let mut binaries: BTreeMap<String, Binary<'_, '_>> = BTreeMap::new();
         for Finished {
             module: index,
@@ -213,6 +263,11 @@ impl Serialization {
             };
             match result {
                 Ok(artifact) => {
+                    if let Some(files) = &files {
+                        files
+                            .write_artifact(&artifact)
+                            .map_err(|error| fail(error.to_string()))?;
+                    }
                     self.show(&artifact, module);
                     let target = target_attributes(module).get(position).copied();
                     let position = positions(module).get(position).copied().unwrap_or(position);
@@ -273,7 +328,7 @@ impl Serialization {
             self.format,
             &artifact.bytes,
             properties,
-            kernel_table(context, artifact),
+            self.kernel_table.then(|| kernel_table(context, artifact)).flatten(),
         )
     }
 
@@ -392,10 +447,23 @@ impl NamedPass for Serialize {
                 option("cuda", "Root of the CUDA toolkit to use"),
                 option("rocm", "Root of the ROCm toolkit to use"),
                 option("l", "Bitcode libraries to link, comma-separated paths"),
-                option("opts", "Options for the PTX compiler (NVIDIA)"),
+                option(
+                    "opts",
+                    "Options for the PTX compiler (NVIDIA); -g, --amdgpu-num-vgpr=N, --amdgpu-waves-per-eu=N (AMD)",
+                ),
                 collect_option(),
                 option("section", "ELF section in which the binary is embedded"),
                 option("threads", "Threads to use at most (default: one for each processor)"),
+                with_default(
+                    "kernel-table",
+                    "false: leave out what is known of the kernels, which MLIR 19 does not read",
+                    "true",
+                ),
+                option("dump-dir", "Directory to write to what each stage makes"),
+                option(
+                    "override-dir",
+                    "Directory of files from such a directory, edited, to go on with",
+                ),
             ];
             options_of(Self::ARGUMENT, &own)
         })
@@ -411,5 +479,27 @@ impl NamedPass for Serialize {
 
     fn run(options: &Serialization, mut operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
         options.apply(&mut operation, None, Self::ARGUMENT)
+    }
+}
+
+impl NamedPass for ModuleToBinary {
+    const ARGUMENT: &'static str = "gpu-module-to-binary";
+    const DESCRIPTION: &'static str = "What gpulower-serialize does, under the name that upstream's pass has";
+    type Options = Serialization;
+
+    fn options() -> &'static [PassOption] {
+        Serialize::options()
+    }
+
+    fn parse(values: &OptionValues) -> Result<Serialization, String> {
+        Serialization::read(values)
+    }
+
+    fn can_schedule_on(operation_name: &str) -> bool {
+        Serialize::can_schedule_on(operation_name)
+    }
+
+    fn run(options: &Serialization, operation: Exclusive<'_, '_>) -> Result<(), DiagnosticEmitted> {
+        Serialize::run(options, operation)
     }
 }

@@ -47,6 +47,9 @@ pub struct Toolkit {
     /// The toolkits that the caller named, which have to hold what is asked for.
     explicit_cuda: Option<PathBuf>,
     explicit_rocm: Option<PathBuf>,
+    /// Where it was looked for; not known in another process.
+    #[serde(skip)]
+    search: Search,
 }
 
 impl Toolkit {
@@ -63,7 +66,14 @@ impl Toolkit {
             parts,
             explicit_cuda: search.explicit_cuda().map(Path::to_path_buf),
             explicit_rocm: search.explicit_rocm().map(Path::to_path_buf),
+            search: search.clone(),
         }
+    }
+
+    /// Where it was looked for.
+    #[must_use]
+    pub const fn search(&self) -> &Search {
+        &self.search
     }
 
     /// Every part, found or not, with what it enables and how to get it: what a diagnosis prints.

@@ -41,6 +41,8 @@ enum Part {
     Lit,
     /// The C library, in programs in C, C++ and Python.
     C,
+    /// What is read of what other releases write.
+    Inputs,
     /// Kernels for AMD chips, executed instruction by instruction.
     Amd,
     /// The shared cache, on real servers.
@@ -111,6 +113,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
         // Through cargo: see `short_fuzz`.
         Part::C => vec![cargo("xtask", &["c"])],
+        Part::Inputs => vec![cargo("xtask", &["inputs", "--few"])],
         Part::Amd => amd::test(workspace)?,
         Part::Cache => vec![servers::test(workspace)],
         Part::Python => wheel::test(workspace)?,

@@ -28,6 +28,8 @@ const FILES: &[(&str, &str)] = &[
         "lib/cmake/gpulower",
     ),
     ("crates/gpulower-c/package/gpulower.pc", "lib/pkgconfig"),
+    ("crates/gpulower-c/plugin/CMakeLists.txt", "share/gpulower/plugin"),
+    ("crates/gpulower-c/plugin/plugin.cpp", "share/gpulower/plugin"),
     ("docs/c.md", "share/doc/gpulower"),
     ("docs/errors.md", "share/doc/gpulower"),
     ("docs/options.md", "share/doc/gpulower"),

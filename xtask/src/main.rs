@@ -1,5 +1,5 @@
 //! The development commands of gpulower: `cargo xtask setup`, `demo`, `test`, `docs`, `compare`, `quality`, `fuzz`, `soak`,
-//! `gpu`, `c`, `install`, `amd`, `wheel`, `dist` and `cross`.
+//! `gpu`, `c`, `install`, `inputs`, `amd`, `wheel`, `dist` and `cross`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
 //! before LLVM is there, so it depends on nothing of gpulower's.
@@ -18,11 +18,14 @@ mod env;
 mod fuzz;
 mod gpu;
 mod growth;
+mod inputs;
 mod install;
 mod integrations;
 mod openmp;
-mod servers;
+mod packages;
+mod plugin;
 mod quality;
+mod servers;
 mod setup;
 mod soak;
 #[cfg(test)]
@@ -71,6 +74,8 @@ enum Subcommands {
     Install(install::Options),
     /// The C library in programs in C, C++ and Python, beside other LLVMs.
     C(c_library::Options),
+    /// What is read of what other releases of MLIR and LLVM write: the table in docs/inputs.md.
+    Inputs(inputs::Options),
     /// The Python package as a wheel, in target/wheels.
     Wheel(wheel::Options),
     /// Put what was built where the tests of integrations/ look for it.
@@ -110,6 +115,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
         Subcommands::Install(options) => install::run(&workspace, options),
         Subcommands::C(options) => c_library::run(&workspace, options),
+        Subcommands::Inputs(options) => inputs::run(&workspace, options),
         Subcommands::Wheel(options) => wheel::run(&workspace, options),
         Subcommands::LayOutIntegrations => integrations::lay_out(&workspace),
         Subcommands::Dist(options) => dist::run(&workspace, options),

@@ -63,6 +63,7 @@ const SEEN: &[&str] = &[
     "gpulower: SharedLibraries",
     "gpulower: contain_crashes",
     "gpulower: fail_in_words",
+    "gpulower: is_llvm_option",
     "gpulower: opt_main",
     "gpulower: output_was_closed",
 ];

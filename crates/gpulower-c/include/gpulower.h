@@ -39,7 +39,7 @@
 #define GPULOWER_API_VERSION_MAJOR 1
 
 // Minor version of this interface: functions, keys and members may have been added since a smaller one.
-#define GPULOWER_API_VERSION_MINOR 0
+#define GPULOWER_API_VERSION_MINOR 1
 
 // What a function returns.
 enum gpulower_status
@@ -201,6 +201,19 @@ gpulower_status gpulower_export(const gpulower_compiler *compiler,
                                 const gpulower_cancellation *cancellation,
                                 gpulower_result **result);
 
+// Runs a pass of gpulower's (`pass`, with `pass-option`) on the one input of a request, a module in MLIR, as a pass manager
+// would run it; of the compiler it has toolkits, threads and cache. The artifact is the module, in generic form with
+// locations. The text of errors and warnings is that of the diagnostics, without their places. Of an input without bytes,
+// the options are checked, and nothing else is done. `cancellation` may be NULL. From any thread. Since 1.1.
+//
+// The caller sees to it that:
+//
+// `result` is an address for a handle.
+gpulower_status gpulower_run_pass(const gpulower_compiler *compiler,
+                                  const gpulower_request *request,
+                                  const gpulower_cancellation *cancellation,
+                                  gpulower_result **result);
+
 // Puts the images of a request into one container: `emit` is `fatbin`, `bundle` or `offload`. From any thread.
 //
 // The caller sees to it that:
@@ -342,6 +355,10 @@ const char *gpulower_status_text(int32_t status);
 // `names`, `summary`, `values`, `default` and `adds_up`. Static. From any thread.
 const char *gpulower_options_json(void);
 
+// The passes that `gpulower_run_pass` runs, as a JSON array of objects with `argument`, `description` and `options`, which
+// have `name`, `help` and `default`. Static. From any thread. Since 1.1.
+const char *gpulower_passes_json(void);
+
 // Sends the library's log to `callback`, in the place of where it went before; nowhere if it is NULL. `level` is "error",
 // "warn", "info", "debug" or "trace": that, and what is graver. For the whole process. From any thread; calls that are
 // under way may use the old callback once more.
@@ -391,6 +408,8 @@ gpulower_status gpulower_request_create(gpulower_request **request, gpulower_err
 // | `unit` | export: what the program is called. Default: the input's file name |
 // | `keep-names` | export: `true` leaves names of kernels as they are |
 // | `ptxas-of` | export: a further CUDA toolkit whose ptxas may be used; may be repeated |
+// | `pass` | run a pass: its name, such as `gpulower-serialize`. Since 1.1 |
+// | `pass-option` | run a pass: NAME=VALUE, an option of the pass; may be repeated. Since 1.1 |
 //
 // From any thread; a call that is under way with this request goes on with what was set before.
 //
@@ -539,6 +558,10 @@ const char *gpulower_status_text(int32_t status);
 // `names`, `summary`, `values`, `default` and `adds_up`. Static. From any thread.
 const char *gpulower_options_json(void);
 
+// The passes that `gpulower_run_pass` runs, as a JSON array of objects with `argument`, `description` and `options`, which
+// have `name`, `help` and `default`. Static. From any thread. Since 1.1.
+const char *gpulower_passes_json(void);
+
 // Sends the library's log to `callback`, in the place of where it went before; nowhere if it is NULL. `level` is "error",
 // "warn", "info", "debug" or "trace": that, and what is graver. For the whole process. From any thread; calls that are
 // under way may use the old callback once more.
@@ -640,6 +663,8 @@ gpulower_status gpulower_request_create(gpulower_request **request, gpulower_err
 // | `unit` | export: what the program is called. Default: the input's file name |
 // | `keep-names` | export: `true` leaves names of kernels as they are |
 // | `ptxas-of` | export: a further CUDA toolkit whose ptxas may be used; may be repeated |
+// | `pass` | run a pass: its name, such as `gpulower-serialize`. Since 1.1 |
+// | `pass-option` | run a pass: NAME=VALUE, an option of the pass; may be repeated. Since 1.1 |
 //
 // From any thread; a call that is under way with this request goes on with what was set before.
 //
@@ -778,6 +803,19 @@ gpulower_status gpulower_export(const gpulower_compiler *compiler,
                                 const gpulower_request *request,
                                 const gpulower_cancellation *cancellation,
                                 gpulower_result **result);
+
+// Runs a pass of gpulower's (`pass`, with `pass-option`) on the one input of a request, a module in MLIR, as a pass manager
+// would run it; of the compiler it has toolkits, threads and cache. The artifact is the module, in generic form with
+// locations. The text of errors and warnings is that of the diagnostics, without their places. Of an input without bytes,
+// the options are checked, and nothing else is done. `cancellation` may be NULL. From any thread. Since 1.1.
+//
+// The caller sees to it that:
+//
+// `result` is an address for a handle.
+gpulower_status gpulower_run_pass(const gpulower_compiler *compiler,
+                                  const gpulower_request *request,
+                                  const gpulower_cancellation *cancellation,
+                                  gpulower_result **result);
 
 // Puts the images of a request into one container: `emit` is `fatbin`, `bundle` or `offload`. From any thread.
 //

@@ -30,6 +30,8 @@ struct Diagnostic {
   /// From 1 on; 0 where they are not known.
   std::uint32_t line = 0;
   std::uint32_t column = 0;
+  /// The place in MLIR's syntax; empty where it is not known.
+  std::string location;
   /// The input that it is about, or GPULOWER_NO_INPUT.
   std::size_t input = GPULOWER_NO_INPUT;
   /// What is wrong, without the place and the rest.
@@ -46,6 +48,7 @@ struct Diagnostic {
     for (std::size_t i = 0; i < gpulower_error_kernel_count(error); ++i)
       kernels.push_back(owned(gpulower_error_kernel(error, i)));
     file = owned(gpulower_error_file(error));
+    location = owned(gpulower_error_location(error));
     line = gpulower_error_line(error);
     column = gpulower_error_column(error);
     input = gpulower_error_input(error);
@@ -257,6 +260,9 @@ public:
   }
   Result exportProgram(const Request &request, const Cancellation *cancellation = nullptr) const {
     return run(gpulower_export, request, token(cancellation));
+  }
+  Result runPass(const Request &request, const Cancellation *cancellation = nullptr) const {
+    return run(gpulower_run_pass, request, token(cancellation));
   }
   Result plan(const Request &request) const { return run(gpulower_plan, request); }
   Result pack(const Request &request) const { return run(gpulower_pack, request); }

@@ -364,6 +364,45 @@ pub(crate) fn export(compiler: &Compiler, request: &Request, token: Option<&Canc
     finish("export", attempt())
 }
 
+/// Runs a pass. The text of its errors and warnings is that of the diagnostics that a pass manager would show at their places.
+pub(crate) fn run_pass(compiler: &Compiler, request: &Request, token: Option<&CancellationToken>) -> Outcome {
+    let attempt = || -> Attempt {
+        let sources = request.sources()?;
+        let [(name, bytes)] = sources[..] else {
+            return Err(Problem::argument("a pass has one input, a module").into());
+        };
+        let Some(pass) = &request.pass else {
+            return Err(Problem::argument("set \"pass\" to the name of a pass").into());
+        };
+        let compiler = match token {
+            Some(token) => compiler.with_cancellation(token),
+            None => compiler.clone(),
+        };
+        let options: Vec<(&str, &str)> = request
+            .pass_options
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        let transformed =
+            gpulower::passes::run(&compiler, pass, &options, name, bytes).map_err(|failure| -> Vec<Problem> {
+                let diagnostic = |error: &gpulower::Error| Problem {
+                    text: error.without_place().to_string().into(),
+                    ..Problem::from(error)
+                };
+                failure.errors.iter().map(diagnostic).collect()
+            })?;
+        let diagnostic = |warning: &gpulower::Warning| Problem {
+            text: (&warning.message).into(),
+            ..Problem::warning(warning, Some(0))
+        };
+        let warnings = transformed.warnings.iter().map(diagnostic).collect();
+        let fields = fields_of([("pass", pass.as_str().into())]);
+        let product = Product::new(transformed.text.into_bytes(), "", "mlir", "", Some(0));
+        Ok(Outcome::new("run_pass", fields, vec![product], Vec::new(), warnings))
+    };
+    finish("run_pass", attempt())
+}
+
 fn default_triple() -> Result<HostTriple, Problem> {
     "x86_64-unknown-linux-gnu"
         .parse()

@@ -9,7 +9,7 @@ use gpulower::{
 };
 
 use crate::{
-    config::{directory, set_option, switch},
+    config::{directory, refused, set_option, switch},
     problem::Problem,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Request {
     device_link: bool,
     pub keep_going: bool,
     pub export: ExportSettings,
+    pub pass: Option<String>,
+    pub pass_options: Vec<(String, String)>,
 }
 
 /// How a program is exported.
@@ -73,6 +75,11 @@ impl Request {
             }
             "unit" => self.export.unit = Some(value.to_owned()),
             "keep-names" => self.export.keep_names = switch(key, value)?,
+            "pass" => self.pass = Some(value.to_owned()),
+            "pass-option" => {
+                let (name, value) = value.split_once('=').ok_or_else(|| refused(key, value, "NAME=VALUE"))?;
+                self.pass_options.push((name.to_owned(), value.to_owned()));
+            }
             "ptxas-of" => self.export.further_toolkits.push(directory(key, value)?),
             _ => {
                 // Refused now, where the caller can see which it is; applied to the compiler's options later.

@@ -4,6 +4,7 @@
 #include "bytes.h"
 #include "contain.h"
 #include "inner_passes.h"
+#include "other_releases.h"
 #include "verify.h"
 
 #include "mlir/Bytecode/BytecodeImplementation.h"
@@ -123,7 +124,10 @@ GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
     limitReading(unverified, source.length);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
         toStringRef(source), unverified, toStringRef(name));
-    if (!module || failed(gpulower::verify(*module)))
+    if (!module)
+      return "MLIR refused the input";
+    gpulower::bringOver(*module);
+    if (failed(gpulower::verify(*module)))
       return "MLIR refused the input";
     *result = wrap(module.release());
     return "";

@@ -18,8 +18,15 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include "bytes.h"
+
 using namespace mlir;
 using llvm::StringRef;
+
+/// Whether LLVM has an option of this name. Those of the driver come with the driver.
+extern "C" bool gpulowerIsLlvmOption(GpulowerBytes name) {
+  return llvm::cl::getRegisteredOptions().contains(gpulower::toStringRef(name));
+}
 
 /// Registers in `registry` every dialect, extension and translation that lowering `gpu` modules may need.
 extern "C" void gpulowerRegisterDialects(void *registry) {

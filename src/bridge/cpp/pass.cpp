@@ -17,6 +17,7 @@
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -167,6 +168,13 @@ private:
 extern "C" void gpulowerRegisterPass(const GpulowerPassTable *table) {
   static TypeIDAllocator allocator;
   TypeID id = allocator.allocate();
+  registerPass([id, table] { return std::make_unique<RustPass>(id, *table); });
+}
+
+/// Registers a pass in the place of upstream's `gpu-module-to-binary`, before upstream's is registered. The registry keeps
+/// the first pass of a name, and ends the process if a later one has another type: so it has upstream's.
+extern "C" void gpulowerRegisterModuleToBinary(const GpulowerPassTable *table) {
+  TypeID id = createGpuModuleToBinaryPass()->getTypeID();
   registerPass([id, table] { return std::make_unique<RustPass>(id, *table); });
 }
 

@@ -23,6 +23,7 @@ versioned!("GPULOWER_1.0":
     gpulower_compiler_create, gpulower_compiler_free, gpulower_cancellation_create, gpulower_cancellation_cancel,
     gpulower_cancellation_is_cancelled, gpulower_cancellation_free, gpulower_compile, gpulower_plan, gpulower_link,
     gpulower_export, gpulower_pack, gpulower_inspect, gpulower_toolkit);
+versioned!("GPULOWER_1.1": gpulower_run_pass);
 
 /// Makes a compiler. `config` is read now; NULL is one with everything at its default. Compilers keep libraries, tools and
 /// workers between calls: make one, and use it from all threads at once. From any thread.
@@ -202,6 +203,30 @@ pub unsafe extern "C" fn gpulower_export(
         operation(result, "export", || {
             let (compiler, request, token) = arguments(compiler, request, cancellation)?;
             Ok(operations::export(&compiler, &request, token.as_deref()))
+        })
+    }
+}
+
+/// Runs a pass of gpulower's (`pass`, with `pass-option`) on the one input of a request, a module in MLIR, as a pass manager
+/// would run it; of the compiler it has toolkits, threads and cache. The artifact is the module, in generic form with
+/// locations. The text of errors and warnings is that of the diagnostics, without their places. Of an input without bytes,
+/// the options are checked, and nothing else is done. `cancellation` may be NULL. From any thread. Since 1.1.
+///
+/// # Safety
+///
+/// `result` is an address for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpulower_run_pass(
+    compiler: *const CompilerHandle,
+    request: *const RequestHandle,
+    cancellation: *const CancellationHandle,
+    result: *mut *mut ResultHandle,
+) -> Status {
+    // SAFETY: the caller's contract.
+    unsafe {
+        operation(result, "run_pass", || {
+            let (compiler, request, token) = arguments(compiler, request, cancellation)?;
+            Ok(operations::run_pass(&compiler, &request, token.as_deref()))
         })
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use gpulower::{
     ErrorKind, Stage,
     options::{DESCRIPTIONS, OptionDescription},
+    passes::{PassDescription, descriptions},
 };
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
@@ -22,11 +23,12 @@ use crate::{
 versioned!("GPULOWER_1.0":
     gpulower_api_version, gpulower_version, gpulower_status_text, gpulower_options_json, gpulower_set_log,
     gpulower_contain_crashes, gpulower_worker_serve);
+versioned!("GPULOWER_1.1": gpulower_passes_json);
 
 /// Major version of this interface. A program that was built for 1.x works with a library of 1.y.
 pub const API_VERSION_MAJOR: u32 = 1;
 /// Minor version of this interface: functions, keys and members may have been added since a smaller one.
-pub const API_VERSION_MINOR: u32 = 0;
+pub const API_VERSION_MINOR: u32 = 1;
 
 /// The version of the interface that this library has: the major version in the upper 16 bits, the minor version in the
 /// lower. Ask first, and compare with `GPULOWER_API_VERSION_MAJOR`. From any thread.
@@ -71,6 +73,30 @@ pub extern "C" fn gpulower_options_json() -> *const c_char {
     };
     TEXT.get_or_init(|| {
         DESCRIPTIONS
+            .iter()
+            .map(describe)
+            .collect::<serde_json::Value>()
+            .to_string()
+            .into()
+    })
+    .as_ptr()
+}
+
+/// The passes that `gpulower_run_pass` runs, as a JSON array of objects with `argument`, `description` and `options`, which
+/// have `name`, `help` and `default`. Static. From any thread. Since 1.1.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpulower_passes_json() -> *const c_char {
+    static TEXT: OnceLock<Text> = OnceLock::new();
+    let describe = |pass: &PassDescription| {
+        let options = pass
+            .options()
+            .map(|(name, help, default)| json!({"name": name, "help": help, "default": default}));
+        json!({
+            "argument": pass.argument, "description": pass.description, "options": options.collect::<Vec<_>>(),
+        })
+    };
+    TEXT.get_or_init(|| {
+        descriptions()
             .iter()
             .map(describe)
             .collect::<serde_json::Value>()

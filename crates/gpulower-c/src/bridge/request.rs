@@ -49,6 +49,8 @@ pub unsafe extern "C" fn gpulower_request_create(
 /// | `unit` | export: what the program is called. Default: the input's file name |
 /// | `keep-names` | export: `true` leaves names of kernels as they are |
 /// | `ptxas-of` | export: a further CUDA toolkit whose ptxas may be used; may be repeated |
+/// | `pass` | run a pass: its name, such as `gpulower-serialize`. Since 1.1 |
+/// | `pass-option` | run a pass: NAME=VALUE, an option of the pass; may be repeated. Since 1.1 |
 ///
 /// From any thread; a call that is under way with this request goes on with what was set before.
 ///

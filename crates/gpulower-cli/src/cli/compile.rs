@@ -10,6 +10,7 @@ use gpulower::{
     Artifact, Compilation, Error, Library, Options, Target, Toolkit,
     compiler::{Plan, Targets},
     options::{DebugLevel, DeviceLink, Isolation},
+    stage_files::{StageFiles, StageFilesError},
 };
 
 use super::{
@@ -29,8 +30,6 @@ use super::{
     phases,
     progress::Progress,
     report::{Report, ReportFormat},
-    reproduce::Reproduction,
-    stage_files::StageFiles,
     text_to_stdout,
 };
 
@@ -225,7 +224,7 @@ impl Arguments {
         super::finish_cache(compiler.cache());
 
         if let Some(files) = &files {
-            files.warn_about_unused();
+            files.unused().iter().for_each(|warning| message::warn(warning));
         }
         let planned = asked.answer()?;
         let problems = failed(&errors);
@@ -238,7 +237,10 @@ impl Arguments {
             self.emit.finish(&mut compilation.artifacts, disassemblers)?;
         }
         if let Some(files) = &files {
-            files.write_artifacts(&compilation.artifacts)?;
+            for artifact in &compilation.artifacts {
+                let written = files.write_artifact(artifact);
+                written.map_err(|error| Problem::output(error.to_string()))?;
+            }
         }
         let code = |artifacts: &[Artifact]| self.code(artifacts, &inputs);
         tracing::debug_span!("stage", name = "output").in_scope(|| {
@@ -344,8 +346,11 @@ impl Arguments {
                     .to_owned(),
             ));
         }
-        let reproduction = Reproduction::new(options.clone(), toolkit);
-        let files = StageFiles::new(self.dump_dir.clone(), self.override_dir.clone(), reproduction)?;
-        Ok(Some(Arc::new(files)))
+        let (dump, overrides) = (self.dump_dir.clone(), self.override_dir.clone());
+        let files = StageFiles::new(dump, overrides, input::limit(), options.clone(), toolkit);
+        Ok(Some(Arc::new(files.map_err(|error| match error {
+            StageFilesError::Read { .. } => Problem::plan(error.to_string()),
+            _ => Problem::output(error.to_string()),
+        })?)))
     }
 }

@@ -29,9 +29,14 @@ pub fn read_several(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Failed>
     paths.iter().map(named).collect()
 }
 
+/// The most bytes that an input may have.
+pub fn limit() -> u64 {
+    MOST.load(Ordering::Relaxed)
+}
+
 /// The bytes of a file, or of the standard input for `-`.
 pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
-    let most = MOST.load(Ordering::Relaxed);
+    let most = limit();
     let result = if path == Path::new("-") {
         read_all(io::stdin().lock(), most)
     } else {

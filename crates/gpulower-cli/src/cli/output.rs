@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use gpulower::{Artifact, Emit, Format, Target, compiler::PlannedOutput};
+use gpulower::{
+    Artifact, Emit, Format, Target,
+    compiler::PlannedOutput,
+    stage_files::{artifact_stem, safe_name},
+};
 
 use super::Failed;
 
@@ -82,7 +86,7 @@ impl Destination {
         let name = |artifact: &ArtifactName| {
             let name = format!("{}.{}", artifact.stem(), artifact.format.extension());
             match artifact.input.and_then(&input_stem) {
-                Some(stem) if stem != safe(&artifact.module) => format!("{}.{name}", safe(&stem)),
+                Some(stem) if stem != safe_name(&artifact.module) => format!("{}.{name}", safe_name(&stem)),
                 _ => name,
             }
         };
@@ -147,29 +151,8 @@ impl ArtifactName {
 
     /// The file's name without its extension: `MODULE.TARGET`, or `MODULE` for a container.
     pub fn stem(&self) -> String {
-        match self.targets.as_slice() {
-            [target] if !self.format.is_container() => stem(&self.module, target),
-            _ => safe(&self.module),
-        }
+        artifact_stem(&self.module, &self.targets, self.format)
     }
-}
-
-/// `MODULE.TARGET`, safe as a file name. The colons of target IDs become `@`, as in clang on systems without colons in
-/// file names.
-pub fn stem(module: &str, target: &Target) -> String {
-    format!("{}.{}", safe(module), safe(&target.to_string()))
-}
-
-fn safe(text: &str) -> String {
-    let character = |character: char| match character {
-        ':' => '@',
-        '_' | '-' | '.' | '+' => character,
-        _ if character.is_alphanumeric() => character,
-        _ => '_',
-    };
-    // A leading dot would hide the file; the length is well below what file systems take.
-    let text: String = text.chars().map(character).take(100).collect();
-    text.trim_start_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -197,13 +180,6 @@ mod tests {
             Destination::of(Some(directory.path())),
             Destination::Directory(directory.path().to_owned())
         );
-    }
-
-    #[test]
-    fn names_are_safe_for_files() {
-        assert_eq!(stem("saxpy", &target("sm_90a")), "saxpy.sm_90a");
-        assert_eq!(stem("m", &target("gfx90a:sramecc+:xnack-")), "m.gfx90a@sramecc+@xnack-");
-        assert_eq!(stem("../../etc/x y", &target("sm_90")), "_.._etc_x_y.sm_90");
     }
 
     #[test]

@@ -3,16 +3,17 @@
 
 use std::path::PathBuf;
 
-use gpulower::{
-    Checkpoint, Library, Options, Subject, Target, Toolkit,
-    options::{DebugLevel, FpContract, Resolved},
-    shell_quoted as quoted,
-    toolkit::PartKind,
+use crate::{
+    options::{DebugLevel, FpContract, Library, Options, Resolved},
+    shell::quoted,
+    stage::{Checkpoint, Subject},
+    target::Target,
+    toolkit::{PartKind, Toolkit},
 };
 
 /// What the commands depend on.
 #[derive(Debug)]
-pub struct Reproduction {
+pub(super) struct Reproduction {
     options: Options,
     libdevice: Option<PathBuf>,
     ocml: Option<PathBuf>,
@@ -22,7 +23,7 @@ pub struct Reproduction {
 
 impl Reproduction {
     /// Keeps what the commands depend on.
-    pub fn new(options: Options, toolkit: &Toolkit) -> Self {
+    pub(super) fn new(options: Options, toolkit: &Toolkit) -> Self {
         let part = |kind| toolkit.find(kind).map(PathBuf::from);
         Self {
             options,
@@ -34,7 +35,7 @@ impl Reproduction {
     }
 
     /// The first line of the file `name`, which holds `text`: a comment in its language.
-    pub fn header(&self, subject: Subject<'_>, checkpoint: Checkpoint, name: &str, text: &str) -> String {
+    pub(super) fn header(&self, subject: Subject<'_>, checkpoint: Checkpoint, name: &str, text: &str) -> String {
         let comment = match (checkpoint, subject.target) {
             (Checkpoint::Lowered, _) | (Checkpoint::Isa, Target::Nvidia(_)) => "//",
             _ => ";",
@@ -145,7 +146,7 @@ fn generate(name: &str, target: &Target, resolved: &Resolved) -> String {
 
 /// The text of a stage before PTX with the command for the PTX ISA that was written in the end: the compiler raises it
 /// when an instruction needs that, after the earlier stages were shown.
-pub fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
+pub(super) fn with_ptx_of(text: &str, ptx: &str) -> Option<String> {
     const FEATURE: &str = "-mattr=+ptx";
     let version = ptx
         .lines()
@@ -165,7 +166,7 @@ fn machine(target: &Target, resolved: &Resolved) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpulower::Search;
+    use crate::toolkit::Search;
 
     use super::*;
 

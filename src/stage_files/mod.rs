@@ -1,26 +1,63 @@
 //! `--dump-dir` and `--override-dir`: what the stages make, as files to read, edit and give back.
 
+mod reproduce;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
-    fs,
+    fs::{self, Permissions},
+    io::{self, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
-use gpulower::inkwell::module::Module;
-use gpulower::{Artifact, Checkpoint, StageListener, Subject, target::Vendor};
+use inkwell::module::Module;
 
-use super::{
-    message::{self, Problem},
-    output::{ArtifactName, stem},
-    reproduce::{Reproduction, with_ptx_of},
-    write::write_file,
+use crate::{
+    options::Options,
+    read_file::read_file,
+    report::{Artifact, Format},
+    stage::{Checkpoint, StageListener, Subject},
+    target::{Target, Vendor},
+    toolkit::Toolkit,
 };
+use reproduce::{Reproduction, with_ptx_of};
 
-/// Writes what each stage made, and takes what was edited.
+/// Why there are no files of stages.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StageFilesError {
+    /// The directory to write to cannot be made.
+    #[error("cannot make the directory {}: {source}", .path.display())]
+    Make {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory to take files from cannot be read.
+    #[error("cannot read the directory {} of --override-dir: {source}", .path.display())]
+    Read {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {reason}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// A listener that writes what each stage made, and takes what was edited.
 #[derive(Debug)]
 pub struct StageFiles {
+    most_bytes: u64,
     dump: Option<PathBuf>,
     overrides: Option<Overrides>,
     reproduction: Reproduction,
@@ -35,17 +72,30 @@ struct Overrides {
 }
 
 impl StageFiles {
-    /// Makes the directory to write to, and looks what is there to take.
-    pub fn new(dump: Option<PathBuf>, overrides: Option<PathBuf>, reproduction: Reproduction) -> Result<Self, Problem> {
-        if let Some(directory) = &dump {
-            fs::create_dir_all(directory).map_err(|error| {
-                Problem::output(format!("cannot make the directory {}: {error}", directory.display()))
+    /// Makes the directory to write to, and looks what is there to take: files of at most `most_bytes`. The first line of a
+    /// file is a command that repeats the next stage with these options and this toolkit.
+    ///
+    /// # Errors
+    ///
+    /// One for each directory that is not usable.
+    pub fn new(
+        dump: Option<PathBuf>,
+        overrides: Option<PathBuf>,
+        most_bytes: u64,
+        options: Options,
+        toolkit: &Toolkit,
+    ) -> Result<Self, StageFilesError> {
+        if let Some(path) = &dump {
+            fs::create_dir_all(path).map_err(|source| StageFilesError::Make {
+                path: path.clone(),
+                source,
             })?;
         }
         Ok(Self {
+            most_bytes,
             dump,
             overrides: overrides.map(Overrides::find).transpose()?,
-            reproduction,
+            reproduction: Reproduction::new(options, toolkit),
         })
     }
 
@@ -58,7 +108,7 @@ impl StageFiles {
     ) -> Result<Option<Vec<u8>>, String> {
         let name = file_name(subject, checkpoint);
         let edited = match &self.overrides {
-            Some(overrides) => overrides.take(&stem(subject.module, subject.target), &name)?,
+            Some(overrides) => overrides.take(&stem(subject.module, subject.target), &name, self.most_bytes)?,
             None => None,
         };
         if let Some(directory) = &self.dump {
@@ -70,7 +120,7 @@ impl StageFiles {
                     [header, text].concat().into_bytes()
                 }
             };
-            write_file(&directory.join(name), &bytes).map_err(|problem| problem.message().to_owned())?;
+            write_file(&directory.join(name), &bytes).map_err(|error| error.to_string())?;
         }
         Ok(edited)
     }
@@ -84,34 +134,34 @@ impl StageFiles {
             let path = directory.join(file_name(subject, checkpoint));
             // An edited file may be bitcode, which has no first line.
             if let Some(text) = fs::read_to_string(&path).ok().and_then(|text| with_ptx_of(&text, ptx)) {
-                write_file(&path, text.as_bytes()).map_err(|problem| problem.message().to_owned())?;
+                write_file(&path, text.as_bytes()).map_err(|error| error.to_string())?;
             }
         }
         Ok(())
     }
 
-    /// Writes the results beside the stages.
-    pub fn write_artifacts(&self, artifacts: &[Artifact]) -> Result<(), Problem> {
+    /// Writes a result beside the stages.
+    ///
+    /// # Errors
+    ///
+    /// One if the file cannot be written.
+    pub fn write_artifact(&self, artifact: &Artifact) -> Result<(), StageFilesError> {
         let Some(directory) = &self.dump else {
             return Ok(());
         };
-        artifacts.iter().try_for_each(|artifact| {
-            let stem = ArtifactName::from(artifact).stem();
-            let name = format!("{stem}.5-result.{}", artifact.format.extension());
-            write_file(&directory.join(name), &artifact.bytes)
-        })
+        let stem = artifact_stem(&artifact.module, &artifact.targets(), artifact.format);
+        let name = format!("{stem}.5-result.{}", artifact.format.extension());
+        write_file(&directory.join(name), &artifact.bytes)
     }
 
-    /// Says which edited files did nothing.
-    pub fn warn_about_unused(&self) {
-        for warning in self.overrides.iter().flat_map(Overrides::warnings) {
-            message::warn(&warning);
-        }
+    /// Which edited files did nothing, in words.
+    pub fn unused(&self) -> Vec<String> {
+        self.overrides.iter().flat_map(Overrides::warnings).collect()
     }
 }
 
 impl Overrides {
-    fn find(directory: PathBuf) -> Result<Self, Problem> {
+    fn find(directory: PathBuf) -> Result<Self, StageFilesError> {
         let names = fs::read_dir(&directory).and_then(|entries| {
             entries
                 .map(|entry| entry.map(|entry| entry.file_name()))
@@ -123,19 +173,19 @@ impl Overrides {
                 present,
                 used: Mutex::default(),
             }),
-            Err(error) => Err(Problem::plan(format!(
-                "cannot read the directory {} of --override-dir: {error}",
-                directory.display()
-            ))),
+            Err(source) => Err(StageFilesError::Read {
+                path: directory,
+                source,
+            }),
         }
     }
 
-    fn take(&self, stem: &str, name: &str) -> Result<Option<Vec<u8>>, String> {
+    fn take(&self, stem: &str, name: &str, most_bytes: u64) -> Result<Option<Vec<u8>>, String> {
         if !self.present.contains(name.as_ref() as &std::ffi::OsStr) {
             return Ok(None);
         }
         let path = self.directory.join(name);
-        let bytes = super::input::read(&path).map_err(|problem| problem.message().to_owned())?;
+        let bytes = read_file(&path, most_bytes).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.entry(stem.to_owned()).or_default().insert(name.to_owned());
         Ok(Some(bytes))
@@ -166,6 +216,56 @@ impl Overrides {
         });
         unmatched.chain(overtaken).collect()
     }
+}
+
+/// Writes one file, whole or not at all.
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StageFilesError> {
+    let write = || -> io::Result<()> {
+        // What the process's umask leaves of 0666, as for any other file; the default is for its owner alone.
+        let mut file = tempfile::Builder::new()
+            .prefix(".gpulower-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(bytes)?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|error| StageFilesError::Write {
+        path: path.to_owned(),
+        // The temporary file's name, which tempfile adds, would only confuse.
+        reason: error
+            .to_string()
+            .split(" at path ")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    })
+}
+
+/// `MODULE.TARGET`, safe as a file name. The colons of target IDs become `@`, as in clang on systems without colons in
+/// file names.
+pub fn stem(module: &str, target: &Target) -> String {
+    format!("{}.{}", safe_name(module), safe_name(&target.to_string()))
+}
+
+/// The name of an artifact's file without its extension: `MODULE.TARGET`, or `MODULE` for a container.
+pub fn artifact_stem(module: &str, targets: &[Target], format: Format) -> String {
+    match targets {
+        [target] if !format.is_container() => stem(module, target),
+        _ => safe_name(module),
+    }
+}
+
+/// The text as a part of a file's name.
+pub fn safe_name(text: &str) -> String {
+    let character = |character: char| match character {
+        ':' => '@',
+        '_' | '-' | '.' | '+' => character,
+        _ if character.is_alphanumeric() => character,
+        _ => '_',
+    };
+    // A leading dot would hide the file; the length is well below what file systems take.
+    let text: String = text.chars().map(character).take(100).collect();
+    text.trim_start_matches('.').to_owned()
 }
 
 /// `MODULE.TARGET.STAGE.EXTENSION`; the stages sort in their order.
@@ -221,4 +321,20 @@ impl StageListener for StageFiles {
 
 fn utf8(subject: Subject<'_>, checkpoint: Checkpoint, bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", file_name(subject, checkpoint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_for_files() {
+        for (module, target, name) in [
+            ("saxpy", "sm_90a", "saxpy.sm_90a"),
+            ("m", "gfx90a:sramecc+:xnack-", "m.gfx90a@sramecc+@xnack-"),
+            ("../../etc/x y", "sm_90", "_.._etc_x_y.sm_90"),
+        ] {
+            assert_eq!(stem(module, &target.parse().expect("a target")), name);
+        }
+    }
 }

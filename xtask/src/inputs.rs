@@ -1,0 +1,302 @@
+//! `cargo xtask inputs`: what is read of what other releases of MLIR and LLVM write, as a table in docs/inputs.md.
+//!
+//! The releases that are there, and those of Debian's packages, print the examples in every form, as they are and lowered by
+//! their own passes; their clangs compile tests/inputs/kernels.cl. Each file is compiled by `gpulower`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::command::{Context, Failure, capture, run as run_command};
+use crate::env::Workspace;
+use crate::packages::{CLANG_14, CLANG_15, MLIR_19};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Fail where the table in docs/inputs.md says otherwise, and do not write it.
+    #[arg(long)]
+    check: bool,
+    /// Leave out what is not among the test command's packages: the Python package with MLIR 23 (70 MB), clang 14 and 15.
+    #[arg(long)]
+    few: bool,
+    /// Take `gpulower` as it was built.
+    #[arg(long)]
+    no_build: bool,
+}
+
+/// The forms of MLIR: the end of a file's name, and the flags of `mlir-opt`.
+const FORMS: [(&str, &str, &[&str]); 6] = [
+    ("custom text", "custom.mlir", &[]),
+    ("with locations", "custom-locations.mlir", &["--mlir-print-debuginfo"]),
+    ("generic text", "generic.mlir", &["--mlir-print-op-generic"]),
+    (
+        "with locations",
+        "generic-locations.mlir",
+        &["--mlir-print-op-generic", "--mlir-print-debuginfo"],
+    ),
+    ("bytecode", "bytecode.mlirbc", &["--emit-bytecode"]),
+    (
+        "bytecode, version 4",
+        "bytecode-v4.mlirbc",
+        &["--emit-bytecode", "--emit-bytecode-version=4"],
+    ),
+];
+
+/// What lowers a `gpu.module`, in every release.
+const PIPELINE: &str = "builtin.module(gpu-kernel-outlining,lower-affine,convert-vector-to-scf,convert-nvgpu-to-nvvm,\
+     gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm,reconcile-unrealized-casts))";
+
+/// Where the table stands.
+const PAGE: &str = "docs/inputs.md";
+const BEGIN: &str = "<!-- measured -->\n";
+const END: &str = "<!-- end -->\n";
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    if !options.no_build {
+        run_command(&mut workspace.build_everything())?;
+    }
+    let measure = Measure {
+        gpulower: workspace.binaries()?.join("gpulower"),
+        folder: workspace.root.join("target/inputs"),
+        workspace,
+    };
+    let mut lines = vec![
+        format!(
+            "| {} |",
+            ["MLIR", "level"]
+                .into_iter()
+                .chain(FORMS.map(|form| form.0))
+                .collect::<Vec<_>>()
+                .join(" | ")
+        ),
+        "|---|---|---|---|---|---|---|---|".to_owned(),
+    ];
+    let old = MLIR_19.unpacked(workspace)?.join("usr/lib");
+    lines.extend(measure.mlir("19", &old.join("llvm-19/bin/mlir-opt"), &old.join("x86_64-linux-gnu"))?);
+    lines.extend(measure.mlir("22", &workspace.llvm.join("bin/mlir-opt"), &workspace.llvm.join("lib"))?);
+    if !options.few {
+        lines.extend(measure.wheel()?);
+    }
+    lines.push(String::new());
+    lines.push("| LLVM | text | bitcode |".to_owned());
+    lines.push("|---|---|---|".to_owned());
+    let usual = Path::new("/usr/lib");
+    let mut clangs = vec![
+        ("16", usual.join("llvm-16")),
+        ("19", usual.join("llvm-19")),
+        ("22", workspace.llvm.clone()),
+    ];
+    if !options.few {
+        clangs.insert(0, ("15", CLANG_15.unpacked(workspace)?.join("usr/lib/llvm-15")));
+        clangs.insert(0, ("14", CLANG_14.unpacked(workspace)?.join("usr/lib/llvm-14")));
+    }
+    for (release, prefix) in clangs {
+        lines.push(measure.clang(release, &prefix)?);
+    }
+    compare_or_write(&workspace.root.join(PAGE), &lines, options)
+}
+
+/// With `few`, the lines that were measured have to be among those of the page.
+fn compare_or_write(page: &Path, lines: &[String], options: &Options) -> Result<(), Failure> {
+    for line in lines {
+        println!("{line}");
+    }
+    let text = fs::read_to_string(page).context(|| format!("read {}", page.display()))?;
+    let parts = text
+        .split_once(BEGIN)
+        .and_then(|(before, rest)| Some((before, rest.split_once(END)?)));
+    let Some((before, (table, after))) = parts else {
+        return Err(Failure::new(format!("{} has no place for the table", page.display())));
+    };
+    if options.check || options.few {
+        let differing: Vec<&String> = lines
+            .iter()
+            .filter(|line| !table.lines().any(|known| known == *line))
+            .collect();
+        return match differing.as_slice() {
+            [] => Ok(()),
+            _ => Err(Failure::new(format!(
+                "{PAGE} says otherwise than these lines, which were measured (`cargo xtask inputs` writes them): {differing:#?}"
+            ))),
+        };
+    }
+    let text = format!("{before}{BEGIN}{}\n{END}{after}", lines.join("\n"));
+    fs::write(page, text).context(|| format!("write {}", page.display()))
+}
+
+struct Measure<'a> {
+    workspace: &'a Workspace,
+    gpulower: PathBuf,
+    folder: PathBuf,
+}
+
+impl Measure<'_> {
+    fn examples(&self) -> Result<Vec<PathBuf>, Failure> {
+        let folder = self.workspace.root.join("examples");
+        let entries = fs::read_dir(&folder).context(|| format!("read {}", folder.display()))?;
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut all: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|end| end == "mlir"))
+            .collect();
+        all.sort();
+        Ok(all)
+    }
+
+    fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
+        let folder = self.folder.join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// The lines of an `mlir-opt`.
+    fn mlir(&self, release: &str, program: &Path, libraries: &Path) -> Result<Vec<String>, Failure> {
+        let folder = self.fresh(&format!("mlir-{release}"))?;
+        for example in self.examples()? {
+            let stem = example.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            for (level, pipeline) in [("gpu", "builtin.module()"), ("lowered", PIPELINE)] {
+                for (_, end, flags) in FORMS {
+                    let output = folder.join(format!("{stem}.{level}.{end}"));
+                    let mut print = Command::new(program);
+                    print
+                        .arg(&example)
+                        .arg(format!("--pass-pipeline={pipeline}"))
+                        .args(flags)
+                        .arg("-o")
+                        .arg(&output);
+                    // What a release cannot read or lower is none of its files.
+                    capture(print.env("LD_LIBRARY_PATH", libraries))?;
+                }
+            }
+        }
+        self.lines(release, &folder)
+    }
+
+    /// The lines of MLIR 23, which a Python package has.
+    fn wheel(&self) -> Result<Vec<String>, Failure> {
+        let python = self.folder.join("python");
+        if !python.exists() {
+            run_command(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+            let mut install = Command::new(python.join("bin/pip"));
+            run_command(install.args(["install", "-q", "--no-deps", "numba-cuda-mlir==0.6.0"]))?;
+        }
+        let folder = self.fresh("mlir-23")?;
+        let mut print = self.workspace.command(python.join("bin/python"));
+        print
+            .arg("scripts/wheel_mlir.py")
+            .arg(&folder)
+            .arg(PIPELINE)
+            .args(self.examples()?);
+        capture(&mut print)?;
+        self.lines("23", &folder)
+    }
+
+    fn lines(&self, release: &str, folder: &Path) -> Result<Vec<String>, Failure> {
+        let levels = [("gpu", "`gpu`"), ("lowered", "lowered")];
+        levels
+            .iter()
+            .map(|(level, words)| {
+                let mut line = format!("| {release} | {words} |");
+                for (_, end, _) in FORMS {
+                    let cell = self.count(folder, &format!(".{level}.{end}"))?;
+                    line.push_str(&format!(" {cell} |"));
+                }
+                Ok(line)
+            })
+            .collect()
+    }
+
+    /// How many of the files with this end compile, of how many; and how many at the `gpu` level become the code that the
+    /// example becomes.
+    fn count(&self, folder: &Path, end: &str) -> Result<String, Failure> {
+        let (mut all, mut compiled, mut same) = (0, 0, 0);
+        for example in self.examples()? {
+            let stem = example.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let file = folder.join(format!("{stem}{end}"));
+            // Its operations are AMD's, and the pipeline is for NVIDIA; and calls of a library become calls of C wrappers.
+            let is_foreign = end.starts_with(".lowered") && ["matmul_mfma", "user_library"].contains(&&*stem);
+            if is_foreign || !file.exists() {
+                continue;
+            }
+            let target = if stem == "matmul_mfma" { "gfx942" } else { "sm_90" };
+            all += 1;
+            if let Some(code) = self.compile(&file, target)? {
+                compiled += 1;
+                same += usize::from(self.compile(&example, target)? == Some(code));
+            }
+        }
+        let other = compiled - same;
+        let is_same = end.starts_with(".lowered") || other == 0;
+        let note = if is_same {
+            String::new()
+        } else {
+            format!(", {other} to other code")
+        };
+        Ok(format!("{compiled} of {all}{note}"))
+    }
+
+    /// The code of a file, without what names the place it came from.
+    fn compile(&self, file: &Path, target: &str) -> Result<Option<String>, Failure> {
+        let mut compile = Command::new(&self.gpulower);
+        compile
+            .arg("compile")
+            .arg(file)
+            .args(["-t", target, "--emit", "asm", "-o", "-"]);
+        compile
+            .env("GPULOWER_CACHE", "off")
+            .env("CUDA_HOME", self.workspace.wheel_cuda());
+        let library = self.workspace.root.join("examples/lib/scale_and_shift.ll");
+        if file.to_string_lossy().contains("user_library") {
+            compile.arg("-l").arg(library);
+        }
+        let output = capture(&mut compile)?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            let first = error.lines().next().unwrap_or_default();
+            eprintln!("{}: {first}", file.file_name().unwrap_or_default().to_string_lossy());
+            return Ok(None);
+        }
+        Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    /// The line of a clang: text and bitcode for both vendors.
+    fn clang(&self, release: &str, prefix: &Path) -> Result<String, Failure> {
+        let folder = self.fresh(&format!("clang-{release}"))?;
+        let mut line = format!("| {release} |");
+        for (flag, end) in [("-S", "ll"), ("-c", "bc")] {
+            let mut compiled = Vec::new();
+            for (triple, flags, target) in [
+                ("nvptx64-nvidia-cuda", &[][..], "sm_90"),
+                ("amdgcn-amd-amdhsa", &["-mcpu=gfx90a"], "gfx90a"),
+            ] {
+                let output = folder.join(format!("kernels.{target}.{end}"));
+                let mut compile = self.workspace.command(prefix.join("bin/clang"));
+                compile.arg(format!("--target={triple}")).args(flags).args([
+                    "-x",
+                    "cl",
+                    "-cl-std=CL2.0",
+                    "-cl-no-stdinc",
+                    "-O1",
+                    "-nogpulib",
+                ]);
+                compile
+                    .args(["-emit-llvm", flag, "tests/inputs/kernels.cl", "-o"])
+                    .arg(&output);
+                compile.env("LD_LIBRARY_PATH", prefix.with_file_name("x86_64-linux-gnu"));
+                run_command(&mut compile)?;
+                if self.compile(&output, target)?.is_some() {
+                    compiled.push(if target == "sm_90" { "NVIDIA" } else { "AMD" });
+                }
+            }
+            let words = if compiled.is_empty() {
+                "no".to_owned()
+            } else {
+                compiled.join(", ")
+            };
+            line.push_str(&format!(" {words} |"));
+        }
+        Ok(line)
+    }
+}
