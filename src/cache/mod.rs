@@ -225,6 +225,9 @@ impl CacheBuilder {
     }
 }
 
+/// An entry, and where it was.
+pub(crate) type Found = (Arc<[u8]>, Source);
+
 impl Cache {
     /// Starts to make a cache.
     #[must_use]
@@ -354,7 +357,7 @@ impl Cache {
 
     /// The turn to make an entry that is not there. Where another thread makes it, or a machine that said so, waits for that:
     /// then the entry is returned. `stop` ends the waiting.
-    pub(crate) fn turn(&self, key: &Key, stop: &dyn Fn() -> bool) -> (Making<'_>, Option<(Arc<[u8]>, Source)>) {
+    pub(crate) fn turn(&self, key: &Key, stop: &dyn Fn() -> bool) -> (Making<'_>, Option<Found>) {
         let (turn, has_waited) = self.shared.turns.take(key, stop);
         let making = Making {
             cache: self,

@@ -19,7 +19,7 @@ fn options(chip: &str) -> Vec<String> {
 fn one_conversion_serves_many_threads() {
     let cache = tempfile::tempdir().unwrap();
     let cache = cache.path().join("made/on/first/use");
-    let compiler = load(&part(ARCHIVE), &cache).unwrap();
+    let compiler = load(&part(ARCHIVE), Some(&cache)).unwrap();
     assert_eq!(fs::metadata(&cache).unwrap().mode() & 0o777, 0o700);
     let entries = || {
         let mut names: Vec<_> = fs::read_dir(&cache)
@@ -64,7 +64,7 @@ fn one_conversion_serves_many_threads() {
 #[test]
 fn errors_carry_log_and_code() {
     let cache = tempfile::tempdir().unwrap();
-    let compiler = load(&part(ARCHIVE), cache.path()).unwrap();
+    let compiler = load(&part(ARCHIVE), Some(cache.path())).unwrap();
     let failed = |ptx: &str, chip: &str| match compiler.compile(ptx, &options(chip), None) {
         Err(VendorError::Failed { code, log, .. }) => (code, log),
         other => panic!("{other:?}"),
@@ -87,7 +87,7 @@ fn errors_carry_log_and_code() {
 #[test]
 fn a_crash_of_the_compiler_is_an_error_and_the_next_call_works() {
     let cache = tempfile::tempdir().unwrap();
-    let compiler = load(&part(ARCHIVE), cache.path()).unwrap();
+    let compiler = load(&part(ARCHIVE), Some(cache.path())).unwrap();
     let compile = || compiler.compile(&store_kernel("7.8", "sm_90"), &options("sm_90"), None);
     let before = compile().unwrap();
     for _ in 0..3 {
@@ -115,7 +115,7 @@ fn a_damaged_cache_entry_is_made_anew() {
 fn a_cache_open_to_others_is_refused() {
     let cache = tempfile::tempdir().unwrap();
     fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let error = load(&part(ARCHIVE), cache.path()).unwrap_err();
+    let error = load(&part(ARCHIVE), Some(cache.path())).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("mode 0777 lets other users write"), "{text}");
     assert!(text.contains("0700"), "{text}");
@@ -126,13 +126,13 @@ fn what_is_no_archive_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let archive = directory.path().join("libnvptxcompiler_static.a");
     fs::write(&archive, "!<arch>\n").unwrap();
-    let error = load(&archive, &directory.path().join("cache")).unwrap_err();
+    let error = load(&archive, Some(&directory.path().join("cache"))).unwrap_err();
     let text = error.to_string();
     assert!(
         text.contains("could not be converted") && text.contains("lld failed"),
         "{text}"
     );
     assert_eq!(fs::read_dir(directory.path().join("cache")).unwrap().count(), 0);
-    let error = load(Path::new("/nowhere/x.a"), directory.path()).unwrap_err();
+    let error = load(Path::new("/nowhere/x.a"), Some(directory.path())).unwrap_err();
     assert!(error.to_string().starts_with("reading /nowhere/x.a: "), "{error}");
 }

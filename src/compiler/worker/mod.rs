@@ -274,10 +274,10 @@ fn exchange(
         .check()
         .map_err(|reason| at_first(reason.into()))?;
     let frame = frame(&made()?).map_err(|error| at_first(error.into()))?;
-    let configuration = ToWorker::Configure(Configuration {
+    let configuration = ToWorker::Configure(Box::new(Configuration {
         toolkit: (*compiler.toolkit).clone(),
         cache: compiler.cache.clone(),
-    });
+    }));
     // A worker that was ended from outside while it had nothing to do is not the request's fault: a few may be met.
     let mut attempts = 3;
     loop {

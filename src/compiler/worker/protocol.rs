@@ -48,7 +48,7 @@ fn build() -> String {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToWorker {
     /// What is the same for all requests. Comes first.
-    Configure(Configuration),
+    Configure(Box<Configuration>),
     /// Read MLIR as this process is about to.
     Read(ReadInputs),
     /// Carry out a request.

@@ -419,7 +419,7 @@ impl Run<'_> {
 fn small_operands(name: &str, kind: Kind, x: u64, y: u64) -> (u64, u64) {
     let masks = no_wrap_masks(name, kind.elem);
     match name {
-        "arith.subi" => (x & masks[0] | masks[1] + 1, y & masks[1]),
+        "arith.subi" => (x & masks[0] | (masks[1] + 1), y & masks[1]),
         _ => (x & masks[0], y & masks[1]),
     }
 }

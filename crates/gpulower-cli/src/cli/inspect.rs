@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         name if name == "-" => "<stdin>".to_owned(),
         name => name.into_owned(),
     };
-    let progress = Progress::start("inspecting", &[arguments.input.clone()], false);
+    let progress = Progress::start("inspecting", std::slice::from_ref(&arguments.input), false);
     let looked = arguments.look(&name);
     progress.end();
     let Looked {

@@ -71,7 +71,7 @@ impl<'a> Places<'a> {
                 .strip_prefix(".file")?
                 .trim()
                 .split_once(char::is_whitespace)?;
-            let name = names.split('"').filter(|part| !part.trim().is_empty()).next_back()?;
+            let name = names.split('"').rfind(|part| !part.trim().is_empty())?;
             Some((number, is_same(name, source)))
         });
         Self {

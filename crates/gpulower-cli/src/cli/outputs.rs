@@ -13,11 +13,10 @@ use gpulower::{
 
 use super::{
     Failed,
-    code_view::CodeView,
     form::Form,
     message::Problem,
     output::{ArtifactName, Destination},
-    report::Report,
+    report::{CodeOf, Report},
     write::{self, Output},
 };
 
@@ -125,7 +124,7 @@ impl Outputs {
         artifacts: &[Artifact],
         problems: &[Problem],
         cache: Option<&Cache>,
-        code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
+        code: &CodeOf<'_>,
         dependencies: impl FnOnce(&[Option<PathBuf>]) -> String,
     ) -> Result<(), Failed> {
         let paths = self.paths(&self.names(artifacts))?;

@@ -45,14 +45,14 @@ impl Report {
         problems: &[Problem],
         cache: Option<&Cache>,
         title: &str,
-        code: &dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed>,
+        code: &CodeOf<'_>,
     ) -> Result<String, Failed> {
         let (artifacts, paths) = made;
         match self.format {
             ReportFormat::Json => document(Some(made), problems, cache),
-            ReportFormat::Table => {
-                Ok(message::shown(&(artifacts_table(artifacts, paths) + &shared_line(cache))).into())
-            }
+            ReportFormat::Table => Ok(message::shown(
+                &(artifacts_table(artifacts, paths) + &shared_line(cache)),
+            )),
             ReportFormat::Html => Ok(report_html::page(title, artifacts, paths, &code(artifacts)?)),
         }
     }
@@ -126,6 +126,9 @@ fn shared_line(cache: Option<&Cache>) -> String {
         uploaded + known
     )
 }
+
+/// Makes the code of artifacts beside its source.
+pub type CodeOf<'a> = dyn Fn(&[Artifact]) -> Result<Vec<CodeView>, Failed> + 'a;
 
 /// Artifacts, and the files that they are in.
 type Made<'a> = (&'a [Artifact], &'a [Option<PathBuf>]);

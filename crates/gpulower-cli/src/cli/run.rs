@@ -80,7 +80,7 @@ impl Arguments {
         let mut options = self.flags.0.clone();
         options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
         let toolkit = self.toolkits.toolkit()?;
-        let progress = Progress::start("compiling", &[self.input.clone()], self.cache.is_used());
+        let progress = Progress::start("compiling", std::slice::from_ref(&self.input), self.cache.is_used());
         let builder =
             environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)?.progress(progress.callback());
         let options = ProgramOptions {
