@@ -112,13 +112,16 @@ fn a_damaged_cache_entry_is_made_anew() {
 }
 
 #[test]
-fn a_cache_open_to_others_is_refused() {
+fn a_cache_open_to_others_is_not_used() {
     let cache = tempfile::tempdir().unwrap();
     fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let error = load(&part(ARCHIVE), Some(cache.path())).unwrap_err();
+    let error = shared_object(&part(ARCHIVE), cache.path()).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("mode 0777 lets other users write"), "{text}");
     assert!(text.contains("0700"), "{text}");
+    // It is made for this process alone.
+    load(&part(ARCHIVE), Some(cache.path())).unwrap();
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
 }
 
 #[test]

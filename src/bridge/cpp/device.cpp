@@ -627,6 +627,11 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
       return toString(std::move(error));
     passes.run(module, modules);
+    // Here already, so that who looks at the optimised module sees what code is made of.
+    if (machine && module.getTargetTriple().isNVPTX()) {
+      gpulower::convertSingleBits(module);
+      gpulower::compareWideRanges(module, *machine);
+    }
     limits.mark(module);
     std::string text;
     raw_string_ostream stream(text);

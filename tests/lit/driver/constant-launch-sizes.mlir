@@ -16,7 +16,9 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @main(%n: index) {
+  func.func private @size() -> index
+  func.func @main() {
+    %n = call @size() : () -> index
     %one = arith.constant 1 : index
     %four = arith.constant 4 : index
     // CHECK: grid.mlir:[[#@LINE+1]]:5: error: {{.*}}@m::@k cannot be launched so: its grid is 4 x 4 x ?, and the kernel states 4 x 2 x 1 (known_grid_size), which its code is made for
@@ -32,7 +34,9 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @main(%n: index) {
+  func.func private @size() -> index
+  func.func @main() {
+    %n = call @size() : () -> index
     %one = arith.constant 1 : index
     %four = arith.constant 4 : index
     // CHECK: block.mlir:[[#@LINE+1]]:5: error: {{.*}}its block is 4 x ? x 1, and the kernel states 64 x 1 x 1 (known_block_size)
@@ -80,7 +84,9 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @main(%n: index) {
+  func.func private @size() -> index
+  func.func @main() {
+    %n = call @size() : () -> index
     %one = arith.constant 1 : index
     %four = arith.constant 4 : index
     %t = gpu.wait async

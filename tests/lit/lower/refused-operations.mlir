@@ -6,7 +6,7 @@
 // RUN: not gpulower compile %t/f128.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/f128.mlir
 // RUN: not gpulower compile %t/f128.mlir --target gfx942 --emit asm -o %t/out 2>&1 | FileCheck %t/f128.mlir
 // RUN: not gpulower compile %t/host.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/host.mlir
-// RUN: not gpulower compile %t/launch.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/launch.mlir
+// RUN: not gpulower compile %t/launch.mlir --target sm_90 --emit ptx -o %t/out/ 2>&1 | FileCheck %t/launch.mlir
 // RUN: not gpulower compile %t/chip.mlir --target sm_70 --emit ptx -o %t/out 2>&1 | FileCheck %t/chip.mlir --check-prefix=NVIDIA
 // RUN: not gpulower compile %t/chip.mlir --target sm_70 --isolation worker --emit ptx -o %t/out 2>&1 | FileCheck %t/chip.mlir --check-prefix=NVIDIA
 // RUN: not gpulower compile %t/amd-chip.mlir --target gfx942 --emit asm -o %t/out 2>&1 | FileCheck %t/amd-chip.mlir

@@ -51,7 +51,7 @@ class Library:
 
     def compile_all(self):
         before = self.compile(b"clean.mlir", CLEAN, b"gfx942")
-        fatal = self.compile(b"fatal.ll", FATAL, b"sm_70")
+        fatal = self.compile(b"fatal.ll", FATAL, b"sm_75")
         crash = self.compile(b"crash.mlir", CRASH, b"gfx942")
         after = self.compile(b"clean.mlir", CLEAN, b"gfx942")
         assert (fatal, crash) == ("E0501", "E1201"), (fatal, crash)

@@ -164,7 +164,7 @@ fn clear_removes_what_the_toolkit_was_made_into() {
     let arguments = ["compile", &saxpy, "-t", "sm_90", "-o", "k.cubin", "--cache-dir=cache"];
     work.run(&arguments).quiet();
     let cache = |action| work.run(&["cache", action, "--cache-dir=cache"]).quiet().output();
-    assert!(cache("show").contains(" bytes that are made once for each toolkit\n"));
+    assert!(cache("show").contains("iB that are made once for each toolkit\n"));
     assert!(cache("clear").contains("cache held "));
     assert_eq!(cache("show"), "cache/results holds 0 results in 0 bytes\n");
     let left = work.files("cache");

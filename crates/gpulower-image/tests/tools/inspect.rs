@@ -244,8 +244,8 @@ fn refusals_say_what_to_do() {
         (b"PK\x03\x04", "unpack it, and name a file in it"),
         (b"\x1f\x8b", "a gzip file: unpack it"),
         (b"!<thin>\n", "it is a thin archive, which holds the names"),
-        (b"module {}", "it starts with [6d 6f 64 75 6c 65 20 7b]"),
-        (b"define void @f()", "it is none of the files that are read"),
+        (b"module {}", "it is MLIR or LLVM IR, which holds no images"),
+        (b"nothing known", "it starts with [6e 6f 74 68 69 6e 67 20]"),
     ] {
         let message = inspect("x", bytes).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
@@ -254,7 +254,7 @@ fn refusals_say_what_to_do() {
 
 #[test]
 fn what_is_nothing_is_refused() {
-    let message = inspect("x", b"module {}").unwrap_err().to_string();
+    let message = inspect("x", b"nothing known").unwrap_err().to_string();
     assert!(message.contains("it is none of the files that are read"), "{message}");
 }
 

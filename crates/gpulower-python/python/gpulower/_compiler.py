@@ -405,7 +405,8 @@ class Compiler:
         if further is not None and (more := further.cache_statistics()) is not None:
             total = [one + other for one, other in zip(total, more[0])]
             problems = problems + more[1]
-        return CacheStatistics(*total[:4], tuple(problems), *total[4:])
+        memory_hits, disk_hits, misses, stored, *remote = total
+        return CacheStatistics(memory_hits, disk_hits, misses, stored, tuple(problems), *remote)
 
     def finish_cache(self) -> None:
         """Waits until what was compiled is where other machines find it. The end of the process does so too."""
