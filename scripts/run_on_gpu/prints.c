@@ -26,7 +26,6 @@ void printMemrefI32(int64_t rank, const Descriptor *memref) {
   }
   printf("[");
   for (int64_t i = 0; i < memref->size; ++i)
-    printf("%s%" PRId32, i ? ", " : "",
-           memref->aligned[memref->offset + i * memref->stride]);
+    printf("%s%" PRId32, i ? ", " : "", memref->aligned[memref->offset + i * memref->stride]);
   printf("]\n");
 }
