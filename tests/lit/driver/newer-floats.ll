@@ -12,10 +12,6 @@
 ; RUN: not gpulower compile %t.ll -t sm_90 --emit ptx -o - 2>&1 | FileCheck --check-prefix=REFUSED %s
 ; REFUSED: error: {{.*}}expected
 
-; Text with typed pointers is of LLVM 16 or older. LLVM 22 reads some of it.
-; RUN: sed 's/ptr addrspace(1) %%p, i64/float addrspace(1)* %%p, i64/' %s > %t.old.ll
-; RUN: not gpulower compile %t.old.ll -t sm_90 --emit ptx -o - 2>&1 | FileCheck --check-prefix=OLD %s
-; OLD: the text has typed pointers, so it is of LLVM 16 or older, and text is not upgraded: give bitcode
 target triple = "nvptx64-nvidia-cuda"
 
 define ptx_kernel void @k(ptr addrspace(1) %p, float %x, half %h, double %d) {
