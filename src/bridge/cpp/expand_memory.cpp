@@ -286,6 +286,28 @@ struct AtomicOnBits final : OpRewritePattern<memref::GenericAtomicRMWOp> {
   }
 };
 
+/// What is stored does not depend on what was there, perhaps because it was folded: an exchange. MLIR's lowering has no
+/// value for a result from outside of the body.
+struct AtomicExchange final : OpRewritePattern<memref::AtomicYieldOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(memref::AtomicYieldOp op,
+                                PatternRewriter &rewriter) const override {
+    auto loop = dyn_cast<memref::GenericAtomicRMWOp>(op->getParentOp());
+    Value stored = op.getResult();
+    if (!loop || loop.getRegion().isAncestor(stored.getParentRegion()))
+      return failure();
+    rewriter.setInsertionPoint(loop);
+    auto exchange = memref::AtomicRMWOp::create(
+        rewriter, loop.getLoc(), loop.getResult().getType(),
+        arith::AtomicRMWKind::assign, stored, loop.getMemref(),
+        loop.getIndices());
+    // Its ordering and scope.
+    exchange->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+    rewriter.replaceOp(loop, exchange);
+    return success();
+  }
+};
+
 /// MLIR lowers a copy to `llvm.memcpy` or, where that will not do, to a function of the host's runtime.
 struct CopyInLoops final : OpRewritePattern<memref::CopyOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -327,7 +349,8 @@ struct CopyInLoops final : OpRewritePattern<memref::CopyOp> {
 } // namespace
 
 void populateAtomicPatterns(RewritePatternSet &patterns) {
-  patterns.add<AtomicProduct, AtomicOnBits>(patterns.getContext());
+  patterns.add<AtomicExchange, AtomicProduct, AtomicOnBits>(
+      patterns.getContext());
 }
 
 void populateCopyPatterns(RewritePatternSet &patterns) {
