@@ -50,8 +50,9 @@ def dynamic(*flags: str) -> str:
 
 
 def test_one_symbol_is_exported() -> None:
+    """Besides what crc-fast, which comes with S3, marks as exported: functions of C without a state."""
     defined = [line.split()[-1] for line in dynamic("--dyn-syms").splitlines()[4:] if " UND " not in line]
-    assert [name for name in defined if name] == ["PyInit__native"]
+    assert [name for name in defined if name and not name.startswith("crc_fast_")] == ["PyInit__native"]
 
 
 def test_it_can_be_loaded_at_any_time() -> None:

@@ -86,8 +86,9 @@ def _check_read(wave: Wave, region: Region, words: Array) -> None:
     if owner is None:
         return
     unfinished = owner.unfinished[words]
-    if ((unfinished >= 0) & (unfinished != wave.number)).any():
-        at = int(words[(unfinished >= 0) & (unfinished != wave.number)][0])
+    late = (unfinished >= 0) & (unfinished != wave.number) & (owner.atomic_epoch[words] != wave.epoch)
+    if late.any():
+        at = int(words[late][0])
         raise Trap(f"reads {region.name} at {at}: another wave stored there and has not waited for its store")
     raced = (owner.writer[words] != wave.number) & (owner.writer_epoch[words] == wave.epoch)
     if raced.any():
@@ -116,6 +117,7 @@ def _check_write(wave: Wave, region: Region, words: Array, changed: Array) -> No
             raise Trap(f"stores to {region.name} at {at}: another wave {what}, with no barrier between them")
     owner.writer[words] = wave.number
     owner.writer_epoch[words] = wave.epoch
+    owner.atomic_epoch[words] = -1
     owner.unfinished[words] = wave.number
 
 
@@ -807,6 +809,7 @@ def _check_atomic(wave: Wave, region: Region, offsets: Array, size: int, stores:
     if region.undefined is not None and any(region.undefined[offsets + byte].any() for byte in range(size)):
         raise Trap(f"an atomic on {region.name}, on a word that was never written")
     owner.unfinished[words] = wave.number
+    owner.atomic_epoch[words] = wave.epoch
     stores.append((region, words))
 
 

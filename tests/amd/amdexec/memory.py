@@ -36,6 +36,8 @@ class Ownership:
     writer_epoch: Array
     reader: Array
     reader_epoch: Array
+    # The last atomic: a loop of compare-and-swap begins with a plain load beside the atomics of others.
+    atomic_epoch: Array
 
 
 MANY_READERS = -2
@@ -65,6 +67,7 @@ class Region:
         """Follows stores through the region: waits and barriers between the waves of a workgroup."""
         count = len(self.data)
         self.ownership = Ownership(
+            np.full(count, -1, np.int32),
             np.full(count, -1, np.int32),
             np.full(count, -1, np.int32),
             np.full(count, -1, np.int32),

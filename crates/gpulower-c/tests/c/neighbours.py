@@ -31,12 +31,14 @@ class Library:
         self.compiler = ctypes.c_void_p()
         assert self.c.gpulower_compiler_create(None, ctypes.byref(self.compiler), None) == 0
 
-    def compile(self, name, text, target):
+    def compile(self, name, text, target, emit=None):
         """The bytes, or the code of the first error."""
         c, request, result = self.c, ctypes.c_void_p(), ctypes.c_void_p()
         assert c.gpulower_request_create(ctypes.byref(request), None) == 0
         assert c.gpulower_request_add_input(request, name, text, ctypes.c_size_t(len(text)), None) == 0
         assert c.gpulower_request_set(request, b"target", target, None) == 0
+        if emit:
+            assert c.gpulower_request_set(request, b"emit", emit, None) == 0
         status = c.gpulower_compile(self.compiler, request, None, ctypes.byref(result))
         if status == 0:
             data, length = ctypes.c_void_p(), ctypes.c_size_t()
@@ -51,7 +53,7 @@ class Library:
 
     def compile_all(self):
         before = self.compile(b"clean.mlir", CLEAN, b"gfx942")
-        fatal = self.compile(b"fatal.ll", FATAL, b"sm_75")
+        fatal = self.compile(b"fatal.ll", FATAL, b"sm_75", b"ptx")
         crash = self.compile(b"crash.mlir", CRASH, b"gfx942")
         after = self.compile(b"clean.mlir", CLEAN, b"gfx942")
         assert (fatal, crash) == ("E0501", "E1201"), (fatal, crash)

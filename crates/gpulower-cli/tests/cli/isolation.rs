@@ -230,8 +230,7 @@ fn bytecode_gives_the_same_and_is_refused_in_the_same_words() {
 }
 
 /// MLIR's verification crashes on it.
-const CRASHES: &str =
-    "gpu.module @m { gpu.func @k(%a: !amdgpu.tdm_gather_base<index, i32>) kernel { gpu.return } }";
+const CRASHES: &str = "gpu.module @m { gpu.func @k(%a: !amdgpu.tdm_gather_base<index, i32>) kernel { gpu.return } }";
 
 #[test]
 fn a_crash_ends_a_worker_and_nothing_else() {
