@@ -15,7 +15,7 @@ use std::{
 };
 
 use gpulower_cache::{Listed, Refusal, Store, StoreError, Written};
-use opendal::{ErrorKind, Operator};
+use opendal::{Buffer, ErrorKind, Operator};
 use tokio::{net::TcpStream, runtime, sync::oneshot};
 
 use crate::{AddressError, service::Service};
@@ -119,7 +119,7 @@ impl Served {
         let left = deadline.saturating_duration_since(Instant::now());
         match answered.recv_timeout(left + GRACE) {
             Ok(Ok(result)) => {
-                let is_answer = |error: &opendal::Error| error.kind() == ErrorKind::NotFound;
+                let is_answer = |error: &opendal::Error| error.kind() == ErrorKind::NotFound || status(error).is_some();
                 self.is_connected
                     .store(result.as_ref().err().is_none_or(is_answer), Ordering::Relaxed);
                 Ok(result)
@@ -130,6 +130,27 @@ impl Served {
                 let message = format!("no answer within {} ms", left.as_millis());
                 Err(StoreError::new(Refusal::TimedOut, message))
             }
+        }
+    }
+
+    /// Carries out an operation that may be repeated. A service may end a connection that it kept open just when it is used
+    /// again, which says nothing of the service: then a new connection is tried.
+    fn ask<T, F>(
+        &self,
+        deadline: Instant,
+        operation: impl Fn(Operator) -> F,
+    ) -> Result<Result<T, opendal::Error>, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, opendal::Error>> + Send + 'static,
+    {
+        let had_connection = self.is_connected.load(Ordering::Relaxed);
+        let first = self.wait(deadline, &operation)?;
+        match &first {
+            Err(error) if had_connection && error.kind() == ErrorKind::Unexpected && status(error).is_none() => {
+                self.wait(deadline, operation)
+            }
+            _ => Ok(first),
         }
     }
 
@@ -181,8 +202,10 @@ impl Store for Served {
 
     fn get(&self, name: &str, most: u64, deadline: Instant) -> Result<Option<Vec<u8>>, StoreError> {
         self.check_connection(deadline)?;
-        let path = name.to_owned();
-        let got = self.wait(deadline, |operator| async move { operator.read(&path).await })?;
+        let got = self.ask(deadline, |operator| {
+            let path = name.to_owned();
+            async move { operator.read(&path).await }
+        })?;
         match got {
             Ok(bytes) if bytes.len() as u64 > most => {
                 Err(StoreError::new(Refusal::TooLarge, "more bytes than an entry has"))
@@ -195,10 +218,11 @@ impl Store for Served {
 
     fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool, deadline: Instant) -> Result<Written, StoreError> {
         self.check_connection(deadline)?;
-        let path = name.to_owned();
         let only_new = only_new && self.is_conditional;
-        let written = self.wait(deadline, |operator| async move {
-            operator.write_with(&path, bytes).if_not_exists(only_new).await
+        let bytes = Buffer::from(bytes);
+        let written = self.ask(deadline, |operator| {
+            let (path, bytes) = (name.to_owned(), bytes.clone());
+            async move { operator.write_with(&path, bytes).if_not_exists(only_new).await }
         })?;
         match written {
             Ok(_) => Ok(Written::New),

@@ -4,9 +4,13 @@ use std::{
     env, fs,
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
+    ops::Range,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU16, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -193,11 +197,22 @@ fn moto() -> PathBuf {
     path
 }
 
-/// A port that nobody listens on.
+/// A port that nobody listens on, and that no connection or listener of a test is given by chance: it lies below the ports that
+/// systems choose themselves.
 #[must_use]
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
+    const PORTS: Range<u16> = 15_000..30_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Processes begin at different places, with room for the servers of each.
+    let begin = std::process::id().wrapping_mul(97) as u16;
+    for _ in PORTS {
+        let step = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + step % PORTS.len() as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {} to {} is free", PORTS.start, PORTS.end);
 }
 
 /// What a connection does to what a server sends.

@@ -100,6 +100,23 @@ fn a_server_that_stops_in_the_middle_is_done_without_until_it_is_back() {
 }
 
 #[test]
+fn a_connection_that_ended_between_two_questions_is_no_failure() {
+    for kind in ALL {
+        let server = kind.server();
+        let proxy = Proxy::before(server.port);
+        let remote = kind.remote(proxy.port, "");
+        fill(&remote, 0..1);
+        for round in 0..50 {
+            // Ends the connections that there are; new ones work.
+            proxy.spoil(Fault::None);
+            let answer = remote.get(&id(0));
+            assert_eq!(answer, Answer::Hit(content(0)), "{kind:?} {round}: {:?}", told(&remote));
+        }
+        assert_eq!(remote.statistics().failures, 0, "{kind:?}");
+    }
+}
+
+#[test]
 fn nobody_listens() {
     let port = gpulower_testing::servers::free_port();
     for kind in ALL {

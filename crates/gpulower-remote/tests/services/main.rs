@@ -80,7 +80,7 @@ fn id(number: u32) -> Id {
 fn content(number: u32) -> Vec<u8> {
     let length = [0, 1, 100, 30_000, 300_000][number as usize % 5];
     let mut bytes = vec![0; length];
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         blake3::Hasher::new()
             .update(&number.to_le_bytes())
             .finalize_xof()
