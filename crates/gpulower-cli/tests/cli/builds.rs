@@ -109,7 +109,10 @@ fn cmake() {
     use std::{fs, time::Duration};
 
     let work = Workshop::new();
-    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../gpulower-c/package/gpulower-kernels.cmake");
+    let package = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../gpulower-c/package/gpulower-kernels.cmake"
+    );
     fs::copy(example("user_library.mlir"), work.path("with space.mlir")).expect("copied");
     fs::copy(example("lib/scale_and_shift.ll"), work.path("library.ll")).expect("copied");
     fs::copy(example("saxpy.mlir"), work.path("saxpy.mlir")).expect("copied");
@@ -129,7 +132,11 @@ fn cmake() {
         let output = command.args(arguments).current_dir(work.path("")).output();
         let output = output.expect("cmake is needed: apt-get install cmake");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         text.matches("Compiling kernels").count()
     };
     cmake(&["-S", ".", "-B", "build", "-G", "Unix Makefiles"]);
