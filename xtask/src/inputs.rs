@@ -302,7 +302,14 @@ impl Measure<'_> {
         let folder = self.fresh(&format!("rustc-{release}"))?;
         let home = self.folder.join("rustup");
         let mut install = Command::new("rustup");
-        install.args(["toolchain", "install", toolchain, "--profile", "minimal", "--no-self-update"]);
+        install.args([
+            "toolchain",
+            "install",
+            toolchain,
+            "--profile",
+            "minimal",
+            "--no-self-update",
+        ]);
         run_command(install.env("RUSTUP_HOME", &home))?;
         let mut words = [Vec::new(), Vec::new()];
         for (triple, flags, target) in [
@@ -312,10 +319,15 @@ impl Measure<'_> {
             let place = folder.join(target);
             let mut compile = self.workspace.command("rustc");
             // The library is not used, so no release needs it for the target.
-            compile.env("RUSTUP_HOME", &home).env("RUSTUP_TOOLCHAIN", toolchain).env("RUSTC_BOOTSTRAP", "1");
+            compile
+                .env("RUSTUP_HOME", &home)
+                .env("RUSTUP_TOOLCHAIN", toolchain)
+                .env("RUSTC_BOOTSTRAP", "1");
             compile.arg("--target").arg(triple).args(flags);
             compile.args(has_hierarchy.then_some("--cfg=hierarchy"));
-            compile.args(["--emit=llvm-ir,llvm-bc", "-O", "tests/inputs/kernels.rs", "--out-dir"]).arg(&place);
+            compile
+                .args(["--emit=llvm-ir,llvm-bc", "-O", "tests/inputs/kernels.rs", "--out-dir"])
+                .arg(&place);
             // The oldest have no target of AMD's.
             if !capture(&mut compile)?.status.success() {
                 continue;
@@ -338,20 +350,35 @@ impl Measure<'_> {
         let folder = self.folder.join(format!("nvrtc-{release}"));
         if !folder.exists() {
             let mut install = Command::new("python3");
-            install.args(["-m", "pip", "install", "-q", "--no-deps", "--target"]).arg(&folder);
+            install
+                .args(["-m", "pip", "install", "-q", "--no-deps", "--target"])
+                .arg(&folder);
             run_command(install.arg(package))?;
         }
         let ptx = folder.join("kernels.ptx");
         let mut compile = self.workspace.command("python3");
-        compile.args(["scripts/nvrtc_ptx.py"]).arg(&folder).arg("tests/inputs/kernels.cu").arg(&ptx);
+        compile
+            .args(["scripts/nvrtc_ptx.py"])
+            .arg(&folder)
+            .arg("tests/inputs/kernels.cu")
+            .arg(&ptx);
         run_command(&mut compile)?;
         let text = fs::read_to_string(&ptx).context(|| format!("read {}", ptx.display()))?;
-        let version = text.lines().find_map(|line| line.strip_prefix(".version ")).unwrap_or("?");
+        let version = text
+            .lines()
+            .find_map(|line| line.strip_prefix(".version "))
+            .unwrap_or("?");
         let mut chips = Vec::new();
         for chip in ["sm_80", "sm_90"] {
             let mut cubin = Command::new(&self.gpulower);
-            cubin.arg("compile").arg(&ptx).args(["-t", chip, "--emit", "cubin", "-o"]).arg(folder.join("kernels.cubin"));
-            cubin.env("GPULOWER_CACHE", "off").env("CUDA_HOME", self.workspace.wheel_cuda());
+            cubin
+                .arg("compile")
+                .arg(&ptx)
+                .args(["-t", chip, "--emit", "cubin", "-o"])
+                .arg(folder.join("kernels.cubin"));
+            cubin
+                .env("GPULOWER_CACHE", "off")
+                .env("CUDA_HOME", self.workspace.wheel_cuda());
             let output = capture(&mut cubin)?;
             match output.status.success() {
                 true => chips.push(chip),

@@ -63,10 +63,27 @@ impl Server {
         let (server, key) = (certificate.server(), certificate.key());
         Self::of(move |port, directory| {
             let mut command = Command::new(program("redis-server", "redis-server"));
-            command.args(["--bind", "127.0.0.1", "--save", "", "--port", "0", "--tls-auth-clients", "no"]);
+            command.args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--port",
+                "0",
+                "--tls-auth-clients",
+                "no",
+            ]);
             command.args(["--tls-port", &port.to_string()]);
-            command.arg("--tls-cert-file").arg(&server).arg("--tls-key-file").arg(&key);
-            command.arg("--tls-ca-cert-file").arg(&server).arg("--dir").arg(directory);
+            command
+                .arg("--tls-cert-file")
+                .arg(&server)
+                .arg("--tls-key-file")
+                .arg(&key);
+            command
+                .arg("--tls-ca-cert-file")
+                .arg(&server)
+                .arg("--dir")
+                .arg(directory);
             command
         })
     }
@@ -230,7 +247,11 @@ impl Certificate {
             let mut command = Command::new(program("openssl", "openssl"));
             command.args(step.split_whitespace()).current_dir(folder.path());
             let output = command.output().expect("openssl starts");
-            assert!(output.status.success(), "{step}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{step}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         Self(folder)
     }

@@ -83,7 +83,10 @@ fn by_tls() {
 #[test]
 fn authorities_are_those_that_the_machine_trusts() {
     let certificate = Certificate::new();
-    let (redis, webdav) = (Server::redis_with_tls(&certificate), Server::webdav_with_tls(&certificate));
+    let (redis, webdav) = (
+        Server::redis_with_tls(&certificate),
+        Server::webdav_with_tls(&certificate),
+    );
     for url in [
         format!("rediss://127.0.0.1:{}/0/tls", redis.port),
         format!("webdavs://{USER}:{PASSWORD}@127.0.0.1:{}/tls", webdav.port),
@@ -93,11 +96,17 @@ fn authorities_are_those_that_the_machine_trusts() {
             child.args(["--exact", "processes::by_tls", "--ignored"]).env(URL, &url);
             child.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
             if is_trusted {
-                child.env("GPULOWER_TEST_TRUSTED", "1").env("SSL_CERT_FILE", certificate.authority());
+                child
+                    .env("GPULOWER_TEST_TRUSTED", "1")
+                    .env("SSL_CERT_FILE", certificate.authority());
             }
             let output = child.output().expect("started");
             let text = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success(), "{}: {is_trusted}: {text}", url.replace(PASSWORD, "..."));
+            assert!(
+                output.status.success(),
+                "{}: {is_trusted}: {text}",
+                url.replace(PASSWORD, "...")
+            );
             assert!(text.contains("1 passed"), "{text}");
         }
     }
