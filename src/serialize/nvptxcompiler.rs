@@ -209,7 +209,9 @@ fn system_libraries() -> Result<[PathBuf; 3], String> {
 fn system_library(name: &str, loaded: &[PathBuf]) -> Option<PathBuf> {
     let of_this_process = loaded.iter().find(|path| path.file_name() == Some(OsStr::new(name)));
     of_this_process.cloned().or_else(|| {
-        let mut places = LIBRARY_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
+        let mut places = LIBRARY_DIRECTORIES
+            .iter()
+            .map(|directory| Path::new(directory).join(name));
         places.find(|path| path.is_file())
     })
 }
