@@ -222,7 +222,9 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     WorkgroupBuffers buffers(root);
     if (failed(placeAllocations(root, *chip, buffers)))
       return signalPassFailure();
-    if (!chip->amd)
+    if (chip->amd)
+      expandMatrices(root, *chip);
+    else
       passTensorMapsByAddress(root);
 
     // What lane 0 writes next must not overtake what others still read of the last time.
@@ -251,7 +253,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
       synchronizeSubgroup(loc, builder, *chip);
     };
     vector::populateWarpExecuteOnLane0OpToScfForPattern(patterns, onLane0);
-    if (failed(rewrite(root, std::move(patterns))) ||
+    if (failed(rewrite(root, std::move(patterns))) || failed(expandSmallFloats(root)) ||
         failed(expandSubgroupReductions(root, *chip)))
       return signalPassFailure();
 
@@ -282,8 +284,9 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has.
-    if (failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
+    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has. Scaled conversions have become others.
+    if (failed(expandSmallFloats(getOperation())) ||
+        failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
         failed(rewrite(getOperation(), std::move(patterns))) ||
         failed(expandShuffles(getOperation(), *chip, 32)))
       return signalPassFailure();
