@@ -106,7 +106,11 @@ pub(super) fn order_the_others(context: &Context, module: &Module<'_>, resolved:
 
 /// The scope of who can run into it.
 fn scope_of(operation: OperationRef<'_, '_>, target: &Target) -> &'static str {
-    let is_shared = || operation.operand(0).is_ok_and(|pointer| shown(&pointer.r#type()) == "!llvm.ptr<3>");
+    let is_shared = || {
+        operation
+            .operand(0)
+            .is_ok_and(|pointer| shown(&pointer.r#type()) == "!llvm.ptr<3>")
+    };
     match target {
         // LLVM knows that a block alone sees its memory.
         Target::Nvidia(_) => "device",

@@ -397,6 +397,22 @@ struct LowerVectors final : LowerWithIndices<LowerVectors> {
   }
 };
 
+struct RoundDoublesToOdd final : PassWrapper<RoundDoublesToOdd, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RoundDoublesToOdd)
+
+  StringRef getArgument() const final { return "gpulower-round-doubles-to-odd"; }
+  StringRef getDescription() const final {
+    return "Narrow f64 to 8-bit floats by way of f32 without rounding to the nearest twice";
+  }
+  bool canScheduleOn(RegisteredOperationName name) const final {
+    return name.getStringRef() == "gpu.module";
+  }
+  void runOnOperation() final {
+    if (failed(roundDoublesToOdd(getOperation())))
+      signalPassFailure();
+  }
+};
+
 struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineFunctions)
 
@@ -422,6 +438,7 @@ struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
 /// Registers the passes with MLIR. Call once.
 extern "C" void gpulowerRegisterPatternPasses() {
   PassRegistration<InlineFunctions>();
+  PassRegistration<RoundDoublesToOdd>();
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
   PassRegistration<LowerDeviceFunctions>();

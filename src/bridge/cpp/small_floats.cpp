@@ -209,17 +209,42 @@ struct NarrowToSmallFloats final : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// f64 by way of f32, for conversions that round once more: MLIR 22 rounds to f32 in between, to the nearest.
+struct NarrowDoublesToOdd final : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    if (!formatOf(op.getType()) || !getElementTypeOrSelf(op.getIn().getType()).isF64())
+      return failure();
+    Elements elements(rewriter, op.getLoc(), op.getType());
+    rewriter.modifyOpInPlace(op, [&] { op->setOperand(0, roundedToOdd(elements, op.getIn())); });
+    return success();
+  }
+};
+
+/// Modules without any are not tidied.
+bool hasSmallFloats(Operation *root) {
+  return root
+      ->walk([](Operation *operation) {
+        if (!isa<arith::ExtFOp, arith::TruncFOp>(operation))
+          return WalkResult::advance();
+        bool small = formatOf(operation->getOperand(0).getType()) || formatOf(operation->getResult(0).getType());
+        return small ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 } // namespace
 
+LogicalResult roundDoublesToOdd(Operation *root) {
+  if (!hasSmallFloats(root))
+    return success();
+  RewritePatternSet patterns(root->getContext());
+  patterns.add<NarrowDoublesToOdd>(patterns.getContext());
+  return rewrite(root, std::move(patterns));
+}
+
 LogicalResult expandSmallFloats(Operation *root) {
-  // Modules without any are not tidied.
-  WalkResult walk = root->walk([](Operation *operation) {
-    if (!isa<arith::ExtFOp, arith::TruncFOp>(operation))
-      return WalkResult::advance();
-    bool small = formatOf(operation->getOperand(0).getType()) || formatOf(operation->getResult(0).getType());
-    return small ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  if (!walk.wasInterrupted())
+  if (!hasSmallFloats(root))
     return success();
   RewritePatternSet patterns(root->getContext());
   patterns.add<WidenSmallFloats, NarrowToSmallFloats>(patterns.getContext());

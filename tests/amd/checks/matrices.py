@@ -88,8 +88,8 @@ def sums(kind: Any) -> Callable[[np.random.Generator, bool], Iterator[Launch]]:
 
     def launches(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
         x = rng.integers(-9, 10, 300).astype(kind)
-        inputs = Inputs().array("x", x).out("y", (3,), kind, np.array([1, 2, 4]))
-        yield inputs.launch("n=300", (3,), (128,), np.array([1 + x.sum(), 2 + x.sum(), 4 + 300]), 0)
+        inputs = Inputs().array("x", x).out("y", (4,), kind, np.array([1, 2, 4, 8]))
+        yield inputs.launch("n=300", (3,), (128,), np.array([1 + x.sum(), 2 + x.sum(), 4 + 300, 8]), 0)
 
     return launches
 

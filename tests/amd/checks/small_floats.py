@@ -67,7 +67,8 @@ FORMATS = (
 )
 
 
-NOT_A_NUMBER = 12345.0
+# Every type has it, and no 8-bit float is it.
+NOT_A_NUMBER = 12344.0
 
 
 def _without_nan(numbers: Array) -> Array:
@@ -76,7 +77,7 @@ def _without_nan(numbers: Array) -> Array:
 
 def _bytes(output: Array) -> Array:
     """The bytes, with -1 for each that is no number: which of them it is, is open."""
-    columns = [np.where(np.isnan(form.values())[column], -1, column) for form, column in zip(FORMATS, output.view(np.uint8).T, strict=True)]
+    columns = [np.where(np.isnan(form.values())[column], -1, column) for form, column in zip(FORMATS, output.view(np.uint8).astype(int).T, strict=True)]
     return np.stack(columns, axis=1)
 
 

@@ -1,8 +1,8 @@
 //! Adding, replacing, unloading; variables.
 
 use gpulower::runtime::{Arguments, DeviceBuffer, Function, LaunchShape, MemRef};
-use gpulower::target::Vendor;
 use gpulower::session::{Change, JitSession, SessionError, SessionModule};
+use gpulower::target::Vendor;
 use gpulower::{Options, options::DeviceLink};
 
 use super::fixture::{Check, Gpu, ONE, Outcome, launch, one_line};
