@@ -81,8 +81,10 @@ public:
 private:
   Value constant(TypedAttr element) {
     auto vector = dyn_cast<VectorType>(shape);
-    return arith::ConstantOp::create(
-        builder, loc, vector ? TypedAttr(DenseElementsAttr::get(cast<ShapedType>(of(element.getType())), Attribute(element))) : element);
+    if (!vector)
+      return arith::ConstantOp::create(builder, loc, element);
+    auto type = cast<ShapedType>(of(element.getType()));
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, Attribute(element)));
   }
 
   OpBuilder &builder;
@@ -124,7 +126,8 @@ Value widened(Elements &elements, const Format &format, Value small) {
 Value narrowed(Elements &elements, const Format &format, Value number, Type type) {
   Value bits = elements.bits(number);
   Value size = elements.make<arith::AndIOp>(bits, elements.word(0x7fffffff));
-  Value sign = elements.make<arith::ShRUIOp>(elements.make<arith::AndIOp>(bits, elements.word(int64_t(1) << 31)), elements.word(24));
+  Value sign = elements.make<arith::AndIOp>(bits, elements.word(int64_t(1) << 31));
+  sign = elements.make<arith::ShRUIOp>(sign, elements.word(24));
   int shift = 23 - format.fraction;
   // Half of a step less one, and one more where the last bit that stays is set.
   Value last = elements.make<arith::AndIOp>(elements.make<arith::ShRUIOp>(size, elements.word(shift)), elements.word(1));

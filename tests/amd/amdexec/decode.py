@@ -84,8 +84,8 @@ _CACHE_CONTROL = {
 }
 
 
-# What gfx90a has and the table of CDNA3 and CDNA4 does not: multiply-add without fusion, and matrices of integers. Encodings of an instruction with the same operands
-# stand in, by (mask, bits, stand-in bits, name).
+# What gfx90a has and the tables of CDNA3 and CDNA4 do not: multiply-add without fusion, and matrices of integers. Encodings of an
+# instruction with the same operands stand in, by (mask, bits, stand-in bits, name).
 _GFX90A = (
     (0xFE000000, 22 << 25, 59 << 25, "V_MAC_F32_E32"),
     (0xFE000000, 23 << 25, 23 << 25, "V_MADMK_F32_E32"),

@@ -77,8 +77,8 @@ def _without_nan(numbers: Array) -> Array:
 
 def _bytes(output: Array) -> Array:
     """The bytes, with -1 for each that is no number: which of them it is, is open."""
-    columns = [np.where(np.isnan(form.values())[column], -1, column) for form, column in zip(FORMATS, output.view(np.uint8).astype(int).T, strict=True)]
-    return np.stack(columns, axis=1)
+    columns = zip(FORMATS, output.view(np.uint8).astype(int).T, strict=True)
+    return np.stack([np.where(np.isnan(form.values())[column], -1, column) for form, column in columns], axis=1)
 
 
 def widen(kind: Any) -> Callable[[np.random.Generator, bool], Iterator[Launch]]:
