@@ -3,6 +3,7 @@
 
 #include "patterns.h"
 #include "option_range.h"
+#include "small_floats.h"
 
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"

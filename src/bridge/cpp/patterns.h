@@ -66,9 +66,6 @@ void expandMatrices(mlir::Operation *root, const GpuChip &chip);
 /// 8-bit floats converted to others and back, where the chip has no instruction that MLIR knows.
 mlir::LogicalResult expandSmallFloats(mlir::Operation *root);
 
-/// What is narrowed from f64 to them goes by way of f32, without being rounded to the nearest twice.
-mlir::LogicalResult roundDoublesToOdd(mlir::Operation *root);
-
 /// `gpu.subgroup_mma_elementwise` with what MLIR's conversion lacks.
 void populateMatrixPatterns(mlir::RewritePatternSet &patterns);
 

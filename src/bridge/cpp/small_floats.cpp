@@ -4,6 +4,8 @@
 // A number too large becomes the largest, as with the instructions (`convert-arith-to-amdgpu` is told so, and NVIDIA's have it
 // in their name); an infinity stays one where the type has some, and is no number otherwise.
 
+#include "small_floats.h"
+
 #include "patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
