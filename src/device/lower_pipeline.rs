@@ -38,7 +38,9 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
         Target::Amd(chip) => {
             let chipset = chipset(chip);
             (
-                format!("convert-arith-to-amdgpu{{chipset={chipset} saturate-fp8-truncf=true}},"),
+                format!(
+                    "gpulower-round-doubles-to-odd,convert-arith-to-amdgpu{{chipset={chipset} saturate-fp8-truncf=true}},"
+                ),
                 format!("convert-amdgpu-to-rocdl{{chipset={chipset}}}"),
             )
         }

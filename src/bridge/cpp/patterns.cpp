@@ -3,6 +3,7 @@
 
 #include "patterns.h"
 #include "option_range.h"
+#include "small_floats.h"
 
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -229,7 +230,9 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     WorkgroupBuffers buffers(root);
     if (failed(placeAllocations(root, *chip, buffers)))
       return signalPassFailure();
-    if (!chip->amd)
+    if (chip->amd)
+      expandMatrices(root, *chip);
+    else
       passTensorMapsByAddress(root);
 
     // What lane 0 writes next must not overtake what others still read of the last time.
@@ -258,7 +261,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
       synchronizeSubgroup(loc, builder, *chip);
     };
     vector::populateWarpExecuteOnLane0OpToScfForPattern(patterns, onLane0);
-    if (failed(rewrite(root, std::move(patterns))) ||
+    if (failed(rewrite(root, std::move(patterns))) || failed(expandSmallFloats(root)) ||
         failed(expandSubgroupReductions(root, *chip)))
       return signalPassFailure();
 
@@ -289,8 +292,9 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has.
-    if (failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
+    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has. Scaled conversions have become others.
+    if (failed(expandSmallFloats(getOperation())) ||
+        failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
         failed(rewrite(getOperation(), std::move(patterns))) ||
         failed(expandShuffles(getOperation(), *chip, 32)))
       return signalPassFailure();
@@ -401,6 +405,22 @@ struct LowerVectors final : LowerWithIndices<LowerVectors> {
   }
 };
 
+struct RoundDoublesToOdd final : PassWrapper<RoundDoublesToOdd, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RoundDoublesToOdd)
+
+  StringRef getArgument() const final { return "gpulower-round-doubles-to-odd"; }
+  StringRef getDescription() const final {
+    return "Narrow f64 to 8-bit floats by way of f32 without rounding to the nearest twice";
+  }
+  bool canScheduleOn(RegisteredOperationName name) const final {
+    return name.getStringRef() == "gpu.module";
+  }
+  void runOnOperation() final {
+    if (failed(roundDoublesToOdd(getOperation())))
+      signalPassFailure();
+  }
+};
+
 struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineFunctions)
 
@@ -426,6 +446,7 @@ struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
 /// Registers the passes with MLIR. Call once.
 extern "C" void gpulowerRegisterPatternPasses() {
   PassRegistration<InlineFunctions>();
+  PassRegistration<RoundDoublesToOdd>();
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
   PassRegistration<LowerDeviceFunctions>();
