@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_all_passes};
 
 use super::{
-    bytecode::{self, BytecodeError},
-    nesting::{self, NestingError},
+    bytecode, nesting,
     stack::{StackError, with_deep_stack},
 };
 use crate::{
@@ -54,7 +53,7 @@ pub enum InputError {
     #[error("{reason}")]
     Nesting {
         /// What is too much.
-        reason: NestingError,
+        reason: String,
         /// Where, in MLIR's syntax.
         location: String,
     },
@@ -62,7 +61,7 @@ pub enum InputError {
     #[error("{reason}")]
     Bytecode {
         /// What is wrong with it.
-        reason: BytecodeError,
+        reason: String,
         /// The beginning of the input, in MLIR's syntax.
         location: String,
     },
@@ -327,9 +326,9 @@ pub(super) fn check_nesting(language: InputKind, name: &str, bytes: &[u8]) -> Re
     if matches!(FileKind::of(bytes), FileKind::MlirBytecode | FileKind::Bitcode) {
         return Ok(());
     }
-    nesting::check(language, bytes).map_err(|reason| InputError::Nesting {
-        reason,
-        location: format!("{name:?}:{}:1", reason.line()),
+    nesting::check(language, bytes).map_err(|excess| InputError::Nesting {
+        reason: excess.reason,
+        location: format!("{name:?}:{}:1", excess.line),
     })
 }
 
