@@ -1,6 +1,6 @@
 //! What the input is, and reading it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_all_passes};
 
@@ -220,6 +220,14 @@ impl InputKind {
                 _ => Self::Mlir,
             },
         })
+    }
+
+    /// Whether a file is to be compiled before it is linked. Any text might be MLIR: it has to be called so.
+    pub fn is_to_be_compiled(name: &str, bytes: &[u8]) -> bool {
+        let extension = Path::new(name).extension();
+        let named = extension.is_some_and(|extension| extension == "mlir" || extension == "ll");
+        let is_text = std::str::from_utf8(bytes).is_ok();
+        matches!(Self::of(name, bytes), Ok(Self::Mlir | Self::Llvm)) && (named || !is_text)
     }
 
     /// The kind in messages.
