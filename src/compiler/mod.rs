@@ -18,6 +18,7 @@ mod nesting;
 mod phases;
 mod plan;
 mod pool;
+mod ptx_places;
 mod refuse;
 mod request;
 mod requests;

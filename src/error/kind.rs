@@ -182,7 +182,7 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::Unresolved(_) => ErrorKind::Symbols,
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
-        DeviceError::Empty => ErrorKind::Input,
+        DeviceError::Empty | DeviceError::NothingVisible { .. } => ErrorKind::Input,
         DeviceError::NotApart => ErrorKind::Link,
         DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
             ErrorKind::Lowering

@@ -11,6 +11,7 @@ use gpulower::{
     compiler::{Plan, Targets},
     options::{DebugLevel, DeviceLink, Isolation},
     stage_files::{StageFiles, StageFilesError},
+    toolkit::PartKind,
 };
 
 use super::{
@@ -111,6 +112,9 @@ pub struct Arguments {
     cache: CacheOptions,
     #[command(flatten)]
     toolkits: environment::Toolkits,
+    /// The files that `@FILE` named.
+    #[arg(skip)]
+    pub argument_files: Vec<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -182,9 +186,9 @@ impl Arguments {
         let options = self.options();
         let toolkit = self.toolkits.toolkit()?;
         let targets = self.targets(&outputs.destination, &options, &toolkit)?;
-        let dependencies = Dependencies::new(&self.inputs, &options, &toolkit);
         let files = self.stage_files(&options, &toolkit)?;
         let disassemblers = self.disassemblers(&toolkit)?;
+        let dependencies = Dependencies::new(&self.inputs, &self.read_beside(&toolkit)?, &options, &toolkit);
         let contents = input::read_several(&self.inputs)?;
         let inputs: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
         let failed = |errors: &[Error]| -> Vec<Problem> {
@@ -328,6 +332,21 @@ impl Arguments {
             });
         }
         options
+    }
+
+    /// Files that are read beside inputs, libraries and toolkits.
+    fn read_beside(&self, toolkit: &Toolkit) -> Result<Vec<PathBuf>, Failed> {
+        let mut read = self.argument_files.clone();
+        if let Some(folder) = &self.override_dir {
+            let cannot = |error| Problem::plan(format!("cannot read {}: {error}", folder.display()));
+            for entry in folder.read_dir().map_err(cannot)? {
+                read.push(entry.map_err(cannot)?.path());
+            }
+            read.sort();
+        }
+        let disassembler = toolkit.find(PartKind::Nvdisasm);
+        read.extend(disassembler.filter(|_| self.emit == Form::Sass).map(Path::to_owned));
+        Ok(read)
     }
 
     fn stage_files(&self, options: &Options, toolkit: &Toolkit) -> Result<Option<Arc<StageFiles>>, Failed> {
