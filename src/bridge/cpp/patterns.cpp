@@ -45,7 +45,14 @@ LogicalResult gpulower::rewrite(Operation *root, RewritePatternSet patterns) {
   });
   if (!walk.wasInterrupted() && frozen.getMatchAnyOpNativePatterns().empty())
     return success();
-  return applyPatternsGreedily(root, frozen);
+  // Blocks stay as they are: MLIR would merge those that are alike, and look at everything again after each of them, until it
+  // gives up (a reduction of a workgroup has more than the ten that it has by default).
+  constexpr int64_t most = 100;
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(most);
+  if (succeeded(applyPatternsGreedily(root, frozen, config)))
+    return success();
+  return root->emitError() << "patterns still match after " << most << " passes over the module";
 }
 
 namespace {
