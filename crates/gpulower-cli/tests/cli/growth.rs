@@ -73,6 +73,38 @@ fn a_large_block_does_without_passes_and_says_so() {
     );
 }
 
+/// 900 took 47 s: each pass over loops goes through the innermost one as often as there are loops around it.
+#[test]
+fn a_deep_nest_of_loops_does_without_passes_and_says_so() {
+    let nest = |count: usize| {
+        let opened: String = (0..count)
+            .map(|i| format!("scf.for %i{i} = %c0 to %n step %c1 {{\nmemref.store %x, %m[%i{i}] : memref<?xf32>\n"))
+            .collect();
+        format!(
+            "gpu.module @m {{\ngpu.func @k(%x: f32, %m: memref<?xf32>, %n: index) kernel {{\n%c0 = arith.constant 0 : index\n\
+             %c1 = arith.constant 1 : index\n{opened}{}gpu.return\n}}\n}}\n",
+            "}\n".repeat(count)
+        )
+    };
+    let work = Workshop::new();
+    for (count, target, emit, is_told) in [
+        (60, "gfx942", "asm", false),
+        (70, "gfx942", "hsaco", true),
+        (70, "sm_90", "ptx", true),
+        (300, "gfx942", "hsaco", true),
+    ] {
+        work.write("k.mlir", nest(count));
+        let arguments = ["compile", "k.mlir", "-t", target, "-e", emit, "-o", "k.out", "--report=json"];
+        let report = work.run(&arguments).json();
+        let told = report["artifacts"][0]["decisions"]
+            .as_array()
+            .expect("decisions")
+            .iter()
+            .any(|decision| decision["choice"] == "LLVM's passes but the simplest for k");
+        assert_eq!(told, is_told, "{count} loops for {target}");
+    }
+}
+
 #[test]
 fn what_has_no_end_is_refused() {
     let work = Workshop::new();
