@@ -94,7 +94,17 @@ fn a_deep_nest_of_loops_does_without_passes_and_says_so() {
         (300, "gfx942", "hsaco", true),
     ] {
         work.write("k.mlir", nest(count));
-        let arguments = ["compile", "k.mlir", "-t", target, "-e", emit, "-o", "k.out", "--report=json"];
+        let arguments = [
+            "compile",
+            "k.mlir",
+            "-t",
+            target,
+            "-e",
+            emit,
+            "-o",
+            "k.out",
+            "--report=json",
+        ];
         let report = work.run(&arguments).json();
         let told = report["artifacts"][0]["decisions"]
             .as_array()
