@@ -32,7 +32,7 @@ use mlir_sys::MlirOperation;
 use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
-    mlir::abandon,
+    mlir::{abandon, stand_in},
     other_releases::llvm_text,
     watch::watch_llvm,
 };
@@ -192,12 +192,13 @@ impl DeviceContext {
         module: &mut mlir::Module<'_>,
         operation: MlirOperation,
     ) -> Result<DeviceModule<'_>, LlvmError> {
+        let empty = stand_in(module)?;
         let mut raw = null_mut();
         // SAFETY: operation and context are alive, and the module is borrowed exclusively.
         let outcome = unsafe { gpulowerTranslate(operation, self.raw(), &mut raw) };
         let result = self.finish(outcome);
         if result.as_ref().is_err_and(LlvmError::is_fatal) {
-            abandon(module);
+            abandon(module, empty);
         }
         result?;
         // SAFETY: success means a module of this context, owned by the caller.

@@ -115,6 +115,26 @@ fn a_deep_nest_of_loops_does_without_passes_and_says_so() {
     }
 }
 
+/// Asked to stop in the midst of this, nvPTXCompiler 13.0 breaks the heap ("double free or corruption"): it is not asked.
+#[test]
+fn a_time_limit_does_not_break_nvptxcompiler() {
+    let chain = "mul.rn.f32 %f2, %f2, %f1;\n".repeat(20_000);
+    let work = Workshop::new();
+    work.write(
+        "k.ptx",
+        format!(
+            ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .f32 x)\n{{\n\
+             .reg .f32 %f<4>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\nld.param.f32 %f1, [x];\nmov.f32 %f2, %f1;\n\
+             {chain}st.global.f32 [%rd1], %f2;\nret;\n}}\n"
+        ),
+    );
+    let arguments = ["compile", "k.ptx", "-t", "sm_90", "-e", "cubin", "-o", "k"];
+    work.run(&[&arguments[..], &["--ptx-compiler=nvptxcompiler", "--time-limit=0.4"]].concat())
+        .failed(1)
+        .says(&["not done within the time limit of 400ms"]);
+    assert_eq!(work.files(""), ["k.ptx"]);
+}
+
 #[test]
 fn what_has_no_end_is_refused() {
     let work = Workshop::new();
