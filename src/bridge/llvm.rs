@@ -11,10 +11,17 @@ use std::{
     ptr::null_mut,
 };
 
-use inkwell::{context::Context, module::Module};
+use inkwell::{
+    context::Context,
+    module::{Linkage, Module},
+    values::{AsValueRef, GlobalValue},
+};
 use llvm_sys::{
     LLVMDiagnosticSeverity,
-    core::{LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity},
+    core::{
+        LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
+        LLVMGetValueName2,
+    },
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
     target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
     target_machine::{LLVMCreateTargetDataLayout, LLVMDisposeTargetMachine, LLVMTargetMachineRef},
@@ -25,7 +32,7 @@ use mlir_sys::MlirOperation;
 use super::{
     contain::{Bytes, Collected, LlvmError, Outcome, Uncontained, contained_call},
     exhausted::prepare_for_want,
-    mlir::abandon,
+    mlir::{abandon, stand_in},
     other_releases::llvm_text,
     watch::watch_llvm,
 };
@@ -185,12 +192,13 @@ impl DeviceContext {
         module: &mut mlir::Module<'_>,
         operation: MlirOperation,
     ) -> Result<DeviceModule<'_>, LlvmError> {
+        let empty = stand_in(module)?;
         let mut raw = null_mut();
         // SAFETY: operation and context are alive, and the module is borrowed exclusively.
         let outcome = unsafe { gpulowerTranslate(operation, self.raw(), &mut raw) };
         let result = self.finish(outcome);
         if result.as_ref().is_err_and(LlvmError::is_fatal) {
-            abandon(module);
+            abandon(module, empty);
         }
         result?;
         // SAFETY: success means a module of this context, owned by the caller.
@@ -325,6 +333,22 @@ impl Drop for DeviceModule<'_> {
             // SAFETY: dropped once, here, while the context is alive.
             unsafe { ManuallyDrop::drop(&mut self.module) }
         }
+    }
+}
+
+/// A function or variable.
+pub(crate) struct Symbol<'c> {
+    /// Its name, which may be any bytes.
+    pub(crate) name: Vec<u8>,
+    /// Whether it is its module's own.
+    pub(crate) is_internal: bool,
+    value: GlobalValue<'c>,
+}
+
+impl Symbol<'_> {
+    /// Gives it another name, with a number behind it where that is taken.
+    pub(crate) fn rename(&self, name: &str) {
+        self.value.set_name(name);
     }
 }
 
@@ -465,6 +489,33 @@ impl<'c> DeviceModule<'c> {
                 .contain(|| gpulowerUndefinedSymbols(module, closure, report))?;
         }
         Ok(symbols)
+    }
+
+    /// The functions and variables.
+    pub(crate) fn symbols(&self) -> Vec<Symbol<'c>> {
+        let functions = self
+            .inkwell()
+            .get_functions()
+            .map(|function| function.as_global_value());
+        let values: Vec<GlobalValue<'c>> = functions.chain(self.inkwell().get_globals()).collect();
+        let symbol = |value: GlobalValue<'c>| Symbol {
+            name: {
+                let mut length = 0;
+                // SAFETY: the value is one of this module, which is alive; the name is copied before anything changes it.
+                unsafe {
+                    let name = LLVMGetValueName2(value.as_value_ref(), &raw mut length);
+                    Bytes {
+                        data: name.cast(),
+                        length,
+                    }
+                    .as_slice()
+                    .to_vec()
+                }
+            },
+            is_internal: matches!(value.get_linkage(), Linkage::Internal | Linkage::Private),
+            value,
+        };
+        values.into_iter().map(symbol).collect()
     }
 
     /// Makes everything internal that is neither a kernel nor in `keep`, and removes what is not needed.

@@ -626,19 +626,31 @@ pub(crate) fn verify(operation: OperationRef<'_, '_>) -> Result<(), LlvmError> {
 /// Runs passes on a module. What [`LlvmError::Refused`] refuses is in the diagnostics. After [`LlvmError::is_fatal`] the
 /// module is empty: what it held is in no state to be looked at or freed, and is leaked together with the passes.
 pub(crate) fn run_passes<'c>(manager: melior::pass::PassManager<'c>, module: &mut Module<'c>) -> Result<(), LlvmError> {
+    let empty = stand_in(module)?;
     // SAFETY: both are alive, and the module is borrowed exclusively.
     let result = unsafe { gpulowerRunMlirPasses(manager.to_raw(), module.as_operation().to_raw()) }.into_result();
     if result.as_ref().is_err_and(LlvmError::is_fatal) {
-        abandon(module);
+        abandon(module, empty);
         std::mem::forget(manager);
     }
     result
 }
 
+/// An empty module for [`abandon`]. It is made beforehand: afterwards there may be no memory for it, and the context's locks may
+/// be held by what was left.
+pub(super) fn stand_in<'c>(module: &Module<'c>) -> Result<Module<'c>, LlvmError> {
+    let location = module.as_operation().location().to_raw();
+    // SAFETY: the location is alive, and the closure owns nothing; the module is owned by the value made here.
+    unsafe {
+        Ok(Module::from_raw(contained_call(|| {
+            mlir_sys::mlirModuleCreateEmpty(location)
+        })?))
+    }
+}
+
 /// Leaves an empty module in the place of one that is in no state to be looked at or freed.
-pub(super) fn abandon<'c>(module: &mut Module<'c>) {
-    let unknown = Location::unknown(context_of(module.context()));
-    std::mem::forget(std::mem::replace(module, Module::new(unknown)));
+pub(super) fn abandon<'c>(module: &mut Module<'c>, empty: Module<'c>) {
+    std::mem::forget(std::mem::replace(module, empty));
 }
 
 /// Parses a module, text or bytecode; locations carry `name`. Operations outside of a `module` are put into one. What

@@ -10,7 +10,7 @@ use std::ptr;
 use gpulower_runtime::vendor_library;
 
 use super::{
-    contain::{Uncontained, contained},
+    contain::contained,
     vendor_error::{self, VendorError, c_string},
 };
 
@@ -19,7 +19,6 @@ type Handle = *mut c_void;
 type Destroy = unsafe extern "C-unwind" fn(*mut Handle) -> c_int;
 type GetSize = unsafe extern "C-unwind" fn(Handle, *mut usize) -> c_int;
 type GetText = unsafe extern "C-unwind" fn(Handle, *mut c_char) -> c_int;
-type FlowCallback = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// `NVPTXCOMPILE_SUCCESS`.
 const SUCCESS: c_int = 0;
@@ -39,10 +38,9 @@ pub(crate) const REQUIRED_SYMBOLS: [&str; 10] = [
 ];
 
 /// Names that older releases lack.
-pub(crate) const OPTIONAL_SYMBOLS: [&str; 3] = [
+pub(crate) const OPTIONAL_SYMBOLS: [&str; 2] = [
     "nvPTXCompilerGetNumSupportedVersions",
     "nvPTXCompilerGetSupportedVersions",
-    "nvPTXCompilerSetFlowCallback",
 ];
 
 /// The name of an `nvPTXCompileResult`, without its prefix (`nvPTXCompiler.h`, CUDA 13.0).
@@ -87,7 +85,6 @@ pub(crate) struct NvPtxCompiler {
     info_log: GetText,
     version_count: Option<unsafe extern "C-unwind" fn(*mut c_int) -> c_int>,
     versions: Option<unsafe extern "C-unwind" fn(*mut [c_int; 2]) -> c_int>,
-    set_flow_callback: Option<unsafe extern "C-unwind" fn(Handle, FlowCallback, *mut c_void) -> c_int>,
 }
 
 /// Destroys the handle on every path.
@@ -103,17 +100,6 @@ impl Drop for Job<'_> {
             unsafe { (self.library.destroy)(&raw mut self.handle) };
         }
     }
-}
-
-/// Whether a compilation is to stop. It may be asked from several threads at once; once it said yes, it has to go on doing so.
-pub(crate) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// Asks the compiler to stop once the function behind `payload` says so.
-unsafe extern "C" fn stop_when_asked(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
-    let _uncontained = Uncontained::new();
-    // SAFETY: `compile` passes a pointer to a `Stop` that outlives the compilation and is only read.
-    let stop = unsafe { &*payload.cast::<Stop<'_>>() };
-    c_int::from(stop())
 }
 
 impl NvPtxCompiler {
@@ -152,7 +138,6 @@ impl NvPtxCompiler {
             info_log: required!("nvPTXCompilerGetInfoLog"),
             version_count: optional!("nvPTXCompilerGetNumSupportedVersions"),
             versions: optional!("nvPTXCompilerGetSupportedVersions"),
-            set_flow_callback: optional!("nvPTXCompilerSetFlowCallback"),
         };
         // Unloading a compiler with static state gains nothing; the functions above stay valid.
         std::mem::forget(library);
@@ -200,17 +185,13 @@ impl NvPtxCompiler {
 
     /// Compiles one PTX module. `options` are the long options of ptxas; `--gpu-name=` is required.
     ///
-    /// Once `stop` says so the compiler is asked to stop, which it does between two of its phases.
+    /// It goes on to its end, whatever time that takes: it has a way to be stopped (`nvPTXCompilerSetFlowCallback`), but 13.0
+    /// then frees what it did not allocate, and the C library ends the process (a chain of 20,000 multiplications).
     ///
     /// # Errors
     ///
     /// [`VendorError::Failed`] with the error log; [`VendorError::Argument`].
-    pub(crate) fn compile(
-        &self,
-        ptx: &str,
-        options: &[String],
-        stop: Option<Stop<'_>>,
-    ) -> Result<Compiled, VendorError> {
+    pub(crate) fn compile(&self, ptx: &str, options: &[String]) -> Result<Compiled, VendorError> {
         let ptx = c_string("the PTX", ptx)?;
         let options = options
             .iter()
@@ -234,13 +215,6 @@ impl NvPtxCompiler {
             job.handle = ptr::null_mut();
         }
         check("nvPTXCompilerCreate", code, String::new)?;
-
-        if let (Some(set), Some(stop)) = (self.set_flow_callback, stop.as_ref()) {
-            // SAFETY: the callback only calls the function, which outlives the compilation below; it is
-            // thread-safe, and its answer never goes back from 1 to 0, as the type's description asks.
-            let code = unsafe { set(job.handle, stop_when_asked, ptr::from_ref(stop).cast_mut().cast()) };
-            check("nvPTXCompilerSetFlowCallback", code, String::new)?;
-        }
 
         // SAFETY: the handle is live; the array holds `count` pointers to NUL-terminated strings.
         unsafe { job.compile(count, arguments.as_ptr()) }?;

@@ -68,6 +68,14 @@ pub(crate) fn watched<R>(is_to_end: &dyn Fn() -> bool, work: impl FnOnce() -> R)
     (result, watch.ended.into_inner())
 }
 
+/// Does `work`, which asks nobody, as a step that what watches this thread knows by a name.
+pub(crate) fn uninterruptible<R>(step: &str, work: impl FnOnce() -> R) -> R {
+    ask(Bytes::new(step.as_bytes()));
+    let result = work();
+    ask(Bytes::new(b""));
+    result
+}
+
 impl Watch<'_> {
     fn ask(&self, step: &str) -> bool {
         if self.ended.borrow().is_some() {

@@ -1,5 +1,6 @@
 //! What kernels state of their launches and ask of the chip: refused where no launch could fit it.
 
+use inkwell::attributes::AttributeLoc;
 use melior::ir::{
     Module,
     attribute::DenseI32ArrayAttribute,
@@ -141,6 +142,111 @@ fn too_large(what: &str, sizes: &[i64], limits: [i64; 3], most: i64) -> Option<S
 fn by(sizes: &[i64]) -> String {
     let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
     sizes.join(" x ")
+}
+
+/// Refuses bounds of launches that LLVM IR states and no launch can keep to, which LLVM, NVIDIA's compiler and the driver leave
+/// out in silence, or report without a name.
+pub(super) fn check_launch_bounds(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
+    for function in module.inkwell().get_functions() {
+        let value_of = |name: &str| {
+            let attribute = function.get_string_attribute(AttributeLoc::Function, name)?;
+            Some(attribute.get_string_value().to_string_lossy().into_owned())
+        };
+        let bounds = match target {
+            Target::Nvidia(_) => BOUNDS_OF_NVIDIA,
+            Target::Amd(_) => BOUNDS_OF_AMD,
+        };
+        for bound in bounds {
+            if let Some(value) = value_of(bound.attribute)
+                && !(bound.is_possible)(&numbers(&value))
+            {
+                return Err(DeviceError::Contract {
+                    kernel: function.get_name().to_string_lossy().into_owned(),
+                    target: target.to_string(),
+                    reason: format!("its {} is {value}, and has to be {}", bound.attribute, bound.wanted),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An attribute of functions in LLVM IR.
+struct Bound {
+    attribute: &'static str,
+    is_possible: fn(&[i64]) -> bool,
+    wanted: &'static str,
+}
+
+/// PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives".
+const BOUNDS_OF_NVIDIA: &[Bound] = &[
+    Bound {
+        attribute: "nvvm.reqntid",
+        is_possible: is_block,
+        wanted: A_BLOCK,
+    },
+    Bound {
+        attribute: "nvvm.maxntid",
+        is_possible: is_block,
+        wanted: A_BLOCK,
+    },
+    Bound {
+        attribute: "nvvm.maxnreg",
+        is_possible: |value| matches!(value, [1..=0x7fff_ffff]),
+        wanted: "a number above 0",
+    },
+    Bound {
+        attribute: "nvvm.minctasm",
+        is_possible: |value| matches!(value, [0..=0x7fff_ffff]),
+        wanted: "a number",
+    },
+    Bound {
+        attribute: "nvvm.maxclusterrank",
+        is_possible: |value| matches!(value, [1..=MOST_IN_CLUSTER]),
+        wanted: "1 to 16",
+    },
+    Bound {
+        attribute: "nvvm.cluster_dim",
+        // Nothing but zeros: clusters of the size that the launch gives.
+        is_possible: |value| {
+            let all = value.iter().try_fold(1i64, |all, &size| all.checked_mul(size));
+            value.len() <= 3
+                && !value.is_empty()
+                && (value.iter().all(|&size| size == 0)
+                    || value.iter().all(|&size| size > 0) && all.is_some_and(|all| all <= MOST_IN_CLUSTER))
+        },
+        wanted: "one to three sizes whose product is 1 to 16",
+    },
+];
+
+/// LLVM's AMDGPUUsage, "LLVM IR Attributes".
+const BOUNDS_OF_AMD: &[Bound] = &[
+    Bound {
+        attribute: "amdgpu-flat-work-group-size",
+        is_possible: |value| matches!(value, &[least, most] if 1 <= least && least <= most && most <= MOST_ITEMS),
+        wanted: "two numbers from 1 to 1024, the first at most the second",
+    },
+    Bound {
+        attribute: "amdgpu-waves-per-eu",
+        is_possible: |value| matches!(value, [0..=0x7fff_ffff] | [0..=0x7fff_ffff, 0..=0x7fff_ffff]),
+        wanted: "one or two numbers",
+    },
+];
+
+const A_BLOCK: &str = "one to three sizes of at least 1, of at most 1024 threads, 64 in z";
+
+fn is_block(sizes: &[i64]) -> bool {
+    let all = sizes.iter().try_fold(1i64, |all, &size| all.checked_mul(size));
+    (1..=3).contains(&sizes.len())
+        && sizes.iter().all(|&size| size >= 1)
+        && all.is_some_and(|all| all <= MOST_ITEMS)
+        && sizes.get(2).is_none_or(|&z| z <= 64)
+}
+
+/// Empty where something is no number.
+fn numbers(list: &str) -> Vec<i64> {
+    let numbers: Option<Vec<i64>> = list.split(',').map(|number| number.trim().parse().ok()).collect();
+    numbers.unwrap_or_default()
 }
 
 /// Refuses kernels with more variables in their workgroup's memory, or more parameters, than the chip has room for.

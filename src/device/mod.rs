@@ -149,11 +149,23 @@ pub(crate) enum DeviceError {
         /// What to do.
         advice: &'static str,
     },
-    /// A symbol that PTX has no way to write.
-    #[error("the symbol {name:?} has characters that no symbol of PTX has: use letters, digits, _ and $")]
+    /// A kernel that states something of its launches which none can fulfil.
+    #[error("the kernel {kernel} cannot be launched on {target}: {reason}")]
+    Contract {
+        /// The kernel.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// What it states.
+        reason: String,
+    },
+    /// A symbol that has no place in the output.
+    #[error("the symbol {name:?} {reason}")]
     SymbolName {
         /// The symbol.
         name: String,
+        /// What is wrong with it, and what to do.
+        reason: &'static str,
     },
     /// The module defines neither a function nor a variable.
     #[error("the module is empty: it defines no kernel, no function and no variable")]
@@ -200,7 +212,9 @@ impl DeviceError {
     /// The symbol that it is about as a whole.
     pub fn symbol(&self) -> Option<&str> {
         match self {
-            Self::TooMuch { kernel: name, .. } | Self::SymbolName { name } => Some(name),
+            Self::TooMuch { kernel: name, .. }
+            | Self::Contract { kernel: name, .. }
+            | Self::SymbolName { name, .. } => Some(name),
             Self::Llvm(LlvmError::Fatal(text)) => text.rsplit_once("In function: ").map(|(_, name)| name),
             _ => None,
         }
@@ -212,7 +226,7 @@ impl DeviceError {
             Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
                 symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect()
             }
-            Self::TooMuch { kernel, .. } => vec![kernel.clone()],
+            Self::TooMuch { kernel, .. } | Self::Contract { kernel, .. } => vec![kernel.clone()],
             _ => Vec::new(),
         };
         kernels.sort();
@@ -452,9 +466,8 @@ pub(crate) fn compile_to_link<'c>(
             }
             shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;
-            if resolved.target.vendor() == Vendor::Nvidia {
-                validate::names_of_ptx(&module)?;
-            }
+            validate::symbol_names(&module, resolved.target.vendor())?;
+            contracts::check_launch_bounds(&module, &resolved.target)?;
             job.show(context, module, Checkpoint::Linked)
         })
         .map_err(at(Stage::Link))?;
@@ -615,13 +628,20 @@ fn llvm_chip(target: &Target) -> String {
     target.chip().replace("compute_", "sm_")
 }
 
+/// `allButSimplePasses` of `pass_limits.cpp`.
+const ALL_BUT_SIMPLE_PASSES: &str = "passes but the simplest";
+
 /// What a user is told of a pass that a function does without.
 fn without_pass((pass, function): (String, String)) -> Decision {
     Decision {
         stage: Stage::Optimize,
         choice: format!("LLVM's {pass} for {function}"),
-        outcome: "left out: its time grows with the square of the instructions in a block, and here are more than 4000"
-            .to_owned(),
+        outcome: if pass == ALL_BUT_SIMPLE_PASSES {
+            "left out: their time grows with the square of how many loops are inside of each other, and here are more than 64"
+        } else {
+            "left out: its time grows with the square of the instructions in a block, and here are more than 4000"
+        }
+        .to_owned(),
     }
 }
 

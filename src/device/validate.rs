@@ -76,26 +76,48 @@ pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> 
     }
 }
 
-/// Refuses symbols that LLVM cannot write into PTX, which is a fatal error without a name. What is internal gets another name.
-pub(super) fn names_of_ptx(module: &DeviceModule<'_>) -> Result<(), DeviceError> {
-    use inkwell::module::Linkage;
-    let is_visible = |linkage| !matches!(linkage, Linkage::Internal | Linkage::Private);
-    let module = module.inkwell();
-    let functions = module
-        .get_functions()
-        .filter(|function| is_visible(function.get_linkage()));
-    let variables = module
-        .get_globals()
-        .filter(|variable| is_visible(variable.get_linkage()));
-    let mut names = functions
-        .map(|function| function.get_name().to_string_lossy().into_owned())
-        .chain(variables.map(|variable| variable.get_name().to_string_lossy().into_owned()));
-    // Those of `MCAsmInfo::isAcceptableChar` in LLVM; intrinsics are not written.
-    let is_writable =
-        |name: &str| name.starts_with("llvm.") || name.chars().all(|c| c.is_ascii_alphanumeric() || "_$.@".contains(c));
-    match names.find(|name| !is_writable(name)) {
-        Some(name) => Err(DeviceError::SymbolName { name }),
-        None => Ok(()),
+/// Refuses symbols that the output has no way to write, which is a fatal error of LLVM's without a name, or an error of NVIDIA's
+/// compiler or of lld about something else. What is internal gets another name.
+pub(super) fn symbol_names(module: &DeviceModule<'_>, vendor: Vendor) -> Result<(), DeviceError> {
+    for symbol in module.symbols() {
+        let text = std::str::from_utf8(&symbol.name);
+        if symbol.name.is_empty() || symbol.name.starts_with(b"llvm.") {
+            continue;
+        }
+        let (is_writable, reason) = match vendor {
+            Vendor::Nvidia if symbol.is_internal => (
+                symbol.name.iter().all(|&byte| is_letter(byte) || b".@".contains(&byte)),
+                "",
+            ),
+            Vendor::Nvidia => (is_identifier_of_ptx(&symbol.name), OF_PTX),
+            Vendor::Amd => (text.is_ok_and(|text| !text.contains(['@', '\0'])), OF_ELF),
+        };
+        if is_writable {
+            continue;
+        }
+        if !symbol.is_internal {
+            let name = String::from_utf8_lossy(&symbol.name).into_owned();
+            return Err(DeviceError::SymbolName { name, reason });
+        }
+        let name = String::from_utf8_lossy(&symbol.name);
+        symbol.rename(&name.replace(|c: char| !u8::try_from(c).is_ok_and(is_letter), "_"));
+    }
+    Ok(())
+}
+
+const OF_PTX: &str = "is none that PTX has: use letters, digits, _ and $, with no digit in front, and not _ or $ alone";
+const OF_ELF: &str =
+    "cannot be one of a code object: it has an @, a NUL, or bytes that are not UTF-8; use other characters";
+
+const fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
+}
+
+/// PTX ISA, "Identifiers".
+fn is_identifier_of_ptx(name: &[u8]) -> bool {
+    match name {
+        [b'_' | b'$'] | [] => false,
+        [first, ..] => !first.is_ascii_digit() && name.iter().all(|&byte| is_letter(byte)),
     }
 }
 

@@ -184,9 +184,10 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
         DeviceError::Empty | DeviceError::NothingVisible { .. } => ErrorKind::Input,
         DeviceError::NotApart => ErrorKind::Link,
-        DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
-            ErrorKind::Lowering
-        }
+        DeviceError::Misaligned { .. }
+        | DeviceError::TooMuch { .. }
+        | DeviceError::Contract { .. }
+        | DeviceError::SymbolName { .. } => ErrorKind::Lowering,
         DeviceError::Interrupted(error) => of_interrupt(*error),
         DeviceError::Listener { .. } => ErrorKind::Listener,
     }

@@ -77,7 +77,9 @@ fn take_from<'c, 'b>(
             return Err(launch.refused("its gpu.module has no kernel of that name", &kernels));
         }
         let kernel = kernels.iter().find(|(name, _)| *name == launch.kernel);
-        if let Some(reason) = launch_sizes::refusal(launch.operation, kernel.map(|(_, kernel)| *kernel)) {
+        if let Some(reason) =
+            launch_sizes::refusal(launch.operation, kernel.map(|(_, kernel)| *kernel), options.runtime)
+        {
             let problem = format!("@{}::@{} cannot be launched so: {reason}", launch.module, launch.kernel);
             return Err(OffloadError::new(problem).at(location_text(launch.operation.location())));
         }

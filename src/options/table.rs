@@ -315,8 +315,8 @@ options! {
         rules: Rules { changes_result: false, ..ORDINARY },
         summary: "Longest time for a module and a target, in seconds",
         nvidia: "for each module and target. With `isolation=worker` the worker is killed; in process it is looked at \
-            between passes, `ptxas` is killed, and nvPTXCompiler ends between its phases. A single pass and nvJitLink \
-            cannot be interrupted in process",
+            between passes, and `ptxas` is killed. A single pass, nvPTXCompiler and nvJitLink cannot be interrupted in \
+            process, and are named",
         amd: "the same; a single pass and lld cannot be interrupted in process",
     };
     /// Most memory that a worker process may use, in bytes. `None` means no limit.

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
@@ -27,6 +28,11 @@ pub(super) fn capture<T>(write: impl FnOnce(&str) -> T) -> io::Result<(T, Vec<u8
     rustix::io::ioctl_fionbio(&reader, true)?;
     let finished = eventfd(0, EventfdFlags::CLOEXEC)?;
     let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    if !Path::new(&path).exists() {
+        return Err(io::Error::other(
+            "/proc is not mounted, and lld opens its files by their names there: mount it, or make an object (emit=object)",
+        ));
+    }
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("pipe reader".to_owned())

@@ -132,8 +132,8 @@ impl PtxToCubin {
 
     /// Compiles `ptx` for `chip` ("sm_90a"), with `choice` alone or with the first compiler that can.
     ///
-    /// `limit` bounds the time of ptxas, which is stopped, and of nvPTXCompiler, which is asked to stop between
-    /// its phases. nvJitLink cannot be interrupted.
+    /// `limit` bounds the time of ptxas, which is stopped. nvPTXCompiler and nvJitLink cannot be interrupted; what the
+    /// first has made too late is an error.
     ///
     /// # Errors
     ///

@@ -8,11 +8,10 @@ use crate::bridge::{
     nvjitlink::{Input, InputKind, NvJitLink},
     nvptxcompiler::NvPtxCompiler,
     vendor_error::VendorError,
+    watch,
 };
 use crate::interrupt::{Interrupt, InterruptError};
 
-/// `NVPTXCOMPILE_ERROR_CANCELLED`.
-const CANCELLED: i32 = 9;
 /// `NVJITLINK_ERROR_UNRECOGNIZED_ARCH` and `NVJITLINK_ERROR_UNSUPPORTED_ARCH`.
 const LINK_UNKNOWN_ARCH: [i32; 2] = [16, 17];
 
@@ -46,15 +45,18 @@ pub(super) fn nvptxcompiler(
     options: &PtxOptions,
     interrupt: &Interrupt,
 ) -> Attempt {
-    let stop = || interrupt.check().is_err();
-    match library.compile(ptx, &ptxas_options(chip, options), Some(&stop)) {
+    if let Err(reason) = interrupt.check() {
+        return Attempt::Interrupted(reason);
+    }
+    let compiled = watch::uninterruptible("nvPTXCompiler", || library.compile(ptx, &ptxas_options(chip, options)));
+    if let Err(reason) = interrupt.check() {
+        return Attempt::Interrupted(reason);
+    }
+    match compiled {
         Ok(compiled) => Attempt::Done {
             bytes: compiled.cubin,
             log: compiled.log,
         },
-        Err(VendorError::Failed { code: CANCELLED, .. }) => {
-            Attempt::Interrupted(interrupt.check().err().unwrap_or(InterruptError::Cancelled))
-        }
         // An empty module is refused at creation, which leaves no log.
         Err(VendorError::Failed { log, .. }) if !log.is_empty() => judge(log),
         Err(error) => Attempt::Refused(error.to_string()),
@@ -84,7 +86,9 @@ pub(super) fn nvjitlink(library: &NvJitLink, ptx: &str, chip: &str, options: &Pt
         bytes: ptx.as_bytes(),
         name: "kernels.ptx",
     };
-    match library.link(&[input], &nvjitlink_options(chip, options)) {
+    match watch::uninterruptible("nvJitLink", || {
+        library.link(&[input], &nvjitlink_options(chip, options))
+    }) {
         Ok(linked) => Attempt::Done {
             bytes: linked.cubin,
             log: linked.info_log,

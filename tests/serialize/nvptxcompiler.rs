@@ -47,13 +47,13 @@ fn one_conversion_serves_many_threads() {
             .is_none_or(|list| list.contains(&(8, 0)))
     );
     let ptx = store_kernel("7.8", "sm_90");
-    let one = compiler.compile(&ptx, &options("sm_90"), None).unwrap();
+    let one = compiler.compile(&ptx, &options("sm_90")).unwrap();
     assert!(one.log.contains("Used 8 registers"), "{}", one.log);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..5 {
-                    let again = compiler.compile(&ptx, &options("sm_90"), None).unwrap();
+                    let again = compiler.compile(&ptx, &options("sm_90")).unwrap();
                     assert_eq!(again.cubin, one.cubin);
                 }
             });
@@ -65,7 +65,7 @@ fn one_conversion_serves_many_threads() {
 fn errors_carry_log_and_code() {
     let cache = tempfile::tempdir().unwrap();
     let compiler = load(&part(ARCHIVE), Some(cache.path())).unwrap();
-    let failed = |ptx: &str, chip: &str| match compiler.compile(ptx, &options(chip), None) {
+    let failed = |ptx: &str, chip: &str| match compiler.compile(ptx, &options(chip)) {
         Err(VendorError::Failed { code, log, .. }) => (code, log),
         other => panic!("{other:?}"),
     };
@@ -75,20 +75,15 @@ fn errors_carry_log_and_code() {
     assert!(log.contains("line 9") && log.contains("mow"), "{log}");
     assert_eq!(failed(&store_kernel("9.9", "sm_90"), "sm_90").0, 7);
     assert_eq!(failed("", "sm_90").0, 2);
-    let error = compiler.compile("a\0b", &[], None).unwrap_err();
+    let error = compiler.compile("a\0b", &[]).unwrap_err();
     assert_eq!(error.to_string(), "the PTX contains a NUL byte at offset 1");
-    // Asked to stop, it does.
-    let error = compiler
-        .compile(&store_kernel("7.8", "sm_90"), &options("sm_90"), Some(&|| true))
-        .unwrap_err();
-    assert!(error.to_string().contains("(CANCELLED)"), "{error}");
 }
 
 #[test]
 fn a_crash_of_the_compiler_is_an_error_and_the_next_call_works() {
     let cache = tempfile::tempdir().unwrap();
     let compiler = load(&part(ARCHIVE), Some(cache.path())).unwrap();
-    let compile = || compiler.compile(&store_kernel("7.8", "sm_90"), &options("sm_90"), None);
+    let compile = || compiler.compile(&store_kernel("7.8", "sm_90"), &options("sm_90"));
     let before = compile().unwrap();
     for _ in 0..3 {
         let text = compiler.crash().unwrap_err().to_string();

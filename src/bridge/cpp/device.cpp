@@ -611,6 +611,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     });
     PassInstrumentationCallbacks callbacks;
     limits.attach(callbacks);
+    limits.prepare(module);
     PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
     if (module.getTargetTriple().isNVPTX())
       gpulower::addPassesForPtx(builder);

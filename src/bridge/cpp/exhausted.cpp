@@ -44,6 +44,8 @@ void onDeath(int signal, siginfo_t *info, void *context) {
 
 } // namespace
 
+bool gpulower::hasWordsForDeath() { return words != nullptr; }
+
 // Called by a process that is ours when it starts, and once more where that becomes a worker. `text` lives as long as the
 // process; `end`: whether it ends with status 1.
 extern "C" void gpulowerTellOfExhaustedMemory(const char *text, bool end) {

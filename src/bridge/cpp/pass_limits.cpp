@@ -2,6 +2,8 @@
 
 #include "watch.h"
 
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Function.h"
 
 using namespace llvm;
@@ -16,6 +18,17 @@ constexpr size_t largestBlock = 4000;
 /// A pass of AMD's code generation that compares each load of a block with the others: 20 s for 8000 in a row.
 constexpr StringRef loadStoreVectorizer = "GPU Load and Store Vectorizer";
 
+/// Most levels of a nest of loops in a function that is optimised as others are. Each pass over loops goes through the blocks of
+/// a loop, those of the loops inside of it included: through those of the innermost one as often as there are levels. 900
+/// levels took 47 s.
+constexpr unsigned deepestNest = 64;
+
+/// What runs on functions with a deeper one.
+constexpr StringRef simplePasses[] = {"SROAPass", "EarlyCSEPass", "SimplifyCFGPass", "InstCombinePass", "InferAddressSpacesPass"};
+
+/// What they do without.
+constexpr StringRef allButSimplePasses = "passes but the simplest";
+
 /// On functions that do without it.
 constexpr StringRef mark = "gpulower-large-block";
 
@@ -26,8 +39,47 @@ static size_t sizeOfLargestBlock(const Function &function) {
   return largest;
 }
 
+/// Whether a nest has more levels, this loop's own included.
+static bool isDeeperThan(unsigned levels, const Loop &loop) {
+  if (levels == 0)
+    return true;
+  return any_of(loop, [&](const Loop *inner) { return isDeeperThan(levels - 1, *inner); });
+}
+
+/// As the loops of a function are now.
+static bool hasDeepNest(const Function &function) {
+  if (function.size() <= deepestNest)
+    return false;
+  DominatorTree dominators(const_cast<Function &>(function));
+  LoopInfo loops(dominators);
+  return any_of(loops, [](const Loop *loop) { return isDeeperThan(deepestNest, *loop); });
+}
+
+bool PassLimits::isDeep(const Function &function, const Loop *loop) {
+  if (deep.contains(function.getName()))
+    return true;
+  // A nest may become one by inlining: then the first pass over its loops comes here.
+  if (!loop || !isDeeperThan(deepestNest, *loop))
+    return false;
+  deep.insert(function.getName());
+  report(allButSimplePasses, function.getName());
+  return true;
+}
+
+void PassLimits::prepare(const Module &module) {
+  for (const Function &function : module)
+    if (hasDeepNest(function)) {
+      deep.insert(function.getName());
+      report(allButSimplePasses, function.getName());
+    }
+}
+
 bool PassLimits::isAllowed(StringRef pass, const Any &unit) {
+  if (auto *loop = any_cast<const Loop *>(&unit))
+    return !isDeep(*(*loop)->getHeader()->getParent(), *loop);
   if (auto *function = any_cast<const Function *>(&unit)) {
+    if (isDeep(**function, nullptr))
+      return is_contained(simplePasses, pass);
     if (pass != "SLPVectorizerPass" || sizeOfLargestBlock(**function) <= largestBlock)
       return true;
     report(pass, (*function)->getName());

@@ -4,6 +4,7 @@
 #include "llvm/ADT/Any.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/IR/PassInstrumentation.h"
@@ -23,13 +24,21 @@ public:
   /// The callbacks refer to this.
   void attach(llvm::PassInstrumentationCallbacks &callbacks);
 
+  /// Looks at the functions as they are before the passes.
+  void prepare(const llvm::Module &module);
+
   /// For code generation after the passes.
   void mark(llvm::Module &module);
 
 private:
   bool isAllowed(llvm::StringRef pass, const llvm::Any &unit);
 
+  /// Whether loops of the function are inside of each other in too many levels, those in `loop` included.
+  bool isDeep(const llvm::Function &function, const llvm::Loop *loop);
+
   Report report;
+  /// The names of such functions.
+  llvm::StringSet<> deep;
 };
 
 /// Has code generation leave out what `PassLimits::mark` has marked functions for, while it lives.

@@ -3,6 +3,7 @@
 #include "contain.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <new>
 
 #include <sys/mman.h>
@@ -33,6 +34,9 @@ void handleFailedAllocation() {
   if (gpulower::releaseReserve())
     return;
   gpulower::noteRefusal();
+  // An exception would come to frames of Rust, whose words for that say nothing of memory.
+  if (gpulower::hasWordsForDeath())
+    std::abort();
   if (!before)
     throw std::bad_alloc();
   before();

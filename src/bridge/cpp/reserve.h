@@ -25,4 +25,7 @@ void noteRefusal();
 /// Whether the system gives no more memory, or gave none.
 bool isMemoryExhausted();
 
+/// Whether an abort for want of memory says so: in processes that are ours.
+bool hasWordsForDeath();
+
 } // namespace gpulower

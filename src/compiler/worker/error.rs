@@ -12,7 +12,7 @@ pub enum WorkerError {
     /// No program was named.
     #[error(
         "isolation=worker needs a program that does the work; name one with CompilerBuilder::worker, such as \
-         Worker::program(\"/usr/bin/gpulower\")"
+         Worker::program(\"/usr/bin/gpulower\") (the program gpulower names itself, for which /proc has to be mounted)"
     )]
     NoProgram,
     /// The program was named by a path that depends on the current directory.

@@ -5,6 +5,11 @@
 // RUN: not gpulower export %t/block.mlir --target gfx942 --emit self -o %t/x.o 2>&1 | FileCheck %t/block.mlir
 // RUN: not gpulower export %t/many.mlir --target sm_90 --emit self -o %t/x.o 2>&1 | FileCheck %t/many.mlir
 // RUN: not gpulower export %t/none.mlir --target sm_90 --emit self -o %t/x.o 2>&1 | FileCheck %t/none.mlir
+// RUN: not gpulower export %t/shared.mlir --target sm_90 --emit self -o %t/x.o 2>&1 | FileCheck %t/shared.mlir
+// RUN: not gpulower export %t/shared.mlir --target gfx942 --emit self -o %t/x.o 2>&1 | FileCheck %t/shared.mlir
+// RUN: not gpulower export %t/negative.mlir --target sm_90 --emit self -o %t/x.o 2>&1 | FileCheck %t/negative.mlir
+// RUN: not gpulower export %t/clusters.mlir --target sm_90 --emit self -o %t/x.o 2>&1 | FileCheck %t/clusters.mlir
+// RUN: not gpulower export %t/parts.mlir --target sm_90 --emit self -o %t/x.o 2>&1 | FileCheck %t/parts.mlir
 // RUN: gpulower export %t/right.mlir --target sm_90 --emit self -o %t/right.o
 
 // What a kernel states of its sizes is constant in its code: a launch with other sizes would compute something else.
@@ -92,6 +97,86 @@ module attributes {gpu.container_module} {
     %t = gpu.wait async
     %u = gpu.launch_func async [%t] @m::@k blocks in (%four, %one, %n) threads in (%n, %one, %one)
     gpu.wait [%u]
+    return
+  }
+}
+
+//--- shared.mlir
+module attributes {gpu.container_module} {
+  gpu.module @m {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+  func.func @main() {
+    %one = arith.constant 1 : index
+    %three = arith.constant 3 : index
+    %four = arith.constant 4 : index
+    %thirty = arith.constant 30 : index
+    %much = arith.constant 400000 : i32
+    %negative = arith.constant -1 : i32
+    // CHECK: shared.mlir:[[#@LINE+1]]:5: error: {{.*}}@m::@k cannot be launched so: its dynamic shared memory is 400000 bytes, and no chip has more than {{232448|327680}} for a block
+    gpu.launch_func @m::@k blocks in (%one, %one, %one) threads in (%one, %one, %one) dynamic_shared_memory_size %much
+    return
+  }
+}
+
+//--- negative.mlir
+module attributes {gpu.container_module} {
+  gpu.module @m {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+  func.func @main() {
+    %one = arith.constant 1 : index
+    %three = arith.constant 3 : index
+    %four = arith.constant 4 : index
+    %thirty = arith.constant 30 : index
+    %much = arith.constant 400000 : i32
+    %negative = arith.constant -1 : i32
+    // CHECK: negative.mlir:[[#@LINE+1]]:5: error: {{.*}}@m::@k cannot be launched so: its dynamic shared memory is -1 bytes
+    gpu.launch_func @m::@k blocks in (%one, %one, %one) threads in (%one, %one, %one) dynamic_shared_memory_size %negative
+    return
+  }
+}
+
+//--- clusters.mlir
+module attributes {gpu.container_module} {
+  gpu.module @m {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+  func.func @main() {
+    %one = arith.constant 1 : index
+    %three = arith.constant 3 : index
+    %four = arith.constant 4 : index
+    %thirty = arith.constant 30 : index
+    %much = arith.constant 400000 : i32
+    %negative = arith.constant -1 : i32
+    // CHECK: clusters.mlir:[[#@LINE+1]]:5: error: {{.*}}@m::@k cannot be launched so: its cluster of 30 x 1 x 1 has more than 16 blocks, the most that are possible
+    gpu.launch_func @m::@k clusters in (%thirty, %one, %one) blocks in (%thirty, %one, %one) threads in (%one, %one, %one)
+    return
+  }
+}
+
+//--- parts.mlir
+module attributes {gpu.container_module} {
+  gpu.module @m {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+  func.func @main() {
+    %one = arith.constant 1 : index
+    %three = arith.constant 3 : index
+    %four = arith.constant 4 : index
+    %thirty = arith.constant 30 : index
+    %much = arith.constant 400000 : i32
+    %negative = arith.constant -1 : i32
+    // CHECK: parts.mlir:[[#@LINE+1]]:5: error: {{.*}}@m::@k cannot be launched so: a size of its grid is 4, which is no multiple of its clusters' 3
+    gpu.launch_func @m::@k clusters in (%three, %one, %one) blocks in (%four, %one, %one) threads in (%one, %one, %one)
     return
   }
 }

@@ -18,6 +18,17 @@
 // RUN: not gpulower compile %t/parameters.mlir --target sm_90 --ptx 8.0 --emit ptx -o %t/out 2>&1 | FileCheck %t/parameters.mlir
 // RUN: gpulower compile %t/parameters.mlir --target sm_90 --ptx 8.1 --emit cubin -o %t/taken.cubin
 // RUN: not gpulower compile %t/symbol.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/symbol.mlir
+// RUN: not gpulower compile %t/at.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/at.mlir --check-prefix=PTX
+// RUN: not gpulower compile %t/at.mlir --target gfx942 --emit object -o %t/out 2>&1 | FileCheck %t/at.mlir --check-prefix=ELF
+// RUN: not gpulower compile %t/digit.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/digit.mlir
+// RUN: not gpulower compile %t/nul.mlir --target gfx942 --emit object -o %t/out 2>&1 | FileCheck %t/nul.mlir
+// RUN: not gpulower compile %t/bytes.mlir --target gfx942 --emit hsaco -o %t/out 2>&1 | FileCheck %t/bytes.mlir
+// RUN: gpulower compile %t/internal.mlir --target sm_90 --emit cubin -o %t/internal.cubin
+// RUN: gpulower compile %t/internal.mlir --target gfx942 --emit hsaco -o %t/internal.hsaco
+// RUN: not gpulower compile %t/bounds.mlir --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/bounds.mlir
+// RUN: not gpulower compile %t/bounds-amd.mlir --target gfx942 --emit asm -o %t/out 2>&1 | FileCheck %t/bounds-amd.mlir
+// RUN: not gpulower compile %t/bounds.ll --target sm_90 --emit ptx -o %t/out 2>&1 | FileCheck %t/bounds.ll
+// RUN: not gpulower compile %t/bounds-amd.ll --target gfx942 --emit asm -o %t/out 2>&1 | FileCheck %t/bounds-amd.ll
 // RUN: test ! -e %t/out
 
 // What no launch can fit is refused where it is written, and not by a compiler or a driver in its own words.
@@ -105,8 +116,82 @@ gpu.module @kernels {
 
 //--- symbol.mlir
 gpu.module @kernels {
-  // CHECK: symbol.mlir:[[#@LINE+1]]:3: error: link, module kernels, target sm_90: the symbol "two words" has characters that no symbol of PTX has: use letters, digits, _ and $
+  // CHECK: symbol.mlir:[[#@LINE+1]]:3: error: link, module kernels, target sm_90: the symbol "two words" is none that PTX has: use letters, digits, _ and $, with no digit in front, and not _ or $ alone
   gpu.func @"two words"() kernel {
     gpu.return
   }
 }
+
+//--- at.mlir
+gpu.module @kernels {
+  // PTX: at.mlir:[[#@LINE+2]]:3: error: link, module kernels, target sm_90: the symbol "a@b" is none that PTX has
+  // ELF: at.mlir:[[#@LINE+1]]:3: error: link, module kernels, target gfx942: the symbol "a@b" cannot be one of a code object: it has an @, a NUL, or bytes that are not UTF-8
+  gpu.func @"a@b"() kernel {
+    gpu.return
+  }
+}
+
+//--- digit.mlir
+gpu.module @kernels {
+  // CHECK: digit.mlir:[[#@LINE+1]]:3: error: {{.*}}the symbol "1st" is none that PTX has
+  gpu.func @"1st"() kernel {
+    gpu.return
+  }
+}
+
+//--- nul.mlir
+gpu.module @kernels {
+  // CHECK: nul.mlir:[[#@LINE+1]]:3: error: {{.*}}the symbol "a\0b" cannot be one of a code object
+  gpu.func @"a\00b"() kernel {
+    gpu.return
+  }
+}
+
+//--- bytes.mlir
+gpu.module @kernels {
+  // CHECK: error: {{.*}} cannot be one of a code object: it has an @, a NUL, or bytes that are not UTF-8
+  gpu.func @"\FF\FE"() kernel {
+    gpu.return
+  }
+}
+
+//--- internal.mlir
+gpu.module @kernels {
+  memref.global "private" constant @"my table@1" : memref<4xf32> = dense<[1.0, 2.0, 3.0, 5.0]>
+  gpu.func @k(%m: memref<?xf32>, %i: index) kernel {
+    %table = memref.get_global @"my table@1" : memref<4xf32>
+    %v = memref.load %table[%i] : memref<4xf32>
+    memref.store %v, %m[%i] : memref<?xf32>
+    gpu.return
+  }
+}
+
+//--- bounds.mlir
+gpu.module @kernels {
+  // CHECK: bounds.mlir:[[#@LINE+1]]:3: error: link, module kernels, target sm_90: the kernel k cannot be launched on sm_90: its nvvm.maxnreg is 0, and has to be a number above 0
+  llvm.func @k() attributes {gpu.kernel, nvvm.kernel, nvvm.maxnreg = 0 : i32} {
+    llvm.return
+  }
+}
+
+//--- bounds-amd.mlir
+gpu.module @kernels {
+  // CHECK: bounds-amd.mlir:[[#@LINE+1]]:3: error: {{.*}}its amdgpu-flat-work-group-size is 1,5000, and has to be two numbers from 1 to 1024, the first at most the second
+  llvm.func @k() attributes {gpu.kernel, rocdl.kernel, rocdl.flat_work_group_size = "1,5000"} {
+    llvm.return
+  }
+}
+
+//--- bounds.ll
+; CHECK: error: {{.*}}the kernel k cannot be launched on sm_90: its nvvm.reqntid is 2048,1,1, and has to be one to three sizes of at least 1, of at most 1024 threads, 64 in z
+define ptx_kernel void @k() #0 {
+  ret void
+}
+attributes #0 = { "nvvm.reqntid"="2048,1,1" }
+
+//--- bounds-amd.ll
+; CHECK: error: {{.*}}the kernel k cannot be launched on gfx942: its amdgpu-waves-per-eu is -3, and has to be one or two numbers
+define amdgpu_kernel void @k() #0 {
+  ret void
+}
+attributes #0 = { "amdgpu-waves-per-eu"="-3" }

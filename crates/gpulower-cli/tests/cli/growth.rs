@@ -73,6 +73,68 @@ fn a_large_block_does_without_passes_and_says_so() {
     );
 }
 
+/// 900 took 47 s: each pass over loops goes through the innermost one as often as there are loops around it.
+#[test]
+fn a_deep_nest_of_loops_does_without_passes_and_says_so() {
+    let nest = |count: usize| {
+        let opened: String = (0..count)
+            .map(|i| format!("scf.for %i{i} = %c0 to %n step %c1 {{\nmemref.store %x, %m[%i{i}] : memref<?xf32>\n"))
+            .collect();
+        format!(
+            "gpu.module @m {{\ngpu.func @k(%x: f32, %m: memref<?xf32>, %n: index) kernel {{\n%c0 = arith.constant 0 : index\n\
+             %c1 = arith.constant 1 : index\n{opened}{}gpu.return\n}}\n}}\n",
+            "}\n".repeat(count)
+        )
+    };
+    let work = Workshop::new();
+    for (count, target, emit, is_told) in [
+        (60, "gfx942", "asm", false),
+        (70, "gfx942", "hsaco", true),
+        (70, "sm_90", "ptx", true),
+        (300, "gfx942", "hsaco", true),
+    ] {
+        work.write("k.mlir", nest(count));
+        let arguments = [
+            "compile",
+            "k.mlir",
+            "-t",
+            target,
+            "-e",
+            emit,
+            "-o",
+            "k.out",
+            "--report=json",
+        ];
+        let report = work.run(&arguments).json();
+        let told = report["artifacts"][0]["decisions"]
+            .as_array()
+            .expect("decisions")
+            .iter()
+            .any(|decision| decision["choice"] == "LLVM's passes but the simplest for k");
+        assert_eq!(told, is_told, "{count} loops for {target}");
+    }
+}
+
+/// Asked to stop in the midst of this, nvPTXCompiler 13.0 breaks the heap ("double free or corruption"): it is not asked.
+#[test]
+fn a_time_limit_does_not_break_nvptxcompiler() {
+    let chain = "mul.rn.f32 %f2, %f2, %f1;\n".repeat(20_000);
+    let work = Workshop::new();
+    work.write(
+        "k.ptx",
+        format!(
+            ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .f32 x)\n{{\n\
+             .reg .f32 %f<4>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\nld.param.f32 %f1, [x];\nmov.f32 %f2, %f1;\n\
+             {chain}st.global.f32 [%rd1], %f2;\nret;\n}}\n"
+        ),
+    );
+    let arguments = ["compile", "k.ptx", "-t", "sm_90", "-e", "cubin", "-o", "k"];
+    work.run(&[&arguments[..], &["--ptx-compiler=nvptxcompiler", "--time-limit=0.4"]].concat())
+        .failed(1)
+        .says(&["not done within the time limit of 400ms"]);
+    assert_eq!(work.files(""), ["k.ptx"]);
+}
+
 #[test]
 fn what_has_no_end_is_refused() {
     let work = Workshop::new();
