@@ -12,6 +12,7 @@ use super::{
     apart::Apart,
     cached::{Kept, Made, get_or_make, machine_code_key, taken},
     pool::{Helpers, map_each},
+    ptx_places::placed,
 };
 use crate::{
     cache::{Cache, Key, Source},
@@ -142,6 +143,7 @@ impl PtxWork<'_> {
                 .compile_until(&whole, chip, options, self.choice, self.interrupt)
         });
         made.map(MadeCubin::whole)
+            .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
     }
 
     /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to

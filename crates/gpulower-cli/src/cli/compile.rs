@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use gpulower::{
-    Artifact, Compilation, Error, Library, Options, Target, Toolkit,
+    Artifact, Compilation, Error, Library, Options, Toolkit,
     compiler::{Plan, Targets},
     options::{DebugLevel, DeviceLink, Isolation},
     stage_files::{StageFiles, StageFilesError},
@@ -21,7 +21,7 @@ use super::{
     dependencies::Dependencies,
     disassembly::Disassemblers,
     environment,
-    flags::Flags,
+    flags::{Flags, listed_targets},
     form::Form,
     input,
     message::{self, Problem},
@@ -316,11 +316,7 @@ impl Arguments {
     }
 
     fn targets(&self, destination: &Destination, options: &Options, toolkit: &Toolkit) -> Result<Targets, Failed> {
-        let listed = if self.targets.is_empty() {
-            Vec::new()
-        } else {
-            Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))?
-        };
+        let listed = listed_targets(&self.targets)?;
         if let Some(plan) = self.nvcc.plan(&listed, options, toolkit)? {
             return Ok(Targets::Plan(plan));
         }
@@ -329,8 +325,7 @@ impl Arguments {
     }
 
     fn options(&self) -> Options {
-        let mut options = self.flags.0.clone();
-        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        let mut options = self.flags.with_libraries(&self.libraries);
         if self.device_link || !self.link_objects.is_empty() {
             options.device_link = Some(DeviceLink {
                 objects: self.link_objects.iter().cloned().map(Library::File).collect(),
