@@ -54,6 +54,7 @@ pub const TEST_PACKAGES: &[&str] = &[
     "tmux",
     "memcached",
     "nginx",
+    "openssl",
     "redis-server",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use gpulower_testing::servers::{PASSWORD, Server, free_port};
+use gpulower_testing::servers::{Certificate, PASSWORD, Server, USER, free_port};
 
 use super::support::{Run, Workshop, example};
 
@@ -121,6 +121,53 @@ fn a_machine_compiles_nothing_that_another_has_compiled() {
         "{}",
         wrong.stderr
     );
+}
+
+/// An authority of one's own is named as for other programs: in SSL_CERT_FILE, or in the system's store.
+#[test]
+fn authorities_are_those_that_the_machine_trusts() {
+    let certificate = Certificate::new();
+    let redis = Server::redis_with_tls(&certificate);
+    let webdav = Server::webdav_with_tls(&certificate);
+    for url in [
+        format!("rediss://127.0.0.1:{}/0/tls", redis.port),
+        format!("webdavs://{USER}:{PASSWORD}@127.0.0.1:{}/tls", webdav.port),
+    ] {
+        let work = Workshop::new();
+        let compile = |machine: &str, authority: Option<&Path>, deadline: &str| {
+            let url = format!("{url}?deadline={deadline}");
+            let arguments = [
+                "compile",
+                &example("saxpy.mlir"),
+                "-t",
+                "gfx942",
+                "-o",
+                machine,
+                "--report=json",
+            ];
+            let mut command = work.command(&arguments);
+            command
+                .env_remove("GPULOWER_CACHE")
+                .env("XDG_CACHE_HOME", work.path(&format!("home-{machine}")));
+            command
+                .env("GPULOWER_CACHE_REMOTE", url)
+                .env_remove("SSL_CERT_FILE")
+                .env_remove("SSL_CERT_DIR");
+            if let Some(authority) = authority {
+                command.env("SSL_CERT_FILE", authority);
+            }
+            Run::of(command.output().expect("it runs"))
+        };
+        let authority = certificate.authority();
+        let one = compile("a", Some(&authority), "60s").quiet();
+        assert!(shared(&one, "uploaded") > 0);
+        let other = compile("b", Some(&authority), "60s").quiet();
+        assert_eq!((shared(&other, "hits"), shared(&other, "misses")), (1, 0));
+        // Nobody whom this machine knows says who that is.
+        let stranger = compile("c", None, "2s").failed(0);
+        assert_eq!((shared(&stranger, "hits"), shared(&stranger, "uploaded")), (0, 0));
+        stranger.says(&["is out, and is done without for now"]);
+    }
 }
 
 #[test]
