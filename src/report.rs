@@ -11,35 +11,37 @@ use crate::{
     target::{PtxPolicy, Target},
 };
 
-/// What the bytes of an artifact are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Format {
-    /// MLIR in the dialect of the target.
-    Mlir,
-    /// Textual LLVM IR, linked and optimised.
-    Llvm,
-    /// LLVM bitcode, linked and optimised.
-    Bitcode,
-    /// PTX.
-    Ptx,
-    /// AMDGPU assembly.
-    Asm,
-    /// NVIDIA's machine code as text. The library does not make it: a disassembler makes it of a cubin.
-    Sass,
-    /// A relocatable object: ELF for AMD, a relocatable cubin for NVIDIA.
-    Object,
-    /// An NVIDIA cubin.
-    Cubin,
-    /// An AMD code object, linked.
-    Hsaco,
-    /// An NVIDIA fat binary.
-    Fatbin,
-    /// A clang offload bundle, which HIP loads as its fat binary.
-    Bundle,
-    /// LLVM offload binaries, one for each image.
-    Offload,
+gpulower_image::table! {
+    /// What the bytes of an artifact are.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum Format: (&'static str, &'static str) {
+        /// MLIR in the dialect of the target.
+        Mlir = ("MLIR", "mlir");
+        /// Textual LLVM IR, linked and optimised.
+        Llvm = ("LLVM IR", "ll");
+        /// LLVM bitcode, linked and optimised.
+        Bitcode = ("bitcode", "bc");
+        /// PTX.
+        Ptx = ("PTX", "ptx");
+        /// AMDGPU assembly.
+        Asm = ("assembly", "s");
+        /// NVIDIA's machine code as text. The library does not make it: a disassembler makes it of a cubin.
+        Sass = ("SASS", "sass");
+        /// A relocatable object: ELF for AMD, a relocatable cubin for NVIDIA.
+        Object = ("object", "o");
+        /// An NVIDIA cubin.
+        Cubin = ("cubin", "cubin");
+        /// An AMD code object, linked.
+        Hsaco = ("hsaco", "hsaco");
+        /// An NVIDIA fat binary.
+        Fatbin = ("fat binary", "fatbin");
+        /// A clang offload bundle, which HIP loads as its fat binary.
+        Bundle = ("offload bundle", "hipfb");
+        /// LLVM offload binaries, one for each image.
+        Offload = ("offload binary", "offload");
+    }
 }
 
 impl Format {
@@ -50,38 +52,12 @@ impl Format {
 
     /// What people call it.
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::Mlir => "MLIR",
-            Self::Llvm => "LLVM IR",
-            Self::Bitcode => "bitcode",
-            Self::Ptx => "PTX",
-            Self::Asm => "assembly",
-            Self::Sass => "SASS",
-            Self::Object => "object",
-            Self::Cubin => "cubin",
-            Self::Hsaco => "hsaco",
-            Self::Fatbin => "fat binary",
-            Self::Bundle => "offload bundle",
-            Self::Offload => "offload binary",
-        }
+        self.row().0
     }
 
     /// The usual extension of a file, without the dot.
     pub const fn extension(self) -> &'static str {
-        match self {
-            Self::Mlir => "mlir",
-            Self::Llvm => "ll",
-            Self::Bitcode => "bc",
-            Self::Ptx => "ptx",
-            Self::Asm => "s",
-            Self::Sass => "sass",
-            Self::Object => "o",
-            Self::Cubin => "cubin",
-            Self::Hsaco => "hsaco",
-            Self::Fatbin => "fatbin",
-            Self::Bundle => "hipfb",
-            Self::Offload => "offload",
-        }
+        self.row().1
     }
 }
 

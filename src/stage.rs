@@ -7,63 +7,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
 
-/// A step of a compilation, in the order in which they happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Stage {
-    /// Reading and checking the input.
-    Input,
-    /// Deciding what to compile for what.
-    Plan,
-    /// From the `gpu` dialect down to the dialect of the target.
-    Lower,
-    /// From MLIR to LLVM IR.
-    Translate,
-    /// Linking device libraries.
-    Link,
-    /// LLVM's optimisation passes.
-    Optimize,
-    /// LLVM's code generation: PTX, AMDGPU assembly or an object.
-    CodeGen,
-    /// From PTX to a cubin.
-    PtxToCubin,
-    /// From an AMDGPU object to an hsaco.
-    LinkObject,
-    /// Several objects into one cubin or hsaco.
-    DeviceLink,
-    /// Several images into one container.
-    Container,
-    /// Host code of a whole program, with its kernels' images.
-    Export,
-    /// Comparing a result with what the cache has.
-    Cache,
-    /// Writing the result.
-    Output,
-    /// Running a program in this process.
-    Run,
+gpulower_image::table! {
+    /// A step of a compilation, in the order in which they happen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum Stage: &'static str {
+        /// Reading and checking the input.
+        Input = "input";
+        /// Deciding what to compile for what.
+        Plan = "plan";
+        /// From the `gpu` dialect down to the dialect of the target.
+        Lower = "lower";
+        /// From MLIR to LLVM IR.
+        Translate = "translate";
+        /// Linking device libraries.
+        Link = "link";
+        /// LLVM's optimisation passes.
+        Optimize = "optimize";
+        /// LLVM's code generation: PTX, AMDGPU assembly or an object.
+        CodeGen = "code-gen";
+        /// From PTX to a cubin.
+        PtxToCubin = "ptx-to-cubin";
+        /// From an AMDGPU object to an hsaco.
+        LinkObject = "link-object";
+        /// Several objects into one cubin or hsaco.
+        DeviceLink = "device-link";
+        /// Several images into one container.
+        Container = "container";
+        /// Host code of a whole program, with its kernels' images.
+        Export = "export";
+        /// Comparing a result with what the cache has.
+        Cache = "cache";
+        /// Writing the result.
+        Output = "output";
+        /// Running a program in this process.
+        Run = "run";
+    }
 }
 
 impl Stage {
     /// The name in reports and messages.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Plan => "plan",
-            Self::Lower => "lower",
-            Self::Translate => "translate",
-            Self::Link => "link",
-            Self::Optimize => "optimize",
-            Self::CodeGen => "code-gen",
-            Self::PtxToCubin => "ptx-to-cubin",
-            Self::LinkObject => "link-object",
-            Self::DeviceLink => "device-link",
-            Self::Container => "container",
-            Self::Export => "export",
-            Self::Cache => "cache",
-            Self::Output => "output",
-            Self::Run => "run",
-        }
+        self.row()
     }
 }
 
@@ -82,32 +68,28 @@ pub struct StageTime {
     pub time: Duration,
 }
 
-/// What a listener is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Checkpoint {
-    /// MLIR in the dialect of the target.
-    Lowered,
-    /// LLVM IR as translated, before any library.
-    Initial,
-    /// LLVM IR with libraries linked and internalised.
-    Linked,
-    /// LLVM IR after the optimisation passes.
-    Optimized,
-    /// PTX or AMDGPU assembly.
-    Isa,
+gpulower_image::table! {
+    /// What a listener is shown.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Checkpoint: &'static str {
+        /// MLIR in the dialect of the target.
+        Lowered = "lowered";
+        /// LLVM IR as translated, before any library.
+        Initial = "initial";
+        /// LLVM IR with libraries linked and internalised.
+        Linked = "linked";
+        /// LLVM IR after the optimisation passes.
+        Optimized = "optimized";
+        /// PTX or AMDGPU assembly.
+        Isa = "isa";
+    }
 }
 
 impl Checkpoint {
     /// The name in file names.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lowered => "lowered",
-            Self::Initial => "initial",
-            Self::Linked => "linked",
-            Self::Optimized => "optimized",
-            Self::Isa => "isa",
-        }
+        self.row()
     }
 }
 

@@ -110,68 +110,19 @@ pub(crate) struct TensorMap {
     pub(crate) fill: u32,
 }
 
-/// Something of a program that it must not do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum MisuseError {
-    /// A pointer is null.
-    #[error("{0} is null")]
-    Null(&'static str),
-    /// A size is negative.
-    #[error("{0} is negative ({1})")]
-    Negative(&'static str, i64),
-    /// A name is not text.
-    #[error("{0} is not text in UTF-8")]
-    NotText(&'static str),
-    /// A tensor without dimensions, or with more than 5.
-    #[error("a tensor of {0} dimensions: a tensor map has 1 to 5")]
-    TensorRank(i64),
-    /// A type of elements that tensor maps do not have.
-    #[error("{0} is no data type of tensor maps (CUtensorMapDataType)")]
-    TensorType(i64),
-    /// The elements of a memref do not follow each other.
-    #[error("the elements of the memref do not follow each other")]
-    Gaps,
-    /// A memref with more elements than there are addresses.
-    #[error("the memref has more bytes than there are addresses")]
-    TooLarge,
-    /// A size that launches do not have.
-    #[error("{what} of {size}: it has to be from 0 to 4294967295")]
-    LaunchSize {
-        /// Which size.
-        what: &'static str,
-        /// The size.
-        size: i64,
-    },
-    /// Arguments in a way that is not supported.
-    #[error("arguments of a kernel in one buffer (the parameter `extra`) are not supported: pass an array of pointers")]
-    Extra,
-    /// The image does not say what the kernel's parameters are.
-    #[error("the image does not say which parameters kernel {0} has, so that its arguments cannot be read")]
-    UnknownParameters(String),
-    /// More or fewer arguments than parameters.
-    #[error(
-        "kernel {kernel} takes {wanted} arguments, and {given} are given; was it compiled with other options than the host code?"
-    )]
-    ArgumentCount {
-        /// The kernel.
-        kernel: String,
-        /// Its parameters.
-        wanted: usize,
-        /// The arguments.
-        given: u64,
-    },
-    /// A null pointer for an argument.
-    #[error("the pointer to argument {index} of kernel {kernel} is null")]
-    NullArgument {
-        /// The kernel.
-        kernel: String,
-        /// Which argument, from 0.
-        index: usize,
-    },
-    /// Something else than what the program named was looked up.
-    #[error("{0} is not the one that the program named (this is a bug in gpulower)")]
-    OtherHandle(&'static str),
+/// A size for which there are not so many addresses.
+pub(super) const TOO_LARGE: &str = "the memref has more bytes than there are addresses";
+
+pub(super) fn null(what: &str) -> String {
+    format!("{what} is null")
+}
+
+pub(crate) fn tensor_rank(rank: i64) -> String {
+    format!("a tensor of {rank} dimensions: a tensor map has 1 to 5")
+}
+
+pub(crate) fn negative(what: &str, number: i64) -> String {
+    format!("{what} is negative ({number})")
 }
 
 thread_local! {
@@ -335,7 +286,7 @@ program_functions! {
     fn mgpuModuleGetFunction(module: *mut c_void, name: *const c_char) -> *mut c_void = |gpu, _| {
         let what = "the kernel's name";
         // SAFETY: the program passes a name with a NUL at its end.
-        let name = unsafe { text(name, what)? }.to_str().map_err(|_| MisuseError::NotText(what))?;
+        let name = unsafe { text(name, what)? }.to_str().map_err(|_| format!("{what} is not text in UTF-8"))?;
         Ok(pointer(gpu.function(address(module), name)?))
     };
     fn mgpuLaunchKernel(
@@ -464,7 +415,7 @@ program_functions! {
         boxes: *const u32, steps: *const u32, interleave: u32, swizzle: u32, promotion: u32, fill: u32,
     ) = |gpu, _| {
         if map.is_null() {
-            return Err(MisuseError::Null("the tensor map").into());
+            return Err(null("the tensor map").into());
         }
         // SAFETY: the program passes arrays of the tensor's rank (one less for the strides).
         let (sizes, strides, boxes, steps) = unsafe {
@@ -496,21 +447,21 @@ program_functions! {
     };
 }
 
-fn not_negative(what: &'static str, value: i64) -> Result<i64, MisuseError> {
+fn not_negative(what: &'static str, value: i64) -> Result<i64, String> {
     match value {
         0.. => Ok(value),
-        _ => Err(MisuseError::Negative(what, value)),
+        _ => Err(negative(what, value)),
     }
 }
 
 /// # Safety
 ///
 /// What is not null has so many bytes, as long as the slice is used.
-unsafe fn slice<'a>(start: *const u8, bytes: i64, what: &'static str) -> Result<&'a [u8], MisuseError> {
+unsafe fn slice<'a>(start: *const u8, bytes: i64, what: &'static str) -> Result<&'a [u8], String> {
     if start.is_null() {
-        return Err(MisuseError::Null(what));
+        return Err(null(what));
     }
-    let bytes = usize::try_from(bytes).map_err(|_| MisuseError::Negative("the size of the image", bytes))?;
+    let bytes = usize::try_from(bytes).map_err(|_| negative("the size of the image", bytes))?;
     // SAFETY: forwarded to the caller.
     Ok(unsafe { std::slice::from_raw_parts(start, bytes) })
 }
@@ -518,9 +469,9 @@ unsafe fn slice<'a>(start: *const u8, bytes: i64, what: &'static str) -> Result<
 /// # Safety
 ///
 /// What is not null ends in a NUL, and lives as long as the text is used.
-unsafe fn text<'a>(start: *const c_char, what: &'static str) -> Result<&'a CStr, MisuseError> {
+unsafe fn text<'a>(start: *const c_char, what: &'static str) -> Result<&'a CStr, String> {
     if start.is_null() {
-        return Err(MisuseError::Null(what));
+        return Err(null(what));
     }
     // SAFETY: forwarded to the caller.
     Ok(unsafe { CStr::from_ptr(start) })
@@ -531,10 +482,10 @@ unsafe fn text<'a>(start: *const c_char, what: &'static str) -> Result<&'a CStr,
 /// # Safety
 ///
 /// What is not null has so many elements.
-unsafe fn array<T: Copy + From<u8>>(start: *const T, count: u32, what: &'static str) -> Result<[T; 5], MisuseError> {
+unsafe fn array<T: Copy + From<u8>>(start: *const T, count: u32, what: &'static str) -> Result<[T; 5], String> {
     let mut numbers = [T::from(1); 5];
     if start.is_null() && count > 0 {
-        return Err(MisuseError::Null(what));
+        return Err(null(what));
     }
     for (index, number) in numbers.iter_mut().enumerate().take(count as usize) {
         // SAFETY: forwarded to the caller.
@@ -555,17 +506,17 @@ impl<'a> Descriptor<'a> {
     /// # Safety
     ///
     /// What is not null is a descriptor of that rank, as long as the value is used.
-    unsafe fn read(rank: i64, descriptor: *const i64) -> Result<Self, MisuseError> {
+    unsafe fn read(rank: i64, descriptor: *const i64) -> Result<Self, String> {
         if descriptor.is_null() {
-            return Err(MisuseError::Null("the memref's descriptor"));
+            return Err(null("the memref's descriptor"));
         }
-        let dimensions = usize::try_from(rank).map_err(|_| MisuseError::Negative("the memref's rank", rank))?;
+        let dimensions = usize::try_from(rank).map_err(|_| negative("the memref's rank", rank))?;
         // SAFETY: forwarded to the caller.
         let words: &'a [i64] = unsafe { std::slice::from_raw_parts(descriptor, 3 + 2 * dimensions) };
         let (head, rest) = words.split_at(3);
         let (sizes, strides) = rest.split_at(dimensions);
         let &[_, aligned, offset] = head else {
-            return Err(MisuseError::Null("the memref's descriptor"));
+            return Err(null("the memref's descriptor"));
         };
         Ok(Self {
             aligned: aligned as usize,
@@ -582,16 +533,16 @@ impl<'a> Descriptor<'a> {
     }
 
     /// Bytes of all elements, which have to follow each other.
-    fn dense_bytes(&self, element: i64) -> Result<i64, MisuseError> {
+    fn dense_bytes(&self, element: i64) -> Result<i64, String> {
         let mut count = 1i64;
         for (&size, &stride) in self.sizes.iter().zip(self.strides).rev() {
             not_negative("a size of the memref", size)?;
             if size > 1 && stride != count {
-                return Err(MisuseError::Gaps);
+                return Err("the elements of the memref do not follow each other".to_owned());
             }
-            count = count.checked_mul(size).ok_or(MisuseError::TooLarge)?;
+            count = count.checked_mul(size).ok_or(TOO_LARGE)?;
         }
-        count.checked_mul(element).ok_or(MisuseError::TooLarge)
+        Ok(count.checked_mul(element).ok_or(TOO_LARGE)?)
     }
 
     /// `numbers`: type of the elements, interleave, swizzle, promotion, fill.
@@ -599,20 +550,20 @@ impl<'a> Descriptor<'a> {
     /// # Safety
     ///
     /// What is not null has a number for each dimension.
-    unsafe fn tensor_map(&self, numbers: [i64; 5], boxes: *const i64) -> Result<TensorMap, MisuseError> {
+    unsafe fn tensor_map(&self, numbers: [i64; 5], boxes: *const i64) -> Result<TensorMap, String> {
         /// Bytes of an element, by `CUtensorMapDataType`.
         const BYTES: [u64; 13] = [1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4];
         let rank = self.sizes.len();
         if rank == 0 || rank > 5 {
-            return Err(MisuseError::TensorRank(rank as i64));
+            return Err(tensor_rank(rank as i64));
         }
         if boxes.is_null() {
-            return Err(MisuseError::Null("the sizes of the box"));
+            return Err(null("the sizes of the box"));
         }
         // Callers pass i32 or i64: the lower half is what counts.
         let [data_type, interleave, swizzle, promotion, fill] = numbers.map(|number| number as u32);
         let bytes = BYTES.get(data_type as usize).copied();
-        let bytes = bytes.ok_or(MisuseError::TensorType(data_type.into()))?;
+        let bytes = bytes.ok_or_else(|| format!("{data_type} is no data type of tensor maps (CUtensorMapDataType)"))?;
         let mut map = TensorMap {
             data_type,
             rank: rank as i64,
@@ -631,12 +582,12 @@ impl<'a> Descriptor<'a> {
         }
         for (place, &stride) in map.strides.iter_mut().zip(self.strides.iter().rev().skip(1)) {
             let stride = not_negative("a stride of the memref", stride)? as u64;
-            *place = stride.checked_mul(bytes).ok_or(MisuseError::TooLarge)?;
+            *place = stride.checked_mul(bytes).ok_or(TOO_LARGE)?;
         }
         // SAFETY: forwarded to the caller.
         let boxes = unsafe { std::slice::from_raw_parts(boxes, rank) };
         for (place, &size) in map.boxes.iter_mut().zip(boxes.iter().rev()) {
-            *place = u32::try_from(size).map_err(|_| MisuseError::Negative("a size of the box", size))?;
+            *place = u32::try_from(size).map_err(|_| negative("a size of the box", size))?;
         }
         Ok(map)
     }

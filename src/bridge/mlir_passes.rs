@@ -1,5 +1,5 @@
 //! Passes written in C++ (`cpp/patterns.cpp`, `cpp/host.cpp`, ...) that pipelines call by name: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
-//! `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-vector-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
+//! `gpulower-canonicalize`, `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-vector-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::{panic::catch_unwind, sync::OnceLock};
 
@@ -14,6 +14,7 @@ unsafe extern "C-unwind" {
     fn gpulowerSetOptionRange(range: extern "C" fn(Bytes, Bytes) -> Bytes);
     fn gpulowerRegisterPatternPasses();
     fn gpulowerRegisterInterleavePass();
+    fn gpulowerRegisterCanonicalizePass();
     fn gpulowerRegisterHostPasses();
 }
 
@@ -26,6 +27,7 @@ pub(crate) fn register_patterns(range: Range) {
             gpulowerSetOptionRange(expected);
             gpulowerRegisterPatternPasses();
             gpulowerRegisterInterleavePass();
+            gpulowerRegisterCanonicalizePass();
             gpulowerRegisterHostPasses();
         }
         range

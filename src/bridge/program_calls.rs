@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use gpulower_runtime::{Arguments, Context, Function, LaunchShape, Registration, Stream};
 
-use super::mgpu::{CallError, MisuseError};
+use super::mgpu::{CallError, TOO_LARGE, negative, null};
 
 /// A program is running, and this is one of its calls.
 #[derive(Debug)]
@@ -90,16 +90,21 @@ pub(crate) enum KernelHandle {
     Stub(usize),
 }
 
+/// Something else than what the program named was looked up.
+fn other_handle(what: &str) -> String {
+    format!("{what} is not the one that the program named (this is a bug in gpulower)")
+}
+
 /// The handles of streams are the driver's.
-fn check_stream(stream: &Stream, handle: usize) -> Result<(), MisuseError> {
+fn check_stream(stream: &Stream, handle: usize) -> Result<(), String> {
     match stream.raw().addr() == handle {
         true => Ok(()),
-        false => Err(MisuseError::OtherHandle("the stream")),
+        false => Err(other_handle("the stream")),
     }
 }
 
-fn length(what: &'static str, size: i64) -> Result<usize, MisuseError> {
-    usize::try_from(size).map_err(|_| MisuseError::Negative(what, size))
+fn length(what: &'static str, size: i64) -> Result<usize, String> {
+    usize::try_from(size).map_err(|_| negative(what, size))
 }
 
 impl<'call> CopyCall<'call> {
@@ -126,10 +131,10 @@ impl<'call> CopyCall<'call> {
             return Ok(());
         }
         if self.to == 0 {
-            return Err(MisuseError::Null("the target of the copy").into());
+            return Err(null("the target of the copy").into());
         }
         if self.from == 0 {
-            return Err(MisuseError::Null("the source of the copy").into());
+            return Err(null("the source of the copy").into());
         }
         // SAFETY: the program asked for it, and is vouched for.
         Ok(unsafe { stream.copy(self.to as u64, self.from as u64, bytes) }?)
@@ -160,7 +165,7 @@ impl<'call> FillCall<'call> {
             return Ok(());
         }
         if to == 0 {
-            return Err(MisuseError::Null("the memory to set").into());
+            return Err(null("the memory to set").into());
         }
         // SAFETY: the program asked for it, and is vouched for: the memory has so many elements.
         unsafe {
@@ -170,8 +175,8 @@ impl<'call> FillCall<'call> {
                 Element::Bits32(value) => stream.fill_32(to, value, count)?,
                 Element::Bits64(value) => {
                     let (low, high) = (value as u32, (value >> 32) as u32);
-                    let words = count.checked_mul(2).ok_or(MisuseError::TooLarge)?;
-                    let bytes = count.checked_mul(8).ok_or(MisuseError::TooLarge)?;
+                    let words = count.checked_mul(2).ok_or(TOO_LARGE)?;
+                    let bytes = count.checked_mul(8).ok_or(TOO_LARGE)?;
                     if low == high {
                         return Ok(stream.fill_32(to, low, words)?);
                     }
@@ -212,7 +217,7 @@ impl<'call> PinCall<'call> {
             return Ok(None);
         }
         if self.start == 0 {
-            return Err(MisuseError::Null("the host memory").into());
+            return Err(null("the host memory").into());
         }
         // SAFETY: the program asked for it, and is vouched for: the memory stays as long as it is pinned.
         Ok(Some(unsafe { context.register_memory(self.start, bytes) }?))
@@ -234,7 +239,7 @@ impl KernelCall<'_> {
     pub(crate) fn enqueue(self, function: &Function, stream: &Stream) -> Result<(), CallError> {
         check_stream(stream, self.stream)?;
         if matches!(self.kernel, KernelHandle::Function(handle) if handle != function.raw().addr()) {
-            return Err(MisuseError::OtherHandle("the kernel").into());
+            return Err(other_handle("the kernel").into());
         }
         let mut shape = LaunchShape::new(
             sizes("a size of the grid", self.grid)?,
@@ -255,28 +260,32 @@ impl KernelCall<'_> {
     }
 
     /// The values that the launch passes, of the sizes that the kernel's image says.
-    fn arguments(&self, function: &Function) -> Result<Arguments, MisuseError> {
+    fn arguments(&self, function: &Function) -> Result<Arguments, String> {
         let kernel = function.kernel();
-        let name = || kernel.name.clone();
+        let name = &kernel.name;
         if self.has_extra {
-            return Err(MisuseError::Extra);
+            return Err(
+                "arguments of a kernel in one buffer (the parameter `extra`) are not supported: pass an array of pointers"
+                    .to_owned(),
+            );
         }
         let mut arguments = Arguments::new();
         let Some(parameters) = &kernel.parameters else {
             return match self.argument_count {
                 Some(0) => Ok(arguments),
-                _ => Err(MisuseError::UnknownParameters(name())),
+                _ => Err(format!(
+                    "the image does not say which parameters kernel {name} has, so that its arguments cannot be read"
+                )),
             };
         };
         if let Some(given) = self.argument_count.filter(|given| *given != parameters.len() as u64) {
-            return Err(MisuseError::ArgumentCount {
-                kernel: name(),
-                wanted: parameters.len(),
-                given,
-            });
+            return Err(format!(
+                "kernel {name} takes {} arguments, and {given} are given; was it compiled with other options than the host code?",
+                parameters.len()
+            ));
         }
         for (index, parameter) in parameters.iter().enumerate() {
-            let null = || MisuseError::NullArgument { kernel: name(), index };
+            let null = || null(&format!("the pointer to argument {index} of kernel {name}"));
             if self.arguments.is_null() {
                 return Err(null());
             }
@@ -292,11 +301,11 @@ impl KernelCall<'_> {
     }
 }
 
-fn size(what: &'static str, size: i64) -> Result<u32, MisuseError> {
-    u32::try_from(size).map_err(|_| MisuseError::LaunchSize { what, size })
+fn size(what: &'static str, size: i64) -> Result<u32, String> {
+    u32::try_from(size).map_err(|_| format!("{what} of {size}: it has to be from 0 to 4294967295"))
 }
 
-fn sizes(what: &'static str, all: [i64; 3]) -> Result<[u32; 3], MisuseError> {
+fn sizes(what: &'static str, all: [i64; 3]) -> Result<[u32; 3], String> {
     let [x, y, z] = all;
     Ok([size(what, x)?, size(what, y)?, size(what, z)?])
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::mgpu::{
-    CallError, Gpu, MisuseError, Nothing, address, attempt, caller, enter, finish, pointer, program_functions,
+    CallError, Gpu, Nothing, TOO_LARGE, address, attempt, caller, enter, finish, negative, pointer, program_functions,
 };
 
 unsafe extern "C-unwind" {
@@ -47,10 +47,10 @@ unsafe impl Send for Storage {}
 
 impl Storage {
     fn new(bytes: i64) -> Result<Self, CallError> {
-        let bytes = usize::try_from(bytes).map_err(|_| MisuseError::Negative("the size of the value", bytes))?;
+        let bytes = usize::try_from(bytes).map_err(|_| negative("the size of the value", bytes))?;
         let size = bytes.max(1);
         let alignment = size.min(LARGEST_ALIGNMENT).next_power_of_two().max(align_of::<u128>());
-        let layout = Layout::from_size_align(size, alignment).map_err(|_| MisuseError::TooLarge)?;
+        let layout = Layout::from_size_align(size, alignment).map_err(|_| TOO_LARGE)?;
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or("there is no memory for a value")?;
         Ok(Self { start, layout })

@@ -97,26 +97,24 @@ pub struct Statistics {
     pub remote: RemoteStatistics,
 }
 
-/// Where an answer came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// From memory.
-    Memory,
-    /// From disk.
-    Disk,
-    /// From the tier that machines share.
-    Remote,
+gpulower_image::table! {
+    /// Where an answer came from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Source: &'static str {
+        /// From memory.
+        Memory = "memory";
+        /// From disk.
+        Disk = "disk";
+        /// From the tier that machines share.
+        Remote = "remote";
+    }
 }
 
 impl Source {
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Disk => "disk",
-            Self::Remote => "remote",
-        }
+        self.row()
     }
 }
 

@@ -4,32 +4,6 @@
 //!
 //! Only that is looked at. Other damage is MLIR's to refuse, in its own words.
 
-/// Damage that MLIR's reader must not see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BytecodeError {
-    /// A group of attributes or types that is larger than what is left of its table.
-    #[error("the bytecode is damaged: a group of {what} has {entries} entries, where the table has room for {room}")]
-    Entries {
-        /// "attributes" or "types".
-        what: &'static str,
-        /// How many the group says it has.
-        entries: u64,
-        /// How many there may be.
-        room: u64,
-    },
-    /// An attribute or a type that lies outside of its section.
-    #[error("the bytecode is damaged: one of its {what} has {size} bytes, where the section has {room}")]
-    Size {
-        /// "attributes" or "types".
-        what: &'static str,
-        /// How long it says it is.
-        size: u64,
-        /// How many bytes are left.
-        room: u64,
-    },
-}
-
 /// Identifiers of sections (`mlir/include/mlir/Bytecode/Encoding.h`).
 const ATTRIBUTES_AND_TYPES: usize = 2;
 const OFFSETS: usize = 3;
@@ -62,8 +36,9 @@ fn producer(bytes: &[u8]) -> Option<(u64, &str)> {
     Some((version, std::str::from_utf8(name).ok()?))
 }
 
-/// Looks through bytecode before MLIR reads it.
-pub fn check(bytes: &[u8]) -> Result<(), BytecodeError> {
+/// Looks through bytecode before MLIR reads it: no group of attributes or types may be larger than what is left of its table,
+/// and none of them may lie outside of its section.
+pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let Some(sections) = sections(bytes) else { return Ok(()) };
     let (Some(contents), Some(offsets)) = (sections[ATTRIBUTES_AND_TYPES], sections[OFFSETS]) else {
         return Ok(());
@@ -80,11 +55,9 @@ pub fn check(bytes: &[u8]) -> Result<(), BytecodeError> {
                 return Ok(());
             };
             if group > entries {
-                return Err(BytecodeError::Entries {
-                    what,
-                    entries: group,
-                    room: entries,
-                });
+                return Err(format!(
+                    "the bytecode is damaged: a group of {what} has {group} entries, where the table has room for {entries}"
+                ));
             }
             entries -= group;
             for _ in 0..group {
@@ -92,7 +65,9 @@ pub fn check(bytes: &[u8]) -> Result<(), BytecodeError> {
                 let Some(size) = reader.number().map(|number| number >> 1) else {
                     return Ok(());
                 };
-                room = room.checked_sub(size).ok_or(BytecodeError::Size { what, size, room })?;
+                room = room.checked_sub(size).ok_or_else(|| {
+                    format!("the bytecode is damaged: one of its {what} has {size} bytes, where the section has {room}")
+                })?;
             }
         }
     }

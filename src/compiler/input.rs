@@ -1,12 +1,11 @@
 //! What the input is, and reading it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_all_passes};
 
 use super::{
-    bytecode::{self, BytecodeError},
-    nesting::{self, NestingError},
+    bytecode, nesting,
     stack::{StackError, with_deep_stack},
 };
 use crate::{
@@ -54,7 +53,7 @@ pub enum InputError {
     #[error("{reason}")]
     Nesting {
         /// What is too much.
-        reason: NestingError,
+        reason: String,
         /// Where, in MLIR's syntax.
         location: String,
     },
@@ -62,7 +61,7 @@ pub enum InputError {
     #[error("{reason}")]
     Bytecode {
         /// What is wrong with it.
-        reason: BytecodeError,
+        reason: String,
         /// The beginning of the input, in MLIR's syntax.
         location: String,
     },
@@ -223,6 +222,14 @@ impl InputKind {
         })
     }
 
+    /// Whether a file is to be compiled before it is linked. Any text might be MLIR: it has to be called so.
+    pub fn is_to_be_compiled(name: &str, bytes: &[u8]) -> bool {
+        let extension = Path::new(name).extension();
+        let named = extension.is_some_and(|extension| extension == "mlir" || extension == "ll");
+        let is_text = std::str::from_utf8(bytes).is_ok();
+        matches!(Self::of(name, bytes), Ok(Self::Mlir | Self::Llvm)) && (named || !is_text)
+    }
+
     /// The kind in messages.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -327,9 +334,9 @@ pub(super) fn check_nesting(language: InputKind, name: &str, bytes: &[u8]) -> Re
     if matches!(FileKind::of(bytes), FileKind::MlirBytecode | FileKind::Bitcode) {
         return Ok(());
     }
-    nesting::check(language, bytes).map_err(|reason| InputError::Nesting {
-        reason,
-        location: format!("{name:?}:{}:1", reason.line()),
+    nesting::check(language, bytes).map_err(|excess| InputError::Nesting {
+        reason: excess.reason,
+        location: format!("{name:?}:{}:1", excess.line),
     })
 }
 

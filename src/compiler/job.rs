@@ -76,7 +76,7 @@ pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, helpers: Helpe
     let name = request.name.clone();
     let target = request.target;
     Job::new(compiler, request, helpers)
-        .and_then(Job::run_watched)
+        .and_then(Job::run)
         .map_err(|error| error.in_module(&name).for_target(&target))
 }
 
@@ -169,11 +169,11 @@ impl<'a, 'c> Job<'a, 'c> {
     }
 
     /// Carries out the steps of the plan, as long as there is a reason to.
-    fn run_watched(self) -> Result<Outcome, Error> {
+    fn run(self) -> Result<Outcome, Error> {
         /// What takes longer is named.
         const SOON: Duration = Duration::from_secs(1);
         let interrupt = self.clock.interrupt().clone();
-        let (result, ended) = watched(&|| interrupt.check().is_err(), || self.run());
+        let (result, ended) = watched(&|| interrupt.check().is_err(), || self.run_steps());
         let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
             return result;
         };
@@ -238,8 +238,9 @@ impl<'a, 'c> Job<'a, 'c> {
         })
     }
 
-    /// Carries out the steps of the plan: kernel by kernel, or for the whole, which tells what is wrong, too.
-    fn run(mut self) -> Result<Outcome, Error> {
+    /// Carries out the steps of the plan: kernel by kernel, or for the whole, which tells what is wrong, too. What follows
+    /// lowering is repeated with a newer PTX ISA where an instruction needs one.
+    fn run_steps(mut self) -> Result<Outcome, Error> {
         let steps = std::mem::take(&mut self.steps);
         let (decisions, warnings) = (self.decisions.len(), self.warnings.len());
         if let Some(apart) = self.apart(&steps)
@@ -249,11 +250,6 @@ impl<'a, 'c> Job<'a, 'c> {
         }
         self.decisions.truncate(decisions);
         self.warnings.truncate(warnings);
-        self.run_whole(&steps)
-    }
-
-    /// What follows lowering is repeated with a newer PTX ISA where an instruction needs one.
-    fn run_whole(mut self, steps: &[Step]) -> Result<Outcome, Error> {
         if steps.contains(&Step::Lower) {
             self.lower()?;
         }
@@ -262,7 +258,7 @@ impl<'a, 'c> Job<'a, 'c> {
             _ => None,
         });
         loop {
-            let raised = match self.make_images(steps, None) {
+            let raised = match self.make_images(&steps, None) {
                 Ok(images) => {
                     let signatures = self.signatures();
                     return Ok(self.outcome(images, signatures));

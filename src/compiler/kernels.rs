@@ -12,6 +12,7 @@ use super::{
     apart::Apart,
     cached::{Kept, Made, get_or_make, machine_code_key, taken},
     pool::{Helpers, map_each},
+    ptx_places::placed,
 };
 use crate::{
     cache::{Cache, Key, Source},
@@ -159,6 +160,7 @@ impl PtxWork<'_> {
             compile(self.compiler, &whole, chip, options, self.choice, self.interrupt)
         });
         made.map(MadeCubin::whole)
+            .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
     }
 
     /// Whether one call of the compiler gives a cubin sooner than one for each kernel, which costs some milliseconds beside the

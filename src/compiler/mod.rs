@@ -18,6 +18,7 @@ mod nesting;
 mod phases;
 mod plan;
 mod pool;
+mod ptx_places;
 mod refuse;
 mod request;
 mod requests;
@@ -72,7 +73,7 @@ use self::{
 };
 
 use crate::{
-    bridge::mlir::context_of,
+    bridge::mlir::{context_of, is_threaded},
     cache::Cache,
     device::{LoadedLibrary, StageObserver, VendorLibrary},
     error::{Error, Failure},
@@ -509,7 +510,12 @@ impl Compiler {
             let requests = self.requests_of_all(0, outlined.as_ref().unwrap_or(module), &targets, emit)?;
             let requests = self.joined(requests);
             self.refuse(&requests, emit, |_| None)?;
-            Ok(self.with_cache_warnings(collect(self.run(context, requests, emit, &self.reporter()))?))
+            Ok(self.with_cache_warnings(collect(self.run_requests(
+                is_threaded(context),
+                requests,
+                emit,
+                &self.reporter(),
+            ))?))
         })
     }
 

@@ -23,47 +23,16 @@ pub const MAX_LEVELS: usize = 1000;
 /// Most types and attributes that an alias may stand for.
 pub const MAX_EXPANSION: usize = 1 << 20;
 
-/// Why a text is not parsed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NestingError {
-    /// Too many levels.
-    #[error(
-        "it nests more than {MAX_LEVELS} levels deep in line {line} (brackets, dimensions, operators of affine \
-         expressions and aliases within one another count): split what is nested into functions or values of their own"
-    )]
-    Levels {
-        /// The line, from 1.
-        line: usize,
-    },
-    /// An array of a type that has no width.
-    #[error("an array of index in line {line}: array<...> holds integers and floats, such as array<i64: 1>")]
-    ArrayOfIndex {
-        /// The line, from 1.
-        line: usize,
-    },
-    /// An alias that stands for too much.
-    #[error(
-        "an alias in line {line} stands for more than {MAX_EXPANSION} types and attributes, counted as often as they are \
-         named: name them less often"
-    )]
-    Expansion {
-        /// The line, from 1.
-        line: usize,
-    },
-}
-
-impl NestingError {
+/// What is too much in a text, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Excess {
     /// The line, from 1.
-    pub const fn line(self) -> usize {
-        match self {
-            Self::Levels { line } | Self::ArrayOfIndex { line } | Self::Expansion { line } => line,
-        }
-    }
+    pub(super) line: usize,
+    pub(super) reason: String,
 }
 
 /// Refuses a text that nests too deeply. Bytes that are no text, such as bytecode, are not looked at.
-pub(super) fn check(language: InputKind, text: &[u8]) -> Result<(), NestingError> {
+pub(super) fn check(language: InputKind, text: &[u8]) -> Result<(), Excess> {
     let mut counter = Counter {
         language,
         text,
@@ -107,7 +76,7 @@ struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
-    fn count(&mut self) -> Result<(), NestingError> {
+    fn count(&mut self) -> Result<(), Excess> {
         while let Some(byte) = self.next() {
             let continued = std::mem::take(&mut self.continues);
             match byte {
@@ -195,16 +164,27 @@ impl<'a> Counter<'a> {
         next.is_some_and(|byte| b"-<(:=/".contains(byte))
     }
 
-    fn add(&mut self, levels: usize) -> Result<(), NestingError> {
+    fn excess(&self, reason: String) -> Excess {
+        Excess {
+            line: self.line,
+            reason,
+        }
+    }
+
+    fn add(&mut self, levels: usize) -> Result<(), Excess> {
         self.levels += levels;
         self.reach(0)
     }
 
     /// Notes that `further` levels stand here.
-    fn reach(&mut self, further: usize) -> Result<(), NestingError> {
+    fn reach(&mut self, further: usize) -> Result<(), Excess> {
         let levels = self.levels.saturating_add(further);
         if levels > MAX_LEVELS {
-            return Err(NestingError::Levels { line: self.line });
+            return Err(self.excess(format!(
+                "it nests more than {MAX_LEVELS} levels deep in line {} (brackets, dimensions, operators of affine expressions and \
+                 aliases within one another count): split what is nested into functions or values of their own",
+                self.line
+            )));
         }
         if let Some((_, meaning)) = &mut self.current {
             meaning.levels = meaning.levels.max(levels);
@@ -212,7 +192,7 @@ impl<'a> Counter<'a> {
         Ok(())
     }
 
-    fn open(&mut self, kind: u8) -> Result<(), NestingError> {
+    fn open(&mut self, kind: u8) -> Result<(), Excess> {
         // `<=` compares.
         if kind == b'<' && self.peek() == Some(b'=') {
             return Ok(());
@@ -242,7 +222,7 @@ impl<'a> Counter<'a> {
     }
 
     /// One more level up to the next comma, where `kinds` are the brackets that are read.
-    fn extra(&mut self, kinds: &[u8]) -> Result<(), NestingError> {
+    fn extra(&mut self, kinds: &[u8]) -> Result<(), Excess> {
         let Some(bracket) = self.brackets.last_mut() else {
             return Ok(());
         };
@@ -253,11 +233,11 @@ impl<'a> Counter<'a> {
         self.add(1)
     }
 
-    fn operator(&mut self) -> Result<(), NestingError> {
+    fn operator(&mut self) -> Result<(), Excess> {
         self.extra(b"([")
     }
 
-    fn word(&mut self) -> Result<(), NestingError> {
+    fn word(&mut self) -> Result<(), Excess> {
         let word = self.name(1);
         if matches!(word, b"floordiv" | b"ceildiv" | b"mod") {
             return self.operator();
@@ -271,14 +251,18 @@ impl<'a> Counter<'a> {
                 .trim_ascii_start();
             // An alias may stand for it.
             if element.starts_with(b"index") || element.starts_with(b"!") {
-                return Err(NestingError::ArrayOfIndex { line: self.line });
+                // The type has no width.
+                return Err(self.excess(format!(
+                    "an array of index in line {}: array<...> holds integers and floats, such as array<i64: 1>",
+                    self.line
+                )));
             }
         }
         Ok(())
     }
 
     /// A number or the dimensions of a shape, `4x?x8xf32`.
-    fn number(&mut self) -> Result<(), NestingError> {
+    fn number(&mut self) -> Result<(), Excess> {
         loop {
             while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
                 self.position += 1;
@@ -296,7 +280,7 @@ impl<'a> Counter<'a> {
     }
 
     /// A use or the definition of an alias; types and attributes of dialects, which have a dot, are neither.
-    fn alias(&mut self) -> Result<(), NestingError> {
+    fn alias(&mut self) -> Result<(), Excess> {
         let name = self.name(1);
         if self.brackets.is_empty() && self.is_defined_here() {
             self.end_alias();
@@ -324,13 +308,17 @@ impl<'a> Counter<'a> {
         }
     }
 
-    fn grow(&mut self, by: usize) -> Result<(), NestingError> {
+    fn grow(&mut self, by: usize) -> Result<(), Excess> {
         let Some((_, meaning)) = &mut self.current else {
             return Ok(());
         };
         meaning.size = meaning.size.saturating_add(by);
         if meaning.size > MAX_EXPANSION {
-            return Err(NestingError::Expansion { line: self.line });
+            return Err(self.excess(format!(
+                "an alias in line {} stands for more than {MAX_EXPANSION} types and attributes, counted as often as they are \
+                 named: name them less often",
+                self.line
+            )));
         }
         Ok(())
     }
@@ -350,7 +338,7 @@ const fn is_name(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn mlir(text: &str) -> Result<(), NestingError> {
+    fn mlir(text: &str) -> Result<(), Excess> {
         check(InputKind::Mlir, text.as_bytes())
     }
 
@@ -418,7 +406,7 @@ mod tests {
             mlir(&text)
         };
         assert_eq!(doubled(10), Ok(()));
-        assert_eq!(doubled(40), Err(NestingError::Expansion { line: 20 }));
+        assert_eq!(doubled(40).expect_err("refused").line, 20);
     }
 
     #[test]
@@ -429,7 +417,7 @@ mod tests {
             "!i = index\nmodule attributes {a = array<!i: 1>} {}",
         ] {
             let error = mlir(text).expect_err(text);
-            assert!(error.to_string().contains("array<i64: 1>"), "{error}");
+            assert!(error.reason.contains("array<i64: 1>"), "{error:?}");
         }
         assert_eq!(
             mlir("!llvm.array<4 x array<2 x index>> array<i32: 1> array<f32>"),
@@ -441,7 +429,7 @@ mod tests {
     fn messages_name_the_line() {
         let error = mlir(&format!("module {{\n{}\n}}", "[".repeat(DEEP))).expect_err("refused");
         assert_eq!(
-            error.to_string(),
+            error.reason,
             "it nests more than 1000 levels deep in line 2 (brackets, dimensions, operators of affine expressions and \
              aliases within one another count): split what is nested into functions or values of their own"
         );

@@ -14,7 +14,7 @@ use super::{
     emit::Emit,
     input::{InputError, InputKind, check_nesting, check_sizes, parse},
     request::{Part, Request, SharedModule, Source},
-    targets::Targets,
+    targets::{PlannedGeneration, Targets},
 };
 use crate::{
     bridge::{
@@ -107,26 +107,11 @@ impl Compiler {
     ) -> Result<Vec<Request<'c>>, Error> {
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = stem.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-");
+        let stem = stem.unwrap_or("kernels");
         let generations = targets
             .generations(source.kind(), emit, &self.options, None)
             .map_err(|error| error.in_module(name))?;
-        Ok(generations
-            .into_iter()
-            .map(|generation| Request {
-                name: stem.unwrap_or("kernels").to_owned(),
-                module: index,
-                parts: vec![Part {
-                    name: stem.unwrap_or("kernels").to_owned(),
-                    source: source.clone(),
-                }],
-                target: generation.target,
-                products: generation.products,
-                options: generation.options,
-                include_ptx: generation.include_ptx,
-                notes: generation.notes,
-                position: 0,
-            })
-            .collect())
+        Ok(requests_for(stem, index, &source, generations))
     }
 
     /// The requests for every `gpu.module` of a module.
@@ -171,24 +156,32 @@ impl Compiler {
             .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
         let copy = OwnedModule::around(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
         let source = Source::Mlir(SharedModule::new(copy));
-        Ok(generations
-            .into_iter()
-            .map(|generation| Request {
-                name: name.clone(),
-                module: index,
-                parts: vec![Part {
-                    name: name.clone(),
-                    source: source.clone(),
-                }],
-                target: generation.target,
-                products: generation.products,
-                options: generation.options,
-                include_ptx: generation.include_ptx,
-                notes: generation.notes,
-                position: generation.position,
-            })
-            .collect())
+        Ok(requests_for(&name, index, &source, generations))
     }
+}
+
+/// A request for each run of code generation for a module.
+fn requests_for<'c>(
+    name: &str,
+    module: usize,
+    source: &Source<SharedModule<'c>>,
+    generations: Vec<PlannedGeneration>,
+) -> Vec<Request<'c>> {
+    let request = |generation: PlannedGeneration| Request {
+        name: name.to_owned(),
+        module,
+        parts: vec![Part {
+            name: name.to_owned(),
+            source: source.clone(),
+        }],
+        target: generation.target,
+        products: generation.products,
+        options: generation.options,
+        include_ptx: generation.include_ptx,
+        notes: generation.notes,
+        position: generation.position,
+    };
+    generations.into_iter().map(request).collect()
 }
 
 /// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.

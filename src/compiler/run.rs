@@ -2,8 +2,6 @@
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
-use melior::Context;
-
 use super::{
     Compiler, container,
     content::Content,
@@ -13,7 +11,6 @@ use super::{
     request::{Origin, Outcome, Request},
 };
 use crate::{
-    bridge::mlir::is_threaded,
     cache::Key,
     error::{Error, Failure},
     options::Library,
@@ -52,20 +49,9 @@ pub(super) fn collect(finished: impl IntoIterator<Item = Finished>) -> Result<Co
 }
 
 impl Compiler {
-    /// Carries out requests whose operations live in `context`; results are in the order of the requests.
-    pub(crate) fn run(
-        &self,
-        context: &Context,
-        requests: Vec<Request<'_>>,
-        emit: Emit,
-        reporter: &Reporter,
-    ) -> Vec<Finished> {
-        // The embedder may have switched the context's threads off: its operations stay on this one then.
-        self.run_requests(is_threaded(context), requests, emit, reporter)
-    }
-
-    /// Carries out requests, and puts the artifacts together. On this thread alone where they `may_leave` it not.
-    pub(super) fn run_requests(
+    /// Carries out requests, and puts the artifacts together, in the order of the requests. On this thread alone where they
+    /// `may_leave` it not: the embedder may have switched the threads of their context off.
+    pub(crate) fn run_requests(
         &self,
         may_leave: bool,
         mut requests: Vec<Request<'_>>,

@@ -7,6 +7,7 @@ use super::{
     with_deep_stack, worker,
 };
 use crate::{
+    bridge::mlir::is_threaded,
     cache::Key,
     error::{Error, Failure},
     progress::Reporter,
@@ -21,6 +22,14 @@ pub(super) enum OnError {
     Stop,
     /// They are compiled.
     KeepGoing,
+}
+
+/// What one call asks for.
+struct Call<'a> {
+    targets: &'a Targets,
+    emit: Emit,
+    on_error: OnError,
+    reporter: &'a Reporter,
 }
 
 /// An input with its place among those of the call.
@@ -97,7 +106,13 @@ impl Compiler {
                 known.of(&id(&(index, *input)))
             }));
         }
-        for (index, result) in self.compile_unknown(&unknown, targets, emit, on_error, &reporter) {
+        let call = Call {
+            targets,
+            emit,
+            on_error,
+            reporter: &reporter,
+        };
+        for (index, result) in self.compile_unknown(&unknown, &call) {
             if result.errors.is_empty()
                 && !result.names_libraries
                 && let (Some(before), Some(input)) = (keys.get(index), inputs.get(index))
@@ -113,57 +128,29 @@ impl Compiler {
 
     /// Compiles inputs together. Where all of them fail together, because LLVM crashed while one was read, halves are tried:
     /// in the end the one that is to blame is alone.
-    fn compile_unknown(
-        &self,
-        inputs: &[Numbered<'_>],
-        targets: &Targets,
-        emit: Emit,
-        on_error: OnError,
-        reporter: &Reporter,
-    ) -> Vec<(usize, OfInput)> {
+    fn compile_unknown(&self, inputs: &[Numbered<'_>], call: &Call<'_>) -> Vec<(usize, OfInput)> {
         let Some((first, rest)) = inputs.split_first() else {
             return Vec::new();
         };
-        let failure = match self.run_sources(inputs, targets, emit, on_error, reporter) {
+        let ids: Vec<InputId> = inputs.iter().map(id).collect();
+        let sources: Vec<(&str, &[u8])> = inputs.iter().map(|(_, input)| *input).collect();
+        let results = worker::reading(self, &sources, |sources| {
+            with_deep_stack(|| self.read_and_run(sources, &ids, call))
+        });
+        let failure = match results {
             Ok(results) => return inputs.iter().map(|(index, _)| *index).zip(results).collect(),
-            Err(failure) => failure,
+            Err::<_, Failure>(failure) => failure,
         };
-        if rest.is_empty() || on_error == OnError::Stop {
+        if rest.is_empty() || call.on_error == OnError::Stop {
             let failed = OfInput::failed(failure.errors);
             // Of several inputs the errors say themselves which they are about, as far as that is known.
             let failed = if rest.is_empty() { failed.of(&id(first)) } else { failed };
             return vec![(first.0, failed)];
         }
         let (front, back) = inputs.split_at(inputs.len() / 2);
-        let mut results = self.compile_unknown(front, targets, emit, on_error, reporter);
-        results.extend(self.compile_unknown(back, targets, emit, on_error, reporter));
+        let mut results = self.compile_unknown(front, call);
+        results.extend(self.compile_unknown(back, call));
         results
-    }
-
-    /// What became of each input; or why nothing became of any.
-    fn run_sources(
-        &self,
-        inputs: &[Numbered<'_>],
-        targets: &Targets,
-        emit: Emit,
-        on_error: OnError,
-        reporter: &Reporter,
-    ) -> Result<Vec<OfInput>, Failure> {
-        let ids: Vec<InputId> = inputs.iter().map(id).collect();
-        let inputs: Vec<(&str, &[u8])> = inputs.iter().map(|(_, input)| *input).collect();
-        let results = worker::reading(self, &inputs, |inputs| {
-            with_deep_stack(|| self.run_read(inputs, &ids, targets, emit, on_error, reporter))
-        })?;
-        let is_joined = self.options.device_link.is_some() && on_error == OnError::Stop && ids.len() > 1;
-        Ok(match is_joined {
-            // What was joined is of no input alone.
-            true => results,
-            false => results
-                .into_iter()
-                .zip(&ids)
-                .map(|(result, id)| result.of(id))
-                .collect(),
-        })
     }
 
     /// Does work on so many bytes of MLIR in a context of this compiler's.
@@ -175,15 +162,16 @@ impl Compiler {
         self.contexts.with(bytes, Failure::is_fatal_in_mlir, work)
     }
 
-    fn run_read(
+    /// What became of each input; or why nothing became of any.
+    fn read_and_run(
         &self,
         inputs: &[(&str, &[u8])],
         ids: &[InputId],
-        targets: &Targets,
-        emit: Emit,
-        on_error: OnError,
-        reporter: &Reporter,
+        call: &Call<'_>,
     ) -> Result<Vec<OfInput>, Failure> {
+        let emit = call.emit;
+        // What was joined is of no input alone.
+        let is_joined = self.options.device_link.is_some() && call.on_error == OnError::Stop && ids.len() > 1;
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum();
         let is_fatal = |stopped: &Result<Vec<OfInput>, Failure>| match stopped {
             Ok(results) => results
@@ -193,16 +181,14 @@ impl Compiler {
             Err(failure) => failure.is_fatal_in_mlir(),
         };
         let in_context = self.contexts.with(bytes, is_fatal, |context| {
-            let read = self.read(context, inputs, ids, targets, emit, on_error).map_err(Err)?;
             let Read {
                 mut requests,
                 ends,
                 mut results,
-            } = read;
+            } = self.read(context, inputs, ids, call).map_err(Err)?;
             let input_of = |module| ends.partition_point(|end| *end <= module);
-            let is_joined = self.options.device_link.is_some() && on_error == OnError::Stop && ids.len() > 1;
             let output_of = |module| Some(ids.get(input_of(module))?.index).filter(|_| !is_joined);
-            match on_error {
+            match call.on_error {
                 OnError::Stop => self.refuse(&requests, emit, output_of).map_err(Err)?,
                 OnError::KeepGoing => {
                     requests.retain(|request| {
@@ -228,7 +214,9 @@ impl Compiler {
                     result.names_libraries = true;
                 }
             }
-            for Finished { module, result, .. } in self.run(context, requests, emit, reporter) {
+            for Finished { module, result, .. } in
+                self.run_requests(is_threaded(context), requests, emit, call.reporter)
+            {
                 let Some(of_input) = results.get_mut(input_of(module)) else {
                     continue;
                 };
@@ -243,7 +231,11 @@ impl Compiler {
                 false => Err(Ok(results)),
             }
         });
-        in_context.or_else(|stopped| stopped)
+        let results = in_context.or_else(|stopped| stopped)?;
+        Ok(match is_joined {
+            true => results,
+            false => results.into_iter().zip(ids).map(|(result, id)| result.of(id)).collect(),
+        })
     }
 
     /// Reads inputs and plans what to do with them.
@@ -252,10 +244,14 @@ impl Compiler {
         context: &'c Context,
         inputs: &[(&str, &[u8])],
         ids: &[InputId],
-        targets: &Targets,
-        emit: Emit,
-        on_error: OnError,
+        call: &Call<'_>,
     ) -> Result<Read<'c>, Failure> {
+        let Call {
+            targets,
+            emit,
+            on_error,
+            ..
+        } = *call;
         let mut read = Read::default();
         let mut next = 0;
         for ((name, bytes), id) in inputs.iter().zip(ids) {

@@ -1,14 +1,18 @@
-//! Atomic operations: scopes, and those of the `memref` dialect for NVIDIA.
+//! Atomic operations: scopes, and those of the `memref` dialect.
 //!
 //! `memref.atomic_rmw` and `memref.generic_atomic_rmw` promise to be free from data races, and name neither an ordering nor a
-//! scope. MLIR's conversion makes `acq_rel` of the whole system out of it, which LLVM ignores for NVIDIA. Here they are
-//! of the device, which is what can run into them; `acq_rel` where the old value is used, so that a block that learns
-//! from it that it is the last one sees what the others wrote; and relaxed where nobody looks, as in a histogram.
+//! scope. MLIR's conversion makes `acq_rel` of the whole system out of it, which LLVM ignores for NVIDIA, and of which it makes
+//! loops for AMD. Here they are of the device, which is what can run into them, or of the workgroup in its memory; `acq_rel`
+//! where the old value is used, so that a block that learns from it that it is the last one sees what the others wrote; and
+//! relaxed where nobody looks, as in a histogram.
+//!
+//! AMD's gfx11 and gfx90a add floats in memory that the host sees at the same time without effect ("Memory Model" and
+//! "amdgpu.no.fine.grained.memory" in LLVM's AMDGPUUsage): the instruction is for those who say that there is none.
 
 use melior::{
     Context,
     ir::{
-        Attribute, Module, Type,
+        Attribute, Module, Type, ValueLike,
         attribute::{IntegerAttribute, StringAttribute},
         operation::{OperationLike, OperationRef},
         r#type::IntegerType,
@@ -17,7 +21,8 @@ use melior::{
 
 use super::lower::{LowerError, name_of};
 use crate::{
-    bridge::mlir::{is_unused, location_text, operations, remove_attribute, set_attribute, string_value},
+    bridge::mlir::{is_unused, location_text, operations, remove_attribute, set_attribute, shown, string_value},
+    options::{Resolved, ResolvedVendor},
     target::Target,
 };
 
@@ -72,16 +77,44 @@ pub(super) fn mark_stated(context: &Context, module: &Module<'_>) {
 }
 
 /// Gives the others theirs, and removes the marks.
-pub(super) fn order_the_others(context: &Context, module: &Module<'_>) {
+pub(super) fn order_the_others(context: &Context, module: &Module<'_>, resolved: &Resolved) {
+    let coarse_grained = matches!(
+        resolved.vendor,
+        ResolvedVendor::Amd {
+            coarse_grained_memory: true,
+            ..
+        }
+    );
     for operation in atomics(module) {
         if operation.has_attribute(STATED) {
             remove_attribute(operation, STATED);
             continue;
         }
-        set_attribute(operation, "syncscope", StringAttribute::new(context, "device").into());
+        let scope = scope_of(operation, &resolved.target);
+        set_attribute(operation, "syncscope", StringAttribute::new(context, scope).into());
+        if coarse_grained && name_of(&operation) == "llvm.atomicrmw" {
+            for name in ["rocdl.no_fine_grained_memory", "rocdl.no_remote_memory"] {
+                set_attribute(operation, name, Attribute::unit(context));
+            }
+        }
         if name_of(&operation) == "llvm.atomicrmw" && is_unused(operation) {
             let number: Type<'_> = IntegerType::new(context, 64).into();
             set_attribute(operation, "ordering", IntegerAttribute::new(number, MONOTONIC).into());
         }
+    }
+}
+
+/// The scope of who can run into it.
+fn scope_of(operation: OperationRef<'_, '_>, target: &Target) -> &'static str {
+    let is_shared = || {
+        operation
+            .operand(0)
+            .is_ok_and(|pointer| shown(&pointer.r#type()) == "!llvm.ptr<3>")
+    };
+    match target {
+        // LLVM knows that a block alone sees its memory.
+        Target::Nvidia(_) => "device",
+        Target::Amd(_) if is_shared() => "workgroup",
+        Target::Amd(_) => "agent",
     }
 }

@@ -66,8 +66,41 @@ pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
     module
         .inkwell()
         .get_globals()
-        .filter(|global| !global.is_declaration() && global.get_linkage() == Linkage::External)
+        .filter(|global| !global.is_declaration() && is_offered(global.get_linkage()))
         .filter_map(|global| global.get_name().to_str().ok().map(str::to_owned))
+        .collect()
+}
+
+/// Whether others may count on a definition. One that is `linkonce` they have themselves.
+const fn is_offered(linkage: Linkage) -> bool {
+    matches!(linkage, Linkage::External | Linkage::WeakAny | Linkage::WeakODR)
+}
+
+/// What a module defines that is not offered to others, each with the reason.
+pub(super) fn hidden(module: &DeviceModule<'_>) -> Vec<String> {
+    let module = module.inkwell();
+    let functions = module
+        .get_functions()
+        .filter(|function| function.count_basic_blocks() > 0);
+    let variables = module.get_globals().filter(|global| !global.is_declaration());
+    functions
+        .map(|function| {
+            (
+                function.get_name().to_string_lossy().into_owned(),
+                function.get_linkage(),
+            )
+        })
+        .chain(variables.map(|global| (global.get_name().to_string_lossy().into_owned(), global.get_linkage())))
+        .filter(|(_, linkage)| !is_offered(*linkage))
+        .map(|(name, linkage)| {
+            let reason = match linkage {
+                Linkage::Private => "private",
+                Linkage::LinkOnceAny | Linkage::LinkOnceODR => "linkonce",
+                Linkage::AvailableExternally => "available elsewhere",
+                _ => "internal",
+            };
+            format!("{name}: {reason}")
+        })
         .collect()
 }
 
@@ -77,7 +110,7 @@ pub(super) fn offered_functions(module: &DeviceModule<'_>, others: &LinkInterfac
     module
         .inkwell()
         .get_functions()
-        .filter(|function| function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::External)
+        .filter(|function| function.count_basic_blocks() > 0 && is_offered(function.get_linkage()))
         .filter_map(|function| function.get_name().to_str().ok().map(str::to_owned))
         .filter(|name| is_library || others.opaque || others.needed.contains(name))
         .collect()

@@ -105,8 +105,8 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors))?);
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
-            atomics::order_the_others(context, module);
         }
+        atomics::order_the_others(context, module, resolved);
         let mut rest: Vec<OperationRef<'_, '_>> = unlowered(module, &resolved.target).collect();
         // Casts stay where the operations at their ends do, and say nothing to whoever wrote those.
         let is_cast = |operation: &OperationRef<'_, '_>| name_of(operation) == "builtin.unrealized_conversion_cast";

@@ -17,11 +17,6 @@ pub(super) struct Contents {
     pub vectors: bool,
 }
 
-/// The pattern of MLIR that counts the iterations of an `scf.for` between constants, by its C++ name. It subtracts the bounds
-/// in the width of the loop: one from -6834 to 27303 in i16 has none for it, and is removed (MLIR 22,
-/// `constantTripCount`). LLVM does what it would have done.
-const TRIVIAL_LOOPS: &str = "(anonymous namespace)::SimplifyTrivialLoops";
-
 /// The first of three pipelines, after each of which the module is checked: until control flow consists of branches. The order
 /// of all of them, and why:
 ///
@@ -43,7 +38,9 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
         Target::Amd(chip) => {
             let chipset = chipset(chip);
             (
-                format!("convert-arith-to-amdgpu{{chipset={chipset} saturate-fp8-truncf=true}},"),
+                format!(
+                    "gpulower-round-doubles-to-odd,convert-arith-to-amdgpu{{chipset={chipset} saturate-fp8-truncf=true}},"
+                ),
                 format!("convert-amdgpu-to-rocdl{{chipset={chipset}}}"),
             )
         }
@@ -57,7 +54,7 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
     let interleave = match resolved.interleave {
         0 | 1 => String::new(),
         count => format!(
-            "canonicalize{{disable-patterns='{TRIVIAL_LOOPS}'}},cse,gpulower-interleave-loops{{count={count} {}}},",
+            "gpulower-canonicalize,cse,gpulower-interleave-loops{{count={count} {}}},",
             index_option(resolved)
         ),
     };
@@ -72,7 +69,7 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
 pub(super) fn to_elements(resolved: &Resolved) -> String {
     let chip = expansion_options(resolved);
     in_gpu_module(&format!(
-        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},canonicalize,cse"
+        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},gpulower-canonicalize,cse"
     ))
 }
 
@@ -101,7 +98,7 @@ pub(super) fn to_llvm(resolved: &Resolved, vectors: bool) -> String {
     };
     in_gpu_module(&format!(
         "{vectors}gpulower-func-to-llvm{{{index}}},{gpu},convert-math-to-llvm,convert-complex-to-llvm,{vectors}\
-         convert-index-to-llvm{{{index}}},convert-ub-to-llvm,canonicalize,cse,{last}reconcile-unrealized-casts"
+         convert-index-to-llvm{{{index}}},convert-ub-to-llvm,gpulower-canonicalize,cse,{last}reconcile-unrealized-casts"
     ))
 }
 

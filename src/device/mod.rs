@@ -158,6 +158,17 @@ pub(crate) enum DeviceError {
     /// The module defines neither a function nor a variable.
     #[error("the module is empty: it defines no kernel, no function and no variable")]
     Empty,
+    /// Whatever the module defines is left out, since nothing outside of it can use it.
+    #[error(
+        "nothing would be left of the module: it has no kernel, and nothing else may use what it defines ({}); make visible what \
+         is to be kept (external linkage), or a kernel (gpu.func kernel, nvvm.kernel, rocdl.kernel, the calling convention \
+         ptx_kernel or amdgpu_kernel)",
+        listed(.hidden)
+    )]
+    NothingVisible {
+        /// What it defines, and why that is not visible.
+        hidden: Vec<String>,
+    },
     /// Kernels that were to be compiled apart call functions that others may call, too.
     #[error("the kernels call functions of a library that are not inlined")]
     NotApart,
@@ -207,6 +218,15 @@ impl DeviceError {
         kernels.sort();
         kernels.dedup();
         kernels
+    }
+}
+
+/// The first of many, and how many more.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 5;
+    match names.get(..MOST) {
+        Some(first) if names.len() > MOST => format!("{}, and {} more", first.join(", "), names.len() - MOST),
+        _ => names.join(", "),
     }
 }
 
@@ -420,10 +440,16 @@ pub(crate) fn compile_to_link<'c>(
             })?;
             let mut visible = libraries::visible_variables(&module);
             visible.extend(libraries::offered_functions(&module, others));
+            let hidden = libraries::hidden(&module);
             control::prepare(&module, resolved);
             linked_a_library = libraries::link(&module, job, others)?;
             control::finish(&module, resolved)?;
             module.internalize(&visible)?;
+            // Linked with objects, everything may be theirs.
+            let alone = !others.opaque && others.defined.is_empty() && others.needed.is_empty();
+            if alone && !defines_anything(&module) {
+                return Err(DeviceError::NothingVisible { hidden });
+            }
             shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;
             if resolved.target.vendor() == Vendor::Nvidia {

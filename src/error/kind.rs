@@ -13,77 +13,88 @@ use crate::{
     serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
 };
 
-/// What kind of failure an [`Error`](super::Error) is: what a program tells apart.
-///
-/// It is the same in this process and from a worker. `docs/errors.md` lists the codes, with what to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// E0101: the input cannot be read, or holds nothing to compile.
-    Input,
-    /// E0201: the target does not exist, or cannot do what is asked.
-    Target,
-    /// E0202: an option cannot be read, or not be honoured.
-    Option,
-    /// E0301: something in the MLIR cannot be lowered.
-    Lowering,
-    /// E0401: symbols that no library defines, or several modules: [`Error::symbols`](super::Error::symbols).
-    Symbols,
-    /// E0402: code could not be linked.
-    Link,
-    /// E0501: LLVM has no code for something.
-    CodeGeneration,
-    /// E0502: the vendor's compiler refused the code.
-    Assembly,
-    /// E0601: a part of CUDA or ROCm is missing, or too old.
-    Toolkit,
-    /// E0701: an image cannot be read, or not be put into a container.
-    Image,
-    /// E0801: a program cannot be exported.
-    Export,
-    /// E0901: what was compiled differs from what the cache has.
-    Cache,
-    /// E1001: a listener ended it.
-    Listener,
-    /// E1101: it was cancelled.
-    Cancelled,
-    /// E1102: it was not done within its time limit.
-    TimeLimit,
-    /// E1103: there was not enough memory.
-    Memory,
-    /// E1201: a compiler crashed, in this process or in a worker. Other compilations are not affected.
-    Crash,
-    /// E1202: the worker program cannot be used.
-    Worker,
-    /// E9901: a bug in gpulower.
-    Internal,
+gpulower_image::table! {
+    /// What kind of failure an [`Error`](super::Error) is: what a program tells apart.
+    ///
+    /// It is the same in this process and from a worker. `docs/errors.md` lists the codes, with what to do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum ErrorKind: (&'static str, &'static str, &'static str) {
+        /// E0101: the input cannot be read, or holds nothing to compile.
+        Input = ("E0101", "the input cannot be read, or holds nothing to compile", "look at the place that is named");
+        /// E0201: the target does not exist, or cannot do what is asked.
+        Target = (
+            "E0201",
+            "the target does not exist, or cannot do what is asked",
+            "name another target or format: `gpulower targets`",
+        );
+        /// E0202: an option cannot be read, or not be honoured.
+        Option = (
+            "E0202",
+            "an option cannot be read, or not be honoured for a target",
+            "change or leave out the option: docs/options.md",
+        );
+        /// E0301: something in the MLIR cannot be lowered.
+        Lowering = (
+            "E0301",
+            "something in the MLIR cannot be lowered",
+            "change the operation at the place that is named",
+        );
+        /// E0401: symbols that no library defines, or several modules: [`Error::symbols`](super::Error::symbols).
+        Symbols = (
+            "E0401",
+            "symbols that nothing defines, or that are defined twice",
+            "give the library that defines them (`-l`), or rename",
+        );
+        /// E0402: code could not be linked.
+        Link = ("E0402", "code could not be linked", "give code for one target, relocatable: docs/linking.md");
+        /// E0501: LLVM has no code for something.
+        CodeGeneration = (
+            "E0501",
+            "LLVM has no code for something",
+            "compile for another chip, or replace the operation",
+        );
+        /// E0502: the vendor's compiler refused the code.
+        Assembly = (
+            "E0502",
+            "NVIDIA's compiler refused the PTX, or a limit of registers was not kept",
+            "read what it said",
+        );
+        /// E0601: a part of CUDA or ROCm is missing, or too old.
+        Toolkit = (
+            "E0601",
+            "a part of CUDA or ROCm is missing, or too old",
+            "install it, or say where it is: `gpulower doctor`",
+        );
+        /// E0701: an image cannot be read, or not be put into a container.
+        Image = ("E0701", "an image cannot be read, or not be put into a container", "`gpulower inspect`");
+        /// E0801: a program cannot be exported.
+        Export = ("E0801", "a program cannot be exported", "docs/export.md");
+        /// E0901: what was compiled differs from what the cache has.
+        Cache = ("E0901", "what was compiled differs from what the cache has", "`gpulower cache clear`; report it");
+        /// E1001: a listener ended it.
+        Listener = ("E1001", "a listener of the embedding program ended it", "ask that program");
+        /// E1101: it was cancelled.
+        Cancelled = ("E1101", "it was cancelled", "");
+        /// E1102: it was not done within its time limit.
+        TimeLimit = ("E1102", "it was not done within its time limit", "raise `time-limit`, or compile less at once");
+        /// E1103: there was not enough memory.
+        Memory = ("E1103", "there was not enough memory", "raise `memory-limit`, or compile less at once");
+        /// E1201: a compiler crashed, in this process or in a worker. Other compilations are not affected.
+        Crash = (
+            "E1201",
+            "a compiler crashed, in this process or in a worker; other compilations are not affected",
+            "report the input: docs/reliability.md",
+        );
+        /// E1202: the worker program cannot be used.
+        Worker = ("E1202", "the worker program cannot be used", "name the `gpulower` that belongs to this program");
+        /// E9901: a bug in gpulower.
+        Internal = ("E9901", "a bug in gpulower", "report it");
+    }
 }
 
 impl ErrorKind {
-    /// All of them, in the order of their codes.
-    pub const ALL: [Self; 19] = [
-        Self::Input,
-        Self::Target,
-        Self::Option,
-        Self::Lowering,
-        Self::Symbols,
-        Self::Link,
-        Self::CodeGeneration,
-        Self::Assembly,
-        Self::Toolkit,
-        Self::Image,
-        Self::Export,
-        Self::Cache,
-        Self::Listener,
-        Self::Cancelled,
-        Self::TimeLimit,
-        Self::Memory,
-        Self::Crash,
-        Self::Worker,
-        Self::Internal,
-    ];
-
     /// The code, which stays the same in all releases: `E0401`.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -100,95 +111,6 @@ impl ErrorKind {
     #[must_use]
     pub const fn advice(self) -> &'static str {
         self.row().2
-    }
-
-    /// The table of `docs/errors.md`: code, meaning, advice.
-    const fn row(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Input => (
-                "E0101",
-                "the input cannot be read, or holds nothing to compile",
-                "look at the place that is named",
-            ),
-            Self::Target => (
-                "E0201",
-                "the target does not exist, or cannot do what is asked",
-                "name another target or format: `gpulower targets`",
-            ),
-            Self::Option => (
-                "E0202",
-                "an option cannot be read, or not be honoured for a target",
-                "change or leave out the option: docs/options.md",
-            ),
-            Self::Lowering => (
-                "E0301",
-                "something in the MLIR cannot be lowered",
-                "change the operation at the place that is named",
-            ),
-            Self::Symbols => (
-                "E0401",
-                "symbols that nothing defines, or that are defined twice",
-                "give the library that defines them (`-l`), or rename",
-            ),
-            Self::Link => (
-                "E0402",
-                "code could not be linked",
-                "give code for one target, relocatable: docs/linking.md",
-            ),
-            Self::CodeGeneration => (
-                "E0501",
-                "LLVM has no code for something",
-                "compile for another chip, or replace the operation",
-            ),
-            Self::Assembly => (
-                "E0502",
-                "NVIDIA's compiler refused the PTX, or a limit of registers was not kept",
-                "read what it said",
-            ),
-            Self::Toolkit => (
-                "E0601",
-                "a part of CUDA or ROCm is missing, or too old",
-                "install it, or say where it is: `gpulower doctor`",
-            ),
-            Self::Image => (
-                "E0701",
-                "an image cannot be read, or not be put into a container",
-                "`gpulower inspect`",
-            ),
-            Self::Export => ("E0801", "a program cannot be exported", "docs/export.md"),
-            Self::Cache => (
-                "E0901",
-                "what was compiled differs from what the cache has",
-                "`gpulower cache clear`; report it",
-            ),
-            Self::Listener => (
-                "E1001",
-                "a listener of the embedding program ended it",
-                "ask that program",
-            ),
-            Self::Cancelled => ("E1101", "it was cancelled", ""),
-            Self::TimeLimit => (
-                "E1102",
-                "it was not done within its time limit",
-                "raise `time-limit`, or compile less at once",
-            ),
-            Self::Memory => (
-                "E1103",
-                "there was not enough memory",
-                "raise `memory-limit`, or compile less at once",
-            ),
-            Self::Crash => (
-                "E1201",
-                "a compiler crashed, in this process or in a worker; other compilations are not affected",
-                "report the input: docs/reliability.md",
-            ),
-            Self::Worker => (
-                "E1202",
-                "the worker program cannot be used",
-                "name the `gpulower` that belongs to this program",
-            ),
-            Self::Internal => ("E9901", "a bug in gpulower", "report it"),
-        }
     }
 
     /// The kind of what LLVM said.
@@ -260,7 +182,7 @@ fn of_device(error: &DeviceError) -> ErrorKind {
         DeviceError::Unresolved(_) => ErrorKind::Symbols,
         DeviceError::WrongTarget { .. } => ErrorKind::Target,
         DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
-        DeviceError::Empty => ErrorKind::Input,
+        DeviceError::Empty | DeviceError::NothingVisible { .. } => ErrorKind::Input,
         DeviceError::NotApart => ErrorKind::Link,
         DeviceError::Misaligned { .. } | DeviceError::TooMuch { .. } | DeviceError::SymbolName { .. } => {
             ErrorKind::Lowering

@@ -8,7 +8,7 @@ use std::{
 use super::error::RunError;
 use crate::{
     bridge::{
-        mgpu::{CallError, Gpu, MisuseError, TensorMap},
+        mgpu::{CallError, Gpu, TensorMap, negative, tensor_rank},
         program_calls::{CopyCall, FillCall, KernelCall, KernelHandle, PinCall},
         tasks::Tasks,
     },
@@ -150,8 +150,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn length(size: i64) -> Result<usize, MisuseError> {
-    usize::try_from(size).map_err(|_| MisuseError::Negative("the size", size))
+fn length(size: i64) -> Result<usize, String> {
+    usize::try_from(size).map_err(|_| negative("the size", size))
 }
 
 impl ProgramGpu {
@@ -288,11 +288,11 @@ impl Drop for ProgramGpu {
     }
 }
 
-fn tensor_shape(map: &TensorMap) -> Result<TensorShape, MisuseError> {
+fn tensor_shape(map: &TensorMap) -> Result<TensorShape, String> {
     let rank = u32::try_from(map.rank).ok().filter(|rank| (1..=5).contains(rank));
     Ok(TensorShape {
         data_type: map.data_type,
-        rank: rank.ok_or(MisuseError::TensorRank(map.rank))?,
+        rank: rank.ok_or_else(|| tensor_rank(map.rank))?,
         address: map.address,
         sizes: map.sizes,
         strides: map.strides,

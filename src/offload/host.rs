@@ -199,8 +199,9 @@ fn pipeline(options: &HostOptions) -> String {
     format!(
         "builtin.module(convert-complex-to-standard,gpulower-expand-host,convert-vector-to-scf,lower-affine,\
          scf-forall-to-for,convert-scf-to-cf,expand-strided-metadata,lower-affine,memref-expand,arith-expand,\
-         canonicalize,cse,convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm,\
-         gpulower-host-to-llvm{{bare-pointers={} kernel-index-bitwidth={}}},reconcile-unrealized-casts,canonicalize,cse)",
+         gpulower-canonicalize,cse,convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm,\
+         gpulower-host-to-llvm{{bare-pointers={} kernel-index-bitwidth={}}},reconcile-unrealized-casts,\
+         gpulower-canonicalize,cse)",
         options.bare_pointers, options.index_bitwidth
     )
 }

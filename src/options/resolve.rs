@@ -42,6 +42,7 @@ impl Options {
             }
             Target::Amd(chip) => ResolvedVendor::Amd {
                 wave_size: chip.resolve_wave_size(self.wave_size)?,
+                coarse_grained_memory: self.coarse_grained_memory,
                 features: chip.llvm_features(self.wave_size)?,
                 code_object_version: chip.resolve_code_object_version(self.code_object_version)?,
             },
@@ -133,6 +134,8 @@ pub enum ResolvedVendor {
     Amd {
         /// Lanes in a wave.
         wave_size: u32,
+        /// No atomic operation of a kernel is on memory that the host sees at the same time.
+        coarse_grained_memory: bool,
         /// LLVM's feature string.
         features: String,
         /// Code object version.

@@ -208,6 +208,16 @@ options! {
         nvidia: "refused",
         amd: "code, and ocml's and ockl's `__oclc_wavefrontsize64`; refused when the chip cannot run it",
     };
+    /// No atomic operation of a kernel is on memory that host and device see at once: pinned, registered, or managed memory
+    /// (AMD).
+    coarse_grained_memory: bool = false, SWITCH, {
+        names: &["coarse-grained-memory"], default: "off", passes: &[ATTACH],
+        rules: Rules { only: Some((Vendor::Amd, "NVIDIA's atomic instructions reach all memory")), ..ORDINARY },
+        summary: "No float atomic is on pinned, registered or managed memory",
+        nvidia: "refused",
+        amd: "`memref.atomic_rmw` of floats: the instructions that such memory ignores (f32 on gfx11, and on gfx90a with \
+            `ftz`; f64 on gfx90a), in place of loops; other chips have those that do not",
+    };
     /// Code object version (AMD). `None` means 5, or 6 for generic targets.
     code_object_version: Option<CodeObjectVersion> = None, choice!(
         "4" => Some(CodeObjectVersion::V4), "5" => Some(CodeObjectVersion::V5), "6" => Some(CodeObjectVersion::V6);

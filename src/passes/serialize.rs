@@ -27,7 +27,8 @@ use crate::{
         edit::{Edits, Exclusive},
         external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
         mlir::{
-            ObjectFormat, Severity, context_of, emit, gpu_object, operations_below, string_value, symbol_attribute_name,
+            ObjectFormat, Severity, context_of, emit, gpu_object, is_threaded, operations_below, string_value,
+            symbol_attribute_name,
         },
     },
     compiler::{Compiler, Emit, Finished, Targets, attribute, gpu_modules_below, symbol_name, target_attributes},
@@ -247,7 +248,7 @@ impl Serialization {
                 return Err(DiagnosticEmitted);
             }
         }
-        let finished = compiler.run(context, requests, self.emit(), &compiler.reporter());
+        let finished = compiler.run_requests(is_threaded(context), requests, self.emit(), &compiler.reporter());
         for warning in files.iter().flat_map(|files| files.unused()) {
             emit(root.location(), Severity::Warning, &warning);
         }

@@ -13,6 +13,7 @@ mod nvidia_error;
 pub mod nvidia_options;
 pub(crate) mod nvptxcompiler;
 pub(crate) mod ptxas;
+mod source_files;
 
 #[cfg(test)]
 #[path = "../../tests/serialize/amd.rs"]

@@ -15,7 +15,7 @@ pub use super::nvidia_error::{Decision, Outcome, PtxCompiler, SerializeError};
 pub use super::nvidia_options::PtxOptions;
 
 use super::nvidia_attempt::{self as attempt, Attempt};
-use super::{nvptxcompiler, ptxas};
+use super::{nvptxcompiler, ptxas, source_files};
 use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
 use crate::image::cubin::{self, CubinInfo};
@@ -187,6 +187,7 @@ impl PtxToCubin {
             options.check()?;
             options.max_registers
         };
+        let ptx = &*source_files::with_times(ptx);
         let mut decisions = Vec::new();
         let mut unknown_arch = false;
         let mut impossible = false;

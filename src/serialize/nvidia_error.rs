@@ -7,32 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorKind;
 
-/// One of NVIDIA's three compilers from PTX to a cubin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum PtxCompiler {
-    /// The library nvPTXCompiler, inside this process.
-    NvPtxCompiler,
-    /// The program `ptxas`.
-    Ptxas,
-    /// The library nvJitLink, inside this process. It compiles to relocatable code and links that, which can
-    /// cost registers, so it comes last.
-    NvJitLink,
+gpulower_image::table! {
+    /// One of NVIDIA's three compilers from PTX to a cubin.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum PtxCompiler: &'static str {
+        /// The library nvPTXCompiler, inside this process.
+        NvPtxCompiler = "nvptxcompiler";
+        /// The program `ptxas`.
+        Ptxas = "ptxas";
+        /// The library nvJitLink, inside this process. It compiles to relocatable code and links that, which can
+        /// cost registers, so it comes last.
+        NvJitLink = "nvjitlink";
+    }
 }
 
 impl PtxCompiler {
-    /// All of them, in the order in which they are tried.
-    pub const ALL: [Self; 3] = [Self::NvPtxCompiler, Self::Ptxas, Self::NvJitLink];
-
     /// The name that options and reports use: `nvptxcompiler`, `ptxas`, `nvjitlink`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::NvPtxCompiler => "nvptxcompiler",
-            Self::Ptxas => "ptxas",
-            Self::NvJitLink => "nvjitlink",
-        }
+        self.row()
     }
 }
 

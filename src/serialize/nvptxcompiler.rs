@@ -162,6 +162,11 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String
     for library in system_libraries()? {
         arguments.push(library.into());
     }
+    // CUDA 13.5's wants it, 13.0's does not.
+    if let Some(library) = system_library("libstdc++.so.6", &loaded_libraries()) {
+        arguments.push("--as-needed".into());
+        arguments.push(library.into());
+    }
     match lld::link(&arguments) {
         Ok(text) if text.is_empty() => Ok(()),
         Ok(text) => {
@@ -185,29 +190,30 @@ fn joined(option: &str, path: &Path) -> OsString {
 fn system_libraries() -> Result<[PathBuf; 3], String> {
     let loaded = loaded_libraries();
     let find = |name: &'static str| {
-        loaded
-            .iter()
-            .find(|path| path.file_name() == Some(OsStr::new(name)))
-            .cloned()
-            .or_else(|| {
-                LIBRARY_DIRECTORIES
-                    .iter()
-                    .map(|directory| Path::new(directory).join(name))
-                    .find(|path| path.is_file())
-            })
-            .ok_or_else(|| {
-                format!(
-                    "{name} was not found, which the conversion of nvPTXCompiler needs; looked among the libraries of this process \
-                     and in {}. Use ptxas instead, or install the package that holds it (libgcc-s1 on Debian)",
-                    LIBRARY_DIRECTORIES.join(", ")
-                )
-            })
+        system_library(name, &loaded).ok_or_else(|| {
+            format!(
+                "{name} was not found, which the conversion of nvPTXCompiler needs; looked among the libraries of this process \
+                 and in {}. Use ptxas instead, or install the package that holds it (libgcc-s1 on Debian)",
+                LIBRARY_DIRECTORIES.join(", ")
+            )
+        })
     };
     let support = match find("libgcc_s.so.1") {
         Ok(path) => path,
         Err(error) => static_support_library().ok_or(error)?,
     };
     Ok([find("libc.so.6")?, find("libm.so.6")?, support])
+}
+
+/// A library of the system: that of this process, or where it usually is.
+fn system_library(name: &str, loaded: &[PathBuf]) -> Option<PathBuf> {
+    let of_this_process = loaded.iter().find(|path| path.file_name() == Some(OsStr::new(name)));
+    of_this_process.cloned().or_else(|| {
+        let mut places = LIBRARY_DIRECTORIES
+            .iter()
+            .map(|directory| Path::new(directory).join(name));
+        places.find(|path| path.is_file())
+    })
 }
 
 /// The shared libraries of this process, which are the ones the result will run with.

@@ -6,59 +6,43 @@ use std::path::PathBuf;
 use super::search::Origin;
 use crate::target::Vendor;
 
-/// A file of a toolkit that some output needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[non_exhaustive]
-pub enum PartKind {
-    /// `ptxas`, the assembler from PTX to cubin.
-    Ptxas,
-    /// `nvlink`, the linker of relocatable cubins.
-    Nvlink,
-    /// `fatbinary`, which packs cubins and PTX.
-    Fatbinary,
-    /// `cuobjdump`, which shows what is in a cubin or fat binary.
-    Cuobjdump,
-    /// `nvdisasm`, the disassembler.
-    Nvdisasm,
-    /// `libdevice.10.bc`, the math functions as bitcode.
-    Libdevice,
-    /// `libnvJitLink.so.13` or `.12`.
-    NvJitLink,
-    /// `libnvptxcompiler_static.a`; NVIDIA ships no shared library of it.
-    NvPtxCompiler,
-    /// `libnvfatbin.so.13` or `.12`.
-    NvFatbin,
-    /// `libcudart.so`, the runtime library that host programs link.
-    Cudart,
-    /// `ocml.bc`, the math functions as bitcode.
-    Ocml,
-    /// `ockl.bc`, device runtime functions as bitcode.
-    Ockl,
-    /// `opencl.bc`, OpenCL's built-in functions as bitcode.
-    Opencl,
-    /// `hip.bc`, HIP's built-in functions as bitcode.
-    Hip,
+gpulower_image::table! {
+    /// A file of a toolkit that some output needs.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+    #[non_exhaustive]
+    pub enum PartKind: (&'static str, &'static str) {
+        /// `ptxas`, the assembler from PTX to cubin.
+        Ptxas = ("ptxas", "PTX to cubin in a child process");
+        /// `nvlink`, the linker of relocatable cubins.
+        Nvlink = ("nvlink", "linking relocatable cubins in a child process");
+        /// `fatbinary`, which packs cubins and PTX.
+        Fatbinary = ("fatbinary", "comparing fat binaries with NVIDIA's own");
+        /// `cuobjdump`, which shows what is in a cubin or fat binary.
+        Cuobjdump = ("cuobjdump", "listing what a cubin or fat binary holds");
+        /// `nvdisasm`, the disassembler.
+        Nvdisasm = ("nvdisasm", "disassembling cubins");
+        /// `libdevice.10.bc`, the math functions as bitcode.
+        Libdevice = ("libdevice.10.bc", "math functions (exp, erf, pow, ...) in NVIDIA kernels");
+        /// `libnvJitLink.so.13` or `.12`.
+        NvJitLink = ("libnvJitLink.so", "PTX to cubin in this process, and linking several PTX or cubin inputs");
+        /// `libnvptxcompiler_static.a`; NVIDIA ships no shared library of it.
+        NvPtxCompiler = ("libnvptxcompiler_static.a", "PTX to cubin in this process, without a driver");
+        /// `libnvfatbin.so.13` or `.12`.
+        NvFatbin = ("libnvfatbin.so", "fat binaries with LTO-IR");
+        /// `libcudart.so`, the runtime library that host programs link.
+        Cudart = ("libcudart.so", "linking host programs that launch exported NVIDIA kernels");
+        /// `ocml.bc`, the math functions as bitcode.
+        Ocml = ("ocml.bc", "math functions (exp, erf, pow, ...) in AMD kernels");
+        /// `ockl.bc`, device runtime functions as bitcode.
+        Ockl = ("ockl.bc", "device runtime functions (printf, assert, dynamic sizes) in AMD kernels");
+        /// `opencl.bc`, OpenCL's built-in functions as bitcode.
+        Opencl = ("opencl.bc", "OpenCL built-ins in AMD kernels (printf of device code)");
+        /// `hip.bc`, HIP's built-in functions as bitcode.
+        Hip = ("hip.bc", "HIP built-ins in AMD kernels");
+    }
 }
 
 impl PartKind {
-    /// Every kind, NVIDIA's first.
-    pub const ALL: [Self; 14] = [
-        Self::Ptxas,
-        Self::Nvlink,
-        Self::Fatbinary,
-        Self::Cuobjdump,
-        Self::Nvdisasm,
-        Self::Libdevice,
-        Self::NvJitLink,
-        Self::NvPtxCompiler,
-        Self::NvFatbin,
-        Self::Cudart,
-        Self::Ocml,
-        Self::Ockl,
-        Self::Opencl,
-        Self::Hip,
-    ];
-
     /// Whose it is.
     #[must_use]
     pub fn vendor(self) -> Vendor {
@@ -71,43 +55,13 @@ impl PartKind {
     /// The name of the file, without the version of a shared library.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ptxas => "ptxas",
-            Self::Nvlink => "nvlink",
-            Self::Fatbinary => "fatbinary",
-            Self::Cuobjdump => "cuobjdump",
-            Self::Nvdisasm => "nvdisasm",
-            Self::Libdevice => "libdevice.10.bc",
-            Self::NvJitLink => "libnvJitLink.so",
-            Self::NvPtxCompiler => "libnvptxcompiler_static.a",
-            Self::NvFatbin => "libnvfatbin.so",
-            Self::Cudart => "libcudart.so",
-            Self::Ocml => "ocml.bc",
-            Self::Ockl => "ockl.bc",
-            Self::Opencl => "opencl.bc",
-            Self::Hip => "hip.bc",
-        }
+        self.row().0
     }
 
     /// What is possible with the part, as half a sentence.
     #[must_use]
     pub fn enables(self) -> &'static str {
-        match self {
-            Self::Ptxas => "PTX to cubin in a child process",
-            Self::Nvlink => "linking relocatable cubins in a child process",
-            Self::Fatbinary => "comparing fat binaries with NVIDIA's own",
-            Self::Cuobjdump => "listing what a cubin or fat binary holds",
-            Self::Nvdisasm => "disassembling cubins",
-            Self::Libdevice => "math functions (exp, erf, pow, ...) in NVIDIA kernels",
-            Self::NvJitLink => "PTX to cubin in this process, and linking several PTX or cubin inputs",
-            Self::NvPtxCompiler => "PTX to cubin in this process, without a driver",
-            Self::NvFatbin => "fat binaries with LTO-IR",
-            Self::Cudart => "linking host programs that launch exported NVIDIA kernels",
-            Self::Ocml => "math functions (exp, erf, pow, ...) in AMD kernels",
-            Self::Ockl => "device runtime functions (printf, assert, dynamic sizes) in AMD kernels",
-            Self::Opencl => "OpenCL built-ins in AMD kernels (printf of device code)",
-            Self::Hip => "HIP built-ins in AMD kernels",
-        }
+        self.row().1
     }
 
     /// True for programs, which have to be executable.

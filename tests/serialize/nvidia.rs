@@ -50,6 +50,39 @@ fn all_three_compile_and_tell_spills() {
     });
 }
 
+/// NVIDIA's compilers look at source files that PTX names.
+#[test]
+fn when_a_source_was_changed_is_not_in_a_cubin() {
+    with(|parts| {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("k.mlir");
+        let ptx = format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{\n.loc 1 3 1\nret;\n}}\n.file 1 {source:?}\n"
+        );
+        let options = PtxOptions {
+            line_info: true,
+            ..PtxOptions::default()
+        };
+        let compilers = PtxToCubin::new(parts);
+        for compiler in PtxCompiler::ALL {
+            let compile = || {
+                compilers
+                    .compile(&ptx, "sm_90", &options, Some(compiler), LONG)
+                    .unwrap()
+                    .bytes
+            };
+            std::fs::write(&source, "one").unwrap();
+            let with_one = compile();
+            std::fs::write(&source, "another").unwrap();
+            let file = std::fs::File::options().append(true).open(&source).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH + LONG).unwrap();
+            assert!(with_one == compile(), "{compiler}");
+            std::fs::remove_file(&source).unwrap();
+            assert!(with_one == compile(), "{compiler} without");
+        }
+    });
+}
+
 #[test]
 fn options_act() {
     with(|parts| {

@@ -47,7 +47,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
 /// The commands of the part `amd` of the tests: the executor itself, then everything that it executes.
 pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     let mut unit = python(workspace)?;
-    unit.args([
+    unit.env("GPULOWER", workspace.binaries()?.join("gpulower")).args([
         "-m",
         "unittest",
         "discover",

@@ -1,7 +1,8 @@
 //! `cargo xtask inputs`: what is read of what other releases of MLIR and LLVM write, as a table in docs/inputs.md.
 //!
 //! The releases that are there, and those of Debian's packages, print the examples in every form, as they are and lowered by
-//! their own passes; their clangs compile tests/inputs/kernels.cl. Each file is compiled by `gpulower`.
+//! their own passes; their clangs compile tests/inputs/kernels.cl, and releases of rustc, which have LLVMs of their own,
+//! tests/inputs/kernels.rs; NVRTC compiles tests/inputs/kernels.cu to PTX. Each file is compiled by `gpulower`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub struct Options {
     /// Fail where the table in docs/inputs.md says otherwise, and do not write it.
     #[arg(long)]
     check: bool,
-    /// Leave out what is not among the test command's packages: the Python package with MLIR 23 (70 MB), clang 14 and 15.
+    /// Leave out what is not among the test command's packages: the Python package with MLIR 23 (70 MB), clang 14 and 15, releases
+    /// of rustc (by rustup, below target/inputs: 500 MB), NVRTC (by pip: 200 MB).
     #[arg(long)]
     few: bool,
     /// Take `gpulower` as it was built.
@@ -47,6 +49,24 @@ const FORMS: [(&str, &str, &[&str]); 6] = [
 /// What lowers a `gpu.module`, in every release.
 const PIPELINE: &str = "builtin.module(gpu-kernel-outlining,lower-affine,convert-vector-to-scf,convert-nvgpu-to-nvvm,\
      gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm,reconcile-unrealized-casts))";
+
+/// Releases of rustc: the major version of their LLVM, the toolchain, and whether there is the hierarchy of `Sized`.
+const RUSTS: [(&str, &str, bool); 5] = [
+    ("17", "1.73.0", false),
+    ("18", "1.78.0", false),
+    ("20", "1.87.0", false),
+    ("21", "1.91.0", true),
+    ("23", "1.99.1", true),
+];
+
+/// Releases of NVRTC: the Python package.
+const NVRTCS: [(&str, &str); 5] = [
+    ("11.8", "nvidia-cuda-nvrtc-cu11==11.8.89"),
+    ("12.1", "nvidia-cuda-nvrtc-cu12==12.1.105"),
+    ("12.6", "nvidia-cuda-nvrtc-cu12==12.6.85"),
+    ("12.9", "nvidia-cuda-nvrtc-cu12==12.9.86"),
+    ("13.0", "nvidia-cuda-nvrtc==13.0.88"),
+];
 
 /// Where the table stands.
 const PAGE: &str = "docs/inputs.md";
@@ -92,8 +112,24 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         clangs.insert(0, ("15", CLANG_15.unpacked(workspace)?.join("usr/lib/llvm-15")));
         clangs.insert(0, ("14", CLANG_14.unpacked(workspace)?.join("usr/lib/llvm-14")));
     }
+    let mut of_llvm = Vec::new();
     for (release, prefix) in clangs {
-        lines.push(measure.clang(release, &prefix)?);
+        of_llvm.push((release, measure.clang(release, &prefix)?));
+    }
+    if !options.few {
+        for (release, toolchain, has_hierarchy) in RUSTS {
+            of_llvm.push((release, measure.rustc(release, toolchain, has_hierarchy)?));
+        }
+    }
+    of_llvm.sort_by_key(|(release, _)| *release);
+    lines.extend(of_llvm.into_iter().map(|(_, line)| line));
+    if !options.few {
+        lines.push(String::new());
+        lines.push("| NVRTC | PTX ISA | compiled |".to_owned());
+        lines.push("|---|---|---|".to_owned());
+        for (release, package) in NVRTCS {
+            lines.push(measure.nvrtc(release, package)?);
+        }
     }
     compare_or_write(&workspace.root.join(PAGE), &lines, options)
 }
@@ -259,6 +295,97 @@ impl Measure<'_> {
             return Ok(None);
         }
         Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    /// The line of a release of rustc, which is installed for this alone.
+    fn rustc(&self, release: &str, toolchain: &str, has_hierarchy: bool) -> Result<String, Failure> {
+        let folder = self.fresh(&format!("rustc-{release}"))?;
+        let home = self.folder.join("rustup");
+        let mut install = Command::new("rustup");
+        install.args([
+            "toolchain",
+            "install",
+            toolchain,
+            "--profile",
+            "minimal",
+            "--no-self-update",
+        ]);
+        run_command(install.env("RUSTUP_HOME", &home))?;
+        let mut words = [Vec::new(), Vec::new()];
+        for (triple, flags, target) in [
+            ("nvptx64-nvidia-cuda", &["-Ctarget-cpu=sm_80"][..], "sm_90"),
+            ("amdgcn-amd-amdhsa", &["-Ctarget-cpu=gfx90a", "--cfg=amd"], "gfx90a"),
+        ] {
+            let place = folder.join(target);
+            let mut compile = self.workspace.command("rustc");
+            // The library is not used, so no release needs it for the target.
+            compile
+                .env("RUSTUP_HOME", &home)
+                .env("RUSTUP_TOOLCHAIN", toolchain)
+                .env("RUSTC_BOOTSTRAP", "1");
+            compile.arg("--target").arg(triple).args(flags);
+            compile.args(has_hierarchy.then_some("--cfg=hierarchy"));
+            compile
+                .args(["--emit=llvm-ir,llvm-bc", "-O", "tests/inputs/kernels.rs", "--out-dir"])
+                .arg(&place);
+            // The oldest have no target of AMD's.
+            if !capture(&mut compile)?.status.success() {
+                continue;
+            }
+            for (words, end) in words.iter_mut().zip(["ll", "bc"]) {
+                if self.compile(&place.join(format!("kernels.{end}")), target)?.is_some() {
+                    words.push(if target == "sm_90" { "NVIDIA" } else { "AMD" });
+                }
+            }
+        }
+        let [text, bitcode] = words.map(|words| match words.as_slice() {
+            [] => "no".to_owned(),
+            words => words.join(", "),
+        });
+        Ok(format!("| {release} (rustc {toolchain}) | {text} | {bitcode} |"))
+    }
+
+    /// The line of a release of NVIDIA's compiler at run time, which is installed for this alone.
+    fn nvrtc(&self, release: &str, package: &str) -> Result<String, Failure> {
+        let folder = self.folder.join(format!("nvrtc-{release}"));
+        if !folder.exists() {
+            let mut install = Command::new("python3");
+            install
+                .args(["-m", "pip", "install", "-q", "--no-deps", "--target"])
+                .arg(&folder);
+            run_command(install.arg(package))?;
+        }
+        let ptx = folder.join("kernels.ptx");
+        let mut compile = self.workspace.command("python3");
+        compile
+            .args(["scripts/nvrtc_ptx.py"])
+            .arg(&folder)
+            .arg("tests/inputs/kernels.cu")
+            .arg(&ptx);
+        run_command(&mut compile)?;
+        let text = fs::read_to_string(&ptx).context(|| format!("read {}", ptx.display()))?;
+        let version = text
+            .lines()
+            .find_map(|line| line.strip_prefix(".version "))
+            .unwrap_or("?");
+        let mut chips = Vec::new();
+        for chip in ["sm_80", "sm_90"] {
+            let mut cubin = Command::new(&self.gpulower);
+            cubin
+                .arg("compile")
+                .arg(&ptx)
+                .args(["-t", chip, "--emit", "cubin", "-o"])
+                .arg(folder.join("kernels.cubin"));
+            cubin
+                .env("GPULOWER_CACHE", "off")
+                .env("CUDA_HOME", self.workspace.wheel_cuda());
+            let output = capture(&mut cubin)?;
+            match output.status.success() {
+                true => chips.push(chip),
+                false => eprintln!("{release}: {}", String::from_utf8_lossy(&output.stderr)),
+            }
+        }
+        Ok(format!("| {release} | {version} | {} |", chips.join(", ")))
     }
 
     /// The line of a clang: text and bitcode for both vendors.

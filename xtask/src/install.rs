@@ -23,6 +23,7 @@ const FILES: &[(&str, &str)] = &[
     ("crates/gpulower-c/include/gpulower.h", "include"),
     ("crates/gpulower-c/include/gpulower.hpp", "include"),
     ("crates/gpulower-c/package/gpulower-config.cmake", "lib/cmake/gpulower"),
+    ("crates/gpulower-c/package/gpulower-kernels.cmake", "lib/cmake/gpulower"),
     (
         "crates/gpulower-c/package/gpulower-config-version.cmake",
         "lib/cmake/gpulower",

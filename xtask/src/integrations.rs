@@ -5,16 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::command::{Context, Failure, capture};
+use crate::command::{Context, Failure};
 use crate::env::Workspace;
 use crate::install;
-use crate::wheels::python_with_pip;
+use crate::wheels::python_environment;
 
 /// What the tests need from PyPI.
 const REQUIREMENTS: &str = "integrations/requirements.txt";
-
-/// The file in the folder of the packages that says what it was made from.
-const STAMP: &str = ".pins";
 
 /// The integrations in Python, each with tests of its own.
 const PACKAGES: [&str; 4] = ["triton", "numba", "xdsl", "flydsl"];
@@ -157,40 +154,8 @@ fn in_cpp(workspace: &Workspace) -> Vec<Command> {
 
 /// The environment with others' compilers, made where it is missing or of other versions.
 fn packages(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let path = workspace.root.join(REQUIREMENTS);
-    let wanted = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
-    let folder = workspace.toolkit().join("integrations");
-    if fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == wanted) {
-        return Ok(folder);
-    }
-    println!(
-        "setup: installing Triton, numba-cuda-mlir, xDSL and FlyDSL (340 MB) into {}",
-        folder.display()
-    );
-    let python = python_with_pip().ok_or_else(|| {
-        Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)")
-    })?;
-    expect(Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let mut pip = Command::new(folder.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input"])
-        .args(["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"])
-        .arg("--requirement")
-        .arg(&path);
-    expect(&mut pip)?;
-    // Last, so that a run that is interrupted starts again.
-    fs::write(folder.join(STAMP), wanted).context(|| format!("write {STAMP}"))?;
-    Ok(folder)
-}
-
-fn expect(command: &mut Command) -> Result<(), Failure> {
-    let output = capture(command)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "the environment for the integrations cannot be made ({REQUIREMENTS}; Debian: apt-get install python3-venv):\n{}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    )))
+    let what = "Triton, numba-cuda-mlir, xDSL and FlyDSL (340 MB)";
+    python_environment(workspace, "integrations", what, REQUIREMENTS)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::command::{Context, Failure, capture, run as run_command};
+use crate::command::{Context, Failure, run as run_command};
 use crate::env::Workspace;
-use crate::wheels::python_with_pip;
+use crate::wheels::{no_python, python_environment, python_with_pip};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -28,9 +28,6 @@ const PACKAGE: &str = "crates/gpulower-python";
 
 /// What it is made and tested with.
 const REQUIREMENTS: &str = "crates/gpulower-python/tests/requirements.txt";
-
-/// The file in the folder of the tools that says what it was made from.
-const STAMP: &str = ".pins";
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let tools = tools(workspace)?;
@@ -158,43 +155,7 @@ fn maturin(workspace: &Workspace, tools: &Path, subcommand: &str) -> Command {
     command
 }
 
-fn no_python() -> Failure {
-    Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)")
-}
-
 /// The environment with maturin, pytest and the rest, made where it is missing or of other versions.
 fn tools(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let path = workspace.root.join(REQUIREMENTS);
-    let wanted = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
-    let folder = workspace.toolkit().join("python");
-    if fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == wanted) {
-        return Ok(folder);
-    }
-    println!(
-        "setup: installing what makes and tests the wheel into {}",
-        folder.display()
-    );
-    let python = python_with_pip().ok_or_else(no_python)?;
-    let mut venv = Command::new(python);
-    expect(venv.args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let mut pip = Command::new(folder.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input"])
-        .args(["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"])
-        .arg("--requirement")
-        .arg(&path);
-    expect(&mut pip)?;
-    // Last, so that a run that is interrupted starts again.
-    fs::write(folder.join(STAMP), wanted).context(|| format!("write {STAMP}"))?;
-    Ok(folder)
-}
-
-fn expect(command: &mut Command) -> Result<(), Failure> {
-    let output = capture(command)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "the environment for the wheel cannot be made ({REQUIREMENTS}; Debian: apt-get install python3-venv):\n{}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    )))
+    python_environment(workspace, "python", "what makes and tests the wheel", REQUIREMENTS)
 }

@@ -10,6 +10,7 @@ use std::process::Command;
 use zip::ZipArchive;
 
 use crate::command::{Context, Failure, capture, succeeds};
+use crate::env::Workspace;
 
 /// One pinned wheel.
 #[derive(Debug)]
@@ -132,6 +133,51 @@ pub fn python_with_pip() -> Option<&'static str> {
     candidates
         .into_iter()
         .find(|python| succeeds(Command::new(python).args(["-m", "pip", "--version"])))
+}
+
+pub fn no_python() -> Failure {
+    Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)")
+}
+
+/// What an environment of Python was made of, to see whether it has to be made again.
+const PINS: &str = ".pins";
+
+/// The environment of Python at `name` in the toolkit's folder with `what` is in `requirements`, made where it is missing or of
+/// other versions.
+pub fn python_environment(
+    workspace: &Workspace,
+    name: &str,
+    what: &str,
+    requirements: &str,
+) -> Result<PathBuf, Failure> {
+    let path = workspace.root.join(requirements);
+    let wanted = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+    let folder = workspace.toolkit().join(name);
+    if fs::read_to_string(folder.join(PINS)).is_ok_and(|text| text == wanted) {
+        return Ok(folder);
+    }
+    println!("setup: installing {what} into {}", folder.display());
+    let python = python_with_pip().ok_or_else(no_python)?;
+    let expect = |command: &mut Command| {
+        let output = capture(command)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "the environment for {what} cannot be made ({requirements}; Debian: apt-get install python3-venv):\n{}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )))
+    };
+    expect(Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let mut pip = Command::new(folder.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input"])
+        .args(["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"])
+        .arg("--requirement")
+        .arg(&path);
+    expect(&mut pip)?;
+    // Last, so that a run that is interrupted starts again.
+    fs::write(folder.join(PINS), wanted).context(|| format!("write {PINS}"))?;
+    Ok(folder)
 }
 
 /// Downloads the wheels and puts the tree at `cuda`, in one step: a run that is interrupted leaves the old state.

@@ -1,6 +1,12 @@
-# find_package(gpulower 1.0): the target gpulower::gpulower, and the program gpulower_PROGRAM.
+# find_package(gpulower 1.0): the target gpulower::gpulower, the program gpulower_PROGRAM, and the function gpulower_add_kernels.
 get_filename_component(_gpulower_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-set(gpulower_PROGRAM "${_gpulower_prefix}/bin/gpulower")
+if(EXISTS "${_gpulower_prefix}/bin/gpulower")
+  set(gpulower_PROGRAM "${_gpulower_prefix}/bin/gpulower")
+else()
+  # Not installed: out of a checkout.
+  find_program(gpulower_PROGRAM gpulower REQUIRED)
+endif()
+include("${CMAKE_CURRENT_LIST_DIR}/gpulower-kernels.cmake")
 if(NOT TARGET gpulower::gpulower)
   add_library(gpulower::gpulower SHARED IMPORTED)
   set_target_properties(gpulower::gpulower PROPERTIES

@@ -113,7 +113,10 @@ pub(crate) fn link(compiler: &Compiler, request: &Request, token: Option<&Cancel
         let [target] = request.targets[..] else {
             return Err(Problem::argument("a link has one target: set \"target\" to one").into());
         };
-        if sources.iter().any(is_ir) {
+        if sources
+            .iter()
+            .any(|(name, bytes)| InputKind::is_to_be_compiled(name, bytes))
+        {
             return compile_and_link(compiler, request, &target, token);
         }
         let options = link_options(&request.options(compiler.options())?)?;
@@ -152,14 +155,6 @@ fn linked_outcome(linked: LinkedImage, target: &Target) -> Outcome {
     Outcome::new("link", fields, vec![product], Vec::new(), warnings)
 }
 
-/// Whether an input is to be compiled before it is linked. Any text might be MLIR: it has to be called so.
-fn is_ir((name, bytes): &(&str, &[u8])) -> bool {
-    let extension = Path::new(name).extension();
-    let named = extension.is_some_and(|extension| extension == "mlir" || extension == "ll");
-    let is_text = std::str::from_utf8(bytes).is_ok();
-    matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir | InputKind::Llvm)) && (named || !is_text)
-}
-
 /// Joins MLIR and LLVM IR before it is optimised, and links the other inputs with what comes of it.
 fn compile_and_link(
     compiler: &Compiler,
@@ -168,7 +163,10 @@ fn compile_and_link(
     token: Option<&CancellationToken>,
 ) -> Attempt {
     let mut options = request.options(compiler.options())?;
-    let (ir, objects): (Vec<_>, Vec<_>) = request.sources()?.into_iter().partition(is_ir);
+    let (ir, objects): (Vec<_>, Vec<_>) = request
+        .sources()?
+        .into_iter()
+        .partition(|(name, bytes)| InputKind::is_to_be_compiled(name, bytes));
     let objects = objects.into_iter().map(|(name, bytes)| Library::Memory {
         name: name.to_owned(),
         bytes: bytes.into(),

@@ -259,6 +259,11 @@ impl Session {
             .current_dir(self.folder.path())
             .env("PATH", env::join_paths(path).expect("paths"))
             .env("CUDA_HOME", cuda())
+            // find_package(gpulower), though nothing is installed.
+            .env(
+                "gpulower_DIR",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../gpulower-c/package"),
+            )
             .env("HOME", self.folder.path())
             .env("XDG_CACHE_HOME", self.folder.path().join(".cache"))
             .env_remove("GPULOWER_LOG")

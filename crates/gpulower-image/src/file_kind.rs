@@ -13,55 +13,57 @@ use crate::{
 /// How much of a text is looked at, in bytes.
 const TEXT_HEAD: usize = 64 * 1024;
 
-/// What bytes are.
-///
-/// Two enums beside it say something else: [`offload_binary::ImageKind`] is what a file *states* about an image, in numbers
-/// of its own, and [`ImageForm`](crate::offload::layout::ImageForm) is what an image is to clang's linker, which
-/// distinguishes versions of code objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum FileKind {
-    /// MLIR bytecode. MLIR as text has no mark of its own: it is [`Text`](Self::Text).
-    MlirBytecode,
-    /// LLVM IR as text.
-    LlvmIr,
-    /// LLVM bitcode, with or without a wrapper.
-    Bitcode,
-    /// PTX text.
-    Ptx,
-    /// NVIDIA's IR for link-time optimisation. Only NVIDIA's tools read it.
-    LtoIr,
-    /// SPIR-V, little-endian.
-    SpirV,
-    /// Other text: MLIR, assembly.
-    Text,
-    /// NVIDIA machine code, linked or relocatable.
-    Cubin,
-    /// An AMDGPU code object that was linked.
-    Hsaco,
-    /// An AMDGPU code object that was not.
-    AmdObject,
-    /// NVIDIA's fat binary.
-    FatBinary,
-    /// Clang's offload bundle, binary, compressed or not.
-    Bundle,
-    /// Clang's offload bundle as text, comments around assembly or LLVM IR.
-    TextBundle,
-    /// LLVM's offload binary.
-    OffloadBinary,
-    /// An `ar` archive.
-    Archive,
-    /// An `ar` archive that holds the names of its members and none of their bytes.
-    ThinArchive,
-    /// A relocatable object for a CPU.
-    HostObject,
-    /// A program for a CPU.
-    Executable,
-    /// A shared library for a CPU.
-    SharedLibrary,
-    /// None of these.
-    Unknown,
+table! {
+    /// What bytes are.
+    ///
+    /// Two enums beside it say something else: [`offload_binary::ImageKind`] is what a file *states* about an image, in numbers
+    /// of its own, and [`ImageForm`](crate::offload::layout::ImageForm) is what an image is to clang's linker, which
+    /// distinguishes versions of code objects.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum FileKind: (&'static str, &'static str) {
+        /// MLIR bytecode. MLIR as text has no mark of its own: it is [`Text`](Self::Text).
+        MlirBytecode = ("MLIR bytecode", "mlirbc");
+        /// LLVM IR as text.
+        LlvmIr = ("LLVM IR", "ll");
+        /// LLVM bitcode, with or without a wrapper.
+        Bitcode = ("bitcode", "bc");
+        /// PTX text.
+        Ptx = ("PTX", "ptx");
+        /// NVIDIA's IR for link-time optimisation. Only NVIDIA's tools read it.
+        LtoIr = ("LTO-IR", "ltoir");
+        /// SPIR-V, little-endian.
+        SpirV = ("SPIR-V", "spv");
+        /// Other text: MLIR, assembly.
+        Text = ("text", "txt");
+        /// NVIDIA machine code, linked or relocatable.
+        Cubin = ("cubin", "cubin");
+        /// An AMDGPU code object that was linked.
+        Hsaco = ("hsaco", "hsaco");
+        /// An AMDGPU code object that was not.
+        AmdObject = ("object", "o");
+        /// NVIDIA's fat binary.
+        FatBinary = ("fat binary", "fatbin");
+        /// Clang's offload bundle, binary, compressed or not.
+        Bundle = ("offload bundle", "hipfb");
+        /// Clang's offload bundle as text, comments around assembly or LLVM IR.
+        TextBundle = ("text offload bundle", "hipfb");
+        /// LLVM's offload binary.
+        OffloadBinary = ("offload binary", "offload");
+        /// An `ar` archive.
+        Archive = ("archive", "a");
+        /// An `ar` archive that holds the names of its members and none of their bytes.
+        ThinArchive = ("thin archive", "a");
+        /// A relocatable object for a CPU.
+        HostObject = ("host object", "o");
+        /// A program for a CPU.
+        Executable = ("executable", "bin");
+        /// A shared library for a CPU.
+        SharedLibrary = ("shared library", "so");
+        /// None of these.
+        Unknown = ("unknown", "bin");
+    }
 }
 
 impl FileKind {
@@ -94,51 +96,13 @@ impl FileKind {
     /// In words.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::MlirBytecode => "MLIR bytecode",
-            Self::LlvmIr => "LLVM IR",
-            Self::Bitcode => "bitcode",
-            Self::Ptx => "PTX",
-            Self::LtoIr => "LTO-IR",
-            Self::SpirV => "SPIR-V",
-            Self::Text => "text",
-            Self::Cubin => "cubin",
-            Self::Hsaco => "hsaco",
-            Self::AmdObject => "object",
-            Self::FatBinary => "fat binary",
-            Self::Bundle => "offload bundle",
-            Self::TextBundle => "text offload bundle",
-            Self::OffloadBinary => "offload binary",
-            Self::Archive => "archive",
-            Self::ThinArchive => "thin archive",
-            Self::HostObject => "host object",
-            Self::Executable => "executable",
-            Self::SharedLibrary => "shared library",
-            Self::Unknown => "unknown",
-        }
+        self.row().0
     }
 
     /// The usual extension of such a file, without the dot.
     #[must_use]
     pub const fn extension(self) -> &'static str {
-        match self {
-            Self::MlirBytecode => "mlirbc",
-            Self::LlvmIr => "ll",
-            Self::Bitcode => "bc",
-            Self::Ptx => "ptx",
-            Self::LtoIr => "ltoir",
-            Self::SpirV => "spv",
-            Self::Text => "txt",
-            Self::Cubin => "cubin",
-            Self::Hsaco => "hsaco",
-            Self::AmdObject | Self::HostObject => "o",
-            Self::FatBinary => "fatbin",
-            Self::Bundle | Self::TextBundle => "hipfb",
-            Self::OffloadBinary => "offload",
-            Self::Archive | Self::ThinArchive => "a",
-            Self::SharedLibrary => "so",
-            Self::Executable | Self::Unknown => "bin",
-        }
+        self.row().1
     }
 
     /// Whether it is a file for a CPU that the linker has made or takes.

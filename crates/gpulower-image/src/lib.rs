@@ -24,6 +24,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod table;
+
 pub mod container;
 mod file_kind;
 pub mod image;

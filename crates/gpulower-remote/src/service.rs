@@ -6,6 +6,25 @@ use opendal::{Builder, OperationContext, Operator};
 
 use crate::{Address, AddressError, Credentials};
 
+/// A service that is reached by HTTP, with a user and a password or a token. The builders of the two have no trait for that.
+#[cfg(any(feature = "webdav", feature = "http"))]
+macro_rules! over_http {
+    ($service:expr, $builder:ty) => {{
+        let mut builder = <$builder>::default()
+            .endpoint(&$service.http_endpoint())
+            .root(&$service.address.path);
+        if let Some(user) = &$service.user {
+            builder = builder.username(user);
+        }
+        if let Some(password) = &$service.password {
+            builder = builder.password(password);
+        } else if let Some(token) = &$service.token {
+            builder = builder.token(token);
+        }
+        $service.over_http(builder)
+    }};
+}
+
 /// A service and its credentials; connections are made of it.
 pub(crate) struct Service {
     address: Address,
@@ -105,13 +124,13 @@ impl Service {
             #[cfg(feature = "s3")]
             "s3" => self.s3(),
             #[cfg(feature = "webdav")]
-            "webdav" | "webdavs" => self.webdav(),
+            "webdav" | "webdavs" => over_http!(self, opendal::services::Webdav),
             #[cfg(feature = "redis")]
             "redis" | "rediss" | "redis+unix" => self.redis(),
             #[cfg(feature = "memcached")]
             "memcached" => self.memcached(),
             #[cfg(feature = "http")]
-            "http" | "https" => self.http(),
+            "http" | "https" => over_http!(self, opendal::services::Http),
             #[cfg(feature = "gcs")]
             "gs" => self.gcs(),
             #[cfg(feature = "azblob")]
@@ -152,38 +171,6 @@ impl Service {
         }
         if !self.reads_environment() {
             builder = builder.disable_config_load().disable_ec2_metadata();
-        }
-        self.over_http(builder)
-    }
-
-    #[cfg(feature = "webdav")]
-    fn webdav(&self) -> Result<Operator, opendal::Error> {
-        let mut builder = opendal::services::Webdav::default()
-            .endpoint(&self.http_endpoint())
-            .root(&self.address.path);
-        if let Some(user) = &self.user {
-            builder = builder.username(user);
-        }
-        if let Some(password) = &self.password {
-            builder = builder.password(password);
-        } else if let Some(token) = &self.token {
-            builder = builder.token(token);
-        }
-        self.over_http(builder)
-    }
-
-    #[cfg(feature = "http")]
-    fn http(&self) -> Result<Operator, opendal::Error> {
-        let mut builder = opendal::services::Http::default()
-            .endpoint(&self.http_endpoint())
-            .root(&self.address.path);
-        if let Some(user) = &self.user {
-            builder = builder.username(user);
-        }
-        if let Some(password) = &self.password {
-            builder = builder.password(password);
-        } else if let Some(token) = &self.token {
-            builder = builder.token(token);
         }
         self.over_http(builder)
     }

@@ -57,6 +57,37 @@ impl Server {
         })
     }
 
+    /// Redis that speaks TLS alone.
+    #[must_use]
+    pub fn redis_with_tls(certificate: &Certificate) -> Self {
+        let (server, key) = (certificate.server(), certificate.key());
+        Self::of(move |port, directory| {
+            let mut command = Command::new(program("redis-server", "redis-server"));
+            command.args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--port",
+                "0",
+                "--tls-auth-clients",
+                "no",
+            ]);
+            command.args(["--tls-port", &port.to_string()]);
+            command
+                .arg("--tls-cert-file")
+                .arg(&server)
+                .arg("--tls-key-file")
+                .arg(&key);
+            command
+                .arg("--tls-ca-cert-file")
+                .arg(&server)
+                .arg("--dir")
+                .arg(directory);
+            command
+        })
+    }
+
     /// memcached.
     #[must_use]
     pub fn memcached() -> Self {
@@ -70,7 +101,24 @@ impl Server {
     /// nginx with WebDAV, for [`USER`] with [`PASSWORD`].
     #[must_use]
     pub fn webdav() -> Self {
-        Self::of(|port, directory| {
+        Self::nginx(String::new())
+    }
+
+    /// The same, by HTTPS alone.
+    #[must_use]
+    pub fn webdav_with_tls(certificate: &Certificate) -> Self {
+        let (server, key) = (certificate.server(), certificate.key());
+        Self::nginx(format!(
+            "ssl_certificate {}; ssl_certificate_key {};",
+            server.display(),
+            key.display()
+        ))
+    }
+
+    /// `tls`: what nginx's configuration says of it.
+    fn nginx(tls: String) -> Self {
+        Self::of(move |port, directory| {
+            let ssl = if tls.is_empty() { "" } else { "ssl" };
             fs::create_dir_all(directory.join("files")).expect("made");
             fs::write(directory.join("users"), format!("{USER}:{{PLAIN}}{PASSWORD}\n")).expect("written");
             let there = directory.display();
@@ -83,7 +131,7 @@ impl Server {
                   client_body_temp_path {there}/body; proxy_temp_path {there}/proxy;
                   fastcgi_temp_path {there}/fastcgi; uwsgi_temp_path {there}/uwsgi; scgi_temp_path {there}/scgi;
                   server {{
-                    listen 127.0.0.1:{port}; root {there}/files;
+                    listen 127.0.0.1:{port} {ssl}; {tls} root {there}/files;
                     auth_basic cache; auth_basic_user_file {there}/users;
                     dav_methods PUT DELETE MKCOL COPY MOVE; dav_ext_methods PROPFIND OPTIONS;
                     create_full_put_path on; dav_access user:rw;
@@ -173,6 +221,53 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// An authority of certificates that nobody knows, and a certificate of it for 127.0.0.1.
+#[derive(Debug)]
+pub struct Certificate(TempDir);
+
+impl Certificate {
+    /// Makes both, with openssl.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it starts a program")]
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        fs::write(folder.path().join("names"), "subjectAltName=IP:127.0.0.1\n").expect("written");
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+        let steps = [
+            format!("req -x509 {key} -keyout authority.key -out authority.pem -days 2 -subj /CN=tests"),
+            format!("req {key} -keyout server.key -out server.csr -subj /CN=127.0.0.1"),
+            "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -extfile names -out \
+             server.pem"
+                .to_owned(),
+        ];
+        for step in steps {
+            let mut command = Command::new(program("openssl", "openssl"));
+            command.args(step.split_whitespace()).current_dir(folder.path());
+            let output = command.output().expect("openssl starts");
+            assert!(
+                output.status.success(),
+                "{step}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        Self(folder)
+    }
+
+    /// The authority's certificate: what clients are to trust.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.0.path().join("authority.pem")
+    }
+
+    fn server(&self) -> PathBuf {
+        self.0.path().join("server.pem")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.0.path().join("server.key")
     }
 }
 

@@ -78,13 +78,6 @@ static bool isWorkgroup(BaseMemRefType type) {
   return space && space.getInt() == workgroupSpace;
 }
 
-/// Formats of 8 bits, whose conversions are instructions of some chips alone. `arith-expand` can do the others.
-static bool isSmallFloat(Type type) {
-  return isa<Float8E4M3FNType, Float8E5M2Type, Float8E4M3FNUZType,
-             Float8E5M2FNUZType, Float8E4M3Type, Float8E3M4Type,
-             Float8E4M3B11FNUZType>(getElementTypeOrSelf(type));
-}
-
 LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
   bool refused = false;
   auto refuse = [&](Operation *operation, const Twine &reason) {
@@ -129,21 +122,11 @@ LogicalResult refuseUnsupported(Operation *root, const GpuChip &chip) {
     } else if (isa<complex::BitcastOp>(operation)) {
       refuse(operation, "take the parts with complex.re and complex.im, and "
                         "arith.bitcast them");
-    } else if (isa<arith::ExtFOp, arith::TruncFOp>(operation) &&
-               (isSmallFloat(operation->getOperand(0).getType()) ||
-                isSmallFloat(operation->getResult(0).getType()))) {
-      refuse(operation,
-             llvm::formatv("MLIR knows no conversion from {0} to {1} for this "
-                           "chip; load and store the bits as i8",
-                           operation->getOperand(0).getType(),
-                           operation->getResult(0).getType())
-                 .str());
     } else if (name.starts_with("gpu.cluster_") && !chip.clusters) {
       refuse(operation, chip.amd ? "AMD's chips have no clusters of workgroups"
                                  : "clusters of workgroups need sm_90 or later");
     } else if (name.starts_with("gpu.subgroup_mma_")) {
-      std::string reason = chip.amd ? "AMD's matrix cores are reached through amdgpu.mfma or amdgpu.wmma"
-                                    : reasonAgainstMatrix(operation, chip);
+      std::string reason = chip.amd ? reasonAgainstMatrixOnAmd(operation, chip) : reasonAgainstMatrix(operation, chip);
       if (!reason.empty())
         refuse(operation, reason);
     }

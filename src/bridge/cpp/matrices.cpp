@@ -1,7 +1,7 @@
 // Matrices of subgroups (`gpu.subgroup_mma_*`) on NVIDIA, where MLIR's conversion ends in code that cannot be reached, or
 // makes what does not translate (mlir/lib/Conversion/GPUToNVVM/WmmaOpsToNvvm.cpp).
 
-#include "patterns.h"
+#include "matrices.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -64,7 +64,63 @@ bool isUpstreams(gpu::SubgroupMmaElementwiseOp op) {
   }
 }
 
-Value apply(OpBuilder &builder, Location loc, Kind kind, ValueRange values) {
+/// On the registers of a lane, one after the other.
+struct ExpandElementwise final : OpRewritePattern<gpu::SubgroupMmaElementwiseOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(gpu::SubgroupMmaElementwiseOp op, PatternRewriter &rewriter) const override {
+    if (isUpstreams(op))
+      return failure();
+    Location loc = op.getLoc();
+    Type registers = convertMMAToLLVMType(op.getType());
+    SmallVector<Value> operands;
+    for (Value operand : op.getArgs())
+      operands.push_back(UnrealizedConversionCastOp::create(rewriter, loc, registers, operand).getResult(0));
+    Value result;
+    if (auto several = dyn_cast<LLVM::LLVMStructType>(registers)) {
+      result = LLVM::UndefOp::create(rewriter, loc, registers);
+      for (int64_t index = 0, end = several.getBody().size(); index < end; ++index) {
+        SmallVector<Value> parts;
+        for (Value operand : operands)
+          parts.push_back(LLVM::ExtractValueOp::create(rewriter, loc, operand, index));
+        Value element = applyToElements(rewriter, loc, op.getOpType(), parts);
+        result = LLVM::InsertValueOp::create(rewriter, loc, result, element, index);
+      }
+    } else {
+      result = applyToElements(rewriter, loc, op.getOpType(), operands);
+    }
+    rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(op, op.getType(), result);
+    return success();
+  }
+};
+
+std::string reasonAgainstElementwise(gpu::SubgroupMmaElementwiseOp op) {
+  if (op.getOpType() == Kind::EXTF)
+    return "where the elements of matrices of f16 and of f32 are is not known to be the same; store the matrix, and extend "
+           "what is loaded";
+  Content content = contentOf(op.getType());
+  if (content == Content::Packed)
+    return llvm::formatv("the elements of {0} are packed or mere bits in registers; compute with them before they are "
+                         "loaded as a matrix, or on the accumulator",
+                         op.getType());
+  return reasonAgainstOperands(op, content == Content::Integers);
+}
+
+} // namespace
+
+std::string gpulower::reasonAgainstOperands(gpu::SubgroupMmaElementwiseOp op, bool integers) {
+  Kind kind = op.getOpType();
+  StringRef name = gpu::stringifyMMAElementwiseOp(kind);
+  if (op.getArgs().size() != (isUnary(kind) ? 1 : 2))
+    return llvm::formatv("{0} takes {1}, and {2} are given", name, isUnary(kind) ? "one matrix" : "two matrices",
+                         op.getArgs().size());
+  if (op.getArgs().front().getType() != op.getType())
+    return llvm::formatv("{0} of {1} gives no {2}", name, op.getArgs().front().getType(), op.getType());
+  if (integers != isOfIntegers(kind))
+    return llvm::formatv("{0} is not for matrices of {1}", name, op.getType().getElementType());
+  return "";
+}
+
+Value gpulower::applyToElements(OpBuilder &builder, Location loc, Kind kind, ValueRange values) {
   switch (kind) {
   case Kind::ADDF:
     return arith::AddFOp::create(builder, loc, values[0], values[1]);
@@ -91,7 +147,7 @@ Value apply(OpBuilder &builder, Location loc, Kind kind, ValueRange values) {
   case Kind::DIVU:
     return arith::DivUIOp::create(builder, loc, values[0], values[1]);
   case Kind::NEGATES: {
-    Value zero = arith::ConstantIntOp::create(builder, loc, values[0].getType(), 0);
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(values[0].getType()));
     return arith::SubIOp::create(builder, loc, zero, values[0]);
   }
   case Kind::EXTF:
@@ -99,57 +155,6 @@ Value apply(OpBuilder &builder, Location loc, Kind kind, ValueRange values) {
   }
   return Value();
 }
-
-/// On the registers of a lane, one after the other.
-struct ExpandElementwise final : OpRewritePattern<gpu::SubgroupMmaElementwiseOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(gpu::SubgroupMmaElementwiseOp op, PatternRewriter &rewriter) const override {
-    if (isUpstreams(op))
-      return failure();
-    Location loc = op.getLoc();
-    Type registers = convertMMAToLLVMType(op.getType());
-    SmallVector<Value> operands;
-    for (Value operand : op.getArgs())
-      operands.push_back(UnrealizedConversionCastOp::create(rewriter, loc, registers, operand).getResult(0));
-    Value result;
-    if (auto several = dyn_cast<LLVM::LLVMStructType>(registers)) {
-      result = LLVM::UndefOp::create(rewriter, loc, registers);
-      for (int64_t index = 0, end = several.getBody().size(); index < end; ++index) {
-        SmallVector<Value> parts;
-        for (Value operand : operands)
-          parts.push_back(LLVM::ExtractValueOp::create(rewriter, loc, operand, index));
-        result = LLVM::InsertValueOp::create(rewriter, loc, result, apply(rewriter, loc, op.getOpType(), parts), index);
-      }
-    } else {
-      result = apply(rewriter, loc, op.getOpType(), operands);
-    }
-    rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(op, op.getType(), result);
-    return success();
-  }
-};
-
-std::string reasonAgainstElementwise(gpu::SubgroupMmaElementwiseOp op) {
-  Kind kind = op.getOpType();
-  StringRef name = gpu::stringifyMMAElementwiseOp(kind);
-  if (kind == Kind::EXTF)
-    return "where the elements of matrices of f16 and of f32 are is not known to be the same; store the matrix, and extend "
-           "what is loaded";
-  if (op.getArgs().size() != (isUnary(kind) ? 1 : 2))
-    return llvm::formatv("{0} takes {1}, and {2} are given", name, isUnary(kind) ? "one matrix" : "two matrices",
-                         op.getArgs().size());
-  if (op.getArgs().front().getType() != op.getType())
-    return llvm::formatv("{0} of {1} gives no {2}", name, op.getArgs().front().getType(), op.getType());
-  Content content = contentOf(op.getType());
-  if (content == Content::Packed)
-    return llvm::formatv("the elements of {0} are packed or mere bits in registers; compute with them before they are "
-                         "loaded as a matrix, or on the accumulator",
-                         op.getType());
-  if ((content == Content::Integers) != isOfIntegers(kind))
-    return llvm::formatv("{0} is not for matrices of {1}", name, op.getType().getElementType());
-  return "";
-}
-
-} // namespace
 
 /// The first chips with matrices of such elements (PTX ISA, "wmma").
 static unsigned firstCapability(gpu::MMAMatrixType type) {

@@ -18,12 +18,41 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
 using gpulower::toBytes;
 using gpulower::toStringRef;
+
+namespace gpulower {
+namespace {
+/// Has an error for a pass that fails without one.
+class NamesFailure final : public PassInstrumentation {
+public:
+  /// `said`: whether there was an error since the beginning of a pass.
+  explicit NamesFailure(bool &said) : said(said) {}
+
+  void runBeforePass(Pass *, Operation *) override { said = false; }
+
+  void runAfterPassFailed(Pass *pass, Operation *operation) override {
+    if (said)
+      return;
+    StringRef name = pass->getArgument().empty() ? pass->getName() : pass->getArgument();
+    InFlightDiagnostic error = operation->emitError() << "the pass " << name << " failed and did not say why";
+    if (auto symbol = operation->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
+      error << ", on " << operation->getName() << " @" << symbol.getValue();
+    error << ": look at its input with --dump-dir, and report it";
+  }
+
+private:
+  bool &said;
+};
+} // namespace
+} // namespace gpulower
 
 void (*gpulower::prepareInnerPasses)(mlir::PassManager &manager) = nullptr;
 
@@ -141,15 +170,21 @@ GpulowerOutcome gpulowerVerify(MlirOperation operation) {
   });
 }
 
-/// A refusal is in MLIR's diagnostics.
+/// A refusal is in MLIR's diagnostics: a pass that says nothing is named.
 GpulowerOutcome gpulowerRunMlirPasses(MlirPassManager manager,
                                       MlirOperation operation) {
   return gpulower::contain([&]() -> std::string {
+    PassManager &passes = *unwrap(manager);
     if (gpulower::prepareInnerPasses)
-      gpulower::prepareInnerPasses(*unwrap(manager));
-    return succeeded(unwrap(manager)->run(unwrap(operation)))
-               ? ""
-               : "MLIR's passes failed";
+      gpulower::prepareInnerPasses(passes);
+    bool said = false;
+    ScopedDiagnosticHandler handler(passes.getContext(), [&](Diagnostic &diagnostic) {
+      said |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
+      // The next handler has it.
+      return failure();
+    });
+    passes.addInstrumentation(std::make_unique<gpulower::NamesFailure>(said));
+    return succeeded(passes.run(unwrap(operation))) ? "" : "MLIR's passes failed";
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "patterns.h"
 #include "option_range.h"
+#include "small_floats.h"
 
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -44,7 +45,14 @@ LogicalResult gpulower::rewrite(Operation *root, RewritePatternSet patterns) {
   });
   if (!walk.wasInterrupted() && frozen.getMatchAnyOpNativePatterns().empty())
     return success();
-  return applyPatternsGreedily(root, frozen);
+  // Blocks stay as they are: MLIR would merge those that are alike, and look at everything again after each of them, until it
+  // gives up (a reduction of a workgroup has more than the ten that it has by default).
+  constexpr int64_t most = 100;
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(most);
+  if (succeeded(applyPatternsGreedily(root, frozen, config)))
+    return success();
+  return root->emitError() << "patterns still match after " << most << " passes over the module";
 }
 
 namespace {
@@ -222,7 +230,9 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     WorkgroupBuffers buffers(root);
     if (failed(placeAllocations(root, *chip, buffers)))
       return signalPassFailure();
-    if (!chip->amd)
+    if (chip->amd)
+      expandMatrices(root, *chip);
+    else
       passTensorMapsByAddress(root);
 
     // What lane 0 writes next must not overtake what others still read of the last time.
@@ -251,7 +261,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
       synchronizeSubgroup(loc, builder, *chip);
     };
     vector::populateWarpExecuteOnLane0OpToScfForPattern(patterns, onLane0);
-    if (failed(rewrite(root, std::move(patterns))) ||
+    if (failed(rewrite(root, std::move(patterns))) || failed(expandSmallFloats(root)) ||
         failed(expandSubgroupReductions(root, *chip)))
       return signalPassFailure();
 
@@ -282,8 +292,9 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertToTrap>(&getContext());
-    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has.
-    if (failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
+    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has. Scaled conversions have become others.
+    if (failed(expandSmallFloats(getOperation())) ||
+        failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
         failed(rewrite(getOperation(), std::move(patterns))) ||
         failed(expandShuffles(getOperation(), *chip, 32)))
       return signalPassFailure();
@@ -394,6 +405,22 @@ struct LowerVectors final : LowerWithIndices<LowerVectors> {
   }
 };
 
+struct RoundDoublesToOdd final : PassWrapper<RoundDoublesToOdd, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RoundDoublesToOdd)
+
+  StringRef getArgument() const final { return "gpulower-round-doubles-to-odd"; }
+  StringRef getDescription() const final {
+    return "Narrow f64 to 8-bit floats by way of f32 without rounding to the nearest twice";
+  }
+  bool canScheduleOn(RegisteredOperationName name) const final {
+    return name.getStringRef() == "gpu.module";
+  }
+  void runOnOperation() final {
+    if (failed(roundDoublesToOdd(getOperation())))
+      signalPassFailure();
+  }
+};
+
 struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineFunctions)
 
@@ -419,6 +446,7 @@ struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
 /// Registers the passes with MLIR. Call once.
 extern "C" void gpulowerRegisterPatternPasses() {
   PassRegistration<InlineFunctions>();
+  PassRegistration<RoundDoublesToOdd>();
   PassRegistration<ExpandGpu>();
   PassRegistration<ExpandGpuBlocks>();
   PassRegistration<LowerDeviceFunctions>();

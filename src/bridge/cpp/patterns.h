@@ -54,6 +54,18 @@ void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip 
 /// What is wrong with an operation on matrices of subgroups, on NVIDIA; empty if nothing is.
 std::string reasonAgainstMatrix(mlir::Operation *operation, const GpuChip &chip);
 
+/// The same on AMD.
+std::string reasonAgainstMatrixOnAmd(mlir::Operation *operation, const GpuChip &chip);
+
+/// Whether the type is that of a matrix that the chip multiplies, on AMD.
+bool isMatrixOfAmd(mlir::Type type, const GpuChip &chip);
+
+/// Matrices of subgroups as vectors, multiplied by MFMA or WMMA, on AMD.
+void expandMatrices(mlir::Operation *root, const GpuChip &chip);
+
+/// 8-bit floats converted to others and back, where the chip has no instruction that MLIR knows.
+mlir::LogicalResult expandSmallFloats(mlir::Operation *root);
+
 /// `gpu.subgroup_mma_elementwise` with what MLIR's conversion lacks.
 void populateMatrixPatterns(mlir::RewritePatternSet &patterns);
 

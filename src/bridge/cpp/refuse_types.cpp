@@ -24,7 +24,7 @@ StringRef advice(Type type) {
   if (isa<FunctionType>(type))
     return "call functions by their names";
   if (isa<gpu::MMAMatrixType>(type))
-    return "AMD's matrix cores are reached through amdgpu.mfma or amdgpu.wmma";
+    return "the chip multiplies no such matrices";
   if (type.getDialect().getNamespace() == "nvgpu")
     return "inline the function before";
   return "pass scalars, vectors and memrefs";
@@ -71,7 +71,7 @@ private:
 
   bool isTaken(Type type, bool kernel) {
     if (isa<gpu::MMAMatrixType>(type))
-      return !chip.amd;
+      return !chip.amd || isMatrixOfAmd(type, chip);
     if (isa<nvgpu::TensorMapDescriptorType>(type) && kernel)
       return !chip.amd;
     // Layouts that are not strided have a refusal of their own.

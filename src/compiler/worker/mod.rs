@@ -53,10 +53,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use melior::ir::operation::{OperationLike, OperationRef};
 
-pub use self::{
-    error::WorkerError,
-    serve::{ServeError, serve},
-};
+pub use self::{error::WorkerError, serve::serve};
 pub(super) use pool::Pool;
 
 use self::{

@@ -55,18 +55,6 @@ use crate::{
 /// What is printed before the worker aborts because it got no memory for a stack.
 pub(super) const NO_STACK: &str = "no memory for a stack";
 
-/// Why a process cannot serve as a worker.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// Nobody is there to talk to.
-    #[error("the standard input is not a socket: a worker is started by a program that compiles, not by hand ({0})")]
-    NotAWorker(io::Error),
-    /// The process that started this one cannot be understood.
-    #[error("the process that started this worker cannot be talked to: {0}")]
-    Protocol(String),
-}
-
 /// Makes this process a worker: call it first thing in the hidden mode of your program that
 /// [`Worker::program`](super::Worker::program) names. It returns when the process that started it has no more work.
 ///
@@ -75,13 +63,10 @@ pub enum ServeError {
 ///
 /// # Errors
 ///
-/// [`ServeError`] when the process was not started as a worker.
-pub fn serve() -> Result<(), ServeError> {
-    let socket = io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(ServeError::NotAWorker)?;
-    socket_type(&socket).map_err(|error| ServeError::NotAWorker(error.into()))?;
+/// When the process was not started as a worker, or cannot understand the one that started it.
+pub fn serve() -> io::Result<()> {
+    let socket = io::stdin().as_fd().try_clone_to_owned().map_err(no_socket)?;
+    socket_type(&socket).map_err(|error| no_socket(error.into()))?;
     // A worker that has crashed is replaced: this process is not to go on with what is left of it.
     contain_crashes(false);
     // A crash is expected work: no file is to be left of it.
@@ -91,7 +76,7 @@ pub fn serve() -> Result<(), ServeError> {
         socket,
         writing: Mutex::new(()),
     });
-    socket.send(&Hello::ours()).map_err(ServeError::Protocol)?;
+    socket.send(&Hello::ours()).map_err(misunderstood)?;
     let (sender, messages) = mpsc::channel();
     let unfinished = Arc::new(AtomicUsize::new(0));
     let reader = Reader {
@@ -102,10 +87,10 @@ pub fn serve() -> Result<(), ServeError> {
     thread::Builder::new()
         .name("gpulower-reader".to_owned())
         .spawn(move || reader.read(&sender))
-        .map_err(ServeError::NotAWorker)?;
+        .map_err(no_socket)?;
     let mut compiler = None;
     for message in messages {
-        let message = message.map_err(ServeError::Protocol)?;
+        let message = message.map_err(misunderstood)?;
         let (answer, configured) = match message {
             ToWorker::Configure(configuration) => {
                 let mut builder = Compiler::builder().toolkit(configuration.toolkit).threads(1);
@@ -127,7 +112,7 @@ pub fn serve() -> Result<(), ServeError> {
                 socket.accept()?;
                 let compiler = compiler
                     .as_ref()
-                    .ok_or_else(|| ServeError::Protocol("a request came before the configuration".to_owned()))?;
+                    .ok_or_else(|| misunderstood("a request came before the configuration".to_owned()))?;
                 limit(Resource::Data, request.options.memory_limit);
                 (
                     Some(Answer::Compiled(on_stack(STACK_BYTES, || compile(compiler, *request)))),
@@ -139,7 +124,7 @@ pub fn serve() -> Result<(), ServeError> {
             let resident = resident();
             socket
                 .send(&FromWorker::Done { answer, resident })
-                .map_err(ServeError::Protocol)?;
+                .map_err(misunderstood)?;
         }
         if let Some(configured) = configured {
             compiler = Some(configured);
@@ -147,6 +132,19 @@ pub fn serve() -> Result<(), ServeError> {
         unfinished.fetch_sub(1, Ordering::SeqCst);
     }
     Ok(())
+}
+
+/// Nobody is there to talk to.
+fn no_socket(error: io::Error) -> io::Error {
+    let what = "the standard input is not a socket: a worker is started by a program that compiles, not by hand";
+    io::Error::new(error.kind(), format!("{what} ({error})"))
+}
+
+/// The process that started this one cannot be understood.
+fn misunderstood(problem: String) -> io::Error {
+    io::Error::other(format!(
+        "the process that started this worker cannot be talked to: {problem}"
+    ))
 }
 
 /// What the process that asks is to read in the place of each input, where that is another.
@@ -266,8 +264,8 @@ impl Socket {
         Ok(())
     }
 
-    fn accept(&self) -> Result<(), ServeError> {
-        self.send(&FromWorker::Accepted).map_err(ServeError::Protocol)
+    fn accept(&self) -> io::Result<()> {
+        self.send(&FromWorker::Accepted).map_err(misunderstood)
     }
 
     /// Tells the process that asks about stages.

@@ -202,6 +202,26 @@ def fp8_to_float(bits: Lanes, exponent_bits: int, fnuz: bool) -> Lanes:
     return value.astype(F32)
 
 
+def float_to_fp8(x: Lanes, exponent_bits: int, fnuz: bool) -> Lanes:
+    """f32 as an 8-bit float, rounded to nearest even. What is too large is infinite, or no number where there is no infinity."""
+    fraction_bits = 7 - exponent_bits
+    bias = (1 << exponent_bits - 1) - (0 if fnuz else 1)
+    size = np.abs(np.asarray(x)).astype(F64)
+    finite = np.where(np.isfinite(size), size, 0)
+    field = np.where(finite == 0, 1 - bias, np.maximum(np.frexp(finite)[1] - 1, 1 - bias))
+    steps = np.rint(np.ldexp(finite, fraction_bits - field)).astype(I64)
+    # A sum that carries into the field above is the number that it should be.
+    bits = steps + ((field + bias - 1).astype(I64) << fraction_bits)
+    sign = np.where(np.signbit(x), 0x80, 0)
+    if fnuz:
+        bits = np.where((bits > 0x7F) | ~np.isfinite(size), 0x80, np.where(bits == 0, 0, bits | sign))
+    elif exponent_bits == 4:
+        bits = np.where((bits > 0x7E) | ~np.isfinite(size), 0x7F, bits) | sign
+    else:
+        bits = np.where(np.isnan(size), 0x7F, np.where((bits > 0x7B) | np.isinf(size), 0x7C, bits)) | sign
+    return bits.astype(U32)
+
+
 def reverse_bits32(x: Lanes) -> Lanes:
     x = np.asarray(x).astype(U32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):

@@ -5,6 +5,7 @@ Functions take (S0, S1, S2, D0, SCC, VCC, EXEC, lane, SIMM16, SIMM32) as the com
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -25,6 +26,7 @@ from .arithmetic import (
     bit_count,
     cos_turns,
     exponent,
+    float_to_fp8,
     flush32,
     fma32,
     fma64,
@@ -343,8 +345,26 @@ def _specials() -> dict[str, Function]:
     return made
 
 
-def _fp8(exponent_bits: int, fnuz: bool) -> Callable[..., Lanes]:
-    return lambda a, b, c: _bits(fp8_to_float(np.asarray(a), exponent_bits, fnuz))
+def small_float(name: str, fnuz: bool, opsel: int) -> Function | None:
+    """Conversions of 8-bit floats, whose text depends on fields of the encoding, and on the chip."""
+    match = re.fullmatch(r"V_CVT_(PK_)?(?:F32_(FP8|BF8)|(FP8|BF8)_F32)", name)
+    if match is None:
+        return None
+    exponent_bits = 4 if "FP8" in name else 5
+
+    def widened(bits: Lanes) -> Lanes:
+        return _bits(fp8_to_float(bits, exponent_bits, fnuz))
+
+    def narrowed(bits: Lanes) -> Lanes:
+        return float_to_fp8(_f32(bits), exponent_bits, fnuz)
+
+    if match[3]:
+        return _value(lambda a, b, c: narrowed(a) | narrowed(b) << U32(8)) if match[1] else None
+    if match[1]:
+        return _value(lambda a, b, c: widened(a).astype(U64) | widened(np.asarray(a) >> U32(8)).astype(U64) << U64(32))
+    # "Byte select bits are reversed"; SDWA has selected already.
+    shift = U32((0, 16, 8, 24)[opsel & 3])
+    return _value(lambda a, b, c: widened(np.asarray(a) >> shift))
 
 
 SPECIAL = _specials()

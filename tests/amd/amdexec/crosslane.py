@@ -11,7 +11,7 @@ from .arithmetic import U32
 from .decode import Instruction
 from .operands import Operand, scalar_getter, vector_getter
 from .operation import Operation, Run
-from .traps import Unknown
+from .traps import Trap, Unknown
 from .wave import ALL, PERMUTED, VGPR, Wave, lanes_of, mask_of
 
 Array = Any
@@ -37,12 +37,47 @@ def build(instruction: Instruction, wave_size: int) -> Operation | None:
         "V_ACCVGPR_WRITE": _move_accumulator,
         "V_ACCVGPR_MOV_B32": _move_accumulator,
         "V_PK_MOV_B32": _packed_move,
+        "V_MOVRELS_B32": _move_relative,
+        "V_MOVRELD_B32": _move_relative,
     }
     return builders[name](instruction, wave_size) if name in builders else None
 
 
 def _source(instruction: Instruction, field: str = "src0") -> Operand:
     return Operand(instruction.raw(field), "b", 32, instruction.literal)
+
+
+# On RDNA, which alone has these.
+_M0 = 125
+
+
+def _move_relative(instruction: Instruction, wave_size: int) -> Operation:
+    """From or to the register that lies M0 behind the one that is named: an element of a vector by its number."""
+    reads = "MOVRELS" in instruction.base
+    source, target = _source(instruction), instruction.raw("vdst")
+    get = vector_getter(source)
+
+    def row(wave: Wave) -> int:
+        named = source.number - VGPR if reads else target
+        found = named + int(wave.s[_M0])
+        if VGPR + found in wave.pending:
+            raise Trap(f"v{found} is used while a load into it is outstanding")
+        if found >= 256:
+            raise Trap(f"v{named} + {int(wave.s[_M0])} is no register")
+        return found
+
+    def run(wave: Wave) -> None:
+        if reads:
+            wave.write_row(target, wave.v[row(wave)])
+        else:
+            wave.write_row(row(wave), get(wave))
+
+    def spread(wave: Wave) -> None:
+        wave.require_defined((_M0,), "the number of a register")
+        used = (VGPR + row(wave),) if reads else source.registers
+        wave.set_undefined(VGPR + (target if reads else row(wave)), wave.undefined_lanes(used))
+
+    return Operation(instruction, run, "valu", (_M0,), (VGPR + target,) if reads else (), spread)
 
 
 def _read_lane(instruction: Instruction, wave_size: int) -> Operation:

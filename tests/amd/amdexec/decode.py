@@ -84,14 +84,16 @@ _CACHE_CONTROL = {
 }
 
 
-# What gfx90a has and the table of CDNA3 does not: multiply-add without fusion. Encodings of an instruction with the same operands
-# stand in, by (mask, bits, stand-in bits, name).
+# What gfx90a has and the tables of CDNA3 and CDNA4 do not: multiply-add without fusion, and matrices of integers. Encodings of an
+# instruction with the same operands stand in, by (mask, bits, stand-in bits, name).
 _GFX90A = (
     (0xFE000000, 22 << 25, 59 << 25, "V_MAC_F32_E32"),
     (0xFE000000, 23 << 25, 23 << 25, "V_MADMK_F32_E32"),
     (0xFE000000, 24 << 25, 24 << 25, "V_MADAK_F32_E32"),
     (0xFFFF0000, 0xD1160000, 0xD13B0000, "V_MAC_F32_E64"),
     (0xFFFF0000, 0xD1C10000, 0xD1CB0000, "V_MAD_F32"),
+    (0xFFFF0000, 0xD3D40000, 0xD3D60000, "V_MFMA_I32_32X32X8_I8"),
+    (0xFFFF0000, 0xD3D50000, 0xD3D70000, "V_MFMA_I32_16X16X16_I8"),
 )
 
 
@@ -117,7 +119,7 @@ def decode(family: str, code: bytes, address: int, target: str = "") -> Instruct
     if form == "VOP3P" and fields._base_size == 16:
         form = "VOP3PX2"
     size = fields.size()
-    return Instruction(name, form, variant.removeprefix("_"), size, address, fields, words[: size // 4])
+    return Instruction(name, form, variant.removeprefix("_").removesuffix("_SDST"), size, address, fields, words[: size // 4])
 
 
 def _fields(family: str, code: bytes, top: int) -> Any:

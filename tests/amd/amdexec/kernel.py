@@ -11,7 +11,7 @@ import numpy as np
 from .arguments import Geometry, dispatch_packet, kernarg_segment, user_sgprs
 from .codeobject import CodeObject
 from .machine import Launch, Machine, load
-from .memory import AddressSpace
+from .memory import AddressSpace, Region
 
 Array = Any
 
@@ -61,15 +61,36 @@ def execute(
     """Runs a kernel to its end; a `Trap` where it does what no correct program does."""
     space = AddressSpace()
     region = load(code, space)
-    image = bytearray(region.data[: region.size].tobytes())
-    descriptor = code.descriptor(kernel, image)
-    machine = Machine(code.target, space, region, seed=seed, fuel=fuel, trace=trace)
     placed = {}
     for buffer in buffers:
         placed[buffer.name] = space.add(buffer.name, np.ascontiguousarray(buffer.array), writable=buffer.writable)
         if buffer.writable:
             placed[buffer.name].track(undefined=False)
     encoded = [np.uint64(placed[a.buffer].base).tobytes() if isinstance(a, Pointer) else a for a in arguments]
+    executed = launch(code, kernel, geometry, space, region, encoded, seed=seed, fuel=fuel, trace=trace)
+    result = Result(instructions=executed)
+    for buffer in buffers:
+        if buffer.writable:
+            raw = placed[buffer.name].data[: placed[buffer.name].size]
+            result.outputs[buffer.name] = raw.copy().view(buffer.array.dtype).reshape(buffer.array.shape)
+    return result
+
+
+def launch(
+    code: CodeObject,
+    kernel: str,
+    geometry: Geometry,
+    space: AddressSpace,
+    region: Region,
+    encoded: Sequence[bytes],
+    *,
+    seed: int = 0,
+    fuel: int = 50_000_000,
+    trace: bool = False,
+) -> int:
+    """Runs a kernel on what is in `space`, with the code object in `region`; returns how many instructions waves carried out."""
+    descriptor = code.descriptor(kernel, bytearray(region.data[: region.size].tobytes()))
+    machine = Machine(code.target, space, region, seed=seed, fuel=fuel, trace=trace)
     segment = kernarg_segment(code.kernels[kernel], encoded, geometry)
     # LLVM reads three words that begin at a multiple of 8 bytes as four; runtimes allocate segments in larger steps.
     kernarg = space.add("the kernel arguments", segment + machine.rng.randbytes(-len(segment) % 16), writable=False)
@@ -77,9 +98,4 @@ def execute(
     registers = user_sgprs(code, descriptor, kernarg.base, segment, packet.base, machine.rng)
     entry = region.base + descriptor.entry
     machine.run(Launch(entry, descriptor, geometry.grid, geometry.block, registers, geometry.dynamic_lds))
-    result = Result(instructions=machine.executed)
-    for buffer in buffers:
-        if buffer.writable:
-            raw = placed[buffer.name].data[: placed[buffer.name].size]
-            result.outputs[buffer.name] = raw.copy().view(buffer.array.dtype).reshape(buffer.array.shape)
-    return result
+    return machine.executed

@@ -111,11 +111,17 @@ class AddressSpace:
 
     def add(self, name: str, content: Array, *, writable: bool) -> Region:
         """Copies bytes to an address of their own, with room that belongs to nobody on both sides."""
+        region = self.place(name, self.next, content, writable=writable)
+        self.next += (region.size + 2 * _GAP) & ~(_GAP - 1)
+        return region
+
+    def place(self, name: str, base: int, content: Array | bytes, *, writable: bool) -> Region:
+        """Copies bytes to an address that nothing else has."""
         raw = np.frombuffer(content, np.uint8) if isinstance(content, (bytes, bytearray)) else content.reshape(-1).view(np.uint8)
-        region = Region.create(name, self.next, len(raw), writable, fill=raw)
-        self.regions.append(region)
-        self.bases.append(region.base)
-        self.next += (len(raw) + 2 * _GAP) & ~(_GAP - 1)
+        region = Region.create(name, base, len(raw), writable, fill=raw)
+        index = bisect_right(self.bases, base)
+        self.regions.insert(index, region)
+        self.bases.insert(index, base)
         return region
 
     def find(self, address: int, size: int, *, write: bool) -> Region:

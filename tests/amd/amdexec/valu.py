@@ -10,7 +10,7 @@ import numpy as np
 
 from . import crosslane
 from .arithmetic import F16, F32, F64, I64, U16, U32, U64, fma32, set_rounding
-from .byhand import Function, bit_operation
+from .byhand import Function, bit_operation, small_float
 from .decode import Instruction
 from .matrix import build_matrix
 from .operands import (
@@ -31,7 +31,10 @@ Array = Any
 
 # On GFX9 these keep the other half of their destination; the other 16-bit operations clear it (zeroesHigh16BitsOfDest in LLVM's
 # GCNSubtarget).
-_KEEPS_HIGH_ON_CDNA = {"V_MAD_F16", "V_MAD_U16", "V_MAD_I16", "V_FMA_F16", "V_DIV_FIXUP_F16", "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16"}
+_KEEPS_HIGH_ON_CDNA = {
+    *("V_MAD_F16", "V_MAD_U16", "V_MAD_I16", "V_FMA_F16", "V_DIV_FIXUP_F16", "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16"),
+    *("V_CVT_PK_FP8_F32", "V_CVT_PK_BF8_F32"),
+}
 _SATURATING = {
     "V_ADD_U32": (np.uint32, 1),
     "V_ADD_NC_U32": (np.uint32, 1),
@@ -275,11 +278,11 @@ def _mask_out(instruction: Instruction) -> int | None:
 def _caller(instruction: Instruction, context: Context, widths: tuple[tuple[str, int], ...]) -> Callable[..., Any]:
     """Calls what computes the instruction, compiled for the float modes that the wave is in."""
     name = instruction.name
-    if "BITOP3_B32" in name:
+    if "BITOP3" in name:
         table = instruction.number("omod") << 6 | instruction.number("abs") << 3 | instruction.number("neg")
         fixed: Function | None = bit_operation(table)
     else:
-        fixed = None
+        fixed = small_float(instruction.base, context.fnuz, instruction.number("opsel"))
     opsel = instruction.number("opsel")
     opsel_hi = instruction.number("opsel_hi") | instruction.number("opsel_hi2") << 2
     neg = instruction.number("neg")

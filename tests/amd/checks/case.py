@@ -28,6 +28,8 @@ class Launch:
     output: str
     expected: Array
     tolerance: float
+    # What is compared, made of the output: not every bit of it may be stated.
+    compared: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,10 @@ class Inputs:
         expected: Array,
         tolerance: float,
         dynamic_lds: int = 0,
+        compared: Callable[[Array], Array] | None = None,
     ) -> Launch:
         geometry = Geometry(_three(grid), _three(block), dynamic_lds)
-        return Launch(size, geometry, self.buffers, self.arguments, self.output, expected, tolerance)
+        return Launch(size, geometry, self.buffers, self.arguments, self.output, expected, tolerance, compared)
 
 
 def _three(sizes: tuple[int, ...]) -> tuple[int, int, int]:

@@ -93,9 +93,9 @@ gpu.module @kernels {
 //--- mma.mlir
 gpu.module @kernels {
   gpu.func @mma(%m: memref<16x16xf32>, %v: f32, %i: index) kernel {
-    // CHECK: mma.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower gpu.subgroup_mma_constant_matrix: AMD's matrix cores are reached through amdgpu.mfma or amdgpu.wmma
-    %a = gpu.subgroup_mma_constant_matrix %v : !gpu.mma_matrix<16x16xf32, "COp">
-    gpu.subgroup_mma_store_matrix %a, %m[%i, %i] {leadDimension = 16 : index} : !gpu.mma_matrix<16x16xf32, "COp">, memref<16x16xf32>
+    // CHECK: mma.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower gpu.subgroup_mma_constant_matrix: no matrices of type !gpu.mma_matrix<32x8xf32, "COp">: gfx942 multiplies 16x16x16 of f16 into f16 or f32, 16x16x16 of si8 into i32, 16x16x8 and 16x16x4 of f32, and 16x16x4 of f64
+    %a = gpu.subgroup_mma_constant_matrix %v : !gpu.mma_matrix<32x8xf32, "COp">
+    gpu.subgroup_mma_store_matrix %a, %m[%i, %i] {leadDimension = 16 : index} : !gpu.mma_matrix<32x8xf32, "COp">, memref<16x16xf32>
     gpu.return
   }
 }

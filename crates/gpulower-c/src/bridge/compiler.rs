@@ -1,9 +1,6 @@
 //! `gpulower_compiler`, `gpulower_cancellation`, and the calls that do the work.
 
-use std::{
-    ffi::c_char,
-    sync::{Arc, Mutex},
-};
+use std::{ffi::c_char, sync::Mutex};
 
 use gpulower::{CancellationToken, Compiler};
 
@@ -15,6 +12,7 @@ use crate::{
     config::Config,
     handle::Object,
     operations,
+    outcome::Outcome,
     problem::{Problem, Status},
     request::Request,
 };
@@ -103,21 +101,30 @@ pub extern "C" fn gpulower_cancellation_free(cancellation: *mut CancellationHand
     free::<CancellationToken, _>(cancellation, "cancellation")
 }
 
-type Arguments = (Arc<Compiler>, Request, Option<Arc<CancellationToken>>);
-
-/// What a call works on: the request as it is now.
-fn arguments(
+/// Carries out an operation on a request, as the request is now.
+///
+/// # Safety
+///
+/// `result` is NULL, or valid to be written to.
+unsafe fn on_request(
+    name: &str,
+    work: impl FnOnce(&Compiler, &Request, Option<&CancellationToken>) -> Outcome,
     compiler: *const CompilerHandle,
     request: *const RequestHandle,
     cancellation: *const CancellationHandle,
-) -> Result<Arguments, Problem> {
-    let compiler = get(compiler, "compiler")?;
-    let request = locked(&*get::<Mutex<Request>, _>(request, "request")?).clone();
-    let token = match cancellation.is_null() {
-        true => None,
-        false => Some(get(cancellation, "cancellation")?),
+    result: *mut *mut ResultHandle,
+) -> Status {
+    let carried_out = || {
+        let compiler = get::<Compiler, _>(compiler, "compiler")?;
+        let request = locked(&*get::<Mutex<Request>, _>(request, "request")?).clone();
+        let token = match cancellation.is_null() {
+            true => None,
+            false => Some(get::<CancellationToken, _>(cancellation, "cancellation")?),
+        };
+        Ok(work(&compiler, &request, token.as_deref()))
     };
-    Ok((compiler, request, token))
+    // SAFETY: the caller's contract.
+    unsafe { operation(result, name, carried_out) }
 }
 
 /// Compiles the inputs of a request, for its targets, to its form. `cancellation` may be NULL. There is a result whatever
@@ -135,12 +142,7 @@ pub unsafe extern "C" fn gpulower_compile(
     result: *mut *mut ResultHandle,
 ) -> Status {
     // SAFETY: the caller's contract.
-    unsafe {
-        operation(result, "compile", || {
-            let (compiler, request, token) = arguments(compiler, request, cancellation)?;
-            Ok(operations::compile(&compiler, &request, token.as_deref()))
-        })
-    }
+    unsafe { on_request("compile", operations::compile, compiler, request, cancellation, result) }
 }
 
 /// Says what `gpulower_compile` would do, in the report: phases and artifacts. From any thread.
@@ -156,10 +158,8 @@ pub unsafe extern "C" fn gpulower_plan(
 ) -> Status {
     // SAFETY: the caller's contract.
     unsafe {
-        operation(result, "plan", || {
-            let (compiler, request, _) = arguments(compiler, request, std::ptr::null())?;
-            Ok(operations::plan(&compiler, &request))
-        })
+        let work = |compiler: &Compiler, request: &Request, _: Option<&_>| operations::plan(compiler, request);
+        on_request("plan", work, compiler, request, std::ptr::null(), result)
     }
 }
 
@@ -177,12 +177,7 @@ pub unsafe extern "C" fn gpulower_link(
     result: *mut *mut ResultHandle,
 ) -> Status {
     // SAFETY: the caller's contract.
-    unsafe {
-        operation(result, "link", || {
-            let (compiler, request, token) = arguments(compiler, request, cancellation)?;
-            Ok(operations::link(&compiler, &request, token.as_deref()))
-        })
-    }
+    unsafe { on_request("link", operations::link, compiler, request, cancellation, result) }
 }
 
 /// Exports a whole program, host code and kernels, as one file for a machine that finishes it with its own clang. The
@@ -199,12 +194,7 @@ pub unsafe extern "C" fn gpulower_export(
     result: *mut *mut ResultHandle,
 ) -> Status {
     // SAFETY: the caller's contract.
-    unsafe {
-        operation(result, "export", || {
-            let (compiler, request, token) = arguments(compiler, request, cancellation)?;
-            Ok(operations::export(&compiler, &request, token.as_deref()))
-        })
-    }
+    unsafe { on_request("export", operations::export, compiler, request, cancellation, result) }
 }
 
 /// Runs a pass of gpulower's (`pass`, with `pass-option`) on the one input of a request, a module in MLIR, as a pass manager
@@ -224,10 +214,14 @@ pub unsafe extern "C" fn gpulower_run_pass(
 ) -> Status {
     // SAFETY: the caller's contract.
     unsafe {
-        operation(result, "run_pass", || {
-            let (compiler, request, token) = arguments(compiler, request, cancellation)?;
-            Ok(operations::run_pass(&compiler, &request, token.as_deref()))
-        })
+        on_request(
+            "run_pass",
+            operations::run_pass,
+            compiler,
+            request,
+            cancellation,
+            result,
+        )
     }
 }
 
@@ -244,10 +238,8 @@ pub unsafe extern "C" fn gpulower_pack(
 ) -> Status {
     // SAFETY: the caller's contract.
     unsafe {
-        operation(result, "pack", || {
-            let (compiler, request, _) = arguments(compiler, request, std::ptr::null())?;
-            Ok(operations::pack(&compiler, &request))
-        })
+        let work = |compiler: &Compiler, request: &Request, _: Option<&_>| operations::pack(compiler, request);
+        on_request("pack", work, compiler, request, std::ptr::null(), result)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 const WORKER: &str = "--worker";
 
 /// Serves as a worker if this process was started as one.
-pub fn serve_if_asked() -> Option<Result<(), worker::ServeError>> {
+pub fn serve_if_asked() -> Option<std::io::Result<()>> {
     (env::args_os().nth(2)? == WORKER).then(worker::serve)
 }
 

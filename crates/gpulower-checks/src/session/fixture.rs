@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gpulower::runtime::{Arguments, Context, Driver, Function, LaunchShape, MemRef, Stream};
 use gpulower::session::JitSession;
+use gpulower::target::Vendor;
 use gpulower::{Compiler, Options, Search, Toolkit};
 
 use crate::gpu_checks::Random;
@@ -26,9 +27,9 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// The first device of CUDA's driver.
-    pub fn new() -> Result<Self, Box<dyn Error>> {
-        let context = Driver::cuda()?.device(0)?.context()?;
+    /// The first device of the vendor's driver.
+    pub fn new(vendor: Vendor) -> Result<Self, Box<dyn Error>> {
+        let context = Driver::load(vendor)?.device(0)?.context()?;
         let toolkit = Toolkit::discover(&Search::from_variables(|name| std::env::var_os(name)));
         Ok(Self {
             stream: context.stream()?,
@@ -44,7 +45,7 @@ impl Gpu {
         let device = self.context.device();
         let (major, minor) = device.driver().version();
         format!(
-            "{}, {}, driver for CUDA {major}.{minor}, ptxas {}, seed {}",
+            "{}, {}, driver of {major}.{minor}, ptxas {}, seed {}",
             device.name().unwrap_or_else(|error| error.to_string()),
             device
                 .target()

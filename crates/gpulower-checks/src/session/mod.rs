@@ -22,6 +22,7 @@ mod refused;
 use std::process::ExitCode;
 
 use fixture::{Check, Gpu};
+use gpulower::target::Vendor;
 
 /// All checks.
 fn checks() -> Vec<Check> {
@@ -38,8 +39,16 @@ fn checks() -> Vec<Check> {
 }
 
 pub fn main() -> ExitCode {
-    let only: Vec<String> = std::env::args().skip(2).collect();
-    let gpu = match Gpu::new() {
+    let mut only: Vec<String> = std::env::args().skip(2).collect();
+    // Some of the checks are of both vendors' devices; `tests/amd/unit/test_hip.py` names them.
+    let vendor = match only.first().map(String::as_str) {
+        Some("--hip") => {
+            only.remove(0);
+            Vendor::Amd
+        }
+        _ => Vendor::Nvidia,
+    };
+    let gpu = match Gpu::new(vendor) {
         Ok(gpu) => gpu,
         Err(error) => {
             println!("FAILED {:<32} {error}", "start");

@@ -74,6 +74,12 @@ impl std::fmt::Debug for Hidden {
 }
 
 impl Sharing {
+    /// Whether the command line says anything of it.
+    fn is_named(&self) -> bool {
+        let keys = self.cache_sign_key.is_some() || !self.cache_accept_key.is_empty();
+        self.cache_remote.is_some() || self.cache_shared_with.is_some() || keys
+    }
+
     /// Fills in what the environment says, and makes the cache so.
     fn apply(&self, mut builder: CacheBuilder) -> Result<CacheBuilder, Problem> {
         if let Some(whom) = self.shared_with()? {
@@ -146,7 +152,7 @@ impl CacheOptions {
 
     /// The cache, unless it is switched off or there is no place for it.
     pub fn cache(&self, toolkits: &environment::Toolkits) -> Result<Option<Cache>, Problem> {
-        if !self.is_used() {
+        if self.no_cache || (!toolkits.is_hermetic() && is_off()) {
             return Ok(None);
         }
         let mut builder = Cache::builder()
@@ -160,7 +166,14 @@ impl CacheOptions {
         if let Some(Size(bytes)) = self.cache_size {
             builder = builder.disk_bytes(bytes);
         }
-        let cache = self.sharing.apply(builder)?.build();
+        if !toolkits.is_hermetic() {
+            builder = self.sharing.apply(builder)?;
+        } else if self.sharing.is_named() {
+            let text =
+                "--hermetic reads no credentials and asks no other machine: leave out what the cache is shared with";
+            return Err(Problem::plan(text.to_owned()));
+        }
+        let cache = builder.build();
         Ok(Some(cache).filter(|cache| directory.is_some() || cache.remote().is_some()))
     }
 }

@@ -7,10 +7,11 @@ use std::{
 
 use clap::Args;
 use gpulower::{
-    Artifact, Compilation, Error, Library, Options, Target, Toolkit,
+    Artifact, Compilation, Error, Library, Options, Toolkit,
     compiler::{Plan, Targets},
     options::{DebugLevel, DeviceLink, Isolation},
     stage_files::{StageFiles, StageFilesError},
+    toolkit::PartKind,
 };
 
 use super::{
@@ -20,7 +21,7 @@ use super::{
     dependencies::Dependencies,
     disassembly::Disassemblers,
     environment,
-    flags::Flags,
+    flags::{Flags, listed_targets},
     form::Form,
     input,
     message::{self, Problem},
@@ -111,6 +112,9 @@ pub struct Arguments {
     cache: CacheOptions,
     #[command(flatten)]
     toolkits: environment::Toolkits,
+    /// The files that `@FILE` named.
+    #[arg(skip)]
+    pub argument_files: Vec<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -182,9 +186,9 @@ impl Arguments {
         let options = self.options();
         let toolkit = self.toolkits.toolkit()?;
         let targets = self.targets(&outputs.destination, &options, &toolkit)?;
-        let dependencies = Dependencies::new(&self.inputs, &options, &toolkit);
         let files = self.stage_files(&options, &toolkit)?;
         let disassemblers = self.disassemblers(&toolkit)?;
+        let dependencies = Dependencies::new(&self.inputs, &self.read_beside(&toolkit)?, &options, &toolkit);
         let contents = input::read_several(&self.inputs)?;
         let inputs: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
         let failed = |errors: &[Error]| -> Vec<Problem> {
@@ -312,11 +316,7 @@ impl Arguments {
     }
 
     fn targets(&self, destination: &Destination, options: &Options, toolkit: &Toolkit) -> Result<Targets, Failed> {
-        let listed = if self.targets.is_empty() {
-            Vec::new()
-        } else {
-            Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))?
-        };
+        let listed = listed_targets(&self.targets)?;
         if let Some(plan) = self.nvcc.plan(&listed, options, toolkit)? {
             return Ok(Targets::Plan(plan));
         }
@@ -325,14 +325,28 @@ impl Arguments {
     }
 
     fn options(&self) -> Options {
-        let mut options = self.flags.0.clone();
-        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        let mut options = self.flags.with_libraries(&self.libraries);
         if self.device_link || !self.link_objects.is_empty() {
             options.device_link = Some(DeviceLink {
                 objects: self.link_objects.iter().cloned().map(Library::File).collect(),
             });
         }
         options
+    }
+
+    /// Files that are read beside inputs, libraries and toolkits.
+    fn read_beside(&self, toolkit: &Toolkit) -> Result<Vec<PathBuf>, Failed> {
+        let mut read = self.argument_files.clone();
+        if let Some(folder) = &self.override_dir {
+            let cannot = |error| Problem::plan(format!("cannot read {}: {error}", folder.display()));
+            for entry in folder.read_dir().map_err(cannot)? {
+                read.push(entry.map_err(cannot)?.path());
+            }
+            read.sort();
+        }
+        let disassembler = toolkit.find(PartKind::Nvdisasm);
+        read.extend(disassembler.filter(|_| self.emit == Form::Sass).map(Path::to_owned));
+        Ok(read)
     }
 
     fn stage_files(&self, options: &Options, toolkit: &Toolkit) -> Result<Option<Arc<StageFiles>>, Failed> {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gpulower::{
-    Artifact, Library, Options, Target, Toolkit, compiler::PlannedOutput, target::Vendor, toolkit::PartKind,
+    Artifact, Library, Options, Target, Toolkit, compiler::PlannedOutput, options::PtxCompiler, target::Vendor,
+    toolkit::PartKind,
 };
 
 /// What a compilation may read. Vendors' parts are among it whether they are needed or not: a build is right after an update of
@@ -16,7 +17,8 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    pub fn new(inputs: &[PathBuf], options: &Options, toolkit: &Toolkit) -> Self {
+    /// `others`: files of arguments, of stages, and what more the command reads.
+    pub fn new(inputs: &[PathBuf], others: &[PathBuf], options: &Options, toolkit: &Toolkit) -> Self {
         let objects = options.device_link.iter().flat_map(|link| &link.objects);
         let libraries = options
             .libraries
@@ -33,14 +35,19 @@ impl Dependencies {
                 .collect()
         };
         let inputs = inputs.iter().filter(|input| *input != Path::new("-"));
+        let mut nvidia = vec![PartKind::Libdevice];
+        nvidia.extend(match options.ptx_compiler {
+            Some(PtxCompiler::NvPtxCompiler) => vec![PartKind::NvPtxCompiler],
+            Some(PtxCompiler::Ptxas) => vec![PartKind::Ptxas],
+            Some(PtxCompiler::NvJitLink) => vec![PartKind::NvJitLink],
+            _ => vec![PartKind::NvPtxCompiler, PartKind::Ptxas, PartKind::NvJitLink],
+        });
+        if options.device_link.is_some() && !nvidia.contains(&PartKind::NvJitLink) {
+            nvidia.push(PartKind::NvJitLink);
+        }
         Self {
-            files: inputs.chain(libraries).cloned().collect(),
-            nvidia: found(&[
-                PartKind::Libdevice,
-                PartKind::NvPtxCompiler,
-                PartKind::Ptxas,
-                PartKind::NvJitLink,
-            ]),
+            files: inputs.chain(libraries).chain(others).cloned().collect(),
+            nvidia: found(&nvidia),
             amd: found(&[PartKind::Ocml, PartKind::Ockl]),
         }
     }

@@ -27,6 +27,10 @@ pub struct Toolkits {
     /// Keep compiled results, and what is made once for each toolkit, here [default: gpulower in XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
+    /// Read nothing that is not named: no variables, no usual places, no cache but that of --cache-dir; tools are those of --cuda and
+    /// --rocm
+    #[arg(long)]
+    hermetic: bool,
 }
 
 impl Toolkits {
@@ -37,8 +41,12 @@ impl Toolkits {
 
     /// Where to look for them.
     pub fn search(&self) -> Result<Search, Problem> {
-        warn_about_relative_variables();
-        let mut search = search();
+        let mut search = if self.hermetic {
+            Search::nowhere()
+        } else {
+            warn_about_relative_variables();
+            search()
+        };
         if let Some(root) = &self.cuda {
             is_directory("--cuda", root)?;
             search = search.with_cuda(root);
@@ -58,7 +66,17 @@ impl Toolkits {
 
     /// The directory for what is kept between runs, if there is a place for one.
     pub fn cache_directory(&self) -> Option<PathBuf> {
-        self.cache_dir.clone().or_else(cache_directory)
+        let named = self.cache_dir.clone();
+        if self.hermetic {
+            named
+        } else {
+            named.or_else(cache_directory)
+        }
+    }
+
+    /// Whether nothing may be read that is not named.
+    pub const fn is_hermetic(&self) -> bool {
+        self.hermetic
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use gpulower::{
-    Failure, Library, Target,
+    Failure,
     offload::{Export, ExportForm, ExportOptions, HostTriple, Names, Runtime, export_source},
 };
 
@@ -15,7 +15,7 @@ use super::{
     Failed,
     cache::CacheOptions,
     clang_list, environment, export_check,
-    flags::Flags,
+    flags::{Flags, listed_targets},
     input,
     message::{self, Problem},
     progress::Progress,
@@ -150,13 +150,8 @@ impl Arguments {
 
     fn export(&self, input: &Path, form: ExportForm) -> Result<Export, Failed> {
         let name = input.to_string_lossy();
-        let targets = if self.targets.is_empty() {
-            Vec::new()
-        } else {
-            Target::parse_list(&self.targets.join(",")).map_err(|error| Problem::plan(error.to_string()))?
-        };
-        let mut options = self.flags.0.clone();
-        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        let targets = listed_targets(&self.targets)?;
+        let options = self.flags.with_libraries(&self.libraries);
         let toolkit = self.toolkits.toolkit()?;
         let progress = Progress::start("exporting", &[input.to_owned()], self.cache.is_used());
         let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?

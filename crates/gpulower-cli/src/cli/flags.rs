@@ -1,13 +1,17 @@
 //! The compilation options as flags: one for each entry of [`DESCRIPTIONS`], read by [`Options::set`].
 
+use std::path::PathBuf;
+
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches,
     error::{Error, ErrorKind},
 };
 use gpulower::{
-    Options,
+    Library, Options, Target,
     options::{DESCRIPTIONS, DebugLevel, OptionDescription},
 };
+
+use super::message::Problem;
 
 /// Values of an option that may stand alone, which then means the first of them.
 const SWITCH: &str = "true|false";
@@ -15,6 +19,24 @@ const SWITCH: &str = "true|false";
 /// The options that the flags ask for.
 #[derive(Clone, Debug, Default)]
 pub struct Flags(pub Options);
+
+impl Flags {
+    /// The options, with libraries to link what is needed of.
+    pub fn with_libraries(&self, libraries: &[PathBuf]) -> Options {
+        Options {
+            libraries: libraries.iter().cloned().map(Library::File).collect(),
+            ..self.0.clone()
+        }
+    }
+}
+
+/// The targets that are listed, if any are.
+pub fn listed_targets(targets: &[String]) -> Result<Vec<Target>, Problem> {
+    if targets.is_empty() {
+        return Ok(Vec::new());
+    }
+    Target::parse_list(&targets.join(",")).map_err(|error| Problem::plan(error.to_string()))
+}
 
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {

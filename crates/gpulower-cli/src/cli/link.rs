@@ -112,7 +112,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 impl Arguments {
     fn link(&self, files: &[(String, Vec<u8>)], target: &Target, progress: &Progress) -> Result<LinkedImage, Failed> {
-        if files.iter().any(is_ir) {
+        if files
+            .iter()
+            .any(|(name, bytes)| InputKind::is_to_be_compiled(name, bytes))
+        {
             return self.compile_and_link(files, target, progress);
         }
         let failed = |error: device_link::DeviceLinkError| Problem::link(error.to_string());
@@ -133,7 +136,9 @@ impl Arguments {
         target: &Target,
         progress: &Progress,
     ) -> Result<LinkedImage, Failed> {
-        let (ir, objects): (Vec<_>, Vec<_>) = files.iter().partition(|file| is_ir(file));
+        let (ir, objects): (Vec<_>, Vec<_>) = files
+            .iter()
+            .partition(|(name, bytes)| InputKind::is_to_be_compiled(name, bytes));
         let objects = objects.into_iter().map(|(name, bytes)| Library::Memory {
             name: name.clone(),
             bytes: bytes.as_slice().into(),
@@ -177,15 +182,6 @@ impl Arguments {
             warnings,
         })
     }
-}
-
-/// Whether a file is to be compiled before it is linked. Any text might be MLIR: it has to be called so.
-fn is_ir((name, bytes): &(String, Vec<u8>)) -> bool {
-    let named = Path::new(name)
-        .extension()
-        .is_some_and(|extension| extension == "mlir" || extension == "ll");
-    let is_text = std::str::from_utf8(bytes).is_ok();
-    matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir | InputKind::Llvm)) && (named || !is_text)
 }
 
 impl CodeOptions {

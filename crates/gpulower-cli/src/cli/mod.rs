@@ -191,12 +191,17 @@ fn parse(arguments: Vec<OsString>) -> Result<CommandLine, u8> {
         message::line(&format!("error: {text}"));
         USAGE
     };
-    let arguments = response::expand(arguments).map_err(|text| usage(&text))?;
+    let (arguments, files) = response::expand(arguments).map_err(|text| usage(&text))?;
     let arguments = nvcc_flags::rewrite(arguments);
     let choice = colour::in_words(&arguments);
     let matches = CommandLine::command().color(choice).try_get_matches_from(arguments);
     let error = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
-        Ok(arguments) => return Ok(arguments),
+        Ok(mut arguments) => {
+            if let Some(Command::Compile(compile)) = &mut arguments.command {
+                compile.argument_files = files;
+            }
+            return Ok(arguments);
+        }
         Err(error) => error,
     };
     // Help and version are "errors" for the standard output, with status 0.

@@ -1,34 +1,47 @@
 //! `@FILE`: arguments from a file, as build systems write them where a command line is too long.
 
-use std::{ffi::OsString, fs, path::Path};
+use std::{ffi::OsString, fs, path::PathBuf};
 
 /// How deeply files may name files.
 const DEEPEST: usize = 8;
 
-/// Puts the words of files in the place of `@FILE`, up to `--`. Words are quoted as for a POSIX shell.
-pub fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
-    let mut expanded = Vec::with_capacity(arguments.len());
-    add(arguments, &mut expanded, &mut false, 0)?;
-    Ok(expanded)
+/// Puts the words of files in the place of `@FILE`, up to `--`, and says which files these are. Words are quoted as for a POSIX
+/// shell.
+pub fn expand(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), String> {
+    let mut expanded = Expanded::default();
+    expanded.add(arguments, 0)?;
+    Ok((expanded.words, expanded.files))
 }
 
-fn add(arguments: Vec<OsString>, to: &mut Vec<OsString>, ended: &mut bool, depth: usize) -> Result<(), String> {
-    for argument in arguments {
-        *ended |= argument == "--";
-        let file = argument.to_str().and_then(|text| text.strip_prefix('@'));
-        let Some(file) = file.filter(|file| !file.is_empty() && !*ended) else {
-            to.push(argument);
-            continue;
-        };
-        if depth == DEEPEST {
-            return Err(format!("@{file}: files of arguments name each other"));
+#[derive(Default)]
+struct Expanded {
+    words: Vec<OsString>,
+    files: Vec<PathBuf>,
+    /// `--` was met.
+    is_over: bool,
+}
+
+impl Expanded {
+    fn add(&mut self, arguments: Vec<OsString>, depth: usize) -> Result<(), String> {
+        for argument in arguments {
+            self.is_over |= argument == "--";
+            let file = argument.to_str().and_then(|text| text.strip_prefix('@'));
+            let Some(file) = file.filter(|file| !file.is_empty() && !self.is_over) else {
+                self.words.push(argument);
+                continue;
+            };
+            if depth == DEEPEST {
+                return Err(format!("@{file}: files of arguments name each other"));
+            }
+            let text = fs::read_to_string(file)
+                .map_err(|error| format!("cannot read {file}, which '@' says holds arguments: {error}"))?;
+            let words =
+                shlex::split(&text).ok_or_else(|| format!("{file}: a quotation mark or backslash has no end"))?;
+            self.files.push(PathBuf::from(file));
+            self.add(words.into_iter().map(OsString::from).collect(), depth + 1)?;
         }
-        let text = fs::read_to_string(Path::new(file))
-            .map_err(|error| format!("cannot read {file}, which '@' says holds arguments: {error}"))?;
-        let words = shlex::split(&text).ok_or_else(|| format!("{file}: a quotation mark or backslash has no end"))?;
-        add(words.into_iter().map(OsString::from).collect(), to, ended, depth + 1)?;
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -37,7 +50,8 @@ mod tests {
 
     fn expanded(arguments: &[&str]) -> Result<Vec<String>, String> {
         let arguments = arguments.iter().map(OsString::from).collect();
-        Ok(expand(arguments)?
+        let (words, _) = expand(arguments)?;
+        Ok(words
             .into_iter()
             .map(|word| word.into_string().expect("UTF-8"))
             .collect())

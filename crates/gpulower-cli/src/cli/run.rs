@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gpulower::{
-    Library, Target,
+    Target,
     jit::{Program, ProgramOptions, Returned, RunError, SharedLibraries},
 };
 
@@ -77,8 +77,7 @@ impl Arguments {
     fn program(&self, name: &str) -> Result<Result<Program, RunError>, Failed> {
         let target = self.target.as_deref().map(str::parse::<Target>).transpose();
         let target = target.map_err(|error| Problem::plan(error.to_string()))?;
-        let mut options = self.flags.0.clone();
-        options.libraries = self.libraries.iter().cloned().map(Library::File).collect();
+        let options = self.flags.with_libraries(&self.libraries);
         let toolkit = self.toolkits.toolkit()?;
         let progress = Progress::start("compiling", std::slice::from_ref(&self.input), self.cache.is_used());
         let builder =

@@ -103,6 +103,119 @@ fn dependencies() {
     assert!(!listed.contains("ocml"), "{listed}");
 }
 
+/// The function of the CMake package: nothing is done twice, and what a kernel was made of makes it again.
+#[test]
+fn cmake() {
+    use std::{fs, time::Duration};
+
+    let work = Workshop::new();
+    let package = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../gpulower-c/package/gpulower-kernels.cmake"
+    );
+    fs::copy(example("user_library.mlir"), work.path("with space.mlir")).expect("copied");
+    fs::copy(example("lib/scale_and_shift.ll"), work.path("library.ll")).expect("copied");
+    fs::copy(example("saxpy.mlir"), work.path("saxpy.mlir")).expect("copied");
+    let (program, cuda) = (env!("CARGO_BIN_EXE_gpulower"), super::support::cuda());
+    work.write(
+        "CMakeLists.txt",
+        format!(
+            "cmake_minimum_required(VERSION 3.20)\nproject(p NONE)\nset(gpulower_PROGRAM {program})\ninclude({package})\n\
+             gpulower_add_kernels(one SOURCES \"with space.mlir\" TARGETS sm_80 sm_90 LINK library.ll CUDA {cuda} OPTIONS --hermetic)\n\
+             gpulower_add_kernels(two SOURCES saxpy.mlir TARGETS gfx942 EMIT bundle OPTIONS --no-cache)\n\
+             add_custom_target(all_kernels ALL)\nadd_dependencies(all_kernels one two)\n",
+            cuda = cuda.display()
+        ),
+    );
+    let cmake = |arguments: &[&str]| {
+        let mut command = Command::new("cmake");
+        let output = command.args(arguments).current_dir(work.path("")).output();
+        let output = output.expect("cmake is needed: apt-get install cmake");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text.matches("Compiling kernels").count()
+    };
+    cmake(&["-S", ".", "-B", "build", "-G", "Unix Makefiles"]);
+    assert_eq!(cmake(&["--build", "build"]), 2);
+    assert_eq!(work.files("build/one"), ["with space.fatbin", "with space.fatbin.d"]);
+    assert_eq!(work.files("build/two"), ["saxpy.bundle", "saxpy.bundle.d"]);
+    assert_eq!(cmake(&["--build", "build"]), 0);
+    // What the command of the build does not name, but what was read.
+    let later = fs::metadata(work.path("build/one/with space.fatbin")).and_then(|made| made.modified());
+    let later = later.expect("made") + Duration::from_secs(2);
+    let library = fs::File::options().append(true).open(work.path("library.ll"));
+    library.and_then(|file| file.set_modified(later)).expect("touched");
+    assert_eq!(cmake(&["--build", "build"]), 1);
+}
+
+/// A build machine that has nothing of this one's: another folder, no home, other variables, another number of threads.
+#[test]
+fn hermetic() {
+    use std::{collections::BTreeSet, fs};
+
+    let folders = [Workshop::new(), Workshop::new()];
+    let mut made = Vec::new();
+    for (work, threads) in folders.iter().zip(["1", "3"]) {
+        let place = |name: &str| work.path("a project").join(name);
+        fs::create_dir_all(place("cuda/bin")).expect("a folder");
+        fs::create_dir_all(place("cuda/nvvm/libdevice")).expect("a folder");
+        for part in ["bin/ptxas", "nvvm/libdevice/libdevice.10.bc"] {
+            fs::copy(super::support::cuda().join(part), place("cuda").join(part)).expect("the toolkit of the tests");
+        }
+        fs::copy(example("user_library.mlir"), place("k.mlir")).expect("copied");
+        fs::copy(example("lib/scale_and_shift.ll"), place("library.ll")).expect("copied");
+        let arguments = "k.mlir -l library.ll -t sm_90 --cuda cuda --hermetic --ptx-compiler=ptxas -lineinfo\n";
+        fs::write(place("arguments"), arguments).expect("written");
+        let compile = |more: &[&str]| {
+            let words = [&["compile", "@arguments", "-j", threads], more].concat();
+            let mut command = work.command(&words);
+            command.current_dir(place(""));
+            // What is around is not to be seen.
+            for name in ["CUDA_PATH", "XDG_CACHE_HOME", "ROCM_PATH", "GPULOWER_CACHE_SIGN_KEY"] {
+                command.env(name, "/nonexistent");
+            }
+            command.env("GPULOWER_CACHE_REMOTE", "nonsense://");
+            command.env("HOME", work.path("home")).env_remove("GPULOWER_CACHE");
+            command
+        };
+        let run = |more: &[&str]| Run::of(compile(more).stdin(Stdio::null()).output().expect("the program runs"));
+        let listed = run(&["--print-inputs"]).quiet().output();
+        let listed: BTreeSet<&str> = listed.lines().collect();
+        let named = [
+            "arguments",
+            "cuda/bin/ptxas",
+            "cuda/nvvm/libdevice/libdevice.10.bc",
+            "k.mlir",
+            "library.ll",
+        ];
+        assert_eq!(listed, BTreeSet::from(named));
+        for form in ["cubin", "fatbin", "ptx", "offload"] {
+            run(&["-e", form, "-o", &format!("k.{form}"), "-MD"]).quiet();
+            made.push((form, fs::read(place(&format!("k.{form}"))).expect("made")));
+        }
+        let rule = fs::read_to_string(place("k.d")).expect("made");
+        assert!(named.iter().all(|file| rule.contains(&format!(" {file}"))), "{rule}");
+        assert!(!work.path("home").exists(), "a home");
+
+        run(&["--cache-remote", "redis://localhost/0", "-o", "x"])
+            .failed(1)
+            .says(&["--hermetic reads no credentials"]);
+    }
+    let (first, second) = made.split_at(made.len() / 2);
+    for ((form, first), (_, second)) in first.iter().zip(second) {
+        assert!(first == second, "{form} differs by folder");
+    }
+    // A toolkit is named or missing.
+    folders[0]
+        .run(&["compile", &example("gelu.mlir"), "-t", "sm_90", "-o", "k", "--hermetic"])
+        .failed(1)
+        .says(&["no PTX compiler could be used", "the toolkit has none"]);
+}
+
 #[test]
 fn arguments_from_a_file() {
     let work = Workshop::new();

@@ -11,8 +11,10 @@
 //!   component has it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
 
 use super::ptx_tokens::{Token, Tokens};
+use crate::ReadError;
 
 /// Kernels that are compiled together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,36 +25,12 @@ pub struct PtxComponent {
     pub kernels: Vec<String>,
 }
 
-/// Why a module is not divided.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PtxComponentError {
-    /// Text that does not have the documented form.
-    #[error("PTX: offset {offset:#x}: {problem}")]
-    Text {
-        /// Where it is, in bytes from the start of the text.
-        offset: usize,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Something that is not known to leave kernels independent: a later directive, debug information.
-    #[error("PTX: offset {offset:#x}: it is not known whether {directive} belongs to one kernel")]
-    Unknown {
-        /// Where it is, in bytes from the start of the text.
-        offset: usize,
-        /// The directive.
-        directive: String,
-    },
-}
-
-type ComponentResult<T> = Result<T, PtxComponentError>;
-
 /// Divides `ptx` into components, in the order of the first kernel of each. A module without kernels has none.
 ///
 /// # Errors
 ///
-/// [`PtxComponentError`] where the module must be compiled as a whole.
-pub fn components(ptx: &str) -> Result<Vec<PtxComponent>, PtxComponentError> {
+/// [`ReadError`] where the module must be compiled as a whole.
+pub fn components(ptx: &str) -> Result<Vec<PtxComponent>, ReadError> {
     let mut reader = Reader::new(ptx)?;
     let mut statements = Vec::new();
     while let Some(statement) = reader.statement()? {
@@ -100,7 +78,7 @@ struct Reader<'text> {
 }
 
 impl<'text> Reader<'text> {
-    fn new(text: &'text str) -> ComponentResult<Self> {
+    fn new(text: &'text str) -> Result<Self, ReadError> {
         let mut reader = Self {
             tokens: Tokens::new(text.as_bytes()),
             text,
@@ -111,14 +89,11 @@ impl<'text> Reader<'text> {
         Ok(reader)
     }
 
-    fn error(&self, problem: &str) -> PtxComponentError {
-        PtxComponentError::Text {
-            offset: self.tokens.start,
-            problem: problem.to_owned(),
-        }
+    fn error(&self, problem: &str) -> ReadError {
+        refused(self.tokens.start, problem)
     }
 
-    fn take(&mut self) -> ComponentResult<Option<Token<'text>>> {
+    fn take(&mut self) -> Result<Option<Token<'text>>, ReadError> {
         let next = self.tokens.next().map_err(|problem| self.error(problem))?;
         let taken = std::mem::replace(&mut self.ahead, next.map(|token| (token, self.tokens.start)));
         if let Some((_, start)) = taken {
@@ -128,7 +103,7 @@ impl<'text> Reader<'text> {
     }
 
     /// The next statement outside of functions; `None` at the end.
-    fn statement(&mut self) -> ComponentResult<Option<Statement<'text>>> {
+    fn statement(&mut self) -> Result<Option<Statement<'text>>, ReadError> {
         let Some((first, start)) = self.ahead else {
             return Ok(None);
         };
@@ -156,7 +131,7 @@ impl<'text> Reader<'text> {
     }
 
     /// A directive and what follows it, up to the next.
-    fn line(&mut self) -> ComponentResult<()> {
+    fn line(&mut self) -> Result<(), ReadError> {
         self.take()?;
         while let Some((token, _)) = self.ahead {
             if matches!(token, Token::Word([b'.', ..])) {
@@ -168,7 +143,7 @@ impl<'text> Reader<'text> {
     }
 
     /// A function or variables, up to the brace or semicolon that ends them.
-    fn declaration(&mut self, statement: &mut Statement<'text>) -> ComponentResult<()> {
+    fn declaration(&mut self, statement: &mut Statement<'text>) -> Result<(), ReadError> {
         let mut kind = None;
         let (mut is_external, mut is_dynamic_shared) = (false, false);
         let (mut has_body, mut is_pragma, mut is_value) = (false, false, false);
@@ -229,12 +204,18 @@ impl<'text> Reader<'text> {
         Ok(())
     }
 
-    fn unknown(&self, directive: &[u8]) -> PtxComponentError {
-        PtxComponentError::Unknown {
-            offset: self.last,
-            directive: Token::Word(directive).to_string(),
-        }
+    /// Something that is not known to leave kernels independent: a later directive, debug information.
+    fn unknown(&self, directive: &[u8]) -> ReadError {
+        let directive = Token::Word(directive);
+        refused(
+            self.last,
+            format_args!("it is not known whether {directive} belongs to one kernel"),
+        )
     }
+}
+
+fn refused(offset: usize, problem: impl Display) -> ReadError {
+    ReadError::not_read(format!("PTX: offset {offset:#x}: {problem}")).at(offset as u64)
 }
 
 /// What a directive in front of a name makes of it: nothing yet, for linkage. `None` for directives that are not known.

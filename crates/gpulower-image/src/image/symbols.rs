@@ -42,26 +42,24 @@ pub fn is_provided_by_driver(name: &str) -> bool {
     DRIVER_FUNCTIONS.contains(&name) || name.starts_with("__cuda_syscall_") || device_runtime
 }
 
-/// What a symbol is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SymbolKind {
-    /// A function that the host launches.
-    Kernel,
-    /// A function that device code calls.
-    Function,
-    /// A variable.
-    Variable,
+table! {
+    /// What a symbol is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SymbolKind: &'static str {
+        /// A function that the host launches.
+        Kernel = "kernel";
+        /// A function that device code calls.
+        Function = "function";
+        /// A variable.
+        Variable = "variable";
+    }
 }
 
 impl SymbolKind {
     /// The word for messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Function => "function",
-            Self::Variable => "variable",
-        }
+        self.row()
     }
 }
 

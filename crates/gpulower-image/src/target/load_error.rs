@@ -2,21 +2,23 @@
 
 use super::device_query::Device;
 
-/// The errors that a loader reports, as CUDA's and HIP's headers number them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LoadFailure {
-    /// CUDA: not a loadable image, or half of one.
-    InvalidImage,
-    /// CUDA: no cubin fits and no PTX compiles for the device.
-    NoBinary,
-    /// CUDA: PTX, on its own, whose target is later than the device.
-    InvalidPtx,
-    /// CUDA: PTX of an ISA later than the driver.
-    UnsupportedPtxVersion,
-    /// HIP: no code object fits. Recent versions of clr's `hip_fatbin.cpp` return `hipErrorInvalidImage` (200) instead
-    /// where a bundle holds none, and this for a single code object; earlier ones returned this for both.
-    HipNoBinary,
+table! {
+    /// The errors that a loader reports, as CUDA's and HIP's headers number them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum LoadFailure: (&'static str, &'static str) {
+        /// CUDA: not a loadable image, or half of one.
+        InvalidImage = ("CUDA_ERROR_INVALID_IMAGE", "cudaErrorInvalidKernelImage");
+        /// CUDA: no cubin fits and no PTX compiles for the device.
+        NoBinary = ("CUDA_ERROR_NO_BINARY_FOR_GPU", "cudaErrorNoKernelImageForDevice");
+        /// CUDA: PTX, on its own, whose target is later than the device.
+        InvalidPtx = ("CUDA_ERROR_INVALID_PTX", "cudaErrorInvalidPtx");
+        /// CUDA: PTX of an ISA later than the driver.
+        UnsupportedPtxVersion = ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "cudaErrorUnsupportedPtxVersion");
+        /// HIP: no code object fits. Recent versions of clr's `hip_fatbin.cpp` return `hipErrorInvalidImage` (200) instead
+        /// where a bundle holds none, and this for a single code object; earlier ones returned this for both.
+        HipNoBinary = ("hipErrorNoBinaryForGpu", "hipErrorInvalidImage for a bundle in recent releases");
+    }
 }
 
 impl LoadFailure {
@@ -34,25 +36,13 @@ impl LoadFailure {
     /// The name in the driver API (`cuda.h`), or in HIP.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::InvalidImage => "CUDA_ERROR_INVALID_IMAGE",
-            Self::NoBinary => "CUDA_ERROR_NO_BINARY_FOR_GPU",
-            Self::InvalidPtx => "CUDA_ERROR_INVALID_PTX",
-            Self::UnsupportedPtxVersion => "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-            Self::HipNoBinary => "hipErrorNoBinaryForGpu",
-        }
+        self.row().0
     }
 
     /// The name in the runtime API (`driver_types.h`), or another name in HIP.
     #[must_use]
     pub const fn runtime_name(self) -> &'static str {
-        match self {
-            Self::InvalidImage => "cudaErrorInvalidKernelImage",
-            Self::NoBinary => "cudaErrorNoKernelImageForDevice",
-            Self::InvalidPtx => "cudaErrorInvalidPtx",
-            Self::UnsupportedPtxVersion => "cudaErrorUnsupportedPtxVersion",
-            Self::HipNoBinary => "hipErrorInvalidImage for a bundle in recent releases",
-        }
+        self.row().1
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use gpulower_cache::{Answer, Remote};
+use gpulower_testing::servers::{Certificate, PASSWORD, Server, USER};
 
 use super::{Kind, content, id, opened};
 
@@ -57,6 +58,56 @@ fn sixteen_processes_share_a_server() {
                 Answer::Hit(content(number)),
                 "{kind:?}: {number}"
             );
+        }
+    }
+}
+
+#[test]
+#[ignore = "a part of `authorities_are_those_that_the_machine_trusts`"]
+fn by_tls() {
+    let Some(remote) = remote() else { return };
+    remote.put(&id(3), content(3).into());
+    remote.finish(Duration::from_secs(120));
+    let answer = remote.get(&id(3));
+    match env::var("GPULOWER_TEST_TRUSTED").is_ok() {
+        true => assert_eq!((answer, remote.take_problems()), (Answer::Hit(content(3)), vec![])),
+        false => {
+            assert_eq!(answer, Answer::Out);
+            let told = super::told(&remote);
+            assert!(told.iter().any(|text| text.contains("ertificate")), "{told:?}");
+        }
+    }
+}
+
+/// An authority of one's own is named as for other programs: in SSL_CERT_FILE, or the system's store.
+#[test]
+fn authorities_are_those_that_the_machine_trusts() {
+    let certificate = Certificate::new();
+    let (redis, webdav) = (
+        Server::redis_with_tls(&certificate),
+        Server::webdav_with_tls(&certificate),
+    );
+    for url in [
+        format!("rediss://127.0.0.1:{}/0/tls", redis.port),
+        format!("webdavs://{USER}:{PASSWORD}@127.0.0.1:{}/tls", webdav.port),
+    ] {
+        for is_trusted in [true, false] {
+            let mut child = Command::new(env::current_exe().expect("this program"));
+            child.args(["--exact", "processes::by_tls", "--ignored"]).env(URL, &url);
+            child.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
+            if is_trusted {
+                child
+                    .env("GPULOWER_TEST_TRUSTED", "1")
+                    .env("SSL_CERT_FILE", certificate.authority());
+            }
+            let output = child.output().expect("started");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success(),
+                "{}: {is_trusted}: {text}",
+                url.replace(PASSWORD, "...")
+            );
+            assert!(text.contains("1 passed"), "{text}");
         }
     }
 }

@@ -94,10 +94,11 @@ pub(super) struct Piece<'a, 'm> {
 
 impl<'a> Piece<'a, '_> {
     fn unknown(&self, what: &str) -> CubinJoinError {
-        CubinJoinError::Unknown {
-            part: self.part,
-            what: format!("{what} of section `{}`", self.section.name),
-        }
+        CubinJoinError::unknown(self.part, format_args!("{what} of section `{}`", self.section.name))
+    }
+
+    fn differs(&self) -> CubinJoinError {
+        CubinJoinError::differs(self.part, format_args!("section `{}`", self.section.name))
     }
 
     fn position(&self, offset: u64) -> u64 {
@@ -167,7 +168,7 @@ fn only<'p, 'a, 'm>(pieces: &'p [Piece<'a, 'm>]) -> JoinResult<&'p Piece<'a, 'm>
     match pieces {
         [piece] => Ok(piece),
         [_, piece, ..] => Err(piece.unknown("another")),
-        [] => Err(CubinJoinError::NoParts),
+        [] => Err(CubinJoinError::new([], "there are none")),
     }
 }
 
@@ -199,19 +200,15 @@ fn compatibility(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
     };
     let mut merged = first.section.contents.to_vec();
     for piece in rest {
-        let differs = || CubinJoinError::Differs {
-            part: piece.part,
-            what: format!("section `{}`", piece.section.name),
-        };
         if merged.len() != piece.section.contents.len() {
-            return Err(differs());
+            return Err(piece.differs());
         }
         for attribute in read_attributes(piece)? {
             let position = attribute.offset as usize;
             let value = merged
                 .get_mut(position..)
                 .and_then(|rest| rest.get_mut(..attribute.value.len()));
-            let value = value.ok_or_else(differs)?;
+            let value = value.ok_or_else(|| piece.differs())?;
             match (attribute.kind, value, attribute.value) {
                 (_, value, other) if value == other => {}
                 // The class of instructions that the module needs (ISA_CLASS), and whether it has those for tensor maps.
@@ -221,7 +218,7 @@ fn compatibility(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
                 (0x0b, [word, rest @ ..], [other, others @ ..]) if rest == others && (*word ^ other) == 8 => {
                     *word &= !8
                 }
-                _ => return Err(differs()),
+                _ => return Err(piece.differs()),
             }
         }
     }
@@ -233,10 +230,7 @@ fn equal(pieces: &[Piece<'_, '_>]) -> JoinResult<()> {
     let contents = |piece: &Piece<'_, '_>| (piece.section.size, piece.section.contents.to_vec());
     let first = pieces.first().map(contents);
     match pieces.iter().find(|piece| Some(contents(piece)) != first) {
-        Some(piece) => Err(CubinJoinError::Differs {
-            part: piece.part,
-            what: format!("section `{}`", piece.section.name),
-        }),
+        Some(piece) => Err(piece.differs()),
         None => Ok(()),
     }
 }
@@ -307,10 +301,8 @@ fn kernel_attributes(piece: &Piece<'_, '_>) -> JoinResult<Vec<u8>> {
 
 fn read_attributes<'a>(piece: &Piece<'a, '_>) -> JoinResult<Vec<attributes::Attribute<'a>>> {
     let section = &piece.section;
-    attributes::read(section.name, section.contents, 0).map_err(|error| CubinJoinError::Elf {
-        part: piece.part,
-        error,
-    })
+    attributes::read(section.name, section.contents, 0)
+        .map_err(|error| CubinJoinError::new([piece.part], error.to_string()))
 }
 
 /// The attributes of the functions of a module: first kernel first, but for stack sizes at the end, which are in the order of

@@ -95,10 +95,7 @@ pub(super) fn table(parts: &[Part<'_>], name: &str, lines: &[usize]) -> Result<O
         let Some(section) = part.sections.iter().find(|section| section.name == name) else {
             continue;
         };
-        let unknown = || CubinJoinError::Unknown {
-            part: index,
-            what: format!("section `{name}`"),
-        };
+        let unknown = || CubinJoinError::unknown(index, format_args!("section `{name}`"));
         let program = Program::read(section.contents).ok_or_else(unknown)?;
         match header {
             None => {
@@ -108,10 +105,8 @@ pub(super) fn table(parts: &[Part<'_>], name: &str, lines: &[usize]) -> Result<O
             // Its length is that of the part; the names of source files have to be the same.
             Some(header) if header.get(4..) == program.header.get(4..) => {}
             Some(_) => {
-                return Err(CubinJoinError::Differs {
-                    part: index,
-                    what: format!("header of section `{name}`"),
-                });
+                let what = format_args!("header of section `{name}`");
+                return Err(CubinJoinError::differs(index, what));
             }
         }
         if program.code == END && parts.len() > 1 {

@@ -17,123 +17,62 @@ mod whole;
 mod write;
 
 use std::collections::HashMap;
+use std::fmt::Display;
 
-use crate::ReadError;
 use part::Part;
 use whole::Merger;
 
 /// Kernels that are called otherwise in the whole: the name in the part, and that in the whole.
 pub type Renaming<'a> = &'a [(&'a str, &'a str)];
 
-/// Why cubins were not joined.
-///
-/// Parts are numbered from 0, in the order in which they were given.
+/// Why cubins were not joined. No caller tells reasons apart: what cannot be joined is compiled together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CubinJoinError {
-    /// There was nothing to join.
-    #[error("no cubins to join")]
-    NoParts,
-    /// No ELF file, or a damaged one.
-    #[error("cubin {part} cannot be joined with others: {error}")]
-    Elf {
-        /// Which part.
-        part: usize,
-        /// What is wrong with it.
-        error: ReadError,
-    },
-    /// A relocatable cubin, which a linker joins.
-    #[error("cubin {part} is not an executable one: relocatable cubins are joined by a linker")]
-    NotExecutable {
-        /// Which part.
-        part: usize,
-    },
-    /// Something of which it is not known what becomes of it.
-    #[error("cubin {part} cannot be joined with others: it is not known how {what} is joined")]
-    Unknown {
-        /// Which part.
-        part: usize,
-        /// What it has.
-        what: String,
-    },
-    /// A part that is not what its own pieces make.
-    #[error("cubin {part} cannot be joined with others: it has something that is not known, at offset {offset:#x}")]
-    NotReproduced {
-        /// Which part.
-        part: usize,
-        /// The first byte that would be another.
-        offset: usize,
-    },
-    /// Parts that have variables, or addresses of functions. Code has their positions in it.
-    #[error("cubins {first} and {second} cannot be joined: both have section `{section}`")]
-    Variables {
-        /// The section.
-        section: String,
-        /// Which part has it.
-        first: usize,
-        /// Which other part has it.
-        second: usize,
-    },
-    /// A kernel cannot be called that.
-    #[error("a kernel cannot be called `{}`", .name.escape_debug())]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// A name that two parts define.
-    #[error("cubins {first} and {second} cannot be joined: both have `{name}`")]
-    Twice {
-        /// The name.
-        name: String,
-        /// Which part has it.
-        first: usize,
-        /// Which other part has it.
-        second: usize,
-    },
-    /// Parts that were compiled with other options, for another chip or by another tool; or which set the module as a whole to
-    /// other things.
-    #[error("cubin {part} cannot be joined with others: its {what} is not the same")]
-    Differs {
-        /// Which part.
-        part: usize,
-        /// What is not the same.
-        what: String,
-    },
-    /// A name that should be in the table of names.
-    #[error("cubins cannot be joined: the name `{name}` is not among the names")]
-    Nameless {
-        /// The name.
-        name: String,
-    },
-    /// A kernel has some ten sections; a file has up to 65,279 where nothing more is done about it.
-    #[error("cubins cannot be joined: they have more than 65,279 sections together")]
-    TooManySections,
+#[error("{} cannot be joined{}: {problem}", named(.parts), if parts.len() == 1 { " with others" } else { "" })]
+pub struct CubinJoinError {
+    /// The parts concerned, numbered from 0 in the order in which they were given.
+    pub parts: Vec<usize>,
+    problem: String,
+}
+
+fn named(parts: &[usize]) -> String {
+    match parts {
+        [] => "cubins".to_owned(),
+        [part] => format!("cubin {part}"),
+        [first, rest @ ..] => rest
+            .iter()
+            .fold(format!("cubins {first}"), |text, part| format!("{text} and {part}")),
+    }
 }
 
 impl CubinJoinError {
-    /// The error of a part that was looked at alone.
-    fn at(mut self, index: usize) -> Self {
-        if let Self::Elf { part, .. } | Self::Unknown { part, .. } | Self::Differs { part, .. } = &mut self {
-            *part = index;
+    fn new(parts: impl Into<Vec<usize>>, problem: impl Into<String>) -> Self {
+        Self {
+            parts: parts.into(),
+            problem: problem.into(),
         }
-        self
     }
 
-    /// The error with parts numbered from the other end of `parts`.
-    fn reversed(mut self, parts: usize) -> Self {
-        let reverse = |part: &mut usize| *part = parts.saturating_sub(*part + 1);
-        match &mut self {
-            Self::Elf { part, .. }
-            | Self::NotExecutable { part }
-            | Self::Unknown { part, .. }
-            | Self::NotReproduced { part, .. }
-            | Self::Differs { part, .. } => reverse(part),
-            Self::Variables { first, second, .. } | Self::Twice { first, second, .. } => {
-                reverse(first);
-                reverse(second);
-                std::mem::swap(first, second);
-            }
-            Self::NoParts | Self::Name { .. } | Self::Nameless { .. } | Self::TooManySections => {}
+    /// Something of which it is not known what becomes of it.
+    fn unknown(part: usize, what: impl Display) -> Self {
+        Self::new([part], format!("it is not known how {what} is joined"))
+    }
+
+    /// Parts that were compiled with other options, for another chip or by another tool; or which set the module as a whole to
+    /// other things.
+    fn differs(part: usize, what: impl Display) -> Self {
+        Self::new([part], format!("its {what} is not the same"))
+    }
+
+    /// A name that two parts define.
+    fn twice(first: usize, second: usize, name: &str) -> Self {
+        Self::new([first, second], format!("both have `{name}`"))
+    }
+
+    /// The error with parts numbered from the other end of `count`.
+    fn reversed(mut self, count: usize) -> Self {
+        self.parts.reverse();
+        for part in &mut self.parts {
+            *part = count.saturating_sub(*part + 1);
         }
         self
     }
@@ -180,22 +119,24 @@ fn join_in_order(files: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinEr
 /// Checks that nothing of a part is lost or changed when it is put together again.
 fn check(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoinError> {
     let merge = || write::write(&Merger::new(std::slice::from_ref(part), &[])?.merge()?);
-    let again = merge().map_err(|error| error.at(index))?;
+    let again = merge().map_err(|error| CubinJoinError {
+        parts: vec![index],
+        ..error
+    })?;
     if again == file {
         return Ok(());
     }
     let same = again.iter().zip(file).take_while(|(one, other)| one == other).count();
-    Err(CubinJoinError::NotReproduced {
-        part: index,
-        offset: same,
-    })
+    let problem = format!("it has something that is not known, at offset {same:#x}");
+    Err(CubinJoinError::new([index], problem))
 }
 
 fn check_kernels(parts: &[Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), CubinJoinError> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%');
     for &(_, to) in renamings.iter().copied().flatten() {
         if to.is_empty() || names::is_shared(to) || !to.bytes().all(is_name) {
-            return Err(CubinJoinError::Name { name: to.to_owned() });
+            let problem = format!("a kernel cannot be called `{}`", to.escape_debug());
+            return Err(CubinJoinError::new([], problem));
         }
     }
     let mut owners: HashMap<&str, usize> = HashMap::new();
@@ -206,8 +147,7 @@ fn check_kernels(parts: &[Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), C
                 .find_map(|&(from, to)| (from == kernel).then_some(to))
                 .unwrap_or(kernel);
             if let Some(first) = owners.insert(name, second) {
-                let name = name.to_owned();
-                return Err(CubinJoinError::Twice { name, first, second });
+                return Err(CubinJoinError::twice(first, second, name));
             }
         }
     }
@@ -219,11 +159,8 @@ fn check_variables(parts: &[Part<'_>]) -> Result<(), CubinJoinError> {
     for (second, part) in parts.iter().enumerate() {
         for section in part.sections.iter().filter(|section| names::is_data(section.name)) {
             if let Some(first) = owners.insert(section.name, second) {
-                return Err(CubinJoinError::Variables {
-                    section: section.name.to_owned(),
-                    first,
-                    second,
-                });
+                // Code has the positions of variables, and of functions whose address is taken, in it.
+                return Err(CubinJoinError::twice(first, second, section.name));
             }
         }
     }

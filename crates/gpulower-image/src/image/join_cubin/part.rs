@@ -106,15 +106,15 @@ pub(super) struct Part<'a> {
 impl<'a> Part<'a> {
     /// Takes the cubin in `bytes` apart. What is not looked at here is found out when it is put together again.
     pub(super) fn read(bytes: &'a [u8], part: usize) -> Result<Self, CubinJoinError> {
-        let unknown = |what: &str| CubinJoinError::Unknown {
-            part,
-            what: what.to_owned(),
-        };
-        let elf = |error| CubinJoinError::Elf { part, error };
+        let unknown = |what: &str| CubinJoinError::unknown(part, what);
+        let elf = |error: ReadError| CubinJoinError::new([part], error.to_string());
         let parsed = Elf::parse(bytes).map_err(elf)?;
         match parsed.header() {
             header if header.machine != MACHINE => return Err(unknown("it is for another machine than NVIDIA's")),
-            header if header.kind != ET_EXEC => return Err(CubinJoinError::NotExecutable { part }),
+            header if header.kind != ET_EXEC => {
+                let problem = "it is not an executable one: relocatable cubins are joined by a linker";
+                return Err(CubinJoinError::new([part], problem));
+            }
             _ => {}
         }
         let mut sections = read_sections(&parsed, file(bytes)).map_err(elf)?;

@@ -53,12 +53,8 @@ pub(super) struct Merger<'p, 'a> {
 
 impl<'p, 'a> Merger<'p, 'a> {
     pub(super) fn new(parts: &'p [Part<'a>], renamings: &'p [Renaming<'a>]) -> JoinResult<Self> {
-        let unordered = |what: &'static str| {
-            move |part| CubinJoinError::Unknown {
-                part,
-                what: format!("the order of its {what}"),
-            }
-        };
+        let unordered =
+            |what: &'static str| move |part| CubinJoinError::unknown(part, format_args!("the order of its {what}"));
         let mut numbers = Vec::with_capacity(parts.len());
         let mut total = 0usize;
         for (index, part) in parts.iter().enumerate() {
@@ -88,9 +84,12 @@ impl<'p, 'a> Merger<'p, 'a> {
     }
 
     pub(super) fn merge(&self) -> JoinResult<Whole<'a>> {
-        let first = self.parts.first().ok_or(CubinJoinError::NoParts)?;
+        let first = self
+            .parts
+            .first()
+            .ok_or_else(|| CubinJoinError::new([], "there are none"))?;
         if let Some(part) = self.parts.iter().position(|part| part.head != first.head) {
-            return Err(self.differs(part, "ELF header"));
+            return Err(CubinJoinError::differs(part, "ELF header"));
         }
         let sections = self.merge_sections()?;
         Ok(Whole {
@@ -101,13 +100,6 @@ impl<'p, 'a> Merger<'p, 'a> {
             mercury_symbols: self.merge_symbols(&self.mercury_symbols, |part| &part.mercury_symbols)?,
             sections,
         })
-    }
-
-    fn differs(&self, part: usize, what: &str) -> CubinJoinError {
-        CubinJoinError::Differs {
-            part,
-            what: what.to_owned(),
-        }
     }
 
     /// What a name of a part is in the whole.
@@ -132,7 +124,7 @@ impl<'p, 'a> Merger<'p, 'a> {
         let zeros = |part: &Part<'_>| part.section_names.last().map_or(0, |text| text.zeros);
         let after = self.parts.first().map_or(0, zeros);
         if let Some(part) = self.parts.iter().position(|part| zeros(part) != after) {
-            return Err(self.differs(part, "room after the names of sections"));
+            return Err(CubinJoinError::differs(part, "room after the names of sections"));
         }
         let mut texts: Vec<_> = sections.iter().map(|section| (section.name.clone(), 0)).collect();
         if let Some((_, zeros)) = texts.last_mut() {
@@ -147,10 +139,7 @@ impl<'p, 'a> Merger<'p, 'a> {
             .iter()
             .map(|table| name_items(table.iter().map(|text| text.name)))
             .collect();
-        let order = Order::new(&items).map_err(|part| CubinJoinError::Unknown {
-            part,
-            what: "the order of its names".to_owned(),
-        })?;
+        let order = Order::new(&items).map_err(|part| CubinJoinError::unknown(part, "the order of its names"))?;
         let mut texts = Vec::with_capacity(order.from.len());
         for sources in &order.from {
             let mut sources = sources
@@ -158,7 +147,7 @@ impl<'p, 'a> Merger<'p, 'a> {
                 .filter_map(|&(part, text)| Some((part, tables.get(part)?.get(text)?)));
             let Some((part, text)) = sources.next() else { continue };
             if let Some((other, _)) = sources.find(|(_, other)| other.zeros != text.zeros) {
-                return Err(self.differs(other, "zeros after a name"));
+                return Err(CubinJoinError::differs(other, "zeros after a name"));
             }
             texts.push((self.name(part, text.name), text.zeros));
         }
@@ -184,7 +173,7 @@ impl<'p, 'a> Merger<'p, 'a> {
                 };
                 match &merged {
                     Some(first) if first.symbol != symbol => {
-                        return Err(self.differs(part, &format!("symbol `{}`", symbol.name)));
+                        return Err(CubinJoinError::differs(part, &format!("symbol `{}`", symbol.name)));
                     }
                     Some(_) => {}
                     None => {
@@ -197,11 +186,7 @@ impl<'p, 'a> Merger<'p, 'a> {
                 continue;
             };
             if let Some(first) = definitions.insert(merged.name.clone(), part) {
-                return Err(CubinJoinError::Twice {
-                    name: merged.name.into_owned(),
-                    first,
-                    second: part,
-                });
+                return Err(CubinJoinError::twice(first, part, &merged.name));
             }
             symbols.push(merged);
         }
@@ -211,10 +196,7 @@ impl<'p, 'a> Merger<'p, 'a> {
     fn new_section_index(&self, part: usize, section: u16) -> JoinResult<u16> {
         let new = self.sections.to.get(part).and_then(|to| to.get(usize::from(section)));
         new.and_then(|&new| u16::try_from(new).ok())
-            .ok_or_else(|| CubinJoinError::Unknown {
-                part,
-                what: format!("section {section}, to which a symbol belongs"),
-            })
+            .ok_or_else(|| CubinJoinError::unknown(part, format_args!("section {section}, to which a symbol belongs")))
     }
 
     fn merge_sections(&self) -> JoinResult<Vec<NewSection<'a>>> {
@@ -244,10 +226,7 @@ impl<'p, 'a> Merger<'p, 'a> {
     /// The header of a section with new indices.
     fn new_header(&self, part: usize, section: &Section<'a>) -> JoinResult<Section<'a>> {
         let indices = self.indices(part, section);
-        let unknown = |what: &str| CubinJoinError::Unknown {
-            part,
-            what: format!("{what} of section `{}`", section.name),
-        };
+        let unknown = |what: &str| CubinJoinError::unknown(part, format_args!("{what} of section `{}`", section.name));
         let link = indices.section(section.link).ok_or_else(|| unknown("the link"))?;
         let info = match contents::info_of(section) {
             contents::Info::Section => indices.section(section.info),
@@ -293,7 +272,10 @@ impl<'p, 'a> Merger<'p, 'a> {
                 .and_then(|part| part.sections.iter().find(|old| old.name == section.name));
             let Some(old) = old else { continue };
             if first.is_some_and(|first| !has_same_header(&first, &section)) {
-                return Err(self.differs(part, &format!("header of section `{}`", section.name)));
+                return Err(CubinJoinError::differs(
+                    part,
+                    &format!("header of section `{}`", section.name),
+                ));
             }
             first = first.or(Some(section));
             pieces.push(contents::Piece {
@@ -385,10 +367,9 @@ fn internal_functions(part: &Part<'_>, index: usize) -> JoinResult<usize> {
     numbers.sort_unstable();
     numbers.dedup();
     match numbers.last() {
-        Some(&last) if last != numbers.len() - 1 => Err(CubinJoinError::Unknown {
-            part: index,
-            what: "the numbers of its internal functions".to_owned(),
-        }),
+        Some(&last) if last != numbers.len() - 1 => {
+            Err(CubinJoinError::unknown(index, "the numbers of its internal functions"))
+        }
         _ => Ok(numbers.len()),
     }
 }
@@ -406,10 +387,9 @@ fn section_items<'a>(part: &Part<'a>, index: usize) -> JoinResult<Vec<Item<'a>>>
     let mut phases = SectionPhases::default();
     let item = |section: &Section<'a>| {
         let name = section.name;
-        let phase = phases.of(name).ok_or_else(|| CubinJoinError::Unknown {
-            part: index,
-            what: format!("section `{name}`"),
-        })?;
+        let phase = phases
+            .of(name)
+            .ok_or_else(|| CubinJoinError::unknown(index, format_args!("section `{name}`")))?;
         let shared = names::is_shared(name).then_some(name);
         Ok(Item { phase, shared })
     };

@@ -23,7 +23,8 @@ type Positions<'t> = HashMap<&'t str, u32>;
 /// The file.
 pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
     if whole.sections.len() >= MOST_SECTIONS {
-        return Err(CubinJoinError::TooManySections);
+        // A kernel has some ten sections; a file has up to 65,279 where nothing more is done about it.
+        return Err(CubinJoinError::new([], "they have more than 65,279 sections together"));
     }
     let (section_names, section_positions) = table(&whole.section_names);
     let (names, positions) = table(&whole.names);
@@ -160,7 +161,7 @@ fn table<'t>(texts: &'t [(Cow<'_, str>, usize)]) -> (Vec<u8>, Positions<'t>) {
 
 fn position(positions: &Positions<'_>, name: &str) -> Result<u32, CubinJoinError> {
     let found = positions.get(if name == DEAD { "" } else { name }).copied();
-    found.ok_or_else(|| CubinJoinError::Nameless { name: name.to_owned() })
+    found.ok_or_else(|| CubinJoinError::new([], format!("the name `{name}` is not among the names")))
 }
 
 fn symbols(symbols: &[NewSymbol<'_>], positions: &Positions<'_>) -> Result<Vec<u8>, CubinJoinError> {

@@ -44,36 +44,38 @@ pub(super) mod code {
     pub(in crate::bridge::driver) const CONTEXT_IS_DESTROYED: i32 = 709;
 }
 
-/// What went wrong on the device so that nothing in its context works any more.
-///
-/// NVIDIA calls these errors sticky: every later call in the context returns the same one, until the context is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fault {
-    /// A kernel read or wrote memory that is not there, or not its own.
-    IllegalAddress,
-    /// A kernel ran longer than the device allows, as one that also drives a display does.
-    Timeout,
-    /// An assertion in a kernel failed.
-    Assert,
-    /// A kernel's stack was damaged or overflowed.
-    HardwareStack,
-    /// A kernel met an instruction that the device does not have.
-    IllegalInstruction,
-    /// A kernel read or wrote at an address that is no multiple of the access's size.
-    MisalignedAddress,
-    /// A kernel used an address in an address space where the instruction allows none.
-    InvalidAddressSpace,
-    /// A kernel jumped out of its code.
-    InvalidProgramCounter,
-    /// A kernel failed, and the driver does not say how: a trap, often.
-    LaunchFailed,
-    /// A kernel did not give back the tensor memory that it took.
-    TensorMemoryLeak,
-    /// The hardware failed: memory, a link, or an error contained to this process.
-    Hardware,
-    /// Another device or process that took part failed.
-    External,
+gpulower_image::table! {
+    /// What went wrong on the device so that nothing in its context works any more.
+    ///
+    /// NVIDIA calls these errors sticky: every later call in the context returns the same one, until the context is gone.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Fault: &'static str {
+        /// A kernel read or wrote memory that is not there, or not its own.
+        IllegalAddress = "a kernel used an address that is not its own";
+        /// A kernel ran longer than the device allows, as one that also drives a display does.
+        Timeout = "a kernel ran longer than the device allows";
+        /// An assertion in a kernel failed.
+        Assert = "an assertion in a kernel failed";
+        /// A kernel's stack was damaged or overflowed.
+        HardwareStack = "the stack of a kernel overflowed or was damaged";
+        /// A kernel met an instruction that the device does not have.
+        IllegalInstruction = "a kernel met an instruction that the device does not have";
+        /// A kernel read or wrote at an address that is no multiple of the access's size.
+        MisalignedAddress = "a kernel used an address that is not aligned to the size of the access";
+        /// A kernel used an address in an address space where the instruction allows none.
+        InvalidAddressSpace = "a kernel used an address of the wrong address space";
+        /// A kernel jumped out of its code.
+        InvalidProgramCounter = "a kernel left its code";
+        /// A kernel failed, and the driver does not say how: a trap, often.
+        LaunchFailed = "a kernel failed while it ran";
+        /// A kernel did not give back the tensor memory that it took.
+        TensorMemoryLeak = "a kernel kept tensor memory that it has to give back";
+        /// The hardware failed: memory, a link, or an error contained to this process.
+        Hardware = "the hardware reports an error that cannot be corrected";
+        /// Another device or process that took part failed.
+        External = "another device or process that takes part failed";
+    }
 }
 
 impl Fault {
@@ -103,20 +105,7 @@ impl Fault {
     /// In words.
     #[must_use]
     pub const fn description(self) -> &'static str {
-        match self {
-            Self::IllegalAddress => "a kernel used an address that is not its own",
-            Self::Timeout => "a kernel ran longer than the device allows",
-            Self::Assert => "an assertion in a kernel failed",
-            Self::HardwareStack => "the stack of a kernel overflowed or was damaged",
-            Self::IllegalInstruction => "a kernel met an instruction that the device does not have",
-            Self::MisalignedAddress => "a kernel used an address that is not aligned to the size of the access",
-            Self::InvalidAddressSpace => "a kernel used an address of the wrong address space",
-            Self::InvalidProgramCounter => "a kernel left its code",
-            Self::LaunchFailed => "a kernel failed while it ran",
-            Self::TensorMemoryLeak => "a kernel kept tensor memory that it has to give back",
-            Self::Hardware => "the hardware reports an error that cannot be corrected",
-            Self::External => "another device or process that takes part failed",
-        }
+        self.row()
     }
 }
 
