@@ -114,7 +114,7 @@ fn in_python(workspace: &Workspace, python: &Path, package: &str) -> Result<Comm
     Ok(command)
 }
 
-/// Configures, builds and runs the compiler in C++.
+/// Configures, builds and runs the compiler in C++, and its optimizer driver with gpulower's plugin in it.
 fn in_cpp(workspace: &Workspace) -> Vec<Command> {
     let build = folder(workspace).join("cpp");
     let sources = workspace.root.join("integrations/cpp");
@@ -130,8 +130,21 @@ fn in_cpp(workspace: &Workspace) -> Vec<Command> {
             folder(workspace).join("prefix").display(),
             workspace.llvm.display()
         ));
-    let mut make = workspace.command("cmake");
-    make.arg("--build").arg(&build).args(["--parallel", "2"]);
+    let build_in = |folder: &Path| {
+        let mut make = workspace.command("cmake");
+        make.arg("--build").arg(folder).args(["--parallel", "2"]);
+        make
+    };
+    let prefix = folder(workspace).join("prefix");
+    let plugin = folder(workspace).join("plugin");
+    let mut configure_plugin = workspace.command("cmake");
+    configure_plugin
+        .arg("-S")
+        .arg(prefix.join("share/gpulower/plugin"))
+        .arg("-B")
+        .arg(&plugin)
+        .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
+        .arg(format!("-DMLIR_PREFIX={}", workspace.llvm.display()));
     let run = |targets: &str, output: &str| {
         let mut command = workspace.command(build.join("elementwise-compiler"));
         command
@@ -143,12 +156,24 @@ fn in_cpp(workspace: &Workspace) -> Vec<Command> {
     };
     let mut inspect = workspace.command(folder(workspace).join("prefix/bin/gpulower"));
     inspect.arg("inspect").arg(build.join("blend.offload"));
+    let mut through_plugin = workspace.command("python3");
+    through_plugin
+        .current_dir(&sources)
+        .args(["-m", "unittest", "--verbose"])
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("CUDA_HOME", workspace.wheel_cuda())
+        .env("BUILD", &build)
+        .env("PLUGIN", plugin.join("gpulower-plugin.so"));
     vec![
         configure,
-        make,
+        build_in(&build),
         run("sm_90", "blend.cubin"),
+        run("gfx942", "blend.hsaco"),
         run("sm_90,gfx942", "blend.offload"),
         inspect,
+        configure_plugin,
+        build_in(&plugin),
+        through_plugin,
     ]
 }
 

@@ -2,15 +2,16 @@
 
 /// Declares an enum as a table. Each variant stands with its row, which `row` gives, and `ALL` has them in order.
 ///
-/// ```ignore
-/// table! {
+/// ```
+/// gpulower_image::table! {
 ///     /// What a symbol is.
 ///     #[derive(Clone, Copy)]
-///     pub enum SymbolKind: &'static str {
+///     pub enum Kind: &'static str {
 ///         /// A function that the host launches.
 ///         Kernel = "kernel";
 ///     }
 /// }
+/// assert_eq!(Kind::ALL.map(Kind::row), ["kernel"]);
 /// ```
 #[doc(hidden)]
 #[macro_export]

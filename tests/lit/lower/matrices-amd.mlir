@@ -7,6 +7,7 @@
 // RUN: FileCheck %s --check-prefix=WMMA < %t/rdna/matrices.gfx1100.s
 // RUN: FileCheck %s --check-prefix=WMMA < %t/rdna/matrices.gfx1201.s
 // RUN: not gpulower compile %t/refused.mlir --target gfx942 --emit asm -o %t/out 2>&1 | FileCheck %s --check-prefix=REFUSED
+// RUN: not gpulower compile %t/unsigned.mlir --target gfx942 --emit asm -o %t/out 2>&1 | FileCheck %s --check-prefix=UNSIGNED
 // RUN: not gpulower compile %t/one.mlir --target gfx1100 --wave-size 64 --emit asm -o %t/out 2>&1 | FileCheck %s --check-prefix=WAVE64
 // RUN: not gpulower compile %t/one.mlir --target gfx1030 --emit asm -o %t/out 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not gpulower compile %t/double.mlir --target gfx1201 --emit asm -o %t/out 2>&1 | FileCheck %s --check-prefix=DOUBLE
@@ -23,30 +24,36 @@
 // WMMA-LABEL: mma_si8:
 // WMMA: v_wmma_i32_16x16x16_iu8
 
-// REFUSED-DAG: refused.mlir:5:{{.*}}cannot lower gpu.subgroup_mma_load_matrix: no matrices of type !gpu.mma_matrix<16x16xui8, "AOp">: gfx942 multiplies 16x16x16 of f16
-// REFUSED-DAG: refused.mlir:6:{{.*}}cannot lower gpu.subgroup_mma_load_matrix: its memory has elements of f32, and the matrix those of f16
-// REFUSED-DAG: refused.mlir:7:{{.*}}cannot lower gpu.subgroup_mma_elementwise: addi is not for matrices of f16
-// REFUSED-DAG: refused.mlir:8:{{.*}}cannot lower gpu.subgroup_mma_elementwise: extf is for one accumulator of f16
+// REFUSED: refused.mlir:5:{{.*}}cannot lower gpu.subgroup_mma_load_matrix: its memory has elements of f32, and the matrix those of f16 (and 2 more diagnostics)
+// UNSIGNED: unsigned.mlir:4:{{.*}}cannot lower gpu.subgroup_mma_load_matrix: no matrices of type !gpu.mma_matrix<16x16xui8, "AOp">: gfx942 multiplies 16x16x16 of f16
 // WAVE64: one.mlir:4:{{.*}}gfx1100 multiplies matrices in waves of 32 lanes; leave out wave-size=64
 // NONE: one.mlir:4:{{.*}}gfx1030 has no instructions for them that are known here
 // DOUBLE: double.mlir:4:{{.*}}gfx1201 multiplies 16x16x16 of f16 into f16 or f32, and 16x16x16 of si8 or ui8 into i32
 
 //--- refused.mlir
 gpu.module @kernels {
-  gpu.func @k(%b: memref<16x16xi8>, %f: memref<16x16xf32>, %h: memref<16x16xf16>) kernel {
+  gpu.func @k(%f: memref<16x16xf32>, %h: memref<16x16xf16>) kernel {
     %0 = arith.constant 0 : index
     %m = gpu.subgroup_mma_load_matrix %h[%0, %0] {leadDimension = 16 : index} : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "AOp">
-    %a = gpu.subgroup_mma_load_matrix %b[%0, %0] {leadDimension = 16 : index} : memref<16x16xi8> -> !gpu.mma_matrix<16x16xui8, "AOp">
     %c = gpu.subgroup_mma_load_matrix %f[%0, %0] {leadDimension = 16 : index} : memref<16x16xf32> -> !gpu.mma_matrix<16x16xf16, "COp">
     %d = gpu.subgroup_mma_elementwise addi %c, %c : (!gpu.mma_matrix<16x16xf16, "COp">, !gpu.mma_matrix<16x16xf16, "COp">) -> !gpu.mma_matrix<16x16xf16, "COp">
     %e = gpu.subgroup_mma_elementwise extf %m : (!gpu.mma_matrix<16x16xf16, "AOp">) -> !gpu.mma_matrix<16x16xf32, "COp">
     gpu.subgroup_mma_store_matrix %d, %h[%0, %0] {leadDimension = 16 : index} : !gpu.mma_matrix<16x16xf16, "COp">, memref<16x16xf16>
     gpu.subgroup_mma_store_matrix %e, %f[%0, %0] {leadDimension = 16 : index} : !gpu.mma_matrix<16x16xf32, "COp">, memref<16x16xf32>
-    func.call @use(%a) : (!gpu.mma_matrix<16x16xui8, "AOp">) -> ()
     gpu.return
   }
-  func.func @use(%a: !gpu.mma_matrix<16x16xui8, "AOp">) {
-    return
+}
+
+//--- unsigned.mlir
+gpu.module @kernels {
+  gpu.func @k(%b: memref<16x16xi8>, %i: memref<16x16xi32>) kernel {
+    %0 = arith.constant 0 : index
+    %a = gpu.subgroup_mma_load_matrix %b[%0, %0] {leadDimension = 16 : index} : memref<16x16xi8> -> !gpu.mma_matrix<16x16xui8, "AOp">
+    %t = gpu.subgroup_mma_load_matrix %b[%0, %0] {leadDimension = 16 : index} : memref<16x16xi8> -> !gpu.mma_matrix<16x16xui8, "BOp">
+    %c = gpu.subgroup_mma_load_matrix %i[%0, %0] {leadDimension = 16 : index} : memref<16x16xi32> -> !gpu.mma_matrix<16x16xi32, "COp">
+    %d = gpu.subgroup_mma_compute %a, %t, %c : !gpu.mma_matrix<16x16xui8, "AOp">, !gpu.mma_matrix<16x16xui8, "BOp"> -> !gpu.mma_matrix<16x16xi32, "COp">
+    gpu.subgroup_mma_store_matrix %d, %i[%0, %0] {leadDimension = 16 : index} : !gpu.mma_matrix<16x16xi32, "COp">, memref<16x16xi32>
+    gpu.return
   }
 }
 

@@ -173,7 +173,7 @@ impl<'p, 'a> Merger<'p, 'a> {
                 };
                 match &merged {
                     Some(first) if first.symbol != symbol => {
-                        return Err(CubinJoinError::differs(part, &format!("symbol `{}`", symbol.name)));
+                        return Err(CubinJoinError::differs(part, format_args!("symbol `{}`", symbol.name)));
                     }
                     Some(_) => {}
                     None => {
@@ -274,7 +274,7 @@ impl<'p, 'a> Merger<'p, 'a> {
             if first.is_some_and(|first| !has_same_header(&first, &section)) {
                 return Err(CubinJoinError::differs(
                     part,
-                    &format!("header of section `{}`", section.name),
+                    format_args!("header of section `{}`", section.name),
                 ));
             }
             first = first.or(Some(section));
