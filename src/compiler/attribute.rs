@@ -17,7 +17,7 @@ use melior::{
 use crate::{
     bridge::mlir::{TargetAttribute, TargetDialect, capture_diagnostics, read_blob, shown, string_value},
     error::Cause,
-    options::{DebugLevel, Library, OptionDescription, OptionError, Options},
+    options::{DebugLevel, Library, OptimizationLevel, OptionDescription, OptionError, Options, Speed},
     target::{AmdTarget, NvidiaKind, NvidiaTarget, Target},
 };
 
@@ -116,6 +116,14 @@ pub(crate) fn read(attribute: Attribute<'_>, base: &Options) -> Result<(Target, 
     }
     // What the caller asks for wins over the attribute; libraries and words for the PTX compiler add up.
     options.carry_over(base);
+    if options.speed == Speed::Fast && base.optimization.is_none() {
+        // Every attribute has a level: upstream's default and what the speed stands for are not asked for.
+        let is_open = matches!(
+            options.optimization,
+            Some(OptimizationLevel::O1 | OptimizationLevel::O2)
+        );
+        options.optimization = options.optimization.filter(|_| base.speed != Speed::Fast && !is_open);
+    }
     options.device_link.clone_from(&base.device_link);
     options.libraries.clone_from(&base.libraries);
     if let Some(link) = parameters.link {
@@ -201,6 +209,13 @@ fn libraries(link: Attribute<'_>) -> Result<Vec<Library>, Cause> {
 pub fn text(target: &Target, options: &Options, collect: bool) -> Result<String, OptionError> {
     let resolved = options.resolve(target, None)?;
     let level = resolved.optimization.number();
+    // With a level that is asked for, this is all that the speed stands for.
+    let spelled = (options.speed == Speed::Fast && options.optimization.is_some()).then(|| Options {
+        speed: Speed::default(),
+        interleave: Some(resolved.interleave),
+        ..options.clone()
+    });
+    let options = spelled.as_ref().unwrap_or(options);
     let mut flags: Vec<String> = options
         .to_pairs()
         .into_iter()

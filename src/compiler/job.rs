@@ -126,6 +126,11 @@ impl<'a, 'c> Job<'a, 'c> {
         let resolved = options
             .resolve(&target, newest_tool_ptx)
             .map_err(|error| Error::new(Stage::Plan, error))?;
+        let of_speed = resolved.meaning_of_speed(&options).map(|meaning| Decision {
+            stage: Stage::Plan,
+            choice: "speed=fast".to_owned(),
+            outcome: meaning,
+        });
         let objects = match &options.device_link {
             Some(link) => load_libraries(&link.objects, Stage::DeviceLink)?,
             None => Vec::new(),
@@ -157,7 +162,7 @@ impl<'a, 'c> Job<'a, 'c> {
             resolved,
             newest_tool_ptx,
             clock,
-            decisions: notes.into_iter().map(Decision::of_plan).collect(),
+            decisions: notes.into_iter().map(Decision::of_plan).chain(of_speed).collect(),
             warnings: Vec::new(),
             own: None,
         })

@@ -4,7 +4,7 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -25,7 +25,7 @@ use crate::{
     interrupt::{Interrupt, InterruptError},
     report::Decision,
     serialize::{
-        nvidia::{Cubin, PtxCompiler, PtxToCubin, SerializeError},
+        nvidia::{Cubin, PtxCompiler, PtxToCubin, SPLIT_PTX_BYTES, SerializeError},
         nvidia_options::PtxOptions,
     },
     stage::Stage,
@@ -40,6 +40,8 @@ pub(super) struct PtxWork<'a> {
     pub chip: &'a str,
     pub options: &'a PtxOptions,
     pub choice: Option<PtxCompiler>,
+    /// Kernels are not worth a call of the compiler each.
+    pub at_once: bool,
     pub interrupt: &'a Interrupt,
     /// Is told how many kernels are done, and of how many.
     pub told: &'a (dyn Fn(usize, usize) + Sync),
@@ -120,10 +122,18 @@ impl PtxWork<'_> {
     /// The cubin of `code`: of its kernels joined, or of the whole where that cannot be done.
     pub(super) fn cubin(&self, code: PtxCode<'_>, helpers: Helpers<'_>) -> Result<MadeCubin, Error> {
         let apart = match code {
-            PtxCode::Apart(apart) if !self.has_places() && !self.options.relocatable => apart.kernels(),
+            PtxCode::Apart(apart) if !self.at_once && !self.has_places() && !self.options.relocatable => {
+                apart.kernels()
+            }
             _ => None,
         };
+        let gains = |kernels: &[KernelPtx<'_>]| self.gains_by_one_call(kernels, helpers);
+        let mut one_call = match (&apart, code) {
+            (Some(kernels), PtxCode::Apart(apart)) => gains(kernels) && !has_variables(&apart.ptx()?),
+            _ => false,
+        };
         if let Some(kernels) = &apart
+            && !one_call
             && let Some(joined) = self.joined(kernels, helpers)?
         {
             return Ok(joined);
@@ -133,17 +143,32 @@ impl PtxWork<'_> {
             PtxCode::Apart(apart) => Cow::Owned(apart.ptx()?),
         };
         // What was tried is not tried again.
-        let kernels = apart.map_or_else(|| self.kernels(&whole), |_| Vec::new());
-        if let Some(joined) = self.joined(&kernels, helpers)? {
+        let kernels = match apart {
+            None if !self.at_once || whole.len() >= SPLIT_PTX_BYTES => self.kernels(&whole),
+            _ => Vec::new(),
+        };
+        one_call |= gains(&kernels) && !has_variables(&whole);
+        if !one_call && let Some(joined) = self.joined(&kernels, helpers)? {
             return Ok(joined);
         }
         let made = self.get_or_compile(Content::of(&whole), || {
             let Self { chip, options, .. } = self;
-            self.compiler
-                .compile_until(&whole, chip, options, self.choice, self.interrupt)
+            let compile = match one_call {
+                true => PtxToCubin::compile_kernel,
+                false => PtxToCubin::compile_until,
+            };
+            compile(self.compiler, &whole, chip, options, self.choice, self.interrupt)
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
+    }
+
+    /// Whether one call of the compiler gives a cubin sooner than one for each kernel, which costs some milliseconds beside the
+    /// kernel: nothing is kept of kernels, no two are the same, and no other thread could take some.
+    fn gains_by_one_call(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> bool {
+        let contents: HashSet<Content> = kernels.iter().map(|kernel| kernel.content).collect();
+        let are_single = kernels.len() > 1 && kernels.iter().all(|kernel| kernel.kernel.is_some());
+        self.cache.is_none() && are_single && contents.len() == kernels.len() && helpers.are_busy()
     }
 
     /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to
@@ -288,6 +313,14 @@ impl PtxWork<'_> {
         ];
         Some(machine_code_key("cubin", &fields))
     }
+}
+
+/// Whether PTX may have variables outside of functions: where it has, the order of names in a cubin of all kernels is another
+/// than in one that was joined.
+fn has_variables(ptx: &str) -> bool {
+    const SPACES: [&str; 4] = [".global", ".const", ".shared", ".local"];
+    let is_declared = |line: &str| line.starts_with('.') && line.split_whitespace().any(|word| SPACES.contains(&word));
+    ptx.lines().any(is_declared)
 }
 
 /// One cubin of kernels that were compiled apart.

@@ -140,6 +140,7 @@ impl Job<'_, '_> {
             chip: product.target.chip(),
             options: &options,
             choice,
+            at_once: self.resolved.fast_compile,
             interrupt: &interrupt,
             told: &told,
         };

@@ -177,6 +177,15 @@ impl Helpers<'_> {
         }
     }
 
+    /// Whether no other thread could help now.
+    pub(super) fn are_busy(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Own(pool) => pool.shared.free(&pool.shared.lock()) == 0,
+            Self::Theirs(_) => false,
+        }
+    }
+
     /// All threads that could help now, for somebody else to use until the guard is dropped.
     pub(super) fn lend(&self) -> Lent<'_> {
         let mut lent = Lent {

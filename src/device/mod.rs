@@ -613,11 +613,14 @@ fn machine_with(resolved: &Resolved, short_pointers: bool) -> Result<TargetMachi
     )
 }
 
+/// With little time, PTX is written as it comes: the PTX compiler finds what LLVM's selection would have.
+///
 /// For PTX the third level is the second with another search for common subexpressions (`addEarlyCSEOrGVNPass` in LLVM's
 /// NVPTXTargetMachine.cpp), which takes a tenth of the time and leaves nothing that the PTX compiler does not find.
 fn code_generation_level(resolved: &Resolved) -> u8 {
     let level = resolved.optimization.number();
     match resolved.target.vendor() {
+        Vendor::Nvidia if resolved.fast_compile => 0,
         Vendor::Nvidia => level.min(2),
         Vendor::Amd => level,
     }
@@ -659,10 +662,17 @@ fn with_optimized_input(linked_a_library: bool) -> Decision {
     }
 }
 
-const fn pipeline(resolved: &Resolved) -> &'static str {
+/// What the PTX compiler at its first level does not do: it knows neither what may be inlined nor which memory an address is
+/// in, and moves nothing out of loops. `default<O1>` takes ten times as long.
+const FAST_PASSES: &str = "default<O0>,cgscc(function(sroa,early-cse,simplifycfg),inline),globaldce,\
+    function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,nvptx-lower-args,infer-address-spaces,\
+    loop-mssa(licm<allowspeculation>),early-cse)";
+
+pub(crate) const fn pipeline(resolved: &Resolved) -> &'static str {
     match resolved.optimization.number() {
         _ if resolved.input_optimized => "default<O0>",
         0 => "default<O0>",
+        1 if resolved.fast_compile && matches!(resolved.target, Target::Nvidia(_)) => FAST_PASSES,
         1 => "default<O1>",
         2 => "default<O2>",
         _ => "default<O3>",

@@ -41,6 +41,16 @@ impl OptimizationLevel {
     }
 }
 
+/// What a compilation spends time on. Options that are given win over what a speed stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub enum Speed {
+    /// Code soon: for first runs and tests.
+    Fast,
+    /// What is worth its time on most kernels.
+    #[default]
+    Balanced,
+}
+
 /// How much the output lets a debugger or profiler see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum DebugLevel {

@@ -1,6 +1,6 @@
 //! What the options mean for one target.
 
-use super::{DESCRIPTIONS, DebugLevel, FpContract, OptimizationLevel, OptionError, Options};
+use super::{DESCRIPTIONS, DebugLevel, FpContract, OptimizationLevel, OptionError, Options, Speed};
 use crate::target::{CodeObjectVersion, PtxIsa, Target};
 
 impl Options {
@@ -48,21 +48,24 @@ impl Options {
             },
         };
         let unoptimised = matches!(target, Target::Nvidia(_)) && self.debug == DebugLevel::Full;
-        let default_level = if unoptimised {
-            OptimizationLevel::O0
-        } else {
-            OptimizationLevel::O3
+        let default_level = match self.speed {
+            _ if unoptimised => OptimizationLevel::O0,
+            Speed::Fast => OptimizationLevel::O1,
+            Speed::Balanced => OptimizationLevel::O3,
         };
         let optimization = self.optimization.unwrap_or(default_level);
         // Measured on NVIDIA's GPUs alone.
         let default_interleave = match target {
-            Target::Nvidia(_) if optimization >= OptimizationLevel::O2 => 4,
+            Target::Nvidia(_) if optimization >= OptimizationLevel::O2 && self.speed != Speed::Fast => 4,
             _ => 1,
         };
+        // A level that is asked for is kept to, by the vendor's compiler too.
+        let fast_compile = self.speed == Speed::Fast && self.optimization.is_none() && !unoptimised;
         let default_contract = if self.fast { FpContract::Fast } else { FpContract::On };
         Ok(Resolved {
             target: *target,
             optimization,
+            fast_compile,
             input_optimized: self.input_optimized,
             fast: self.fast,
             flush_denormals: self.ftz.unwrap_or(self.fast),
@@ -87,6 +90,8 @@ pub struct Resolved {
     pub target: Target,
     /// Optimisation level.
     pub optimization: OptimizationLevel,
+    /// Passes and the vendor's compiler do what is needed, and little more.
+    pub fast_compile: bool,
     /// LLVM's passes are left out.
     pub input_optimized: bool,
     /// All fast-math flags.
@@ -139,6 +144,22 @@ pub enum ResolvedVendor {
 }
 
 impl Resolved {
+    /// What a speed that `options` ask for stands for, and what they say otherwise.
+    pub(crate) fn meaning_of_speed(&self, options: &Options) -> Option<String> {
+        if options.speed == Speed::default() {
+            return None;
+        }
+        let asked = |given: bool| if given { " (as asked for)" } else { "" };
+        Some(format!(
+            "O={}{}, interleave={}{}{}",
+            self.optimization.number(),
+            asked(options.optimization.is_some()),
+            self.interleave,
+            asked(options.interleave.is_some()),
+            if self.fast_compile { ", the fewest passes" } else { "" }
+        ))
+    }
+
     /// LLVM's feature string.
     pub fn llvm_features(&self) -> String {
         match &self.vendor {
@@ -199,6 +220,23 @@ mod tests {
             .resolve(&target("sm_90"), None)
             .expect_err("refused");
         assert!(error.to_string().contains("at -O0 alone"), "{error}");
+    }
+
+    #[test]
+    fn a_speed_stands_for_options_that_are_not_given() {
+        let resolve = |pairs: &[(&str, &str)], chip| options(pairs).resolve(&target(chip), None).expect("resolves");
+        for chip in ["sm_90", "gfx942"] {
+            let fast = resolve(&[("speed", "fast")], chip);
+            assert_eq!((fast.optimization, fast.interleave), (OptimizationLevel::O1, 1));
+            assert!(fast.fast_compile);
+            let asked = resolve(&[("speed", "fast"), ("O", "2"), ("interleave", "2")], chip);
+            assert_eq!((asked.optimization, asked.interleave), (OptimizationLevel::O2, 2));
+            assert!(!asked.fast_compile);
+            assert_eq!(resolve(&[("speed", "balanced")], chip), resolve(&[], chip));
+        }
+        assert_eq!(resolve(&[("speed", "fast"), ("O", "3")], "sm_90").interleave, 1);
+        let debug = resolve(&[("speed", "fast"), ("debug", "full")], "sm_90");
+        assert_eq!((debug.optimization, debug.fast_compile), (OptimizationLevel::O0, false));
     }
 
     #[test]

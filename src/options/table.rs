@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{
-    Compression, DebugLevel, DeviceLink, FpContract, Isolation, Library, OptimizationLevel, PtxCompiler,
+    Compression, DebugLevel, DeviceLink, FpContract, Isolation, Library, OptimizationLevel, PtxCompiler, Speed,
     form::{
         ABOVE_ZERO, COMPRESSION, Form, MEBIBYTES, NUMBER, OPEN_SWITCH, PATH_PREFIXES, PTX_ISA, PTX_POLICY, SECONDS,
         SWITCH, WORDS, Wrong, choice,
@@ -133,9 +133,18 @@ options! {
         "2" => Some(OptimizationLevel::O2),
         "3" => Some(OptimizationLevel::O3)
     ), {
-        names: &["O", "optimization"], default: "3; 0 with debug=full on NVIDIA", passes: &[ATTACH], rules: ORDINARY,
+        names: &["O", "optimization"], default: "3; 1 with speed=fast; 0 with debug=full on NVIDIA", passes: &[ATTACH], rules: ORDINARY,
         summary: "Optimisation level of LLVM and the vendor's compiler",
         nvidia: "LLVM's `default<On>`, and `-On` for the PTX compiler", amd: "LLVM's `default<On>`",
+    };
+    /// What time is spent on; a more specific option wins over it.
+    speed: Speed = Speed::Balanced, choice!(
+        "fast" => Speed::Fast,
+        "balanced" => Speed::Balanced
+    ), {
+        names: &["speed"], default: "balanced", passes: &[ATTACH, LOWER, SERIALIZE], rules: ORDINARY,
+        summary: "What time is spent on: fast is for first runs and tests; other options win over what it stands for",
+        nvidia: "see below", amd: "see below",
     };
     /// The input is LLVM IR that its producer has optimised for the target: LLVM's passes are not run over it again.
     input_optimized: bool = false, SWITCH, {
@@ -298,7 +307,7 @@ options! {
     /// How many iterations of a loop run at once, with their loads first: 1, 2, 4 or 8. `None` means 4 for NVIDIA from
     /// optimisation level 2 on, and 1 otherwise.
     interleave: Option<u32> = None, choice!("1" => Some(1), "2" => Some(2), "4" => Some(4), "8" => Some(8)), {
-        names: &["interleave"], default: "4 for NVIDIA from O=2 on, else 1", passes: &[ATTACH, LOWER], rules: ORDINARY,
+        names: &["interleave"], default: "4 for NVIDIA from O=2 on, but with speed=fast, else 1", passes: &[ATTACH, LOWER], rules: ORDINARY,
         summary: "Iterations of a loop that run at once, with their loads first",
         nvidia: "how many iterations of a loop run at once, see below", amd: "",
     };

@@ -61,6 +61,7 @@ mod tests {
     fn every_described_option_survives_the_textual_form() {
         let values = [
             ("O", "1"),
+            ("speed", "fast"),
             ("input-optimized", "true"),
             ("fast", "true"),
             ("ftz", "false"),

@@ -30,7 +30,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 /// PTX of this size and more is compiled on several threads, kernel by kernel. Below it that gains nothing: a tenth of a second
 /// is spent.
-pub(super) const SPLIT_PTX_BYTES: usize = 256 << 10;
+pub(crate) const SPLIT_PTX_BYTES: usize = 256 << 10;
 
 /// On how many: the same on every machine, since the cubin has a note with the options.
 const SPLIT_THREADS: u8 = 4;

@@ -83,7 +83,7 @@ pub fn shared_object(archive: &Path, cache: &Path) -> Result<PathBuf, String> {
 
     let path = cache.join(format!("nvptxcompiler-{key}-r{RECIPE_VERSION}.so"));
     let digest_path = path.with_extension("blake3");
-    if digest::is_intact(&path, &digest_path) {
+    if digest::is_intact(&path, &digest_path, cache) {
         check_private(&path)?;
         tracing::debug!(path = %path.display(), "nvPTXCompiler from the cache");
         return Ok(path);

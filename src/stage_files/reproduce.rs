@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use crate::{
+    device::pipeline,
     options::{DebugLevel, FpContract, Library, Options, Resolved},
     shell::quoted,
     stage::{Checkpoint, Subject},
-    target::Target,
+    target::{Target, Vendor},
     toolkit::{PartKind, Toolkit},
 };
 
@@ -49,8 +50,8 @@ impl Reproduction {
             (Checkpoint::Lowered, target) => Some(translate(name, target)),
             (Checkpoint::Initial, _) => Some(self.link(name, text)),
             (Checkpoint::Linked, target) => Some(format!(
-                "opt-22 -S -passes='default<O{}>' {} {name} -o again.ll",
-                resolved.optimization.number(),
+                "opt-22 -S -passes='{}' {} {name} -o again.ll",
+                pipeline(&resolved),
                 machine(target, &resolved)
             )),
             (Checkpoint::Optimized, target) => Some(generate(name, target, &resolved)),
@@ -139,7 +140,11 @@ fn generate(name: &str, target: &Target, resolved: &Resolved) -> String {
     };
     format!(
         "llc-22 -O{} {}{contract} {name} -o again.{extension}",
-        resolved.optimization.number(),
+        if resolved.fast_compile && target.vendor() == Vendor::Nvidia {
+            0
+        } else {
+            resolved.optimization.number()
+        },
         machine(target, resolved)
     )
 }

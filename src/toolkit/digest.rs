@@ -32,9 +32,10 @@ pub(crate) fn of_file(path: &Path) -> io::Result<String> {
 }
 
 /// Whether the file has the content that was written. A cache that lost bytes is a miss, not an error: the
-/// dynamic loader would end the process on a truncated file.
-pub(crate) fn is_intact(path: &Path, digest_path: &Path) -> bool {
-    match (of_file(path), fs::read_to_string(digest_path)) {
+/// dynamic loader would end the process on a truncated file. The content is read where [`noted`] reads it: 35 MB at each start
+/// of a program are a tenth of its time.
+pub(crate) fn is_intact(path: &Path, digest_path: &Path, notes: &Path) -> bool {
+    match (noted(path, notes), fs::read_to_string(digest_path)) {
         (Ok(actual), Ok(expected)) => actual == expected,
         _ => false,
     }

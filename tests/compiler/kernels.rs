@@ -22,6 +22,7 @@ struct Bench {
     compilers: PtxToCubin,
     options: PtxOptions,
     choice: Option<PtxCompiler>,
+    at_once: bool,
     chip: &'static str,
     cache: Option<Cache>,
     _directory: tempfile::TempDir,
@@ -34,6 +35,7 @@ impl Bench {
             compilers: compilers(directory.path()),
             options: PtxOptions::default(),
             choice: None,
+            at_once: false,
             chip: "sm_90",
             cache: None,
             _directory: directory,
@@ -48,6 +50,7 @@ impl Bench {
             chip: self.chip,
             options: &self.options,
             choice: self.choice,
+            at_once: self.at_once,
             told: &|_, _| {},
             interrupt: &Interrupt::default(),
         });
@@ -148,6 +151,35 @@ fn kernels_are_joined_to_what_the_compiler_makes_of_the_whole() {
         ..PtxOptions::default()
     };
     bench.assert_same(&module("sm_86", 7));
+}
+
+/// Each call of the compiler costs time of its own.
+#[test]
+fn kernels_are_compiled_in_one_call_where_nothing_is_gained_apart() {
+    let mut bench = Bench::new();
+    let mut kernels = String::new();
+    for (number, body) in BODIES.iter().enumerate() {
+        let name = format!("k{number}");
+        let body = body.replace("NAME", &name).replace("NUMBER", &number.to_string());
+        sum(&mut kernels, &name, number, &body);
+    }
+    // What begins a line is a declaration.
+    let kernels = kernels.replace("\n.", "\n .");
+    let different = head("sm_90") + &kernels;
+    let (joined, at_once) = (bench.joined(&different).expect("joined"), bench.cubin(&different));
+    assert_eq!((joined.kernels, at_once.kernels), (BODIES.len(), 1));
+    assert!(joined.cubin == at_once.cubin);
+    // The order of names would be another.
+    let with_table = head("sm_90") + ".global .align 4 .f32 table[2];\n" + &kernels;
+    let with_table = with_table.replacen("st.global.f32", "ld.global.f32 %f1, [table]; st.global.f32", 1);
+    assert_eq!(bench.cubin(&with_table).kernels, BODIES.len());
+    // What is the same is compiled once, and what may be known is looked for.
+    assert_eq!(bench.cubin(&module("sm_90", 40)).kernels, 40);
+    bench.cache = Some(Cache::builder().build());
+    assert_eq!(bench.cubin(&different).kernels, BODIES.len());
+    // In a hurry not even then.
+    bench.at_once = true;
+    assert_eq!(bench.cubin(&different).kernels, 1);
 }
 
 /// Kernels that are the same but for their names, and the names sort otherwise than the kernels.
@@ -284,6 +316,7 @@ fn errors_are_those_of_the_whole() {
         chip: "sm_90",
         options: &bench.options,
         choice: None,
+        at_once: false,
         told: &|_, _| {},
         interrupt: &interrupt,
     };
