@@ -70,6 +70,7 @@ mod tests {
             ("fp-contract", "off"),
             ("max-registers", "64"),
             ("wave-size", "32"),
+            ("coarse-grained-memory", "true"),
             ("code-object-version", "6"),
             ("debug", "line-tables"),
             ("debug-prefix-map", "/home/me/=,/a=/b"),

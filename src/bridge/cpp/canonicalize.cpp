@@ -1,6 +1,9 @@
-// MLIR's canonicalization without two of its patterns: one does not end, one removes loops that run.
+// MLIR's canonicalization without two of its patterns: one does not end, one removes loops that run. And with one of ours.
+
+#include "patterns.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/RegionGraphTraits.h"
 #include "mlir/Pass/Pass.h"
@@ -69,6 +72,9 @@ struct Canonicalize final : PassWrapper<Canonicalize, OperationPass<>> {
     });
     if (context->getLoadedDialect<cf::ControlFlowDialect>())
       set.add<MergeBlocks>(context);
+    // Folding makes such updates, and MLIR does not lower them.
+    if (context->getLoadedDialect<memref::MemRefDialect>())
+      gpulower::populateExchangePatterns(set);
     patterns = std::make_shared<FrozenRewritePatternSet>(std::move(set), std::vector<std::string>{trivialLoops.str()});
     return success();
   }

@@ -20,6 +20,9 @@ void compareWideRanges(llvm::Module &module, llvm::TargetMachine &machine);
 /// Conversions between floats and single bits of a module for NVIDIA become others.
 void convertSingleBits(llvm::Module &module);
 
+/// Absolute values of integers of a module for NVIDIA become maxima.
+void computeAbsoluteValues(llvm::Module &module);
+
 /// Traps of a module for AMD get their instructions, where LLVM's own lead its code generation astray.
 void writeTrapsOut(llvm::Module &module, llvm::StringRef chip);
 

@@ -631,6 +631,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     // Here already, so that who looks at the optimised module sees what code is made of.
     if (machine && module.getTargetTriple().isNVPTX()) {
       gpulower::convertSingleBits(module);
+      gpulower::computeAbsoluteValues(module);
       gpulower::compareWideRanges(module, *machine);
     }
     limits.mark(module);
@@ -690,6 +691,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     if (module.getTargetTriple().isNVPTX()) {
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
       gpulower::convertSingleBits(module);
+      gpulower::computeAbsoluteValues(module);
       gpulower::compareWideRanges(module, *machine);
     } else if (module.getTargetTriple().isAMDGPU())
       gpulower::writeTrapsOut(module, machine->getTargetCPU());

@@ -331,9 +331,13 @@ struct CopyInLoops final : OpRewritePattern<memref::CopyOp> {
 
 } // namespace
 
+void populateExchangePatterns(RewritePatternSet &patterns) {
+  patterns.add<AtomicExchange>(patterns.getContext());
+}
+
 void populateAtomicPatterns(RewritePatternSet &patterns) {
-  patterns.add<AtomicExchange, AtomicProduct, AtomicOnBits>(
-      patterns.getContext());
+  populateExchangePatterns(patterns);
+  patterns.add<AtomicProduct, AtomicOnBits>(patterns.getContext());
 }
 
 void populateCopyPatterns(RewritePatternSet &patterns) {

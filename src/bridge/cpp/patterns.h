@@ -102,6 +102,9 @@ mlir::LogicalResult placeAllocations(mlir::Operation *root, const GpuChip &chip,
 /// Atomics on floats and products, as loops of compare-and-swap.
 void populateAtomicPatterns(mlir::RewritePatternSet &patterns);
 
+/// Updates that do not depend on what was there, as exchanges.
+void populateExchangePatterns(mlir::RewritePatternSet &patterns);
+
 /// Copies between memrefs that are not contiguous, as loops.
 void populateCopyPatterns(mlir::RewritePatternSet &patterns);
 

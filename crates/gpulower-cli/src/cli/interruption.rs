@@ -4,7 +4,7 @@
 use std::{
     fs,
     sync::{
-        Arc, Mutex, MutexGuard, Once, PoisonError,
+        Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -25,6 +25,9 @@ static WORK: Mutex<Option<Work>> = Mutex::new(None);
 /// Held while files get their names: a signal that comes meanwhile has to wait.
 static WRITING: Mutex<()> = Mutex::new(());
 
+/// Whether a signal has come that will end the process.
+static IS_ENDING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
 /// From now on `work` is what a signal interrupts.
 pub fn watch(work: &Work) {
     static STARTED: Once = Once::new();
@@ -39,8 +42,12 @@ pub fn watch(work: &Work) {
     });
 }
 
-/// What was at work is over: a signal has nothing to say any more.
+/// What was at work is over: a signal has nothing to say any more. One that has come already ends the process here: what the
+/// same signal did to others, such as to the command that the input comes from, is nothing to be told of.
 pub fn over() {
+    while IS_ENDING.load(Ordering::SeqCst) {
+        thread::park();
+    }
     *lock(&WORK) = None;
 }
 
@@ -74,6 +81,9 @@ fn start(signals: &[i32]) -> std::io::Result<()> {
                 let _ = emulate_default_handler(signal);
             }
         })?;
+    for &signal in signals {
+        flag::register(signal, Arc::clone(&IS_ENDING))?;
+    }
     Ok(())
 }
 

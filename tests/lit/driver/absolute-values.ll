@@ -1,0 +1,43 @@
+; The absolute value of the least number is the least number; ptxas takes `abs.s32` to be 0 or more, and drops comparisons.
+
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+
+target triple = "nvptx64-nvidia-cuda"
+
+; CHECK-LABEL: .entry may_be_least(
+; CHECK: neg.s32
+; CHECK: max.s32
+; CHECK: setp.gt.s32
+define ptx_kernel void @may_be_least(ptr %p, i32 %x) {
+  %absolute = call i32 @llvm.abs.i32(i32 %x, i1 false)
+  %negative = icmp slt i32 %absolute, 0
+  %result = select i1 %negative, i32 -1, i32 7
+  store i32 %result, ptr %p
+  ret void
+}
+
+; CHECK-LABEL: .entry of_64_and_16_bits(
+; CHECK-NOT: abs.s
+define ptx_kernel void @of_64_and_16_bits(ptr %p, i64 %x, i16 %y) {
+  %long = call i64 @llvm.abs.i64(i64 %x, i1 false)
+  store i64 %long, ptr %p
+  %short = call i16 @llvm.abs.i16(i16 %y, i1 false)
+  %wide = sext i16 %short to i64
+  %q = getelementptr i64, ptr %p, i64 1
+  store i64 %wide, ptr %q
+  ret void
+}
+
+; One that cannot be the least number, and one whose absolute value is then left open.
+; CHECK-LABEL: .entry is_never_least(
+; CHECK: abs.s32
+; CHECK: abs.s32
+define ptx_kernel void @is_never_least(ptr %p, i32 %x, i32 %y) {
+  %wide = ashr i32 %x, 1
+  %one = call i32 @llvm.abs.i32(i32 %wide, i1 false)
+  %other = call i32 @llvm.abs.i32(i32 %y, i1 true)
+  store i32 %one, ptr %p
+  %q = getelementptr i32, ptr %p, i64 1
+  store i32 %other, ptr %q
+  ret void
+}
