@@ -1,5 +1,5 @@
 //! Passes written in C++ (`cpp/patterns.cpp`, `cpp/host.cpp`, ...) that pipelines call by name: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
-//! `gpulower-canonicalize`, `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-vector-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
+//! `gpulower-canonicalize`, `gpulower-round-doubles-to-odd`, `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-vector-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::{panic::catch_unwind, sync::OnceLock};
 

@@ -20,7 +20,7 @@ use crate::{
     image::{
         join_cubin::{Renaming, join_renamed},
         ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
-        ptx_components::components,
+        ptx_components::{components, declares_variables},
     },
     interrupt::{Interrupt, InterruptError},
     report::Decision,
@@ -127,9 +127,10 @@ impl PtxWork<'_> {
             }
             _ => None,
         };
+        // With variables outside of functions, the order of names in a cubin of all kernels is another than in one that was joined.
         let gains = |kernels: &[KernelPtx<'_>]| self.gains_by_one_call(kernels, helpers);
         let mut one_call = match (&apart, code) {
-            (Some(kernels), PtxCode::Apart(apart)) => gains(kernels) && !has_variables(&apart.ptx()?),
+            (Some(kernels), PtxCode::Apart(apart)) => gains(kernels) && !declares_variables(&apart.ptx()?),
             _ => false,
         };
         if let Some(kernels) = &apart
@@ -147,7 +148,7 @@ impl PtxWork<'_> {
             None if !self.at_once || whole.len() >= SPLIT_PTX_BYTES => self.kernels(&whole),
             _ => Vec::new(),
         };
-        one_call |= gains(&kernels) && !has_variables(&whole);
+        one_call |= gains(&kernels) && !declares_variables(&whole);
         if !one_call && let Some(joined) = self.joined(&kernels, helpers)? {
             return Ok(joined);
         }
@@ -313,14 +314,6 @@ impl PtxWork<'_> {
         ];
         Some(machine_code_key("cubin", &fields))
     }
-}
-
-/// Whether PTX may have variables outside of functions: where it has, the order of names in a cubin of all kernels is another
-/// than in one that was joined.
-fn has_variables(ptx: &str) -> bool {
-    const SPACES: [&str; 4] = [".global", ".const", ".shared", ".local"];
-    let is_declared = |line: &str| line.starts_with('.') && line.split_whitespace().any(|word| SPACES.contains(&word));
-    ptx.lines().any(is_declared)
 }
 
 /// One cubin of kernels that were compiled apart.

@@ -14,7 +14,8 @@ pub(super) fn placed(mut error: Error, ptx: &str, file: &str) -> Error {
         return error;
     };
     let mut found: Vec<Place> = Vec::new();
-    for place in log.lines().filter_map(|line| place(line, ptx)) {
+    let files = files(ptx);
+    for place in log.lines().filter_map(|line| place(line, ptx, &files)).take(MOST) {
         if !found.contains(&place) {
             found.push(place);
         }
@@ -37,6 +38,9 @@ pub(super) fn placed(mut error: Error, ptx: &str, file: &str) -> Error {
     }
     error
 }
+
+/// The most errors that are given places; each is looked for in the whole of the PTX.
+const MOST: usize = 20;
 
 /// What an error is about.
 #[derive(PartialEq, Eq)]
@@ -65,7 +69,7 @@ impl Place {
 }
 
 /// Of a line of the log: `ptxas NAME, line 13; error   : TEXT`, or `ptxas error   : Entry function 'NAME' uses too much ...`.
-fn place(said: &str, ptx: &str) -> Option<Place> {
+fn place(said: &str, ptx: &str, files: &BTreeMap<u32, String>) -> Option<Place> {
     let (head, message) = said.split_once(" : ")?;
     if !head.contains("error") && !head.contains("fatal") {
         return None;
@@ -85,13 +89,12 @@ fn place(said: &str, ptx: &str) -> Option<Place> {
         source: None,
         message,
     };
-    let files = files(ptx);
     for text in ptx.lines().take(line) {
         if let Some((name, is_kernel)) = header(text) {
             place.kernel = is_kernel.then(|| name.to_owned());
             place.function = Some(name.to_owned());
             place.source = None;
-        } else if let Some(source) = loc(text, &files) {
+        } else if let Some(source) = loc(text, files) {
             place.source = Some(source);
         }
     }

@@ -672,7 +672,7 @@ pub(crate) const fn pipeline(resolved: &Resolved) -> &'static str {
     match resolved.optimization.number() {
         _ if resolved.input_optimized => "default<O0>",
         0 => "default<O0>",
-        1 if resolved.fast_compile && matches!(resolved.target, Target::Nvidia(_)) => FAST_PASSES,
+        1 if resolved.fast_compile => FAST_PASSES,
         1 => "default<O1>",
         2 => "default<O2>",
         _ => "default<O3>",

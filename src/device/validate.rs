@@ -85,10 +85,15 @@ pub(super) fn symbol_names(module: &DeviceModule<'_>, vendor: Vendor) -> Result<
             continue;
         }
         let (is_writable, reason) = match vendor {
-            Vendor::Nvidia if symbol.is_internal => (
-                symbol.name.iter().all(|&byte| is_letter(byte) || b".@".contains(&byte)),
-                "",
-            ),
+            // Of these LLVM makes letters.
+            Vendor::Nvidia if symbol.is_internal => {
+                let letter = |&byte: &u8| if b".@".contains(&byte) { b'_' } else { byte };
+                let plain: Vec<u8> = symbol.name.iter().map(letter).collect();
+                (
+                    is_identifier_of_ptx(&plain) || plain != symbol.name && plain == b"_",
+                    "",
+                )
+            }
             Vendor::Nvidia => (is_identifier_of_ptx(&symbol.name), OF_PTX),
             Vendor::Amd => (text.is_ok_and(|text| !text.contains(['@', '\0'])), OF_ELF),
         };
@@ -100,7 +105,9 @@ pub(super) fn symbol_names(module: &DeviceModule<'_>, vendor: Vendor) -> Result<
             return Err(DeviceError::SymbolName { name, reason });
         }
         let name = String::from_utf8_lossy(&symbol.name);
-        symbol.rename(&name.replace(|c: char| !u8::try_from(c).is_ok_and(is_letter), "_"));
+        let plain = name.replace(|c: char| !u8::try_from(c).is_ok_and(is_letter), "_");
+        // With a letter in front, and never `_` alone.
+        symbol.rename(&format!("_{plain}_"));
     }
     Ok(())
 }

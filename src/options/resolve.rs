@@ -60,7 +60,8 @@ impl Options {
             _ => 1,
         };
         // A level that is asked for is kept to, by the vendor's compiler too.
-        let fast_compile = self.speed == Speed::Fast && self.optimization.is_none() && !unoptimised;
+        let is_nvidia = matches!(target, Target::Nvidia(_));
+        let fast_compile = self.speed == Speed::Fast && self.optimization.is_none() && !unoptimised && is_nvidia;
         let default_contract = if self.fast { FpContract::Fast } else { FpContract::On };
         Ok(Resolved {
             target: *target,
@@ -156,7 +157,11 @@ impl Resolved {
             asked(options.optimization.is_some()),
             self.interleave,
             asked(options.interleave.is_some()),
-            if self.fast_compile { ", the fewest passes" } else { "" }
+            if self.fast_compile && !options.input_optimized {
+                ", the fewest passes"
+            } else {
+                ""
+            }
         ))
     }
 
@@ -228,7 +233,7 @@ mod tests {
         for chip in ["sm_90", "gfx942"] {
             let fast = resolve(&[("speed", "fast")], chip);
             assert_eq!((fast.optimization, fast.interleave), (OptimizationLevel::O1, 1));
-            assert!(fast.fast_compile);
+            assert_eq!(fast.fast_compile, chip == "sm_90");
             let asked = resolve(&[("speed", "fast"), ("O", "2"), ("interleave", "2")], chip);
             assert_eq!((asked.optimization, asked.interleave), (OptimizationLevel::O2, 2));
             assert!(!asked.fast_compile);

@@ -213,10 +213,10 @@ options! {
     coarse_grained_memory: bool = false, SWITCH, {
         names: &["coarse-grained-memory"], default: "off", passes: &[ATTACH],
         rules: Rules { only: Some((Vendor::Amd, "NVIDIA's atomic instructions reach all memory")), ..ORDINARY },
-        summary: "No float atomic is on pinned, registered or managed memory",
+        summary: "No float atomic is on memory shared with the host or with another GPU",
         nvidia: "refused",
-        amd: "`memref.atomic_rmw` of floats: the instructions that such memory ignores (f32 on gfx11, and on gfx90a with \
-            `ftz`; f64 on gfx90a), in place of loops; other chips have those that do not",
+        amd: "`memref.atomic_rmw` of floats: instructions that do nothing in memory shared with the host or with other \
+            devices (f32 on gfx11, and on gfx90a with `ftz`; f64 on gfx90a), in place of loops; other chips have better ones",
     };
     /// Code object version (AMD). `None` means 5, or 6 for generic targets.
     code_object_version: Option<CodeObjectVersion> = None, choice!(

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 
 use super::{amd_pipe, link_error::DeviceLinkError};
-use crate::bridge::{lld, memfd};
+use crate::bridge::{lld, memfd, watch};
 use crate::image::elf::{EM_AMDGPU, ET_REL, Elf, SHT_SYMTAB};
 use crate::{FileKind, error::ErrorKind};
 
@@ -100,7 +100,7 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, DeviceLin
         let mut arguments: Vec<&str> = OPTIONS.to_vec();
         arguments.extend(paths.iter().map(String::as_str));
         arguments.extend(["-o", output]);
-        lld::link(&arguments)
+        watch::uninterruptible("lld", || lld::link(&arguments))
     })
     .map_err(io("read lld's output through a pipe"))?;
 

@@ -8,7 +8,7 @@ use crate::{
     options::{DebugLevel, FpContract, Library, Options, Resolved},
     shell::quoted,
     stage::{Checkpoint, Subject},
-    target::{Target, Vendor},
+    target::Target,
     toolkit::{PartKind, Toolkit},
 };
 
@@ -140,7 +140,7 @@ fn generate(name: &str, target: &Target, resolved: &Resolved) -> String {
     };
     format!(
         "llc-22 -O{} {}{contract} {name} -o again.{extension}",
-        if resolved.fast_compile && target.vendor() == Vendor::Nvidia {
+        if resolved.fast_compile {
             0
         } else {
             resolved.optimization.number()

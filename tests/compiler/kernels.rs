@@ -163,8 +163,6 @@ fn kernels_are_compiled_in_one_call_where_nothing_is_gained_apart() {
         let body = body.replace("NAME", &name).replace("NUMBER", &number.to_string());
         sum(&mut kernels, &name, number, &body);
     }
-    // What begins a line is a declaration.
-    let kernels = kernels.replace("\n.", "\n .");
     let different = head("sm_90") + &kernels;
     let (joined, at_once) = (bench.joined(&different).expect("joined"), bench.cubin(&different));
     assert_eq!((joined.kernels, at_once.kernels), (BODIES.len(), 1));

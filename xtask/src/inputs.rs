@@ -329,7 +329,9 @@ impl Measure<'_> {
                 .args(["--emit=llvm-ir,llvm-bc", "-O", "tests/inputs/kernels.rs", "--out-dir"])
                 .arg(&place);
             // The oldest have no target of AMD's.
-            if !capture(&mut compile)?.status.success() {
+            let output = capture(&mut compile)?;
+            if !output.status.success() {
+                eprintln!("{}", String::from_utf8_lossy(&output.stderr));
                 continue;
             }
             for (words, end) in words.iter_mut().zip(["ll", "bc"]) {

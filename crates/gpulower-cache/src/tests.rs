@@ -156,8 +156,13 @@ fn one_machine_makes_what_others_wait_for() {
     let machine = |wait| Remote::builder(Arc::clone(&store) as _).wait(wait).build();
     let (one, other) = (machine(Duration::from_secs(60)), machine(Duration::from_secs(60)));
     assert_eq!(one.claim(&ID, &|| false), None);
+    let _ = store.take_requests();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| other.claim(&ID, &|| false));
+        // It knows of the claim before that is gone.
+        while store.take_requests().is_empty() {
+            std::thread::yield_now();
+        }
         one.put(&ID, (*b"content").into());
         finish(&one);
         assert_eq!(waiting.join().expect("ended"), Some(b"content".to_vec()));

@@ -1,4 +1,5 @@
-// MLIR's canonicalization without two of its patterns: one does not end, one removes loops that run. And with one of ours.
+// MLIR's canonicalization without two of its patterns: one, all of `cf.br`'s, does not end (it also goes through blocks that only
+// branch on, which LLVM does later), one removes loops that run. And with one of ours.
 
 #include "patterns.h"
 

@@ -23,6 +23,9 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/ThreadPool.h"
+#include <atomic>
+#include <memory>
+#include <thread>
 
 using namespace mlir;
 using gpulower::toBytes;
@@ -34,12 +37,12 @@ namespace {
 class NamesFailure final : public PassInstrumentation {
 public:
   /// `said`: whether there was an error since the beginning of a pass.
-  explicit NamesFailure(bool &said) : said(said) {}
+  explicit NamesFailure(std::shared_ptr<std::atomic<bool>> said) : said(std::move(said)) {}
 
-  void runBeforePass(Pass *, Operation *) override { said = false; }
+  void runBeforePass(Pass *, Operation *) override { *said = false; }
 
   void runAfterPassFailed(Pass *pass, Operation *operation) override {
-    if (said)
+    if (*said)
       return;
     StringRef name = pass->getArgument().empty() ? pass->getName() : pass->getArgument();
     InFlightDiagnostic error = operation->emitError() << "the pass " << name << " failed and did not say why";
@@ -49,7 +52,7 @@ public:
   }
 
 private:
-  bool &said;
+  std::shared_ptr<std::atomic<bool>> said;
 };
 } // namespace
 } // namespace gpulower
@@ -177,9 +180,13 @@ GpulowerOutcome gpulowerRunMlirPasses(MlirPassManager manager,
     PassManager &passes = *unwrap(manager);
     if (gpulower::prepareInnerPasses)
       gpulower::prepareInnerPasses(passes);
-    bool said = false;
-    ScopedDiagnosticHandler handler(passes.getContext(), [&](Diagnostic &diagnostic) {
-      said |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    // After a jump out of a crash the handler stays with the context, so it knows nothing of this frame. It hears of the errors
+    // of every thread that uses the context.
+    auto said = std::make_shared<std::atomic<bool>>(false);
+    std::thread::id here = std::this_thread::get_id();
+    ScopedDiagnosticHandler handler(passes.getContext(), [said, here](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && std::this_thread::get_id() == here)
+        *said = true;
       // The next handler has it.
       return failure();
     });

@@ -29,7 +29,7 @@
 // REPORT: "speed=fast"
 // REPORT-NEXT: "O=1, interleave=1, the fewest passes"
 // ASKED: "O=2 (as asked for), interleave=2 (as asked for)"
-// AMD: "O=1, interleave=1, the fewest passes"
+// AMD: "O=1, interleave=1"
 // REFUSED: fast|balanced
 // ATTACHED: #nvvm.target<O = 1, {{.*}}speed = "fast"
 // ATTACHED-LEVEL: interleave = "1"

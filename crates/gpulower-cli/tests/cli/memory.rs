@@ -84,7 +84,7 @@ fn too_little_address_space_is_an_error() {
         let _ = std::fs::remove_file(work.path("k"));
         failed += usize::from(!output.status.success());
     }
-    assert!(failed > 0, "266 MiB are not enough");
+    assert!(failed > 0, "200 MiB are not enough");
 }
 
 /// SIGXFSZ, which ends a program that does not expect it.

@@ -214,6 +214,25 @@ impl<'text> Reader<'text> {
     }
 }
 
+/// Whether PTX may declare variables outside of functions.
+#[must_use]
+pub fn declares_variables(ptx: &str) -> bool {
+    const SPACES: [&[u8]; 5] = [b".global", b".const", b".tex", b".shared", b".local"];
+    let mut tokens = Tokens::new(ptx.as_bytes());
+    let mut depth = 0_usize;
+    loop {
+        match tokens.next() {
+            Ok(Some(Token::Punctuation(b'{' | b'('))) => depth += 1,
+            Ok(Some(Token::Punctuation(b'}' | b')'))) => depth = depth.saturating_sub(1),
+            Ok(Some(Token::Word(word))) if depth == 0 && SPACES.contains(&word) => return true,
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            // What cannot be read may have some.
+            Err(_) => return true,
+        }
+    }
+}
+
 fn refused(offset: usize, problem: impl Display) -> ReadError {
     ReadError::not_read(format!("PTX: offset {offset:#x}: {problem}")).at(offset as u64)
 }
@@ -421,6 +440,23 @@ mod tests {
             [["a", "b"]]
         );
         assert_eq!(kernels(""), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn variables_are_found_wherever_they_stand() {
+        let kernel =
+            ".visible .entry k(.param .u64 .ptr .global .align 1 p) { .local .b8 d[4]; { .shared .b8 t[4]; } ret; }";
+        assert!(!declares_variables(kernel));
+        for text in [
+            "  .global .align 4 .f32 t[2];",
+            ".visible\n .const .b32 c = 5;",
+            "/* { */ .shared .b8 t[4];",
+            "// {\n.local .b8 t[4];",
+            ".file 1 \"a{b\"\n.extern .shared .b8 t[];",
+            "/* never ends",
+        ] {
+            assert!(declares_variables(&format!("{kernel}\n{text}")), "{text}");
+        }
     }
 
     #[test]
