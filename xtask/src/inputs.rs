@@ -351,11 +351,14 @@ impl Measure<'_> {
     fn nvrtc(&self, release: &str, package: &str) -> Result<String, Failure> {
         let folder = self.folder.join(format!("nvrtc-{release}"));
         if !folder.exists() {
+            // What an interruption leaves is not taken for the whole.
+            let part = folder.with_extension("part");
             let mut install = Command::new("python3");
             install
-                .args(["-m", "pip", "install", "-q", "--no-deps", "--target"])
-                .arg(&folder);
+                .args(["-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target"])
+                .arg(&part);
             run_command(install.arg(package))?;
+            fs::rename(&part, &folder).context(|| format!("name {}", folder.display()))?;
         }
         let ptx = folder.join("kernels.ptx");
         let mut compile = self.workspace.command("python3");

@@ -65,6 +65,7 @@ public:
   Value word(int64_t value) {
     return constant(builder.getIntegerAttr(builder.getI32Type(), APInt(32, value, /*isSigned=*/false, /*implicitTrunc=*/true)));
   }
+  Value longWord(uint64_t value) { return constant(builder.getIntegerAttr(builder.getI64Type(), APInt(64, value))); }
   Value power(int exponent) { return constant(builder.getF32FloatAttr(std::ldexp(1.0f, exponent))); }
 
   template <typename Op>
@@ -95,6 +96,7 @@ private:
 };
 
 constexpr int64_t infinityOfF32 = 0x7f800000, noNumberOfF32 = 0x7fc00000;
+constexpr uint64_t infinityOfF64 = 0x7ff0000000000000, signOfF64 = 0x8000000000000000, largestOfF32InF64 = 0x47efffffe0000000;
 
 /// Exact: f32 has all of them.
 Value widened(Elements &elements, const Format &format, Value small) {
@@ -162,12 +164,20 @@ Value narrowed(Elements &elements, const Format &format, Value number, Type type
 
 /// f64 as f32 for somebody who rounds once more: where it is not exact, towards zero and with the last bit set.
 Value roundedToOdd(Elements &elements, Value wide) {
-  Value nearest = elements.make<arith::TruncFOp>(elements.floats(), wide);
   auto bitsOf = [&](Value number) {
     Type longs = elements.of(IntegerType::get(number.getContext(), 64));
     return elements.make<arith::BitcastOp>(longs, number);
   };
-  Value there = bitsOf(wide), back = bitsOf(elements.make<arith::ExtFOp>(wide.getType(), nearest));
+  Value there = bitsOf(wide);
+  // A number that f32 has no room for is the largest of f32: as an infinity it would be none at all where `fast` says so.
+  Value size = elements.make<arith::AndIOp>(there, elements.longWord(signOfF64 - 1));
+  Value sign = elements.make<arith::AndIOp>(there, elements.longWord(signOfF64));
+  Value isLarge = elements.make<arith::AndIOp>(elements.compare(Predicate::ugt, size, elements.longWord(largestOfF32InF64)),
+                                               elements.compare(Predicate::ult, size, elements.longWord(infinityOfF64)));
+  there = elements.select(isLarge, elements.make<arith::OrIOp>(sign, elements.longWord(largestOfF32InF64)), there);
+  Value kept = elements.make<arith::BitcastOp>(wide.getType(), there);
+  Value nearest = elements.make<arith::TruncFOp>(elements.floats(), kept);
+  Value back = bitsOf(elements.make<arith::ExtFOp>(wide.getType(), nearest));
   Value bits = elements.bits(nearest);
   // The signs are the same: as integers, bits are ordered as sizes are.
   Value away = elements.compare(Predicate::ugt, back, there);

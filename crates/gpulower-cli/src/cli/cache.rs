@@ -145,14 +145,14 @@ fn or_variable<T: FromStr<Err: ToString>>(given: Option<T>, name: &str) -> Resul
 }
 
 impl CacheOptions {
-    /// Whether results may be kept.
-    pub fn is_used(&self) -> bool {
-        !self.no_cache && !is_off()
+    /// Whether results may be kept. `hermetic`: no variable is asked.
+    pub fn is_used(&self, hermetic: bool) -> bool {
+        !self.no_cache && (hermetic || !is_off())
     }
 
     /// The cache, unless it is switched off or there is no place for it.
     pub fn cache(&self, toolkits: &environment::Toolkits) -> Result<Option<Cache>, Problem> {
-        if self.no_cache || (!toolkits.is_hermetic() && is_off()) {
+        if !self.is_used(toolkits.is_hermetic()) {
             return Ok(None);
         }
         let mut builder = Cache::builder()

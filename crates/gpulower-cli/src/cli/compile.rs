@@ -210,7 +210,11 @@ impl Arguments {
             message::line(phases::bindings(&plan, &paths).trim_end());
             builder = planner.to_builder();
         }
-        let progress = Progress::start("compiling", &self.inputs, self.cache.is_used());
+        let progress = Progress::start(
+            "compiling",
+            &self.inputs,
+            self.cache.is_used(self.toolkits.is_hermetic()),
+        );
         builder = builder.progress(progress.callback());
         if let Some(files) = &files {
             builder = builder.listener(Arc::clone(files) as _);

@@ -135,7 +135,10 @@ pub fn compiler(
     cache: &CacheOptions,
     threads: Option<u16>,
 ) -> Result<CompilerBuilder, Problem> {
-    let mut builder = with_worker(Compiler::builder().options(options).toolkit(toolkit));
+    let mut builder = with_worker(
+        Compiler::builder().options(options).toolkit(toolkit),
+        toolkits.is_hermetic(),
+    );
     if let Some(threads) = threads {
         builder = builder.threads(threads.into());
     }
@@ -149,11 +152,13 @@ pub fn compiler(
 }
 
 /// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.
-fn with_worker(builder: CompilerBuilder) -> CompilerBuilder {
+fn with_worker(builder: CompilerBuilder, hermetic: bool) -> CompilerBuilder {
     let Some(worker) = worker() else { return builder };
     builder.worker(
         FOR_WORKERS
             .into_iter()
+            // Where files lie for a moment changes no result; other libraries may.
+            .filter(|name| !hermetic || *name == "TMPDIR")
             .fold(worker, |worker, name| match variable(name) {
                 Some(value) => worker.environment(name, value),
                 None => worker,

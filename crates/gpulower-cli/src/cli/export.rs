@@ -153,7 +153,11 @@ impl Arguments {
         let targets = listed_targets(&self.targets)?;
         let options = self.flags.with_libraries(&self.libraries);
         let toolkit = self.toolkits.toolkit()?;
-        let progress = Progress::start("exporting", &[input.to_owned()], self.cache.is_used());
+        let progress = Progress::start(
+            "exporting",
+            &[input.to_owned()],
+            self.cache.is_used(self.toolkits.is_hermetic()),
+        );
         let builder = environment::compiler(options, toolkit, &self.toolkits, &self.cache, self.threads)?
             .progress(progress.callback());
         let unit = input.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -79,7 +79,11 @@ impl Arguments {
         let target = target.map_err(|error| Problem::plan(error.to_string()))?;
         let options = self.flags.with_libraries(&self.libraries);
         let toolkit = self.toolkits.toolkit()?;
-        let progress = Progress::start("compiling", std::slice::from_ref(&self.input), self.cache.is_used());
+        let progress = Progress::start(
+            "compiling",
+            std::slice::from_ref(&self.input),
+            self.cache.is_used(self.toolkits.is_hermetic()),
+        );
         let builder =
             environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)?.progress(progress.callback());
         let options = ProgramOptions {
