@@ -540,7 +540,9 @@ def reading(node):
 
 
 C_HEADER = """
-#ifdef __clang__
+#ifdef __HIP__
+#include "amd.h"
+#elif defined(__clang__)
 // No CUDA headers: what they would declare.
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))

@@ -491,6 +491,17 @@ impl<'c> DeviceModule<'c> {
         Ok(symbols)
     }
 
+    /// Makes every weak reference null that `defined` does not define, as linkers do.
+    pub(crate) fn resolve_weak(&self, defined: &BTreeSet<String>) {
+        for Symbol { name, value, .. } in self.symbols() {
+            let weak = value.get_linkage() == Linkage::ExternalWeak;
+            if weak && !defined.contains(String::from_utf8_lossy(&name).as_ref()) {
+                let pointer = value.as_pointer_value();
+                pointer.replace_all_uses_with(pointer.get_type().const_null());
+            }
+        }
+    }
+
     /// The functions and variables.
     pub(crate) fn symbols(&self) -> Vec<Symbol<'c>> {
         let functions = self

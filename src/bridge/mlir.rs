@@ -5,7 +5,10 @@ use std::{
     cell::RefCell,
     collections::BTreeMap,
     ffi::c_void,
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::{self, ThreadId},
 };
 
@@ -44,6 +47,13 @@ unsafe extern "C-unwind" {
     fn gpulowerReadBlob(attribute: MlirAttribute) -> Bytes;
     fn gpulowerEmitDiagnostic(location: MlirLocation, severity: i32, message: Bytes);
     fn gpulowerIsThreaded(context: MlirContext) -> bool;
+    fn gpulowerPrintGenerically(
+        operation: mlir_sys::MlirOperation,
+        in_local_scope: bool,
+        with_locations: bool,
+        closure: *mut c_void,
+        sink: extern "C" fn(*mut c_void, Bytes),
+    );
     fn gpulowerParseMlir(context: MlirContext, source: Bytes, name: Bytes, result: *mut MlirModule) -> Outcome;
     fn gpulowerVerify(operation: mlir_sys::MlirOperation) -> Outcome;
     fn gpulowerRunMlirPasses(manager: mlir_sys::MlirPassManager, operation: mlir_sys::MlirOperation) -> Outcome;
@@ -62,7 +72,10 @@ unsafe extern "C-unwind" {
     -> mlir_sys::MlirOperation;
     fn gpulowerFindMissingDimension(root: mlir_sys::MlirOperation, dimension: *mut i64) -> mlir_sys::MlirOperation;
     fn gpulowerWidenDimensions(root: mlir_sys::MlirOperation);
+    fn gpulowerBoundGroupNumbers(root: mlir_sys::MlirOperation);
     fn gpulowerLoadSingleRegisters(root: mlir_sys::MlirOperation);
+    fn gpulowerHasPtxText(root: mlir_sys::MlirOperation) -> bool;
+    fn gpulowerNameAssertions(root: mlir_sys::MlirOperation);
     fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
 }
 
@@ -130,6 +143,28 @@ pub(crate) fn read_blob(attribute: Attribute<'_>) -> Option<Vec<u8>> {
     }
 }
 
+/// An operation in the generic form. `in_local_scope`: without aliases, as a piece of a larger text. Where there is no memory for it,
+/// a text that is no MLIR, and not the same as any other: it may become a key.
+pub(crate) fn generic_text(operation: OperationRef<'_, '_>, in_local_scope: bool, with_locations: bool) -> String {
+    let mut collected = Collected::default();
+    // SAFETY: the operation is alive, and the sink matches the closure.
+    unsafe {
+        gpulowerPrintGenerically(
+            operation.to_raw(),
+            in_local_scope,
+            with_locations,
+            collected.closure(),
+            Collected::sink,
+        );
+    }
+    let text = collected.finish().map(String::from_utf8);
+    text.ok().and_then(Result::ok).unwrap_or_else(|| {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        format!("no memory to print an operation: {process}.{number}")
+    })
+}
+
 /// Whether operations of this context may be worked on by several threads at once.
 pub(crate) fn is_threaded(context: &Context) -> bool {
     // SAFETY: the context is alive.
@@ -186,8 +221,17 @@ pub(crate) enum Severity {
     Remark = 2,
 }
 
-/// Emits a diagnostic at a location through MLIR's handlers.
+/// Emits a diagnostic at a location through MLIR's handlers, which write it to a terminal as it is: characters that would control
+/// one are escaped.
 pub(crate) fn emit(location: Location<'_>, severity: Severity, message: &str) {
+    let mut printable = String::with_capacity(message.len());
+    for character in message.chars() {
+        match character {
+            '\n' | '\t' | '\'' | '"' | '\\' => printable.push(character),
+            other => printable.extend(other.escape_debug()),
+        }
+    }
+    let message = printable;
     // SAFETY: location and text are alive during the call.
     unsafe { gpulowerEmitDiagnostic(location.to_raw(), severity as i32, Bytes::new(message.as_bytes())) }
 }
@@ -574,10 +618,28 @@ pub(crate) fn widen_dimensions(module: &mut Module<'_>) {
     unsafe { gpulowerWidenDimensions(module.as_operation().to_raw()) }
 }
 
+/// Says that `rocdl.workgroup.id` operations are not negative.
+pub(crate) fn bound_group_numbers(module: &mut Module<'_>) {
+    // SAFETY: the module is alive and edited by nobody else; only attributes change.
+    unsafe { gpulowerBoundGroupNumbers(module.as_operation().to_raw()) }
+}
+
 /// Calls LLVM's intrinsic by name where `nvvm.wmma.load` loads a single register, which MLIR does not translate.
 pub(crate) fn load_single_registers(module: &mut Module<'_>) {
     // SAFETY: the module is alive and borrowed exclusively.
     unsafe { gpulowerLoadSingleRegisters(module.as_operation().to_raw()) }
+}
+
+/// Whether there are operations of `nvvm` that MLIR does not translate: they have to be written as PTX before.
+pub(crate) fn has_ptx_text(module: &Module<'_>) -> bool {
+    // SAFETY: the module is alive, and is not changed.
+    unsafe { gpulowerHasPtxText(module.as_operation().to_raw()) }
+}
+
+/// Puts the name of the function into assertions that MLIR has converted without it.
+pub(crate) fn name_assertions(module: &mut Module<'_>) {
+    // SAFETY: the module is alive and borrowed exclusively.
+    unsafe { gpulowerNameAssertions(module.as_operation().to_raw()) }
 }
 
 /// All operations of a module, in order, outermost first.
@@ -591,6 +653,44 @@ pub(crate) fn operations_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<Operat
     root.walk(melior::ir::operation::WalkOrder::PreOrder, |operation| {
         raw.push(operation.to_raw());
         melior::ir::operation::WalkResult::Advance
+    });
+    raw.into_iter()
+        // SAFETY: operations inside of one that is borrowed for 'a.
+        .map(|raw| unsafe { OperationRef::from_raw(raw) })
+        .collect()
+}
+
+/// Whether an operation is of this kind, dialect included.
+pub(crate) fn is_called<'c: 'a, 'a>(operation: &impl OperationLike<'c, 'a>, name: &str) -> bool {
+    operation.name().as_string_ref().as_str() == Ok(name)
+}
+
+/// Whether an operation is of this kind, or has one inside of it.
+pub(crate) fn has_operation(root: OperationRef<'_, '_>, name: &str) -> bool {
+    use melior::ir::operation::{WalkOrder, WalkResult};
+    let mut is_found = false;
+    root.walk(WalkOrder::PreOrder, |operation| {
+        is_found |= is_called(&operation, name);
+        if is_found {
+            WalkResult::Interrupt
+        } else {
+            WalkResult::Advance
+        }
+    });
+    is_found
+}
+
+/// The operations of this kind, in order, but not those inside of others: the operation itself, or inside of it.
+pub(crate) fn outermost_operations<'c, 'a>(root: OperationRef<'c, 'a>, name: &str) -> Vec<OperationRef<'c, 'a>> {
+    use melior::ir::operation::{WalkOrder, WalkResult};
+    let mut raw = Vec::new();
+    root.walk(WalkOrder::PreOrder, |operation| {
+        if is_called(&operation, name) {
+            raw.push(operation.to_raw());
+            WalkResult::Skip
+        } else {
+            WalkResult::Advance
+        }
     });
     raw.into_iter()
         // SAFETY: operations inside of one that is borrowed for 'a.

@@ -107,7 +107,6 @@ impl Disk {
         }
         let path = self.path(key);
         let write = |folder: &Path| {
-            self.make(folder)?;
             let mut file = tempfile::Builder::new().prefix(".").tempfile_in(folder)?;
             file.write_all(&header)?;
             file.write_all(content)?;
@@ -119,9 +118,13 @@ impl Disk {
             file.persist(&path)?;
             Ok(())
         };
-        // Somebody may remove the folder between the two steps: once more, then.
+        // The folder is there but for the first time, and unless somebody removes it: twice, where that is just now.
         let folder = path.parent().unwrap_or(&self.root);
-        match write(folder).or_else(|error: io::Error| if is_miss(&error) { write(folder) } else { Err(error) }) {
+        let make_and_write = |error: io::Error| match is_miss(&error) {
+            true => self.make(folder).and_then(|()| write(folder)),
+            false => Err(error),
+        };
+        match write(folder).or_else(make_and_write).or_else(make_and_write) {
             Ok(()) => self.wrote(bytes).map_err(CacheProblem::Unbounded),
             Err(source) => Err(CacheProblem::Unwritten { path, source }),
         }

@@ -1,5 +1,5 @@
-//! The kernels of a module, lowered and compiled to PTX as if each was alone: at the same time, those that differ in their
-//! names once, and those that are known not at all. What they become is the PTX of the whole.
+//! The kernels of a module, lowered and compiled to PTX or to AMDGPU objects as if each was alone: at the same time, those that
+//! differ in their names once, and those that are known not at all. What they become is the PTX, or the object, of the whole.
 //!
 //! Kernels are compiled in groups, since a run of LLVM and of MLIR's passes costs the same for one kernel and for ten. What a
 //! kernel becomes does not depend on its group ([`crate::device::Split`]), nor on threads or the cache. Where anything is
@@ -7,7 +7,10 @@
 
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -19,11 +22,12 @@ use super::{
     cached::{TAKEN, begin},
     components::{Component, components, numbered},
     input::parse,
-    job::{Job, PtxOfKernels},
+    job::{CodeOfKernels, Job},
     kernels::{Content, KernelPtx},
     plan::Step,
     pool::map_each,
     request::Source,
+    stored_bytes,
 };
 use crate::{
     bridge::{LlvmError, edit::OwnedModule},
@@ -31,6 +35,7 @@ use crate::{
     device::{DeviceOutput, FunctionText, LoadedLibrary, StageClock, assemble_ptx, cut_ptx},
     error::Error,
     image::{
+        join_object,
         ptx_canonical::{CanonicalPtx, canonical},
         ptx_components,
     },
@@ -47,9 +52,12 @@ const GROUP_BYTES: usize = 64 << 10;
 /// What a kernel is called in what is kept.
 const NAMELESS: &str = "\u{1}";
 
-/// The PTX of a component, and what is known of its kernels.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The code of a component, and what is known of its kernels.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Piece {
+    /// For AMD. The rest is PTX.
+    #[serde(with = "stored_bytes")]
+    object: Vec<u8>,
     header: String,
     functions: Vec<FunctionText>,
     signatures: Vec<KernelSignature>,
@@ -72,7 +80,7 @@ impl Piece {
             header: header.to_owned(),
             functions,
             signatures,
-            alone: None,
+            ..Self::default()
         };
         let is_lasting = |ptx: &CanonicalPtx| name.is_none_or(|name| !ptx.text.contains(name));
         piece.alone = piece.canonical().filter(is_lasting).map(|ptx| Alone {
@@ -95,6 +103,8 @@ impl Piece {
     fn renamed(self, from: &str, to: &str) -> Self {
         let renamed = |name: String| name.replace(from, to);
         Self {
+            // The kernel of an object gets its name when objects are joined.
+            object: self.object,
             header: self.header,
             functions: self
                 .functions
@@ -119,7 +129,7 @@ impl Piece {
 
 /// What came of the kernels of a module. The PTX of the whole is put together if somebody wants it.
 pub(super) struct Apart {
-    components: Vec<Component>,
+    components: Arc<[Component]>,
     /// The piece of each component; those that differ in their names have one.
     of_component: Vec<usize>,
     pieces: Vec<Piece>,
@@ -157,6 +167,24 @@ impl Apart {
         let mut signatures: Vec<KernelSignature> = self.named().flat_map(of_piece).collect();
         signatures.sort_by_key(|signature| places.get(signature.name.as_str()).copied());
         signatures
+    }
+
+    /// The code of the whole, as it is.
+    pub fn code(&self) -> Result<Vec<u8>, Error> {
+        if self.pieces.iter().all(|piece| piece.object.is_empty()) {
+            return self.ptx().map(String::into_bytes);
+        }
+        let number = numbered(0);
+        let names = self.named().map(|(_, name)| name.map(|name| (number.as_str(), name)));
+        let names: Vec<Option<(&str, &str)>> = names.collect();
+        let objects = self.named().zip(&names);
+        let objects: Vec<_> = objects
+            .map(|((piece, _), name)| (piece.object.as_slice(), name.as_slice()))
+            .collect();
+        join_object::join(&objects).map_err(|error| {
+            tracing::debug!(%error, "not compiled apart");
+            Error::new(Stage::CodeGen, LlvmError::Refused(error.to_string()))
+        })
     }
 
     /// The PTX of the whole.
@@ -217,7 +245,10 @@ impl Job<'_, '_> {
             .collect();
         let cache = self.compiler.cache();
         let size: usize = unique.iter().map(|component| component.text.len()).sum();
-        if cache.is_none() && unique.len() == components.len() && size < 2 * GROUP_BYTES {
+        let is_amd = self.target.vendor() == Vendor::Amd;
+        // An object is of one kernel, and LLVM's run of its own costs some time that one thread alone does not get back.
+        let is_cheaper_whole = size < 2 * GROUP_BYTES || (is_amd && self.helpers.are_busy());
+        if cache.is_none() && unique.len() == components.len() && is_cheaper_whole {
             return None;
         }
         let base = cache.and_then(|_| self.kernel_key());
@@ -259,7 +290,7 @@ impl Job<'_, '_> {
         if known > 0 {
             self.decisions.push(Decision {
                 stage: Stage::Cache,
-                choice: "PTX".to_owned(),
+                choice: if is_amd { "object" } else { "PTX" }.to_owned(),
                 outcome: format!("{known} of {} kernels {TAKEN}", components.len()),
             });
         }
@@ -277,13 +308,12 @@ impl Job<'_, '_> {
         })
     }
 
-    /// The kernels, if PTX is made of them as they are, and nobody wants to see the steps on the way.
-    fn components(&self, steps: &[Step]) -> Option<Vec<Component>> {
+    /// The kernels, if PTX or objects are made of them as they are, and nobody wants to see the steps on the way.
+    fn components(&self, steps: &[Step]) -> Option<Arc<[Component]>> {
         let [part] = self.parts.as_slice() else { return None };
         let Source::Mlir(module) = &part.source else {
             return None;
         };
-        let is_nvidia = matches!(self.resolved.vendor, ResolvedVendor::Nvidia { .. });
         let is_plain = self.resolved.debug == DebugLevel::None
             && self.resolved.optimization.number() > 0
             && self.options.device_link.is_none();
@@ -292,25 +322,42 @@ impl Job<'_, '_> {
             .listeners
             .iter()
             .any(|listener| !listener.checkpoints().is_empty());
-        let makes_ptx = steps.contains(&Step::Lower) && steps.contains(&Step::Device(DeviceOutput::Assembly));
-        if !is_nvidia || !is_plain || is_watched || !makes_ptx || self.own.is_some() {
+        let vendor = self.target.vendor();
+        let makes_code = steps.contains(&Step::Lower) && steps.contains(&Step::Device(code_of(vendor)));
+        if !is_plain || is_watched || !makes_code || self.own.is_some() {
             return None;
         }
-        components(module.module().body().first_operation()?)
+        let find = || components(module.module().body().first_operation()?).map(Arc::from);
+        let found = self.divided.get_or_init(find).clone();
+        // The object of the whole has functions in the order of the module.
+        let are_kernels = |found: &Arc<[Component]>| found.iter().all(|component| component.functions.len() == 1);
+        // ptxas gives every kernel of a module a section for dynamic shared memory if one of them has some.
+        let has_dynamic = |component: &Component| component.text.contains("\"gpu.dynamic_shared_memory\"");
+        let are_alike = |found: &Arc<[Component]>| {
+            let mut all = found.iter().map(has_dynamic);
+            let first = all.next();
+            all.all(|has| Some(has) == first)
+        };
+        found.filter(|found| match vendor {
+            Vendor::Nvidia => are_alike(found),
+            Vendor::Amd => are_kernels(found),
+        })
     }
 
     /// Compiles those of `components` that are at `places`; one piece for each.
     fn compile_groups(&mut self, components: &[&Component], places: &[usize]) -> Option<Vec<Piece>> {
         let mut groups: Vec<Vec<(usize, &Component)>> = Vec::new();
+        let is_amd = self.target.vendor() == Vendor::Amd;
         let mut bytes = GROUP_BYTES;
         for (number, &place) in places.iter().enumerate() {
-            if bytes >= GROUP_BYTES {
+            if bytes >= GROUP_BYTES || is_amd {
                 groups.push(Vec::new());
                 bytes = 0;
             }
             let component = *components.get(place)?;
             bytes += component.text.len();
-            groups.last_mut()?.push((number, component));
+            // An object is kept with the name that its kernel has in it.
+            groups.last_mut()?.push((if is_amd { 0 } else { number }, component));
         }
         let start = Instant::now();
         let failed = AtomicBool::new(false);
@@ -337,13 +384,12 @@ impl Job<'_, '_> {
 
     /// What gives another result for the same kernel.
     fn kernel_key(&self) -> Option<KeyBuilder> {
-        let ResolvedVendor::Nvidia { ptx, .. } = self.resolved.vendor else {
-            return None;
+        let key = begin("kernel").field("target", self.target.to_string());
+        let key = match self.resolved.vendor {
+            ResolvedVendor::Nvidia { ptx, .. } => key.field("ptx", ptx.to_string()),
+            ResolvedVendor::Amd { .. } => key,
         };
-        let key = begin("kernel")
-            .field("target", self.target.to_string())
-            .field("ptx", ptx.to_string());
-        self.compiler.made_with(key, &self.options, Vendor::Nvidia)
+        self.compiler.made_with(key, &self.options, self.target.vendor())
     }
 }
 
@@ -352,6 +398,14 @@ fn known(cache: &Cache, bytes: &[u8]) -> Option<Piece> {
     piece
         .inspect_err(|_| cache.note(CacheProblem::Undecodable { what: "a kernel" }))
         .ok()
+}
+
+/// What kernels that are compiled apart become.
+const fn code_of(vendor: Vendor) -> DeviceOutput {
+    match vendor {
+        Vendor::Nvidia => DeviceOutput::Assembly,
+        Vendor::Amd => DeviceOutput::Object,
+    }
 }
 
 /// What groups are compiled with, on any thread.
@@ -395,8 +449,30 @@ impl GroupWork<'_> {
         });
         let names: Vec<Vec<String>> = names.collect();
         let job = Job::of_kernels(self, module, names.iter().flatten().cloned().collect());
-        let PtxOfKernels { ptx, signatures, times } = job.ptx_of_kernels()?;
-        let cut = std::str::from_utf8(&ptx).ok().and_then(|text| {
+        let vendor = self.target.vendor();
+        let CodeOfKernels {
+            code,
+            signatures,
+            times,
+        } = job.code_of_kernels(code_of(vendor))?;
+        if vendor == Vendor::Amd {
+            join_object::join(&[(&code, &[])]).map_err(|error| {
+                tracing::debug!(%error, "not compiled apart");
+                None
+            })?;
+            let piece = Piece {
+                object: code,
+                signatures,
+                ..Piece::default()
+            };
+            let piece = match group {
+                [(number, component)] if component.is_nameless => piece.renamed(&numbered(*number), NAMELESS),
+                _ => piece,
+            };
+            let pieces = vec![piece];
+            return Ok(Compiled { pieces, times });
+        }
+        let cut = std::str::from_utf8(&code).ok().and_then(|text| {
             cut_ptx(text)
                 .inspect_err(|reason| tracing::debug!(%reason, "not compiled apart"))
                 .ok()

@@ -12,7 +12,10 @@
 //! and the hash of every tool that could take part. Failures are not kept, and neither are results with a warning that names
 //! a place in the source: the same code may stand elsewhere the next time.
 
-use std::sync::Arc;
+use std::{
+    sync::{Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -23,9 +26,10 @@ use super::{
     phases::llvm_part,
     pool::Helpers,
     request::{Outcome, Product, Request},
+    stored_bytes,
 };
 use crate::{
-    cache::{Cache, CacheError, CacheProblem, Key, KeyBuilder, Source},
+    cache::{Cache, CacheError, CacheProblem, Found, Key, KeyBuilder, Source},
     device::VendorLibrary,
     error::Error,
     interrupt::Interrupt,
@@ -36,7 +40,7 @@ use crate::{
 };
 
 /// A change of what is stored, or of what a key is over, is another number.
-const FORMAT: &str = "2";
+const FORMAT: &str = "4";
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
@@ -63,13 +67,51 @@ pub(super) struct Kept<'a, T> {
     pub may_be_kept: fn(&T) -> bool,
 }
 
-/// What a cache has under a key, or what `make` makes. The key is computed again afterwards: what was made while a tool or a
-/// library changed is not kept. What another thread or machine is making is waited for, unless `stop` says to.
+/// Requests to come, which a service is asked for together: one question after the other would be waiting for most of the time.
+pub(super) struct Ahead {
+    keys: Vec<Option<Key>>,
+    /// What there is of each [`Self::AT_ONCE`] requests, once one of them is carried out, and since when it is known.
+    found: Vec<OnceLock<Batch>>,
+}
+
+type Batch = (Instant, Mutex<Vec<Option<Found>>>);
+
+impl Ahead {
+    /// So few that entries do not wait in memory for long.
+    const AT_ONCE: usize = 64;
+    /// How long what was not there is taken not to be there: other machines make things meanwhile.
+    const STALE: Duration = Duration::from_secs(1);
+
+    fn get(&self, cache: &Cache, index: usize, key: &Key) -> Option<Found> {
+        // A tool or a library may have changed meanwhile.
+        if self.keys.get(index)?.as_ref() != Some(key) {
+            return cache.get(key);
+        }
+        let batch = index / Self::AT_ONCE;
+        let (since, found) = self.found.get(batch)?.get_or_init(|| {
+            let keys = self.keys.chunks(Self::AT_ONCE).nth(batch).unwrap_or_default();
+            (Instant::now(), Mutex::new(cache.get_all(keys)))
+        });
+        let found = found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(index % Self::AT_ONCE)?
+            .take();
+        match found {
+            None if since.elapsed() > Self::STALE => cache.get(key),
+            found => found,
+        }
+    }
+}
+
+/// What a cache has under a key, which `look` finds, or what `make` makes. The key is computed again afterwards: what was made
+/// while a tool or a library changed is not kept. What another thread or machine is making is waited for, unless `stop` says to.
 pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     cache: Option<&Cache>,
     key: impl Fn() -> Option<Key>,
     kept: &Kept<'_, T>,
     stop: &dyn Fn() -> bool,
+    look: impl FnOnce(&Cache, &Key) -> Option<Found>,
     make: impl FnOnce() -> Result<T, Error>,
 ) -> Result<Made<T>, Error> {
     let fresh = |value| Made { value, from: None };
@@ -77,13 +119,13 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
         return make().map(fresh);
     };
     let (what, module) = (kept.what, kept.module);
-    let decoded = |(bytes, from): (Arc<[u8]>, Source)| {
+    let decoded = |(bytes, from): Found| {
         postcard::from_bytes::<T>(&bytes)
             .map(|value| (value, from))
             .map_err(|_| cache.note(CacheProblem::Undecodable { what: kept.what }))
             .ok()
     };
-    let mut known = cache.get(&before).and_then(decoded);
+    let mut known = look(cache, &before).and_then(decoded);
     // Somebody else may be making it.
     let mut turn = None;
     if known.is_none() && !cache.verifies() {
@@ -153,11 +195,28 @@ impl Compiler {
         self.result_cache().is_some()
     }
 
-    /// Carries out one request, unless its result is known. `content` identifies what it compiles.
+    /// What a service is asked for about these requests, each with what identifies its content. `None` without a service.
+    pub(super) fn ahead<'a, 'c: 'a>(
+        &self,
+        requests: impl ExactSizeIterator<Item = (&'a Request<'c>, Option<&'a Key>)>,
+    ) -> Option<Ahead> {
+        self.result_cache().filter(|cache| cache.remote().is_some())?;
+        let found = (0..requests.len().div_ceil(Ahead::AT_ONCE)).map(|_| OnceLock::new());
+        Some(Ahead {
+            found: found.collect(),
+            keys: requests
+                .map(|(request, content)| self.request_key(&Described::of(request, content?)))
+                .collect(),
+        })
+    }
+
+    /// Carries out one request, unless its result is known. `content` identifies what it compiles; `ahead` looks up many at once,
+    /// of which this is the one with the number.
     pub(super) fn carry_out(
         &self,
         request: Request<'_>,
         content: Option<&Key>,
+        ahead: Option<(&Ahead, usize)>,
         helpers: Helpers<'_>,
     ) -> Result<Outcome, Error> {
         let name = request.name.clone();
@@ -177,7 +236,11 @@ impl Compiler {
         };
         let interrupt = Interrupt::new(&self.cancellation, request.options.time_limit);
         let stop = || interrupt.check().is_err();
-        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, &stop, || {
+        let look = |cache: &Cache, key: &Key| match ahead {
+            Some((ahead, index)) => ahead.get(cache, index, key),
+            None => cache.get(key),
+        };
+        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, &stop, look, || {
             job::run(self, request, helpers)
         })?;
         if let Some(from) = from {
@@ -207,7 +270,7 @@ impl Compiler {
         found.map(|found| Self::artifacts(cache, found?)).collect()
     }
 
-    fn artifacts(cache: &Cache, (bytes, from): (Arc<[u8]>, Source)) -> Option<Vec<Artifact>> {
+    fn artifacts(cache: &Cache, (bytes, from): Found) -> Option<Vec<Artifact>> {
         match postcard::from_bytes::<Vec<StoredArtifact>>(&bytes) {
             Ok(stored) => Some(stored.into_iter().map(|artifact| artifact.taken(from)).collect()),
             Err(_) => {
@@ -344,6 +407,7 @@ pub(super) fn taken(from: Source) -> Decision {
 struct StoredArtifact {
     module: String,
     format: Format,
+    #[serde(with = "stored_bytes")]
     bytes: Vec<u8>,
     images: Vec<Image>,
     include_ptx: Option<String>,

@@ -204,8 +204,17 @@ fn kept<'a>() -> Kept<'a, u32> {
 fn what_differs_from_the_cache_is_an_error_when_verifying() {
     let cache = Cache::builder().verify(true).build();
     let key = machine_code_key("test", &[]);
-    let make =
-        |number| get_or_make(Some(&cache), || Some(key), &kept(), &|| false, || Ok(number)).map(|made| made.value);
+    let make = |number| {
+        get_or_make(
+            Some(&cache),
+            || Some(key),
+            &kept(),
+            &|| false,
+            Cache::get,
+            || Ok(number),
+        )
+        .map(|made| made.value)
+    };
     assert_eq!(make(1).expect("made"), 1);
     assert_eq!(make(1).expect("made again"), 1);
     let error = make(2).expect_err("differs").to_string();
@@ -225,7 +234,7 @@ fn what_was_made_while_a_tool_changed_is_not_kept() {
         asked.set(asked.get() + 1);
         Some(machine_code_key("test", &[("tool", &[asked.get()])]))
     };
-    get_or_make(Some(&cache), key, &kept(), &|| false, || Ok(1)).expect("made");
+    get_or_make(Some(&cache), key, &kept(), &|| false, Cache::get, || Ok(1)).expect("made");
     assert_eq!((asked.get(), cache.statistics().stored), (2, 0));
 }
 
@@ -234,7 +243,7 @@ fn an_entry_of_another_shape_is_made_anew_and_told() {
     let cache = Cache::builder().build();
     let key = machine_code_key("test", &[]);
     cache.put(&key, Vec::new());
-    let made = get_or_make(Some(&cache), || Some(key), &kept(), &|| false, || Ok(1)).expect("made");
+    let made = get_or_make(Some(&cache), || Some(key), &kept(), &|| false, Cache::get, || Ok(1)).expect("made");
     assert_eq!((made.value, made.from), (1, None));
     let told = cache.take_problems();
     assert!(told.len() == 1 && told[0].to_string().contains("is not what this version writes"));

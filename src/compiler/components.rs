@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use melior::ir::{
     BlockLike, RegionLike,
     attribute::StringAttribute,
-    operation::{OperationLike, OperationPrintingFlags, OperationRef},
+    operation::{OperationLike, OperationRef},
 };
 
 use crate::{
-    bridge::mlir::{context_of, set_attribute, string_value, symbol_attribute_name},
+    bridge::mlir::{context_of, generic_text, set_attribute, string_value, symbol_attribute_name},
     device::lower::name_of,
 };
 
 /// What a kernel is called whose name does not matter to what is made of it, and its number after that.
-pub(super) const PLACEHOLDER: &str = "gpulower_kernel_";
+pub(super) const PLACEHOLDER: &str = "gpulower_nameless_";
 
 /// Kernels that have functions together, as the text of their operations.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +71,8 @@ pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>>
         .iter()
         .map(|(operation, ..)| text_under(*operation, PLACEHOLDER))
         .collect();
-    let is_divisible = |text: &String| text.matches(PLACEHOLDER).count() == 1 && is_without_places(text);
+    let is_divisible =
+        |text: &String| text.matches(PLACEHOLDER).count() == 1 && is_without_places(text) && is_complete(text);
     if !texts.iter().all(is_divisible) || functions.iter().any(|(_, name, _)| name.contains(PLACEHOLDER)) {
         return None;
     }
@@ -136,10 +137,7 @@ fn functions_of<'c, 'a>(module: OperationRef<'c, 'a>) -> Option<Vec<(OperationRe
 }
 
 fn text_of(operation: OperationRef<'_, '_>) -> String {
-    let flags = OperationPrintingFlags::new()
-        .print_generic_operation_form()
-        .use_local_scope();
-    let mut text = operation.to_string_with_flags(flags).unwrap_or_default();
+    let mut text = generic_text(operation, true, false);
     text.push('\n');
     text
 }
@@ -160,6 +158,11 @@ fn text_under(operation: OperationRef<'_, '_>, name: &str) -> String {
 /// Assertions have their places in the code.
 fn is_without_places(text: &str) -> bool {
     !text.contains("\"cf.assert\"")
+}
+
+/// The contents of resources are in the text of a whole file alone.
+fn is_complete(text: &str) -> bool {
+    !text.contains("dense_resource<")
 }
 
 /// Names that are the same in PTX and in MLIR, and can be written without quotes in both.
@@ -251,7 +254,7 @@ mod tests {
         assert_eq!(found[0].text, found[2].text, "names do not matter");
         assert!(found[0].is_nameless && !found[1].is_nameless);
         assert!(
-            found[0].numbered(7).contains("\"gpulower_kernel_7_\""),
+            found[0].numbered(7).contains("\"gpulower_nameless_7_\""),
             "{}",
             found[0].text
         );
@@ -270,6 +273,6 @@ mod tests {
             1,
         );
         assert!(of(&asserts).is_none());
-        assert!(of(&two.replace("@a", "@gpulower_kernel_1")).is_none());
+        assert!(of(&two.replace("@a", "@gpulower_nameless_1")).is_none());
     }
 }

@@ -3,15 +3,16 @@
 use melior::ir::{
     BlockLike,
     attribute::StringAttribute,
-    operation::{OperationLike, OperationPrintingFlags, OperationRef},
+    operation::{OperationLike, OperationRef},
 };
 
 use super::{
+    components::Component,
     input::InputKind,
     request::{Request, Source},
 };
 use crate::{
-    bridge::mlir::{context_of, set_attribute, symbol_attribute_name},
+    bridge::mlir::{context_of, generic_text, set_attribute, shown, symbol_attribute_name},
     cache::{Key, KeyBuilder},
     options::DebugLevel,
 };
@@ -39,9 +40,14 @@ impl Content {
             Source::Llvm(bytes) => content.device_source(InputKind::Llvm, bytes),
             Source::Ptx(text) => content.device_source(InputKind::Ptx, text.as_bytes()),
             Source::Mlir(module) => {
+                let has_places = content.debug != DebugLevel::None;
+                let components = if has_places { None } else { module.components() };
                 let module = module.lock();
-                let module = module.module();
-                content.module(module.as_operation(), module.body().first_operation())
+                let (root, kernels) = (module.module().as_operation(), module.module().body().first_operation());
+                match components {
+                    Some(components) => content.components(&[Some(root), kernels], &components),
+                    None => content.module(root, kernels),
+                }
             }
         });
         parts.finish()
@@ -66,12 +72,14 @@ impl Content {
             let context = context_of(module.context());
             set_attribute(module, name, StringAttribute::new(context, "kernels").into());
         }
-        let flags = || OperationPrintingFlags::new().print_generic_operation_form();
-        let print = |flags| root.to_string_with_flags(flags).unwrap_or_default();
-        let mut text = print(flags());
+        let mut text = generic_text(root, false, false);
         // An assertion that fails names its place, with or without debug info.
         if self.debug != DebugLevel::None || text.contains("\"cf.assert\"") {
-            text = print(flags().enable_debug_info(true, false));
+            text = generic_text(root, false, true);
+        }
+        // The contents of resources are in the text of a whole file alone.
+        if text.contains("dense_resource<") {
+            text.push_str(&generic_text(outermost(root), false, false));
         }
         if let Some((module, kept)) = kept {
             set_attribute(module, name, kept);
@@ -79,8 +87,40 @@ impl Content {
         self.field(InputKind::Mlir.name(), text)
     }
 
+    /// Adds a module that consists of `components`: what it takes to compile them was printed to find them. `around` is what
+    /// they are in.
+    fn components(self, around: &[Option<OperationRef<'_, '_>>], components: &[Component]) -> Self {
+        let mut content = self.field("components", components.len().to_string());
+        for operation in around.iter().flatten() {
+            for (name, attribute) in operation.attributes() {
+                let name = name.as_string_ref();
+                let name = name.as_str().unwrap_or_default();
+                if name != symbol_attribute_name() {
+                    content = content.field(name, shown(&attribute));
+                }
+            }
+        }
+        for component in components {
+            for (place, name) in &component.functions {
+                content = content.field(name, place.to_string());
+            }
+            content = content.field(
+                if component.is_nameless { "nameless" } else { "named" },
+                &component.text,
+            );
+        }
+        content
+    }
+
     /// What identifies it.
     pub(crate) fn finish(&self) -> Key {
         self.key.finish()
     }
+}
+
+/// The operation that everything is in.
+fn outermost<'c, 'a>(operation: OperationRef<'c, 'a>) -> OperationRef<'c, 'a> {
+    std::iter::successors(Some(operation), OperationLike::parent_operation)
+        .last()
+        .unwrap_or(operation)
 }

@@ -19,12 +19,12 @@ use melior::{
 use super::{
     Compiler,
     apart::{Apart, GroupWork},
-    attribute,
+    attribute, best,
     kernels::PtxCode,
     load_libraries, parse,
     plan::{self, Step},
     pool::Helpers,
-    request::{Outcome, Part, Request, Source, UNKNOWN},
+    request::{Divided, Outcome, Part, Request, Source, UNKNOWN},
     symbol_name, worker,
 };
 use crate::{
@@ -40,7 +40,7 @@ use crate::{
     error::{Cause, Error, Location},
     image::symbols::LinkInterface,
     interrupt::Interrupt,
-    options::{Isolation, Options, Resolved, ResolvedVendor},
+    options::{Isolation, Options, Resolved, ResolvedVendor, Speed},
     report::{Decision, Image, KernelSignature, Warning},
     serialize::{
         device_link::{self, DeviceLinkError, LinkInput},
@@ -52,6 +52,9 @@ use crate::{
 
 /// Carries out one request: here, or in a worker process.
 pub(super) fn run(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
+    if request.options.speed == Speed::Best {
+        return best::run(compiler, request, helpers);
+    }
     let place = request.place();
     let result = match compiler.options.isolation {
         Isolation::InProcess => run_here(compiler, request, helpers),
@@ -85,6 +88,8 @@ pub(super) struct Job<'a, 'c> {
     pub(super) helpers: Helpers<'a>,
     pub(super) name: String,
     pub(super) parts: Vec<Part<OwnedModule<'c>>>,
+    /// The kernels of the first part.
+    pub(super) divided: Divided,
     steps: Vec<Step>,
     pub(super) options: Options,
     pub(super) target: Target,
@@ -138,6 +143,10 @@ impl<'a, 'c> Job<'a, 'c> {
         // What a virtual architecture is compiled for in the end tells which images of the objects take part.
         let linked_for = products.first().map_or(target, |product| product.target);
         let interface = interface(&objects, &linked_for)?;
+        let divided = match parts.first().map(|part| &part.source) {
+            Some(Source::Mlir(module)) => module.divided(),
+            _ => Divided::default(),
+        };
         let parts = parts
             .into_iter()
             .map(|Part { name, source }| {
@@ -154,6 +163,7 @@ impl<'a, 'c> Job<'a, 'c> {
             helpers,
             name,
             parts,
+            divided,
             steps,
             options,
             target,
@@ -198,6 +208,7 @@ impl<'a, 'c> Job<'a, 'c> {
             helpers: Helpers::None,
             name: work.name.to_owned(),
             parts: vec![part],
+            divided: Divided::default(),
             steps: Vec::new(),
             options: work.options.clone(),
             target: work.target,
@@ -216,23 +227,23 @@ impl<'a, 'c> Job<'a, 'c> {
         }
     }
 
-    /// The PTX of kernels. An error where there is anything to report.
-    pub(super) fn ptx_of_kernels(mut self) -> Result<PtxOfKernels, Option<Error>> {
+    /// The code of kernels. An error where there is anything to report.
+    pub(super) fn code_of_kernels(mut self, output: DeviceOutput) -> Result<CodeOfKernels, Option<Error>> {
         let interrupt = self.clock.interrupt().clone();
-        let (ptx, ended) = watched(&|| interrupt.check().is_err(), || {
+        let (code, ended) = watched(&|| interrupt.check().is_err(), || {
             self.lower()?;
-            self.device_stage(DeviceOutput::Assembly, false)
+            self.device_stage(output, false)
         });
         // Whoever compiles the whole finds out why.
         if ended.is_some() {
             return Err(None);
         }
-        let ptx = ptx?;
+        let code = code?;
         if !self.decisions.is_empty() || !self.warnings.is_empty() {
             return Err(None);
         }
-        Ok(PtxOfKernels {
-            ptx,
+        Ok(CodeOfKernels {
+            code,
             signatures: self.signatures(),
             times: self.clock.into_times(),
         })
@@ -292,11 +303,14 @@ impl<'a, 'c> Job<'a, 'c> {
                     };
                     images.push(self.cubin(product, ptx)?);
                 }
-                Step::LinkObject(product) => images.push(self.hsaco(product, &code)?),
+                Step::LinkObject(product) => {
+                    let object = apart.map(Apart::code).transpose()?;
+                    images.push(self.hsaco(product, object.as_ref().unwrap_or(&code))?);
+                }
                 Step::DeviceLink(product) => images.push(self.device_link(product, &code)?),
                 Step::Keep(product) => {
                     let code = match apart {
-                        Some(apart) => apart.ptx()?.into_bytes(),
+                        Some(apart) => apart.code()?,
                         None => code.clone(),
                     };
                     images.push(self.keep(product, code)?);
@@ -413,9 +427,14 @@ impl<'a, 'c> Job<'a, 'c> {
             false => BTreeMap::new(),
         };
         let decisions = RefCell::new(Vec::new());
+        let mut resolved = self.resolved.clone();
+        if lowered.iter().any(|(_, module)| module.is_some()) {
+            // The loops of MLIR are interleaved by now.
+            resolved.interleave = 1;
+        }
         let job = DeviceJob {
             name: &self.name,
-            resolved: &self.resolved,
+            resolved: &resolved,
             libraries: &self.libraries,
             vendor_library: &|which| self.compiler.vendor_library(which),
             locate: &locate,
@@ -739,8 +758,8 @@ fn interface(objects: &[LoadedLibrary], target: &Target) -> Result<LinkInterface
 }
 
 /// What comes of kernels that are compiled apart from others.
-pub(super) struct PtxOfKernels {
-    pub(super) ptx: Vec<u8>,
+pub(super) struct CodeOfKernels {
+    pub(super) code: Vec<u8>,
     /// What MLIR says of them.
     pub(super) signatures: Vec<KernelSignature>,
     /// How long it took.

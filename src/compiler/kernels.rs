@@ -13,12 +13,13 @@ use super::{
     cached::{Kept, Made, get_or_make, machine_code_key, taken},
     pool::{Helpers, map_each},
     ptx_places::placed,
+    stored_bytes,
 };
 use crate::{
     cache::{Cache, Key, Source},
     error::{Cause, Error},
     image::{
-        join_cubin::{Renaming, join_renamed},
+        join_cubin::{Renaming, check, join_checked},
         ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
         ptx_components::{components, declares_variables},
     },
@@ -105,9 +106,13 @@ pub(super) enum PtxCode<'a> {
 }
 
 /// A cubin as it is kept: its bytes, and the rest.
-type Bytes = Vec<u8>;
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Stored(Bytes, Cubin);
+struct Stored(
+    #[serde(with = "stored_bytes")] Vec<u8>,
+    Cubin,
+    /// Whether it is known to be one that can be joined.
+    bool,
+);
 
 impl Stored {
     fn into_cubin(self) -> Cubin {
@@ -152,7 +157,7 @@ impl PtxWork<'_> {
         if !one_call && let Some(joined) = self.joined(&kernels, helpers)? {
             return Ok(joined);
         }
-        let made = self.get_or_compile(Content::of(&whole), || {
+        let made = self.get_or_compile(Content::of(&whole), false, || {
             let Self { chip, options, .. } = self;
             let compile = match one_call {
                 true => PtxToCubin::compile_kernel,
@@ -251,7 +256,7 @@ impl PtxWork<'_> {
             let kernel = kernels.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
             let name = kernel.kernel.as_deref().unwrap_or("kernels");
             let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
-            let made = self.get_or_compile(kernel.content, || {
+            let made = self.get_or_compile(kernel.content, true, || {
                 let Self { chip, options, .. } = self;
                 let text = (kernel.text)().unwrap_or_default();
                 self.compiler
@@ -276,6 +281,7 @@ impl PtxWork<'_> {
     fn get_or_compile(
         &self,
         content: Content,
+        is_part: bool,
         compile: impl FnOnce() -> Result<Cubin, SerializeError>,
     ) -> Result<Made<Stored>, Error> {
         let kept = Kept {
@@ -289,6 +295,7 @@ impl PtxWork<'_> {
             || self.key(content),
             &kept,
             &|| self.interrupt.check().is_err(),
+            Cache::get,
             || {
                 let mut cubin = compile().map_err(|error| {
                     let cause: Cause = match error {
@@ -298,7 +305,8 @@ impl PtxWork<'_> {
                     };
                     Error::new(Stage::PtxToCubin, cause)
                 })?;
-                Ok(Stored(std::mem::take(&mut cubin.bytes), cubin))
+                let is_checked = is_part && check(&cubin.bytes).is_ok();
+                Ok(Stored(std::mem::take(&mut cubin.bytes), cubin, is_checked))
             },
         )
     }
@@ -318,14 +326,14 @@ impl PtxWork<'_> {
 
 /// One cubin of kernels that were compiled apart.
 fn join(parts: &[(Option<&str>, &Stored)]) -> Option<Cubin> {
-    let (_, Stored(_, first)) = parts.first()?;
+    let (_, Stored(_, first, _)) = parts.first()?;
     let is_alike = |cubin: &Cubin| {
         (cubin.compiler, &cubin.version, &cubin.decisions) == (first.compiler, &first.version, &first.decisions)
     };
     // nvJitLink links, and so joins in its own way. A message with a line is about the text of the whole.
     let is_fit =
         |cubin: &Cubin| is_alike(cubin) && cubin.compiler != PtxCompiler::NvJitLink && !cubin.log.contains(", line ");
-    if !parts.iter().all(|(_, Stored(_, cubin))| is_fit(cubin)) {
+    if !parts.iter().all(|(_, Stored(_, cubin, _))| is_fit(cubin)) {
         return None;
     }
     let renamings: Vec<[(&str, &str); 1]> = parts
@@ -335,12 +343,15 @@ fn join(parts: &[(Option<&str>, &Stored)]) -> Option<Cubin> {
     let cubins: Vec<(&[u8], Renaming<'_>)> = parts
         .iter()
         .zip(&renamings)
-        .map(|((kernel, Stored(bytes, _)), renaming)| {
+        .map(|((kernel, Stored(bytes, ..)), renaming)| {
             let renaming: Renaming<'_> = if kernel.is_some() { renaming } else { &[] };
             (bytes.as_slice(), renaming)
         })
         .collect();
-    let bytes = join_renamed(&cubins)
+    let mut unchecked = parts.iter().filter(|(_, Stored(_, _, is_checked))| !is_checked);
+    let bytes = unchecked
+        .try_for_each(|(_, Stored(bytes, ..))| check(bytes))
+        .and_then(|()| join_checked(&cubins))
         .inspect_err(|reason| tracing::debug!(%reason, "cubins are not joined"))
         .ok()?;
     Some(Cubin {
@@ -356,7 +367,7 @@ fn join_logs(parts: &[(Option<&str>, &Stored)]) -> String {
     const NO_VARIABLES: &str = " 0 bytes gmem";
     let mut variables = "";
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    for (kernel, Stored(_, cubin)) in parts.iter().rev() {
+    for (kernel, Stored(_, cubin, _)) in parts.iter().rev() {
         let log = cubin.log.as_str();
         let named = |log: &str| match kernel {
             Some(name) => log.replace(PLACEHOLDER, name),

@@ -8,6 +8,7 @@ use super::{
     request::Product,
 };
 use crate::{
+    cache::Cache,
     error::{Cause, Error},
     image::{hsaco::Hsaco, ptx_log, ptx_symbols::symbols, resource::KernelResources, symbols::SymbolKind},
     options::{DebugLevel, FpContract},
@@ -50,7 +51,7 @@ impl Job<'_, '_> {
         let clock = &mut self.clock;
         let interrupt = clock.interrupt().clone();
         let stop = || interrupt.check().is_err();
-        let made = get_or_make(self.compiler.cache(), key, &kept, &stop, || {
+        let made = get_or_make(self.compiler.cache(), key, &kept, &stop, Cache::get, || {
             clock
                 .time(Stage::LinkObject, || amd::link_object(name, object))
                 .map_err(|error| Error::new(Stage::LinkObject, error))

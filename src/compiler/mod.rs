@@ -2,6 +2,7 @@
 
 mod apart;
 pub mod attribute;
+mod best;
 mod bytecode;
 mod cached;
 mod components;
@@ -33,6 +34,7 @@ mod sources;
 #[cfg(test)]
 mod split_tests;
 mod stack;
+mod stored_bytes;
 mod targets;
 pub mod worker;
 
@@ -62,6 +64,7 @@ pub use self::{
     nesting::{MAX_EXPANSION, MAX_LEVELS},
     phases::{Phase, Plan, PlannedOutput},
     pool::Executor,
+    requests::run_pipeline,
     targets::Targets,
 };
 use self::{

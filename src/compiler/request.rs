@@ -2,13 +2,18 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use melior::ir::{BlockLike, operation::OperationLike};
 use serde::{Deserialize, Serialize};
 
-use super::{cached::TAKEN, input::InputKind};
+use super::{
+    cached::TAKEN,
+    components::{Component, components},
+    input::InputKind,
+    stored_bytes,
+};
 use crate::{
     bridge::{LlvmError, edit::OwnedModule, mlir::location_text},
     options::{Library, OptimizationLevel, Options},
@@ -21,20 +26,41 @@ use crate::{
 /// lowers it takes a copy when its turn comes, and the last one the module itself, so that there are as many copies as threads
 /// and not as requests.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedModule<'c>(Arc<Mutex<OwnedModule<'c>>>);
+pub(crate) struct SharedModule<'c> {
+    module: Arc<Mutex<OwnedModule<'c>>>,
+    divided: Divided,
+}
+
+/// The kernels of a module that can be compiled apart, once somebody has looked for them: their text is what the module's content
+/// is told by, and what each of its kernels is.
+pub(super) type Divided = Arc<OnceLock<Option<Arc<[Component]>>>>;
 
 impl<'c> SharedModule<'c> {
     pub(super) fn new(module: OwnedModule<'c>) -> Self {
-        Self(Arc::new(Mutex::new(module)))
+        Self {
+            module: Arc::new(Mutex::new(module)),
+            divided: Divided::default(),
+        }
     }
 
     /// The module, to be looked at. Nobody copies it meanwhile.
     pub(super) fn lock(&self) -> MutexGuard<'_, OwnedModule<'c>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.module.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its kernels, if they can be compiled apart.
+    pub(super) fn components(&self) -> Option<Arc<[Component]>> {
+        let find = || components(self.lock().module().body().first_operation()?).map(Arc::from);
+        self.divided.get_or_init(find).clone()
+    }
+
+    /// Where that is noted.
+    pub(super) fn divided(&self) -> Divided {
+        Arc::clone(&self.divided)
     }
 
     fn take(self) -> Result<OwnedModule<'c>, LlvmError> {
-        match Arc::try_unwrap(self.0) {
+        match Arc::try_unwrap(self.module) {
             Ok(module) => Ok(module.into_inner().unwrap_or_else(PoisonError::into_inner)),
             Err(shared) => {
                 let module = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,6 +252,7 @@ impl Origin {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// The images and their bytes, in the order of the request's products.
+    #[serde(with = "stored_bytes::of_images")]
     pub images: Vec<(Image, Vec<u8>)>,
     /// The kernels as MLIR declares them.
     pub signatures: Vec<KernelSignature>,

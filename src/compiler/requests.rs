@@ -3,7 +3,7 @@
 use melior::{
     Context,
     ir::{
-        Module,
+        BlockLike, Module,
         attribute::ArrayAttribute,
         operation::{OperationLike, OperationRef},
     },
@@ -14,15 +14,20 @@ use super::{
     emit::Emit,
     input::{InputError, InputKind, check_nesting, check_sizes, parse},
     request::{Part, Request, SharedModule, Source},
+    stack::with_deep_stack,
     targets::{PlannedGeneration, Targets},
 };
 use crate::{
     bridge::{
-        edit::{OwnedModule, copy_of},
-        mlir::{location_text, operations, operations_below, string_value, symbol_attribute_name},
+        edit::{CopyError, OwnedModule, copy_of},
+        mlir::{
+            context_of, has_operation, is_called, location_text, outermost_operations, string_value,
+            symbol_attribute_name,
+        },
     },
-    device::lower::{self, name_of},
+    device::lower,
     error::{Error, Failure},
+    options::DebugLevel,
     stage::Stage,
 };
 
@@ -67,6 +72,10 @@ impl Compiler {
         emit: Emit,
     ) -> Result<Vec<Request<'c>>, Failure> {
         match source {
+            // It need not be copied.
+            ReadSource::Mlir(module) if only_module(&module).is_some() => {
+                self.requests_of_one(first, module, targets, emit)
+            }
             ReadSource::Mlir(module) => self.requests_of_all(first, &module, targets, emit),
             ReadSource::Device(name, source) => {
                 Ok(self.requests_of_device_source(first, source, &name, targets, emit)?)
@@ -141,6 +150,31 @@ impl Compiler {
         }
     }
 
+    /// The same for a module that has nothing but one `gpu.module`, which is used up.
+    fn requests_of_one<'c>(
+        &self,
+        index: usize,
+        module: Module<'c>,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<Vec<Request<'c>>, Failure> {
+        let (name, generations) = match only_module(&module) {
+            Some(operation) => self.planned(operation, targets, emit)?,
+            None => return Err(Error::new(Stage::Plan, InputError::NoModule).into()),
+        };
+        // Debug info has the place of what is around a `gpu.module`.
+        if generations
+            .iter()
+            .any(|generation| generation.options.debug != DebugLevel::None)
+        {
+            return self.requests_of_all(index, &module, targets, emit);
+        }
+        let module =
+            OwnedModule::new(module).map_err(|open| Error::new(Stage::Plan, CopyError::Open(open)).in_module(&name))?;
+        let source = Source::Mlir(SharedModule::new(module));
+        Ok(requests_for(&name, index, &source, generations))
+    }
+
     /// What a `gpu.module` is to be compiled for: the given targets, or those it names. `index` is its place in the
     /// input.
     pub(crate) fn requests<'c>(
@@ -150,13 +184,24 @@ impl Compiler {
         targets: &Targets,
         emit: Emit,
     ) -> Result<Vec<Request<'c>>, Error> {
+        let (name, generations) = self.planned(operation, targets, emit)?;
+        let copy = OwnedModule::around(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
+        let source = Source::Mlir(SharedModule::new(copy));
+        Ok(requests_for(&name, index, &source, generations))
+    }
+
+    /// The name of a `gpu.module`, and what there is to be made of it.
+    fn planned(
+        &self,
+        operation: OperationRef<'_, '_>,
+        targets: &Targets,
+        emit: Emit,
+    ) -> Result<(String, Vec<PlannedGeneration>), Error> {
         let name = symbol_name(operation);
         let generations = targets
             .generations(InputKind::Mlir, emit, &self.options, Some(operation))
             .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
-        let copy = OwnedModule::around(operation).map_err(|error| Error::new(Stage::Plan, error).in_module(&name))?;
-        let source = Source::Mlir(SharedModule::new(copy));
-        Ok(requests_for(&name, index, &source, generations))
+        Ok((name, generations))
     }
 }
 
@@ -186,10 +231,7 @@ fn requests_for<'c>(
 
 /// A copy of the module with its `gpu.launch` regions outlined to `gpu.module`s, if it has any.
 pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<Option<Module<'c>>, Error> {
-    if !operations(module)
-        .iter()
-        .any(|operation| name_of(operation) == "gpu.launch")
-    {
+    if !has_operation(module.as_operation(), "gpu.launch") {
         return Ok(None);
     }
     let mut copy = copy_of(module).map_err(|error| Error::new(Stage::Plan, error))?;
@@ -202,6 +244,25 @@ pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<O
     Ok(Some(copy))
 }
 
+/// Runs a pipeline of MLIR's passes on a module, in MLIR's textual form: what a compiler does on the way to the `gpu` dialect. Unlike
+/// a pass manager of melior's, it says what MLIR says of a failure, and where; and LLVM's fatal errors and crashes are failures, too,
+/// after which the module is empty. The context is one of [`context`](crate::compiler::context), or was
+/// [prepared](crate::compiler::prepare): every dialect, extension and pass of MLIR's is registered then, the transform dialect
+/// and its interpreter among them.
+///
+/// # Errors
+///
+/// [`Failure`] of the stage `plan`: the pipeline's text, or what a pass reported.
+pub fn run_pipeline(module: &mut Module<'_>, pipeline: &str) -> Result<(), Failure> {
+    with_deep_stack(|| {
+        let context = context_of(module.context());
+        match lower::run(context, module, pipeline) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::from(Error::new(Stage::Plan, error))),
+        }
+    })
+}
+
 /// Every `gpu.module` of a module, those in modules inside of it included, in order.
 pub(crate) fn gpu_modules<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c, 'a>> {
     gpu_modules_below(module.as_operation())
@@ -210,17 +271,24 @@ pub(crate) fn gpu_modules<'c, 'a>(module: &'a Module<'c>) -> Vec<OperationRef<'c
 /// Every `gpu.module` inside an operation, or the operation itself, in order. One inside of another goes where that goes:
 /// lowering refuses it.
 pub(crate) fn gpu_modules_below<'c, 'a>(root: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
-    const NAME: &str = "gpu.module";
-    operations_below(root)
-        .into_iter()
-        .filter(|operation| {
-            let mut parent = operation.parent_operation();
-            while let Some(outer) = parent.filter(|outer| name_of(outer) != NAME) {
-                parent = outer.parent_operation();
-            }
-            name_of(operation) == NAME && parent.is_none()
-        })
-        .collect()
+    let mut parent = root.parent_operation();
+    while let Some(outer) = parent.filter(|outer| !is_called(outer, GPU_MODULE)) {
+        parent = outer.parent_operation();
+    }
+    match parent {
+        Some(_) => Vec::new(),
+        None => outermost_operations(root, GPU_MODULE),
+    }
+}
+
+/// What MLIR calls a module of kernels.
+const GPU_MODULE: &str = "gpu.module";
+
+/// The `gpu.module` of a module that has nothing else, and says nothing else.
+fn only_module<'c, 'a>(module: &'a Module<'c>) -> Option<OperationRef<'c, 'a>> {
+    let operation = module.body().first_operation()?;
+    let is_alone = is_called(&operation, GPU_MODULE) && operation.next_in_block().is_none();
+    (is_alone && module.as_operation().attributes().next().is_none()).then_some(operation)
 }
 
 /// The symbol's name of an operation, or a stand-in.

@@ -80,14 +80,23 @@ impl Compiler {
             .collect();
         let places: Vec<usize> = jobs.iter().map(|(index, ..)| *index).collect();
         reporter.planned(jobs.len());
-        let results = self.pool.run(may_leave, jobs, |(index, request, content), helpers| {
-            let subject = origins.get(index).map(Origin::subject);
-            subject.inspect(|subject| reporter.begun(*subject));
-            let result = self.carry_out(request, content.as_ref(), helpers);
-            let from_cache = result.as_ref().is_ok_and(Outcome::is_from_cache);
-            subject.inspect(|subject| reporter.finished(*subject, from_cache, result.is_err()));
-            result
-        });
+        let ahead = self.ahead(jobs.iter().map(|(_, request, content)| (request, content.as_ref())));
+        let jobs = jobs.into_iter().enumerate().collect();
+        let results = self
+            .pool
+            .run(may_leave, jobs, |(number, (index, request, content)), helpers| {
+                let subject = origins.get(index).map(Origin::subject);
+                subject.inspect(|subject| reporter.begun(*subject));
+                let result = self.carry_out(
+                    request,
+                    content.as_ref(),
+                    ahead.as_ref().map(|ahead| (ahead, number)),
+                    helpers,
+                );
+                let from_cache = result.as_ref().is_ok_and(Outcome::is_from_cache);
+                subject.inspect(|subject| reporter.finished(*subject, from_cache, result.is_err()));
+                result
+            });
         let mut finished = Vec::new();
         let mut outcomes: Vec<Option<Outcome>> = vec![None; origins.len()];
         for (place, result) in places.into_iter().zip(results) {

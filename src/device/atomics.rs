@@ -86,17 +86,18 @@ pub(super) fn order_the_others(context: &Context, module: &Module<'_>, resolved:
         }
     );
     for operation in atomics(module) {
+        // What memory there is does not depend on who ordered the accesses to it.
+        if coarse_grained && name_of(&operation) == "llvm.atomicrmw" {
+            for name in ["rocdl.no_fine_grained_memory", "rocdl.no_remote_memory"] {
+                set_attribute(operation, name, Attribute::unit(context));
+            }
+        }
         if operation.has_attribute(STATED) {
             remove_attribute(operation, STATED);
             continue;
         }
         let scope = scope_of(operation, &resolved.target);
         set_attribute(operation, "syncscope", StringAttribute::new(context, scope).into());
-        if coarse_grained && name_of(&operation) == "llvm.atomicrmw" {
-            for name in ["rocdl.no_fine_grained_memory", "rocdl.no_remote_memory"] {
-                set_attribute(operation, name, Attribute::unit(context));
-            }
-        }
         if name_of(&operation) == "llvm.atomicrmw" && is_unused(operation) {
             let number: Type<'_> = IntegerType::new(context, 64).into();
             set_attribute(operation, "ordering", IntegerAttribute::new(number, MONOTONIC).into());

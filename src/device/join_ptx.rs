@@ -92,6 +92,8 @@ pub(crate) struct FunctionText {
     comment: String,
     /// Comments about variables that it alone has, before all functions.
     demoted: String,
+    /// The declaration of dynamic shared memory, if it uses any: each kernel has its own, under one name.
+    dynamic: String,
     /// With numbers that start at 0.
     text: String,
     calls: usize,
@@ -105,6 +107,7 @@ impl FunctionText {
             name: renamed(&self.name),
             comment: renamed(&self.comment),
             demoted: renamed(&self.demoted),
+            dynamic: renamed(&self.dynamic),
             text: renamed(&self.text),
             calls: self.calls,
         }
@@ -112,13 +115,14 @@ impl FunctionText {
 }
 
 /// The header of a text, and its functions in order. An error where it has anything besides: functions that are not defined,
-/// variables that several functions can use.
+/// variables that several functions can use, but for dynamic shared memory.
 pub(crate) fn cut(text: &str) -> JoinResult<(String, Vec<FunctionText>)> {
     let names = text.lines().filter_map(|line| {
         is_function(line).then(|| line.trim_end_matches(['(', ')', ';']).split_whitespace().next_back())?
     });
     let demoted = text.lines().filter_map(demoted_name);
-    let order = names.chain(demoted).enumerate();
+    let dynamic = text.lines().filter_map(dynamic_name);
+    let order = names.chain(demoted).chain(dynamic).enumerate();
     let order = Order(order.map(|(position, name)| (name.to_owned(), position)).collect());
     let part = Reader { text, order: &order }.part()?;
     if let Some(declared) = part.declarations.first() {
@@ -132,12 +136,19 @@ pub(crate) fn cut(text: &str) -> JoinResult<(String, Vec<FunctionText>)> {
             name: function.placed.name.to_owned(),
             comment: function.comment.to_owned(),
             demoted: String::new(),
+            dynamic: String::new(),
             text,
             calls: function.calls.1,
         });
     }
     for variable in &part.variables {
         let uses = |function: &&mut FunctionText| has_word(&function.text, variable.name);
+        if dynamic_name(variable.text.trim_end()).is_some() {
+            for function in functions.iter_mut().filter(uses) {
+                function.dynamic.push_str(variable.text);
+            }
+            continue;
+        }
         let owner = functions
             .iter_mut()
             .find(uses)
@@ -148,11 +159,21 @@ pub(crate) fn cut(text: &str) -> JoinResult<(String, Vec<FunctionText>)> {
     Ok((part.header.to_owned(), functions))
 }
 
-/// A module of these functions.
+/// A module of these functions. An error where they have variables whose order in the module is not known.
 pub(crate) fn assemble(header: &str, functions: &[FunctionText]) -> JoinResult<String> {
+    let mut dynamic = functions.iter().map(|function| function.dynamic.as_str());
+    let dynamic = dynamic.find(|text| !text.is_empty()).unwrap_or_default();
+    let is_ordered = |function: &FunctionText| {
+        let is_the_same = function.dynamic.is_empty() || function.dynamic == dynamic;
+        is_the_same && (dynamic.is_empty() || function.demoted.is_empty())
+    };
+    if !functions.iter().all(is_ordered) {
+        return Err(JoinPtxError::Differs("dynamic shared memory".to_owned()));
+    }
     let mut text = String::with_capacity(functions.iter().map(|function| function.text.len() + 128).sum());
     text.push_str(header);
     text.push_str(functions.first().map_or("", |function| &function.comment));
+    text.push_str(dynamic);
     for function in functions {
         text.push_str(&function.demoted);
     }
@@ -185,6 +206,12 @@ fn has_word(text: &str, name: &str) -> bool {
         let before = start.checked_sub(1).and_then(|index| text.as_bytes().get(index));
         is_other(before.copied()) && is_other(text.as_bytes().get(start + name.len()).copied())
     })
+}
+
+/// Dynamic shared memory, which is declared outside of functions.
+fn dynamic_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(".extern .shared ")?.strip_suffix("[];")?;
+    rest.split_whitespace().next_back()
 }
 
 /// What is left of a variable that one function alone has.

@@ -167,6 +167,9 @@ pub(super) fn link(
     if others.opaque {
         // What is not for a library of the vendor's to define may be in an object that does not tell.
         undefined.retain(|symbol| VendorLibrary::of(&symbol.name).is_some());
+    } else if !undefined.is_empty() {
+        module.resolve_weak(&others.defined);
+        undefined = unprovided_symbols(module)?;
     }
     if undefined.is_empty() {
         return Ok(linked);

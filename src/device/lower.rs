@@ -17,7 +17,7 @@ pub(crate) use super::lower_error::LowerError;
 use super::{
     atomics, contracts,
     lower_error::explained,
-    lower_pipeline::{COMPLEX, Contents, INLINE, PLACES, debug_pipeline, to_branches, to_elements, to_llvm},
+    lower_pipeline::{COMPLEX, Contents, INLINE, PLACES, PTX_TEXT, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
     repeated::synchronize_repeated_reductions,
     rounding::check_rounding_modes,
@@ -46,6 +46,9 @@ pub const MOST_ELEMENTS: u32 = 1 << 16;
 
 /// Most bytes of an initial value. LLVM makes one constant of it, and the text of PTX has four characters for each byte.
 pub const MOST_INITIAL_BYTES: u64 = 1 << 28;
+
+/// How the names of functions begin that lowering puts into a module (`math.rs`, `float_power.rs`, `patterns.cpp`).
+pub const RESERVED_NAMES: &str = "__gpulower_";
 
 /// Dialects that lowering starts from or passes through; they have to be loaded before pipelines run.
 pub const DIALECTS: &[&str] = &[
@@ -81,6 +84,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
     mark_kernels(context, module, &resolved.target);
     let mut warnings = Vec::new();
     if unlowered(module, &resolved.target).next().is_some() {
+        refuse_reserved_names(module)?;
         if has_any(module, "func.call") {
             warnings.extend(run(context, module, INLINE)?);
         }
@@ -125,9 +129,16 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         return Err(LowerError::ForeignType { kind, location });
     }
     match resolved.target {
-        Target::Nvidia(_) => mlir::load_single_registers(module),
+        Target::Nvidia(_) => {
+            if mlir::has_ptx_text(module) {
+                warnings.extend(run(context, module, PTX_TEXT)?);
+            }
+            mlir::load_single_registers(module);
+            mlir::name_assertions(module);
+        }
         Target::Amd(_) => {
             mlir::widen_dimensions(module);
+            mlir::bound_group_numbers(module);
             allow_full_work_groups(context, module);
         }
     }
@@ -275,6 +286,22 @@ fn refuse_misplaced_operations(module: &Module<'_>) -> Result<(), LowerError> {
             });
         }
         next = operation.next_in_block();
+    }
+    Ok(())
+}
+
+/// Refuses functions with names that lowering gives to functions of its own. Variables get names that nothing else has.
+fn refuse_reserved_names(module: &Module<'_>) -> Result<(), LowerError> {
+    for operation in operations(module) {
+        let Some(name) = symbol_of(&operation).filter(|name| name.starts_with(RESERVED_NAMES)) else {
+            continue;
+        };
+        if ["func.func", "gpu.func", "llvm.func"].contains(&name_of(&operation).as_str()) {
+            return Err(LowerError::ReservedName {
+                name,
+                location: location_text(operation.location()),
+            });
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What lowering refuses.
 
-use super::lower::{LONGEST_VECTOR, MOST_ELEMENTS, MOST_INITIAL_BYTES};
+use super::lower::{LONGEST_VECTOR, MOST_ELEMENTS, MOST_INITIAL_BYTES, RESERVED_NAMES};
 use crate::bridge::{LlvmError, mlir::MlirDiagnostic};
 
 /// Why a module could not be lowered.
@@ -129,6 +129,16 @@ pub(crate) enum LowerError {
         /// Where it is, in MLIR's syntax.
         location: String,
     },
+    /// A function whose name one of ours may have.
+    #[error(
+        "the function {name} cannot be lowered: names that begin with {RESERVED_NAMES} are gpulower's; give it another"
+    )]
+    ReservedName {
+        /// Its symbol.
+        name: String,
+        /// Where it is, in MLIR's syntax.
+        location: String,
+    },
     /// A dimension that a memref does not have. MLIR's passes crash on it.
     #[error("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0")]
     MissingDimension {
@@ -173,6 +183,7 @@ impl LowerError {
             | Self::MissingDimension { location, .. }
             | Self::OutsideOfFunction { location, .. }
             | Self::NestedModule { location, .. }
+            | Self::ReservedName { location, .. }
             | Self::Launch { location }
             | Self::ForeignType { location, .. }
             | Self::LargeGlobal { location, .. } => Some(location),

@@ -121,6 +121,9 @@ pub(super) const COMPLEX: &str = "builtin.module(gpu.module(convert-complex-to-s
 /// Before everything: functions that cannot be lowered on their own.
 pub(super) const INLINE: &str = "builtin.module(gpu.module(gpulower-inline-functions))";
 
+/// Of a module that came in the `llvm` and `nvvm` dialects: what upstream's own pipeline does before it translates.
+pub(super) const PTX_TEXT: &str = "builtin.module(gpu.module(convert-nvvm-to-llvm))";
+
 /// What the `gpulower-expand-gpu*` passes have to know of the chip.
 fn expansion_options(resolved: &Resolved) -> String {
     let bare = only(resolved.bare_pointers, " bare-pointers=true");

@@ -26,9 +26,9 @@ pub mod symbols;
 mod validate;
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fmt,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -499,7 +499,7 @@ pub(crate) fn compile_to_link<'c>(
     }
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {
-            for left_out in module.run_passes(&machine, pipeline(resolved))? {
+            for left_out in module.run_passes(&machine, &pipeline(resolved))? {
                 (job.decide)(without_pass(left_out));
             }
             contracts::check_kernel_sizes(&module, resolved)?;
@@ -590,7 +590,16 @@ fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resol
 
 /// The data layout of the target's modules, in LLVM's syntax.
 pub(crate) fn data_layout(resolved: &Resolved) -> Result<String, DeviceError> {
-    Ok(machine_with(resolved, false)?.data_layout())
+    static KNOWN: Mutex<BTreeMap<[String; 3], String>> = Mutex::new(BTreeMap::new());
+    let target = &resolved.target;
+    let key = [target.triple().to_owned(), llvm_chip(target), resolved.llvm_features()];
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(layout) = known().get(&key) {
+        return Ok(layout.clone());
+    }
+    let layout = machine_with(resolved, false)?.data_layout();
+    known().insert(key, layout.clone());
+    Ok(layout)
 }
 
 /// The code generator for a module: pointers have the size that the module was made for.
@@ -668,7 +677,18 @@ const FAST_PASSES: &str = "default<O0>,cgscc(function(sroa,early-cse,simplifycfg
     function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,nvptx-lower-args,infer-address-spaces,\
     loop-mssa(licm<allowspeculation>),early-cse)";
 
-pub(crate) const fn pipeline(resolved: &Resolved) -> &'static str {
+/// LLVM's passes, and after them ours for loops that did not come as `scf.for`: [`Resolved::interleave`] is 1 for those that did.
+fn pipeline(resolved: &Resolved) -> String {
+    let passes = llvm_pipeline(resolved);
+    match resolved.interleave {
+        count if count > 1 && !resolved.input_optimized => {
+            format!("{passes},function(gpulower-interleave-late<{count}>)")
+        }
+        _ => passes.to_owned(),
+    }
+}
+
+pub(crate) const fn llvm_pipeline(resolved: &Resolved) -> &'static str {
     match resolved.optimization.number() {
         _ if resolved.input_optimized => "default<O0>",
         0 => "default<O0>",

@@ -30,6 +30,12 @@ pub(super) fn through_untyped_registers(text: String) -> String {
 
 /// The body of a function, if a store in it has to change.
 fn changed_body(body: &str) -> Option<String> {
+    // Few bodies have any.
+    let is_narrow =
+        |line: &str| line.contains("st.") && Instruction::parse(line).is_some_and(|one| !one.narrowed().is_empty());
+    if !body.lines().any(is_narrow) {
+        return None;
+    }
     let floats: HashSet<&str> = body
         .lines()
         .filter_map(Instruction::parse)

@@ -59,8 +59,7 @@ impl Split {
         resolved: &Resolved,
         others: &LinkInterface,
     ) -> Result<Option<Self>, LlvmError> {
-        let fits = resolved.target.vendor() == Vendor::Nvidia
-            && resolved.optimization.number() > 0
+        let fits = resolved.optimization.number() > 0
             && resolved.debug == DebugLevel::None
             && *others == LinkInterface::default();
         if !fits {
@@ -82,7 +81,11 @@ impl Split {
         let shared = module.share(names.map(|global| global.name.clone()).collect());
         let own = |global: &&Global| global.is_function && global.is_definition && !global.is_shareable;
         Ok(Some(Self {
-            parts: division.parts.zip(Order::new(&globals).ok()),
+            // Parts of a module are joined as texts.
+            parts: division
+                .parts
+                .filter(|_| resolved.target.vendor() == Vendor::Nvidia)
+                .zip(Order::new(&globals).ok()),
             shared,
             functions: globals.iter().filter(own).map(|global| global.name.clone()).collect(),
         }))
@@ -217,7 +220,7 @@ impl Split {
         let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
         let machine = machine(resolved, &module).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let left_out = module
-            .run_passes(&machine, pipeline(resolved))
+            .run_passes(&machine, &pipeline(resolved))
             .map_err(DeviceError::from)?;
         check_kernel_sizes(&module, resolved)?;
         self.finish(&module);

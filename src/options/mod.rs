@@ -49,6 +49,8 @@ pub enum Speed {
     /// What is worth its time on most kernels.
     #[default]
     Balanced,
+    /// Several variants, of which a model chooses for each kernel.
+    Best,
 }
 
 /// How much the output lets a debugger or profiler see.

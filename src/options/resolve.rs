@@ -51,7 +51,7 @@ impl Options {
         let default_level = match self.speed {
             _ if unoptimised => OptimizationLevel::O0,
             Speed::Fast => OptimizationLevel::O1,
-            Speed::Balanced => OptimizationLevel::O3,
+            Speed::Balanced | Speed::Best => OptimizationLevel::O3,
         };
         let optimization = self.optimization.unwrap_or(default_level);
         // Measured on NVIDIA's GPUs alone.
@@ -147,7 +147,7 @@ pub enum ResolvedVendor {
 impl Resolved {
     /// What a speed that `options` ask for stands for, and what they say otherwise.
     pub(crate) fn meaning_of_speed(&self, options: &Options) -> Option<String> {
-        if options.speed == Speed::default() {
+        if options.speed != Speed::Fast {
             return None;
         }
         let asked = |given: bool| if given { " (as asked for)" } else { "" };

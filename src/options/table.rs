@@ -140,10 +140,11 @@ options! {
     /// What time is spent on; a more specific option wins over it.
     speed: Speed = Speed::Balanced, choice!(
         "fast" => Speed::Fast,
-        "balanced" => Speed::Balanced
+        "balanced" => Speed::Balanced,
+        "best" => Speed::Best
     ), {
         names: &["speed"], default: "balanced", passes: &[ATTACH, LOWER, SERIALIZE], rules: ORDINARY,
-        summary: "What time is spent on: fast is for first runs and tests; other options win over what it stands for",
+        summary: "What time is spent on: fast is for first runs and tests, best tries variants of each kernel; other options win over what it stands for",
         nvidia: "see below", amd: "see below",
     };
     /// The input is LLVM IR that its producer has optimised for the target: LLVM's passes are not run over it again.
@@ -215,8 +216,9 @@ options! {
         rules: Rules { only: Some((Vendor::Amd, "NVIDIA's atomic instructions reach all memory")), ..ORDINARY },
         summary: "No float atomic is on memory shared with the host or with another GPU",
         nvidia: "refused",
-        amd: "`memref.atomic_rmw` of floats: instructions that do nothing in memory shared with the host or with other \
-            devices (f32 on gfx11, and on gfx90a with `ftz`; f64 on gfx90a), in place of loops; other chips have better ones",
+        amd: "`memref.atomic_rmw` and `llvm.atomicrmw` of floats: instructions that do nothing in memory shared with the host or \
+            with other devices (f32 on gfx11, and on gfx90a with `ftz`; f64 and two f16 at once on gfx90a), in place of loops; \
+            other chips have better ones",
     };
     /// Code object version (AMD). `None` means 5, or 6 for generic targets.
     code_object_version: Option<CodeObjectVersion> = None, choice!(

@@ -13,6 +13,7 @@ mod attach_targets;
 mod embed_offload;
 mod kernel_table;
 mod lower;
+mod pipeline;
 mod run;
 mod serialize;
 mod to_binary;
@@ -25,6 +26,7 @@ use std::{
 
 use melior::ir::Location;
 
+pub use pipeline::parse_pipeline;
 pub use run::{PassDescription, Transformed, descriptions, run};
 
 use crate::{

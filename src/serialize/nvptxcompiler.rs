@@ -15,7 +15,7 @@ use crate::bridge::nvptxcompiler::{NvPtxCompiler, OPTIONAL_SYMBOLS, REQUIRED_SYM
 use crate::toolkit::digest;
 
 /// To be raised with every change to the scripts or to the link line below.
-const RECIPE_VERSION: u32 = 1;
+const RECIPE_VERSION: u32 = 2;
 
 /// GNU ld folds `.ctors` into `.init_array` by itself; lld does not, and a library linked without this
 /// crashes in its first compilation (observed with 13.0.88).
@@ -28,16 +28,33 @@ const VERSION_SCRIPT: &str = "{ global: nvPTXCompiler*; local: *; };\n";
 
 /// Where the C library and the compiler's support library are looked for, when this process has not
 /// loaded them itself: the default directories of the dynamic loader.
-const LIBRARY_DIRECTORIES: [&str; 8] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/aarch64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-];
+const LIBRARY_DIRECTORIES: [&str; 6] = if cfg!(target_arch = "aarch64") {
+    // Libraries of other processors may lie beside them.
+    [
+        "/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ]
+} else {
+    [
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ]
+};
+
+/// The dynamic loader, which is a library too.
+const LOADER: &str = if cfg!(target_arch = "aarch64") {
+    "ld-linux-aarch64.so.1"
+} else {
+    "ld-linux-x86-64.so.2"
+};
 
 /// An error of the system's, in words.
 fn io(action: &str, path: &Path) -> impl Fn(io::Error) -> String + use<> {
@@ -162,11 +179,15 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String
     for library in system_libraries()? {
         arguments.push(library.into());
     }
-    // CUDA 13.5's wants it, 13.0's does not.
-    if let Some(library) = system_library("libstdc++.so.6", &loaded_libraries()) {
-        arguments.push("--as-needed".into());
-        arguments.push(library.into());
-    }
+    // CUDA 13.5's wants the C++ library, 13.0's does not. On AArch64 the dynamic loader has the guard of stacks.
+    arguments.push("--as-needed".into());
+    let loaded = loaded_libraries();
+    let others = ["libstdc++.so.6", LOADER].into_iter();
+    arguments.extend(
+        others
+            .filter_map(|name| system_library(name, &loaded))
+            .map(OsString::from),
+    );
     match lld::link(&arguments) {
         Ok(text) if text.is_empty() => Ok(()),
         Ok(text) => {

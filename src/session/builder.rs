@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     compiler::{Compiler, Emit},
+    options::{Options, Speed},
     runtime::{Context, LoadOptions},
     target::Target,
 };
@@ -25,6 +26,7 @@ pub struct JitSessionBuilder {
     emit: Emit,
     load: LoadOptions,
     threads: Option<usize>,
+    fast_first: bool,
 }
 
 impl JitSessionBuilder {
@@ -36,6 +38,7 @@ impl JitSessionBuilder {
             emit: Emit::Binary,
             load: LoadOptions::default(),
             threads: None,
+            fast_first: false,
         }
     }
 
@@ -75,6 +78,17 @@ impl JitSessionBuilder {
         self
     }
 
+    /// Whether what is added is compiled with `speed=fast` first, and on another thread at the speed of the compiler's options.
+    /// The better code takes the name when the module or one of its functions is looked up next and it is ready: look
+    /// functions up for each launch, and no launch ever changes under way. A module with variables is compiled once, at the
+    /// compiler's speed, since other code has variables of its own; so is what is made into a container.
+    /// [`JitSession::finish_better`] tells what went wrong. Default: no.
+    #[must_use]
+    pub fn fast_first(mut self, fast_first: bool) -> Self {
+        self.fast_first = fast_first;
+        self
+    }
+
     /// Makes the session. No thread is started yet.
     ///
     /// # Errors
@@ -91,13 +105,23 @@ impl JitSessionBuilder {
             .threads
             .unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
         let ahead = self.compiler.pool().maker(threads);
+        let fast = (self.fast_first && self.compiler.options().speed != Speed::Fast).then(|| {
+            let options = Options {
+                speed: Speed::Fast,
+                ..self.compiler.options().clone()
+            };
+            let compiler = Arc::new(self.compiler.with_options(options));
+            SessionCompiler::new(compiler, target, self.emit, threads.max(1))
+        });
         Ok(JitSession {
             shared: Arc::new(Shared {
                 compiler: SessionCompiler::new(self.compiler, target, self.emit, threads.max(1)),
+                fast,
                 load: self.load,
                 book: Mutex::new(Book::new()),
                 device: RwLock::new(self.context),
             }),
+            better: Mutex::default(),
             ahead,
         })
     }

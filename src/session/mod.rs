@@ -24,6 +24,7 @@
 //!
 //! [`Options::device_link`]: crate::Options::device_link
 
+mod better;
 mod book;
 mod builder;
 mod compile;
@@ -44,6 +45,7 @@ use std::{
 };
 
 use self::{
+    better::{Better, has_variables},
     book::Book,
     compile::{Compiled, SessionCompiler, Source, explain, internal},
     pending::State,
@@ -66,12 +68,15 @@ use crate::{
 /// It is `Send` and `Sync`: any thread may add, replace and look up. What fails leaves it as it was.
 pub struct JitSession {
     shared: Arc<Shared>,
+    better: Mutex<Better>,
     ahead: JobMaker,
 }
 
 /// What a session and its pending modules have in common.
 struct Shared {
     compiler: SessionCompiler,
+    /// What compiles first, where better code comes later.
+    fast: Option<SessionCompiler>,
     load: LoadOptions,
     book: Mutex<Book<SessionModule>>,
     /// Held for reading while a module is loaded, so that a session is rebuilt with all of them or without.
@@ -117,7 +122,7 @@ impl JitSession {
     ///
     /// [`SessionError`]. The session is as it was then.
     pub fn add(&self, name: &str, source: impl AsRef<[u8]>) -> Result<Added, SessionError> {
-        self.shared.add(name, &Source::bytes(source.as_ref()))
+        self.add_source(name, Source::bytes(source.as_ref()))
     }
 
     /// As [`add`](Self::add), for a module of the caller's own MLIR context. Nothing of it is kept.
@@ -126,7 +131,73 @@ impl JitSession {
     ///
     /// As [`add`](Self::add).
     pub fn add_module(&self, name: &str, module: &melior::ir::Module<'_>) -> Result<Added, SessionError> {
-        self.shared.add(name, &Source::module(module))
+        self.add_source(name, Source::module(module))
+    }
+
+    fn add_source(&self, name: &str, source: Source) -> Result<Added, SessionError> {
+        let Some(fast) = &self.shared.fast else {
+            return self.shared.add(name, &source);
+        };
+        let known = lock(&self.shared.book).made_from(name, source.hash);
+        if let Some(module) = known {
+            return Ok(Added::unchanged(module));
+        }
+        let compiled = fast.compile(name, &source);
+        let compiled = compiled.map_err(|error| explain(name, error, |symbol| self.shared.defines(symbol)))?;
+        if has_variables(&compiled.image.artifact) {
+            let added = self.shared.add(name, &source)?;
+            drop(lock(&self.better).forget(name));
+            return Ok(added);
+        }
+        let added = self.shared.install(name, compiled)?;
+        if added.change != Change::Unchanged {
+            let pending = self.ahead(name, source, Shared::compile_better);
+            let generation = added.module.generation();
+            let old = match pending {
+                Ok(pending) => lock(&self.better).expect(name, generation, pending),
+                Err(error) => {
+                    let mut better = lock(&self.better);
+                    better.fail(error);
+                    better.forget(name)
+                }
+            };
+            // With no lock held.
+            drop(old);
+        }
+        Ok(added)
+    }
+
+    /// Waits until everything that was added is compiled at the session's own speed and has taken its name
+    /// ([`JitSessionBuilder::fast_first`]), and says what went wrong with that since it was last asked. Where better code could
+    /// not be made or loaded, the fast code has kept the name. For one thread: of two that call it at once, the second does not wait for
+    /// what the first one took.
+    pub fn finish_better(&self) -> Vec<SessionError> {
+        let all = lock(&self.better).all();
+        for (name, (generation, pending)) in all {
+            self.take_better(&name, generation, pending);
+        }
+        lock(&self.better).failures()
+    }
+
+    /// Gives a name to the better image, if that has come.
+    fn swap(&self, name: &str) {
+        let ready = match &self.shared.fast {
+            Some(_) => lock(&self.better).ready(name),
+            None => None,
+        };
+        if let Some((generation, pending)) = ready {
+            self.take_better(name, generation, pending);
+        }
+    }
+
+    fn take_better(&self, name: &str, generation: u64, pending: Pending) {
+        let taken = pending
+            .outcome()
+            .and_then(|compiled| self.shared.replace(name, generation, compiled));
+        if let Err(error) = taken {
+            tracing::warn!(module = name, %error, "the fast code stays");
+            lock(&self.better).fail(error);
+        }
     }
 
     /// Begins to compile a module on another thread, to be added by [`Pending::wait`]. What is added does not depend on which
@@ -149,6 +220,15 @@ impl JitSession {
     }
 
     fn compile_ahead(&self, name: &str, source: Source) -> Result<Pending, SessionError> {
+        self.ahead(name, source, Shared::compile)
+    }
+
+    fn ahead(
+        &self,
+        name: &str,
+        source: Source,
+        compile: fn(&Shared, &str, &Source) -> Result<Compiled, SessionError>,
+    ) -> Result<Pending, SessionError> {
         let (sender, receiver) = mpsc::channel();
         let wanted = Arc::new(());
         let still_wanted = Arc::downgrade(&wanted);
@@ -157,7 +237,7 @@ impl JitSession {
             if still_wanted.strong_count() == 0 {
                 return;
             }
-            let outcome = catch_unwind(AssertUnwindSafe(|| shared.compile(&owned, &source)))
+            let outcome = catch_unwind(AssertUnwindSafe(|| compile(&shared, &owned, &source)))
                 .unwrap_or_else(|panic| Err(internal(&owned, &*panic)));
             // Nobody listens where it was dropped meanwhile.
             let _ = sender.send(outcome);
@@ -180,6 +260,7 @@ impl JitSession {
     ///
     /// [`SessionError::NoSuchModule`].
     pub fn module(&self, name: &str) -> Result<SessionModule, SessionError> {
+        self.swap(name);
         let book = lock(&self.shared.book);
         book.get(name).ok_or_else(|| SessionError::NoSuchModule {
             name: name.to_owned(),
@@ -202,6 +283,7 @@ impl JitSession {
 
     /// Takes the module of that name out of the session, if there is one.
     pub fn remove(&self, name: &str) -> Option<SessionModule> {
+        drop(lock(&self.better).forget(name));
         lock(&self.shared.book).remove(name)
     }
 
@@ -290,9 +372,46 @@ impl Shared {
                 fresh: false,
             });
         }
+        self.compile_better(name, source)
+    }
+
+    /// Compiles at the session's own speed, whatever has the name.
+    fn compile_better(&self, name: &str, source: &Source) -> Result<Compiled, SessionError> {
         self.compiler
             .compile(name, source)
             .map_err(|error| explain(name, error, |symbol| self.defines(symbol)))
+    }
+
+    /// Gives a name to another image of the same source, unless somebody else has taken it or given it up.
+    fn replace(&self, name: &str, generation: u64, compiled: Compiled) -> Result<(), SessionError> {
+        let is_there = || {
+            lock(&self.book)
+                .get(name)
+                .is_some_and(|module| module.generation() == generation)
+        };
+        if !is_there() {
+            return Ok(());
+        }
+        let device = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        let loaded = match device.as_ref() {
+            Some(context) => Some(self.load(context, name, &compiled.image.artifact.bytes)?),
+            None => None,
+        };
+        let mut book = lock(&self.book);
+        let old = match book.get(name).filter(|module| module.generation() == generation) {
+            Some(_) => {
+                let next = book.next_generation();
+                let content = compiled.image.content;
+                let module = SessionModule::new(name, next, compiled.image, loaded);
+                book.put(name, compiled.source, content, next, module)
+            }
+            None => None,
+        };
+        drop(book);
+        drop(device);
+        // Unloads what nobody has a handle of, with no lock held.
+        drop(old);
+        Ok(())
     }
 
     /// The first module that defines a symbol. Only what failed to compile asks.

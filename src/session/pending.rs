@@ -57,11 +57,16 @@ impl Pending {
     ///
     /// [`SessionError`]. The session is as it was then.
     pub fn wait(self) -> Result<Added, SessionError> {
-        let outcome = match self.state {
+        let (shared, name) = (Arc::clone(&self.shared), self.name.clone());
+        shared.install(&name, self.outcome()?)
+    }
+
+    /// Waits for the compilation.
+    pub(super) fn outcome(self) -> Outcome {
+        match self.state {
             State::Done(outcome) => outcome,
             State::Waiting(receiver) => receiver.recv().unwrap_or_else(|_| Err(ended(&self.name))),
-        };
-        self.shared.install(&self.name, outcome?)
+        }
     }
 }
 

@@ -308,6 +308,29 @@ fn a_module_of_the_callers_own_context_is_the_same_as_its_text() {
     assert_eq!(counter.count(), 1);
 }
 
+/// Each in a context of its own: in one, the second content would get another name.
+#[test]
+fn the_contents_of_resources_tell_modules_apart() {
+    let (session, counter) = session();
+    for (name, content) in [("one", "0000803F00000040"), ("other", "0000803F00004040")] {
+        let source = format!(
+            "gpu.module @m {{
+               memref.global constant @table : memref<2xf32> = dense_resource<content>
+               gpu.func @k(%p: memref<2xf32>) kernel {{
+                 %t = memref.get_global @table : memref<2xf32>
+                 %i = gpu.thread_id x
+                 %v = memref.load %t[%i] : memref<2xf32>
+                 memref.store %v, %p[%i] : memref<2xf32>
+                 gpu.return }} }}
+             {{-# dialect_resources: {{ builtin: {{ content: \"0x04000000{content}\" }} }} #-}}"
+        );
+        let context = crate::compiler::context();
+        let module = crate::compiler::parse(&context, "x.mlir", source.as_bytes()).expect("parses");
+        session.add_module(name, &module).expect("compiles");
+    }
+    assert_eq!(counter.count(), 2);
+}
+
 const TABLE: &str = "gpu.module @tables { memref.global @table : memref<4xi32> = dense<[1, 2, 3, 4]>
     gpu.func @k(%p: memref<4xi32>) kernel {
       %t = memref.get_global @table : memref<4xi32>
@@ -476,4 +499,126 @@ fn a_lost_context_is_told_from_other_failures() {
             .starts_with("the session was not rebuilt, and is as it was: k does not load: loading a module: ")
     );
     assert!(!SessionError::NoTarget.is_context_lost());
+}
+
+/// Fast code first, as somebody asks for it, and then what the compiler's options ask for.
+fn fast_first(listener: Arc<dyn StageListener>) -> JitSession {
+    let compiler = Compiler::builder().listener(listener).threads(1).build();
+    JitSession::builder(compiler)
+        .target("sm_90".parse().expect("a target"))
+        .emit(Emit::Ptx)
+        .threads(1)
+        .fast_first(true)
+        .build()
+        .expect("a session")
+}
+
+fn summing(module: &str) -> String {
+    format!(
+        "gpu.module @{module} {{ gpu.func @k(%x: memref<?xf32>, %out: memref<?xf32>, %n: index) kernel {{
+           %zero = arith.constant 0.0 : f32
+           %t = gpu.thread_id x
+           %d = gpu.block_dim x
+           %sum = scf.for %i = %t to %n step %d iter_args(%before = %zero) -> (f32) {{
+             %v = memref.load %x[%i] : memref<?xf32>
+             %s = arith.addf %before, %v : f32
+             scf.yield %s : f32
+           }}
+           memref.store %sum, %out[%t] : memref<?xf32>
+           gpu.return }} }}"
+    )
+}
+
+fn compiled_with(speed: &str, text: &str) -> Vec<u8> {
+    let mut options = Options::default();
+    options.set("speed", speed).expect("an option");
+    let session = session_with(options, Arc::new(Counter::default()), 1);
+    session
+        .add("a", text)
+        .expect("compiles")
+        .module
+        .artifact()
+        .bytes
+        .clone()
+}
+
+#[test]
+fn fast_code_comes_first_and_better_code_takes_its_name() {
+    let (fast, better) = (
+        compiled_with("fast", &summing("m")),
+        compiled_with("balanced", &summing("m")),
+    );
+    assert_ne!(fast, better);
+    let counter = Arc::new(Counter::default());
+    let session = fast_first(counter.clone());
+    let added = session.add("a", summing("m")).expect("compiles");
+    assert!(added.compiled && added.change == Change::New);
+    assert_eq!(added.module.artifact().bytes, fast);
+
+    assert!(session.finish_better().is_empty());
+    let now = session.module("a").expect("there");
+    assert_eq!(now.artifact().bytes, better);
+    assert!(now.generation() > added.module.generation());
+    assert_eq!(added.module.artifact().bytes, fast, "a handle is what it was");
+    assert_eq!(counter.count(), 2);
+
+    // The same once more is known, and a lookup changes nothing.
+    assert_eq!(session.add("a", summing("m")).expect("known").change, Change::Unchanged);
+    assert!(session.finish_better().is_empty());
+    assert_eq!(session.module("a").expect("there").generation(), now.generation());
+    assert_eq!(counter.count(), 2);
+}
+
+#[test]
+fn better_code_for_what_was_replaced_or_removed_is_dropped() {
+    let session = fast_first(Arc::new(Counter::default()));
+    session.add("a", kernel("m", 1)).expect("compiles");
+    session.add("b", kernel("m", 2)).expect("compiles");
+    session.add("a", summing("m")).expect("compiles");
+    session.remove("b").expect("there");
+    assert!(session.finish_better().is_empty());
+    assert_eq!(
+        session.module("a").expect("there").artifact().bytes,
+        compiled_with("balanced", &summing("m"))
+    );
+    assert_eq!(session.len(), 1);
+}
+
+/// Refuses everything but what is lowered first.
+struct Second(AtomicUsize);
+
+impl StageListener for Second {
+    fn checkpoints(&self) -> &[crate::Checkpoint] {
+        &[crate::Checkpoint::Lowered]
+    }
+
+    fn lowered(&self, _: Subject<'_>, _: &dyn Fn() -> String) -> Result<Option<String>, String> {
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(None),
+            _ => Err("not twice".to_owned()),
+        }
+    }
+}
+
+#[test]
+fn where_better_code_cannot_be_made_the_fast_code_stays() {
+    let session = fast_first(Arc::new(Second(AtomicUsize::new(0))));
+    let added = session.add("a", summing("m")).expect("compiles").module;
+    let failed = session.finish_better();
+    assert!(
+        failed.len() == 1 && failed[0].to_string().contains("not twice"),
+        "{failed:?}"
+    );
+    assert_eq!(session.module("a").expect("there").generation(), added.generation());
+    assert!(session.finish_better().is_empty(), "it is told once");
+}
+
+#[test]
+fn a_module_with_variables_is_compiled_once_at_the_sessions_speed() {
+    let text = summing("m").replacen('{', "{ memref.global @table : memref<4xf32> = dense<1.0>", 1);
+    let session = fast_first(Arc::new(Counter::default()));
+    let added = session.add("a", &text).expect("compiles").module;
+    assert_eq!(added.artifact().bytes, compiled_with("balanced", &text));
+    assert!(session.finish_better().is_empty());
+    assert_eq!(session.module("a").expect("there").generation(), added.generation());
 }

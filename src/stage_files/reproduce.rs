@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    device::pipeline,
+    device::llvm_pipeline,
     options::{DebugLevel, FpContract, Library, Options, Resolved},
     shell::quoted,
     stage::{Checkpoint, Subject},
@@ -51,7 +51,7 @@ impl Reproduction {
             (Checkpoint::Initial, _) => Some(self.link(name, text)),
             (Checkpoint::Linked, target) => Some(format!(
                 "opt-22 -S -passes='{}' {} {name} -o again.ll",
-                pipeline(&resolved),
+                llvm_pipeline(&resolved),
                 machine(target, &resolved)
             )),
             (Checkpoint::Optimized, target) => Some(generate(name, target, &resolved)),

@@ -45,8 +45,7 @@ pub(crate) fn is_intact(path: &Path, digest_path: &Path, notes: &Path) -> bool {
 /// is noted in the directory `notes` is taken.
 pub(crate) fn noted(path: &Path, notes: &Path) -> io::Result<String> {
     let before = identity(&fs::metadata(path)?);
-    let name = blake3::hash(fs::canonicalize(path)?.as_os_str().as_bytes()).to_hex();
-    let note = notes.join(format!("digest-{}.key", name.get(..16).unwrap_or(&name)));
+    let note = note_of(path, notes)?;
     if let Ok(text) = fs::read_to_string(&note)
         && let Some((identity, digest)) = text.split_once('\n')
         && identity == before
@@ -57,16 +56,26 @@ pub(crate) fn noted(path: &Path, notes: &Path) -> io::Result<String> {
     }
     let digest = of_file(path)?;
     if is_settled_as(path, &before)? {
-        // Without a note the hash is computed again the next time: nothing to report.
-        let noted = tempfile::NamedTempFile::new_in(notes).and_then(|file| {
-            fs::write(file.path(), format!("{before}\n{digest}"))?;
-            file.persist(&note).map_err(io::Error::from)
-        });
-        if let Err(error) = noted {
-            tracing::debug!(%error, path = %path.display(), "the hash of a file could not be noted");
-        }
+        write_note(&note, &before, &digest);
     }
     Ok(digest)
+}
+
+fn note_of(path: &Path, notes: &Path) -> io::Result<PathBuf> {
+    let name = blake3::hash(fs::canonicalize(path)?.as_os_str().as_bytes()).to_hex();
+    Ok(notes.join(format!("digest-{}.key", name.get(..16).unwrap_or(&name))))
+}
+
+/// Without a note the hash is computed again the next time: nothing to report.
+fn write_note(note: &Path, identity: &str, digest: &str) {
+    let folder = note.parent().unwrap_or(note);
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|file| {
+        fs::write(file.path(), format!("{identity}\n{digest}"))?;
+        file.persist(note).map_err(io::Error::from)
+    });
+    if let Err(error) = written {
+        tracing::debug!(%error, note = %note.display(), "the hash of a file could not be noted");
+    }
 }
 
 /// The hashes of the files that this process asked for, each computed again when the file has changed.
@@ -74,8 +83,17 @@ pub(crate) fn noted(path: &Path, notes: &Path) -> io::Result<String> {
 pub(crate) struct FileDigests {
     /// Where hashes are noted for other processes.
     notes: Option<PathBuf>,
-    /// For each path what the file was, and its hash.
-    known: Mutex<HashMap<PathBuf, (String, String)>>,
+    known: Mutex<HashMap<PathBuf, Known>>,
+}
+
+/// What is known of a file that is settled.
+#[derive(Clone, Debug)]
+struct Known {
+    /// What the file was.
+    identity: String,
+    digest: String,
+    /// Whether there was a folder for a note. That of a cache is made when the first result is kept.
+    is_noted: bool,
 }
 
 impl FileDigests {
@@ -89,8 +107,23 @@ impl FileDigests {
     /// The hash of the file as it is now.
     pub(crate) fn of(&self, path: &Path) -> io::Result<String> {
         let now = identity(&fs::metadata(path)?);
-        let known = |before: &(String, String)| (before.0 == now).then(|| before.1.clone());
-        if let Some(digest) = self.lock().get(path).and_then(known) {
+        let has_folder = || self.notes.as_deref().is_none_or(Path::is_dir);
+        let is_there = has_folder();
+        let known = self
+            .lock()
+            .get_mut(path)
+            .filter(|known| known.identity == now)
+            .map(|known| {
+                let is_to_be_noted = is_there && !known.is_noted;
+                known.is_noted |= is_there;
+                (known.digest.clone(), is_to_be_noted)
+            });
+        if let Some((digest, is_to_be_noted)) = known {
+            if let Some(notes) = self.notes.as_deref().filter(|_| is_to_be_noted)
+                && let Ok(note) = note_of(path, notes)
+            {
+                write_note(&note, &now, &digest);
+            }
             return Ok(digest);
         }
         let digest = match &self.notes {
@@ -98,12 +131,17 @@ impl FileDigests {
             None => of_file(path)?,
         };
         if is_settled_as(path, &now)? {
-            self.lock().insert(path.to_owned(), (now, digest.clone()));
+            let known = Known {
+                identity: now,
+                digest: digest.clone(),
+                is_noted: is_there,
+            };
+            self.lock().insert(path.to_owned(), known);
         }
         Ok(digest)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, (String, String)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -153,6 +191,20 @@ mod tests {
         }
         assert!(noted(Path::new("/nowhere/a"), directory.path()).is_err());
         assert!(digests.of(Path::new("/nowhere/a")).is_err());
+    }
+
+    #[test]
+    fn a_note_is_written_once_there_is_a_folder_for_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = directory.path().join("made later");
+        let digests = FileDigests::new(Some(notes.clone()));
+        let settled = Path::new("/bin/sh");
+        let digest = digests.of(settled).unwrap();
+        assert!(!notes.exists());
+        fs::create_dir(&notes).unwrap();
+        assert_eq!(digests.of(settled).unwrap(), digest);
+        let note = fs::read_dir(&notes).unwrap().next().expect("a note").unwrap();
+        assert!(fs::read_to_string(note.path()).unwrap().ends_with(&digest));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::*;
 use gpulower_testing::nvidia;
 
 use crate::{
-    compiler::{CompilerBuilder, Emit},
+    compiler::{CompilerBuilder, Emit, components::PLACEHOLDER},
     report::Artifact,
     stage::{Checkpoint, StageListener},
     toolkit::{Search, Toolkit},
@@ -159,6 +159,59 @@ fn functions_stay_with_the_kernels_that_call_them() {
     assert_same(&compile(builder().cache(cache), &again, Emit::Ptx), &whole(&text));
 }
 
+/// Each kernel has dynamic shared memory of its own, and all of it has one name.
+#[test]
+fn kernels_with_dynamic_shared_memory_are_apart() {
+    let memory = "memref<?xi8, #gpu.address_space<workgroup>>";
+    let kernel = |number: usize| {
+        let tile = format!("memref<{number}xf32, #gpu.address_space<workgroup>>");
+        format!(
+            "  gpu.func @reverse_{number}(%x: memref<?xf32>) kernel {{
+    %t = gpu.thread_id x
+    %zero = arith.constant 0 : index
+    %last = arith.constant {} : index
+    %bytes = gpu.dynamic_shared_memory : {memory}
+    %tile = memref.view %bytes[%zero][] : {memory} to {tile}
+    %mine = memref.load %x[%t] : memref<?xf32>
+    memref.store %mine, %tile[%t] : {tile}
+    gpu.barrier
+    %other = arith.subi %last, %t : index
+    %theirs = memref.load %tile[%other] : {tile}
+    memref.store %theirs, %x[%t] : memref<?xf32>
+    gpu.return
+  }}\n",
+            number - 1
+        )
+    };
+    let others = kernels(1);
+    let mut kernels: Vec<String> = vec![kernel(32), kernel(64), kernel(96)];
+    let (text, cache) = (module(&kernels), Cache::builder().build());
+    let ptx = |text: &str| compile(builder().cache(cache.clone()), text, Emit::Ptx);
+    assert_same(&ptx(&text), &whole(&text));
+    kernels.push(kernel(128));
+    let text = module(&kernels);
+    let again = ptx(&text);
+    assert_eq!(known(&again), Some("3 of 4 kernels taken from the cache"));
+    assert_same(&again, &whole(&text));
+    // A variable of a kernel and dynamic shared memory: which comes first is not known.
+    kernels.push(
+        kernel(256)
+            .replace(
+                "reverse_256(%x: memref<?xf32>)",
+                "own(%x: memref<?xf32>) workgroup(%own: memref<256xf32, #gpu.address_space<workgroup>>)",
+            )
+            .replace("%tile[%t]", "%own[%t]")
+            .replace("%tile[%other]", "%own[%other]"),
+    );
+    let text = module(&kernels);
+    assert_same(&ptx(&text), &whole(&text));
+    // For ptxas a kernel of the same module has dynamic shared memory, whether it uses it or not.
+    kernels[0].clone_from(&others[0]);
+    let text = module(&kernels[..3]);
+    let cubin = |builder: CompilerBuilder| compile(builder, &text, Emit::Binary).bytes;
+    assert_eq!(cubin(builder().cache(cache.clone())), cubin(builder()));
+}
+
 /// Errors and warnings name the kernels as they are called.
 #[test]
 fn the_whole_reports() {
@@ -173,5 +226,85 @@ fn the_whole_reports() {
     };
     let expected = compile(builder().listener(Arc::new(Whole)));
     assert_eq!(compile(builder().cache(Cache::builder().build())), expected);
-    assert!(!expected.contains("gpulower_kernel"), "{expected}");
+    assert!(!expected.contains(PLACEHOLDER), "{expected}");
+}
+
+/// The key of machine code is known with the PTX of a kernel: what is known is joined without reading any.
+#[test]
+fn machine_code_of_a_nameless_kernel_has_a_key() {
+    let header = "//\n.version 8.0\n.target sm_90\n.address_size 64\n\n";
+    let piece = |number: usize| {
+        let name = numbered(number);
+        let text = format!(
+            "{header}\t// .globl\t{name}\n\n.visible .entry {name}(\n\t.param .u64 {name}_param_0\n)\n{{\n$L__BB0_1:\n\tret;\n}}\n"
+        );
+        let (header, functions) = cut_ptx(&text).expect("one function");
+        Piece::new(&header, functions, Vec::new(), Some(&name)).renamed(&name, NAMELESS)
+    };
+    let [one, other] = [piece(0), piece(17)].map(|piece| piece.alone.expect("it can be compiled on its own"));
+    assert_eq!(one.content, other.content);
+    assert_eq!(one.kernel.as_deref(), Some(NAMELESS));
+}
+
+/// Kernels without functions of a library that are not always inlined: those belong to all of them.
+fn amd_kernels(count: usize) -> Vec<String> {
+    let kernel = |number: usize| {
+        let tile = "#gpu.address_space<workgroup>";
+        let shared = format!(
+            "memref.store %r, %tile[%t] : memref<64xf32, {tile}> gpu.barrier
+             %s = memref.load %tile[%c] : memref<64xf32, {tile}>"
+        );
+        let (memory, body) = match number % 3 {
+            0 => (format!("workgroup(%tile: memref<64xf32, {tile}>)"), shared),
+            1 => (String::new(), "%s = arith.divf %r, %x : f32".to_owned()),
+            _ => (String::new(), "%s = math.sqrt %r : f32".to_owned()),
+        };
+        format!(
+            "  gpu.func @k{number}(%p: memref<?xf32>, %x: f32) {memory} kernel {{
+             %t = gpu.thread_id x %c = arith.constant {number} : index %f = arith.constant {number}.5 : f32
+             %v = memref.load %p[%t] : memref<?xf32> %r = arith.mulf %v, %f : f32
+             {body} memref.store %s, %p[%t] : memref<?xf32> gpu.return }}\n"
+        )
+    };
+    (1..=count).map(kernel).collect()
+}
+
+/// The oracle is LLVM's object of the whole, and what lld makes of it.
+#[test]
+fn objects_of_kernels_are_joined_to_that_of_the_whole() {
+    for chip in ["gfx90a", "gfx1100"] {
+        let compile = |builder: CompilerBuilder, text: &str, emit| {
+            let targets = Target::parse_list(chip).expect("a target");
+            let compilation = builder
+                .build()
+                .compile_source("k.mlir", text.as_bytes(), &targets, emit);
+            compilation.expect("compiles").artifacts.remove(0)
+        };
+        let mut kernels = amd_kernels(12);
+        kernels.push(kernels[4].replace("@k5(", "@copy("));
+        let text = module(&kernels);
+        for emit in [Emit::Object, Emit::Binary] {
+            let whole = compile(builder().listener(Arc::new(Whole)), &text, emit);
+            for threads in [1, 3] {
+                let apart = compile(builder().threads(threads), &text, emit);
+                assert!(apart.bytes == whole.bytes, "{chip}, {threads} threads");
+                assert_eq!(
+                    (apart.signatures, &apart.images[0].kernels),
+                    (whole.signatures.clone(), &whole.images[0].kernels)
+                );
+            }
+        }
+        let cache = Cache::builder().build();
+        compile(builder().cache(cache.clone()), &text, Emit::Binary);
+        kernels[2] = kernels[2].replace("3.5 : f32", "4.5 : f32");
+        kernels.reverse();
+        let changed = module(&kernels);
+        let again = compile(builder().cache(cache), &changed, Emit::Binary);
+        assert!(again.bytes == compile(builder().listener(Arc::new(Whole)), &changed, Emit::Binary).bytes);
+        let said = again.decisions.iter().find(|decision| decision.choice == "object");
+        assert_eq!(
+            said.expect("most are known").outcome,
+            "12 of 13 kernels taken from the cache"
+        );
+    }
 }

@@ -76,9 +76,9 @@ fn differ(workspace: &Workspace, target: &str) -> Result<Command, Failure> {
         "--target",
         target,
         "--count",
-        "24",
+        "16",
         "--settings",
-        "default",
+        "default,O0",
     ]);
     program.current_dir(workspace.root.join("tests/amd"));
     for (name, value) in command
@@ -99,7 +99,7 @@ fn checks(workspace: &Workspace, gpulower: &Path) -> Result<Command, Failure> {
 }
 
 /// A Python that sees the packages, in the folder of the executor.
-fn python(workspace: &Workspace) -> Result<Command, Failure> {
+pub fn python(workspace: &Workspace) -> Result<Command, Failure> {
     let program = python_with_pip().ok_or_else(no_python)?;
     let sources = workspace.root.join("tests/amd");
     let path = std::env::join_paths([folder(workspace), sources.clone()])

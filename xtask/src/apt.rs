@@ -56,6 +56,8 @@ pub const TEST_PACKAGES: &[&str] = &[
     "nginx",
     "openssl",
     "redis-server",
+    // Packages are made, and tried in a root that has it, too.
+    "xz-utils",
     // The C library's memory is looked at, and it is opened beside other LLVMs and an MLIR. clang-format is for the sources in
     // C and C++.
     "clang-format-22",

@@ -49,6 +49,8 @@ enum Part {
     Cache,
     /// The Python package: its wheel, in an environment of its own.
     Python,
+    /// The Debian package, the tarball and the wheel, in an empty root: after the parts `c` and `python`, which build them.
+    Dist,
     /// Compilers that others wrote, on top of gpulower.
     Integrations,
     /// The short form of `cargo xtask soak`.
@@ -109,7 +111,7 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
                 ],
             ),
         ],
-        Part::Cross => vec![cargo("xtask", &["cross", "aarch64"])],
+        Part::Cross => vec![cargo("xtask", &["cross", "aarch64", "--readers"])],
         Part::Lit => vec![workspace.build_everything(), lit(workspace)?],
         // Through cargo: see `short_fuzz`.
         Part::C => vec![cargo("xtask", &["c"])],
@@ -117,6 +119,10 @@ fn commands(part: Part, workspace: &Workspace) -> Result<Vec<Command>, Failure> 
         Part::Amd => amd::test(workspace)?,
         Part::Cache => vec![servers::test(workspace)],
         Part::Python => wheel::test(workspace)?,
+        Part::Dist => vec![cargo(
+            "xtask",
+            &["dist", "--dev", "--built", "--try", "--out", "target/dist-tried"],
+        )],
         Part::Integrations => integrations::test(workspace)?,
         Part::Soak => soak::short(workspace)?,
         Part::Fuzz => vec![short_fuzz(workspace), short_fuzz_in_workers(workspace)],
@@ -157,7 +163,8 @@ const SHORT_FUZZ: &[Surface] = &[
     Surface::Containers,
 ];
 
-fn lit(workspace: &Workspace) -> Result<Command, Failure> {
+/// The lit tests, with the programs of this build.
+pub fn lit(workspace: &Workspace) -> Result<Command, Failure> {
     let tests = workspace.root.join("tests/lit");
     if !tests.join("lit.cfg.py").is_file() {
         return Err(Failure::new(format!(

@@ -50,6 +50,20 @@ pub fn capture(command: &mut Command) -> Result<Output, Failure> {
         .context(|| format!("run `{shown}`"))
 }
 
+/// What a program prints, which has to succeed.
+pub fn printed(command: &mut Command) -> Result<String, Failure> {
+    let output = capture(command)?;
+    if !output.status.success() {
+        return Err(Failure::new(format!(
+            "`{}` failed ({}): {}",
+            shown(command),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        )));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// True when the program starts and succeeds; what it prints is dropped.
 pub fn succeeds(command: &mut Command) -> bool {
     capture(command).is_ok_and(|output| output.status.success())

@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: what is given to people, in target/dist: a Debian package, a tarball, the wheel. With `--try`, each is
-//! installed, used and removed in a root of its own that has nothing but Debian's smallest system.
+//! installed, used and removed in a root that has nothing but Debian's smallest system. The tests try what they have built.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +8,9 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::command::{Context, Failure, capture, run as run_command};
+use crate::command::{Context, Failure, printed, run as run_command};
 use crate::env::Workspace;
+use crate::root::Root;
 use crate::setup::{self, Purpose};
 use crate::{install, wheel};
 
@@ -18,12 +19,18 @@ pub struct Options {
     /// With the profile `dev`: quicker to make, larger.
     #[arg(long)]
     dev: bool,
+    /// Of what the tests have built with the profile `dev`.
+    #[arg(long, hide = true, requires = "dev")]
+    built: bool,
     /// The folder to write to.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// Try each in an empty root; needs root and debootstrap.
+    /// Try each in an empty root, made of the files of this system's packages.
     #[arg(long = "try")]
     is_tried: bool,
+    /// Or in one of this release of Debian, such as `stable`: needs root and debootstrap.
+    #[arg(long, requires = "is_tried")]
+    release: Option<String>,
     /// Try what is there already.
     #[arg(long, requires = "is_tried")]
     keep: bool,
@@ -38,39 +45,54 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         make(workspace, options, &out)?;
     }
     if options.is_tried {
-        try_all(&out)?;
+        // Beside it: a release takes a while to make.
+        let root = match &options.release {
+            None => Root::of_this_system(&out.with_extension("root"))?,
+            Some(release) => Root::of_release(&out.with_extension(release), release)?,
+        };
+        try_all(&out, &root)?;
     }
     Ok(())
 }
 
 fn make(workspace: &Workspace, options: &Options, out: &Path) -> Result<(), Failure> {
-    setup::run(workspace, Purpose::Demo)?;
-    let profile = if options.dev { "debug" } else { "release" };
-    let mut build = workspace.cargo("build");
-    build.args(["--locked", "-p", "gpulower-c", "-p", "gpulower-cli"]);
-    if !options.dev {
-        build.arg("--release");
+    if !options.built {
+        setup::run(workspace, Purpose::Demo)?;
+        let mut build = workspace.cargo("build");
+        build.args(["--locked", "-p", "gpulower-c", "-p", "gpulower-cli"]);
+        if !options.dev {
+            build.arg("--release");
+        }
+        run_command(&mut build)?;
     }
-    run_command(&mut build)?;
     if out.exists() {
         fs::remove_dir_all(out).context(|| format!("remove {}", out.display()))?;
     }
     let stage = out.join("stage");
     let prefix = stage.join("usr");
+    let profile = if options.dev { "debug" } else { "release" };
     let built = workspace.binaries()?.with_file_name(profile);
     install::lay_out(workspace, &built, &built.join("libgpulower_c.so"), &prefix)?;
     for file in BINARIES {
         run_command(Command::new("strip").arg("--strip-unneeded").arg(prefix.join(file)))?;
     }
+    install::document(&prefix)?;
     let documents = prefix.join("share/doc/gpulower");
     copy(&workspace.root.join("docs/install.md"), &documents.join("README.md"))?;
     // Where Debian's packages have theirs.
     copy(&workspace.root.join("LICENSE"), &documents.join("copyright"))?;
     let version = version(workspace)?;
-    let tarball = tarball(&prefix, out, &version)?;
-    let package = debian_package(&stage, out, &version)?;
+    // How hard xz tries: what is for tests alone is to be made quickly.
+    let level = if options.dev { 0 } else { 3 };
+    let tarball = tarball(&prefix, out, &version, level)?;
+    let package = debian_package(&stage, out, &version, level)?;
     fs::remove_dir_all(&stage).context(|| format!("remove {}", stage.display()))?;
-    wheel::make(workspace, options.dev, out)?;
+    if options.built {
+        let made = wheel::tested(workspace)?;
+        copy(&made, &out.join(made.file_name().unwrap_or_default()))?;
+    } else {
+        wheel::make(workspace, options.dev, out)?;
+    }
     for file in [tarball, package] {
         println!("dist: {}, {} MB", file.display(), size(&file) >> 20);
     }
@@ -101,12 +123,12 @@ fn folder_name(version: &str) -> String {
 }
 
 /// Everything below one folder, to be unpacked anywhere.
-fn tarball(prefix: &Path, out: &Path, version: &str) -> Result<PathBuf, Failure> {
+fn tarball(prefix: &Path, out: &Path, version: &str, level: u32) -> Result<PathBuf, Failure> {
     let file = out.join(format!("{}.tar.xz", folder_name(version)));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"])
         .arg(format!("--transform=flags=r;s,^\\.,{},", folder_name(version)))
-        .args(["-I", "xz -T0 -3", "-C"])
+        .args(["-I", &format!("xz -T0 -{level}"), "-C"])
         .arg(prefix)
         .arg("-cf")
         .arg(&file)
@@ -115,7 +137,7 @@ fn tarball(prefix: &Path, out: &Path, version: &str) -> Result<PathBuf, Failure>
     Ok(file)
 }
 
-fn debian_package(stage: &Path, out: &Path, version: &str) -> Result<PathBuf, Failure> {
+fn debian_package(stage: &Path, out: &Path, version: &str, level: u32) -> Result<PathBuf, Failure> {
     let prefix = stage.join("usr");
     let architecture = printed(Command::new("dpkg").arg("--print-architecture"))?;
     let mut needed = BTreeSet::new();
@@ -142,7 +164,7 @@ fn debian_package(stage: &Path, out: &Path, version: &str) -> Result<PathBuf, Fa
     let file = out.join(format!("gpulower_{version}_{}.deb", architecture.trim()));
     let mut build = Command::new("dpkg-deb");
     build
-        .args(["--root-owner-group", "-Zxz", "-z3", "--build"])
+        .args(["--root-owner-group", "-Zxz", &format!("-z{level}"), "--build"])
         .arg(stage)
         .arg(&file);
     run_command(build.env("SOURCE_DATE_EPOCH", "0"))?;
@@ -203,49 +225,39 @@ fn owner(library: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("no package has {}", real.display())))
 }
 
-/// What a program prints, which has to succeed.
-fn printed(command: &mut Command) -> Result<String, Failure> {
-    let output = capture(command)?;
-    if !output.status.success() {
-        return Err(Failure::new(format!(
-            "{command:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        )));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// What is done in a root: the first file there is of this pattern is `/dist/FILE`.
+/// What is done in a root, by the words of docs/install.md. The files of this ending are in `/dist`.
 const TRIALS: &[(&str, &str, &str)] = &[
     (
         "the Debian package",
-        "dpkg -i /dist/gpulower_*.deb
+        "apt-get -qq -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 install -y /dist/gpulower_*.deb
          use /usr/bin /usr/share/gpulower/examples/saxpy.mlir
-         dpkg -r gpulower",
+         python3 -c 'import ctypes; ctypes.CDLL(\"libgpulower.so.1\")'
+         apt-get -qq -o Dpkg::Use-Pty=0 remove -y gpulower",
         ".deb",
     ),
     (
         "the tarball",
-        "mkdir /opt/tried && tar -xJf /dist/gpulower-*.tar.xz -C /opt/tried
+        "mkdir /opt/tried; tar -xJf /dist/gpulower-*.tar.xz -C /opt/tried
          use /opt/tried/*/bin /opt/tried/*/share/gpulower/examples/saxpy.mlir
+         python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' /opt/tried/*/lib/libgpulower.so.1
          rm -r /opt/tried",
         ".tar.xz",
     ),
     (
         "the wheel",
-        "python3 -m venv /opt/tried && /opt/tried/bin/pip install --quiet --no-index /dist/*.whl
+        "python3 -m venv /opt/tried; /opt/tried/bin/pip install --quiet --no-index /dist/gpulower-*.whl
          printf 'gpu.module @m { gpu.func @k() kernel { gpu.return } }' > /tmp/k.mlir
          use /opt/tried/bin /tmp/k.mlir
-         /opt/tried/bin/python -c 'import gpulower; print(gpulower.compile(open(\"/tmp/k.mlir\").read(), \"gfx942\"))'
-         /opt/tried/bin/pip uninstall --quiet --yes gpulower && test ! -e /opt/tried/bin/gpulower
-         rm -r /opt/tried /tmp/k.mlir /tmp/home",
+         /opt/tried/bin/python -c 'import gpulower; print(gpulower.compile(open(\"/tmp/k.mlir\").read(), \"gfx942\", cache=False))'
+         /opt/tried/bin/pip uninstall --quiet --yes gpulower; test ! -e /opt/tried/bin/gpulower
+         test -z \"$(find /opt/tried -ipath '*/site-packages/gpulower*')\"
+         rm -r /opt/tried /tmp/k.mlir",
         ".whl",
     ),
 ];
 
-/// Uses the programs as their users do (`/proc` is how lld reads objects in memory), writes to /tmp alone, and leaves nothing.
-const USE: &str = "set -e
-mount -t proc proc /proc
+/// Uses the programs as their users do, writes to /tmp alone, and leaves nothing.
+const USE: &str = "
 use() {
   export HOME=/tmp/home; mkdir $HOME
   $1/gpulower --version; $1/gpulower-opt --version | head -2
@@ -255,18 +267,9 @@ use() {
 }
 ";
 
-fn try_all(out: &Path) -> Result<(), Failure> {
-    // Beside it: it takes a while to make.
-    let root = out.with_extension("root");
-    if !root.join("usr/bin/python3").exists() {
-        let mut bootstrap = Command::new("debootstrap");
-        bootstrap
-            .args(["--variant=minbase", "--include=python3-venv,libffi8,xz-utils", "stable"])
-            .arg(&root);
-        run_command(&mut bootstrap)?;
-    }
+fn try_all(out: &Path, root: &Root) -> Result<(), Failure> {
     for (what, steps, ending) in TRIALS {
-        let place = root.join("dist");
+        let place = root.path().join("dist");
         let _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).context(|| format!("make {}", place.display()))?;
         let entries = fs::read_dir(out).context(|| format!("list {}", out.display()))?;
@@ -277,42 +280,15 @@ fn try_all(out: &Path) -> Result<(), Failure> {
             }
         }
         println!("dist: trying {what}");
-        let before = files(&root)?;
-        // Neither a network nor anything of this system but the kernel.
-        let mut inside = Command::new("unshare");
-        inside
-            .args(["--net", "--pid", "--mount", "--fork", "chroot"])
-            .arg(&root)
-            .args(["/bin/sh", "-c", &format!("{USE}{steps}")]);
-        run_command(
-            inside
-                .env_clear()
-                .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-                .env("LC_ALL", "C.UTF-8"),
-        )?;
-        let left: Vec<String> = files(&root)?.difference(&before).cloned().collect();
+        let before = root.files()?;
+        root.run(&format!("{USE}{steps}"))?;
+        let left: Vec<String> = root.files()?.difference(&before).cloned().collect();
         if !left.is_empty() {
             return Err(Failure::new(format!("{what} leaves files: {}", left.join(", "))));
         }
     }
     println!("dist: the package, the tarball and the wheel were installed, used and removed");
     Ok(())
-}
-
-/// The files of a root, without what its package manager and Python write down.
-fn files(root: &Path) -> Result<BTreeSet<String>, Failure> {
-    let listed = printed(Command::new("find").arg(root).args(["-xdev", "-printf", "%P\\n"]))?;
-    let is_noted = |path: &str| {
-        ["var/lib/dpkg", "var/log", "dist", "proc", "var/cache"]
-            .iter()
-            .any(|of| path.starts_with(of))
-            || path.contains("__pycache__")
-    };
-    Ok(listed
-        .lines()
-        .filter(|path| !is_noted(path))
-        .map(str::to_owned)
-        .collect())
 }
 
 #[cfg(test)]

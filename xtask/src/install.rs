@@ -63,7 +63,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
 }
 
 /// Completions of shells and manual pages, where systems look for them: the program makes them of its options.
-fn document(prefix: &Path) -> Result<(), Failure> {
+pub fn document(prefix: &Path) -> Result<(), Failure> {
     let gpulower = prefix.join("bin/gpulower");
     run_command(
         Command::new(&gpulower)
@@ -88,11 +88,22 @@ fn document(prefix: &Path) -> Result<(), Failure> {
 
 /// Puts programs and the library, which are built, and everything else below the prefix.
 pub fn lay_out(workspace: &Workspace, programs: &Path, library: &Path, prefix: &Path) -> Result<(), Failure> {
+    lay_out_with("strip", workspace, programs, library, prefix)
+}
+
+/// With the `strip` of the processor that they are for.
+pub fn lay_out_with(
+    strip: &str,
+    workspace: &Workspace,
+    programs: &Path,
+    library: &Path,
+    prefix: &Path,
+) -> Result<(), Failure> {
     for program in ["gpulower", "gpulower-opt"] {
-        copy_stripped(&programs.join(program), &prefix.join("bin").join(program))?;
+        copy_stripped(strip, &programs.join(program), &prefix.join("bin").join(program))?;
     }
     let lib = prefix.join("lib");
-    copy_stripped(library, &lib.join(SONAME))?;
+    copy_stripped(strip, library, &lib.join(SONAME))?;
     let link = lib.join("libgpulower.so");
     let _ = fs::remove_file(&link);
     symlink(SONAME, &link).context(|| format!("make {}", link.display()))?;
@@ -106,9 +117,9 @@ pub fn lay_out(workspace: &Workspace, programs: &Path, library: &Path, prefix: &
 
 /// Copies a program or library without its debug information, which nobody beside the sources can use. (valgrind 3.19, of
 /// Debian 12, gives up on what LLVM 22's linker writes.)
-fn copy_stripped(from: &Path, to: &Path) -> Result<(), Failure> {
+fn copy_stripped(strip: &str, from: &Path, to: &Path) -> Result<(), Failure> {
     copy(from, to)?;
-    run_command(Command::new("strip").arg("--strip-debug").arg(to))
+    run_command(Command::new(strip).arg("--strip-debug").arg(to))
 }
 
 /// Copies a file.

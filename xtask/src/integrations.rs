@@ -28,6 +28,8 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
         "gpulower-c",
         "-p",
         "gpulower-python",
+        "-p",
+        "gpulower-tensor",
     ]);
     // As maturin does: an interpreter brings Python's symbols.
     build.env("PYO3_BUILD_EXTENSION_MODULE", "1");
@@ -35,6 +37,9 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     for package in PACKAGES {
         commands.push(in_python(workspace, &python, package)?);
     }
+    let mut tensor = in_python(workspace, &python, "tensor")?;
+    tensor.env("GPULOWER_TENSOR", workspace.binaries()?.join("gpulower-tensor"));
+    commands.push(tensor);
     commands.extend(in_cpp(workspace));
     Ok(commands)
 }

@@ -21,10 +21,12 @@ mod growth;
 mod inputs;
 mod install;
 mod integrations;
+mod mutants;
 mod openmp;
 mod packages;
 mod plugin;
 mod quality;
+mod root;
 mod servers;
 mod setup;
 mod soak;
@@ -66,6 +68,8 @@ enum Subcommands {
     Soak(soak::Options),
     /// How time grows with the input: families of inputs, and the exponents.
     Growth(growth::Options),
+    /// Whether the fast tests notice changes of the code that they are for: 90 of 100 have to be.
+    Mutants(mutants::Options),
     /// Damaged inputs of every kind through the whole pipeline.
     Fuzz(fuzz::Options),
     /// The checks that need an NVIDIA GPU, here or on another machine.
@@ -83,7 +87,7 @@ enum Subcommands {
     LayOutIntegrations,
     /// What is given to people: a Debian package, a tarball and the wheel, each tried in an empty root with --try.
     Dist(dist::Options),
-    /// What needs no LLVM, built for another processor.
+    /// Programs, the C library and the wheel, built for another processor; their tests under qemu.
     Cross(cross::Options),
     /// Execute kernels for AMD chips without AMD hardware: all checks, or one kernel of yours.
     Amd(amd::Options),
@@ -111,6 +115,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
         Subcommands::Quality(options) => quality::run(&workspace, options),
         Subcommands::Soak(options) => soak::run(&workspace, options),
         Subcommands::Growth(options) => growth::run(&workspace, options),
+        Subcommands::Mutants(options) => mutants::run(&workspace, options),
         Subcommands::Fuzz(options) => fuzz::run(&workspace, options),
         Subcommands::Gpu(options) => gpu::run(&workspace, options),
         Subcommands::Install(options) => install::run(&workspace, options),

@@ -7,8 +7,14 @@ use std::process::Command;
 use crate::command::{Context, Failure, run};
 use crate::env::Workspace;
 
-/// The packages with libomp and libomptarget of 16, 19 and 22.
-const PACKAGES: [&str; 3] = ["libomp5-16", "libomp5-19", "liboffload-22"];
+/// The packages with libomp and libomptarget of 16, 19 and 22, clang 16's runtime for devices, and the header of liboffload.
+const PACKAGES: [&str; 5] = [
+    "libomp5-16",
+    "libomp-16-dev",
+    "libomp5-19",
+    "liboffload-22",
+    "liboffload-22-dev",
+];
 /// The file in the folder that says what it was made from.
 const STAMP: &str = ".packages";
 

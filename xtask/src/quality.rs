@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::command::{Failure, run as run_command};
+use crate::amd;
+use crate::command::{Context, Failure, run as run_command};
 use crate::env::Workspace;
 
 #[derive(Debug, Args)]
@@ -41,6 +42,21 @@ enum Part {
         #[arg(long)]
         table: Option<PathBuf>,
     },
+    /// Compare with clang -O3, as hipcc runs it, on AMD chips: instructions, and those that the executor of `tests/amd` carries
+    /// out. Needs no GPU.
+    Amd {
+        /// A folder for the code objects.
+        directory: PathBuf,
+        /// These kernels alone.
+        #[arg(long, num_args = 1..)]
+        only: Vec<String>,
+        /// AMD's device libraries, for clang.
+        #[arg(long, default_value = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode")]
+        libraries: PathBuf,
+        /// Put the result into docs/code-quality.md.
+        #[arg(long)]
+        write: bool,
+    },
     /// Put results into docs/code-quality.md.
     Table {
         /// What `time --table` wrote.
@@ -60,14 +76,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             variant,
             only,
         } => {
-            let mut build = workspace.cargo("build");
-            build.args(["--release", "--package", "gpulower-cli"]);
-            run_command(&mut build)?;
             let mut command = script("make.py");
             command
                 .arg(directory)
                 .arg("--gpulower")
-                .arg(workspace.binaries()?.with_file_name("release").join("gpulower"))
+                .arg(released(workspace)?)
                 .arg("--nvcc")
                 .arg(workspace.wheel_cuda().join("bin/nvcc"))
                 .arg("--clang")
@@ -97,6 +110,30 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             }
             command
         }
+        Part::Amd {
+            directory,
+            only,
+            libraries,
+            write,
+        } => {
+            let mut command = amd::python(workspace)?;
+            command
+                .arg(workspace.root.join("scripts/quality/amd.py"))
+                .arg(std::path::absolute(directory).context(|| format!("find {}", directory.display()))?)
+                .arg("--gpulower")
+                .arg(released(workspace)?)
+                .arg("--llvm")
+                .arg(&workspace.llvm)
+                .arg("--libraries")
+                .arg(libraries);
+            if *write {
+                command.arg("--output").arg(workspace.root.join("docs/code-quality.md"));
+            }
+            if !only.is_empty() {
+                command.arg("--only").args(only);
+            }
+            command
+        }
         Part::Table { results } => {
             let mut command = script("table.py");
             command
@@ -107,4 +144,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         }
     };
     run_command(&mut command)
+}
+
+/// The compiler that is measured: built with optimisation.
+fn released(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    let mut build = workspace.cargo("build");
+    build.args(["--release", "--package", "gpulower-cli"]);
+    run_command(&mut build)?;
+    Ok(workspace.binaries()?.with_file_name("release").join("gpulower"))
 }

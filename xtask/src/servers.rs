@@ -1,4 +1,5 @@
-//! The servers of the tests of the shared cache: Debian packages, and moto, an S3 server, from PyPI.
+//! What tests use from PyPI beside Debian's packages: moto, an S3 server for those of the shared cache, and Perfetto's viewer for
+//! traces.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +13,7 @@ const REQUIREMENTS: &str = "crates/gpulower-testing/servers.txt";
 /// What was installed.
 const STAMP: &str = ".requirements";
 
-/// Installs moto, unless it is there; true when it did.
+/// Installs both, unless they are there; true when it did.
 pub fn install(workspace: &Workspace) -> Result<bool, Failure> {
     let path = workspace.root.join(REQUIREMENTS);
     let wanted = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
@@ -20,7 +21,10 @@ pub fn install(workspace: &Workspace) -> Result<bool, Failure> {
     if fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == wanted) {
         return Ok(false);
     }
-    println!("setup: installing an S3 server for tests into {}", folder.display());
+    println!(
+        "setup: installing an S3 server and Perfetto's viewer for tests into {}",
+        folder.display()
+    );
     let no_python = || Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip python3-venv)");
     let python = python_with_pip().ok_or_else(no_python)?;
     expect(Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
@@ -48,7 +52,7 @@ fn expect(command: &mut Command) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "the S3 server of the tests cannot be installed ({REQUIREMENTS}: x86-64 Linux, Python 3.11):\n{}",
+        "the S3 server and the viewer of the tests cannot be installed ({REQUIREMENTS}: x86-64 Linux, Python 3.11):\n{}",
         String::from_utf8_lossy(&output.stderr).trim()
     )))
 }

@@ -26,6 +26,9 @@ pub struct Options {
 /// The package.
 const PACKAGE: &str = "crates/gpulower-python";
 
+/// Where the tests make it, and the environment that they install it into.
+const TESTED: &str = "target/python";
+
 /// What it is made and tested with.
 const REQUIREMENTS: &str = "crates/gpulower-python/tests/requirements.txt";
 
@@ -33,8 +36,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let tools = tools(workspace)?;
     run_command(&mut wheel(workspace, &tools, options.dev, &options.out))?;
     if options.sdist {
-        let mut maturin = maturin(workspace, &tools, "sdist");
-        run_command(maturin.arg("--out").arg(&options.out))?;
+        run_command(&mut sources(workspace, &tools, &options.out))?;
     }
     Ok(())
 }
@@ -45,10 +47,35 @@ pub fn make(workspace: &Workspace, dev: bool, out: &Path) -> Result<(), Failure>
     run_command(&mut wheel(workspace, &tools, dev, out))
 }
 
+/// What makes the wheel for another processor. What it needs of the system is not looked for: that is not here.
+pub fn for_target(workspace: &Workspace, target: &str, out: &Path) -> Result<Command, Failure> {
+    let tools = tools(workspace)?;
+    let mut maturin = maturin(workspace, &tools, "build");
+    maturin
+        .args(["--locked", "--auditwheel", "skip", "--target", target, "--out"])
+        .arg(out);
+    maturin.args(["--strip", "--profile", "dev"]);
+    Ok(maturin)
+}
+
+/// The wheel that the tests made last.
+pub fn tested(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    let folder = workspace.root.join(TESTED).join("wheels");
+    let mut entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let wheel = entries.find(|entry| entry.path().extension().is_some_and(|extension| extension == "whl"));
+    let wheel = wheel.map(|entry| entry.path());
+    wheel.ok_or_else(|| {
+        Failure::new(format!(
+            "{} has no wheel: `cargo xtask test python` makes it",
+            folder.display()
+        ))
+    })
+}
+
 /// The part `python` of the tests.
 pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     let tools = tools(workspace)?;
-    let folder = workspace.root.join("target/python");
+    let folder = workspace.root.join(TESTED);
     let wheels = folder.join("wheels");
     let environment = folder.join("environment");
     if wheels.exists() {
@@ -69,7 +96,7 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     let mut install = workspace.command(&python);
     install
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(["--no-index", "--no-deps", "--find-links"])
+        .args(["--no-index", "--no-deps", "--only-binary=:all:", "--find-links"])
         .arg(&wheels)
         .arg("gpulower");
     let mut see_tools = workspace.command(&python);
@@ -95,12 +122,14 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
         ])
         .env("PATH", without_llvm(&environment)?)
         .env("GPULOWER_WHEELS", &wheels)
+        .env("GPULOWER_DEP_INFO", workspace.binaries()?.join("lib_native.d"))
         .env("GPULOWER_TOOLS", tools.join("bin"))
         .env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(vec![
         ruff,
         format,
         wheel(workspace, &tools, true, &wheels),
+        sources(workspace, &tools, &wheels),
         venv,
         install,
         see_tools,
@@ -137,6 +166,12 @@ fn wheel(workspace: &Workspace, tools: &Path, dev: bool, out: &Path) -> Command 
         maturin.args(["--profile", "release", "--strip"]);
     }
     maturin.arg("--interpreter").arg(tools.join("bin/python"));
+    maturin
+}
+
+fn sources(workspace: &Workspace, tools: &Path, out: &Path) -> Command {
+    let mut maturin = maturin(workspace, tools, "sdist");
+    maturin.arg("--out").arg(out);
     maturin
 }
 

@@ -17,10 +17,48 @@ use crate::env::Workspace;
 pub struct Wheel {
     pub name: &'static str,
     pub version: &'static str,
-    /// SHA-256 of the x86-64 Linux wheel on PyPI; pip refuses any other file.
-    pub sha256: &'static str,
+    /// SHA-256 of the wheel on PyPI for Linux on x86-64; pip refuses any other file.
+    x86_64: &'static str,
+    /// And of that for AArch64, which NVIDIA calls sbsa.
+    aarch64: &'static str,
     /// What gpulower or its tests take from it.
     pub brings: &'static str,
+}
+
+/// Whose wheels: all of them exist for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    X86_64,
+    AArch64,
+}
+
+impl Machine {
+    /// The machine that this program runs on, where there are wheels for it.
+    fn own() -> Option<Self> {
+        match (std::env::consts::OS, std::env::consts::ARCH) {
+            ("linux", "x86_64") => Some(Self::X86_64),
+            ("linux", "aarch64") => Some(Self::AArch64),
+            _ => None,
+        }
+    }
+
+    /// What pip has to be told to take the wheels of another machine than its own.
+    fn platform(self) -> &'static [&'static str] {
+        match self {
+            _ if Some(self) == Self::own() => &[],
+            Self::X86_64 => &["--platform", "manylinux2014_x86_64"],
+            Self::AArch64 => &["--platform", "manylinux2014_aarch64"],
+        }
+    }
+}
+
+impl Wheel {
+    fn sha256(&self, machine: Machine) -> &'static str {
+        match machine {
+            Machine::X86_64 => self.x86_64,
+            Machine::AArch64 => self.aarch64,
+        }
+    }
 }
 
 /// CUDA 13.0 is the last release that the serializers were tested against in every detail, so all that takes part in
@@ -30,61 +68,71 @@ pub const WHEELS: &[Wheel] = &[
     Wheel {
         name: "nvidia-cuda-nvcc",
         version: "13.0.88",
-        sha256: "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+        x86_64: "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+        aarch64: "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
         brings: "ptxas, nvlink, fatbinary",
     },
     Wheel {
         name: "nvidia-nvvm",
         version: "13.0.88",
-        sha256: "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
+        x86_64: "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
+        aarch64: "c4376a291d72d22a315d9d2f69bdae8f8cd83a627f75bad395cee49a0fe65dc1",
         brings: "libdevice.10.bc",
     },
     Wheel {
         name: "nvidia-nvjitlink",
         version: "13.0.88",
-        sha256: "13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b",
+        x86_64: "13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b",
+        aarch64: "e931536ccc7d467a98ba1d8b89ff7fa7f1fa3b13f2b0069118cd7f47bff07d0c",
         brings: "libnvJitLink",
     },
     Wheel {
         name: "nvidia-nvfatbin",
         version: "13.0.85",
-        sha256: "5e05287b34c02cb6a7c6d9bbb0bbe6da34665fad49878f30e3a722b4747eb676",
+        x86_64: "5e05287b34c02cb6a7c6d9bbb0bbe6da34665fad49878f30e3a722b4747eb676",
+        aarch64: "df13bfe5301c8a4209fccd69b88f2bb2342341b668c9a62d18ff995a6bd87e70",
         brings: "libnvfatbin",
     },
     Wheel {
         name: "nvidia-nvptxcompiler",
         version: "13.0.88",
-        sha256: "7579fc2d9928030ee45626694a9062e02a691594c481bf2bbd46cdd090b33fa3",
+        x86_64: "7579fc2d9928030ee45626694a9062e02a691594c481bf2bbd46cdd090b33fa3",
+        aarch64: "d2a0105fe387448725934437e42b0d490467f3946e984d4daa333a4909113399",
         brings: "libnvptxcompiler_static.a",
     },
     Wheel {
         name: "nvidia-cuda-cuobjdump",
         version: "13.5.37",
-        sha256: "38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58",
+        x86_64: "38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58",
+        aarch64: "f48e3148535365161a268547b285fd01d92c80e4b457275375933825b5fc26b2",
         brings: "cuobjdump",
     },
     Wheel {
         name: "nvidia-cuda-nvdisasm",
         version: "13.5.37",
-        sha256: "d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca",
+        x86_64: "d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca",
+        aarch64: "a3a8248074edb9fba63b74c38a5416b712a91ab09e70b8ab37186c3d293fc605",
         brings: "nvdisasm",
     },
     Wheel {
         name: "nvidia-cuda-runtime",
         version: "13.0.96",
-        sha256: "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
+        x86_64: "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
+        aarch64: "ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55",
         brings: "libcudart, cuda.h",
     },
     Wheel {
         name: "nvidia-cuda-crt",
         version: "13.0.88",
-        sha256: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+        x86_64: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+        aarch64: "ee2ea2a97073e02ee62bb27841f437332be2c248e3eac013df07997ada39c003",
         brings: "headers that nvcc and clang include",
     },
     Wheel {
         name: OLDER_PTXAS,
         version: "12.4.131",
-        sha256: "e4c9a35435c3b0e36c6397c5696334c9ea6650e524736cbd1c5d345ea099bb04",
+        x86_64: "e4c9a35435c3b0e36c6397c5696334c9ea6650e524736cbd1c5d345ea099bb04",
+        aarch64: "00ba32f3d7928548455baa877e748a4676ba0731cfc73d4213336fc67bdc87e9",
         brings: "an older ptxas for the tests",
     },
 ];
@@ -104,22 +152,26 @@ const LAYOUT: u32 = 1;
 /// How the names of folders begin in which a tree is being made.
 const WORK_PREFIX: &str = "unpacking-";
 
-/// True when the tree was made from exactly these wheels.
+/// True when the tree was made from exactly these wheels, for the machine that this program runs on.
 pub fn is_current(cuda: &Path) -> bool {
-    fs::read_to_string(cuda.join(STAMP)).is_ok_and(|text| text == stamp())
+    Machine::own().is_some_and(|machine| is_current_for(machine, cuda))
 }
 
-fn stamp() -> String {
-    format!("layout {LAYOUT}\n{}", requirements())
+/// True when the tree was made from exactly these wheels.
+pub fn is_current_for(machine: Machine, cuda: &Path) -> bool {
+    fs::read_to_string(cuda.join(STAMP)).is_ok_and(|text| text == stamp(machine))
+}
+
+fn stamp(machine: Machine) -> String {
+    format!("layout {LAYOUT}\n{}", requirements(machine))
 }
 
 /// The pins in the form in which pip checks the hashes itself.
-fn requirements() -> String {
+fn requirements(machine: Machine) -> String {
     let mut text = String::new();
     for wheel in WHEELS {
-        let Wheel {
-            name, version, sha256, ..
-        } = wheel;
+        let Wheel { name, version, .. } = wheel;
+        let sha256 = wheel.sha256(machine);
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{name}=={version} --hash=sha256:{sha256}");
     }
@@ -180,13 +232,18 @@ pub fn python_environment(
     Ok(folder)
 }
 
-/// Downloads the wheels and puts the tree at `cuda`, in one step: a run that is interrupted leaves the old state.
+/// Downloads the wheels of the machine that this program runs on.
 pub fn install(cuda: &Path) -> Result<(), Failure> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Err(Failure::new(
-            "the wheels are pinned for x86-64 Linux alone; elsewhere, install CUDA 13.0 and set CUDA_HOME",
-        ));
-    }
+    let machine = Machine::own().ok_or_else(|| {
+        Failure::new(
+            "the wheels are pinned for Linux on x86-64 and AArch64; elsewhere, install CUDA 13.0 and set CUDA_HOME",
+        )
+    })?;
+    install_for(machine, cuda)
+}
+
+/// Downloads the wheels and puts the tree at `cuda`, in one step: a run that is interrupted leaves the old state.
+pub fn install_for(machine: Machine, cuda: &Path) -> Result<(), Failure> {
     let python = python_with_pip()
         .ok_or_else(|| Failure::new("there is no python3 with pip (Debian: apt-get install python3-pip)"))?;
     let parent = cuda.parent().unwrap_or(Path::new("."));
@@ -202,13 +259,13 @@ pub fn install(cuda: &Path) -> Result<(), Failure> {
         "setup: downloading NVIDIA's wheels of CUDA 13.0 (190 MB) for {}",
         WHEELS.iter().map(|w| w.brings).collect::<Vec<_>>().join(", ")
     );
-    let wheels = download(python, work.path())?;
+    let wheels = download(python, machine, work.path())?;
     let tree = work.path().join("cuda");
     for wheel in &wheels {
         unpack(wheel, &tree)?;
     }
     complete(&tree)?;
-    fs::write(tree.join(STAMP), stamp()).context(|| format!("write {STAMP}"))?;
+    fs::write(tree.join(STAMP), stamp(machine)).context(|| format!("write {STAMP}"))?;
 
     if cuda.exists() {
         let old = work.path().join("old");
@@ -229,14 +286,15 @@ fn remove_leftovers(parent: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn download(python: &str, work: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn download(python: &str, machine: Machine, work: &Path) -> Result<Vec<PathBuf>, Failure> {
     let list = work.join("requirements.txt");
-    fs::write(&list, requirements()).context(|| format!("write {}", list.display()))?;
+    fs::write(&list, requirements(machine)).context(|| format!("write {}", list.display()))?;
     let folder = work.join("wheels");
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "download", "--quiet", "--no-input"])
         .args(["--disable-pip-version-check", "--no-deps"])
         .args(["--only-binary", ":all:", "--require-hashes"])
+        .args(machine.platform())
         .arg("--dest")
         .arg(&folder)
         .arg("--requirement")
@@ -341,17 +399,21 @@ mod tests {
     #[test]
     fn every_pin_is_complete_and_stands_once() {
         let names: BTreeSet<_> = WHEELS.iter().map(|wheel| wheel.name).collect();
-        let hashes: BTreeSet<_> = WHEELS.iter().map(|wheel| wheel.sha256).collect();
+        let hashes: BTreeSet<_> = WHEELS.iter().flat_map(|wheel| [wheel.x86_64, wheel.aarch64]).collect();
         assert_eq!(names.len(), WHEELS.len());
-        assert_eq!(hashes.len(), WHEELS.len());
+        assert_eq!(hashes.len(), 2 * WHEELS.len());
+        let lower_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+        assert!(
+            hashes
+                .iter()
+                .all(|hash| hash.len() == 64 && hash.chars().all(lower_hex)),
+            "{hashes:?}"
+        );
         for wheel in WHEELS {
             assert!(wheel.name.starts_with("nvidia-"), "{wheel:?}");
             let release = if wheel.name == OLDER_PTXAS { "12.4." } else { "13." };
             assert!(wheel.version.starts_with(release), "{wheel:?}");
             assert!(!wheel.brings.is_empty(), "{wheel:?}");
-            assert_eq!(wheel.sha256.len(), 64, "{wheel:?}");
-            let lower_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
-            assert!(wheel.sha256.chars().all(lower_hex), "{wheel:?}");
         }
     }
 
@@ -366,12 +428,15 @@ mod tests {
     #[test]
     fn only_a_tree_of_these_pins_is_current() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(!is_current(folder.path()));
-        fs::write(folder.path().join(STAMP), stamp()).unwrap();
-        assert!(is_current(folder.path()));
-        let older = stamp().replace("13.0.96", "13.0.48");
-        fs::write(folder.path().join(STAMP), older).unwrap();
-        assert!(!is_current(folder.path()));
+        let is_current = || is_current_for(Machine::X86_64, folder.path());
+        assert!(!is_current());
+        let pins = stamp(Machine::X86_64);
+        fs::write(folder.path().join(STAMP), &pins).unwrap();
+        assert!(is_current());
+        fs::write(folder.path().join(STAMP), pins.replace("13.0.96", "13.0.48")).unwrap();
+        assert!(!is_current());
+        fs::write(folder.path().join(STAMP), stamp(Machine::AArch64)).unwrap();
+        assert!(!is_current());
     }
 
     #[test]

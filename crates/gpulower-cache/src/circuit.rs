@@ -184,4 +184,19 @@ mod tests {
         assert!(!circuit.note(Ended::Answered, QUICK));
         assert!(!circuit.is_open());
     }
+    #[test]
+    fn each_question_that_fails_doubles_the_pause_up_to_a_limit() {
+        let after = |pause| {
+            let circuit = Circuit::new(PATIENCE, LONG);
+            *circuit.state.lock().expect("nobody panicked") = State::Trying { pause };
+            circuit.note(Ended::Failed, QUICK);
+            let state = circuit.state.lock().expect("nobody panicked");
+            match &*state {
+                State::Open { pause, .. } => Some(*pause),
+                _ => None,
+            }
+        };
+        assert_eq!(after(Duration::from_secs(10)), Some(Duration::from_secs(20)));
+        assert_eq!(after(MOST_PAUSE), Some(MOST_PAUSE));
+    }
 }

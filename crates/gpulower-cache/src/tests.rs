@@ -1,6 +1,9 @@
 //! The tier over a store in memory.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{testing::InMemory, *};
 
@@ -26,6 +29,70 @@ fn another_machine_finds_what_was_put() {
     assert_eq!(other.get(&[6; 32]), Answer::Miss);
     let statistics = other.statistics();
     assert_eq!((statistics.hits, statistics.misses), (1, 1));
+}
+
+/// A store whose writes wait for a word.
+#[derive(Debug, Default)]
+struct Waiting {
+    store: InMemory,
+    writes: std::sync::Mutex<()>,
+}
+
+impl Store for Waiting {
+    fn place(&self) -> &str {
+        self.store.place()
+    }
+
+    fn get(&self, name: &str, most: u64, deadline: Instant) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(name, most, deadline)
+    }
+
+    fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool, deadline: Instant) -> Result<Written, StoreError> {
+        drop(self.writes.lock());
+        self.store.put(name, bytes, only_new, deadline)
+    }
+
+    fn is_conditional(&self) -> bool {
+        true
+    }
+
+    fn remove(&self, name: &str, deadline: Instant) -> Result<(), StoreError> {
+        self.store.remove(name, deadline)
+    }
+
+    fn list(&self, prefix: &str, deadline: Instant) -> Result<Vec<Listed>, StoreError> {
+        self.store.list(prefix, deadline)
+    }
+}
+
+#[test]
+fn uploads_are_waited_for_and_given_up_after_a_time() {
+    let store = Arc::new(Waiting::default());
+    let remote = Remote::builder(Arc::clone(&store) as _).build();
+    let held = store.writes.lock().unwrap();
+    for number in 0..40 {
+        remote.put(&[number; 32], (*b"content").into());
+    }
+    remote.finish(Duration::from_millis(50));
+    let told = remote.take_problems();
+    // A thread that had not begun yet counts beside what it was to do.
+    let [RemoteProblem::Unfinished { count, .. }] = told[..] else {
+        panic!("{told:?}")
+    };
+    assert!((40..=48).contains(&count), "{told:?}");
+    assert!(
+        told[0]
+            .to_string()
+            .ends_with("results were not uploaded to the shared cache memory: within 0.05 s")
+    );
+    assert_eq!(remote.statistics().not_uploaded, count as u64);
+    assert_eq!(remote.get(&[0; 32]), Answer::Miss);
+    drop(held);
+    remote.put(&[50; 32], (*b"content").into());
+    // The end of the last handle waits.
+    drop(remote);
+    let other = Remote::builder(store).build();
+    assert_eq!(other.get(&[50; 32]), Answer::Hit(b"content".to_vec()));
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     } else {
         passes::register(environment);
     }
-    let status = gpulower::opt_main(arguments);
+    let status = gpulower::opt_main(arguments, cli::shown);
     cli::finish_cache(cache.as_ref());
     u8::try_from(status).unwrap_or(1)
 }

@@ -50,7 +50,19 @@ fn how_to_pages() {
 #[test]
 fn reference_pages() {
     run_pages(
-        &["report", "commands", "kernel-abi", "export", "passes"].map(|name| root().join(format!("docs/{name}.md"))),
+        &[
+            "report",
+            "commands",
+            "kernel-abi",
+            "export",
+            "export-openmp",
+            "options",
+            "passes",
+            "fleet",
+            "export-check",
+            "inspect",
+        ]
+        .map(|name| root().join(format!("docs/{name}.md"))),
     );
 }
 
@@ -254,8 +266,9 @@ impl Session {
         let program = Path::new(env!("CARGO_BIN_EXE_gpulower"));
         let mut path = vec![program.parent().expect("a parent").to_path_buf()];
         path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-        let output = Command::new("bash")
-            .args(["-o", "pipefail", "-c", &format!("{{ {command}\n}} 2>&1")])
+        // A page may wait for what does not come.
+        let output = Command::new("timeout")
+            .args(["600", "bash", "-o", "pipefail", "-c", &format!("{{ {command}\n}} 2>&1")])
             .current_dir(self.folder.path())
             .env("PATH", env::join_paths(path).expect("paths"))
             .env("CUDA_HOME", cuda())

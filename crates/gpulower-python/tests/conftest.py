@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,24 @@ def kernel(number: int) -> str:
   }}
 }}
 """
+
+
+def run(
+    *command: str | Path,
+    status: int = 0,
+    given: str | None = None,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program, which has to end with this status: where it does not, the failure shows what it printed."""
+    done = subprocess.run(
+        command, input=given, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == status, (
+        f"{' '.join(map(str, command))} ended with {done.returncode}\n"
+        f"--- standard output\n{done.stdout}\n--- standard error\n{done.stderr}"
+    )
+    return done
 
 
 @pytest.fixture

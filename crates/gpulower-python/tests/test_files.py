@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gpulower
-from conftest import BROKEN, SAXPY, kernel
+from conftest import BROKEN, SAXPY, kernel, run
 
 PROGRAM = """
 module attributes {gpu.container_module} {
@@ -98,52 +98,37 @@ def test_nvidias_wheels_are_found_where_pip_put_them(tmp_path: Path) -> None:
             "HOME": str(tmp_path),
             "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
         }
-        done = subprocess.run(
-            [sys.executable, "-c", script], input=SAXPY, capture_output=True, text=True, env=environment, check=False
-        )
+        done = run(sys.executable, "-c", script, given=SAXPY, env=environment)
         assert (done.stdout, done.stderr) == (f"{folder / place}\n", "")
 
 
-def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gpulower", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
+def program(*arguments: str, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-m", "gpulower", *arguments, status=status, cwd=cwd)
 
 
 def test_the_programs(tmp_path: Path) -> None:
     (tmp_path / "saxpy.mlir").write_text(SAXPY)
     (tmp_path / "broken.mlir").write_text(BROKEN)
-    done = run("compile", "saxpy.mlir", "--target", "sm_90", "-o", "saxpy.cubin", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = program("compile", "saxpy.mlir", "--target", "sm_90", "-o", "saxpy.cubin", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("", "")
     assert (tmp_path / "saxpy.cubin").read_bytes() == gpulower.compile(SAXPY, "sm_90")
-    done = run(
-        "compile",
-        "saxpy.mlir",
-        "--target",
-        "sm_90",
-        "-o",
-        "again.cubin",
-        "--isolation=worker",
-        "--no-cache",
-        cwd=tmp_path,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    own = ["--isolation=worker", "--no-cache"]
+    done = program("compile", "saxpy.mlir", "--target", "sm_90", "-o", "again.cubin", *own, cwd=tmp_path)
+    assert done.stderr == ""
     assert (tmp_path / "again.cubin").read_bytes() == (tmp_path / "saxpy.cubin").read_bytes()
-    done = run("compile", "broken.mlir", "--target", "sm_90", cwd=tmp_path)
-    assert done.returncode == 1
+    done = program("compile", "broken.mlir", "--target", "sm_90", cwd=tmp_path, status=1)
     assert "broken.mlir:3:5: error: input" in done.stderr
-    assert run("compile", "--no-such-thing").returncode == 2
-    assert run("--version").stdout.startswith("gpulower ")
+    program("compile", "--no-such-thing", status=2)
+    assert program("--version").stdout.startswith("gpulower ")
     opt = [sys.executable, "-c", "import sys; from gpulower._programs import opt_main; sys.exit(opt_main())"]
     passes = "builtin.module(gpulower-attach-targets{targets=sm_90}, gpulower-lower)"
     opt += [f"--pass-pipeline={passes}", str(tmp_path / "saxpy.mlir")]
-    done = subprocess.run(opt, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "llvm.func @saxpy" in done.stdout
+    assert "llvm.func @saxpy" in run(*opt).stdout
 
 
 def test_linking_from_the_command_line(tmp_path: Path) -> None:
     for number in range(2):
         gpulower.compile(kernel(number), "gfx942", emit="object").write(tmp_path / f"{number}.o")
-    done = run("link", "0.o", "1.o", "--target", "gfx942", "-o", "linked.hsaco", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = program("link", "0.o", "1.o", "--target", "gfx942", "-o", "linked.hsaco", cwd=tmp_path)
+    assert done.stderr == ""
     assert {kernel.name for kernel in gpulower.inspect(tmp_path / "linked.hsaco").kernels} == {"k0", "k1"}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.tags import cpython_tags
+from packaging.utils import parse_wheel_filename
 
 import gpulower
+from conftest import run
 from gpulower import _native
 
 LIBRARY = Path(str(_native.__file__))
@@ -37,16 +39,20 @@ def tool(name: str) -> str:
     return os.path.join(folder, name)
 
 
-@pytest.fixture
-def wheel() -> Path:
+def made(pattern: str) -> Path:
     folder = os.environ.get("GPULOWER_WHEELS")
-    assert folder, "`cargo xtask test python` makes the wheel and says where it is: GPULOWER_WHEELS"
-    [path] = Path(folder).glob("*.whl")
+    assert folder, "`cargo xtask test python` makes the wheel and the sources and says where they are: GPULOWER_WHEELS"
+    [path] = Path(folder).glob(pattern)
     return path
 
 
+@pytest.fixture
+def wheel() -> Path:
+    return made("*.whl")
+
+
 def dynamic(*flags: str) -> str:
-    return subprocess.run(["readelf", "-W", *flags, LIBRARY], capture_output=True, text=True, check=True).stdout
+    return run("readelf", "-W", *flags, LIBRARY).stdout
 
 
 def test_one_symbol_is_exported() -> None:
@@ -68,16 +74,42 @@ def test_what_it_needs() -> None:
 
 def test_the_wheel_is_what_its_name_says(wheel: Path) -> None:
     [platform] = re.findall(r"-cp310-abi3-(manylinux_\d+_\d+_x86_64)\.whl$", wheel.name)
-    shown = subprocess.run([tool("auditwheel"), "show", wheel], capture_output=True, text=True, check=True).stdout
+    # It unpacks the wheel into the folder for temporary files, which may be small: here is room, since the wheel was made here.
+    shown = run(tool("auditwheel"), "show", wheel, env={**os.environ, "TMPDIR": str(wheel.parent)}).stdout
     assert f'"{platform}"' in " ".join(shown.split())
-    audit = subprocess.run([tool("abi3audit"), "--strict", wheel], capture_output=True, text=True, check=False)
-    assert audit.returncode == 0, audit.stdout + audit.stderr
+    run(tool("abi3audit"), "--strict", wheel)
     names = zipfile.ZipFile(wheel).namelist()
     assert "gpulower/py.typed" in names
     assert "gpulower/_native.pyi" in names
     assert len([name for name in names if name.endswith("_native.abi3.so")]) == 1
     scripts = zipfile.ZipFile(wheel).read("gpulower-0.1.0.dist-info/entry_points.txt").decode()
     assert re.findall(r"^[\w-]+(?==)", scripts, re.MULTILINE) == ["gpulower", "gpulower-opt"]
+
+
+def test_a_python_without_a_lock_does_not_take_it(wheel: Path) -> None:
+    """Such builds have no stable interface: pip finds no wheel, and takes the sources."""
+    tags = parse_wheel_filename(wheel.name)[3]
+    platforms = {tag.platform for tag in tags}
+    assert tags & set(cpython_tags((3, 13), ["cp313"], platforms))
+    assert not tags & set(cpython_tags((3, 13), ["cp313t"], platforms))
+
+
+def test_the_sources_are_all_that_the_build_reads(wheel: Path, tmp_path: Path) -> None:
+    run("tar", "-xzf", made("*.tar.gz"), "-C", tmp_path)
+    [root] = tmp_path.iterdir()
+    # Cargo writes down what it read, scripts of the build and C++ included.
+    read = Path(os.environ["GPULOWER_DEP_INFO"]).read_text().partition(": ")[2]
+    files = [Path(name.replace("\\ ", " ")) for name in re.split(r"(?<!\\)\s+", read.strip())]
+    checkout = Path(__file__).parents[3]
+    own = {file.relative_to(checkout) for file in files if file.is_relative_to(checkout)}
+    needed = {file for file in own if file.parts[0] != "target"}
+    assert Path("src/lib.rs") in needed
+    assert Path("crates/gpulower-python/src/lib.rs") in needed
+    assert not {file for file in needed if not (root / file).exists()}
+    packaged = [name for name in zipfile.ZipFile(wheel).namelist() if re.match(r"gpulower/.*\.(py|pyi|typed)$", name)]
+    assert not [name for name in packaged if not (root / "python" / name).exists()]
+    assert {path.name for path in root.iterdir() if path.name.startswith(".")} == set()
+    run(os.environ["CARGO"], "metadata", "--no-deps", "--offline", "--format-version=1", cwd=root)
 
 
 def test_what_the_stub_declares_is_there() -> None:
@@ -92,10 +124,7 @@ def test_what_the_stub_declares_is_there() -> None:
 
 def beside(module: str, first: bool) -> None:
     parts = [f"import {module}", USE] if first else [USE, f"import {module}", USE]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(parts)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run(sys.executable, "-c", "\n".join(parts))
 
 
 @pytest.mark.parametrize("first", [True, False])

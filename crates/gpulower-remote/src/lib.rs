@@ -15,6 +15,8 @@
 mod address;
 mod service;
 mod store;
+#[cfg(feature = "redis")]
+mod tls;
 
 use std::sync::Arc;
 

@@ -111,6 +111,12 @@ impl Service {
         Some((self.host(), self.address.port.unwrap_or(port)))
     }
 
+    #[cfg(feature = "redis")]
+    /// Whether such a connection begins with a handshake of TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.address.scheme == "rediss"
+    }
+
     fn host(&self) -> String {
         match self.address.host.as_str() {
             "" => "127.0.0.1".to_owned(),
@@ -179,7 +185,8 @@ impl Service {
     fn redis(&self) -> Result<Operator, opendal::Error> {
         let is_socket = self.address.scheme == "redis+unix";
         let (endpoint, db, root) = if is_socket {
-            (format!("redis+unix:///{}", self.address.path), None, "")
+            // OpenDAL wants a host, and looks at the path alone.
+            (format!("redis+unix://localhost/{}", self.address.path), None, "")
         } else {
             let (first, rest) = self.address.path.split_once('/').unwrap_or((&self.address.path, ""));
             let (host, port) = self.endpoint().unwrap_or_default();
@@ -189,7 +196,7 @@ impl Service {
                 Err(_) => (endpoint, None, self.address.path.as_str()),
             }
         };
-        if self.address.scheme == "rediss" {
+        if self.is_encrypted() {
             choose_cryptography();
         }
         let mut builder = opendal::services::Redis::default().endpoint(&endpoint).root(root);

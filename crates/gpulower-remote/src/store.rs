@@ -154,7 +154,7 @@ impl Served {
         }
     }
 
-    /// Whether anybody listens, which a client that tries again and again would not say soon.
+    /// Whether anybody listens whom this machine trusts, which a client that tries again and again would not say soon.
     fn check_connection(&self, deadline: Instant) -> Result<(), StoreError> {
         let Some(endpoint) = self.service.endpoint() else {
             return Ok(());
@@ -162,11 +162,16 @@ impl Served {
         if self.is_connected.load(Ordering::Relaxed) {
             return Ok(());
         }
+        #[cfg(feature = "redis")]
+        let is_encrypted = self.service.is_encrypted();
         let connected = self.wait(deadline, |_| async move {
-            let connected = TcpStream::connect(endpoint).await;
-            connected
-                .map(drop)
-                .map_err(|error| opendal::Error::new(ErrorKind::Unexpected, "cannot connect").set_source(error))
+            let connected = TcpStream::connect((endpoint.0.as_str(), endpoint.1)).await;
+            let greeted = match connected {
+                #[cfg(feature = "redis")]
+                Ok(connection) if is_encrypted => crate::tls::greet(connection, endpoint.0).await,
+                connected => connected.map(drop),
+            };
+            greeted.map_err(|error| opendal::Error::new(ErrorKind::Unexpected, "cannot connect").set_source(error))
         })?;
         connected.map_err(|error| self.failed(&error))?;
         Ok(())

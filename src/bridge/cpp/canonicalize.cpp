@@ -1,12 +1,15 @@
-// MLIR's canonicalization without two of its patterns: one, all of `cf.br`'s, does not end (it also goes through blocks that only
-// branch on, which LLVM does later), one removes loops that run. And with one of ours.
+// MLIR's canonicalization without those of its patterns that do not end or compute something else (MLIR 22), and with some of ours.
 
 #include "patterns.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/RegionGraphTraits.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -21,6 +24,10 @@ namespace {
 /// the loop: one from -6834 to 27303 in i16 has none for it, and is removed (MLIR 22, `constantTripCount`). LLVM does what it
 /// would have done.
 constexpr StringRef trivialLoops = "(anonymous namespace)::SimplifyTrivialLoops";
+
+/// These take a cast to a narrow type and back for nothing: index to i8 to index.
+constexpr StringRef castsThere[] = {"(anonymous namespace)::IndexCastOfIndexCast",
+                                    "(anonymous namespace)::IndexCastUIOfIndexCastUI"};
 
 /// Nearly always a few single predecessors lead to the first block.
 bool isReachable(Block *block) {
@@ -53,6 +60,126 @@ struct MergeBlocks final : OpRewritePattern<cf::BranchOp> {
   }
 };
 
+/// Casts to and fro, where the type between holds every value. An index has 32 bits at least.
+template <typename Cast>
+struct CastThereAndBack final : OpRewritePattern<Cast> {
+  using OpRewritePattern<Cast>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Cast cast, PatternRewriter &rewriter) const override {
+    auto first = cast.getIn().template getDefiningOp<Cast>();
+    if (!first || first.getIn().getType() != cast.getType())
+      return failure();
+    auto bits = [](Type type, unsigned ofIndex) {
+      Type element = getElementTypeOrSelf(type);
+      return element.isIndex() ? ofIndex : element.getIntOrFloatBitWidth();
+    };
+    if (bits(cast.getType(), 64) > bits(first.getType(), 32))
+      return failure();
+    rewriter.replaceOp(cast, first.getIn());
+    return success();
+  }
+};
+
+/// MLIR puts two additions of constants together and keeps what both say about overflow. It does not hold where the constants
+/// together overflow: `(x - 5) + 3` without unsigned wrap is not `x + (3 - 5)` without it. What does not hold is taken
+/// away before. Products likewise.
+template <typename Op>
+struct OverflowOfConstants final : OpRewritePattern<Op> {
+  OverflowOfConstants(MLIRContext *context) : OpRewritePattern<Op>(context, /*benefit=*/10) {}
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    arith::IntegerOverflowFlags flags = op.getOverflowFlags();
+    APInt outer, inner;
+    bool outerFirst = false, innerFirst = false;
+    Operation *other = nullptr, *unused = nullptr;
+    if (flags == arith::IntegerOverflowFlags::none || !constantOf(op, outer, outerFirst, other) || !other ||
+        !constantOf(other, inner, innerFirst, unused) || isa<arith::MulIOp>(op) != isa<arith::MulIOp>(other))
+      return failure();
+    bool isSigned = false, isUnsigned = false;
+    bool minusOther = isa<arith::SubIOp>(op) && outerFirst, otherIsSub = isa<arith::SubIOp>(other);
+    if (isa<arith::MulIOp>(op)) {
+      (void)inner.smul_ov(outer, isSigned);
+      (void)inner.umul_ov(outer, isUnsigned);
+    } else if (isa<arith::SubIOp>(op) && !outerFirst && otherIsSub && innerFirst) {
+      // (inner - x) - outer
+      (void)inner.ssub_ov(outer, isSigned);
+      (void)inner.usub_ov(outer, isUnsigned);
+    } else if (minusOther ? !otherIsSub || innerFirst : otherIsSub && !innerFirst && isa<arith::AddIOp>(op)) {
+      // outer - (x + inner), outer - (inner - x), (x - inner) + outer
+      (void)outer.ssub_ov(inner, isSigned);
+      (void)outer.usub_ov(inner, isUnsigned);
+    } else {
+      (void)outer.sadd_ov(inner, isSigned);
+      (void)outer.uadd_ov(inner, isUnsigned);
+    }
+    using Flags = arith::IntegerOverflowFlags;
+    Flags kept = flags & ((isSigned ? Flags::none : Flags::nsw) | (isUnsigned ? Flags::none : Flags::nuw));
+    if (kept == flags)
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.setOverflowFlags(kept); });
+    return success();
+  }
+
+private:
+  /// Of an addition, a subtraction or a product: the constant operand, whether it is the first, and what computes the other one.
+  static bool constantOf(Operation *op, APInt &value, bool &isFirst, Operation *&other) {
+    if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+      return false;
+    for (unsigned i : {1u, 0u})
+      if (matchPattern(op->getOperand(i), m_ConstantInt(&value))) {
+        isFirst = i == 0;
+        other = op->getOperand(1 - i).getDefiningOp();
+        return true;
+      }
+    return false;
+  }
+};
+
+/// An argument of a block that every way to it gives the same value is that value. MLIR's driver has this for blocks that are
+/// merged as well alone; what is known too late is folded in a conversion, where nothing lowers what comes of it.
+struct SameArguments final : OpInterfaceRewritePattern<BranchOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(BranchOpInterface branch, PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (Block *block : branch->getSuccessors())
+      // Of all that go to a block, the first one asks.
+      if (block->getNumArguments() != 0 && *block->pred_begin() == branch->getBlock())
+        for (unsigned i = block->getNumArguments(); i-- > 0;)
+          changed |= replace(block, i, rewriter);
+    return success(changed);
+  }
+
+private:
+  static bool replace(Block *block, unsigned index, PatternRewriter &rewriter) {
+    Value same;
+    for (auto it = block->pred_begin(); it != block->pred_end(); ++it) {
+      auto branch = dyn_cast<BranchOpInterface>((*it)->getTerminator());
+      if (!branch)
+        return false;
+      SuccessorOperands operands = branch.getSuccessorOperands(it.getSuccessorIndex());
+      if (operands.isOperandProduced(index))
+        return false;
+      Value given = operands[index];
+      if (given == block->getArgument(index))
+        continue;
+      if (same && given != same)
+        return false;
+      same = given;
+    }
+    if (!same)
+      return false;
+    // In a loop that nothing enters, a value may be computed from itself.
+    bool isFromBegin = same.getParentRegion() != block->getParent() || same.getParentBlock()->isEntryBlock();
+    if (!isFromBegin && !isReachable(block))
+      return false;
+    rewriter.replaceAllUsesWith(block->getArgument(index), same);
+    for (auto it = block->pred_begin(); it != block->pred_end(); ++it) {
+      auto branch = cast<BranchOpInterface>((*it)->getTerminator());
+      rewriter.modifyOpInPlace(branch, [&] { branch.getSuccessorOperands(it.getSuccessorIndex()).erase(index); });
+    }
+    block->eraseArgument(index);
+    return true;
+  }
+};
+
 struct Canonicalize final : PassWrapper<Canonicalize, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Canonicalize)
 
@@ -72,15 +199,22 @@ struct Canonicalize final : PassWrapper<Canonicalize, OperationPass<>> {
       return root && root->getStringRef() == cf::BranchOp::getOperationName();
     });
     if (context->getLoadedDialect<cf::ControlFlowDialect>())
-      set.add<MergeBlocks>(context);
+      set.add<MergeBlocks, SameArguments>(context);
+    if (context->getLoadedDialect<arith::ArithDialect>())
+      set.add<CastThereAndBack<arith::IndexCastOp>, CastThereAndBack<arith::IndexCastUIOp>, OverflowOfConstants<arith::AddIOp>,
+              OverflowOfConstants<arith::SubIOp>, OverflowOfConstants<arith::MulIOp>>(context);
     // Folding makes such updates, and MLIR does not lower them.
     if (context->getLoadedDialect<memref::MemRefDialect>())
       gpulower::populateExchangePatterns(set);
-    patterns = std::make_shared<FrozenRewritePatternSet>(std::move(set), std::vector<std::string>{trivialLoops.str()});
+    std::vector<std::string> disabled{trivialLoops.str()};
+    for (StringRef name : castsThere)
+      disabled.push_back(name.str());
+    patterns = std::make_shared<FrozenRewritePatternSet>(std::move(set), disabled);
     return success();
   }
 
   void runOnOperation() final {
+    gpulower::forgetOverflowOfTruncations(getOperation());
     // What MLIR's pass has by default.
     GreedyRewriteConfig config;
     config.setUseTopDownTraversal().setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);

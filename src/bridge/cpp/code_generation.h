@@ -23,6 +23,12 @@ void convertSingleBits(llvm::Module &module);
 /// Absolute values of integers of a module for NVIDIA become maxima.
 void computeAbsoluteValues(llvm::Module &module);
 
+/// Masked loads of a module for NVIDIA no longer have values of their own for lanes that are not loaded.
+void separateMaskedLanes(llvm::Module &module);
+
+/// Comparisons of a module for NVIDIA that hold for every number ask whether there is one.
+void compareWithNaN(llvm::Module &module);
+
 /// Traps of a module for AMD get their instructions, where LLVM's own lead its code generation astray.
 void writeTrapsOut(llvm::Module &module, llvm::StringRef chip);
 

@@ -4,6 +4,7 @@
 
 #include "llvm/Support/ErrorHandling.h"
 
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <new>
@@ -15,10 +16,14 @@ namespace gpulower {
 
 /// The innermost frame of each thread. Reading it never allocates.
 static pthread_key_t frameKey;
-static bool hasFrameKey = false;
+/// Who sees this sees the key: a thread that never came to `contain` may fail to allocate while the first one that does
+/// makes the key, and processors other than x86-64 order no two stores of another.
+static std::atomic<bool> hasFrameKey = false;
 
-/// Before the first `contain` there is no key, and no handler that asks.
-Frame *currentFrame() { return hasFrameKey ? static_cast<Frame *>(pthread_getspecific(frameKey)) : nullptr; }
+/// Before the first `contain` there is no key.
+Frame *currentFrame() {
+  return hasFrameKey.load(std::memory_order_acquire) ? static_cast<Frame *>(pthread_getspecific(frameKey)) : nullptr;
+}
 
 void setCurrentFrame(Frame *frame) { pthread_setspecific(frameKey, frame); }
 
@@ -62,7 +67,7 @@ static std::terminate_handler terminateBefore;
 }
 
 static void install() {
-  hasFrameKey = pthread_key_create(&frameKey, nullptr) == 0;
+  hasFrameKey.store(pthread_key_create(&frameKey, nullptr) == 0, std::memory_order_release);
   llvm::install_fatal_error_handler(handleFatalError);
   llvm::install_bad_alloc_error_handler(handleBadAllocation);
   terminateBefore = std::set_terminate(handleTermination);

@@ -21,6 +21,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -182,8 +183,10 @@ void install() {
   action.sa_sigaction = take;
   // The mask of signals stays as it is, so that a jump need not restore it.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  // What was there before is known before the handler may ask for it, on another thread.
   for (size_t index = 0; index < std::size(signals); ++index)
-    sigaction(signals[index], &action, &before[index]);
+    if (sigaction(signals[index], nullptr, &before[index]) == 0)
+      sigaction(signals[index], &action, nullptr);
 }
 
 /// A stack for the handlers: at the end of a thread's own there is no room for them. Threads of Rust have one, and those
@@ -194,6 +197,7 @@ public:
     stack_t now;
     if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE))
       return;
+    size = forHandlers + getauxval(AT_MINSIGSTKSZ);
     void *pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
       return;
@@ -219,8 +223,10 @@ public:
   }
 
 private:
-  /// What the processor's registers take is below 16 KiB, and the handler that was there before needs some too.
-  static constexpr size_t size = 1 << 16;
+  /// For the handlers, ours and the one that was there before. What the processor's registers take the kernel says: 4 KiB
+  /// and less, up to 11 KiB with AMX, 10 KiB with SVE, and more with the matrices of SME.
+  static constexpr size_t forHandlers = 1 << 16;
+  size_t size = 0;
   void *base = nullptr;
 };
 
@@ -241,7 +247,7 @@ void gpulower::describe(const Crash &crash, char (&text)[maximalDescription]) {
     return say("the end of the stack was reached (SIGSEGV)");
   switch (crash.signal) {
   case SIGSEGV:
-    // Of an address that no process can have, the processor does not tell.
+    // Of an address that no process can have, x86-64 does not tell.
     if (crash.code != SEGV_MAPERR && crash.code != SEGV_ACCERR)
       return say("invalid access to memory (SIGSEGV)");
     std::snprintf(text, sizeof text, "invalid access to memory at 0x%zx (SIGSEGV)",

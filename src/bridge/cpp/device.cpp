@@ -4,6 +4,7 @@
 #include "code_generation.h"
 #include "contain.h"
 #include "for_ptx.h"
+#include "late_interleave.h"
 #include "pass_limits.h"
 
 #include "mlir/CAPI/IR.h"
@@ -615,6 +616,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
     if (module.getTargetTriple().isNVPTX())
       gpulower::addPassesForPtx(builder);
+    gpulower::late::addInterleaving(builder);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
     CGSCCAnalysisManager components;
@@ -632,8 +634,11 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     if (machine && module.getTargetTriple().isNVPTX()) {
       gpulower::convertSingleBits(module);
       gpulower::computeAbsoluteValues(module);
+      gpulower::compareWithNaN(module);
+      gpulower::separateMaskedLanes(module);
       gpulower::compareWideRanges(module, *machine);
-    }
+    } else if (machine && module.getTargetTriple().isAMDGPU())
+      gpulower::convertSingleBits(module);
     limits.mark(module);
     std::string text;
     raw_string_ostream stream(text);
@@ -692,9 +697,13 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
       gpulower::convertSingleBits(module);
       gpulower::computeAbsoluteValues(module);
+      gpulower::compareWithNaN(module);
+      gpulower::separateMaskedLanes(module);
       gpulower::compareWideRanges(module, *machine);
-    } else if (module.getTargetTriple().isAMDGPU())
+    } else if (module.getTargetTriple().isAMDGPU()) {
+      gpulower::convertSingleBits(module);
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
+    }
     legacy::PassManager passes;
     gpulower::CodeGenerationLimits limits(module);
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.

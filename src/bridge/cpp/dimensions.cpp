@@ -1,4 +1,4 @@
-// Sizes of work groups and grids on AMD, which are calls of functions of `ockl`.
+// Sizes of work groups and grids on AMD, which are calls of functions of `ockl`, and the numbers of work groups.
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -35,6 +35,18 @@ void gpulowerWidenDimensions(MlirOperation root) {
     auto cut =
         LLVM::TruncOp::create(builder, operation->getLoc(), narrow, size);
     size.replaceAllUsesExcept(cut, cut);
+  });
+}
+
+/// Says that numbers of work groups are not negative, as LLVM's intrinsics for NVIDIA do by themselves: HIP's grids have fewer
+/// than 2^31 in each direction. An index of 64 bits is one with its sign, which costs a word in each multiplication.
+void gpulowerBoundGroupNumbers(MlirOperation root) {
+  unwrap(root)->walk([](Operation *operation) {
+    if (!isa<ROCDL::BlockIdXOp, ROCDL::BlockIdYOp, ROCDL::BlockIdZOp>(operation) || operation->hasAttr("range"))
+      return;
+    unsigned bits = operation->getResult(0).getType().getIntOrFloatBitWidth();
+    operation->setAttr("range", LLVM::ConstantRangeAttr::get(operation->getContext(), APInt(bits, 0),
+                                                             APInt::getSignedMaxValue(32).zext(bits)));
   });
 }
 

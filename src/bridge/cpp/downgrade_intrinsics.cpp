@@ -67,8 +67,8 @@ static Value *compare(CallInst &call, bool isSigned) {
       builder.CreateICmp(isSigned ? CmpInst::ICMP_SGT : CmpInst::ICMP_UGT, left, right);
   Value *less =
       builder.CreateICmp(isSigned ? CmpInst::ICMP_SLT : CmpInst::ICMP_ULT, left, right);
-  return builder.CreateSub(builder.CreateZExt(greater, call.getType()),
-                           builder.CreateZExt(less, call.getType()));
+  less = builder.CreateZExt(less, call.getType());
+  return builder.CreateSub(builder.CreateZExt(greater, call.getType()), less);
 }
 
 static Value *sineAndCosine(CallInst &call) {

@@ -101,9 +101,9 @@ struct ShuffleOnNvidia final : OpRewritePattern<gpu::ShuffleOp> {
         Value one = arith::ConstantIntOp::create(rewriter, loc, 1, 64);
         return arith::ShLIOp::create(rewriter, loc, one, arith::ExtUIOp::create(rewriter, loc, wide, count));
       };
-      Value first = arith::TruncIOp::create(
-          rewriter, loc, words.type(),
-          arith::SubIOp::create(rewriter, loc, bits(width), arith::ConstantIntOp::create(rewriter, loc, 1, 64)));
+      Value one = arith::ConstantIntOp::create(rewriter, loc, 1, 64);
+      Value first = arith::TruncIOp::create(rewriter, loc, words.type(),
+                                            arith::SubIOp::create(rewriter, loc, bits(width), one));
       mask = words.select(taking, first, arith::TruncIOp::create(rewriter, loc, words.type(), bits(lane)));
     }
     NVVM::ShflKind kind = kindOf(mode);

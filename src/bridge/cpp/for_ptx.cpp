@@ -13,6 +13,8 @@
 
 using namespace llvm;
 
+using gpulower::becomesBranches;
+
 namespace {
 
 /// Loops whose number of iterations is not known are left to the PTX compiler, which unrolls them four times if they are small.
@@ -70,36 +72,6 @@ private:
     return changed;
   }
 
-  /// PTX ISA: div.rn, div.full and sqrt.rn; ptxas makes of them a fast path and a call.
-  static bool becomesBranches(const Instruction &instruction) {
-    switch (instruction.getOpcode()) {
-    case Instruction::FDiv:
-    case Instruction::FRem:
-      return !instruction.hasApproxFunc();
-    case Instruction::UDiv:
-    case Instruction::SDiv:
-    case Instruction::URem:
-    case Instruction::SRem:
-      return instruction.getType()->getScalarSizeInBits() > 32 && !isa<Constant>(instruction.getOperand(1));
-    case Instruction::Call:
-      switch (cast<CallInst>(instruction).getIntrinsicID()) {
-      case Intrinsic::sqrt:
-      case Intrinsic::nvvm_sqrt_rn_f:
-      case Intrinsic::nvvm_sqrt_rn_ftz_f:
-      case Intrinsic::nvvm_sqrt_f:
-      case Intrinsic::nvvm_sqrt_rn_d:
-      case Intrinsic::nvvm_div_rn_f:
-      case Intrinsic::nvvm_div_rn_ftz_f:
-      case Intrinsic::nvvm_div_rn_d:
-        return true;
-      default:
-        return false;
-      }
-    default:
-      return false;
-    }
-  }
-
   /// Moves a load, and what its address is computed with, where `place` is the first instruction behind it. Nothing between
   /// them writes.
   static bool moveBefore(LoadInst &load, Instruction &place) {
@@ -128,6 +100,35 @@ private:
 };
 
 } // namespace
+
+bool gpulower::becomesBranches(const Instruction &instruction) {
+  switch (instruction.getOpcode()) {
+  case Instruction::FDiv:
+  case Instruction::FRem:
+    return !instruction.hasApproxFunc();
+  case Instruction::UDiv:
+  case Instruction::SDiv:
+  case Instruction::URem:
+  case Instruction::SRem:
+    return instruction.getType()->getScalarSizeInBits() > 32 && !isa<Constant>(instruction.getOperand(1));
+  case Instruction::Call:
+    switch (cast<CallInst>(instruction).getIntrinsicID()) {
+    case Intrinsic::sqrt:
+    case Intrinsic::nvvm_sqrt_rn_f:
+    case Intrinsic::nvvm_sqrt_rn_ftz_f:
+    case Intrinsic::nvvm_sqrt_f:
+    case Intrinsic::nvvm_sqrt_rn_d:
+    case Intrinsic::nvvm_div_rn_f:
+    case Intrinsic::nvvm_div_rn_ftz_f:
+    case Intrinsic::nvvm_div_rn_d:
+      return true;
+    default:
+      return false;
+    }
+  default:
+    return false;
+  }
+}
 
 void gpulower::addPassesForPtx(PassBuilder &builder) {
   builder.registerVectorizerStartEPCallback(

@@ -9,6 +9,9 @@ namespace gpulower {
 /// Adds our passes to the pipelines that `builder` will build.
 void addPassesForPtx(llvm::PassBuilder &builder);
 
+/// PTX ISA: div.rn, div.full and sqrt.rn; ptxas makes of them a fast path and a call.
+bool becomesBranches(const llvm::Instruction &instruction);
+
 } // namespace gpulower
 
 #endif

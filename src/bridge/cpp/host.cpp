@@ -222,8 +222,8 @@ struct LowerMemcpy final : HostPattern<gpu::MemcpyOp> {
     if (failed(stream))
       return failure();
     MemRefDescriptor target(adaptor.getDst()), source(adaptor.getSrc());
-    Value bytes = LLVM::MulOp::create(rewriter, loc, elementCount(loc, rewriter, *from, source),
-                                      getSizeInBytes(loc, from->getElementType(), rewriter));
+    Value size = getSizeInBytes(loc, from->getElementType(), rewriter);
+    Value bytes = LLVM::MulOp::create(rewriter, loc, elementCount(loc, rewriter, *from, source), size);
     if (failed(call(op, rewriter, "mgpuMemcpy", nothing(),
                     {start(loc, rewriter, *to, target), start(loc, rewriter, *from, source), bytes, *stream})))
       return failure();

@@ -144,12 +144,13 @@ private:
                                      index(largestStep));
     for (const MayOverlap &pair : plan.checks) {
       int64_t bytes = pair.load.bytes;
-      Value distance = arith::SubIOp::create(builder, loc, address(pair.store), address(pair.load));
+      Value load = address(pair.load);
+      Value distance = arith::SubIOp::create(builder, loc, address(pair.store), load);
       // Unsigned: a negative distance is a large one. The same address is harmless where a load comes first.
       Value shifted = arith::AddIOp::create(builder, loc, distance,
                                             index(pair.storeComesFirst ? bytes - 1 : -1));
-      Value reach = arith::AddIOp::create(builder, loc, times(step, (count - 1) * bytes),
-                                          index(2 * bytes));
+      Value twice = index(2 * bytes);
+      Value reach = arith::AddIOp::create(builder, loc, times(step, (count - 1) * bytes), twice);
       result = both(result, arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, shifted, reach));
     }
     return result;

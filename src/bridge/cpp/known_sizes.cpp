@@ -52,12 +52,11 @@ void foldKnownSizes(Operation *root) {
       } else if (auto id = dyn_cast<gpu::GlobalIdOp>(operation)) {
         if (int32_t size = sizeOf(block, id.getDimension()); size > 0) {
           auto index = builder.getIndexType();
-          Value before = arith::MulIOp::create(
-              builder, loc, gpu::BlockIdOp::create(builder, loc, index, id.getDimension(), IntegerAttr()),
-              constant(size));
-          value = arith::AddIOp::create(
-              builder, loc, before,
-              gpu::ThreadIdOp::create(builder, loc, index, id.getDimension(), IntegerAttr()));
+          Value threads = constant(size);
+          Value number = gpu::BlockIdOp::create(builder, loc, index, id.getDimension(), IntegerAttr());
+          Value before = arith::MulIOp::create(builder, loc, number, threads);
+          Value thread = gpu::ThreadIdOp::create(builder, loc, index, id.getDimension(), IntegerAttr());
+          value = arith::AddIOp::create(builder, loc, before, thread);
         }
       }
       if (!value)
@@ -177,8 +176,11 @@ struct ReduceWholeSubgroups final : OpRewritePattern<gpu::AllReduceOp> {
     auto times = [&](Value left, int64_t right) {
       return arith::MulIOp::create(rewriter, loc, left, index(right)).getResult();
     };
-    Value item = add(id(gpu::Dimension::x),
-                     times(add(id(gpu::Dimension::y), times(id(gpu::Dimension::z), sizes[1])), sizes[0]));
+    // One by one: in which order a compiler evaluates arguments, and with it that of the operations, depends on the processor.
+    Value plane = times(id(gpu::Dimension::z), sizes[1]);
+    Value row = id(gpu::Dimension::y);
+    Value rows = times(add(row, plane), sizes[0]);
+    Value item = add(id(gpu::Dimension::x), rows);
     Value lane = arith::RemUIOp::create(rewriter, loc, item, index(subgroupSize));
     Value subgroup = arith::DivUIOp::create(rewriter, loc, item, index(subgroupSize));
 

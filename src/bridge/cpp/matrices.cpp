@@ -221,4 +221,12 @@ void gpulowerLoadSingleRegisters(MlirOperation root) {
   }
 }
 
+/// Whether there are operations that `convert-nvvm-to-llvm` writes as PTX, since MLIR does not translate them.
+bool gpulowerHasPtxText(MlirOperation root) {
+  auto isText = [](NVVM::BasicPtxBuilderInterface op) {
+    return op.hasIntrinsic() ? WalkResult::advance() : WalkResult::interrupt();
+  };
+  return unwrap(root)->walk(isText).wasInterrupted();
+}
+
 } // extern "C"

@@ -320,13 +320,16 @@ private:
       auto padded = [&](Value value) {
         return vector::ShuffleOp::create(builder, loc, value, zeros, ArrayRef<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}).getResult();
       };
-      return multiply(padded(a), padded(b), c);
+      Value right = padded(b);
+      return multiply(padded(a), right, c);
     }
     if (element.isF16() || element.isInteger(8))
       return multiply(a, b, c);
     depth = 4;
-    for (int64_t number = 0; number < cast<VectorType>(a.getType()).getNumElements(); ++number)
-      c = multiply(vector::ExtractOp::create(builder, loc, a, number), vector::ExtractOp::create(builder, loc, b, number), c);
+    for (int64_t number = 0; number < cast<VectorType>(a.getType()).getNumElements(); ++number) {
+      Value right = vector::ExtractOp::create(builder, loc, b, number);
+      c = multiply(vector::ExtractOp::create(builder, loc, a, number), right, c);
+    }
     return c;
   }
 

@@ -24,6 +24,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/ThreadPool.h"
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -92,6 +93,21 @@ void limitReading(ParserConfig &config, size_t length) {
 } // namespace
 
 extern "C" {
+
+/// The text in the generic form, in one piece: the C API hands out each token on its own. It tells contents apart, so that nothing
+/// is left out of it, whatever the command line says of what is printed for people.
+void gpulowerPrintGenerically(MlirOperation operation, bool inLocalScope, bool withLocations, void *closure,
+                              void (*sink)(void *, GpulowerBytes)) {
+  constexpr int64_t all = std::numeric_limits<int64_t>::max();
+  OpPrintingFlags flags;
+  flags.printGenericOpForm().useLocalScope(inLocalScope).enableDebugInfo(withLocations, false);
+  flags.elideLargeElementsAttrs(all).elideLargeResourceString(all).printLargeElementsAttrWithHex(100);
+  flags.skipRegions(false).printValueUsers(false).printUniqueSSAIDs(false).printNameLocAsPrefix(false);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  unwrap(operation)->print(stream, flags);
+  sink(closure, toBytes(text));
+}
 
 struct GpulowerTargetAttribute {
   /// 0 another attribute, 1 `#nvvm.target`, 2 `#rocdl.target`.

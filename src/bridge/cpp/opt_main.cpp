@@ -1,7 +1,8 @@
 // The driver of `gpulower-opt`: mlir-opt with everything upstream registers.
 //
 // Beyond mlir-opt, it shows the passes that run inside of ours, leaves out options that were not given when it prints a
-// pipeline, and says of a pipeline that cannot be read where that is.
+// pipeline, says of a pipeline that cannot be read where that is, and hands what it writes to the standard error output to
+// the program, which knows what may reach a terminal.
 
 #include "inner_passes.h"
 
@@ -16,9 +17,15 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include "bytes.h"
+
+#include <csignal>
+#include <unistd.h>
 
 using namespace mlir;
 using llvm::StringRef;
@@ -37,7 +44,55 @@ extern "C" void gpulowerRegisterDialects(void *registry) {
   registerAllFromLLVMIRTranslations(target);
 }
 
+/// Writes text that may have anything in it to the standard error output, or bytes that are to be written as they are.
+typedef void (*GpulowerWriteError)(GpulowerBytes text, bool asItIs);
+
 namespace {
+
+GpulowerWriteError writeError = nullptr;
+
+/// Whether a signal is being handled: nothing may allocate or wait then.
+volatile sig_atomic_t isCrashing = 0;
+
+/// The standard error output of LLVM and MLIR, by way of the program: names, places and lines of the input are in it.
+class ErrorOutput final : public llvm::raw_fd_ostream {
+public:
+  ErrorOutput() : raw_fd_ostream(STDERR_FILENO, /*shouldClose=*/false, /*unbuffered=*/true) {}
+
+  raw_ostream &changeColor(enum Colors colour, bool bold, bool background) override {
+    return colour == Colors::SAVEDCOLOR ? asItIs(llvm::sys::Process::OutputBold(background))
+                                        : asItIs(llvm::sys::Process::OutputColor(char(colour), bold, background));
+  }
+  raw_ostream &resetColor() override { return asItIs(llvm::sys::Process::ResetColor()); }
+  raw_ostream &reverseColor() override { return asItIs(llvm::sys::Process::OutputReverse()); }
+
+private:
+  void write_impl(const char *text, size_t size) override {
+    if (!isCrashing)
+      return writeError({text, size}, false);
+    while (size > 0) {
+      ssize_t written = ::write(STDERR_FILENO, text, size);
+      if (written <= 0)
+        return;
+      text += written;
+      size -= written;
+    }
+  }
+
+  raw_ostream &asItIs(const char *code) {
+    if (colors_enabled() && code)
+      writeError(gpulower::toBytes(code), true);
+    return *this;
+  }
+};
+
+/// Has `llvm::errs()` be an ErrorOutput. LLVM has no other way in: MLIR's driver makes the handlers of diagnostics itself.
+void takeErrorOutput() {
+  static_assert(sizeof(ErrorOutput) == sizeof(llvm::raw_fd_ostream));
+  llvm::raw_fd_ostream &errors = llvm::errs();
+  errors.~raw_fd_ostream();
+  new (&errors) ErrorOutput();
+}
 
 /// Whether pipelines are to be printed.
 bool dumps = false;
@@ -130,13 +185,20 @@ StringRef quoted(StringRef text, StringRef before, char quote) {
   return start == StringRef::npos ? "" : text.drop_front(start + before.size()).take_until([=](char c) { return c == quote; });
 }
 
+/// A line without what would control a terminal, as long as it was: a caret below points into it.
+std::string aligned(StringRef line) {
+  std::string shown = line.str();
+  std::replace_if(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return shown;
+}
+
 /// Shows the word of the command line in which `text` stands behind a character that begins an option, or anywhere.
 bool show(llvm::ArrayRef<const char *> words, StringRef text, StringRef offset, bool anywhere) {
   for (StringRef word : words.drop_front())
     for (size_t at = word.find(text); at != StringRef::npos; at = word.find(text, at + 1)) {
       if (!anywhere && (at == 0 || !StringRef("= {,").contains(word[at - 1])))
         continue;
-      llvm::errs() << word << "\n";
+      llvm::errs() << aligned(word) << "\n";
       llvm::errs().indent(at + offset.size()) << "^\n";
       return true;
     }
@@ -213,7 +275,10 @@ LogicalResult run(int argc, char **argv, DialectRegistry &registry) {
 } // namespace
 
 /// Runs the driver on a command line; returns the exit status. Passes of ours have to be registered before.
-extern "C" int gpulowerOptMain(int argc, char **argv) {
+extern "C" int gpulowerOptMain(int argc, char **argv, GpulowerWriteError write) {
+  writeError = write;
+  takeErrorOutput();
+  llvm::sys::AddSignalHandler([](void *) { isCrashing = 1; }, nullptr);
   registerAllPasses();
   DialectRegistry registry;
   gpulowerRegisterDialects(&registry);

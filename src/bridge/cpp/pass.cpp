@@ -119,7 +119,11 @@ public:
   LogicalResult initializeOptions(
       StringRef text,
       function_ref<LogicalResult(const Twine &)> errorHandler) override {
-    if (failed(Pass::initializeOptions(text, errorHandler)))
+    auto withNearest = [&](const Twine &message) {
+      std::string text = message.str();
+      return errorHandler(StringRef(text).rtrim() + nearestOption(text));
+    };
+    if (failed(Pass::initializeOptions(text, withNearest)))
       return failure();
     auto report = [](void *closure, GpulowerString message) {
       (void)(*static_cast<function_ref<LogicalResult(const Twine &)> *>(
@@ -150,6 +154,21 @@ public:
   }
 
 private:
+  /// The option whose name is like the one that MLIR says there is none of.
+  std::string nearestOption(StringRef message) const {
+    StringRef none = "no such option ";
+    size_t at = message.find(none);
+    if (at == StringRef::npos)
+      return "";
+    message = message.drop_front(at + none.size()).rtrim();
+    std::pair<unsigned, StringRef> nearest = {message.size() / 3 + 2, ""};
+    for (size_t i = 0; i < table.optionCount; ++i) {
+      StringRef name = toStringRef(table.options[i].name);
+      nearest = std::min(nearest, std::pair<unsigned, StringRef>(name.edit_distance(message), name));
+    }
+    return nearest.second.empty() ? "" : " (did you mean '" + nearest.second.str() + "'?)";
+  }
+
   SmallVector<GpulowerString> optionValues() const {
     SmallVector<GpulowerString> values;
     for (const auto &option : options)

@@ -37,6 +37,10 @@
 using namespace mlir;
 using namespace gpulower;
 
+void gpulower::forgetOverflowOfTruncations(Operation *root) {
+  root->walk([](arith::TruncIOp op) { op.setOverflowFlags(arith::IntegerOverflowFlags::none); });
+}
+
 LogicalResult gpulower::rewrite(Operation *root, RewritePatternSet patterns) {
   FrozenRewritePatternSet frozen(std::move(patterns));
   WalkResult walk = root->walk([&](Operation *operation) {
@@ -45,6 +49,7 @@ LogicalResult gpulower::rewrite(Operation *root, RewritePatternSet patterns) {
   });
   if (!walk.wasInterrupted() && frozen.getMatchAnyOpNativePatterns().empty())
     return success();
+  forgetOverflowOfTruncations(root);
   // Blocks stay as they are: MLIR would merge those that are alike, and look at everything again after each of them, until it
   // gives up (a reduction of a workgroup has more than the ten that it has by default).
   constexpr int64_t most = 100;
@@ -61,24 +66,103 @@ namespace {
 /// AMDGPUUsage, `.max_flat_workgroup_size`).
 constexpr unsigned largestWorkgroup = 1024;
 
-/// On AMD a failed assertion ends the program without a word: printing needs the host's help, which a kernel would
-/// then ask for at every launch.
-struct AssertToTrap final : OpRewritePattern<cf::AssertOp> {
+/// What a failed assertion calls on AMD: it hands a text to the host and ends the kernel. One for all of a module, and never
+/// inlined, so that an assertion costs a branch.
+LLVM::LLVMFuncOp assertionFailure(gpu::GPUModuleOp module, OpBuilder &builder) {
+  constexpr StringLiteral name = "__gpulower_assertion_failed";
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  MLIRContext *context = module.getContext();
+  Location loc = UnknownLoc::get(context);
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type(), nothing = LLVM::LLVMVoidType::get(context);
+  auto declare = [&](StringRef known, Type result, ArrayRef<Type> arguments) {
+    if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(known))
+      return function;
+    auto function = LLVM::LLVMFuncOp::create(builder, loc, known, LLVM::LLVMFunctionType::get(result, arguments));
+    function.setConvergent(true);
+    return function;
+  };
+  auto begin = declare("__ockl_fprintf_stderr_begin", i64, {});
+  auto append = declare("__ockl_fprintf_append_string_n", i64, {i64, pointer, i64, i32});
+  auto failed = LLVM::LLVMFuncOp::create(builder, loc, name, LLVM::LLVMFunctionType::get(nothing, {pointer, i64}),
+                                         LLVM::Linkage::Internal);
+  failed.setConvergent(true);
+  failed.setNoInline(true);
+  failed.setPassthroughAttr(builder.getStrArrayAttr({"cold"}));
+  builder.setInsertionPointToStart(failed.addEntryBlock(builder));
+  auto message = LLVM::CallOp::create(builder, loc, begin, ValueRange{});
+  Value last = LLVM::ConstantOp::create(builder, loc, i32, 1);
+  LLVM::CallOp::create(builder, loc, append,
+                       ValueRange{message.getResult(), failed.getArgument(0), failed.getArgument(1), last});
+  LLVM::Trap::create(builder, loc);
+  LLVM::ReturnOp::create(builder, loc, ValueRange{});
+  return failed;
+}
+
+/// What HIP's own `assert` says, as a format of printf.
+std::string assertionText(cf::AssertOp op) {
+  std::string file = "(unknown)", function = file;
+  unsigned line = 0;
+  Location loc = op.getLoc();
+  if (auto named = dyn_cast<NameLoc>(loc)) {
+    function = named.getName().str();
+    loc = named.getChildLoc();
+  }
+  if (auto place = dyn_cast<FileLineColLoc>(loc)) {
+    file = place.getFilename().str();
+    line = place.getLine();
+  }
+  std::string text =
+      (file + ":" + Twine(line) + ": " + function + ": Device-side assertion `" + op.getMsg() + "' failed.\n").str();
+  std::string format;
+  for (char letter : text)
+    format += letter == '%' ? "%%" : std::string(1, letter);
+  return format;
+}
+
+struct AssertOnAmd final : OpRewritePattern<cf::AssertOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(cf::AssertOp op,
-                                PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(cf::AssertOp op, PatternRewriter &rewriter) const override {
+    auto module = op->getParentOfType<gpu::GPUModuleOp>();
+    if (!module)
+      return failure();
     Location loc = op.getLoc();
+    LLVM::LLVMFuncOp failed = assertionFailure(module, rewriter);
+    std::string text = assertionText(op);
+    text.push_back('\0');
+    LLVM::GlobalOp global = assertionGlobal(module, rewriter, text);
     Block *before = op->getBlock();
     Block *after = rewriter.splitBlock(before, std::next(op->getIterator()));
-    Block *failed = rewriter.createBlock(after);
-    LLVM::Trap::create(rewriter, loc);
+    Block *failing = rewriter.createBlock(after);
+    Value address = LLVM::AddressOfOp::create(rewriter, loc, global);
+    address = LLVM::AddrSpaceCastOp::create(rewriter, loc, LLVM::LLVMPointerType::get(getContext()), address);
+    Value length = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI64Type(), static_cast<int64_t>(text.size()));
+    LLVM::CallOp::create(rewriter, loc, failed, ValueRange{address, length}).setConvergent(true);
     cf::BranchOp::create(rewriter, loc, after);
     rewriter.setInsertionPointToEnd(before);
-    cf::CondBranchOp::create(rewriter, loc, op.getArg(), after, ValueRange{},
-                             failed, ValueRange{});
+    cf::CondBranchOp::create(rewriter, loc, op.getArg(), after, ValueRange{}, failing, ValueRange{});
     rewriter.eraseOp(op);
     return success();
   }
+
+  LLVM::GlobalOp assertionGlobal(gpu::GPUModuleOp module, OpBuilder &builder, StringRef text) const {
+    constexpr unsigned constantSpace = 4;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    std::string name;
+    do
+      name = ("__gpulower_assertion_" + Twine(number++)).str();
+    while (module.lookupSymbol(name));
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
+    return LLVM::GlobalOp::create(builder, UnknownLoc::get(module.getContext()), type, /*isConstant=*/true,
+                                  LLVM::Linkage::Internal, name, builder.getStringAttr(text), /*alignment=*/1, constantSpace);
+  }
+
+  /// The number of the next text.
+  mutable unsigned number = 0;
 };
 
 /// A tensor map is passed to a kernel by address, which is what it becomes inside as well.
@@ -291,7 +375,7 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     populateAtomicPatterns(patterns);
     populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
-      patterns.add<AssertToTrap>(&getContext());
+      patterns.add<AssertOnAmd>(&getContext());
     // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has. Scaled conversions have become others.
     if (failed(expandSmallFloats(getOperation())) ||
         failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||

@@ -11,6 +11,10 @@ namespace gpulower {
 /// Applies patterns until none matches. Where no operation has a pattern nothing is looked at twice, folded or tidied.
 mlir::LogicalResult rewrite(mlir::Operation *root, mlir::RewritePatternSet patterns);
 
+/// To be called before MLIR folds: its `trunci(trunci(x))` becomes the outer one of x, with what that says about overflow, which
+/// need not hold for x.
+void forgetOverflowOfTruncations(mlir::Operation *root);
+
 /// What the rewrites have to know of the chip.
 struct GpuChip {
   /// AMD's, or NVIDIA's otherwise.

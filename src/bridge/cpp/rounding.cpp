@@ -54,8 +54,8 @@ Value *truncate(IRBuilder<> &builder, Value *input, Type *result, RoundingMode m
   if (rebias == 0)
     isSubnormal = ConstantInt::getFalse(isSubnormal->getType());
   Value *fraction = builder.CreateAnd(magnitude, number((uint64_t(1) << from.mantissa) - 1));
-  Value *significand = builder.CreateSelect(builder.CreateICmpEQ(exponent, zero), fraction,
-                                            builder.CreateOr(fraction, number(uint64_t(1) << from.mantissa)));
+  Value *whole = builder.CreateOr(fraction, number(uint64_t(1) << from.mantissa));
+  Value *significand = builder.CreateSelect(builder.CreateICmpEQ(exponent, zero), fraction, whole);
   Value *effective = builder.CreateBinaryIntrinsic(Intrinsic::umax, exponent, one);
   Value *distance = builder.CreateSub(number(rebias + 1 + drop), effective);
   // Beyond this nothing but a sticky bit is left.

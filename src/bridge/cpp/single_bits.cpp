@@ -1,6 +1,7 @@
-// Conversions between floats and single bits, for NVIDIA, where LLVM 22's NVPTX back end has patterns that are wrong (those of i1 in
+// Conversions between floats and single bits, for which LLVM 22's back ends have patterns that are wrong. NVPTX (those of i1 in
 // LLVM's NVPTXInstrInfo.td): of a signed bit it makes the bfloat 1 (`selp 1, 0`), and -1 of all other types; and of a float it
-// makes the bit that says whether the float *is* zero, taken as an integer (`setp.eq 0`).
+// makes the bit that says whether the float *is* zero, taken as an integer (`setp.eq 0`). AMDGPU (FPToI1Pat in SIInstructions.td):
+// of a float it makes the bit that says whether it is 1, or -1 where signed (`v_cmp_eq_f32 1.0`), so that 1.5 becomes 0.
 
 #include "code_generation.h"
 

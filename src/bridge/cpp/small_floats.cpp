@@ -76,6 +76,10 @@ public:
   Value make(Value left, Value right) {
     return Op::create(builder, loc, left, right);
   }
+  template <typename Op>
+  Value make(Value left, int64_t right) {
+    return make<Op>(left, word(right));
+  }
   Value compare(Predicate how, Value left, Value right) { return arith::CmpIOp::create(builder, loc, how, left, right); }
   Value select(Value condition, Value yes, Value no) { return arith::SelectOp::create(builder, loc, condition, yes, no); }
   Value bits(Value number) { return make<arith::BitcastOp>(words(), number); }
@@ -102,10 +106,9 @@ constexpr uint64_t infinityOfF64 = 0x7ff0000000000000, signOfF64 = 0x80000000000
 Value widened(Elements &elements, const Format &format, Value small) {
   Value byte = elements.make<arith::ExtUIOp>(elements.words(), elements.make<arith::BitcastOp>(elements.bytes(), small));
   Value size = elements.make<arith::AndIOp>(byte, elements.word(0x7f));
-  Value sign = elements.make<arith::ShLIOp>(elements.make<arith::AndIOp>(byte, elements.word(0x80)), elements.word(24));
+  Value sign = elements.make<arith::ShLIOp>(elements.make<arith::AndIOp>(byte, 0x80), 24);
   int shift = 23 - format.fraction;
-  Value normal = elements.make<arith::AddIOp>(elements.make<arith::ShLIOp>(size, elements.word(shift)),
-                                              elements.word(int64_t(127 - format.bias) << 23));
+  Value normal = elements.make<arith::AddIOp>(elements.make<arith::ShLIOp>(size, shift), int64_t(127 - format.bias) << 23);
   Value steps = elements.make<arith::UIToFPOp>(elements.floats(), size);
   Value denormal =
       elements.bits(elements.make<arith::MulFOp>(steps, elements.power(1 - format.bias - format.fraction)));
@@ -134,10 +137,9 @@ Value narrowed(Elements &elements, const Format &format, Value number, Type type
   sign = elements.make<arith::ShRUIOp>(sign, elements.word(24));
   int shift = 23 - format.fraction;
   // Half of a step less one, and one more where the last bit that stays is set.
-  Value last = elements.make<arith::AndIOp>(elements.make<arith::ShRUIOp>(size, elements.word(shift)), elements.word(1));
+  Value last = elements.make<arith::AndIOp>(elements.make<arith::ShRUIOp>(size, shift), 1);
   Value rounded = elements.make<arith::AddIOp>(elements.make<arith::AddIOp>(size, elements.word((1 << (shift - 1)) - 1)), last);
-  Value normal = elements.make<arith::SubIOp>(elements.make<arith::ShRUIOp>(rounded, elements.word(shift)),
-                                              elements.word((127 - format.bias) << format.fraction));
+  Value normal = elements.make<arith::SubIOp>(elements.make<arith::ShRUIOp>(rounded, shift), (127 - format.bias) << format.fraction);
   // The sum with a number whose last bit is the smallest denormal rounds to it.
   Value steps = elements.power(1 - format.bias - format.fraction + 23);
   Value sum = elements.bits(elements.make<arith::AddFOp>(elements.number(size), steps));
@@ -172,8 +174,9 @@ Value roundedToOdd(Elements &elements, Value wide) {
   // A number that f32 has no room for is the largest of f32: as an infinity it would be none at all where `fast` says so.
   Value size = elements.make<arith::AndIOp>(there, elements.longWord(signOfF64 - 1));
   Value sign = elements.make<arith::AndIOp>(there, elements.longWord(signOfF64));
-  Value isLarge = elements.make<arith::AndIOp>(elements.compare(Predicate::ugt, size, elements.longWord(largestOfF32InF64)),
-                                               elements.compare(Predicate::ult, size, elements.longWord(infinityOfF64)));
+  Value isFinite = elements.compare(Predicate::ult, size, elements.longWord(infinityOfF64));
+  Value isBeyond = elements.compare(Predicate::ugt, size, elements.longWord(largestOfF32InF64));
+  Value isLarge = elements.make<arith::AndIOp>(isBeyond, isFinite);
   there = elements.select(isLarge, elements.make<arith::OrIOp>(sign, elements.longWord(largestOfF32InF64)), there);
   Value kept = elements.make<arith::BitcastOp>(wide.getType(), there);
   Value nearest = elements.make<arith::TruncFOp>(elements.floats(), kept);

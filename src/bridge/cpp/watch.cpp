@@ -2,6 +2,7 @@
 
 #include "bytes.h"
 #include "contain.h"
+#include "reserve.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/IR/Action.h"
@@ -25,6 +26,9 @@ using Watch = bool (*)(GpulowerBytes step);
 static std::atomic<Watch> watch;
 
 bool isToEnd(StringRef step) {
+  // It holds no lock here, unlike where the allocation failed.
+  if (livesOnReserve())
+    _longjmp(currentFrame()->buffer, JumpOfFatalError);
   Watch ask = watch.load(std::memory_order_relaxed);
   return ask && ask(toBytes(step));
 }

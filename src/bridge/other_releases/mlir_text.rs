@@ -29,6 +29,10 @@ pub(crate) struct LostProperty {
 
 /// The text as MLIR 22 is to parse it; `None` where it is as it should be.
 pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8>>, LostProperty> {
+    // Without it no operation is in generic form.
+    if !text.windows(2).any(|pair| pair == b"\"(") {
+        return Ok(None);
+    }
     let mut renamed: Option<Vec<u8>> = None;
     let mut scanner = Scanner { text, at: 0 };
     let mut known = BTreeSet::new();

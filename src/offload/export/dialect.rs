@@ -68,6 +68,7 @@ pub fn export_module<'c>(
         images,
         account,
         layouts,
+        loaded_by,
         form,
     } = prepare(compiler, module, targets, options)?;
     let result = copy_of(host.host()).map_err(|error| Error::new(Stage::Export, error))?;
@@ -82,6 +83,8 @@ pub fn export_module<'c>(
         set_attribute(root, "llvm.module_asm", ArrayAttribute::new(context, &lines).into());
     }
     add(context, &result, &parts, options)?;
+    let mut serves = layouts.as_ref().map(super::LayoutSet::serves).unwrap_or_default();
+    serves.retain(|release| loaded_by.contains(release));
     let Account {
         images,
         notes,
@@ -89,11 +92,7 @@ pub fn export_module<'c>(
     } = account;
     Ok(ExportedModule {
         program: host.program().clone(),
-        finish: Finish::new(
-            host.program(),
-            form,
-            layouts.as_ref().map(super::LayoutSet::serves).unwrap_or_default(),
-        ),
+        finish: Finish::new(host.program(), form, serves),
         module: result,
         images,
         notes,

@@ -247,6 +247,7 @@ fn export_program(
         images,
         account,
         layouts,
+        loaded_by,
         form,
     } = prepare(compiler, module, targets, options)?;
     if let Some(layouts) = &layouts {
@@ -260,10 +261,11 @@ fn export_program(
     } = account;
     let level = compiler.options().optimization;
     let bytes = host_file::write(&host, &parts, &form, level, &mut notes)?;
-    let serves = match &layouts {
+    let mut serves = match &layouts {
         Some(layouts) => confirm(&bytes, layouts)?,
         None => Vec::new(),
     };
+    serves.retain(|release| loaded_by.contains(release));
     Ok(Export {
         bytes,
         finish: Finish::new(host.program(), form, serves),
@@ -346,6 +348,8 @@ struct Prepared<'c> {
     account: Account,
     /// For which releases of clang, unless it registers itself.
     layouts: Option<LayoutSet>,
+    /// The releases of clang whose runtime library loads the images.
+    loaded_by: Vec<ClangRelease>,
     /// The form, with what was assumed about what finishes it.
     form: ExportForm,
 }
@@ -387,6 +391,7 @@ fn prepare<'c>(
             images: Vec::new(),
             account,
             layouts: None,
+            loaded_by: Vec::new(),
             form: ExportForm::SelfRegistering,
         });
     };
@@ -395,9 +400,12 @@ fn prepare<'c>(
     let makers = Makers::new(compiler, &options.further_toolkits);
     let (finish_with, assumed) = makers.with_cuda(asked, &targets);
     let recipes = device::recipes(&targets, &finish_with, &makers, options.form.is_ir()).map_err(stage)?;
-    if runtime == Runtime::OpenMp {
+    let loaded_by = if runtime == Runtime::OpenMp {
         openmp::check_images(&recipes, &finish_with).map_err(stage)?;
-    }
+        openmp::loaded_by(&recipes, &finish_with)
+    } else {
+        ClangRelease::all().collect()
+    };
     let host = host::lower(module, &host_options).map_err(stage)?;
     let (images, mut account) = device::images(&makers, &host, &recipes, &finish_with)?;
     account.notes.extend(assumed);
@@ -410,6 +418,7 @@ fn prepare<'c>(
         images,
         account,
         layouts: Some(layouts),
+        loaded_by,
         form: match options.form {
             ExportForm::Llvm(_) => ExportForm::Llvm(finish_with),
             ExportForm::Bitcode(_) => ExportForm::Bitcode(finish_with),

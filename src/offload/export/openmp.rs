@@ -6,7 +6,7 @@ use super::super::{
     error::OffloadError,
     images::ImageRecipe,
     openmp::{ARGUMENT_SIZE, KernelCall, refused_image},
-    release::FinishWith,
+    release::{ClangRelease, FinishWith},
 };
 use crate::{Target, bridge::kernel_arguments::widen_arguments, options::Options};
 
@@ -37,18 +37,37 @@ pub(super) fn adapt(device: &mut Module<'_>, call: KernelCall, options: &Options
 ///
 /// The first one, and why.
 pub(super) fn check_images(recipes: &[(Target, ImageRecipe)], finish_with: &FinishWith) -> Result<(), OffloadError> {
-    for (target, recipe) in recipes {
+    match finish_with
+        .clangs()
+        .iter()
+        .find_map(|release| refused(recipes, finish_with, *release))
+    {
+        Some((target, reason)) => Err(OffloadError::new(format!(
+            "nothing can be exported for {target} and OpenMP: {reason}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The releases whose libomptarget loads all images, asked for or not.
+pub(super) fn loaded_by(recipes: &[(Target, ImageRecipe)], finish_with: &FinishWith) -> Vec<ClangRelease> {
+    ClangRelease::all()
+        .filter(|release| refused(recipes, finish_with, *release).is_none())
+        .collect()
+}
+
+/// The first image that libomptarget of a release would not load, and why.
+fn refused<'r>(
+    recipes: &'r [(Target, ImageRecipe)],
+    finish_with: &FinishWith,
+    release: ClangRelease,
+) -> Option<(&'r Target, String)> {
+    let cuda = finish_with.cudas().last().copied();
+    recipes.iter().find_map(|(target, recipe)| {
         let version = match recipe {
             ImageRecipe::AmdObject { version } => Some(*version),
             _ => None,
         };
-        let cuda = finish_with.cudas().last().copied();
-        let mut releases = finish_with.clangs().iter();
-        if let Some(reason) = releases.find_map(|release| refused_image(*release, target, cuda, version)) {
-            return Err(OffloadError::new(format!(
-                "nothing can be exported for {target} and OpenMP: {reason}"
-            )));
-        }
-    }
-    Ok(())
+        Some((target, refused_image(release, target, cuda, version)?))
+    })
 }

@@ -20,8 +20,8 @@ class Geometry:
     dynamic_lds: int = 0
 
 
-def _hidden(kind: str, geometry: Geometry, size: int) -> bytes:
-    """The value of a hidden argument. Those of services that do not exist here (a printf buffer, a heap) are null."""
+def _hidden(kind: str, geometry: Geometry, size: int, hostcall: int) -> bytes:
+    """The value of a hidden argument. Those of services that do not exist here (a heap, a queue) are null."""
     grid, block = geometry.grid, geometry.block
     axes = {"x": 0, "y": 1, "z": 2}
     axis = axes.get(kind[-1], 0)
@@ -37,7 +37,7 @@ def _hidden(kind: str, geometry: Geometry, size: int) -> bytes:
         "hidden_shared_base": SHARED_APERTURE,
         "hidden_none": 0,
         "hidden_printf_buffer": 0,
-        "hidden_hostcall_buffer": 0,
+        "hidden_hostcall_buffer": hostcall,
         "hidden_default_queue": 0,
         "hidden_completion_action": 0,
         "hidden_multigrid_sync_arg": 0,
@@ -50,7 +50,11 @@ def _hidden(kind: str, geometry: Geometry, size: int) -> bytes:
     return int(values[name]).to_bytes(size, "little")
 
 
-def kernarg_segment(kernel: dict[str, Any], arguments: Sequence[bytes], geometry: Geometry) -> bytes:
+def has_hostcall(kernel: dict[str, Any]) -> bool:
+    return any(argument[".value_kind"] == "hidden_hostcall_buffer" for argument in kernel.get(".args", []))
+
+
+def kernarg_segment(kernel: dict[str, Any], arguments: Sequence[bytes], geometry: Geometry, hostcall: int = 0) -> bytes:
     """The segment by the metadata's offsets; padding holds no zeros by accident."""
     segment = bytearray(b"\xa5" * max(int(kernel[".kernarg_segment_size"]), 8))
     explicit = iter(arguments)
@@ -58,7 +62,7 @@ def kernarg_segment(kernel: dict[str, Any], arguments: Sequence[bytes], geometry
     for argument in kernel.get(".args", []):
         kind, offset, size = argument[".value_kind"], argument[".offset"], argument[".size"]
         if kind.startswith("hidden_"):
-            segment[offset : offset + size] = _hidden(kind, geometry, size)
+            segment[offset : offset + size] = _hidden(kind, geometry, size, hostcall)
             continue
         count += 1
         value = next(explicit, None)

@@ -233,6 +233,12 @@ def bit_count(x: Lanes) -> Lanes:
     return np.bitwise_count(x).astype(U32)
 
 
+def sign_bits(x: Lanes) -> Lanes:
+    """The number of bits from the top that are like the first; -1 when all are."""
+    signed = np.asarray(x).view(I32)
+    return leading_zeros((signed ^ signed >> I32(31)).view(U32), 32)
+
+
 def leading_zeros(x: Lanes, width: int) -> Lanes:
     """The number of zeros before the first one, from the top; -1 when there is none."""
     wide = np.asarray(x)

@@ -32,6 +32,7 @@ from .arithmetic import (
     fma64,
     fp8_to_float,
     frexp_exponent,
+    is_denormal,
     leading_zeros,
     maximum,
     maximum_number,
@@ -39,6 +40,7 @@ from .arithmetic import (
     minimum_number,
     reverse_bits32,
     select_bytes,
+    sign_bits,
     sin_turns,
     to_bfloat16,
     to_integer,
@@ -150,16 +152,63 @@ def _wide_product(signed: bool) -> Function:
     return run
 
 
-def _divide_fmas(wide: bool) -> Function:
-    """The scale undoes what v_div_scale did: up when the numerator is large, else down. The text knows only one of the two."""
+def _divide_scale(wide: bool) -> Function:
+    """Operands of a division, away from the ends of the range. The text for f32 asks whether 1 / S1 is a denormal of f64."""
+    far, steps, tiny = (768, 128, 53) if wide else (96, 64, 23)
 
     def run(s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
-        if wide:
-            fused, third, steps, bias = fma64(_f64(s0), _f64(s1), _f64(s2)), _f64(s2), 128, 1023
-        else:
-            fused, third, steps, bias = fma32(_f32(s0), _f32(s1), _f32(s2)), _f32(s2), 64, 127
-        scaled = np.ldexp(fused, np.where(exponent(third) > bias, steps, -steps))
-        return _bits(np.where(vcc, scaled, fused).astype(fused.dtype)), scc, None, execute
+        real = _f64 if wide else _f32
+        own, below, above = np.broadcast_arrays(real(s0), real(s1), real(s2))
+        reciprocal, quotient = is_denormal((1 / below).astype(below.dtype)), is_denormal(above / below)
+        is_below, is_above = own == below, own == above
+        # (the case, by how much the operand is scaled, whether v_div_fmas scales back)
+        cases = (
+            (exponent(above) - exponent(below) >= far, np.where(is_below, steps, 0), True),
+            (is_denormal(below), steps, False),
+            # The text scales up, which overflows, and is what v_div_fmas scales up once more.
+            (reciprocal & quotient, np.where(is_below, -steps, 0), True),
+            (reciprocal, -steps, False),
+            (quotient, np.where(is_above, steps, 0), True),
+            (exponent(above) <= tiny, steps, False),
+        )
+        which = [case for case, _, _ in cases]
+        scaled = np.ldexp(own, np.select(which, [by for _, by, _ in cases], 0).astype(I32))
+        lanes = np.select(which, [back for _, _, back in cases], False)
+        zero = (above == 0) | (below == 0)
+        return _bits(np.where(zero, np.nan, scaled).astype(own.dtype)), scc, lanes & ~zero, execute
+
+    return run
+
+
+def _divide_fmas(wide: bool) -> Function:
+    """The scale undoes what v_div_scale did: up when the numerator is large, else down. The text knows only one of the two.
+
+    Rounded once: what is scaled down may become a denormal, and the quotient is the nearest one all the same."""
+
+    def run(s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
+        real, fused, steps, bias = (_f64, fma64, 128, 1023) if wide else (_f32, fma32, 64, 127)
+        a, b, c = real(s0), real(s1), real(s2)
+        exact = a.astype(np.longdouble) * b + c
+        scaled = np.ldexp(exact, np.where(exponent(c) > bias, steps, -steps)).astype(c.dtype)
+        return _bits(np.where(vcc, scaled, fused(a, b, c)).astype(c.dtype)), scc, None, execute
+
+    return run
+
+
+def _divide_fixup(wide: bool) -> Function:
+    """As the text has it, but for a quotient so large that the steps before went by infinity to a NaN: no quotient of numbers is one."""
+    limit = 1075 if wide else 150
+
+    def run(s0: Any, s1: Any, s2: Any, d0: Any, scc: Any, vcc: Any, execute: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
+        real = _f64 if wide else _f32
+        quotient, below, above = real(s0), real(s1), real(s2)
+        sign = np.where(np.signbit(below) ^ np.signbit(above), -1.0, 1.0)
+        result = np.where(np.isnan(quotient), np.inf, np.abs(quotient))
+        result = np.where(exponent(above) - exponent(below) < -limit, 0.0, result)
+        result = np.where(np.isinf(below) | (above == 0), 0.0, result)
+        result = np.where(np.isinf(above) | (below == 0), np.inf, result)
+        both = ((above == 0) & (below == 0)) | (np.isinf(above) & np.isinf(below)) | np.isnan(above) | np.isnan(below)
+        return _bits(np.where(both, np.nan, result * sign).astype(quotient.dtype)), scc, None, execute
 
     return run
 
@@ -413,6 +462,12 @@ FUNCTIONS: dict[str, Function] = {
     "V_BFREV_B32": _value(lambda a, b, c: reverse_bits32(a)),
     "S_BREV_B32": _value(lambda a, b, c: U32(reverse_bits32(a))),
     "S_BREV_B64": _value(lambda a, b, c: U64(int(f"{int(a):064b}"[::-1], 2))),
+    "V_DIV_SCALE_F32": _divide_scale(wide=False),
+    "V_DIV_SCALE_F64": _divide_scale(wide=True),
+    "V_DIV_FIXUP_F32": _divide_fixup(wide=False),
+    "V_DIV_FIXUP_F64": _divide_fixup(wide=True),
+    "V_FFBH_I32": _value(lambda a, b, c: sign_bits(a).view(U32)),
+    "V_CLS_I32": _value(lambda a, b, c: sign_bits(a).view(U32)),
     "V_FFBH_U32": _value(lambda a, b, c: leading_zeros(a, 32).view(U32)),
     "V_CLZ_I32_U32": _value(lambda a, b, c: leading_zeros(a, 32).view(U32)),
     "V_FFBL_B32": _value(lambda a, b, c: trailing_zeros(a, 32).view(U32)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from .traps import Unknown
+from .traps import NoEntry, Unknown
 
 _BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _EM_AMDGPU = 224
@@ -140,7 +140,7 @@ def unbundled(data: bytes, target: str | None) -> bytes:
         found.append(name)
         if "amdgcn" in name and (target is None or name.split("-")[-1].split(":")[0] == target):
             return data[offset : offset + size]
-    raise Unknown(f"the bundle has no entry for {target}: {', '.join(found)}")
+    raise NoEntry(f"the bundle has no entry for {target}: {', '.join(found)}")
 
 
 def parse(data: bytes) -> CodeObject:

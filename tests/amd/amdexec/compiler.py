@@ -261,7 +261,9 @@ class _Emitter:
             case Unary(operator, inner):
                 return self.unary(operator, self.expression(inner))
             case Binary(operator, left, right):
-                if isinstance(right, Name) and right.name.startswith("DENORM"):
+                # As in `S1.f64 == DENORM.f64`: whether it is one.
+                named = right.value if isinstance(right, Typed) else right
+                if isinstance(named, Name) and named.name.startswith("DENORM"):
                     return Value(f"is_denormal({self.expression(left).code})", "p", 1)
                 return self.binary(operator, self.expression(left), self.expression(right))
             case Choice(condition, yes, no):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .arithmetic import U32
 from .decode import Instruction
-from .operands import Operand, scalar_getter, vector_getter
+from .operands import Getter, Operand, scalar_getter, vector_getter
 from .operation import Operation, Run
 from .traps import Trap, Unknown
 from .wave import ALL, PERMUTED, VGPR, Wave, lanes_of, mask_of
@@ -47,37 +47,69 @@ def _source(instruction: Instruction, field: str = "src0") -> Operand:
     return Operand(instruction.raw(field), "b", 32, instruction.literal)
 
 
-# On RDNA, which alone has these.
-_M0 = 125
-
-
 def _move_relative(instruction: Instruction, wave_size: int) -> Operation:
     """From or to the register that lies M0 behind the one that is named: an element of a vector by its number."""
     reads = "MOVRELS" in instruction.base
     source, target = _source(instruction), instruction.raw("vdst")
     get = vector_getter(source)
 
-    def row(wave: Wave) -> int:
-        named = source.number - VGPR if reads else target
-        found = named + int(wave.s[_M0])
-        if VGPR + found in wave.pending:
-            raise Trap(f"v{found} is used while a load into it is outstanding")
-        if found >= 256:
-            raise Trap(f"v{named} + {int(wave.s[_M0])} is no register")
-        return found
+    def rows(wave: Wave) -> tuple[int, int]:
+        offset = int(wave.s[wave.m0])
+        return (_row(wave, source.number - VGPR, offset), target) if reads else (-1, _row(wave, target, offset))
+
+    return _indexed(instruction, source, get, (VGPR + target,) if reads else (), rows)
+
+
+def indexed_move(plain: Operation, instruction: Instruction) -> Operation:
+    """v_mov_b32 of GFX9, which is a relative one between s_set_gpr_idx_on and s_set_gpr_idx_off."""
+    source, target = _source(instruction), instruction.raw("vdst")
+
+    def rows(wave: Wave) -> tuple[int, int]:
+        offset, which = int(wave.s[wave.m0]) & 0xFF, int(wave.s[wave.m0]) >> 12
+        first = source.number - VGPR if source.is_vector else -1
+        return (
+            _row(wave, first, offset) if which & 1 and source.is_vector else first,
+            _row(wave, target, offset) if which & 8 else target,
+        )
+
+    moved = _indexed(instruction, source, vector_getter(source), (), rows)
 
     def run(wave: Wave) -> None:
-        if reads:
-            wave.write_row(target, wave.v[row(wave)])
-        else:
-            wave.write_row(row(wave), get(wave))
+        (moved if wave.indexing else plain).run(wave)
 
     def spread(wave: Wave) -> None:
-        wave.require_defined((_M0,), "the number of a register")
-        used = (VGPR + row(wave),) if reads else source.registers
-        wave.set_undefined(VGPR + (target if reads else row(wave)), wave.undefined_lanes(used))
+        chosen = moved if wave.indexing else plain
+        if chosen.spread is not None:
+            chosen.spread(wave)
 
-    return Operation(instruction, run, "valu", (_M0,), (VGPR + target,) if reads else (), spread)
+    return Operation(instruction, run, plain.unit, plain.reads, plain.writes, spread, indexed=True)
+
+
+def _row(wave: Wave, named: int, offset: int) -> int:
+    found = named + offset
+    if VGPR + found in wave.pending:
+        raise Trap(f"v{found} is used while a load into it is outstanding")
+    if found >= 256:
+        raise Trap(f"v{named} + {offset} is no register")
+    return found
+
+
+def _indexed(
+    instruction: Instruction, source: Operand, get: Getter, writes: tuple[int, ...], rows: Callable[[Wave], tuple[int, int]]
+) -> Operation:
+    """`rows` says from which register, -1 for the operand as it is, to which one."""
+
+    def run(wave: Wave) -> None:
+        first, target = rows(wave)
+        wave.write_row(target, wave.v[first] if first >= 0 else get(wave))
+
+    def spread(wave: Wave) -> None:
+        wave.require_defined((wave.m0,), "the number of a register")
+        first, target = rows(wave)
+        used = (VGPR + first,) if first >= 0 else source.registers
+        wave.set_undefined(VGPR + target, wave.undefined_lanes(used))
+
+    return Operation(instruction, run, "valu", (), writes, spread)
 
 
 def _read_lane(instruction: Instruction, wave_size: int) -> Operation:
@@ -104,7 +136,11 @@ def _read_lane(instruction: Instruction, wave_size: int) -> Operation:
         if source.registers:
             bits = wave.undefined.get(source.number, 0)
             bad = bits >> lane_of(wave) & 1 if source.is_vector else bits
-        wave.set_undefined_bits(destination, ALL if bad else 0)
+        if bad and source.is_vector:
+            bad = wave.spilled.get(int(get(wave)[lane_of(wave)]), ALL)
+        elif bad:
+            bad = ALL
+        wave.set_undefined_bits(destination, bad)
 
     reads = source.registers + (selector.registers if selector else ())
     return Operation(instruction, run, "valu", reads, (destination,), spread)
@@ -121,7 +157,11 @@ def _write_lane(instruction: Instruction, wave_size: int) -> Operation:
     def spread(wave: Wave) -> None:
         wave.require_defined(lane.registers, "a lane number")
         bit = 1 << (get_lane(wave) & wave_size - 1)
-        bad = any(wave.undefined.get(register) for register in value.registers)
+        bad = wave.undefined.get(value.registers[0], 0) if value.registers else 0
+        if bad not in (0, ALL):
+            # A mask that is undefined for some lanes alone, on its way through the lane of a register (and perhaps memory).
+            number = get(wave) & ALL
+            wave.spilled[number] = wave.spilled.get(number, 0) | bad
         left = wave.undefined.get(VGPR + row, 0) & ~bit | (bit if bad else 0)
         wave.set_undefined_bits(VGPR + row, left)
 

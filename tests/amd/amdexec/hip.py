@@ -18,7 +18,7 @@ from .arguments import Geometry
 from .codeobject import CodeObject
 from .kernel import launch
 from .memory import AddressSpace
-from .traps import Trap, Unknown
+from .traps import NoEntry, Trap, Unknown
 
 INVALID_VALUE, INVALID_IMAGE, NO_BINARY_FOR_GPU, ILLEGAL_ADDRESS, LAUNCH_FAILURE = 1, 200, 209, 700, 719
 
@@ -62,6 +62,8 @@ class Device:
         try:
             chip = self.target.split(":")[0]
             code = codeobject.parse(codeobject.unbundled(question.data[question.at :], chip))
+        except NoEntry as problem:
+            raise Refused(NO_BINARY_FOR_GPU, str(problem)) from problem
         except (Unknown, struct.error, ValueError, KeyError) as problem:
             raise Refused(INVALID_IMAGE, f"the image cannot be read: {problem}") from problem
         if code.target != chip and chip not in GENERIC.get(code.target, ()):

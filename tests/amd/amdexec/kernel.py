@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import Geometry, dispatch_packet, kernarg_segment, user_sgprs
+from .arguments import Geometry, dispatch_packet, has_hostcall, kernarg_segment, user_sgprs
 from .codeobject import CodeObject
+from .hostcall import Host
 from .machine import Launch, Machine, load
 from .memory import AddressSpace, Region
 
@@ -91,7 +92,9 @@ def launch(
     """Runs a kernel on what is in `space`, with the code object in `region`; returns how many instructions waves carried out."""
     descriptor = code.descriptor(kernel, bytearray(region.data[: region.size].tobytes()))
     machine = Machine(code.target, space, region, seed=seed, fuel=fuel, trace=trace)
-    segment = kernarg_segment(code.kernels[kernel], encoded, geometry)
+    if has_hostcall(code.kernels[kernel]):
+        machine.host = Host(space)
+    segment = kernarg_segment(code.kernels[kernel], encoded, geometry, machine.host.buffer.base if machine.host else 0)
     # LLVM reads three words that begin at a multiple of 8 bytes as four; runtimes allocate segments in larger steps.
     kernarg = space.add("the kernel arguments", segment + machine.rng.randbytes(-len(segment) % 16), writable=False)
     packet = space.add("the dispatch packet", dispatch_packet(geometry, descriptor, kernarg.base), writable=False)

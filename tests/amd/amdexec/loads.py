@@ -496,10 +496,10 @@ def _vector_store(
         stores: list[Any] = []
         if len(lanes):
             _require(wave, instruction, address)
-            if form != "SCRATCH":
-                wave.require_defined(reads, "a stored value")
             addresses = address.get(wave, lanes)
             for region, here in _lane_regions(memories(wave), wave, form, addresses, total, True):
+                if region is not None:
+                    wave.require_defined(reads, "a stored value")
                 values = [wave.v[row + index][lanes[here]] >> U32(16 if high else 0) for index in range(access.count)]
                 if region is None:
                     _store_private(wave, lanes[here], addresses[here], access, values, reads)
@@ -706,6 +706,11 @@ def _lds_places(instruction: Instruction, pattern: str | None, access: Access) -
     return [first * unit, second * unit]
 
 
+def _lds_offsets(wave: Wave, address: int, lanes: Array, offset: int) -> Array:
+    """Added in 32 bits: a base may be negative."""
+    return (wave.v[address][lanes].astype(I64) + offset) & ALL
+
+
 def _lds_load(instruction: Instruction, match: re.Match[str], counter: str, memories: Callable[[Wave], Memories]) -> Operation:
     half = ""
     if match[4]:
@@ -722,10 +727,9 @@ def _lds_load(instruction: Instruction, match: re.Match[str], counter: str, memo
         if len(lanes):
             wave.require_defined(reads, "an LDS address")
             region = memories(wave).lds
-            base = wave.v[address][lanes].astype(I64)
             found = []
             for place in places:
-                offsets = base + place
+                offsets = _lds_offsets(wave, address, lanes, place)
                 _in_lds(region, offsets, total, "reads")
                 found.append(_load_region(wave, region, offsets, access))
             for index, (values, bad) in enumerate(found):
@@ -751,9 +755,8 @@ def _lds_store(instruction: Instruction, match: re.Match[str], counter: str, mem
             wave.require_defined((VGPR + address,), "an LDS address")
             wave.require_defined(reads[1:], "a value stored to LDS")
             region = memories(wave).lds
-            base = wave.v[address][lanes].astype(I64)
             for place, row in zip(places, rows, strict=True):
-                offsets = base + place
+                offsets = _lds_offsets(wave, address, lanes, place)
                 _in_lds(region, offsets, total, "writes")
                 values = [wave.v[row + index][lanes] >> shift for index in range(access.count)]
                 _store_region(wave, region, offsets, access, values, stores)
@@ -783,7 +786,7 @@ def _lds_atomic(instruction: Instruction, counter: str, memories: Callable[[Wave
         if len(lanes):
             wave.require_defined(reads, "an LDS atomic")
             region = memories(wave).lds
-            offsets = wave.v[address][lanes].astype(I64) + offset
+            offsets = _lds_offsets(wave, address, lanes, offset)
             _in_lds(region, offsets, size, "changes")
             _check_atomic(wave, region, offsets, size, stores)
             if compare:

@@ -12,6 +12,7 @@ import numpy as np
 from . import hazards, loads, salu, valu
 from .codeobject import CodeObject, Descriptor
 from .decode import FAMILIES, decode
+from .hostcall import Host
 from .memory import AddressSpace, Region
 from .operation import Operation
 from .traps import Trap, Unknown
@@ -20,6 +21,8 @@ from .wave import VGPR, Wave, register_name
 np.seterr(all="ignore")
 
 _SCALAR_FORMS = ("SOP1", "SOP2", "SOPC", "SOPK", "SOPP")
+# Whose registers s_set_gpr_idx_on renames.
+_INDEXED_UNITS = ("valu", "trans", "matrix")
 _MEMORY_FORMS = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH", "MUBUF", "VBUFFER", "CACHE")
 
 
@@ -46,6 +49,8 @@ class Machine:
     fuel: int = 50_000_000
     trace: bool = False
     check_hazards: bool = True
+    # What answers kernels that print.
+    host: Host | None = None
     executed: int = 0
     operations: dict[int, Operation] = field(default_factory=dict)
 
@@ -73,6 +78,10 @@ class Machine:
         return made
 
     def build(self, instruction: Any) -> Operation:
+        host = self.host
+        if instruction.name == "S_SLEEP" and host is not None:
+            # A wave that waits for the host sleeps.
+            return Operation(instruction, lambda wave: host.serve(), "nop")
         try:
             if instruction.form in _SCALAR_FORMS:
                 return salu.build(instruction, self.family, self.wave_size)
@@ -173,6 +182,8 @@ class Machine:
                     print(f"wave {wave.number} exec {wave.exec:#x} {wave.pc - self.code.base:#x}: {operation.instruction}")
                 if wave.pending and not wave.pending.keys().isdisjoint(operation.touched):
                     self.check_pending(wave, operation)
+                if wave.indexing and operation.unit in _INDEXED_UNITS and not operation.indexed:
+                    raise Unknown("behind s_set_gpr_idx_on")
                 if self.hazards is not None:
                     self.hazards.check(wave, operation)
                 self.executed += 1

@@ -24,7 +24,7 @@ Array = Any
 
 _MFMA = re.compile(r"V_MFMA_(F32|F64|I32)_(\d+)X(\d+)X(\d+)(?:_(\d+)B)?_(F64|F32|XF32|F16|BF16|I8|(?:FP8|BF8)_(?:FP8|BF8))")
 _WMMA = re.compile(r"V_WMMA_(F32|F16|BF16|I32)_16X16X16_(F16|BF16|IU8|(?:FP8|BF8)_(?:FP8|BF8))")
-_BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I8": 8, "IU8": 8, "FP8": 8, "BF8": 8}
+_BITS = {"F64": 64, "F32": 32, "XF32": 32, "F16": 16, "BF16": 16, "I8": 8, "IU8": 8, "FP8": 8, "BF8": 8}
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ def decode(rows: Array, kind: str, fnuz: bool, signed: bool = True) -> Array:
             return rows.view(F64)
         case "F32":
             return rows.view(F32).astype(F64)
+        case "XF32":
+            # 10 bits of the mantissa. How they are rounded, the manual does not say: here to the nearest, ties to even.
+            odd = rows >> U32(13) & U32(1)
+            return (rows + U32(0xFFF) + odd & U32(0xFFFFE000)).view(F32).astype(F64)
         case "F16":
             return rows.view(F16).astype(F64)
         case "BF16":
@@ -111,7 +115,7 @@ def _mfma(instruction: Instruction, fnuz: bool) -> Operation:
     first, _, second = match[6].partition("_")
     if instruction.number("cbsz") or instruction.number("abid") or instruction.number("blgp"):
         raise Unknown(f"{instruction}: broadcasts inside of a matrix")
-    if (out == "F64" and blocks > 1) or first == "XF32":
+    if out == "F64" and blocks > 1:
         raise Unknown(instruction.name)
     per_lane = m * k * blocks // 64
     input_rows = max(1, per_lane * _BITS[first] // 32)

@@ -33,6 +33,8 @@ class Operation:
     spread: Run | None = None
     # The counter of loads into `writes`: several of one kind return in order, so they may follow one another.
     counter: str = ""
+    # Whether it knows of s_set_gpr_idx_on.
+    indexed: bool = False
     touched: frozenset[int] = field(default_factory=frozenset)
     size: int = 0
 

@@ -125,9 +125,23 @@ def _spread(
 ) -> Run:
     """Moves and bit operations by bit; of anything else, one undefined bit makes all of the result undefined."""
     name = instruction.name
-    moves = name.startswith(("S_MOV_B", "S_AND_B", "S_OR_B", "S_ANDN2_B", "S_ORN2_B", "S_AND_NOT1_B", "S_OR_NOT1_B", "S_CSELECT"))
-    single = name.startswith("S_MOV_B")
+    single = name.startswith(("S_MOV_B", "S_NOT_B"))
+    logic = ("S_AND_B", "S_OR_B", "S_XOR_B", "S_XNOR_B", "S_ANDN2_B", "S_ORN2_B", "S_AND_NOT1_B", "S_OR_NOT1_B", "S_CSELECT")
+    moves = single or name.startswith(logic)
+    getters = [scalar_getter(source) for source in sources]
     field = scalar_getter(sources[1]) if name in ("S_BFE_U64", "S_BFE_I64") else None
+
+    shift = scalar_getter(sources[1]) if name.startswith(("S_LSHL_B", "S_LSHR_B")) else None
+
+    def shifted(wave: Wave) -> None:
+        """Bits of a register that nothing was put into move as others do; without optimisation LLVM shifts them out."""
+        assert shift is not None
+        bits, size = sum(wave.undefined.get(row, 0) << 32 * index for index, row in enumerate(sources[0].registers)), 32 * len(rows)
+        count = int(shift(wave)) & size - 1
+        bits = bits << count if "LSHL" in name else bits >> count
+        for index, row in enumerate(rows):
+            wave.set_undefined_bits(row, bits >> 32 * index & ALL)
+        wave.set_undefined_bits(SCC, int(bits & (1 << size) - 1 != 0))
 
     def is_bad(wave: Wave) -> bool:
         if field is None:
@@ -143,10 +157,9 @@ def _spread(
         results = []
         for index in range(len(rows)):
             masks, values = [], []
-            for source in sources:
-                register = source.registers[index] if index < len(source.registers) else None
-                masks.append(wave.undefined.get(register, 0) if register is not None else 0)
-                values.append(wave.s[register] if register is not None and register < 128 else 0)
+            for source, get in zip(sources, getters, strict=True):
+                masks.append(wave.undefined.get(source.registers[index], 0) if source.registers else 0)
+                values.append(int(get(wave)) >> 32 * index & ALL)
             results.append(_bits(name, masks, values, single))
         for row, bits in zip(rows, results, strict=True):
             if row in (EXEC, EXEC + 1) and bits:
@@ -159,13 +172,14 @@ def _spread(
     def spread(wave: Wave) -> None:
         undefined = wave.undefined
         bad = is_bad(wave)
+        if bad and shift is not None and EXEC not in rows and not any(register in undefined for register in sources[1].registers):
+            return shifted(wave)
         if bad and moves and all(len(source.registers) == len(rows) or not source.registers for source in sources):
             if "CSELECT" in name:
                 chosen = sources[0] if wave.scc else sources[1]
-                if SCC in undefined:
-                    raise Trap("a selection depends on SCC, which was never set")
                 for index, row in enumerate(rows):
-                    wave.set_undefined_bits(row, undefined.get(chosen.registers[index], 0) if chosen.registers else 0)
+                    bits = undefined.get(chosen.registers[index], 0) if chosen.registers else 0
+                    wave.set_undefined_bits(row, ALL if SCC in undefined else bits)
                 return
             by_bit(wave)
             return
@@ -184,6 +198,8 @@ def _bits(name: str, masks: list[int], values: list[int], single: bool) -> int:
     if single:
         return masks[0]
     a, b, x, y = masks[0], masks[1], values[0], values[1]
+    if name.startswith(("S_XOR", "S_XNOR")):
+        return a | b
     if "N2" in name or "NOT1" in name:
         y = ~y & ALL
     if "AND" in name:
@@ -353,6 +369,14 @@ def _registers(instruction: Instruction, family: str, wave_size: int) -> Operati
             wave.pc = offset
 
         return Operation(instruction, call, "branch", (), pair, _defines(pair))
+    if name == "S_SET_GPR_IDX_ON":
+        return _index_registers(instruction)
+    if name == "S_SET_GPR_IDX_OFF":
+
+        def stop(wave: Wave) -> None:
+            wave.indexing = False
+
+        return Operation(instruction, stop, "salu")
     if name in ("S_SETREG_B32", "S_SETREG_IMM32_B32", "S_GETREG_B32"):
         return _hardware_register(instruction)
     if name in ("S_ROUND_MODE", "S_DENORM_MODE"):
@@ -363,6 +387,23 @@ def _registers(instruction: Instruction, family: str, wave_size: int) -> Operati
 
         return Operation(instruction, set_mode, "salu")
     return None
+
+
+def _index_registers(instruction: Instruction) -> Operation:
+    """Registers of vector instructions are counted from M0 on; which operands, four bits of the encoding say."""
+    source = Operand(instruction.raw("ssrc0"), "b", 32, instruction.literal)
+    get, which = scalar_getter(source), instruction.raw("ssrc1") & 15
+
+    def run(wave: Wave) -> None:
+        wave.s[wave.m0] = wave.s[wave.m0] & 0xFFFF0F00 | get(wave) & 0xFF | which << 12
+        wave.indexing = True
+
+    def spread(wave: Wave) -> None:
+        wave.require_defined(source.registers, "the number of a register")
+        # The bits that were not set do not matter to those who read a number in it.
+        wave.undefined.pop(wave.m0, None)
+
+    return Operation(instruction, run, "salu", source.registers, (), spread)
 
 
 def _defines(writes: tuple[int, ...]) -> Run:

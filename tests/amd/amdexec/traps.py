@@ -7,3 +7,7 @@ class Trap(Exception):
 
 class Unknown(Trap):
     """An instruction, an operand or a relocation that is not implemented: nothing is ever skipped."""
+
+
+class NoEntry(Unknown):
+    """A bundle without code for the chip."""

@@ -87,6 +87,8 @@ def build(instruction: Instruction, context: Context) -> Operation:
     operation = _arithmetic(instruction, context)
     if instruction.variant in ("DPP16", "DPP8"):
         return crosslane.with_lane_pattern(operation, instruction, context.wave)
+    if context.family == "cdna" and name == "V_MOV_B32" and not instruction.variant:
+        return crosslane.indexed_move(operation, instruction)
     return operation
 
 
@@ -198,6 +200,9 @@ def _arithmetic(instruction: Instruction, context: Context) -> Operation:
     call = _caller(instruction, context, widths)
     reads_destination = _accumulates(name) or bits == 16 or (instruction.variant == "SDWA" and instruction.number("dst_unused") == 2)
     reads = tuple(register for source in sources for register in source.operand.registers)
+    packed = _packed_words(instruction, sources) if instruction.form == "VOP3P" and bits == 64 else None
+    if packed is not None:
+        reads = tuple(dict.fromkeys(packed[0] + packed[1]))
     rows = tuple(VGPR + row + index for index in range(max(1, bits // 32)))
     if _accumulates(name):
         reads += rows
@@ -234,7 +239,9 @@ def _arithmetic(instruction: Instruction, context: Context) -> Operation:
         writes += (mask_out, mask_out + 1)[: context.wave // 32]
     unit = "trans" if _is_special(name) else "valu"
     spread = spread_lanes(reads, writes, mask_in, context.wave)
-    if bits == 64 and name in _LOW_FROM_LOW:
+    if packed is not None:
+        spread = _spread_packed(packed, writes)
+    elif bits == 64 and name in _LOW_FROM_LOW:
         spread = _spread_words(reads, _low_registers(sources), writes, spread)
     return Operation(instruction, run, unit, reads, writes, spread)
 
@@ -255,6 +262,29 @@ def _spread_words(reads: tuple[int, ...], low_reads: tuple[int, ...], writes: tu
         wave.set_undefined(writes[1], all_of_them)
         for register in writes[2:]:
             wave.set_undefined_bits(register, 0xFFFFFFFF if all_of_them else 0)
+
+    return spread
+
+
+def _packed_words(instruction: Instruction, sources: list[_Source]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The registers that the low and the high half of a packed f32 operation depend on: the other word of a pair is never read."""
+    low, high = instruction.number("opsel"), instruction.number("opsel_hi") | instruction.number("opsel_hi2") << 2
+    halves_: list[tuple[int, ...]] = []
+    for select in (low, high):
+        chosen = [(source.operand.registers, select >> index & 1) for index, source in enumerate(sources)]
+        halves_.append(tuple(registers[min(word, len(registers) - 1)] for registers, word in chosen if registers))
+    return halves_[0], halves_[1]
+
+
+def _spread_packed(packed: tuple[tuple[int, ...], tuple[int, ...]], writes: tuple[int, ...]) -> Run:
+    every = frozenset(packed[0] + packed[1] + writes)
+
+    def spread(wave: Wave) -> None:
+        if wave.undefined.keys().isdisjoint(every):
+            return
+        bad = [wave.undefined_lanes(registers) for registers in packed]
+        for register, lanes in zip(writes, bad, strict=True):
+            wave.set_undefined(register, lanes)
 
     return spread
 

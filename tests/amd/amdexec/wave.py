@@ -80,6 +80,8 @@ class Wave:
         self.pc = 0
         self.done = self.waiting = False
         self.barriers = 0
+        # Between s_set_gpr_idx_on and s_set_gpr_idx_off.
+        self.indexing = False
         self.first_epoch = 0
         self.float_mode = 0xF0
         self.mode = 0
@@ -89,6 +91,8 @@ class Wave:
         self.undefined.update({r: ALL for r in range(106) if r != self.null})
         self.undefined.update(dict.fromkeys((VCC, VCC + 1, self.m0), ALL))
         self.undefined[SCC] = 1
+        # The undefined bits of scalars that went into the lane of a vector register, by the value: copies of it are copies.
+        self.spilled: dict[int, int] = {}
         self.scratch: Array | None = None
         self.scratch_undefined: Array | None = None
         if scratch_size:
@@ -96,6 +100,8 @@ class Wave:
             self.scratch_undefined = np.ones((size, scratch_size + 16), np.bool_)
         self.scratch_size = scratch_size
         self.history: deque[Any] = deque(maxlen=24)
+        # In a wave of 32 lanes nothing uses the upper half; ockl takes it to be 0 when it tells the host who calls.
+        self.s[EXEC + 1] = 0
         self.set_exec((1 << lanes) - 1)
 
     @property

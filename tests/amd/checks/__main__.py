@@ -1,9 +1,12 @@
-"""Without a file, all checks; with one, that kernel; with `mutate`, how much the checks notice; with `math`, how accurate."""
+"""Without a file, all checks; with one, that kernel.
+
+With `mutate`, how much the checks notice; with `math`, how accurate it is; with `programs`, C programs at random.
+"""
 
 import sys
 from pathlib import Path
 
-from . import accuracy, mutate, one, run
+from . import accuracy, mutate, one, programs, run
 
 
 def main(arguments: list[str]) -> int:
@@ -11,6 +14,8 @@ def main(arguments: list[str]) -> int:
         return accuracy.main([text for text in arguments if text != "math"])
     if "mutate" in arguments:
         return mutate.main([text for text in arguments if text != "mutate"])
+    if "programs" in arguments:
+        return programs.main([text for text in arguments if text != "programs"])
     named = [text for text in arguments if Path(text).suffix in (".mlir", ".mlirbc", ".ll", ".bc", ".hsaco", ".co")]
     return one.run(arguments) if named else run.main(arguments)
 

@@ -1,4 +1,7 @@
-"""Executes launches for `gpulower-checks differ amd`: a line of JSON in, a line of JSON out, until there is no more."""
+"""Executes launches for `gpulower-checks differ amd`: a line of JSON in, a line of JSON out, until there is no more.
+
+`checks.hip` reads and writes the same.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from amdexec.arguments import Geometry
 from amdexec.kernel import Argument, Buffer, Pointer, execute
 from amdexec.traps import Trap
 
+from .hip import three
+
 FUEL = 20_000_000
 
 
@@ -25,13 +30,13 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         for number, (content, writable) in enumerate(request["storages"])
     ]
     arguments: list[Argument] = [Pointer(str(given)) if isinstance(given, int) else bytes.fromhex(given) for given in request["arguments"]]
-    geometry = Geometry((request["blocks"], 1, 1), (request["threads"], 1, 1))
+    geometry = Geometry(three(request["blocks"]), three(request["threads"]), request.get("shared", 0))
     try:
         result = execute(code, request["kernel"], geometry, [b for b in buffers if len(b.array)], arguments, fuel=FUEL)
     except Trap as trap:
         return {"trap": str(trap)}
-    contents = [result.outputs.get(buffer.name, buffer.array) for buffer in buffers]
-    return {"storages": [array.tobytes().hex() for array in contents], "instructions": result.instructions}
+    contents = {buffer.name: buffer.array for buffer in buffers} | result.outputs
+    return {"storages": [array.tobytes().hex() for array in contents.values()], "instructions": result.instructions}
 
 
 def main() -> int:

@@ -20,10 +20,12 @@ from amdexec import codeobject
 from amdexec.kernel import execute
 from amdexec.traps import Trap
 
+from . import elsewhere
 from .case import CHIPS, Array, Case, Launch, relative_error
 from .examples import CASES as EXAMPLES
 from .examples import ROOT
 from .kernels import CASES as KERNELS
+from .lowering import CASES as LOWERING
 from .matrices import CASES as MATRICES
 from .small_floats import CASES as SMALL_FLOATS
 
@@ -47,7 +49,7 @@ class Outcome:
 
 
 def cases() -> tuple[Case, ...]:
-    return EXAMPLES + KERNELS + MATRICES + SMALL_FLOATS
+    return EXAMPLES + KERNELS + LOWERING + MATRICES + SMALL_FLOATS
 
 
 # -- compiling
@@ -154,6 +156,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = [case for case in cases() if not options.only or case.name in options.only]
     with tempfile.TemporaryDirectory(prefix="gpulower-amd-") as temporary:
         folder = Path(options.keep or temporary).absolute()
+        if options.against:
+            return elsewhere.run(options, chosen, folder)
         failures = compile_cases(options.gpulower, folder, chosen, options.target)
         for failure in failures:
             print(f"FAILED  {failure}", flush=True)
@@ -209,6 +213,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--only", nargs="+", metavar="NAME", help="some of the kernels")
     options.add_argument("--seed", type=int, default=1, help="of the inputs, and of everything that hardware leaves open")
     options.add_argument("--large", action="store_true", help="larger sizes, for minutes")
+    help_with = "run the kernels by libamdhip64, too, and compare; before `hip`, a launcher with its options"
+    options.add_argument("--with", dest="against", metavar="[LAUNCHER...] hip", help=help_with)
     options.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     options.add_argument("--keep", help="a folder that keeps the compiled kernels")
     options.add_argument("--json", help="a file for the outcomes")

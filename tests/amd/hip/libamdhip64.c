@@ -165,7 +165,8 @@ static int allocate(uint64_t *address, uint64_t size, int kind, uint32_t module)
   return add_range((Range){*address, size, kind, module, memory, mapped});
 }
 
-#define BEGIN pthread_mutex_lock(&lock); int code = channel < 0 ? NOT_INITIALIZED : failed; if (code == SUCCESS) do {
+/* The first call of all starts the executor, as it does AMD's runtime. */
+#define BEGIN pthread_mutex_lock(&lock); int code = start(); if (code == SUCCESS) code = failed; if (code == SUCCESS) do {
 #define END } while (0); pthread_mutex_unlock(&lock); return code;
 #define FAIL(error) { code = error; break; }
 
@@ -230,6 +231,7 @@ API hipMemcpyAsync(uint64_t to, uint64_t from, size_t size, unsigned kind, void 
   (void)stream;
   return copy(to, kind == 1 || kind == 3, from, kind == 2 || kind == 3, size);
 }
+API hipMemcpy(uint64_t to, uint64_t from, size_t size, unsigned kind) { return hipMemcpyAsync(to, from, size, kind, NULL); }
 #define FILL(name, type)                                                                                                 \
   API name(uint64_t to, type value, size_t count, void *stream) {                                                        \
     (void)stream;                                                                                                        \
@@ -241,6 +243,9 @@ API hipMemcpyAsync(uint64_t to, uint64_t from, size_t size, unsigned kind, void 
 FILL(hipMemsetD8Async, uint8_t)
 FILL(hipMemsetD16Async, uint16_t)
 FILL(hipMemsetD32Async, uint32_t)
+API hipMemsetAsync(uint64_t to, int value, size_t size, void *stream) {
+  return hipMemsetD8Async(to, (uint8_t)value, size, stream);
+}
 API hipMemGetInfo(size_t *available, size_t *all) {
   BEGIN *available = *all = (size_t)1 << 34; END
 }
@@ -296,6 +301,7 @@ API hipStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
   (void)flags, (void)priority;
   BEGIN if (!(*stream = malloc(1))) code = OUT_OF_MEMORY; END
 }
+API hipStreamCreateWithFlags(void **stream, unsigned flags) { return hipStreamCreateWithPriority(stream, flags, 0); }
 API hipStreamDestroy(void *stream) { free(stream); return SUCCESS; }
 API hipStreamQuery(void *stream) { (void)stream; return hipDeviceSynchronize(); }
 API hipStreamSynchronize(void *stream) { (void)stream; return hipDeviceSynchronize(); }
@@ -474,6 +480,46 @@ API hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz,
     memcpy((void *)ranges[i].base, at, ranges[i].size);
   free(reply);
   END
+}
+
+/* -- programs that carry their code: what a constructor of theirs registers is loaded when something of it is launched */
+
+typedef struct { uint32_t magic, version; const void *image; void *unused; } Wrapper;
+typedef struct { const Wrapper *wrapper; void *module; } Carried;
+typedef struct Kernel { struct Kernel *next; const void *handle; const char *name; Carried *carried; void *function; } Kernel;
+typedef struct { uint32_t x, y, z; } Sizes;
+static Kernel *kernels;
+
+__attribute__((visibility("default"))) void *__hipRegisterFatBinary(const Wrapper *wrapper) {
+  Carried *carried = calloc(1, sizeof *carried);
+  carried->wrapper = wrapper;
+  return carried;
+}
+__attribute__((visibility("default"))) void __hipUnregisterFatBinary(void *carried) { (void)carried; }
+__attribute__((visibility("default"))) void __hipRegisterFunction(void *carried, const void *handle, const char *name) {
+  Kernel *kernel = calloc(1, sizeof *kernel);
+  *kernel = (Kernel){kernels, handle, name, carried, NULL};
+  kernels = kernel;
+}
+#define NOT_THERE(name)                                                                                                  \
+  __attribute__((visibility("default"))) void name(void) {                                                               \
+    fprintf(stderr, "libamdhip64 of the tests: it has no " #name "\n");                                                  \
+    abort();                                                                                                             \
+  }
+NOT_THERE(__hipRegisterVar)
+NOT_THERE(__hipRegisterManagedVar)
+NOT_THERE(__hipRegisterSurface)
+NOT_THERE(__hipRegisterTexture)
+API hipLaunchKernel(const void *handle, Sizes grid, Sizes block, void **parameters, size_t shared, void *stream) {
+  Kernel *kernel = kernels;
+  while (kernel && kernel->handle != handle) kernel = kernel->next;
+  if (!kernel) return NOT_FOUND;
+  Carried *carried = kernel->carried;
+  int code = carried->module ? SUCCESS : hipModuleLoadDataEx(&carried->module, carried->wrapper->image, 0, NULL, NULL);
+  if (code == SUCCESS && !kernel->function) code = hipModuleGetFunction(&kernel->function, carried->module, kernel->name);
+  if (code != SUCCESS) return code;
+  return hipModuleLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream,
+                               parameters, NULL);
 }
 
 API hipDeviceReset(void) {

@@ -18,6 +18,10 @@ Array = Any
 DIFFERENT = {
     "V_DIV_FMAS_F32": "the text knows one of the two scales",
     "V_DIV_FMAS_F64": "the text knows one of the two scales",
+    "V_DIV_SCALE_F32": "the text asks for a denormal reciprocal in f64",
+    "V_DIV_FIXUP_F32": "the text hands on a NaN as the quotient of two numbers",
+    "V_DIV_FIXUP_F64": "the text hands on a NaN as the quotient of two numbers",
+    "V_DIV_SCALE_F64": "the text leaves what it does not scale as it is, and takes that to be S0",
     "V_FREXP_EXP_I32_F32": "the text takes the exponent field, which is 0 for all denormals",
     "V_FREXP_EXP_I32_F64": "the text takes the exponent field, which is 0 for all denormals",
     "V_FREXP_EXP_I16_F16": "the text takes the exponent field, which is 0 for all denormals",

@@ -6,11 +6,14 @@ GPULOWER names the program `gpulower`; `gpulower-checks` lies beside it.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+from .assembler import LLVM
 
 TESTS = Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent.parent
@@ -36,11 +39,51 @@ func.func @main() -> i32 {
 }
 """
 
+ASSERTS = """
+module attributes {gpu.container_module} {
+gpu.module @kernels {
+  gpu.func @check(%n: index, %yes: i1) kernel {
+    %thread = gpu.thread_id x
+    cf.assert %yes, "always holds"
+    gpu.printf "before: %lld\\n", %thread : index
+    %inside = arith.cmpi ult, %thread, %n : index
+    cf.assert %inside, "100% of threads are inside"
+    gpu.printf "after: %lld\\n", %thread : index
+    gpu.return
+  }
+}
+func.func @main() {
+  %one = arith.constant 1 : index
+  %three = arith.constant 3 : index
+  %n = arith.constant N : index
+  %yes = arith.constant 1 : i1
+  gpu.launch_func @kernels::@check blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%n : index, %yes : i1)
+  return
+}
+}
+"""
+
+# Runs the command that it is given, and makes the last bit of each result another one.
+LAUNCHER = """
+import json, subprocess, sys
+with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True) as process:
+    for line in process.stdout:
+        answer = json.loads(line)
+        for number, text in enumerate(answer.get("storages", [])):
+            content = bytearray.fromhex(text)
+            content[-4] ^= 1
+            answer["storages"][number] = content.hex()
+        print(json.dumps(answer), flush=True)
+"""
+
 # What of `gpulower-checks session` is no matter of NVIDIA's.
 SESSION = ("kernels one by one", "replaced under its name", "variables live on", "a variable by its address", "another module's variable")
 
 
 class Programs(unittest.TestCase):
+    gpulower: Path
+    folder: tempfile.TemporaryDirectory[str]
+
     @classmethod
     def setUpClass(cls) -> None:
         named = os.environ.get("GPULOWER")
@@ -58,8 +101,10 @@ class Programs(unittest.TestCase):
         cls.folder.cleanup()
 
     def run_on(self, target: str, program: str, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run_words(target, str(self.gpulower.with_name(program)), *words, text=text)
+
+    def run_words(self, target: str, *command: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         environment = dict(os.environ, LD_LIBRARY_PATH=self.folder.name, AMDEXEC_PYTHON=sys.executable, AMDEXEC_TARGET=target)
-        command = [str(self.gpulower.with_name(program)), *words]
         return subprocess.run(command, cwd=ROOT, env=environment, input=text, capture_output=True, text=True, check=False)
 
     def test_a_whole_program(self) -> None:
@@ -71,12 +116,53 @@ class Programs(unittest.TestCase):
             done = self.run_on(device, "gpulower", "run", "-", *words, text=source.replace("1000003", "1003"))
             self.assertEqual((done.returncode, done.stderr), (0, ""), device)
 
+    def test_what_is_compiled_is_said_when_asked_for(self) -> None:
+        source = (ROOT / "examples/app.mlir").read_text().replace("1000003", "1003")
+        done = self.run_on("gfx90a", "gpulower", "run", "-v", "-", "--target", "gfx90a", "--no-cache", text=source)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        stages = re.findall(r"(?m)^# \w+ for gfx90a: ([\w-]+)$", done.stderr)
+        self.assertEqual(len(stages), len(done.stderr.splitlines()), done.stderr)
+        self.assertEqual((stages[0], stages[-1]), ("lower", "link-object"), done.stderr)
+
     def test_a_result_that_is_wrong_is_seen(self) -> None:
         source = (ROOT / "examples/app.mlir").read_text().replace("1000003", "1003")
         wrong = source.replace("arith.addf %ax, %yi", "arith.subf %ax, %yi")
         self.assertNotEqual(source, wrong)
         done = self.run_on("gfx942", "gpulower", "run", "-", "--target", "gfx942", text=wrong)
         self.assertEqual(done.returncode, 1, done.stderr)
+
+    def test_exported_programs(self) -> None:
+        """Object files with the images, which clang finishes or any linker, run as programs of their own."""
+        source = (ROOT / "examples/app.mlir").read_text().replace("1000003", "1003")
+        library = str(Path(self.folder.name) / "libamdhip64.so.7")
+        forms = (
+            (("--finish-with", "clang-22,rocm"), (str(LLVM / "clang"), "--offload-link")),
+            (("--emit", "self"), ("cc",)),
+        )
+        for number, (words, link) in enumerate(forms):
+            made, program = (str(Path(self.folder.name) / f"app{number}{end}") for end in (".o", ""))
+            done = self.run_on("gfx942", "gpulower", "export", "-", "--target", "gfx942,gfx1100", *words, "-o", made, text=source)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            subprocess.run([*link, made, library, "-o", program], check=True)
+            for target in ("gfx942", "gfx1100"):
+                done = self.run_words(target, program)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), f"{words} on {target}")
+            done = self.run_words("gfx1201", program)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("hipErrorNoBinaryForGpu", done.stderr)
+
+    def test_the_same_kernels_by_another(self) -> None:
+        """`--with hip`: same bits; and a bit that differs is seen, behind a launcher that makes one."""
+        words = [sys.executable, "-m", "checks", "--gpulower", str(self.gpulower), "--only", "saxpy", "app_turn_blocks", "--with"]
+        for target in ("gfx942", "gfx1201"):
+            done = self.run_words(target, *words, "hip")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertTrue(done.stdout.endswith("\n2 same bits\n"), done.stdout)
+        launcher = Path(self.folder.name) / "launcher.py"
+        launcher.write_text(LAUNCHER)
+        done = self.run_words("gfx942", *words, f"{sys.executable} {launcher} hip")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertTrue(done.stdout.endswith("\n1 other bits, 1 wrong\n"), done.stdout)
 
     def test_code_for_another_chip(self) -> None:
         source = (ROOT / "examples/app.mlir").read_text()
@@ -90,6 +176,17 @@ class Programs(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("outside of every buffer", done.stderr)
         self.assertIn("hipErrorIllegalAddress", done.stderr)
+
+    def test_printing_and_assertions(self) -> None:
+        """By AMD's hostcall; a failed assertion says its place, its function and its text, and ends the kernel."""
+        before, after = ("".join(f"{when}: {thread}\n" for thread in range(3)) for when in ("before", "after"))
+        for target in ("gfx942", "gfx1100"):
+            done = self.run_on(target, "gpulower", "run", "-", "--target", target, text=ASSERTS.replace("N :", "3 :"))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, before + after, ""), target)
+            done = self.run_on(target, "gpulower", "run", "-", "--target", target, text=ASSERTS.replace("N :", "2 :"))
+            self.assertEqual((done.returncode, done.stdout), (1, before), target)
+            self.assertRegex(done.stderr, r"(?m):9: check: Device-side assertion `100% of threads are inside' failed\.$")
+            self.assertIn("hipErrorLaunchFailure", done.stderr)
 
     def test_sessions(self) -> None:
         for target in ("gfx942", "gfx1100"):

@@ -177,6 +177,23 @@ class Instructions(unittest.TestCase):
                 else:
                     np.testing.assert_array_equal(np.ascontiguousarray(y[:, :2]).view(np.float64)[:, 0], expected, body)
 
+    def test_quotients_at_the_ends_of_the_range(self) -> None:
+        """The sequence that LLVM makes of a division, for f64 and f32, with operands and quotients that are denormals or too large."""
+        names = {"f64": ("v[4:5]", "v[6:7]", 2), "f32": ("v4", "v5", 1)}
+        for kind, (above, below, words) in names.items():
+            real = np.float64 if kind == "f64" else F32
+            with np.errstate(all="ignore"):
+                a, b = (_extreme(real) for _ in range(2))
+                quotient = (a / b).astype(real)
+            x = np.zeros((len(a), 4), U32)
+            x[:, :words], x[:, words : 2 * words] = a.view(U32).reshape(-1, words), b.view(U32).reshape(-1, words)
+            for target in ("gfx942", "gfx1201"):
+                y = run(target, _division(kind, above, below, target), x)[:, :words]
+                y = np.ascontiguousarray(y).view(real)[:, 0]
+                np.testing.assert_array_equal(
+                    np.where(np.isnan(y), np.nan, y), np.where(np.isnan(quotient), np.nan, quotient), f"{kind} {target}"
+                )
+
     def test_denormals_follow_the_mode(self) -> None:
         x = np.tile(np.array([[1e-40, 0.5, 1e-38, 1.0]], F32), (64, 1)).view(U32)
         for mode, expected in ((0xF0, F32(1e-40) * F32(0.5)), (0xC0, F32(0))):
@@ -218,6 +235,31 @@ class Instructions(unittest.TestCase):
         }.items():
             for word, expected in enumerate(words):
                 self.both(body, x, expected, word, CDNA)
+
+    def test_moves_by_the_number_of_a_register(self) -> None:
+        """An element of a vector by its number, as code without optimisation does it on GFX9."""
+        x = integers()
+        read = "s_mov_b32 s12, 2\n s_set_gpr_idx_on s12, gpr_idx(SRC0)\n v_mov_b32 v8, v4\n s_set_gpr_idx_off\n v_mov_b32 v9, v4"
+        write = "s_mov_b32 s12, 3\n s_set_gpr_idx_on s12, gpr_idx(DST)\n v_mov_b32 v8, v5\n s_set_gpr_idx_off\n v_mov_b32 v8, v4"
+        self.both(read, x, x[:, 2], targets=CDNA)
+        self.both(read, x, x[:, 0], word=1, targets=CDNA)
+        self.both(write, x, x[:, 1], word=3, targets=CDNA)
+        self.both(write, x, x[:, 0], targets=CDNA)
+        relative = "s_mov_b32 m0, 2\n v_movrels_b32 v8, v4\n v_movreld_b32 v9, v5"
+        self.both(relative, x, x[:, 2], targets=RDNA)
+        self.both(relative, x, x[:, 1], word=3, targets=RDNA)
+
+    def test_products_of_shortened_floats(self) -> None:
+        """v_mfma with xf32: ten bits of the mantissa, so that what has no more is exact."""
+        x = (RNG.integers(-512, 512, (64, 4))).astype(F32)
+        a, b = x[:, :2].reshape(2, 32, 2), x[:, 2:].reshape(2, 32, 2)
+        product = np.einsum("gik,gjk->ij", a, b)
+        body = "v_mfma_f32_32x32x4_xf32 v[16:31], v[4:5], v[6:7], 0\n s_nop 7\n s_nop 7\n s_nop 3\n"
+        y = run("gfx942", body + "".join(f" v_mov_b32 v{8 + i}, v{16 + i}\n" for i in range(8)), x.view(U32)).view(F32)
+        lane = np.arange(64)
+        for element in range(8):
+            row = 4 * (lane // 32) + element % 4 + 8 * (element // 4)
+            np.testing.assert_array_equal(y[:, element], product[row, lane % 32])
 
     def test_the_other_half_of_the_destination(self) -> None:
         """GFX9 clears it, later generations keep it."""
@@ -328,6 +370,18 @@ class Instructions(unittest.TestCase):
         load = "buffer_load_b32 v8, v2, s[12:15], null offen offset:4\n s_wait_loadcnt 0"
         self.both(f"{resource}\n {load}", x, x[:, 1], targets=("gfx1201",))
 
+    def test_lds_addresses_wrap(self) -> None:
+        """Base and offset are added in 32 bits: LLVM takes offsets out of bases that are negative without them."""
+        x = integers()
+        for target, subtract, store, load, wait in (
+            ("gfx942", "v_sub_u32", "ds_write_b32", "ds_read_b32", "s_waitcnt lgkmcnt(0)"),
+            ("gfx1100", "v_sub_nc_u32", "ds_store_b32", "ds_load_b32", "s_waitcnt lgkmcnt(0)"),
+            ("gfx1201", "v_sub_nc_u32", "ds_store_b32", "ds_load_b32", "s_wait_dscnt 0"),
+        ):
+            body = f"v_lshlrev_b32 v2, 2, v0\n {subtract} v3, 0, v2\n {store} v2, v4\n {wait}\n {barrier(target)}\n"
+            y = run(target, f"{body} {load} v8, v3 offset:252\n {wait}", x, lds=256)[:, 0]
+            np.testing.assert_array_equal(y, x[::-1, 0])
+
     def test_atomics_give_back_what_was_there(self) -> None:
         """A counter in workgroup memory: the tickets are 0 to 63, in any order."""
         x = integers()
@@ -343,6 +397,31 @@ class Instructions(unittest.TestCase):
 
 def barrier(target: str) -> str:
     return "s_barrier_signal -1\n s_barrier_wait -1" if target == "gfx1201" else "s_barrier"
+
+
+def _extreme(real: Any) -> Array:
+    """Numbers of every size, and those at the ends."""
+    info = np.finfo(real)
+    ends = np.array([0, -0.0, np.inf, np.nan, info.max, -info.max, info.tiny, info.smallest_subnormal], real)
+    low, high = math.log10(info.smallest_subnormal), math.log10(info.max)
+    numbers = (10.0 ** RNG.uniform(low, high, 192).astype(np.longdouble)).astype(real) * RNG.choice([1, -1], 192)
+    return RNG.permutation(np.concatenate([np.repeat(ends, 8), numbers])).astype(real)
+
+
+def _division(kind: str, a: str, b: str, target: str) -> str:
+    wide = kind == "f64"
+    d, r, n, q, e = ("v[16:17]", "v[18:19]", "v[20:21]", "v[22:23]", "v[24:25]") if wide else ("v16", "v18", "v20", "v22", "v24")
+    result = "v[8:9]" if wide else "v8"
+    carry = "vcc" if target == "gfx942" else "vcc_lo"
+    nothing = "s[12:13]" if target == "gfx942" else "s12"
+    step = f"v_fma_{kind} {e}, -{d}, {r}, 1.0\n v_fma_{kind} {r}, {r}, {e}, {r}\n "
+    return (
+        f"v_div_scale_{kind} {d}, {nothing}, {b}, {b}, {a}\n v_rcp_{kind} {r}, {d}\n s_nop 0\n "
+        + step * 2
+        + f"v_div_scale_{kind} {n}, {carry}, {a}, {b}, {a}\n v_mul_{kind} {q}, {n}, {r}\n "
+        + ("" if wide else f"v_fma_{kind} {e}, -{d}, {q}, {n}\n v_fma_{kind} {q}, {e}, {r}, {q}\n ")
+        + f"v_fma_{kind} {e}, -{d}, {q}, {n}\n s_nop 4\n v_div_fmas_{kind} {e}, {e}, {r}, {q}\n v_div_fixup_{kind} {result}, {e}, {b}, {a}"
+    )
 
 
 def _nearest(value: Fraction) -> float:

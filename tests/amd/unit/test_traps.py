@@ -89,6 +89,34 @@ class Traps(unittest.TestCase):
         self.traps("{load} v8, v30, s[10:11]\n {wait_vector}", "an address depends on v30")
         self.passes("v_mov_b32 v21, v20\n v_mov_b32 v21, v4\n {store} v1, v21, s[10:11]")
 
+    def test_a_word_of_a_pair_that_is_not_read(self) -> None:
+        twice = "v_mov_b32 v20, v4\n v_pk_fma_f32 v[8:9], v[4:5], v[20:21], v[6:7] %s"
+        self.passes(twice % "op_sel_hi:[1,0,1]", targets=("gfx90a", "gfx942"))
+        self.traps(twice % "" + "\n {store} v1, v9, s[10:11]", "depends on v9", targets=("gfx90a", "gfx942"))
+
+    def test_a_mask_on_its_way_through_a_lane(self) -> None:
+        """Undefined for lanes that are off: so it is still after a vector register has kept it."""
+        part = "s_mov_b64 exec, 0xff\n v_cmp_eq_u32 vcc, v20, v4\n s_mov_b64 exec, -1\n s_nop 4\n"
+        kept = "v_writelane_b32 v21, vcc_lo, 7\n s_nop 4\n v_readlane_b32 s14, v21, 7\n s_mov_b32 s15, 0\n s_nop 4\n"
+        others = "s_and_b64 s[14:15], s[14:15], 0xff00\n s_and_b64 exec, exec, s[14:15]\n s_mov_b64 exec, -1"
+        self.passes(part + kept + others, targets=("gfx942",))
+        self.traps(part + kept + "s_and_b64 exec, exec, s[14:15]", "EXEC depends", targets=("gfx942",))
+
+    def test_a_mask_that_is_inverted(self) -> None:
+        """Bit by bit: without optimisation LLVM inverts masks that are undefined for lanes that are off."""
+        part = "s_mov_b64 exec, 0xff\n v_cmp_eq_u32 vcc, v20, v4\n s_mov_b64 exec, -1\n s_nop 4\n"
+        for inverted in ("s_xor_b64 s[14:15], vcc, -1", "s_not_b64 s[14:15], vcc", "s_xnor_b64 s[14:15], vcc, 0"):
+            others = "s_and_b64 s[14:15], s[14:15], 0xff00\n s_and_b64 exec, exec, s[14:15]\n s_mov_b64 exec, -1"
+            self.passes(f"{part}{inverted}\n {others}", targets=("gfx942",))
+            self.traps(f"{part}{inverted}\n s_and_b64 exec, exec, s[14:15]", "EXEC depends", targets=("gfx942",))
+
+    def test_registers_by_number(self) -> None:
+        """s_set_gpr_idx_on renames the operands of every vector instruction; here v_mov_b32 knows it."""
+        text = "s_mov_b32 s12, 1\n s_set_gpr_idx_on s12, gpr_idx(SRC0)\n %s\n s_set_gpr_idx_off"
+        self.passes(text % "v_mov_b32 v8, v4", targets=("gfx90a", "gfx942"))
+        self.traps(text % "v_add_f32 v8, v4, v5", "behind s_set_gpr_idx_on", targets=("gfx90a", "gfx942"))
+        self.traps(text % "v_mov_b32 v8, v19" + "\n {store} v1, v8, s[10:11]", "depends on v8", targets=("gfx90a", "gfx942"))
+
     def test_a_branch_on_what_was_never_written(self) -> None:
         self.traps("v_cmp_eq_u32 {vcc}, v20, v4\n s_cbranch_vccz 0", "a branch depends on vcc_lo")
         self.traps("v_cmp_eq_u32 {vcc}, v20, v4\n s_nop 4\n {and} {exec}, {exec}, {vcc}", "EXEC depends")

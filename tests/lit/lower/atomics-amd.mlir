@@ -1,9 +1,9 @@
-// RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,CDNA
-// RUN: gpulower compile %s --target gfx950 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,CDNA
-// RUN: gpulower compile %s --target gfx1201 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE
-// RUN: gpulower compile %s --target gfx90a --emit asm -o - | FileCheck %s --check-prefixes=CHECK,LOOP
-// RUN: gpulower compile %s --target gfx1100 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,LOOP
-// RUN: gpulower compile %s --target gfx90a --ftz --coarse-grained-memory --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,CDNA
+// RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,CDNA,PACKED,SYSTEM
+// RUN: gpulower compile %s --target gfx950 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,CDNA,PACKED,SYSTEM
+// RUN: gpulower compile %s --target gfx1201 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,PACKED,SYSTEM
+// RUN: gpulower compile %s --target gfx90a --emit asm -o - | FileCheck %s --check-prefixes=CHECK,LOOP,SYSTEM
+// RUN: gpulower compile %s --target gfx1100 --emit asm -o - | FileCheck %s --check-prefixes=CHECK,LOOP,SYSTEM
+// RUN: gpulower compile %s --target gfx90a --ftz --coarse-grained-memory --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE,CDNA,PACKED
 // RUN: gpulower compile %s --target gfx1100 --coarse-grained-memory --emit asm -o - | FileCheck %s --check-prefixes=CHECK,NATIVE
 // RUN: not gpulower compile %s --target sm_90 --coarse-grained-memory -o %t.out 2>&1 | FileCheck %s --check-prefix=REFUSED
 
@@ -40,11 +40,21 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // What states a scope keeps it.
+  // What states a scope keeps it, the system here. Which memory there is, the option says of all of them.
   // CHECK-LABEL: stated:
-  // CHECK: global_atomic_cmpswap
+  // SYSTEM: global_atomic_cmpswap
   llvm.func @stated(%v: f32, %m: !llvm.ptr<1>) attributes {gpu.kernel, rocdl.kernel} {
     %1 = llvm.atomicrmw fadd %m, %v monotonic : !llvm.ptr<1>, f32
+    llvm.return
+  }
+
+  // PACKED-LABEL: packed:
+  // PACKED-NOT: cmpswap
+  // PACKED: global_atomic_pk_add_f16
+  // LOOP-LABEL: packed:
+  // LOOP: global_atomic_cmpswap
+  llvm.func @packed(%v: vector<2xf16>, %m: !llvm.ptr<1>) attributes {gpu.kernel, rocdl.kernel} {
+    %1 = llvm.atomicrmw fadd %m, %v syncscope("agent") monotonic : !llvm.ptr<1>, vector<2xf16>
     llvm.return
   }
 }

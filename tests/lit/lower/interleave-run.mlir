@@ -4,6 +4,14 @@
 // RUN: python3 %S/../Inputs/run_loops.py %llvm %t.ll
 // RUN: gpulower compile %s --target sm_90 --emit llvm -o %t.ll --interleave 8
 // RUN: python3 %S/../Inputs/run_loops.py %llvm %t.ll
+// The same loops as LLVM IR, which are interleaved after LLVM's passes:
+// RUN: gpulower compile %s --target sm_90 --emit llvm -O1 -o %t.in.ll
+// RUN: gpulower compile %t.in.ll --target sm_90 --emit llvm -o %t.ll
+// RUN: gpulower compile %t.in.ll --target sm_90 --emit llvm -o %t.one.ll --interleave 1
+// RUN: not diff -q %t.ll %t.one.ll
+// RUN: python3 %S/../Inputs/run_loops.py %llvm %t.ll
+// RUN: gpulower compile %t.in.ll --target sm_90 --emit llvm -o %t.ll --interleave 8
+// RUN: python3 %S/../Inputs/run_loops.py %llvm %t.ll
 
 // Loops that read and write one buffer at every small distance, with every number of iterations, run on this machine: they
 // have to compute what the loops say, one iteration after the other. They use nothing of a GPU, so that the script only

@@ -27,7 +27,7 @@
 // VALUE-NEXT:                                                                                                       ^
 
 // RUN: not gpulower-opt %s --gpulower-to-binary='target=sm_90' 2>&1 | FileCheck %s --check-prefix=NAME --strict-whitespace
-// NAME: gpulower-opt: error: no such option target
+// NAME: gpulower-opt: error: no such option target (did you mean 'targets'?)
 // NAME-NEXT:--gpulower-to-binary=target=sm_90
 // NAME-NEXT:                     ^
 

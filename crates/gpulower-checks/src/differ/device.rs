@@ -1,4 +1,4 @@
-//! What runs the kernels: a GPU of this machine, or the executor of AMD code (`tests/amd`).
+//! What runs the kernels: a GPU of this machine, or a program that executes AMD code (`tests/amd`) or LLVM IR (`scripts/run_ir.py`).
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -102,23 +102,39 @@ impl Device for Cuda {
     }
 }
 
-/// The executor of AMD code, as a process that takes a launch in a line and answers in one.
-pub struct Amd {
+/// A program that takes a launch in a line and answers in one.
+pub struct Executor {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     target: String,
 }
 
-impl Amd {
-    /// `DIFFER_AMD` in the environment says how it is started; `cargo xtask amd differ` sets it.
-    pub fn new(target: &str) -> Result<Self, Box<dyn Error>> {
-        let words = std::env::var("DIFFER_AMD")
-            .map_err(|_| "`cargo xtask amd differ` starts this: it knows where the executor is")?;
-        let mut words = words.split('\n');
-        let mut command = Command::new(words.next().unwrap_or_default());
-        let mut child = command
-            .args(words)
+/// A variable of the environment says how an executor is started, a word in a line.
+fn command(variable: &str) -> Result<Command, Box<dyn Error>> {
+    let words = std::env::var(variable)
+        .map_err(|_| format!("{variable} says how the executor is started: docs/lab/differential.md"))?;
+    let mut words = words.split('\n');
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    Ok(command)
+}
+
+/// The LLVM IR that upstream's own pipeline makes of a module.
+pub fn lower_by_upstream(source: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), source)?;
+    let made = command("DIFFER_HOST")?.arg(file.path()).output()?;
+    match made.status.success() {
+        true => Ok(made.stdout),
+        false => Err(String::from_utf8_lossy(&made.stderr).into()),
+    }
+}
+
+impl Executor {
+    /// `variable`: see [`command`].
+    pub fn new(target: &str, variable: &str) -> Result<Self, Box<dyn Error>> {
+        let mut child = command(variable)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -133,7 +149,7 @@ impl Amd {
     }
 }
 
-impl Drop for Amd {
+impl Drop for Executor {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -151,7 +167,7 @@ fn unhex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-impl Device for Amd {
+impl Device for Executor {
     fn run(&mut self, image: &[u8], launches: &[Launch]) -> Result<Vec<Ran>, Box<dyn Error>> {
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), image)?;
@@ -178,7 +194,7 @@ impl Device for Amd {
             self.input.flush()?;
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
-                return Err("the executor of AMD code has ended".into());
+                return Err("the executor has ended".into());
             }
             let answer: serde_json::Value = serde_json::from_str(&line)?;
             all.push(match (answer["storages"].as_array(), answer["trap"].as_str()) {

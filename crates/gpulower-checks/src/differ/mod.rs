@@ -6,6 +6,7 @@
 //!     [--seconds N] [--shrink N]    how long kernels are run, and how long what differs is made smaller: both are kept
 //!     [--kernels A,B]               these alone, by the numbers that a report gives
 //! gpulower-checks differ amd --target gfx942 [the same]             by the executor of AMD code, from `cargo xtask amd differ`
+//! gpulower-checks differ host [the same]                             LLVM IR for NVIDIA, by the processor of this machine
 //! gpulower-checks differ compile --target sm_90 [the same]           compiled and interpreted, not run
 //! gpulower-checks differ print KERNEL                                one kernel as MLIR, by the number that a report gives
 //! ```
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use gpulower::{Compiler, Emit, Options, Target};
 
-use self::device::{Amd, Cuda, Device};
+use self::device::{Cuda, Device, Executor};
 use self::interpret::Machine;
 use self::kernel::Kernel;
 use self::launch::{Launch, difference, expected};
@@ -46,6 +47,8 @@ struct Setting {
     narrow: bool,
     /// For kernels alone whose memrefs all have static shapes.
     fixed: bool,
+    /// Lowered by `mlir-opt`, and refused where that refuses it.
+    upstream: bool,
 }
 
 const PLAIN: Setting = Setting {
@@ -54,6 +57,7 @@ const PLAIN: Setting = Setting {
     exact: false,
     narrow: false,
     fixed: false,
+    upstream: false,
 };
 
 const SETTINGS: &[Setting] = &[
@@ -90,6 +94,16 @@ const SETTINGS: &[Setting] = &[
         name: "fast",
         options: &[("fast", "true")],
         exact: true,
+        ..PLAIN
+    },
+    Setting {
+        name: "speed-fast",
+        options: &[("speed", "fast")],
+        ..PLAIN
+    },
+    Setting {
+        name: "mlir-opt",
+        upstream: true,
         ..PLAIN
     },
 ];
@@ -168,9 +182,9 @@ pub fn main() -> Outcome<()> {
 
 impl Request {
     fn read(words: &[String]) -> Outcome<Self> {
-        let known = |what: &&String| ["gpu", "amd", "compile"].contains(&what.as_str());
+        let known = |what: &&String| ["gpu", "amd", "host", "compile"].contains(&what.as_str());
         let what = words.first().filter(known).cloned().ok_or(
-            "differ gpu|amd|compile ... or differ print KERNEL: see the first lines of \
+            "differ gpu|amd|host|compile ... or differ print KERNEL: see the first lines of \
              crates/gpulower-checks/src/differ/mod.rs",
         )?;
         let option = |name: &str, default: &str| -> String {
@@ -185,6 +199,7 @@ impl Request {
         let settings: Vec<&Setting> = SETTINGS
             .iter()
             .filter(|setting| names.is_empty() || names.split(',').any(|name| name == setting.name))
+            .filter(|setting| what == "host" || !setting.upstream)
             .collect();
         if settings.is_empty() {
             let all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
@@ -206,7 +221,15 @@ impl Request {
             seed: option("--seed", "1").parse()?,
             first: option("--first", "0").parse()?,
             count: option("--count", &count).parse()?,
-            batch: option("--batch", if what == "amd" { "8" } else { "100" }).parse()?,
+            batch: option(
+                "--batch",
+                match what.as_str() {
+                    "amd" => "8",
+                    "host" => "10",
+                    _ => "100",
+                },
+            )
+            .parse()?,
             threads: option("--threads", &threads).parse()?,
             seconds: option("--seconds", "100000").parse()?,
             shrink: option("--shrink", "60").parse()?,
@@ -403,7 +426,8 @@ impl Search {
     fn device(&self) -> Outcome<Option<Box<dyn Device>>> {
         Ok(match self.request.what.as_str() {
             "gpu" => Some(Box::new(Cuda::new()?)),
-            "amd" => Some(Box::new(Amd::new(&self.request.target)?)),
+            "amd" => Some(Box::new(Executor::new(&self.request.target, "DIFFER_AMD")?)),
+            "host" => Some(Box::new(Executor::new(&self.request.target, "DIFFER_HOST")?)),
             _ => None,
         })
     }
@@ -491,12 +515,15 @@ impl Search {
         for (name, value) in setting.options {
             options.set(name, value).map_err(|error| error.to_string())?;
         }
-        let emit = if self.request.target.starts_with("gfx") {
-            Emit::Hsaco
-        } else {
-            Emit::Cubin
+        let emit = match self.request.what.as_str() {
+            "host" => Emit::Llvm,
+            _ if self.request.target.starts_with("gfx") => Emit::Hsaco,
+            _ => Emit::Cubin,
         };
         let source = emit::module(kernels);
+        if setting.upstream {
+            return device::lower_by_upstream(&source).map_err(|error| error.to_string());
+        }
         let made = self.compiler.with_options(options).compile_source(
             "differ.mlir",
             source.as_bytes(),
@@ -586,7 +613,10 @@ impl Search {
             };
             // Another fault shows with another setting as well: what is right now with one of them stays right.
             let right = SETTINGS.iter().find(|setting| {
-                setting.takes(&kernel) && setting.name != one.setting.name && differs(&kernel, setting).is_none()
+                (self.request.what == "host" || !setting.upstream)
+                    && setting.takes(&kernel)
+                    && setting.name != one.setting.name
+                    && differs(&kernel, setting).is_none()
             });
             let small = shrink::shrink(&kernel, TRIES, &mut |candidate| {
                 if Instant::now() > until {

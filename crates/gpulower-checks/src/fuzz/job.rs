@@ -6,8 +6,9 @@ use gpulower::{
     Compilation, Compiler, CompilerBuilder, Emit, Failure, Library, Options, Search, Target, Toolkit,
     compiler::{context, parse, prepare},
     inspect::inspect,
-    melior::{pass::PassManager, utility::parse_pass_pipeline},
+    melior::pass::PassManager,
     offload::{ExportForm, ExportOptions, export_source},
+    passes::parse_pipeline,
     toolkit::cache_directory,
 };
 use serde::{Deserialize, Serialize};
@@ -208,7 +209,7 @@ impl Job {
         context.attach_diagnostic_handler(|_| true);
         let mut module = parse(&context, name, bytes).map_err(|error| refused("input")(&error))?;
         let manager = PassManager::new(&context);
-        parse_pass_pipeline(manager.as_operation_pass_manager(), &self.pipeline)
+        parse_pipeline(manager.as_operation_pass_manager(), &self.pipeline)
             .map_err(|error| refused("pipeline")(&error))?;
         manager.run(&mut module).map_err(|error| refused("passes")(&error))?;
         Ok(Answer::accepted())

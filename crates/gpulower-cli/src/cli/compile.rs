@@ -273,6 +273,12 @@ impl Arguments {
         if !asked && !self.verbose {
             return;
         }
+        if self.verbose {
+            let decisions = artifacts.iter().flat_map(|artifact| &artifact.decisions);
+            for decision in decisions.filter(|decision| decision.choice.starts_with("speed=")) {
+                message::line(&format!("{}: {}", decision.choice, decision.outcome));
+            }
+        }
         for image in artifacts.iter().flat_map(|artifact| &artifact.images) {
             if !image.log.trim().is_empty() {
                 message::line(image.log.trim_end());

@@ -43,6 +43,8 @@ mod table;
 mod target_page;
 mod targets;
 mod trace;
+mod tune;
+mod tune_argument;
 mod write;
 
 use std::{
@@ -51,7 +53,10 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
 use message::Problem;
 use trace::Trace;
@@ -59,6 +64,7 @@ use trace::Trace;
 pub(crate) use cache::{finish as finish_cache, of_environment as cache_of_environment};
 pub use doctor::doctor_report;
 pub(crate) use environment::search;
+pub(crate) use message::shown;
 pub use targets::target_report;
 
 /// Exit status of a command line that cannot be understood; clap's own.
@@ -107,6 +113,7 @@ enum Command {
     Link(link::Arguments),
     Export(Box<export::Arguments>),
     Run(Box<run::Arguments>),
+    Tune(Box<tune::Arguments>),
     Pack(pack::Arguments),
     Inspect(inspect::Arguments),
     Targets(targets::Arguments),
@@ -155,6 +162,7 @@ impl CommandLine {
     /// Carries out the command, with the log and the trace that were asked for.
     fn run(self) -> Result<(), Failed> {
         let trace = self.trace.as_deref().map(Trace::begin).transpose()?;
+        write::reserve(self.trace.as_deref())?;
         start_log(environment::variable("GPULOWER_LOG"), trace.as_ref());
         let result = match self.command {
             Some(command) => command.run(),
@@ -173,6 +181,7 @@ impl Command {
             Command::Link(arguments) => link::run(&arguments),
             Command::Export(arguments) => export::run(&arguments),
             Command::Run(arguments) => run::run(&arguments),
+            Command::Tune(arguments) => tune::run(&arguments),
             Command::Pack(arguments) => pack::run(&arguments),
             Command::Inspect(arguments) => inspect::run(&arguments),
             Command::Targets(arguments) => targets::run(&arguments),
@@ -194,7 +203,7 @@ fn parse(arguments: Vec<OsString>) -> Result<CommandLine, u8> {
     let (arguments, files) = response::expand(arguments).map_err(|text| usage(&text))?;
     let arguments = nvcc_flags::rewrite(arguments);
     let choice = colour::in_words(&arguments);
-    let matches = CommandLine::command().color(choice).try_get_matches_from(arguments);
+    let matches = CommandLine::command().color(choice).try_get_matches_from(&arguments);
     let error = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(mut arguments) => {
             if let Some(Command::Compile(compile)) = &mut arguments.command {
@@ -206,7 +215,7 @@ fn parse(arguments: Vec<OsString>) -> Result<CommandLine, u8> {
     };
     // Help and version are "errors" for the standard output, with status 0.
     if error.use_stderr() {
-        let text = error.render().to_string();
+        let text = with_whole_word(error.render().to_string(), &error, &arguments);
         // An argument that may be a file is none of ours: nobody means `-- -v`.
         let lines = text.lines().filter(|line| !line.contains("as a value, use '-- "));
         let mut text = lines.collect::<Vec<_>>().join("\n");
@@ -222,6 +231,22 @@ fn parse(arguments: Vec<OsString>) -> Result<CommandLine, u8> {
         false => error.render().to_string(),
     };
     Err(ended(to_stdout(text.as_bytes())))
+}
+
+/// Of `-std=c++17`, clap says that it does not know `-s`: nobody wrote that.
+fn with_whole_word(text: String, error: &clap::Error, arguments: &[OsString]) -> String {
+    let Some(ContextValue::String(letter)) = error.get(ContextKind::InvalidArg) else {
+        return text;
+    };
+    let Some(letter) = letter.strip_prefix('-').filter(|letter| letter.chars().count() == 1) else {
+        return text;
+    };
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    let word = words.find(|word| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(letter)));
+    match word {
+        Some(word) => text.replace(&format!("'-{letter}'"), &format!("'{word}'")),
+        None => text,
+    }
 }
 
 /// Says what failed; returns the exit status.

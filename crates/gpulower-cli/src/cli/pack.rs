@@ -14,7 +14,11 @@ use gpulower::{
     target::NvidiaArch,
 };
 
-use super::{Failed, environment, input, message::Problem, write::OneOutput};
+use super::{
+    Failed, environment, input,
+    message::{self, Problem},
+    write::OneOutput,
+};
 
 /// Put images from files into one container.
 ///
@@ -46,6 +50,9 @@ pub struct Arguments {
         requires = "host_object"
     )]
     symbol: String,
+    /// Say which images it holds, and where they came from
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     toolkits: environment::Toolkits,
 }
@@ -107,6 +114,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         None => bytes,
         Some(machine) => host_object(&bytes, machine, arguments)?,
     };
+    if arguments.verbose {
+        for member in pack.members() {
+            let (kind, size) = (member.kind.name(), member.bytes.len());
+            message::line(&format!("{}: {kind} for {}, {size} bytes", member.input, member.target));
+        }
+    }
     output.write(&bytes)
 }
 

@@ -1,15 +1,25 @@
 //! `gpulower run`.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use clap::Args;
 use gpulower::{
-    Target,
+    self as library, Target,
     jit::{Program, ProgramOptions, Returned, RunError, SharedLibraries},
 };
 
 use super::{
-    Failed, cache::CacheOptions, environment, flags::Flags, input, message::Problem, progress::Progress, to_stdout,
+    Failed,
+    cache::CacheOptions,
+    environment,
+    flags::Flags,
+    input,
+    message::{self, Problem},
+    progress::Progress,
+    to_stdout,
 };
 
 /// Run a whole program, host code and kernels, on a GPU of this machine.
@@ -36,6 +46,9 @@ pub struct Arguments {
     /// Link what is needed of a library of bitcode or LLVM IR into the kernels; may be repeated
     #[arg(short, long = "link", value_name = "FILE")]
     libraries: Vec<PathBuf>,
+    /// Say which kernels are compiled for what, stage by stage, before the program runs
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -84,8 +97,16 @@ impl Arguments {
             std::slice::from_ref(&self.input),
             self.cache.is_used(self.toolkits.is_hermetic()),
         );
+        let (shown, steps) = (progress.callback(), Arc::new(Mutex::new(Vec::new())));
+        let list = Arc::clone(&steps);
+        let told = move |step: &library::Progress<'_>| {
+            shown(step);
+            list.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(in_words(step));
+        };
         let builder =
-            environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)?.progress(progress.callback());
+            environment::compiler(options, toolkit, &self.toolkits, &self.cache, None)?.progress(Arc::new(told));
         let options = ProgramOptions {
             entry: self.entry.clone(),
             target,
@@ -98,7 +119,24 @@ impl Arguments {
         let compiler = builder.build();
         let program = Program::build_source(&compiler, name, &bytes, &options);
         progress.end();
+        if self.verbose {
+            let steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+            steps.iter().for_each(|step| message::line(step));
+        }
         super::finish_cache(compiler.cache());
         Ok(program)
     }
+}
+
+/// A step of a compilation, if it is worth a line.
+fn in_words(step: &library::Progress<'_>) -> Option<String> {
+    Some(match *step {
+        library::Progress::Stage { subject, stage } => format!("# {} for {}: {stage}", subject.module, subject.target),
+        library::Progress::Finished {
+            subject,
+            from_cache: true,
+            ..
+        } => format!("# {} for {}: from the cache", subject.module, subject.target),
+        _ => return None,
+    })
 }

@@ -3,6 +3,8 @@
 use std::{
     cell::Cell,
     fmt,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -24,7 +26,11 @@ use tracing_subscriber::{
     registry::{LookupSpan, SpanRef},
 };
 
-use super::{Failed, message::Problem, write::write_file};
+use super::{
+    Failed,
+    message::{Problem, escaped_in_json},
+    write::write_file,
+};
 
 /// A trace that is being taken.
 pub struct Trace {
@@ -35,16 +41,18 @@ pub struct Trace {
 impl Trace {
     /// Begins a trace for this file, which has to be new, or another trace.
     pub fn begin(path: &Path) -> Result<Self, Failed> {
-        let known = std::fs::read(path).unwrap_or_default();
-        if !known.is_empty() && !known.starts_with(BEGIN.as_bytes()) {
+        let mut known = Vec::new();
+        if path.is_file() {
+            let file = File::open(path).map(|file| file.take(BEGIN.len() as u64));
+            // What cannot be read is none.
+            let _ = file.and_then(|mut file| file.read_to_end(&mut known));
+        }
+        if !known.is_empty() && known != BEGIN.as_bytes() {
             return Err(Failed::Usage(format!(
                 "--trace {}: the file is there and is no trace; name another one",
                 path.display()
             )));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(|error| Problem::output(format!("cannot write {}: {error}", path.display())))?;
         Ok(Self {
             path: path.to_owned(),
             events: Arc::new(Events {
@@ -64,7 +72,7 @@ impl Trace {
         let events = self.events.list.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<String> = events.iter().map(Value::to_string).collect();
         let text = format!("{BEGIN}\n{}\n]}}\n", lines.join(",\n"));
-        write_file(&self.path, text.as_bytes())
+        write_file(&self.path, escaped_in_json(&text).as_bytes())
     }
 }
 
@@ -91,6 +99,9 @@ impl Events {
             thread = THREADS.fetch_add(1, Ordering::Relaxed);
             THREAD.set(thread);
             let name = thread::current().name().unwrap_or("thread").to_owned();
+            if list.is_empty() {
+                list.push(json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "gpulower"}}));
+            }
             list.push(json!({"ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": {"name": name}}));
         }
         let mut event = json!({
@@ -206,6 +217,7 @@ mod tests {
         assert_eq!(
             shown,
             [
+                "\"M\" \"process_name\"",
                 "\"M\" \"thread_name\"",
                 "\"B\" \"m\\\"\\u001b for sm_90\"",
                 "\"B\" \"lower\"",
@@ -214,8 +226,8 @@ mod tests {
                 "\"E\" \"m\\\"\\u001b for sm_90\""
             ]
         );
-        assert_eq!(events[3]["args"]["what"], "a cubin");
-        assert!(events.iter().all(|event| event["tid"] == events[0]["tid"]));
+        assert_eq!(events[4]["args"]["what"], "a cubin");
+        assert!(events.iter().skip(1).all(|event| event["tid"] == events[1]["tid"]));
         // The same file again, but none that is something else.
         assert!(Trace::begin(&path).is_ok());
         std::fs::write(&path, "gpu.module").expect("written");

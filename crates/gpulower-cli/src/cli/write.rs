@@ -2,16 +2,18 @@
 //! written.
 
 use std::{
+    collections::HashSet,
     fs::{self, File, Permissions},
     io::{self, IsTerminal, Write},
     os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
-use rustix::fs::{Access, AtFlags, CWD, RenameFlags, accessat, renameat_with};
+use rustix::fs::{Access, AtFlags, CWD, RenameFlags, accessat, renameat_with, statvfs};
 use tempfile::{Builder, NamedTempFile};
 
-use super::{Failed, interruption, message::Problem, to_stdout};
+use super::{Failed, interruption, message::Problem, text_to_stdout, to_stdout};
 
 /// A file to be written.
 #[derive(Debug)]
@@ -40,10 +42,21 @@ fn same_file(one: &Path, other: &Path) -> bool {
 /// Refuses files that cannot be written, that are one of the inputs, or of which two are the same. `directory`: one that is made
 /// if it is not there.
 pub fn check(paths: &[&Path], directory: Option<&Path>, inputs: &[&Path]) -> Result<(), Failed> {
+    let reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    check_beside(reserved, paths, directory, inputs)
+}
+
+fn check_beside(
+    reserved: Option<PathBuf>,
+    paths: &[&Path],
+    directory: Option<&Path>,
+    inputs: &[&Path],
+) -> Result<(), Failed> {
     if let Some(directory) = directory.filter(|directory| !directory.as_os_str().is_empty()) {
         check_directory(directory)?;
     }
-    let mut places: Vec<PathBuf> = Vec::new();
+    let mut places: HashSet<PathBuf> = reserved.into_iter().collect();
+    let mut folders = HashSet::new();
     for path in paths {
         if inputs.iter().any(|input| same_file(path, input)) {
             return Err(Failed::Usage(format!(
@@ -51,19 +64,31 @@ pub fn check(paths: &[&Path], directory: Option<&Path>, inputs: &[&Path]) -> Res
                 path.display()
             )));
         }
-        let inside = directory.is_some_and(|directory| !directory.is_dir() && path.starts_with(directory));
-        if !inside {
-            check_file(path)?;
-        }
+        let inside = directory.filter(|directory| !directory.is_dir() && path.starts_with(directory));
         let place = place_of(path);
-        if places.contains(&place) && !is_device(path) {
+        match inside {
+            Some(directory) => check_names(path, existing_part(directory))?,
+            None => check_file(path, &place, &mut folders)?,
+        }
+        if !places.insert(place) && !is_device(path) {
             return Err(Failed::Usage(format!(
                 "two outputs would both be {}: name another file for one, or rename a module",
                 path.display()
             )));
         }
-        places.push(place);
     }
+    Ok(())
+}
+
+/// The file of `--trace`, which every command has.
+static RESERVED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Refuses a file that cannot be written, and sees to it that no output is this file.
+pub fn reserve(path: Option<&Path>) -> Result<(), Failed> {
+    if let Some(path) = path {
+        check_beside(None, &[path], None, &[])?;
+    }
+    *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(place_of);
     Ok(())
 }
 
@@ -88,32 +113,54 @@ fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-fn check_file(path: &Path) -> Result<(), Failed> {
+/// Refuses what cannot become a file. Into each of the folders, something is written once.
+fn check_file(path: &Path, place: &Path, folders: &mut HashSet<PathBuf>) -> Result<(), Failed> {
     let result = match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if metadata.file_type().is_socket() => Err(io::Error::other("it is a socket")),
         Ok(metadata) if !metadata.is_file() => {
             accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).map_err(io::Error::from)
         }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ if !folders.insert(parent_of(place).to_owned()) => Ok(()),
         // It is replaced by another file beside it; only making one shows that this works.
         _ => Builder::new()
             .prefix(".gpulower-")
-            .tempfile_in(parent_of(&place_of(path)))
+            .tempfile_in(parent_of(place))
             .map(drop),
     };
     result.map_err(|error| cannot_write(path, &error).into())
+}
+
+/// Refuses names that are too long for the file system, below a directory that is there.
+fn check_names(path: &Path, there: &Path) -> Result<(), Failed> {
+    // Some file systems do not tell.
+    let longest = statvfs(there).map_or(0, |told| told.f_namemax);
+    let below = path.strip_prefix(there).unwrap_or(path);
+    match longest > 0 && below.iter().any(|name| name.len() as u64 > longest) {
+        true => Err(cannot_write(path, &rustix::io::Errno::NAMETOOLONG.into()).into()),
+        false => Ok(()),
+    }
+}
+
+/// What there is of a directory.
+fn existing_part(directory: &Path) -> &Path {
+    let there = directory
+        .ancestors()
+        .find(|ancestor| ancestor.symlink_metadata().is_ok());
+    there
+        .filter(|there| !there.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// A directory that is there, or can be made.
 fn check_directory(directory: &Path) -> Result<(), Failed> {
     // Without a slash at its end, after which a file would not be found.
     let path: PathBuf = directory.components().collect();
-    let there = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
-    let there = there
-        .filter(|there| !there.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let there = existing_part(&path);
     let made = Builder::new().prefix(".gpulower-").tempdir_in(there).map(drop);
-    made.map_err(|error| cannot_write(directory, &error).into())
+    made.map_err(|error| cannot_write(directory, &error))?;
+    check_names(&path, there)
 }
 
 /// Refuses to write to a standard output that is closed, and machine code to a terminal.
@@ -172,6 +219,8 @@ pub fn write_all(files: &[Output<'_>], directory: Option<&Path>, stdout: &[u8]) 
     pending.sort_by_key(|file| matches!(file, PendingFile::Renamed(..)));
     let read = match stdout {
         [] => Ok(()),
+        // It is text then, with names from anybody's file.
+        bytes if io::stdout().is_terminal() => text_to_stdout(&String::from_utf8_lossy(bytes)),
         bytes => to_stdout(bytes),
     };
     if !matches!(read, Ok(()) | Err(Failed::NobodyReads)) {

@@ -352,6 +352,16 @@ fn a_terminal() {
     );
     let (status, text) = in_terminal(&format!("compile {saxpy} -t sm_90 -e ptx -o -"));
     assert!(status == Some(0) && text.contains(".visible .entry saxpy"), "{text}");
+    // Names do nothing to it.
+    work.write(
+        "k.mlir",
+        "gpu.module @m { gpu.func @\"k\\1B[31m\"() kernel { gpu.return } }",
+    );
+    let (status, text) = in_terminal("compile k.mlir -t gfx942 -e asm -o -");
+    assert!(
+        status == Some(0) && text.contains("k\\u{1b}[31m") && !text.contains('\u{1b}'),
+        "{text:?}"
+    );
     let (_, text) = in_terminal("compile none.mlir -t sm_90");
     assert!(text.contains("\u{1b}[31merror:"), "{text:?}");
 }

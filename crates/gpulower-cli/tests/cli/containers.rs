@@ -426,8 +426,10 @@ fn images_from_files_are_packed() {
             &compress,
             "-o",
             "k.fatbin",
+            "-v",
         ])
-        .quiet();
+        .failed(0)
+        .says(&["80.cubin: cubin for sm_80, ", "80.ptx: PTX for sm_80, "]);
         let found = images(&work.path("k.fatbin"));
         assert_eq!(found, ["ELF sm_80", "ELF sm_90a", "PTX sm_80"], "{way}");
         assert_eq!(found.iter().filter(|image| image.starts_with("ELF")).count(), expected);

@@ -26,4 +26,12 @@ static void narrow(sizes grid, sizes block, unsigned shared, const uint64_t *a) 
          (unsigned long long)a[2], (unsigned long long)a[3], value);
 }
 
-static const kernel kernels[] = {{"saxpy", 12, saxpy}, {"turn_blocks", 11, turn_blocks}, {"narrow", 10, narrow}};
+// Clang's own region in openmp_regions.c: a number, and two pointers.
+static void region(sizes grid, sizes block, unsigned shared, const uint64_t *a) {
+  float *y = floats(a[1]), *x = floats(a[2]);
+  for (uint64_t i = 0; i < a[0]; ++i)
+    y[i] += x[i];
+}
+
+static const kernel kernels[] = {
+    {"saxpy", 12, saxpy}, {"turn_blocks", 11, turn_blocks}, {"narrow", 10, narrow}, {"__omp_offloading_", 3, region}};

@@ -90,7 +90,7 @@ impl Site {
 
 impl Ran {
     #[track_caller]
-    fn succeeded(&self, kernels: &[&str], context: &str) {
+    pub fn succeeded(&self, kernels: &[&str], context: &str) {
         assert_eq!(self.status, Some(0), "{context}:\n{}", self.log);
         for kernel in kernels {
             let registered = |line: &str| line.starts_with(&format!("function {kernel}__"));

@@ -1,13 +1,16 @@
-// An allocator in which some allocations fail, for LD_PRELOAD: one in GPULOWER_FAIL_RATE, by the seed GPULOWER_FAIL_SEED.
+// An allocator in which some allocations fail, for LD_PRELOAD: one in GPULOWER_FAIL_RATE, by the seed GPULOWER_FAIL_SEED; or
+// GPULOWER_FAIL_RUN in a row, from number GPULOWER_FAIL_AT on. The first that fails makes the file GPULOWER_FAIL_TOLD.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -15,12 +18,26 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
 static atomic_ulong count;
-static unsigned long seed, rate;
+static unsigned long seed, rate, at, run;
+
+static void tell(void) {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  const char *path = getenv("GPULOWER_FAIL_TOLD");
+  if (path && !atomic_flag_test_and_set(&told))
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  errno = ENOMEM;
+}
 
 static int fails(void) {
-  if (rate == 0)
+  if (rate == 0 && run == 0)
     return 0;
   uint64_t number = atomic_fetch_add(&count, 1);
+  if (run != 0) {
+    if (number < at || number - at >= run)
+      return 0;
+    tell();
+    return 1;
+  }
   // splitmix64
   uint64_t value = (seed << 32) + number * 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -28,7 +45,7 @@ static int fails(void) {
   value ^= value >> 31;
   if (value % rate != 0)
     return 0;
-  errno = ENOMEM;
+  tell();
   return 1;
 }
 
@@ -45,18 +62,23 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
   return 0;
 }
 
+static unsigned long number_of(const char *variable) {
+  const char *text = getenv(variable);
+  return text ? strtoul(text, NULL, 10) : 0;
+}
+
 // The handler of SIGFPE is installed when the first input is about to be read: MLIR's passes are registered by then, and its
 // first context is made, which happens once for each process and outside of what is contained.
 int sigaction(int signal, const struct sigaction *new, struct sigaction *old) {
   typedef int function(int, const struct sigaction *, struct sigaction *);
   if (signal == SIGFPE && new) {
-    const char *text = getenv("GPULOWER_FAIL_SEED");
-    seed = text ? strtoul(text, NULL, 10) : 0;
-    text = getenv("GPULOWER_FAIL_RATE");
-    rate = text ? strtoul(text, NULL, 10) : 0;
+    seed = number_of("GPULOWER_FAIL_SEED");
+    rate = number_of("GPULOWER_FAIL_RATE");
+    at = number_of("GPULOWER_FAIL_AT");
+    run = number_of("GPULOWER_FAIL_RUN");
   }
   return ((function *)dlsym(RTLD_NEXT, "sigaction"))(signal, new, old);
 }
 
 // What runs at the end of a process is not the program's.
-__attribute__((destructor)) static void stop(void) { rate = 0; }
+__attribute__((destructor)) static void stop(void) { rate = run = 0; }

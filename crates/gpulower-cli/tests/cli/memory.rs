@@ -31,16 +31,23 @@ fn limited(work: &Workshop, limit: &str, arguments: &[&str]) -> Output {
     command.output().expect("the shell runs")
 }
 
-/// What the C library says before it ends a process whose thread cannot register a destructor of thread-local storage. It
-/// asks nobody: docs/reliability.md lists it among what is not contained.
-const ENDED_BY_THE_C_LIBRARY: &str = "Fatal glibc error: failed to register TLS destructor: out of memory";
+/// What others say before they end the process, and ask nobody: the C library, where it has no memory for a destructor of
+/// thread-local storage; NVIDIA's library, with `exit`. docs/reliability.md lists them among what is not contained.
+fn is_ended_by_others(output: &Output) -> bool {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let says = |words| stderr.contains(words);
+    let is_aborted = output.status.signal() == Some(6) || output.status.code() == Some(128 + 6);
+    (is_aborted && says("Fatal glibc error: failed to register TLS destructor: out of memory"))
+        || (output.status.code() == Some(1)
+            && (says("fatal   : Memory allocation failure") || says("out of dynamic memory in ptx_scan")))
+}
 
 /// What is wrong with how a run ended; empty if nothing is.
 fn complaint(output: &Output) -> String {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains(ENDED_BY_THE_C_LIBRARY) {
+    if is_ended_by_others(output) {
         return String::new();
     }
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let mut complaint = String::new();
     let is_told = match output.status.code() {
         Some(0) => true,
@@ -125,10 +132,25 @@ const CASES: &[(&str, &str, &str)] = &[
     ("transpose.mlir", "sm_90", "mlir"),
 ];
 
+/// The file that the allocator makes when an allocation fails.
+const TOLD: &str = "told";
+
 /// One run in which some allocations fail.
 fn with_failures(work: &Workshop, library: &std::path::Path, seed: u64) -> Output {
     let (example, target, emit) = CASES[seed as usize % CASES.len()];
-    let rate = [1_000, 5_000, 25_000, 125_000][(seed / 7) as usize % 4];
+    // Once in so many times; or so many in a row, from anywhere among the first 262,144.
+    let failures = if (seed / 6).is_multiple_of(2) {
+        let rate = [1_000, 5_000, 25_000, 125_000][(seed / 7) as usize % 4];
+        format!("GPULOWER_FAIL_SEED={seed} GPULOWER_FAIL_RATE={rate}")
+    } else {
+        let number = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let scale = 1 << (number % 18);
+        let run = [1, 10, 100, 1_000][(seed / 12) as usize % 4];
+        format!(
+            "GPULOWER_FAIL_AT={} GPULOWER_FAIL_RUN={run}",
+            scale + (number >> 8) % scale
+        )
+    };
     let example = self::example(example);
     let mut arguments = vec!["compile", &example, "-t", target, "-e", emit, "-j", "2"];
     arguments.extend(if target.contains(',') {
@@ -140,32 +162,28 @@ fn with_failures(work: &Workshop, library: &std::path::Path, seed: u64) -> Outpu
         arguments.push("--isolation=worker");
     }
     let limit = format!(
-        "ulimit -t 120; export LD_PRELOAD={} GPULOWER_FAIL_SEED={seed} GPULOWER_FAIL_RATE={rate}",
+        "ulimit -t 120; export LD_PRELOAD={} GPULOWER_FAIL_TOLD={TOLD} {failures}",
         library.display()
     );
     limited(work, &limit, &arguments)
 }
 
-/// Runs that may end otherwise than they should: about one in 100 does, and not the same ones each time, for what threads do
-/// decides which allocation fails. docs/reliability.md says what is known of them. Before failed allocations were contained,
-/// every second run did.
-const DEATHS: usize = 4;
-
 #[test]
 fn allocations_that_fail_are_errors() {
     let work = Workshop::new();
     let library = failing_malloc(&work);
-    let (mut failed, mut bad) = (0, Vec::new());
+    let (mut met, mut bad) = (0, Vec::new());
     for seed in 0..48 {
         let output = with_failures(&work, &library, seed);
         let complaint = complaint(&output);
         if !complaint.is_empty() {
             bad.push(format!("seed {seed}: {complaint}"));
         }
-        failed += usize::from(!output.status.success());
+        met += usize::from(std::fs::remove_file(work.path(TOLD)).is_ok());
     }
-    assert!(failed >= 12, "only {failed} of 48 met a failure");
-    assert!(bad.len() <= DEATHS, "{bad:#?}");
+    assert!(met >= 24, "only {met} of 48 met a failure");
+    // Threads make each run another: what is bad once in hundreds of runs is met some day. The soak below finds those.
+    assert!(bad.len() <= 2, "{bad:#?}");
 }
 
 /// The same for as long as is told: `GPULOWER_SECONDS=3600 GPULOWER_SEED=1000 cargo test -p gpulower-cli --test cli

@@ -10,7 +10,7 @@ use std::{
 use super::{export::Site, support::example};
 
 /// Where `cargo xtask setup` unpacks Debian's packages of libomptarget.
-fn library_folder(release: u8) -> PathBuf {
+pub fn library_folder(release: u8) -> PathBuf {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.toolkit/openmp/usr/lib");
     let folder = Path::new(root).join(format!("llvm-{release}/lib"));
     assert!(
@@ -46,7 +46,7 @@ fn libraries(site: &Site, release: u8) -> String {
     name
 }
 
-fn driver(site: &Site) {
+pub fn driver(site: &Site) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/cuda_driver.c");
     let folder = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/tests/cli");
     let options = [
@@ -188,6 +188,8 @@ fn images_with_a_newer_header_are_not_loaded() {
         "omp19.o",
     ]);
     assert_eq!(object.status, 0, "{}", object.stderr);
+    let said = object.output();
+    assert!(said.contains("# Finished by clang 16, 17, with"), "{said}");
     let folder = libraries(&site, 19);
     let link =
         format!("PATH=$CUDA_ROOT/bin:$PATH clang-19 omp19.o --offload-link -fopenmp -lomptarget -L{folder} -o omp19");
@@ -200,6 +202,94 @@ fn images_with_a_newer_header_are_not_loaded() {
         "{}",
         String::from_utf8_lossy(&output.stdout)
     );
+}
+
+/// Clang's own regions and our kernel work on the same device pointers. The device runtime that such regions need is in
+/// Debian's packages for clang 16 alone.
+#[test]
+fn clangs_own_regions_live_in_the_same_program() {
+    let site = Site::new();
+    driver(&site);
+    site.work.write("add_scaled.mlir", ADD_SCALED);
+    let options = [
+        "--kind",
+        "openmp",
+        "-t",
+        "sm_90",
+        "--finish-with",
+        "clang-16",
+        "-o",
+        "ours.o",
+    ];
+    site.export(&[&["add_scaled.mlir"], &options[..]].concat());
+    let folder = libraries(&site, 16);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/openmp_regions.c");
+    let runtime = library_folder(16);
+    let runtime = runtime.display();
+    let clang = "PATH=$CUDA_ROOT/bin:$PATH clang-16 -w -O1 -fopenmp --offload-arch=sm_90";
+    let build = format!(
+        "{clang} --cuda-path=$CUDA_ROOT --libomptarget-nvptx-bc-path={runtime}/libomptarget-nvptx-sm_90.bc -c {source} -o \
+         regions.o\n{clang} regions.o ours.o -lomptarget -L{folder} -L{runtime} -o regions"
+    );
+    let output = site.tool("sh", &["-ec", &build]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = site.tool("sh", &["-c", &format!("LD_LIBRARY_PATH={folder}:. CHIP=90 ./regions")]);
+    let log = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{log}");
+    let launches: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.strip_prefix("launch ")?.split(' ').next())
+        .collect();
+    assert_eq!(launches, ["__omp_offloading_", "saxpy", "__omp_offloading_"], "{log}");
+    assert!(log.contains("0 wrong of 1000"), "{log}");
+    let checked = site.work.run(&["export", "--check", "regions"]).quiet().output();
+    assert!(checked.contains("by itself   2 of 2"), "{checked}");
+}
+
+/// `export --check` of objects for each release that the tests have.
+#[test]
+fn objects_are_checked_for_each_release() {
+    let site = Site::new();
+    for (release, chip, toolkit) in [(16, "sm_90", "13.0"), (19, "sm_90", "12.4"), (22, "sm_100", "13.0")] {
+        let (object, finish_with) = (format!("{release}.o"), format!("clang-{release},cuda-{toolkit}"));
+        let options = [
+            "--kind",
+            "openmp",
+            "-t",
+            chip,
+            "--finish-with",
+            &finish_with,
+            "-o",
+            &object,
+        ];
+        site.export(&[&[&example("app.mlir")[..]], &options[..]].concat());
+        site.work
+            .run(&["export", "--check", &object, "--with", &release.to_string()])
+            .quiet();
+    }
+    for (object, release, message) in [
+        (
+            "16.o",
+            "15",
+            "launches kernels that have no execution mode with 32 threads more",
+        ),
+        ("16.o", "22", "it looks for entries in the section llvm_offload_entries"),
+        (
+            "19.o",
+            "16",
+            "puts no pointer before the arguments of a kernel, and these kernels expect one",
+        ),
+        (
+            "22.o",
+            "19",
+            "it looks for entries in the section omp_offloading_entries",
+        ),
+    ] {
+        site.work
+            .run(&["export", "--check", object, "--with", release])
+            .failed(1)
+            .says(&[message]);
+    }
 }
 
 #[test]
@@ -274,6 +364,33 @@ module attributes {gpu.container_module} {
     gpu.dealloc %out : memref<?xf32>
     %zero = arith.constant 0 : i32
     return %zero : i32
+  }
+}
+"#;
+
+const ADD_SCALED: &str = r#"
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @saxpy(%n: index, %a: f32, %x: memref<?xf32>, %y: memref<?xf32>) kernel {
+      %i = gpu.global_id x
+      %inside = arith.cmpi ult, %i, %n : index
+      scf.if %inside {
+        %xi = memref.load %x[%i] : memref<?xf32>
+        %yi = memref.load %y[%i] : memref<?xf32>
+        %ax = arith.mulf %a, %xi : f32
+        %sum = arith.addf %ax, %yi : f32
+        memref.store %sum, %y[%i] : memref<?xf32>
+      }
+      gpu.return
+    }
+  }
+  func.func @add_scaled(%n: index, %a: f32, %x: memref<?xf32>, %y: memref<?xf32>) {
+    %one = arith.constant 1 : index
+    %threads = arith.constant 256 : index
+    %blocks = arith.ceildivui %n, %threads : index
+    gpu.launch_func @kernels::@saxpy blocks in (%blocks, %one, %one) threads in (%threads, %one, %one)
+        args(%n : index, %a : f32, %x : memref<?xf32>, %y : memref<?xf32>)
+    return
   }
 }
 "#;

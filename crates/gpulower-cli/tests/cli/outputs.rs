@@ -5,7 +5,8 @@
 
 use std::{
     fs::{self, File},
-    process::Stdio,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    process::{Command, Stdio},
 };
 
 use super::support::{Run, Workshop, example};
@@ -70,12 +71,19 @@ fn places_that_cannot_be_written() {
     work.write("k.mlir", modules(&["m"]));
     work.write("file", "mine");
     work.write("folder/file", "mine");
+    std::os::unix::fs::symlink("loop", work.path("loop")).expect("a link");
     for (output, message) in [
         ("file/", "cannot write file/: Not a directory"),
         ("file/k.cubin", "cannot write file/k.cubin: "),
         ("none/k.cubin", "cannot write none/k.cubin: No such file or directory"),
         ("/proc/none/", "cannot write /proc/none/: "),
         ("/proc/k.cubin", "cannot write /proc/k.cubin: "),
+        ("loop", "cannot write loop: Too many levels of symbolic links"),
+        ("loop/", "cannot write loop/: "),
+        (
+            "loop/k.cubin",
+            "cannot write loop/k.cubin: Too many levels of symbolic links",
+        ),
     ] {
         refused_at_once(
             &work,
@@ -100,9 +108,61 @@ fn places_that_cannot_be_written() {
     for (file, message) in [
         ("none/r.json", "cannot write none/r.json: "),
         ("folder", "cannot write folder: is a directory"),
+        ("loop", "cannot write loop: Too many levels of symbolic links"),
     ] {
         refused_at_once(&work, &[&report[..], &[file]].concat(), 1, &[message]);
+        let trace = format!("--trace={file}");
+        let arguments = ["k.mlir", "-t", "sm_90", "-o", "k.cubin", &trace];
+        refused_at_once(&work, &arguments, 1, &[message]);
     }
+}
+
+/// Whoever runs the tests as root is not refused anything by permissions, unless that is given up.
+#[test]
+fn a_folder_that_must_not_be_written_to() {
+    let work = Workshop::new();
+    work.write("k.mlir", modules(&["m"]));
+    fs::create_dir(work.path("theirs")).expect("a folder");
+    let mode = |mode| fs::set_permissions(work.path("theirs"), fs::Permissions::from_mode(mode)).expect("permissions");
+    mode(0o555);
+    let run = |arguments: &[&str]| {
+        let plain = work.command(&[&["compile", "k.mlir", "-t", "sm_90", "-e", "ptx"], arguments].concat());
+        let mut command = match fs::metadata("/proc/self").expect("/proc").uid() {
+            0 => {
+                let mut command = Command::new("setpriv");
+                command
+                    .args(["--bounding-set=-dac_override", "--"])
+                    .arg(plain.get_program());
+                command
+            }
+            _ => Command::new(plain.get_program()),
+        };
+        command
+            .args(plain.get_args())
+            .current_dir(work.path(""))
+            .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Run::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    };
+    for (arguments, place) in [
+        (&["-o", "theirs/k.ptx"][..], "theirs/k.ptx"),
+        (&["-o", "theirs"], "theirs"),
+        (&["-o", "theirs/new/"], "theirs/new/"),
+        (
+            &["-o", "k.ptx", "--report=json", "--report-file=theirs/r.json"],
+            "theirs/r.json",
+        ),
+        (&["-o", "k.ptx", "--trace=theirs/t.json"], "theirs/t.json"),
+        (&["-o", "k.ptx", "--depfile=theirs/k.d"], "theirs/k.d"),
+        (&["-o", "k.ptx", "--dump-dir=theirs/dump"], "theirs/dump"),
+    ] {
+        run(arguments).failed(1).says(&[place, "Permission denied"]);
+        assert_eq!(
+            (work.files(""), work.files("theirs")),
+            (vec!["k.mlir".into(), "theirs".into()], vec![])
+        );
+    }
+    mode(0o755);
+    assert_eq!(run(&["-o", "theirs/k.ptx"]).status, 0);
 }
 
 #[test]
@@ -254,6 +314,21 @@ fn a_full_disk() {
         work.run(&all).failed(1).says(&[message]);
     }
     assert_eq!(work.files(""), ["k.mlir"], "all or nothing");
+    // A trace tells of the writing, too: it comes last.
+    work.run(&[
+        "compile",
+        "k.mlir",
+        "-t",
+        "sm_90",
+        "-e",
+        "ptx",
+        "-o",
+        "k.ptx",
+        "--trace=/dev/full",
+    ])
+    .failed(1)
+    .says(&[message]);
+    assert_eq!(work.files(""), ["k.mlir", "k.ptx"]);
 }
 
 #[test]
@@ -397,4 +472,33 @@ fn bytes_do_not_depend_on_a_home() {
         .collect();
     assert!(images[0].1.contains("nvptxcompiler"), "{}", images[0].1);
     assert!(images.iter().all(|image| *image == images[0]));
+}
+
+/// A name that no file can have, in a folder that is there, and in one that is not.
+#[test]
+fn names_that_are_too_long() {
+    let work = Workshop::new();
+    let name = "n".repeat(300);
+    work.write("k.mlir", modules(&["m"]));
+    let report = format!("--report-file=new/{name}");
+    let folder = format!("new/{name}/");
+    for output in [
+        &["-o", &name][..],
+        &["-o", "new/", "--report=json", &report],
+        &["-o", &folder],
+    ] {
+        let arguments = [&["k.mlir", "-t", "sm_90", "-e", "ptx"][..], output].concat();
+        refused_at_once(&work, &arguments, 1, &["cannot write ", "File name too long"]);
+    }
+}
+
+/// What is called like an output somewhere else is no matter of a folder that is not there yet.
+#[test]
+fn a_new_folder_is_not_confused_with_this_one() {
+    let work = Workshop::new();
+    work.write("k.mlir", modules(&["m"]));
+    std::os::unix::fs::symlink("m.sm_90.ptx", work.path("m.sm_90.ptx")).expect("a link");
+    work.run(&["compile", "k.mlir", "-t", "sm_90", "-e", "ptx", "-o", "new/"])
+        .quiet();
+    assert_eq!(work.files("new"), ["m.sm_90.ptx"]);
 }

@@ -26,7 +26,7 @@ fn the_status_is_that_of_the_program() {
     assert_eq!(run.output(), "42 and 3.000\n");
     let run = directory.run(&["run", "p.mlir", "--entry", "wide"]).quiet();
     assert_eq!(run.output(), "5000000000\n");
-    directory.run(&["run", "p.mlir", "--entry", "nothing"]).quiet();
+    directory.run(&["run", "p.mlir", "--entry", "nothing", "-v"]).quiet();
     let run = directory.run_with_input(&["run", "-"], PROGRAM.as_bytes()).failed(42);
     assert_eq!(run.output(), "42 and 3.000\n");
 }

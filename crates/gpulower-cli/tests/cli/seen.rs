@@ -129,7 +129,7 @@ fn trace(work: &Workshop, file: &str) -> Vec<String> {
     let events = document["traceEvents"].as_array().expect("events");
     let mut open: HashMap<u64, Vec<&str>> = HashMap::new();
     let mut last = 0.0;
-    for event in events {
+    for event in events.iter().filter(|event| event["name"] != "process_name") {
         let thread = event["tid"].as_u64().expect("a thread");
         let name = event["name"].as_str().expect("a name");
         let spans = open.entry(thread).or_default();
@@ -215,9 +215,18 @@ fn a_trace_has_stages_kernels_tools_and_the_cache() {
         .failed(2)
         .says(&["--trace bad.mlir: the file is there and is no trace"]);
     assert_eq!(work.text("bad.mlir"), "gpu.module @m { nonsense }");
-    work.run(&["--trace", "none/t.json", "targets"])
-        .failed(1)
-        .says(&["cannot write none/t.json"]);
+    for place in ["none/t.json", "folder"] {
+        work.write("folder/file", "");
+        work.run(&["--trace", place, "targets"])
+            .failed(1)
+            .says(&[&format!("cannot write {place}")]);
+    }
+    // What has no end is not read, and no output is the trace.
+    work.run(&["--trace", "/dev/zero", "targets"]).failed(0);
+    let two = [
+        "--trace", "k.ptx", "compile", "bad.mlir", "-t", "sm_90", "-e", "ptx", "-o", "./k.ptx",
+    ];
+    work.run(&two).failed(2).says(&["two outputs would both be ./k.ptx"]);
 }
 
 #[test]

@@ -163,11 +163,37 @@ fn authorities_are_those_that_the_machine_trusts() {
         assert!(shared(&one, "uploaded") > 0);
         let other = compile("b", Some(&authority), "60s").quiet();
         assert_eq!((shared(&other, "hits"), shared(&other, "misses")), (1, 0));
-        // Nobody whom this machine knows says who that is.
-        let stranger = compile("c", None, "2s").failed(0);
+        // Nobody whom this machine knows says who that is: that is told, and not waited for.
+        let stranger = compile("c", None, "60s").failed(0);
         assert_eq!((shared(&stranger, "hits"), shared(&stranger, "uploaded")), (0, 0));
-        stranger.says(&["is out, and is done without for now"]);
+        stranger.says(&["is out, and is done without for now", "certificate"]);
     }
+}
+
+#[test]
+fn authorities_that_cannot_be_read_are_told() {
+    let redis = Server::redis_with_tls(&Certificate::new());
+    let url = format!("rediss://127.0.0.1:{}/0?deadline=60s", redis.port);
+    let work = Workshop::new();
+    let arguments = [
+        "compile",
+        &example("saxpy.mlir"),
+        "-t",
+        "gfx942",
+        "-o",
+        "k",
+        "--cache-remote",
+        &url,
+    ];
+    let output = work
+        .command(&arguments)
+        .env_remove("GPULOWER_CACHE")
+        .env("XDG_CACHE_HOME", work.path("home"))
+        .env("SSL_CERT_FILE", work.path("nowhere.pem"))
+        .output();
+    Run::of(output.expect("it runs"))
+        .failed(0)
+        .says(&["is out, and is done without for now", "nowhere.pem"]);
 }
 
 #[test]

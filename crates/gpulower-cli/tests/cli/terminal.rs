@@ -1,5 +1,7 @@
 //! Names and words of others that would control a terminal are shown escaped, wherever they come from.
 
+use std::process::{Command, Stdio};
+
 use super::support::{Run, Workshop};
 
 /// ESC, C1's CSI, BEL, backspace, a mark that turns the direction of text around, and a return to the start of the line.
@@ -124,6 +126,88 @@ fn what_an_input_says() {
     for arguments in [&["inspect", "k.hsaco"][..], &["inspect", "k.hsaco", "--json"]] {
         harmless(&work.run(arguments));
     }
+}
+
+/// MLIR's own messages, with names, places and lines of the input.
+#[test]
+fn what_gpulower_opt_says() {
+    let work = Workshop::new();
+    let file = format!("{EVIL}.mlir");
+    let twice = format!("func.func private @\"{EVIL_IR}\"()\n").repeat(2);
+    let warned = format!("func.func @f() attributes {{\"{EVIL_IR}\"}} {{ return }}");
+    for (name, text, flags) in [
+        ("symbol.mlir", twice.clone(), &[][..]),
+        ("operation.mlir", format!("\"{EVIL_IR}.x\"() : () -> ()"), &[]),
+        (
+            "attribute.mlir",
+            format!("func.func @f() attributes {{a = \"{EVIL_IR}\", a = 1}} {{ return }}"),
+            &[],
+        ),
+        (
+            "location.mlir",
+            format!("\"x.y\"() : () -> () loc(\"{EVIL_IR}\":1:2)"),
+            &[],
+        ),
+        (
+            "type.mlir",
+            format!("func.func private @f() -> !evil<\"{EVIL_IR}\">"),
+            &[],
+        ),
+        ("line.mlir", format!("func.func @f() {{ oops }} // {EVIL}"), &[]),
+        (&*file, "func.func @f() { oops }".to_owned(), &[]),
+        (
+            "pipeline.mlir",
+            String::new(),
+            &["--pass-pipeline=builtin.module(e\u{1b}[31mx)"],
+        ),
+        ("flag.mlir", String::new(), &["--e\u{1b}[31mx"]),
+        ("output.mlir", String::new(), &["-o", "nowhere/e\u{1b}[31mx"]),
+        (
+            "refused.mlir",
+            format!("gpu.module @\"{EVIL_IR}\" {{ gpu.func @k() kernel {{ \"x.y\"() : () -> () gpu.return }} }}"),
+            &["--allow-unregistered-dialect", "--gpulower-to-binary=targets=sm_90"],
+        ),
+        (
+            "trace.mlir",
+            warned,
+            &["--mlir-print-ir-after-all", "--canonicalize", "--mlir-print-debuginfo"],
+        ),
+    ] {
+        work.write(name, text);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gpulower-opt"));
+        command.arg(name).args(flags).current_dir(work.path(""));
+        let run = Run::of(
+            command
+                .env("GPULOWER_CACHE", "off")
+                .stdin(Stdio::null())
+                .output()
+                .expect("it runs"),
+        );
+        assert_eq!(run.status != 0, name != "trace.mlir", "{name}: {}", run.stderr);
+        let found = run
+            .stderr
+            .chars()
+            .find(|&c| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c));
+        assert_eq!(found, None, "{name}: {:?}", run.stderr);
+        assert!(
+            ["\\u{1b}", "\\1B"].iter().any(|shown| run.stderr.contains(shown)),
+            "{name}: not shown: {}",
+            run.stderr
+        );
+    }
+    // LLVM's colours are no names of anybody's.
+    work.write("k.mlir", twice);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpulower-opt"));
+    command
+        .args(["k.mlir", "--color"])
+        .current_dir(work.path(""))
+        .env("TERM", "xterm");
+    let run = Run::of(command.stdin(Stdio::null()).output().expect("it runs")).failed(1);
+    assert!(
+        run.stderr.contains("\u{1b}[") && run.stderr.contains("e\\u{1b}[31m"),
+        "{:?}",
+        run.stderr
+    );
 }
 
 /// A symbol with a line break in it does not look like another message.

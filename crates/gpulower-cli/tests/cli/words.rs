@@ -186,6 +186,11 @@ fn no_advice_that_nobody_can_use() {
         .failed(2)
         .says(&["unexpected argument '-v'"]);
     assert!(!run.stderr.contains("-- -v"), "{}", run.stderr);
+    // The word as it was written, and not its first letter.
+    for word in ["-std=c++17", "-Wall"] {
+        let run = work.run(&["compile", "k.mlir", word]).failed(2);
+        assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
+    }
 }
 
 /// The name of the pass that was asked for is in its messages.

@@ -11,6 +11,7 @@ pub mod hsaco_attributes;
 pub mod hsaco_flags;
 mod hsaco_metadata;
 pub mod join_cubin;
+pub mod join_object;
 pub mod lto_ir;
 pub mod producer;
 pub mod ptx;

@@ -1,7 +1,7 @@
 //! An NVIDIA architecture by its number, whether or not the tables know it, and where code for it runs.
 
 use super::ComputeCapability;
-use super::nvidia_chips::{Suffix, family, is_early_tegra};
+use super::nvidia_chips::{Suffix, family, is_tegra};
 use std::fmt;
 
 /// The architecture that an image states, such as sm_90a.
@@ -55,16 +55,16 @@ impl NvidiaArch {
     /// Whether machine code for this architecture runs on a device.
     ///
     /// Plain code runs on the same major compute capability with an equal or larger minor one,
-    /// Tegra chips before Blackwell excepted, which run their own only; `a` runs on exactly
-    /// its own, `f` on later members of its family. Source: CUDA C++ Programming Guide, "Binary Compatibility"; that
-    /// sm_80, sm_86 and sm_100 do not load on an H200 (9.0) was observed with driver 580.159.
+    /// Tegra chips excepted, which run their own only; `a` runs on exactly its own, `f` on later members of its
+    /// family. Source: CUDA C++ Programming Guide, "Binary Compatibility"; that sm_80, sm_86 and sm_100 do not load on
+    /// an H200 (9.0) was observed with driver 580.159.
     #[must_use]
     pub fn cubin_runs_on(self, device: ComputeCapability) -> bool {
         let (number, device) = (self.number, device.number());
         match self.suffix {
             Suffix::ArchitectureSpecific => device == number,
             Suffix::FamilySpecific => family(device) == family(number) && device >= number,
-            Suffix::Plain if is_early_tegra(number) || is_early_tegra(device) => device == number,
+            Suffix::Plain if is_tegra(number) || is_tegra(device) => device == number,
             Suffix::Plain => device / 10 == number / 10 && device >= number,
         }
     }

@@ -141,12 +141,11 @@ pub(super) const fn family(number: u16) -> u16 {
     }
 }
 
-/// Whether a number is that of a Tegra or Jetson chip before Blackwell. Their cubins and those
-/// of the other chips of their generation do not run on each other (CUDA C++ Programming
-/// Guide, "Binary Compatibility"). 88 is counted in as a precaution: NVIDIA documents no
-/// device with that number.
-pub(super) const fn is_early_tegra(number: u16) -> bool {
-    matches!(number, 32 | 53 | 62 | 72 | 87 | 88)
+/// Whether a number is that of a Tegra or Jetson chip that shares its major number with others. Their cubins and those of the
+/// others do not run on each other (CUDA C++ Programming Guide, "Binary Compatibility"), and are not linked: nvlink 13.0.88 for
+/// 87 and 88, of which NVIDIA documents no device, nvJitLink 12.9.86 for 101. 110, as 101 is called now, has none beside it.
+pub(super) const fn is_tegra(number: u16) -> bool {
+    matches!(number, 32 | 53 | 62 | 72 | 87 | 88 | 101)
 }
 
 #[cfg(test)]

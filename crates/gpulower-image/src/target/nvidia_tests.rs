@@ -272,6 +272,7 @@ fn code_runs_where_the_manual_says() {
     assert!(ptx("sm_101a", 11, 0) && ptx("sm_101f", 11, 0) && !ptx("sm_110a", 10, 1));
     // Tegra.
     assert!(cubin("sm_87", 8, 7) && !cubin("sm_80", 8, 7) && !cubin("sm_87", 8, 9) && !cubin("sm_70", 7, 2));
+    assert!(cubin("sm_101", 10, 1) && !cubin("sm_100", 10, 1) && !cubin("sm_101", 10, 3) && cubin("sm_100", 10, 3));
     // No machine code for a virtual target; PTX all the same.
     assert!(!cubin("compute_90", 9, 0) && ptx("compute_90", 9, 0));
 }

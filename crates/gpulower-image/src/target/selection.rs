@@ -4,7 +4,7 @@ pub use super::load_error::{LoadError, LoadFailure, PassedOver};
 
 use super::device_query::Device;
 use super::error::shown;
-use super::nvidia_chips::{Suffix, is_early_tegra};
+use super::nvidia_chips::{Suffix, is_tegra};
 use super::{AmdTarget, ComputeCapability, CudaRelease, NvidiaArch, NvidiaTarget, PtxIsa};
 use std::fmt;
 
@@ -131,6 +131,7 @@ fn compiles(arch: NvidiaArch, target: &NvidiaTarget) -> bool {
 ///
 /// Observed with nvJitLink 13.0.88: it takes code of the same major compute capability and an equal or smaller minor one.
 /// It takes architecture-specific code for a plain target, too, whose image would then not run where its name says.
+/// Code for Tegra chips is linked with code for exactly the same chip.
 ///
 /// # Errors
 ///
@@ -140,7 +141,9 @@ pub fn cubin_links(number: u32, arch_specific: bool, target: &NvidiaTarget) -> R
     if arch_specific && (number != ours || target.suffix() != Suffix::ArchitectureSpecific) {
         return Err(format!("link for sm_{number}a, or compile it without the suffix"));
     }
-    if number / 10 != ours / 10 || number > ours {
+    let is_tegra = is_tegra(target.number()) || u16::try_from(number).is_ok_and(is_tegra);
+    let apart = is_tegra && number != ours;
+    if apart || number / 10 != ours / 10 || number > ours {
         return Err(format!("compile it for {}", target.chip()));
     }
     Ok(())
@@ -259,10 +262,10 @@ fn against_nvidia(image: &LoadableImage, device: ComputeCapability) -> Option<St
         LoadableImage::Cubin { arch } => Some(match arch.suffix {
             Suffix::ArchitectureSpecific => format!("{arch} runs on {} alone", own(*arch)),
             Suffix::FamilySpecific => format!("{arch} runs on {} and later devices of its family", own(*arch)),
-            Suffix::Plain if is_early_tegra(arch.number) => {
+            Suffix::Plain if is_tegra(arch.number) => {
                 format!("{arch} is Tegra's and runs on {} alone", own(*arch))
             }
-            Suffix::Plain if is_early_tegra(device.number()) && own(*arch).major == device.major => {
+            Suffix::Plain if is_tegra(device.number()) && own(*arch).major == device.major => {
                 format!("{device} is a Tegra device, which runs machine code of its own chip alone")
             }
             Suffix::Plain => {

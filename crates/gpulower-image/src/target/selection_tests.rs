@@ -214,3 +214,10 @@ fn errors_are_the_drivers() {
     assert_eq!(LoadFailure::InvalidImage.code(), 200);
     assert_eq!(LoadFailure::InvalidImage.runtime_name(), "cudaErrorInvalidKernelImage");
 }
+
+#[test]
+fn tegra_is_linked_with_its_own_code_alone() {
+    let images = [image("cubin sm_80"), image("ptx sm_80 7.0")];
+    let chosen = |chip: &str| select_for_link(&chip.parse().expect(chip), &images);
+    assert_eq!((chosen("sm_86"), chosen("sm_87")), (Some(0), Some(1)));
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as expected")]
 
 mod bundle;
+mod chips;
 mod cubin;
 mod elf;
 mod fatbin;
@@ -11,6 +12,7 @@ mod inspect;
 mod inspect_hostile;
 mod inspect_nvidia;
 mod join_cubin;
+mod join_object;
 mod nvcc;
 mod occupancy;
 mod offload_binary;

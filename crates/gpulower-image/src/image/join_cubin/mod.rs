@@ -98,18 +98,37 @@ pub fn join(parts: &[&[u8]]) -> Result<Vec<u8>, CubinJoinError> {
 ///
 /// [`CubinJoinError`].
 pub fn join_renamed(parts: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
+    for (index, (file, _)) in parts.iter().enumerate() {
+        check_part(&Part::read(file, index)?, file, index)?;
+    }
+    join_checked(parts)
+}
+
+/// Whether a cubin can be joined with others as far as that is a matter of itself: [`join_checked`] takes what was looked at
+/// once, by any thread, and is twice as fast as [`join_renamed`].
+///
+/// # Errors
+///
+/// [`CubinJoinError`].
+pub fn check(cubin: &[u8]) -> Result<(), CubinJoinError> {
+    check_part(&Part::read(cubin, 0)?, cubin, 0)
+}
+
+/// Like [`join_renamed`], of cubins for each of which [`check`] found nothing. Of others something may be lost.
+///
+/// # Errors
+///
+/// [`CubinJoinError`].
+pub fn join_checked(parts: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
     // `ptxas` compiles the last kernel of a module first.
     let last_first: Vec<_> = parts.iter().rev().copied().collect();
     join_in_order(&last_first).map_err(|error| error.reversed(parts.len()))
 }
 
 fn join_in_order(files: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
-    let mut parts = Vec::with_capacity(files.len());
-    for (index, (file, _)) in files.iter().enumerate() {
-        let part = Part::read(file, index)?;
-        check(&part, file, index)?;
-        parts.push(part);
-    }
+    let files_of_parts = files.iter().enumerate();
+    let parts = files_of_parts.map(|(index, (file, _))| Part::read(file, index));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
     check_variables(&parts)?;
     let renamings: Vec<Renaming<'_>> = files.iter().map(|(_, renaming)| *renaming).collect();
     check_kernels(&parts, &renamings)?;
@@ -117,7 +136,7 @@ fn join_in_order(files: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinEr
 }
 
 /// Checks that nothing of a part is lost or changed when it is put together again.
-fn check(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoinError> {
+fn check_part(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoinError> {
     let merge = || write::write(&Merger::new(std::slice::from_ref(part), &[])?.merge()?);
     let again = merge().map_err(|error| CubinJoinError {
         parts: vec![index],

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Compare gpulower with clang -O3, as hipcc runs it, on the kernels of kernels.py for AMD chips: instructions, and executed ones.
+
+    amd.py DIRECTORY --gpulower PROGRAM --llvm DIRECTORY --libraries DIRECTORY [--target gfx942,gfx1100] [--only KERNEL ...]
+           [--output docs/code-quality.md] [--processes N]
+
+    clang      clang -O3 of the HIP C++, with AMD's device libraries
+    same       gpulower of what clang's front end makes of that source, before any pass of LLVM's
+    mlir       gpulower of the MLIR twin; --fp-contract=fast, since clang contracts too
+
+Each is executed by the interpreter of tests/amd on the inputs of cases.py at small sizes, and its results are checked first.
+Needs numpy and what the interpreter needs, and no GPU.
+"""
+
+import argparse
+import ast
+import collections
+import concurrent.futures
+import math
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import types
+
+import numpy as np
+import twins
+from amdexec import codeobject
+from amdexec.arguments import Geometry
+from amdexec.kernel import Buffer, Pointer, execute, memref
+from amdexec.traps import Trap
+
+FORMS = {"stated": True, "open": False}
+NAMES = ("clang", "same", "mlir")
+#: Kernels that take it for granted that a subgroup has 32 lanes. `gpu.shuffle` says nothing of the others, in waves of 64.
+OF_32_LANES = ("row_argmax", "warp_scan", "csr_warps")
+START, END = "<!-- made by cargo xtask quality amd -->", "<!-- end of amd -->"
+#: Without a meaning for the result, and made by the assembler or for speed.
+NOT_COUNTED = ("s_nop", "s_code_end", "s_delay_alu", "s_clause")
+
+#: Kernels of which so many more instructions are carried out have a line in the table.
+SHOWN = 1.05
+
+#: What ocml asks about the chip and the options: https://github.com/ROCm/llvm-project/tree/amd-staging/amd/device-libs.
+CONTROLS = {"ABI_version": ("i32", 500), "finite_only_opt": ("i8", 0), "unsafe_math_opt": ("i8", 0), "daz_opt": ("i8", 0),
+            "correctly_rounded_sqrt32": ("i8", 1)}
+
+#: How a method of cases.Maker is called for sizes that an interpreter executes in a second or two.
+SMALL = {
+    "layer_norm": {"rows": 1, "cols": 3000}, "rms_norm_f16": {"rows": 1, "cols": 4096}, "softmax_rows": {"rows": 1, "cols": 3000},
+    "cross_entropy": {"rows": 1, "cols": 3000}, "gemv": {"m": 2, "n": 2000}, "attention_row": {"rows": 1, "keys": 512},
+    "row_argmax": {"rows": 2, "cols": 1000}, "stencil_2d": {"h": 17, "w": 65}, "stencil_3d": {"d": 5, "h": 9, "w": 34},
+    "stencil_3d_march": {"d": 12, "h": 9, "w": 34}, "stencil_3d_rotate": {"d": 12, "h": 9, "w": 34},
+    "fdtd_1d": {"cells": 128, "steps": 40}, "conv_2d": {"oh": 9, "ow": 40, "k": 5}, "conv_1d_direct": {"m": 300},
+    "depthwise_f16": {"c": 1}, "max_pool": {"c": 1, "oh": 9, "ow": 33}, "block_sums": {"n": 9001, "blocks": 2},
+    "dot_f64": {"n": 8192}, "column_sums": {"rows": 40, "cols": 300}, "histogram_shared": {"n": 4096}, "scan_blocks": {"n": 500},
+    "warp_scan": {"n": 512}, "batched_matmul_8": {"batch": 4}, "batched_matvec": {"batch": 10},
+    "tridiagonal": {"n": 16, "systems": 128}, "mandelbrot": {"h": 16, "w": 32}, "black_scholes": {"n": 1500},
+    "gelu_chain": {"n": 2, "m": 300}, "swiglu_f16": {"n": 3000}, "adam": {"n": 500}, "rope": {"tokens": 2, "heads": 4},
+    "quantize": {"rows": 1, "cols": 3000}, "gather_rows": {"words": 50, "dim": 768, "n": 2}, "transpose_odd": {"rows": 35, "cols": 37},
+    "transpose_plain": {"rows": 35, "cols": 37}, "monte_carlo": {"n": 256, "rounds": 60}, "bitonic": {"blocks": 1},
+}  # fmt: skip
+#: Grids of fewer blocks, where a method fixes them for a GPU; the kernels step by the size of the grid.
+GRIDS = {"dot_f64": (2,), "histogram_shared": (2,), "black_scholes": (1,), "swiglu_f16": (1,), "conv_2d_static": (1, 2, 2)}
+
+
+def small_case(name):
+    """A launch with its references, made by cases.py with numpy in the place of CuPy."""
+    special = types.ModuleType("cupyx.scipy.special")
+    special.erf = np.vectorize(math.erf)
+    sys.modules.setdefault("cupy", np)
+    for module in ("cupyx", "cupyx.scipy"):
+        sys.modules.setdefault(module, types.ModuleType(module))
+    sys.modules.setdefault("cupyx.scipy.special", special)
+    import cases
+
+    maker = cases.Maker(1)
+    fixed = {"matmul_naive": lambda: maker.product(16, 33, 35, 60), "matmul_shared": lambda: maker.product(16, 33, 35, 60),
+             "csr_rows": lambda: maker.sparse(lambda n: n, 200, 12), "csr_warps": lambda: maker.sparse(lambda n: 32 * n, 40, 24),
+             "n_body": lambda: maker.bodies(256, 256), "n_body_plain": lambda: maker.bodies(128, 128)}
+    case = fixed[name]() if name in fixed else getattr(maker, name)(**SMALL.get(name, {}))
+    case.grid = GRIDS.get(name, case.grid)
+    return case
+
+
+def three(sizes):
+    return (*sizes, 1, 1)[:3]
+
+
+class Executed:
+    """One kernel of one code object: how many instructions waves carried out, and what was wrong."""
+
+    def __init__(self, kernel, case, image, target, plain):
+        buffers, arguments = [], []
+        for name, _, dimensions in kernel.parameters:
+            value = case.arguments[name]
+            if dimensions is None:
+                arguments.append(np.asarray(value).tobytes())
+                continue
+            buffers.append(Buffer(name, np.ascontiguousarray(value), writable=name in case.expected or writes(kernel, name)))
+            arguments += [Pointer(name)] if plain else memref(name, buffers[-1].array)
+        if plain:
+            arguments += [np.int64(case.arguments[array].shape[at]).tobytes() for _, array, at in kernel.sizes]
+        geometry = Geometry(three(case.grid), three(kernel.block))
+        result = execute(codeobject.read(image, target), kernel.name, geometry, buffers, arguments, seed=1)
+        self.instructions, self.outputs = result.instructions, result.outputs
+
+
+def writes(kernel, array):
+    """Whether a kernel stores to an array: some have arrays for what is between, without a reference."""
+    stores = (node.targets[0] if isinstance(node, ast.Assign) else node.target
+              for node in ast.walk(kernel.function) if isinstance(node, (ast.Assign, ast.AugAssign)))
+    return any(isinstance(store, ast.Subscript) and store.value.id == array for store in stores)
+
+
+def problem(case, outputs, first, name):
+    """What is wrong in the outputs; those without a reference are compared with the first compiler's."""
+    for array, expected in case.expected.items():
+        found = outputs[array].astype(np.float64)
+        reference = (first[array] if expected is None else expected).astype(np.float64)
+        if name in GRIDS and reference.size > 4096:
+            # Fewer blocks: what they did not write is as it was.
+            reference = np.where(found == case.before[array], found, reference)
+        error = np.linalg.norm((found - reference).ravel()) / max(np.linalg.norm(reference.ravel()), 1e-300)
+        if not error <= max(case.tolerance, 1e-5 if reference.dtype.kind == "f" and case.tolerance else 0):
+            return f"{array} has a relative error of {error:.1e}"
+    return ""
+
+
+def run(*words):
+    words = [str(word) for word in words]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)}\nfailed:\n{(done.stderr or done.stdout)[:3000]}")
+    return done.stdout
+
+
+class Maker:
+    def __init__(self, options):
+        self.options, self.directory = options, options.directory
+
+    def controls(self, target):
+        """A module with the constants that hipcc links beside ocml."""
+        number = target.removeprefix("gfx")
+        version = int(number[:-2]) * 1000 + int(number[-2]) * 100 + int(number[-1], 16)
+        values = {**CONTROLS, "ISA_version": ("i32", version), "wavefrontsize64": ("i8", int(target.startswith("gfx9")))}
+        lines = [f"@__oclc_{name} = linkonce_odr hidden addrspace(4) constant {kind} {value}" for name, (kind, value) in values.items()]
+        text, made = self.directory / f"{target}.controls.ll", self.directory / f"{target}.controls.bc"
+        text.write_text("\n".join(lines))
+        run(self.options.llvm / "bin/llvm-as", text, "-o", made)
+        return made
+
+    def make(self, kernels, target, form):
+        """The code objects by name; for `mlir` by kernel."""
+        folder = self.directory / target / form
+        (folder / "mlir").mkdir(parents=True, exist_ok=True)
+        texts = [twins.Writer(kernel, FORMS[form]).texts() for kernel in kernels]
+        (folder / "kernels.mlir").write_text("\n".join(mlir for mlir, _ in texts))
+        (folder / "kernels.hip").write_text(twins.C_HEADER + "\n" + "\n".join(c for _, c in texts))
+        clang = [self.options.llvm / "bin/clang++", "-x", "hip", "-std=c++17", "-O3", f"--offload-arch={target}", "--cuda-device-only",
+                 "-nogpuinc", "-nogpulib", "-fms-extensions", "-I", pathlib.Path(__file__).parent, folder / "kernels.hip"]
+        link = [word for library in (self.options.libraries / "ocml.bc", self.controls(target))
+                for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", library)]
+        run(*clang, *link, "-Wno-linker-warnings", "--no-gpu-bundle-output", "-o", folder / "clang.hsaco")
+        run(*clang, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", folder / "same.ll")
+        compile = [self.options.gpulower, "compile", "--no-cache", "--target", target]
+        run(*compile, folder / "same.ll", "-o", folder / "same.hsaco")
+        run(*compile, folder / "kernels.mlir", "--fp-contract", "fast", "-o", f"{folder / 'mlir'}/")
+        return {"clang": lambda kernel: folder / "clang.hsaco", "same": lambda kernel: folder / "same.hsaco",
+                "mlir": lambda kernel: next(iter((folder / "mlir").glob(f"{kernel}.{target}*")))}
+
+
+def instructions(options, image):
+    """How many a code object has, by kernel."""
+    counted, kernel = collections.Counter(), ""
+    for line in run(options.llvm / "bin/llvm-objdump", "-d", "--no-show-raw-insn", image).splitlines():
+        if match := re.match(r"[0-9a-f]+ <(.*)>:", line):
+            kernel = match[1]
+        elif line.startswith("\t") and line.split()[0] not in NOT_COUNTED:
+            counted[kernel] += 1
+    return counted
+
+
+def execute_one(target, form, name, images):
+    """Executed instructions of each, and what is wrong."""
+    kernel = next(kernel for kernel in twins.read_kernels() if kernel.name == name)
+    case, counts, first = small_case(name), {}, {}
+    for who, image in images.items():
+        try:
+            done = Executed(kernel, case, image, target, plain=who != "mlir")
+        except Trap as trap:
+            return counts, f"{name} {form} on {target} by {who}: {trap}"
+        counts[who] = done.instructions
+        first = first or done.outputs
+        if wrong := problem(case, done.outputs, first, name):
+            return counts, f"{name} {form} on {target} by {who}: {wrong}"
+    return counts, ""
+
+
+def mean(ratios):
+    return f"{statistics.geometric_mean(ratios):.3f}" if ratios else "-"
+
+
+def table(rows):
+    lines = ["| chip | block size | kernels | same source: instructions | executed | MLIR: instructions | executed |", "|---|---|---|---|---|---|---|"]
+    for target, form in dict.fromkeys((row["target"], row["form"]) for row in rows):
+        chosen = [row for row in rows if (row["target"], row["form"]) == (target, form)]
+        cells = [mean([row[kind][who] / row[kind]["clang"] for row in chosen]) for who in ("same", "mlir") for kind in ("size", "count")]
+        lines.append(f"| {target} | {form} | {len(chosen)} | " + " | ".join(cells) + " |")
+    lines += ["", "| kernel | block size | chip | clang: instructions, executed | same source | MLIR |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        ratios = {who: [row[kind][who] / row[kind]["clang"] for kind in ("size", "count")] for who in ("same", "mlir")}
+        if any(executed > SHOWN for _, executed in ratios.values()):
+            cells = ["{:.3f}, {:.3f}".format(*ratios[who]) for who in ("same", "mlir")]
+            base = f"{row['size']['clang']}, {row['count']['clang']}"
+            lines.append(f"| {row['kernel'].replace('_', ' ')} | {row['form']} | {row['target']} | {base} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--gpulower", required=True)
+    parser.add_argument("--llvm", type=pathlib.Path, required=True)
+    parser.add_argument("--libraries", type=pathlib.Path, required=True)
+    parser.add_argument("--target", type=lambda text: text.split(","), default=["gfx942", "gfx1100"])
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    options.directory.mkdir(parents=True, exist_ok=True)
+    kernels = [kernel for kernel in twins.read_kernels() if not options.only or kernel.name in options.only]
+    rows, futures, wrong = [], [], []
+    with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
+        for target in options.target:
+            for form in FORMS:
+                made = Maker(options).make(kernels, target, form)
+                sizes = {who: instructions(options, made[who]("")) for who in ("clang", "same")}
+                for kernel in kernels:
+                    if kernel.name in OF_32_LANES and target.startswith("gfx9"):
+                        continue
+                    images = {who: made[who](kernel.name) for who in NAMES}
+                    sizes["mlir"] = instructions(options, images["mlir"])
+                    row = {"kernel": kernel.name, "form": form, "target": target}
+                    row["size"] = {who: sizes[who][kernel.name] for who in NAMES}
+                    rows.append(row)
+                    futures.append(pool.submit(execute_one, target, form, kernel.name, images))
+        for row, future in zip(rows, futures, strict=True):
+            row["count"], said = future.result()
+            wrong += [said] if said else []
+            cells = "".join(f"{row['size'][who]:8}{row['count'].get(who, 0):8}" for who in NAMES)
+            print(f"{row['kernel']:20}{row['form']:8}{row['target']:8}{cells}", flush=True)
+    print("\n".join(wrong))
+    text = table([row for row in rows if len(row["count"]) == len(NAMES)])
+    print(text)
+    if options.output:
+        page = options.output.read_text()
+        before, found, rest = page.partition(START)
+        if not found or END not in rest:
+            parser.error(f"{options.output} has no place for the table: {START} and {END}")
+        options.output.write_text(f"{before}{START}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

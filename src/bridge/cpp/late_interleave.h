@@ -1,0 +1,64 @@
+// Which iterations of a loop may run at once with their loads first.
+#ifndef GPULOWER_BRIDGE_LATE_INTERLEAVE_H
+#define GPULOWER_BRIDGE_LATE_INTERLEAVE_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Passes/PassBuilder.h"
+
+#include <optional>
+
+namespace gpulower::late {
+
+/// A load that a store of another iteration might meet, so that their addresses are to be compared before the loop. Both
+/// move by `stride` bytes in each iteration.
+struct MayOverlap {
+  const llvm::SCEV *load = nullptr, *store = nullptr, *stride = nullptr;
+  uint64_t loaded = 0, stored = 0;
+  /// Whether the store stands before the load within an iteration.
+  bool storeComesFirst = false;
+};
+
+/// The last branch of a loop goes on while `counter predicate bound`; before the first iteration, the counter is `start`.
+struct LoopCondition {
+  llvm::Value *counter = nullptr, *bound = nullptr;
+  llvm::CmpInst::Predicate predicate = llvm::CmpInst::BAD_ICMP_PREDICATE;
+  const llvm::SCEV *start = nullptr, *step = nullptr;
+};
+
+struct InterleavePlan {
+  llvm::BasicBlock *preheader = nullptr, *header = nullptr, *latch = nullptr, *exit = nullptr;
+  /// Those of the loop, each behind those that it can be reached from.
+  llvm::SmallVector<llvm::BasicBlock *, 4> blocks;
+  LoopCondition condition;
+  /// Loads that may come first, and what they need, in the order of the body.
+  llvm::SmallVector<llvm::Instruction *, 16> first;
+  llvm::SmallVector<MayOverlap, 2> checks;
+  /// Iterations at once.
+  unsigned count = 1;
+};
+
+struct LoopAnalyses {
+  llvm::LoopInfo &loops;
+  llvm::DominatorTree &dominators;
+  llvm::ScalarEvolution &evolution;
+  llvm::AAResults &aliases;
+};
+
+/// Nothing where it would not be right, or would gain nothing.
+std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses analyses, unsigned count);
+
+/// Far from the end of the type, so that no product of it can overflow.
+uint64_t largestStep(const llvm::SCEV &step);
+
+/// Makes the pass known to `builder` under its name: `gpulower-interleave-late<COUNT>`, for functions.
+void addInterleaving(llvm::PassBuilder &builder);
+
+} // namespace gpulower::late
+
+#endif

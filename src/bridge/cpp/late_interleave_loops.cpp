@@ -1,0 +1,364 @@
+// Several iterations of a loop at once, all loads of them first. A thread that waits for one load at a time cannot keep
+// the memory busy; neither LLVM nor the PTX compiler moves a load over a store that may write what is loaded. It comes
+// after LLVM's other passes, which then see one copy of the body, and whichever language it was written in.
+
+#include "late_interleave.h"
+
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
+
+using namespace llvm;
+
+namespace gpulower::late {
+namespace {
+
+constexpr StringLiteral passName = "gpulower-interleave-late";
+
+/// Writes a loop anew as an InterleavePlan allows.
+class Interleaver {
+public:
+  Interleaver(Loop &loop, const InterleavePlan &plan, LoopAnalyses analyses)
+      : loop(loop), plan(plan), analyses(analyses), function(*plan.header->getParent()),
+        expander(analyses.evolution, "interleave"), builder(plan.preheader->getTerminator()) {}
+
+  /// From (`counter` is what the last branch compares)
+  ///
+  ///   do body(i) while (counter < bound)
+  ///
+  /// to (with a count of 4)
+  ///
+  ///   if (four are left, and loads and stores are apart)
+  ///     do { loads of i, i + step, ..; rest of i, i + step, .. } while (counter < bound - 3 * step)
+  ///   if (any are left)
+  ///     do body(i) while (counter < bound)
+  ///
+  /// The counter takes the same values as before, in the same order, and nothing overflows that did not before. False:
+  /// what has to be known before the loop cannot be computed there.
+  bool run() {
+    if (!canBeComputedBefore())
+      return false;
+    enter();
+    cloneFirst();
+    for (unsigned iteration = 0; iteration < plan.count; ++iteration)
+      cloneRest(iteration);
+    leave();
+    divide();
+    addStringMetadataToLoop(&loop, "llvm.loop.unroll.disable");
+    update();
+    return true;
+  }
+
+private:
+  bool canBeComputedBefore() {
+    auto can = [&](const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); };
+    return can(plan.condition.start) && can(plan.condition.step) && llvm::all_of(plan.checks, [&](const MayOverlap &pair) {
+             return can(pair.load) && can(pair.store) && can(pair.stride);
+           });
+  }
+
+  Value *expand(const SCEV *value) {
+    return expander.expandCodeFor(value, value->getType(), plan.preheader->getTerminator()->getIterator());
+  }
+
+  /// The branch before the loop, and the blocks of the new one, which are empty.
+  void enter() {
+    Value *step = expand(plan.condition.step);
+    distance = builder.CreateMul(step, ConstantInt::get(step->getType(), plan.count - 1));
+    Value *start = expand(plan.condition.start);
+    Value *allowed = areLeft(start);
+    if (!analyses.evolution.getUnsignedRangeMax(plan.condition.step).ult(largestStep(*plan.condition.step)))
+      allowed = builder.CreateAnd(
+          allowed, builder.CreateICmpULT(step, ConstantInt::get(step->getType(), largestStep(*plan.condition.step))));
+    for (const MayOverlap &pair : plan.checks)
+      allowed = builder.CreateAnd(allowed, areApart(pair));
+    end = plan.condition.predicate == CmpInst::ICMP_NE ? nullptr : builder.CreateSub(plan.condition.bound, distance);
+
+    for (PHINode &phi : plan.header->phis())
+      if (const SCEV *each = stepOf(phi))
+        turns.push_back({&phi, builder.CreateMul(expand(each), ConstantInt::get(each->getType(), plan.count))});
+    copies.resize(plan.count);
+    BasicBlock *before = plan.header;
+    for (auto [number, copy] : enumerate(copies)) {
+      copy = std::make_unique<ValueToValueMapTy>();
+      for (BasicBlock *block : plan.blocks)
+        (*copy)[block] = BasicBlock::Create(function.getContext(), block->getName() + ".at" + Twine(number), &function, before);
+    }
+    behind = BasicBlock::Create(function.getContext(), plan.header->getName() + ".left", &function, before);
+    rest = BasicBlock::Create(function.getContext(), plan.header->getName() + ".rest", &function, before);
+    main = BasicBlock::Create(function.getContext(), plan.header->getName() + ".main", &function, blockOf(plan.header, 0));
+    BranchInst::Create(blockOf(plan.header, 0), main);
+    builder.CreateCondBr(allowed, main, rest);
+    plan.preheader->getTerminator()->eraseFromParent();
+  }
+
+  /// What a counter or an address moves by in each iteration; null for other values.
+  const SCEV *stepOf(PHINode &phi) {
+    ScalarEvolution &evolution = analyses.evolution;
+    auto *counted = evolution.isSCEVable(phi.getType()) ? dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(&phi)) : nullptr;
+    if (!counted || counted->getLoop() != &loop || !counted->isAffine())
+      return nullptr;
+    const SCEV *step = counted->getStepRecurrence(evolution);
+    return expander.isSafeToExpandAt(step, plan.preheader->getTerminator()) ? step : nullptr;
+  }
+
+  /// Whether so many iterations are left behind the counter: `counter + distance < bound`, without overflow.
+  Value *areLeft(Value *counter) {
+    CmpInst::Predicate predicate = plan.condition.predicate;
+    // Where there are any, the difference is right as an unsigned number.
+    Value *difference = builder.CreateSub(plan.condition.bound, counter);
+    Value *enough = CmpInst::isNonStrictPredicate(predicate) ? builder.CreateICmpUGE(difference, distance)
+                                                             : builder.CreateICmpUGT(difference, distance);
+    if (predicate == CmpInst::ICMP_NE)
+      return enough;
+    return builder.CreateAnd(builder.CreateICmp(predicate, counter, plan.condition.bound), enough);
+  }
+
+  /// Whether no load meets a store of another iteration of the same turn. Store number k writes at `store + k * stride`,
+  /// load number k + d reads at `load + (k + d) * stride`, for d from 1 (from 0 where a store comes before the load) to
+  /// count - 1: they are apart if the distance `store - load` is none that d can bridge.
+  Value *areApart(const MayOverlap &pair) {
+    Type *type = pair.stride->getType();
+    auto number = [&](uint64_t value) { return ConstantInt::get(type, value); };
+    Value *stride = expand(pair.stride);
+    Value *result = builder.getTrue();
+    if (!isa<ConstantInt>(stride))
+      result = builder.CreateICmpULT(builder.CreateSub(stride, number(pair.stored)), number(largestStep(*pair.stride)));
+    const SCEV *known = analyses.evolution.getMinusSCEV(pair.store, pair.load);
+    if (known->isZero() && !pair.storeComesFirst)
+      return result;
+    Value *apart;
+    if (isa<SCEVCouldNotCompute>(known)) {
+      Value *load = builder.CreatePtrToInt(expand(pair.load), type);
+      apart = builder.CreateSub(builder.CreatePtrToInt(expand(pair.store), type), load);
+    } else {
+      apart = expand(known);
+    }
+    // From `lowest + 1` to `highest - 1` they meet. Unsigned: what is below becomes a large number.
+    Value *lowest = builder.CreateSub(pair.storeComesFirst ? number(0) : stride, number(pair.stored));
+    Value *highest = builder.CreateAdd(builder.CreateMul(stride, number(plan.count - 1)), number(pair.loaded));
+    Value *place = builder.CreateSub(builder.CreateSub(apart, lowest), number(1));
+    Value *size = builder.CreateSub(builder.CreateSub(highest, lowest), number(1));
+    return builder.CreateAnd(result, builder.CreateICmpUGE(place, size));
+  }
+
+  BasicBlock *blockOf(BasicBlock *block, unsigned iteration) { return cast<BasicBlock>((*copies[iteration])[block]); }
+
+  Value *valueOf(Value *value, unsigned iteration) {
+    Value *copy = copies[iteration]->lookup(value);
+    return copy ? copy : value;
+  }
+
+  Value *carried(PHINode &phi, unsigned iteration) { return valueOf(phi.getIncomingValueForBlock(plan.latch), iteration); }
+
+  void clone(Instruction &instruction, BasicBlock &block, unsigned iteration) {
+    Instruction *copy = instruction.clone();
+    copy->insertInto(&block, block.end());
+    if (instruction.hasName())
+      copy->setName(instruction.getName());
+    RemapInstruction(copy, *copies[iteration], RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
+    (*copies[iteration])[&instruction] = copy;
+  }
+
+  /// What debug info says of variables before an instruction.
+  void cloneRecords(Instruction &instruction, BasicBlock &block, unsigned iteration) {
+    for (DbgRecord &record : instruction.getDbgRecordRange()) {
+      DbgRecord *copy = record.clone();
+      block.insertDbgRecordBefore(copy, block.end());
+      RemapDbgRecord(function.getParent(), copy, *copies[iteration], RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
+    }
+  }
+
+  /// The loads of all iterations, and what they need.
+  void cloneFirst() {
+    BasicBlock *header = blockOf(plan.header, 0);
+    for (PHINode &phi : plan.header->phis()) {
+      PHINode *copy = PHINode::Create(phi.getType(), 2, phi.getName(), header);
+      copy->addIncoming(phi.getIncomingValueForBlock(plan.preheader), main);
+      (*copies[0])[&phi] = copy;
+    }
+    for (unsigned iteration = 0; iteration < plan.count; ++iteration) {
+      // Where the next value is not among what comes first, nothing of that uses it, and it is replaced later.
+      if (iteration > 0)
+        mapPhis(iteration);
+      for (Instruction *instruction : plan.first)
+        clone(*instruction, *header, iteration);
+    }
+  }
+
+  void mapPhis(unsigned iteration) {
+    for (PHINode &phi : plan.header->phis())
+      (*copies[iteration])[&phi] = carried(phi, iteration - 1);
+  }
+
+  void cloneRest(unsigned iteration) {
+    if (iteration > 0)
+      mapPhis(iteration);
+    for (BasicBlock *block : plan.blocks) {
+      BasicBlock &copy = *blockOf(block, iteration);
+      for (Instruction &instruction : *block) {
+        cloneRecords(instruction, copy, iteration);
+        bool isDone = (isa<PHINode>(instruction) && block == plan.header) || llvm::is_contained(plan.first, &instruction);
+        if (!isDone && &instruction != plan.latch->getTerminator())
+          clone(instruction, copy, iteration);
+      }
+    }
+    if (iteration + 1 < plan.count)
+      BranchInst::Create(blockOf(plan.header, iteration + 1), blockOf(plan.latch, iteration));
+  }
+
+  /// The branch behind the new loop, and what is carried on from there.
+  void leave() {
+    const LoopCondition &condition = plan.condition;
+    unsigned last = plan.count - 1;
+    BasicBlock *header = blockOf(plan.header, 0), *latch = blockOf(plan.latch, last);
+    builder.SetInsertPoint(latch);
+    // Counters take one step: the PTX compiler unrolls no loop whose counter takes several.
+    for (auto [phi, step] : turns) {
+      Value *start = (*copies[0])[phi];
+      Value *next = start->getType()->isPointerTy() ? builder.CreatePtrAdd(start, step) : builder.CreateAdd(start, step);
+      (*copies[last])[phi->getIncomingValueForBlock(plan.latch)] = next;
+    }
+    Value *counter = valueOf(condition.counter, last);
+    builder.CreateCondBr(end ? builder.CreateICmp(condition.predicate, counter, end) : areLeft(counter), header, behind);
+    builder.SetInsertPoint(behind);
+    builder.CreateCondBr(builder.CreateICmp(condition.predicate, counter, condition.bound), rest, plan.exit);
+    builder.SetInsertPoint(rest);
+    for (PHINode &phi : plan.header->phis()) {
+      cast<PHINode>((*copies[0])[&phi])->addIncoming(carried(phi, last), latch);
+      PHINode *start = builder.CreatePHI(phi.getType(), 2, phi.getName());
+      start->addIncoming(phi.getIncomingValueForBlock(plan.preheader), plan.preheader);
+      start->addIncoming(carried(phi, last), behind);
+      phi.setIncomingValueForBlock(plan.preheader, start);
+      phi.replaceIncomingBlockWith(plan.preheader, rest);
+    }
+    builder.CreateBr(plan.header);
+    for (PHINode &phi : plan.exit->phis())
+      phi.addIncoming(carriedOut(phi, last), behind);
+  }
+
+  Value *carriedOut(PHINode &phi, unsigned last) { return valueOf(phi.getIncomingValueForBlock(plan.latch), last); }
+
+  /// What the loops alone need is computed before each of them, and not for both at once: it would take registers from the one
+  /// loop until the other begins.
+  void divide() {
+    SmallPtrSet<const Instruction *, 16> moved;
+    auto isInLoops = [&](const BasicBlock *at) {
+      return at == main || loop.contains(at) || llvm::any_of(plan.blocks, [&](BasicBlock *block) {
+               return llvm::any_of(copies, [&](auto &copy) { return copy->lookup(block) == at; });
+             });
+    };
+    auto isForLoops = [&](const Instruction &instruction) {
+      return llvm::all_of(instruction.uses(), [&](const Use &use) {
+        auto *user = cast<Instruction>(use.getUser());
+        const BasicBlock *at = user->getParent();
+        if (auto *phi = dyn_cast<PHINode>(user))
+          at = phi->getIncomingBlock(use);
+        return moved.contains(user) || isInLoops(at);
+      });
+    };
+    SmallVector<Instruction *> order;
+    for (Instruction &instruction : llvm::reverse(*plan.preheader)) {
+      // Two copies of memory are two memories, and two freezes of poison two values.
+      if (isa<PHINode, CallBase, AllocaInst, FreezeInst>(instruction) || instruction.isTerminator() || instruction.mayReadOrWriteMemory() ||
+          instruction.getType()->isTokenTy() || instruction.use_empty() || !isForLoops(instruction))
+        continue;
+      moved.insert(&instruction);
+      order.push_back(&instruction);
+    }
+    ValueToValueMapTy again;
+    for (Instruction *instruction : llvm::reverse(order)) {
+      Instruction *copy = instruction->clone();
+      copy->insertBefore(rest->getTerminator()->getIterator());
+      RemapInstruction(copy, again, RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
+      again[instruction] = copy;
+      instruction->moveBefore(main->getTerminator()->getIterator());
+      instruction->replaceUsesWithIf(copy, [&](Use &use) { return loop.contains(cast<Instruction>(use.getUser())); });
+      SmallVector<DbgVariableRecord *> records;
+      findDbgUsers(instruction, records);
+      for (DbgVariableRecord *record : records)
+        if (loop.contains(record->getParent()))
+          record->replaceVariableLocationOp(instruction, copy);
+        else if (!isInLoops(record->getParent()))
+          record->setKillLocation();
+    }
+  }
+
+  void update() {
+    Loop *made = analyses.loops.AllocateLoop();
+    Loop *parent = loop.getParentLoop();
+    if (parent)
+      parent->addChildLoop(made);
+    else
+      analyses.loops.addTopLevelLoop(made);
+    // The header comes first.
+    for (unsigned iteration = 0; iteration < plan.count; ++iteration)
+      for (BasicBlock *block : plan.blocks)
+        made->addBasicBlockToLoop(blockOf(block, iteration), analyses.loops);
+    if (parent)
+      for (BasicBlock *block : {main, behind, rest})
+        parent->addBasicBlockToLoop(block, analyses.loops);
+    analyses.dominators.recalculate(function);
+    analyses.evolution.forgetTopmostLoop(&loop);
+    analyses.evolution.forgetBlockAndLoopDispositions();
+  }
+
+  Loop &loop;
+  const InterleavePlan &plan;
+  LoopAnalyses analyses;
+  Function &function;
+  SCEVExpander expander;
+  IRBuilder<> builder;
+  /// What each value and block of the loop is in each iteration.
+  SmallVector<std::unique_ptr<ValueToValueMapTy>, 8> copies;
+  /// Values that move by as much in each iteration, and how far they move in each turn.
+  SmallVector<std::pair<PHINode *, Value *>, 4> turns;
+  BasicBlock *main = nullptr, *behind = nullptr, *rest = nullptr;
+  Value *distance = nullptr, *end = nullptr;
+};
+
+class InterleaveLoops : public PassInfoMixin<InterleaveLoops> {
+public:
+  explicit InterleaveLoops(unsigned count) : count(count) {}
+
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &manager) {
+    auto &loops = manager.getResult<LoopAnalysis>(function);
+    if (loops.empty() || count < 2)
+      return PreservedAnalyses::all();
+    auto &assumptions = manager.getResult<AssumptionAnalysis>(function);
+    LoopAnalyses analyses{loops, manager.getResult<DominatorTreeAnalysis>(function),
+                          manager.getResult<ScalarEvolutionAnalysis>(function), manager.getResult<AAManager>(function)};
+    bool changed = false;
+    for (Loop *loop : loops.getLoopsInPreorder()) {
+      if (!loop->isInnermost())
+        continue;
+      changed |= simplifyLoop(loop, &analyses.dominators, &loops, &analyses.evolution, &assumptions, nullptr, false);
+      changed |= formLCSSA(*loop, analyses.dominators, &loops, &analyses.evolution);
+      if (std::optional<InterleavePlan> plan = planInterleaving(*loop, analyses, count))
+        changed |= Interleaver(*loop, *plan, analyses).run();
+    }
+    return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  }
+
+private:
+  unsigned count;
+};
+
+} // namespace
+
+void addInterleaving(PassBuilder &builder) {
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+        unsigned count = 0;
+        if (!name.consume_front(passName) || !name.consume_front("<") || !name.consume_back(">") ||
+            name.getAsInteger(10, count))
+          return false;
+        passes.addPass(InterleaveLoops(count));
+        return true;
+      });
+}
+
+} // namespace gpulower::late

@@ -1,0 +1,297 @@
+// Which iterations of a loop may run at once with their loads first. Everything here is a proof: what it does not
+// understand it leaves alone.
+
+#include "late_interleave.h"
+#include "for_ptx.h"
+
+#include "llvm/Analysis/LoopIterator.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+using namespace llvm;
+
+namespace gpulower::late {
+namespace {
+
+/// Longer bodies run two iterations at once, and those that are longer still have enough to do between two loads.
+constexpr unsigned mostInstructions = 64;
+constexpr unsigned mostInstructionsOfTwo = 160;
+/// Every load that waits holds a register, times the iterations.
+constexpr unsigned mostLoads = 6;
+/// Where the step is not known, every address takes a register of its own, times the iterations.
+constexpr unsigned mostAddresses = 8;
+/// Comparisons of addresses before a loop.
+constexpr unsigned mostChecks = 4;
+
+constexpr unsigned globalSpace = 1, sharedSpace = 3, privateSpace = 5;
+
+/// An argument of a kernel: memory that the host passed, which is never a workgroup's or a thread's own, unless its type says so.
+bool isKernelArgument(const Value *object) {
+  auto *argument = dyn_cast<Argument>(object);
+  if (!argument || argument->hasPassPointeeByValueCopyAttr())
+    return false;
+  if (auto *pointer = dyn_cast<PointerType>(argument->getType()))
+    if (pointer->getAddressSpace() == sharedSpace || pointer->getAddressSpace() == privateSpace)
+      return false;
+  CallingConv::ID convention = argument->getParent()->getCallingConv();
+  return convention == CallingConv::PTX_Kernel || convention == CallingConv::AMDGPU_KERNEL;
+}
+
+class Planner {
+public:
+  Planner(Loop &loop, LoopAnalyses analyses, unsigned count)
+      : loop(loop), analyses(analyses), evolution(analyses.evolution), layout(loop.getHeader()->getDataLayout()) {
+    plan.count = count;
+  }
+
+  std::optional<InterleavePlan> make() {
+    if (!findBlocks() || !understand() || !findCondition())
+      return std::nullopt;
+    if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
+      return std::nullopt;
+    // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it.
+    if (stores.empty() && isa<SCEVConstant>(plan.condition.step))
+      return std::nullopt;
+    unsigned loads = 0;
+    for (Instruction *instruction : instructions) {
+      if (!isReadyNow(*instruction))
+        continue;
+      ready.insert(instruction);
+      if (isa<LoadInst>(instruction)) {
+        ++loads;
+        if (!take(*instruction))
+          return std::nullopt;
+      }
+    }
+    if (loads == 0 || loads > mostLoads || plan.checks.size() > mostChecks)
+      return std::nullopt;
+    for (Instruction *instruction : instructions)
+      if (taken.contains(instruction) && !isa<PHINode>(instruction))
+        plan.first.push_back(instruction);
+    return std::move(plan);
+  }
+
+private:
+  bool findBlocks() {
+    plan.preheader = loop.getLoopPreheader();
+    plan.header = loop.getHeader();
+    plan.latch = loop.getLoopLatch();
+    if (!plan.preheader || !plan.latch || loop.getExitingBlock() != plan.latch)
+      return false;
+    plan.exit = loop.getExitBlock();
+    LoopBlocksRPO order(&loop);
+    order.perform(&analyses.loops);
+    plan.blocks.assign(order.begin(), order.end());
+    return plan.exit != nullptr;
+  }
+
+  /// Whether all of the body is known, which it is not with a barrier, a call or an atomic operation in it.
+  bool understand() {
+    bool isHeavy = false;
+    for (BasicBlock *block : plan.blocks) {
+      if (!isa<BranchInst, SwitchInst>(block->getTerminator()))
+        return false;
+      for (Instruction &instruction : *block) {
+        position[&instruction] = instructions.size();
+        instructions.push_back(&instruction);
+        isHeavy |= becomesBranches(instruction);
+        accesses += isa<LoadInst, StoreInst>(instruction);
+        if (instruction.isTerminator() || isa<PHINode>(instruction))
+          continue;
+        if (auto *call = dyn_cast<CallBase>(&instruction); call && (call->isConvergent() || call->cannotDuplicate()))
+          return false;
+        if (auto *store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
+          stores.push_back(store);
+          continue;
+        }
+        if (instruction.mayWriteToMemory() || instruction.getType()->isTokenTy() ||
+            !isGuaranteedToTransferExecutionToSuccessor(&instruction))
+          return false;
+      }
+    }
+    if (isHeavy || instructions.size() > mostInstructions)
+      plan.count = std::min(plan.count, 2u);
+    return instructions.size() <= mostInstructionsOfTwo;
+  }
+
+  bool findCondition() {
+    auto *branch = dyn_cast<BranchInst>(plan.latch->getTerminator());
+    auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+    if (!compare || !compare->getOperand(0)->getType()->isIntegerTy())
+      return false;
+    LoopCondition &condition = plan.condition;
+    condition.counter = compare->getOperand(0);
+    condition.bound = compare->getOperand(1);
+    condition.predicate =
+        branch->getSuccessor(0) == plan.header ? compare->getPredicate() : compare->getInversePredicate();
+    if (loop.isLoopInvariant(condition.counter)) {
+      std::swap(condition.counter, condition.bound);
+      condition.predicate = CmpInst::getSwappedPredicate(condition.predicate);
+    }
+    auto *counted = recurrence(evolution.getSCEV(condition.counter));
+    unsigned bits = condition.counter->getType()->getIntegerBitWidth();
+    if (!counted || !loop.isLoopInvariant(condition.bound) || (bits != 32 && bits != 64))
+      return false;
+    condition.step = counted->getStepRecurrence(evolution);
+    condition.start = evolution.getMinusSCEV(counted->getStart(), condition.step);
+    // LLVM knows what to do with a number of iterations that it knows.
+    if (evolution.getSmallConstantTripCount(&loop) != 0)
+      return false;
+    if (auto *step = dyn_cast<SCEVConstant>(condition.step);
+        step && (!step->getAPInt().isStrictlyPositive() || step->getAPInt().ugt(largestStep(*step))))
+      return false;
+    switch (condition.predicate) {
+    case CmpInst::ICMP_NE:
+      // It never passes the end, so that the comparison may be one that a larger step does not miss.
+      if (counted->hasNoSignedWrap() && evolution.isKnownPredicate(CmpInst::ICMP_SGE, counted->getStart(), condition.step))
+        condition.predicate = CmpInst::ICMP_SLT;
+      return true;
+    case CmpInst::ICMP_SLT:
+    case CmpInst::ICMP_ULT:
+    case CmpInst::ICMP_SLE:
+    case CmpInst::ICMP_ULE:
+      return true;
+    default:
+      return false;
+    }
+  }
+
+  /// A value that the loop adds something constant to in each iteration.
+  const SCEVAddRecExpr *recurrence(const SCEV *value) const {
+    auto *found = dyn_cast<SCEVAddRecExpr>(value);
+    return found && found->getLoop() == &loop && found->isAffine() ? found : nullptr;
+  }
+
+  /// Available at the beginning of an iteration, or computed from what is.
+  bool isReady(Value *value) const {
+    auto *instruction = dyn_cast<Instruction>(value);
+    return !instruction || !loop.contains(instruction) || ready.contains(instruction);
+  }
+
+  /// Whether it could be carried out before everything else in the iteration, and would have been carried out anyway.
+  bool isReadyNow(Instruction &instruction) {
+    if (auto *phi = dyn_cast<PHINode>(&instruction))
+      return phi->getParent() == plan.header && evolution.isSCEVable(phi->getType()) &&
+             recurrence(evolution.getSCEV(phi));
+    if (instruction.isTerminator() || !llvm::all_of(instruction.operands(), [&](Value *operand) { return isReady(operand); }))
+      return false;
+    bool always = analyses.dominators.dominates(instruction.getParent(), plan.latch);
+    if (auto *load = dyn_cast<LoadInst>(&instruction))
+      return always && load->isSimple() && mayComeFirst(*load);
+    return !instruction.mayReadOrWriteMemory() && (always || isSafeToSpeculativelyExecute(&instruction));
+  }
+
+  /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them comes
+  /// too late.
+  bool take(Instruction &instruction) {
+    if (!loop.contains(&instruction) || !taken.insert(&instruction).second)
+      return true;
+    if (auto *phi = dyn_cast<PHINode>(&instruction); phi && phi->getParent() == plan.header) {
+      auto *next = dyn_cast<Instruction>(phi->getIncomingValueForBlock(plan.latch));
+      return !next || take(*next);
+    }
+    if (!isReadyNow(instruction))
+      return false;
+    return llvm::all_of(instruction.operands(), [&](Value *operand) {
+      auto *definition = dyn_cast<Instruction>(operand);
+      return !definition || take(*definition);
+    });
+  }
+
+  bool mayComeFirst(LoadInst &load) {
+    if (load.hasMetadata(LLVMContext::MD_invariant_load) || decided.contains(&load))
+      return true;
+    SmallVector<MayOverlap> checks;
+    for (StoreInst *store : stores)
+      if (!areApart(load, *store, checks))
+        return false;
+    plan.checks.append(checks);
+    decided.insert(&load);
+    return true;
+  }
+
+  /// Whether a load can pass a store of the iterations that run at once; adds the comparison that shows it.
+  bool areApart(LoadInst &load, StoreInst &store, SmallVectorImpl<MayOverlap> &checks) {
+    if (areOfOtherMemory(load, store))
+      return true;
+    auto *from = recurrence(evolution.getSCEV(load.getPointerOperand()));
+    auto *to = recurrence(evolution.getSCEV(store.getPointerOperand()));
+    TypeSize loaded = layout.getTypeStoreSize(load.getType());
+    TypeSize stored = layout.getTypeStoreSize(store.getValueOperand()->getType());
+    if (!from || !to || loaded.isScalable() || stored.isScalable() ||
+        from->getStepRecurrence(evolution) != to->getStepRecurrence(evolution))
+      return false;
+    MayOverlap pair{from->getStart(), to->getStart(), from->getStepRecurrence(evolution), loaded, stored,
+                    position[&store] < position[&load]};
+    auto *stride = dyn_cast<SCEVConstant>(pair.stride);
+    if (stride && (!stride->getAPInt().isStrictlyPositive() || stride->getAPInt().ugt(largestStep(*pair.stride))))
+      return false;
+    auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(pair.store, pair.load));
+    if (distance && stride) {
+      int64_t apart = distance->getAPInt().getSExtValue(), each = stride->getAPInt().getSExtValue();
+      return apart <= (pair.storeComesFirst ? 0 : each) - int64_t(pair.stored) ||
+             apart >= int64_t(plan.count - 1) * each + int64_t(pair.loaded);
+    }
+    if (!canBeCompared(*load.getPointerOperandType(), *store.getPointerOperandType()))
+      return false;
+    checks.push_back(pair);
+    return true;
+  }
+
+  /// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.
+  bool areOfOtherMemory(LoadInst &load, StoreInst &store) {
+    const Value *from = getUnderlyingObject(load.getPointerOperand(), 0);
+    const Value *to = getUnderlyingObject(store.getPointerOperand(), 0);
+    if (!loop.isLoopInvariant(from) || !loop.isLoopInvariant(to))
+      return false;
+    if (isKernelArgument(from) && isOfGroupOrThread(store))
+      return true;
+    if (isKernelArgument(to) && isOfGroupOrThread(load))
+      return true;
+    return analyses.aliases.isNoAlias(MemoryLocation::getBeforeOrAfter(from, load.getAAMetadata()),
+                                      MemoryLocation::getBeforeOrAfter(to, store.getAAMetadata()));
+  }
+
+  static bool isOfGroupOrThread(Instruction &access) {
+    unsigned space = getLoadStoreAddressSpace(&access);
+    return space == sharedSpace || space == privateSpace;
+  }
+
+  /// Generic addresses of global memory are those that it has anyway.
+  bool canBeCompared(Type &one, Type &other) const {
+    // Of a buffer's resource and its offset, the address is not the offset alone.
+    if (layout.getPointerTypeSizeInBits(&one) != layout.getIndexTypeSizeInBits(&one) ||
+        layout.getPointerTypeSizeInBits(&other) != layout.getIndexTypeSizeInBits(&other))
+      return false;
+    auto isWhole = [](Type &type) { return type.getPointerAddressSpace() == 0 || type.getPointerAddressSpace() == globalSpace; };
+    return &one == &other || (isWhole(one) && isWhole(other));
+  }
+
+  Loop &loop;
+  LoopAnalyses analyses;
+  ScalarEvolution &evolution;
+  const DataLayout &layout;
+  SmallVector<Instruction *> instructions;
+  DenseMap<Instruction *, unsigned> position;
+  SmallVector<StoreInst *> stores;
+  unsigned accesses = 0;
+  SmallPtrSet<Instruction *, 16> ready, taken, decided;
+  InterleavePlan plan;
+};
+
+} // namespace
+
+uint64_t largestStep(const SCEV &step) {
+  return uint64_t(1) << (step.getType()->getIntegerBitWidth() / 2 + 4);
+}
+
+std::optional<InterleavePlan> planInterleaving(Loop &loop, LoopAnalyses analyses, unsigned count) {
+  // What a front end says of a loop stays.
+  if (!loop.isInnermost() || hasUnrollTransformation(&loop) != TM_Unspecified ||
+      findStringMetadataForLoop(&loop, "llvm.loop.interleave.count"))
+    return std::nullopt;
+  return Planner(loop, analyses, count).make();
+}
+
+} // namespace gpulower::late

@@ -1,0 +1,92 @@
+//! Programs of the other processor on this machine: qemu's user mode. proot hands it the programs that they start in turn, so that
+//! workers, `ptxas` and tests of processes are of that processor too, and nothing has to be registered with the kernel.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::MULTIARCH;
+use crate::command::{Context, Failure};
+use crate::env::Workspace;
+
+/// Debian's packages.
+pub const PACKAGES: [&str; 2] = ["qemu-user", "proot"];
+
+/// What runs programs of the other processor.
+pub struct Emulator {
+    folder: PathBuf,
+    runner: PathBuf,
+}
+
+impl Emulator {
+    /// Makes the script that runs a program, in a folder of this module's own.
+    pub fn new(folder: PathBuf, sysroot: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
+        let runner = folder.join("run");
+        // proot cannot follow a process that another proot follows: what it has started is started as it is. The device libraries
+        // are named, since neither it nor qemu puts the folder in the place of the system's for every call (`statx`).
+        let text = format!(
+            "#!/bin/sh\n[ -z \"$UNDER_QEMU\" ] || exec \"$@\"\nexport UNDER_QEMU=1\n\
+             : \"${{HIP_DEVICE_LIB_PATH={0}/usr/lib/{MULTIARCH}/amdgcn/bitcode}}\"\nexport HIP_DEVICE_LIB_PATH\n\
+             exec proot -q 'qemu-aarch64 -L {0}' \"$@\"\n",
+            sysroot.display()
+        );
+        write_script(&runner, &text)?;
+        Ok(Self { folder, runner })
+    }
+
+    /// A program that takes another one and its arguments.
+    pub fn runner(&self) -> &Path {
+        &self.runner
+    }
+
+    /// Scripts with the names of programs, in a folder that can stand in PATH.
+    pub fn wrapped(&self, folder: &str, programs: &[PathBuf]) -> Result<PathBuf, Failure> {
+        let folder = self.folder.join(folder);
+        fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
+        for program in programs {
+            let text = format!(
+                "#!/bin/sh\nexec '{}' '{}' \"$@\"\n",
+                self.runner.display(),
+                program.display()
+            );
+            write_script(&folder.join(program.file_name().unwrap_or_default()), &text)?;
+        }
+        Ok(folder)
+    }
+
+    /// A CUDA tree of the other processor whose programs can be started here as well.
+    pub fn cuda(&self, tree: &Path) -> Result<PathBuf, Failure> {
+        let programs = entries(&tree.join("bin"))?;
+        self.wrapped("cuda/bin", &programs)?;
+        let wrapped = self.folder.join("cuda");
+        for entry in entries(tree)? {
+            let link = wrapped.join(entry.file_name().unwrap_or_default());
+            if !link.exists() {
+                symlink(&entry, &link).context(|| format!("make {}", link.display()))?;
+            }
+        }
+        Ok(wrapped)
+    }
+
+    /// Whether a program of the other processor runs here.
+    pub fn check(&self, workspace: &Workspace, program: &Path) -> Result<(), Failure> {
+        crate::command::run(workspace.command(&self.runner).arg(program).arg("--version"))
+            .map_err(|failure| Failure::new(format!("{failure}; Debian: apt-get install {}", PACKAGES.join(" "))))
+    }
+}
+
+/// What is in a folder, in order.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let reading = || format!("read {}", folder.display());
+    let entries = fs::read_dir(folder).context(reading)?;
+    let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.context(reading)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn write_script(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).context(|| format!("write {}", path.display()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).context(|| format!("protect {}", path.display()))
+}
