@@ -80,20 +80,29 @@ fn large(operations: u32) -> String {
     text
 }
 
+/// Whether a worker carries out a request: a thread of this name does.
+fn busy(worker: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{worker}/task"));
+    tasks.into_iter().flatten().flatten().any(|task| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        // The kernel keeps 15 characters.
+        name.trim() == "gpulower-reques"
+    })
+}
+
 /// Waits until a worker has begun, and gives its process id.
 fn busy_worker(compiler: &Compiler) -> u32 {
     loop {
-        for id in compiler.worker_ids() {
-            // A thread of this name carries out a request.
-            let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
-            for task in tasks {
-                let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-                // The kernel keeps 15 characters.
-                if name.trim() == "gpulower-reques" {
-                    return id;
-                }
-            }
+        if let Some(id) = compiler.worker_ids().into_iter().find(|id| busy(*id)) {
+            return id;
         }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until no worker is busy: the thread of a request lives a little longer than its answer needs.
+fn wait_until_idle(compiler: &Compiler) {
+    while compiler.worker_ids().into_iter().any(busy) {
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -367,8 +376,10 @@ fn errors_read_as_they_do_in_process() {
 fn a_killed_worker_costs_its_own_request_alone() {
     let compiler = builder(isolated()).threads(1).build();
     let before = saxpy(&compiler);
-    let source = large(1000);
+    let source = large(3000);
     for (signal, name) in [("SEGV", "SIGSEGV"), ("ABRT", "SIGABRT"), ("KILL", "SIGKILL")] {
+        // A worker that dies while it still looks busy with the request before is replaced in silence.
+        wait_until_idle(&compiler);
         let failure = thread::scope(|scope| {
             let compiles = scope.spawn(|| compile(&compiler, &source, "sm_90", Emit::Ptx));
             let worker = busy_worker(&compiler);
