@@ -72,6 +72,7 @@ unsafe extern "C-unwind" {
     fn gpulowerReflectsFtz(module: LLVMModuleRef) -> bool;
     fn gpulowerFoldReflect(module: LLVMModuleRef, key: Bytes, value: i32);
     fn gpulowerHonourRounding(module: LLVMModuleRef) -> Outcome;
+    fn gpulowerCallMathFunctions(module: LLVMModuleRef, has_tanh: bool) -> Outcome;
     fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
     fn gpulowerRemapFiles(module: LLVMModuleRef, pairs: *const Bytes, count: usize);
@@ -554,6 +555,14 @@ impl<'c> DeviceModule<'c> {
     pub(crate) fn honour_rounding(&self) -> Result<(), LlvmError> {
         // SAFETY: the module is alive.
         self.context.finish(unsafe { gpulowerHonourRounding(self.raw()) })
+    }
+
+    /// Calls the vendor's device library for mathematical operations that the code generator does not know. `has_tanh` is
+    /// whether the chip has an instruction for the hyperbolic tangent.
+    pub(crate) fn call_math_functions(&self, has_tanh: bool) -> Result<(), LlvmError> {
+        // SAFETY: the module is alive.
+        self.context
+            .finish(unsafe { gpulowerCallMathFunctions(self.raw(), has_tanh) })
     }
 
     /// Applies floating-point permissions to the instructions of every function.

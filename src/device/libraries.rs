@@ -126,6 +126,9 @@ pub(super) fn link(
     others: &LinkInterface,
 ) -> Result<bool, DeviceError> {
     let target = &job.resolved.target;
+    // `tanh.approx`: "Requires sm_75 or higher" (PTX ISA, 9.7.3.21).
+    let has_tanh = target.as_nvidia().is_some_and(|chip| chip.number() >= 75);
+    module.call_math_functions(has_tanh)?;
     let unprovided_symbols = |module: &DeviceModule<'_>| unprovided_symbols(module, target, others);
     let mut undefined = unprovided_symbols(module)?;
     let mut missing: Option<(VendorLibrary, ToolkitError)> = None;
@@ -133,6 +136,9 @@ pub(super) fn link(
     while !undefined.is_empty() {
         for library in job.libraries {
             link_one(module, library)?;
+        }
+        if !job.libraries.is_empty() {
+            module.call_math_functions(has_tanh)?;
         }
         if target.vendor() == Vendor::Amd
             && module
