@@ -72,6 +72,7 @@ unsafe extern "C-unwind" {
     fn gpulowerReflectsFtz(module: LLVMModuleRef) -> bool;
     fn gpulowerFoldReflect(module: LLVMModuleRef, key: Bytes, value: i32);
     fn gpulowerHonourRounding(module: LLVMModuleRef) -> Outcome;
+    fn gpulowerLeaveGenericMemory(module: LLVMModuleRef) -> Outcome;
     fn gpulowerCallMathFunctions(module: LLVMModuleRef, has_tanh: bool) -> Outcome;
     fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
@@ -281,14 +282,27 @@ impl DeviceContext {
         if result.as_ref().is_err_and(LlvmError::is_fatal) {
             self.abandoned.set(true);
         }
-        let errors: Vec<String> = {
+        let mut errors: Vec<String> = {
             let mut diagnostics = self.diagnostics.borrow_mut();
             diagnostics
                 .extract_if(.., |diagnostic| diagnostic.is_error)
-                .map(|diagnostic| diagnostic.message)
+                .map(|diagnostic| diagnostic.message.replace("<unknown>:0:0: ", ""))
                 .collect()
         };
+        errors.dedup();
         if !errors.is_empty() {
+            // Of AtomicExpandPass, which says neither where nor why.
+            let is_of_atomics = |error: &String| {
+                ["unsupported cmpxchg", "unsupported atomic"]
+                    .iter()
+                    .any(|text| error.starts_with(text))
+            };
+            if errors.iter().any(is_of_atomics) {
+                errors.push(
+                    "an atomic operation has 1, 2, 4 or 8 bytes, at an address that is known to be a multiple of them"
+                        .to_owned(),
+                );
+            }
             let reported = errors.join("; ");
             result = match result {
                 Ok(()) => Err(LlvmError::Refused(reported)),
@@ -555,6 +569,12 @@ impl<'c> DeviceModule<'c> {
     pub(crate) fn honour_rounding(&self) -> Result<(), LlvmError> {
         // SAFETY: the module is alive.
         self.context.finish(unsafe { gpulowerHonourRounding(self.raw()) })
+    }
+
+    /// Moves what a module for AMD has in address space 0 to the memory that it is in.
+    pub(crate) fn leave_generic_memory(&self) -> Result<(), LlvmError> {
+        // SAFETY: the module is alive.
+        self.context.finish(unsafe { gpulowerLeaveGenericMemory(self.raw()) })
     }
 
     /// Calls the vendor's device library for mathematical operations that the code generator does not know. `has_tanh` is

@@ -432,6 +432,9 @@ pub(crate) fn compile_to_link<'c>(
     let module = clock
         .time(Stage::Link, || -> Result<_, DeviceError> {
             module.set_target(&machine)?;
+            if resolved.target.vendor() == Vendor::Amd {
+                module.leave_generic_memory()?;
+            }
             if resolved.debug == DebugLevel::None && !job.has_places {
                 module.strip_debug_info()?;
             } else if resolved.debug == DebugLevel::LineTables && resolved.target.vendor() == Vendor::Nvidia {

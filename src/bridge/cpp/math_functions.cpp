@@ -1,6 +1,6 @@
-// Mathematical operations of LLVM IR (`llvm.sin`, `llvm.pow`, `frem` and their like) for which LLVM 22's back ends for GPUs have
-// no instruction, or one that is much less exact than the operation promises. They become calls of the vendor's device
-// library, as clang's headers for CUDA and HIP make them, before it is linked.
+// Mathematical operations of LLVM IR (`llvm.sin`, `llvm.pow`, `frem` and their like) for which LLVM 22's back ends for
+// GPUs have no instruction, or one that is much less exact than the operation promises. They become calls of the
+// vendor's device library, as clang's headers for CUDA and HIP make them, before it is linked.
 
 #include "contain.h"
 
@@ -71,8 +71,7 @@ public:
     IRBuilder<> builder(&instruction);
     if (auto *operation = dyn_cast<FPMathOperator>(&instruction))
       builder.setFastMathFlags(operation->getFastMathFlags());
-    if (instruction.getOpcode() == Instruction::FRem && isKnown(instruction.getType()) &&
-        !isApproximate(instruction))
+    if (instruction.getOpcode() == Instruction::FRem && isKnown(instruction.getType()) && !isApproximate(instruction))
       return one(call(builder, "fmod", instruction.getType(), operands(instruction, 2)));
     auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction);
     return intrinsic ? replaced(builder, *intrinsic) : SmallVector<Value *, 2>();
@@ -115,7 +114,8 @@ private:
       return function(builder, id, intrinsic, operands(intrinsic, 1));
     case Intrinsic::pow:
       if (auto *exponent = dyn_cast<Constant>(intrinsic.getArgOperand(1)))
-        if (auto *splat = dyn_cast_or_null<ConstantFP>(exponent->getType()->isVectorTy() ? exponent->getSplatValue() : exponent))
+        if (auto *splat =
+                dyn_cast_or_null<ConstantFP>(exponent->getType()->isVectorTy() ? exponent->getSplatValue() : exponent))
           if (splat->isExactlyValue(2.0))
             return one(builder.CreateFMul(intrinsic.getArgOperand(0), intrinsic.getArgOperand(0)));
       [[fallthrough]];
@@ -221,8 +221,8 @@ private:
 
 } // namespace
 
-/// Calls the vendor's device library for mathematical operations that the code generator does not know. `hasTanh` is whether
-/// the chip has an instruction for it.
+/// Calls the vendor's device library for mathematical operations that the code generator does not know. `hasTanh` is
+/// whether the chip has an instruction for it.
 extern "C" GpulowerOutcome gpulowerCallMathFunctions(LLVMModuleRef moduleRef, bool hasTanh) {
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
