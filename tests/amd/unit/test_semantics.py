@@ -256,10 +256,13 @@ class Instructions(unittest.TestCase):
         product = np.einsum("gik,gjk->ij", a, b)
         body = "v_mfma_f32_32x32x4_xf32 v[16:31], v[4:5], v[6:7], 0\n s_nop 7\n s_nop 7\n s_nop 3\n"
         y = run("gfx942", body + "".join(f" v_mov_b32 v{8 + i}, v{16 + i}\n" for i in range(8)), x.view(U32)).view(F32)
+        body = body.replace("v[16:31]", "a[0:15]") + "".join(f" v_accvgpr_read_b32 v{8 + i}, a{i}\n" for i in range(8))
+        in_accumulators = run("gfx942", body, x.view(U32)).view(F32)
         lane = np.arange(64)
         for element in range(8):
             row = 4 * (lane // 32) + element % 4 + 8 * (element // 4)
             np.testing.assert_array_equal(y[:, element], product[row, lane % 32])
+            np.testing.assert_array_equal(in_accumulators[:, element], product[row, lane % 32])
 
     def test_the_other_half_of_the_destination(self) -> None:
         """GFX9 clears it, later generations keep it."""
