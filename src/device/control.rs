@@ -68,7 +68,8 @@ pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(
     if resolved.flush_denormals {
         module.set_attribute("denormal-fp-math-f32", "preserve-sign,preserve-sign", false)?;
     }
-    if let (ResolvedVendor::Amd { .. }, Some(old)) = (&resolved.vendor, llvm.get_function("llvm.amdgcn.s.memrealtime")) {
+    if let (ResolvedVendor::Amd { .. }, Some(old)) = (&resolved.vendor, llvm.get_function("llvm.amdgcn.s.memrealtime"))
+    {
         // AMD's libraries up to ROCm 6 read the clock by an instruction that chips from gfx11 on do not have; LLVM would drop
         // the functions that say so, and take what they return for undefined.
         let clock = llvm

@@ -379,10 +379,10 @@ def _buffer_address(instruction: Instruction, family: str) -> _Address:
         places = inside + U64(size) * np.arange(count, dtype=U64).reshape(-1, 1)
         beyond = index >= U64(records)
         # Bit 62 is about the cache on CDNA, and 30 and 31 of the flags say that it is no buffer.
-        if high >> (31 if family == "cdna" else 30) or flags >> 30 or family == "cdna" and flags >> 23 & 1:
+        if high >> (31 if family == "cdna" else 30) or flags >> 30 or (family == "cdna" and flags >> 23 & 1):
             raise Unknown(f"{instruction}: a buffer that is swizzled, or counts threads, or is none ({high:#x}, {flags:#x})")
         check = flags >> 28 & 3
-        if family == "cdna" and by_index or check == 1 and family != "cdna":
+        if (family == "cdna" and by_index) or (check == 1 and family != "cdna"):
             return np.broadcast_to(beyond, places.shape)
         if check == 2 and family != "cdna":
             return np.full(places.shape, records == 0)

@@ -30,7 +30,9 @@ class AfterAKernel(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             source, made = Path(folder) / "heap.mlir", Path(folder) / "heap.hsaco"
             source.write_text(text)
-            subprocess.run([os.environ["GPULOWER"], "compile", str(source), "--target", target, "-o", str(made)], check=True)
+            subprocess.run(
+                [os.environ["GPULOWER"], "compile", str(source), "--target", target, "-o", str(made)], check=True, capture_output=True
+            )
             code = codeobject.read(made)
         space, heap = AddressSpace(), Heap()
         region = load(code, space)

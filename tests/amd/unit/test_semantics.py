@@ -286,11 +286,8 @@ class Instructions(unittest.TestCase):
         lanes = np.arange(64)
         x.view(F16)[:, 0], x.view(F16)[:, 1] = lanes % 8, 1.5
         x[:, 1] = x.view(F16)[:, 0].astype(F32).view(np.uint32) >> 16 | 0x3FC00000
-        cases = (
-            ("gfx90a", "global_atomic_pk_add_f16", 4), ("gfx942", "global_atomic_pk_add_f16", 4), ("gfx942", "global_atomic_pk_add_bf16", 5),
-            ("gfx950", "global_atomic_pk_add_f16", 4), ("gfx950", "global_atomic_pk_add_bf16", 5),
-            ("gfx1201", "global_atomic_pk_add_f16", 4), ("gfx1201", "global_atomic_pk_add_bf16", 5),
-        )  # fmt: skip
+        halves = [(target, "global_atomic_pk_add_f16", 4) for target in ("gfx90a", "gfx942", "gfx950", "gfx1201")]
+        cases = [*halves, *((target, "global_atomic_pk_add_bf16", 5) for target in ("gfx942", "gfx950", "gfx1201"))]
         for target, name, register in cases:
             with self.subTest(target=target, name=name):
                 y = run(target, f"v_mov_b32 v2, 0\n {name} v2, v{register}, s[10:11]\n s_endpgm", x)[0, :1]
@@ -302,7 +299,8 @@ class Instructions(unittest.TestCase):
             with self.subTest(target=target, name=name):
                 wait = "s_wait_dscnt 0" if target == "gfx1201" else "s_waitcnt lgkmcnt(0)"
                 store, load = ("ds_store_b32", "ds_load_b32") if target == "gfx1201" else ("ds_write_b32", "ds_read_b32")
-                body = f"v_mov_b32 v2, 0\n {store} v2, v2\n {wait}\n {barrier(target)}\n {name} v2, v{register}\n {wait}\n {barrier(target)}\n"
+                meet = f"{wait}\n {barrier(target)}\n"
+                body = f"v_mov_b32 v2, 0\n {store} v2, v2\n {meet} {name} v2, v{register}\n {meet}"
                 y = run(target, f"{body} {load} v8, v2\n {wait}", x, lds=16)[0, :1]
                 if register == 4:
                     np.testing.assert_array_equal(y.view(F16), [224, 96])
