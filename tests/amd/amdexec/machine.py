@@ -195,7 +195,10 @@ class Machine:
                 wave.pc += operation.size
                 if operation.spread is not None:
                     operation.spread(wave)
+                following = wave.pc
                 operation.run(wave)
+                if self.hazards is not None and wave.pc != following:
+                    self.hazards.jumped(wave)
                 if wave.done or wave.waiting:
                     break
         except Trap as problem:
