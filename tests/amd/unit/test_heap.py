@@ -47,9 +47,8 @@ class AfterAKernel(unittest.TestCase):
         """A slab has 512 blocks of this size. One lane: Debian's ockl counts each block once for every lane."""
         text = KERNELS.read_text().replace("constant 40", "constant 500")
         kept = text.replace("llvm.call @free(%memory) : (!llvm.ptr) -> ()", "")
-        for target in ("gfx942", "gfx1201"):
-            once, again = len(self.left(target, text, "again", 1)), len(self.left(target, kept, "again", 1))
-            self.assertEqual(again, once + 1, target)
+        once, again = len(self.left("gfx1201", text, "again", 1)), len(self.left("gfx1201", kept, "again", 1))
+        self.assertEqual(again, once + 1)
 
     def test_what_the_host_gives(self) -> None:
         text = KERNELS.read_text()
