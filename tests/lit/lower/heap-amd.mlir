@@ -7,6 +7,7 @@
 // RUN: llvm-readelf --notes %t/out/kernels.gfx942.hsaco | FileCheck %s --check-prefix=NOTES
 // RUN: gpulower compile %t/kernels.mlir --target gfx1100 --emit asm -o - | FileCheck %s --check-prefix=CLOCK
 // RUN: not gpulower compile %t/types.ll --target gfx942 -o %t/none 2>&1 | FileCheck %t/types.ll
+// RUN: gpulower compile %t/kernels.mlir --target gfx942 -l %t/own.ll --emit llvm -o - | FileCheck %t/own.ll
 
 // NOTES: hidden_hostcall_buffer
 // NOTES: hidden_heap_v1
@@ -37,5 +38,18 @@ declare ptr @malloc(i32)
 define amdgpu_kernel void @k(ptr addrspace(1) %x) {
   %m = call ptr @malloc(i32 4)
   store ptr %m, ptr addrspace(1) %x
+  ret void
+}
+
+//--- own.ll
+; A library of the user's comes first.
+; CHECK-NOT: __ockl_dm
+; CHECK: amdgpu_kernel void @kernel(
+; CHECK-NOT: __ockl_dm
+@pool = addrspace(1) global [1024 x i8] zeroinitializer
+define ptr @malloc(i64 %size) noinline {
+  ret ptr addrspacecast (ptr addrspace(1) @pool to ptr)
+}
+define void @free(ptr %memory) {
   ret void
 }
