@@ -17,10 +17,6 @@ from amdexec.kernel import Argument, Buffer, Pointer, execute
 from amdexec.traps import Trap
 from common import compiled
 from launches import Launch, difference, launches
-from triton import knobs
-
-# Masked loads through buffer resources rely on what is beyond them reading as 0, which the interpreter takes for an error.
-knobs.amd.use_buffer_ops = False
 
 NUMBERS = {"i32": np.int32, "i64": np.int64, "fp32": np.float32}
 

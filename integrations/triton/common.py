@@ -48,6 +48,9 @@ def compiled(case: Case, target: str) -> Any:
         signature[name] = kind
         if kind.startswith("*") or name in case.aligned:
             attributes[(index,)] = [["tt.divisibility", 16]]
+        if kind.startswith("*") and target.startswith("gfx"):
+            # As Triton itself says of tensors of less than 2 GiB: they are reached by buffer operations.
+            attributes[(index,)].append(["tt.pointer_range", 32])
     source = ASTSource(case.function, signature, constants, attributes)
     options = {"num_warps": case.warps, "num_stages": case.stages}
     return triton.compile(source, target=TARGETS[target], options=options)

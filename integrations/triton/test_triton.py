@@ -56,6 +56,7 @@ class Triton(unittest.TestCase):
     def test_code_objects_compute(self) -> None:
         """Kernels for two chips of AMD's, executed."""
         names = ("vector_add", "matmul", "dropout", "layer_norm", "layer_norm_backward", "attention_causal", "sorted_rows")
+        names += ("attention_backward", "matmul_fp32")
         self.run_python("amd.py", "gfx942,gfx1100", *names)
 
 

@@ -3,6 +3,7 @@
 
 use inkwell::{
     AddressSpace, GlobalVisibility,
+    attributes::AttributeLoc,
     module::{FlagBehavior, Linkage},
     values::UnnamedAddress,
 };
@@ -66,6 +67,22 @@ pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(
     let llvm = module.inkwell();
     if resolved.flush_denormals {
         module.set_attribute("denormal-fp-math-f32", "preserve-sign,preserve-sign", false)?;
+    }
+    if let (ResolvedVendor::Amd { .. }, Some(old)) = (&resolved.vendor, llvm.get_function("llvm.amdgcn.s.memrealtime"))
+    {
+        // AMD's libraries up to ROCm 6 read the clock by an instruction that chips from gfx11 on do not have; LLVM would drop
+        // the functions that say so, and take what they return for undefined.
+        let clock = llvm
+            .get_function("llvm.readsteadycounter")
+            .unwrap_or_else(|| llvm.add_function("llvm.readsteadycounter", old.get_type(), None));
+        let [old, clock] = [old, clock].map(|function| function.as_global_value().as_pointer_value());
+        old.replace_all_uses_with(clock);
+        for function in llvm.get_functions() {
+            let features = function.get_string_attribute(AttributeLoc::Function, "target-features");
+            if features.is_some_and(|features| features.get_string_value().to_bytes() == b"+s-memrealtime") {
+                function.remove_string_attribute(AttributeLoc::Function, "target-features");
+            }
+        }
     }
     if let ResolvedVendor::Nvidia { .. } = resolved.vendor {
         // LLVM takes __CUDA_FTZ from a module flag and has none for __CUDA_PREC_SQRT, which it reads as 0: then

@@ -61,6 +61,32 @@ impl VendorLibrary {
     }
 }
 
+/// The heap on AMD's chips is ockl's, which HIP's headers put behind `malloc` and `free` in the same way.
+const HEAP: &str = "
+declare ptr addrspace(1) @__ockl_dm_alloc(i64)
+declare void @__ockl_dm_dealloc(i64)
+define ptr @malloc(i64 %size) {
+  %memory = call ptr addrspace(1) @__ockl_dm_alloc(i64 %size)
+  %generic = addrspacecast ptr addrspace(1) %memory to ptr
+  ret ptr %generic
+}
+define void @free(ptr %memory) {
+  %address = ptrtoint ptr %memory to i64
+  call void @__ockl_dm_dealloc(i64 %address)
+  ret void
+}
+";
+
+/// Whether a module for AMD's chips calls the heap, by the types that it has in C.
+fn needs_heap(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol]) -> bool {
+    let types = [("malloc", "ptr (i64)"), ("free", "void (ptr)")];
+    types.iter().any(|(name, kind)| {
+        let function = module.inkwell().get_function(name);
+        undefined.iter().any(|symbol| symbol.name == *name)
+            && function.is_some_and(|function| function.get_type().print_to_string().to_string() == *kind)
+    })
+}
+
 /// Device variables that a host may look up: they stay visible.
 pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
     module
@@ -140,7 +166,15 @@ pub(super) fn link(
         if !job.libraries.is_empty() {
             module.call_math_functions(has_tanh)?;
         }
-        if target.vendor() == Vendor::Amd
+        let is_amd = target.vendor() == Vendor::Amd;
+        if is_amd && needs_heap(module, &unprovided_symbols(module)?) {
+            let heap = LoadedLibrary {
+                name: "the heap of AMD's chips".to_owned(),
+                bytes: HEAP.as_bytes().into(),
+            };
+            link_one(module, &heap)?;
+        }
+        if is_amd
             && module
                 .undefined_symbols()?
                 .iter()
@@ -152,7 +186,7 @@ pub(super) fn link(
         for which in needed_vendor_libraries(&unprovided_symbols(module)?, target) {
             match (job.vendor_library)(which) {
                 Ok(library) => {
-                    if target.vendor() == Vendor::Amd {
+                    if is_amd {
                         // Before the library: only-needed linking would drop constants that nothing refers to yet.
                         control::define_constants(module, job.resolved);
                     }
@@ -251,6 +285,10 @@ fn advice(symbol: &str, target: &Target) -> String {
         ),
         None if symbol.starts_with("__oclc_") => {
             "a control constant of AMD's device libraries that gpulower does not know; define it in a library of yours"
+                .to_owned()
+        }
+        None if ["malloc", "free"].contains(&symbol) => {
+            "the heap of AMD's chips is `ptr malloc(i64)` and `void free(ptr)`; declare it so, or define it in a library of yours"
                 .to_owned()
         }
         None if symbol.starts_with("llvm.") => {

@@ -56,13 +56,12 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
         "--top-level-directory",
         ".",
     ]);
-    Ok(vec![
-        workspace.build_everything(),
-        unit,
-        checks(workspace, &workspace.binaries()?.join("gpulower"))?,
-        differ(workspace, "gfx942")?,
-        differ(workspace, "gfx1100")?,
-    ])
+    let gpulower = workspace.binaries()?.join("gpulower");
+    let mut commands = vec![workspace.build_everything(), unit, checks(workspace, &gpulower)?];
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1150", "gfx1201"] {
+        commands.push(differ(workspace, target)?);
+    }
+    Ok(commands)
 }
 
 /// Some kernels at random (`docs/lab/differential.md`); the program starts the executor with the words of `DIFFER_AMD`.

@@ -191,9 +191,10 @@ LogicalResult placeAllocations(Operation *root, const GpuChip &chip,
       allocation->getResult(0).replaceAllUsesWith(buffer);
       allocation->erase();
     } else if (chip.amd && isa<memref::AllocOp>(allocation)) {
-      refuse(allocation,
-             "AMD's device code has no heap; use a workgroup or private "
-             "attribution, memref.alloca, or a buffer that the host passes");
+      auto space = dyn_cast_or_null<IntegerAttr>(type.getMemorySpace());
+      if (space && space.getInt() == chip.privateSpace())
+        refuse(allocation, "the heap is in global memory; allocate private "
+                           "memory by memref.alloca");
     } else if (chip.amd && !type.hasStaticShape()) {
       refuse(allocation, "private memory of dynamic size cannot be allocated "
                          "on AMD's chips; give the largest size as a static "

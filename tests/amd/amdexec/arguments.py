@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,8 @@ class Geometry:
     dynamic_lds: int = 0
 
 
-def _hidden(kind: str, geometry: Geometry, size: int, hostcall: int) -> bytes:
-    """The value of a hidden argument. Those of services that do not exist here (a heap, a queue) are null."""
+def _hidden(kind: str, geometry: Geometry, size: int, services: Mapping[str, int]) -> bytes:
+    """The value of a hidden argument: where a service is, or null where it does not exist here (a queue)."""
     grid, block = geometry.grid, geometry.block
     axes = {"x": 0, "y": 1, "z": 2}
     axis = axes.get(kind[-1], 0)
@@ -37,12 +37,13 @@ def _hidden(kind: str, geometry: Geometry, size: int, hostcall: int) -> bytes:
         "hidden_shared_base": SHARED_APERTURE,
         "hidden_none": 0,
         "hidden_printf_buffer": 0,
-        "hidden_hostcall_buffer": hostcall,
+        "hidden_hostcall_buffer": 0,
         "hidden_default_queue": 0,
         "hidden_completion_action": 0,
         "hidden_multigrid_sync_arg": 0,
         "hidden_heap_v1": 0,
         "hidden_queue_ptr": 0,
+        **services,
     }
     name = kind.removesuffix(f"_{kind[-1]}") if kind[-2:] in ("_x", "_y", "_z") else kind
     if name not in values:
@@ -50,11 +51,11 @@ def _hidden(kind: str, geometry: Geometry, size: int, hostcall: int) -> bytes:
     return int(values[name]).to_bytes(size, "little")
 
 
-def has_hostcall(kernel: dict[str, Any]) -> bool:
-    return any(argument[".value_kind"] == "hidden_hostcall_buffer" for argument in kernel.get(".args", []))
+def asks_for(kernel: dict[str, Any], service: str) -> bool:
+    return any(argument[".value_kind"] == service for argument in kernel.get(".args", []))
 
 
-def kernarg_segment(kernel: dict[str, Any], arguments: Sequence[bytes], geometry: Geometry, hostcall: int = 0) -> bytes:
+def kernarg_segment(kernel: dict[str, Any], arguments: Sequence[bytes], geometry: Geometry, services: Mapping[str, int]) -> bytes:
     """The segment by the metadata's offsets; padding holds no zeros by accident."""
     segment = bytearray(b"\xa5" * max(int(kernel[".kernarg_segment_size"]), 8))
     explicit = iter(arguments)
@@ -62,7 +63,7 @@ def kernarg_segment(kernel: dict[str, Any], arguments: Sequence[bytes], geometry
     for argument in kernel.get(".args", []):
         kind, offset, size = argument[".value_kind"], argument[".offset"], argument[".size"]
         if kind.startswith("hidden_"):
-            segment[offset : offset + size] = _hidden(kind, geometry, size, hostcall)
+            segment[offset : offset + size] = _hidden(kind, geometry, size, services)
             continue
         count += 1
         value = next(explicit, None)

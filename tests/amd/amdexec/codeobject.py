@@ -5,6 +5,7 @@ The layouts are those of LLVM's AMDGPUUsage ("Code Object", "Kernel Descriptor")
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +92,11 @@ class CodeObject:
 
     @property
     def target(self) -> str:
-        """The processor, without features: gfx942."""
-        return str(self.metadata["amdhsa.target"]).split("--")[1].split(":")[0]
+        """The processor, without features: gfx942. LLVM 23 writes another triple in front of it."""
+        found = re.search("-(gfx[^:]+)", str(self.metadata["amdhsa.target"]))
+        if found is None:
+            raise Unknown(f"the target {self.metadata['amdhsa.target']}")
+        return found[1]
 
     @property
     def version(self) -> int:

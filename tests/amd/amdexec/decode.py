@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from tinygrad.renderer.amd import decode_inst
@@ -131,7 +132,21 @@ def _fields(family: str, code: bytes, top: int) -> Any:
         fields = decode_inst(code, family)
     except ValueError as error:
         raise Unknown(f"cannot decode {code[:8].hex()}: {error}") from error
+    if type(fields).__name__ == "VOP3P" and fields.op.name.startswith(("V_MFMA", "V_SMFMAC")):
+        # Matrices of xf32, which the decoder takes for packed arithmetic: whose operands are no accumulation registers.
+        return _of_matrices(type(fields), code)
     return _eight_lanes(family, fields, code)
+
+
+@cache
+def _matrices(plain: Any) -> Any:
+    """The encoding of matrix instructions, for every operation."""
+    matrices = importlib.import_module(plain.__module__).VOP3P_MFMA
+    return type("VOP3P_MFMA", (matrices,), {"op": plain.op})
+
+
+def _of_matrices(plain: Any, code: bytes) -> Any:
+    return _matrices(plain).from_bytes(code)
 
 
 def _eight_lanes(family: str, fields: Any, code: bytes) -> Any:

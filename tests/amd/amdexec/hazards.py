@@ -82,6 +82,10 @@ class Tracker:
             self.note(history, facts)
         history.now += facts.states
 
+    def jumped(self, wave: Wave) -> None:
+        """A branch that is taken counts for two: LLVM counts the branch behind it, which is skipped, and hardware takes longer."""
+        self.histories[wave.number].now += 1
+
     def found(self, operation: Operation) -> _Facts:
         instruction = operation.instruction
         name = instruction.base

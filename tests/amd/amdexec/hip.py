@@ -16,6 +16,7 @@ import numpy as np
 from . import codeobject
 from .arguments import Geometry
 from .codeobject import CodeObject
+from .heap import Heap
 from .kernel import launch
 from .memory import AddressSpace
 from .traps import NoEntry, Trap, Unknown
@@ -56,6 +57,7 @@ class Device:
         self.target = target
         self.loaded: dict[int, tuple[CodeObject, int]] = {}
         self.launches = 0
+        self.heap = Heap()
 
     def load(self, question: Reader) -> bytes:
         number, base = question.numbers("IQ")
@@ -90,7 +92,7 @@ class Device:
         geometry = Geometry((shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5]), shape[6])
         self.launches += 1
         try:
-            launch(code, kernel, geometry, space, region, arguments, seed=self.launches)
+            launch(code, kernel, geometry, space, region, arguments, seed=self.launches, heap=self.heap)
         except Trap as trap:
             where = ILLEGAL_ADDRESS if "outside of every buffer" in str(trap) else LAUNCH_FAILURE
             raise Refused(where, f"{kernel}: {trap}") from trap

@@ -1,4 +1,4 @@
-"""The host's side of AMD's hostcall: what kernels print through `__ockl_printf_*` and `__ockl_fprintf_*`.
+"""The host's side of AMD's hostcall: what kernels print through `__ockl_printf_*` and `__ockl_fprintf_*`, and memory for their heap.
 
 A wave takes a packet from a stack, fills it in, puts it onto another stack, and sleeps until the host has answered. The layout is
 that of ockl's `hostcall_impl.cl`; how a text is put together from messages is ockl's `services.cl`, with AMD's runtime on the other side.
@@ -11,12 +11,13 @@ import struct
 import sys
 from collections.abc import Callable
 
+from .heap import Heap
 from .memory import AddressSpace, Region
 from .traps import Trap, Unknown
 
 _PACKETS = 16
 _HEADER, _PAYLOAD = 24, 64 * 8 * 8
-_PRINTF = 2
+_PRINTF, _MEMORY = 2, 3
 _BEGIN, _END = 1, 2
 _STDERR = 1
 _CONVERSION = re.compile(r"%(?:%|([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
@@ -34,8 +35,8 @@ def say(text: str, error: bool) -> None:
 class Host:
     """One for a launch."""
 
-    def __init__(self, space: AddressSpace, tell: Say = say) -> None:
-        self.tell = tell
+    def __init__(self, space: AddressSpace, heap: Heap, tell: Say = say) -> None:
+        self.space, self.heap, self.tell = space, heap, tell
         self.headers = space.add("the hostcall packets", bytes(_HEADER * _PACKETS), writable=True)
         self.payloads = space.add("the hostcall payloads", bytes(_PAYLOAD * _PACKETS), writable=True)
         # An amd_signal_t without a mailbox: no interrupt is sent.
@@ -56,13 +57,14 @@ class Host:
         while top:
             number = top & _PACKETS - 1
             following, active, service, control = struct.unpack("<QQII", self.headers.data[_HEADER * number :][:_HEADER].tobytes())
-            if service != _PRINTF:
+            if service not in (_PRINTF, _MEMORY):
                 raise Unknown(f"a call to the host for service {service}")
             for lane in range(64):
                 if active >> lane & 1:
                     at = _PAYLOAD * number + 64 * lane
                     words = struct.unpack("<8Q", self.payloads.data[at : at + 64].tobytes())
-                    _put(self.payloads, at, self.message(words))
+                    answer = self.message(words) if service == _PRINTF else self.heap.request(self.space, words[0], words[1])
+                    _put(self.payloads, at, answer)
             self.headers.data[_HEADER * number + 20 :][:4] = list(struct.pack("<I", control & ~1))
             top = following
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import Geometry, dispatch_packet, has_hostcall, kernarg_segment, user_sgprs
+from .arguments import Geometry, asks_for, dispatch_packet, kernarg_segment, user_sgprs
 from .codeobject import CodeObject
+from .heap import Heap
 from .hostcall import Host
 from .machine import Launch, Machine, load
 from .memory import AddressSpace, Region
@@ -88,13 +89,18 @@ def launch(
     seed: int = 0,
     fuel: int = 50_000_000,
     trace: bool = False,
+    heap: Heap | None = None,
 ) -> int:
     """Runs a kernel on what is in `space`, with the code object in `region`; returns how many instructions waves carried out."""
     descriptor = code.descriptor(kernel, bytearray(region.data[: region.size].tobytes()))
     machine = Machine(code.target, space, region, seed=seed, fuel=fuel, trace=trace)
-    if has_hostcall(code.kernels[kernel]):
-        machine.host = Host(space)
-    segment = kernarg_segment(code.kernels[kernel], encoded, geometry, machine.host.buffer.base if machine.host else 0)
+    services = {}
+    if asks_for(code.kernels[kernel], "hidden_hostcall_buffer"):
+        heap = heap or Heap()
+        heap.attach(space)
+        machine.host = Host(space, heap)
+        services = {"hidden_hostcall_buffer": machine.host.buffer.base, "hidden_heap_v1": heap.structure.base}
+    segment = kernarg_segment(code.kernels[kernel], encoded, geometry, services)
     # LLVM reads three words that begin at a multiple of 8 bytes as four; runtimes allocate segments in larger steps.
     kernarg = space.add("the kernel arguments", segment + machine.rng.randbytes(-len(segment) % 16), writable=False)
     packet = space.add("the dispatch packet", dispatch_packet(geometry, descriptor, kernarg.base), writable=False)

@@ -7,8 +7,8 @@ its words until its wave has waited for it: another wave that touches them befor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from .traps import Trap, Unknown
 from .wave import ALL, VGPR, Outstanding, Wave, lanes_of, mask_of
 
 Array = Any
+_MSG_RTN_GET_REALTIME = 0x83
 
 
 @dataclass
@@ -76,6 +77,22 @@ def build(instruction: Instruction, family: str, memories: Callable[[Wave], Memo
     if form == "DS":
         return _lds(instruction, family, memories)
     return _vector(instruction, family, memories)
+
+
+def clock(instruction: Instruction, family: str, now: Callable[[], int]) -> Operation:
+    """The time, which arrives like a scalar load. What `s_sendmsg_rtn` asks for is in its operand."""
+    if instruction.name.startswith("S_SENDMSG") and instruction.raw("ssrc0") != _MSG_RTN_GET_REALTIME:
+        raise Unknown(f"message {instruction.raw('ssrc0')}")
+    destination = instruction.raw("sdst" if instruction.has("sdst") else "sdata")
+    registers = (destination, destination + 1)
+
+    def run(wave: Wave) -> None:
+        wave.write_scalar(destination, now(), 64)
+        for register in registers:
+            wave.undefined.pop(register, None)
+        wave.issue("scalar" if family == "rdna4" else "lgkm", Outstanding("scalar", registers))
+
+    return Operation(instruction, run, "smem", (), registers)
 
 
 # -- who may touch what
@@ -261,10 +278,11 @@ def _signed(value: int, bits: int) -> int:
 
 @dataclass(frozen=True)
 class _Address:
-    """Where the lanes' bytes are."""
+    """Where the lanes' bytes are; and which of the words of each lane lie outside of a buffer resource, if there is one."""
 
     get: Callable[[Wave, Array], Array]
     registers: tuple[int, ...]
+    outside: Callable[[Wave, Array, int, int], Array | None] = lambda wave, lanes, size, count: None
 
 
 def _vector(instruction: Instruction, family: str, memories: Callable[[Wave], Memories]) -> Operation:
@@ -329,34 +347,57 @@ def _scratch_address(instruction: Instruction, family: str, vector: int, scalar:
 
 
 def _buffer_address(instruction: Instruction, family: str) -> _Address:
-    """Raw buffers: a base, an offset and a size. What is out of range reads as 0 on hardware, and is a trap here.
-
-    The resource of private memory that gfx90a gets in its first registers is known by its base: offsets are then those of one lane.
-    """
+    """A base and an offset, or an index as well, and the resource's range. The resource of private memory that gfx90a gets in its first
+    registers is known by its base: offsets are then those of one lane."""
     resource = instruction.raw("rsrc") if instruction.has("rsrc") else instruction.raw("srsrc") * 4
-    if instruction.number("idxen"):
-        raise Unknown(f"{instruction}: a buffer with an index")
     vector = instruction.raw("vaddr")
-    by_lane = bool(instruction.number("offen"))
+    by_index, by_offset = bool(instruction.number("idxen")), bool(instruction.number("offen"))
     offset = instruction.number("ioffset") if instruction.has("ioffset") else instruction.number("offset")
     scalar = Operand(instruction.raw("soffset"), "b", 32)
     get_scalar = scalar_getter(scalar)
 
-    def get(wave: Wave, lanes: Array) -> Array:
-        base = wave.s[resource] | (wave.s[resource + 1] & 0xFFFF) << 32
-        if wave.s[resource + 1] & 0xFFFF == PRIVATE_RESOURCE:
-            vectors = wave.v[vector][lanes].astype(U64) if by_lane else np.zeros(len(lanes), U64)
-            return vectors + U64(offset + get_scalar(wave) // wave.size | PRIVATE_APERTURE << 32)
-        if wave.s[resource + 1] >> 16 & 0x3FFF:
-            raise Unknown("a buffer with a stride")
-        vectors = wave.v[vector][lanes].astype(U64) if by_lane else np.zeros(len(lanes), U64)
-        inside = vectors + U64(offset)
-        if (inside >= U64(wave.s[resource + 2])).any():
-            raise Trap(f"{instruction}: beyond the {wave.s[resource + 2]} bytes of its buffer resource")
-        return inside + U64(base + get_scalar(wave))
+    def parts(wave: Wave, lanes: Array) -> tuple[Array, Array]:
+        """Index and offset of each lane."""
+        none = np.zeros(len(lanes), U64)
+        index = wave.v[vector][lanes].astype(U64) if by_index else none
+        return index, (wave.v[vector + by_index][lanes].astype(U64) if by_offset else none) + U64(offset)
 
-    registers = tuple(range(resource, resource + 4)) + scalar.registers
-    return _Address(get, registers + ((VGPR + vector,) if by_lane else ()))
+    def get(wave: Wave, lanes: Array) -> Array:
+        index, inside = parts(wave, lanes)
+        high = wave.s[resource + 1]
+        if high & 0xFFFF == PRIVATE_RESOURCE:
+            return inside + U64(get_scalar(wave) // wave.size | PRIVATE_APERTURE << 32)
+        base = wave.s[resource] | (high & 0xFFFF) << 32
+        return index * U64(high >> 16 & 0x3FFF) + inside + U64(base + get_scalar(wave))
+
+    def outside(wave: Wave, lanes: Array, size: int, count: int) -> Array | None:
+        """The manuals' range check, for each word by itself. An atomic is one word."""
+        _, high, records, flags = wave.s[resource : resource + 4]
+        if high & 0xFFFF == PRIVATE_RESOURCE:
+            return None
+        index, inside = parts(wave, lanes)
+        places = inside + U64(size) * np.arange(count, dtype=U64).reshape(-1, 1)
+        beyond = index >= U64(records)
+        # Bit 62 is about the cache on CDNA, and 30 and 31 of the flags say that it is no buffer.
+        if high >> (31 if family == "cdna" else 30) or flags >> 30 or (family == "cdna" and flags >> 23 & 1):
+            raise Unknown(f"{instruction}: a buffer that is swizzled, or counts threads, or is none ({high:#x}, {flags:#x})")
+        check = flags >> 28 & 3
+        if (family == "cdna" and by_index) or (check == 1 and family != "cdna"):
+            return np.broadcast_to(beyond, places.shape)
+        if check == 2 and family != "cdna":
+            return np.full(places.shape, records == 0)
+        if check == 0 and family != "cdna":
+            return beyond | (places + U64(size) > U64(high >> 16 & 0x3FFF))
+        if by_index:
+            raise Unknown(f"{instruction}: an index into a buffer that is checked by its bytes")
+        last = places if family == "cdna" else places + U64(size - 1)
+        found: Array = last >= U64(records)
+        if (found != (last + U64(get_scalar(wave)) >= U64(records))).any():
+            raise Unknown(f"{instruction}: whether its scalar offset counts for the range of the buffer, the manuals do not agree")
+        return found
+
+    rows = tuple(range(VGPR + vector, VGPR + vector + by_index + by_offset))
+    return _Address(get, tuple(range(resource, resource + 4)) + scalar.registers + rows, outside)
 
 
 def _data_row(instruction: Instruction, *names: str) -> int:
@@ -414,33 +455,52 @@ def _require(wave: Wave, instruction: Instruction, address: _Address) -> None:
     wave.require_defined(address.registers, "an address")
 
 
+def _parts(wave: Wave, lanes: Array, address: _Address, access: Access) -> Iterator[tuple[int, Access, Array, Array, Array]]:
+    """The words of an access, with the lanes whose words are inside of the buffer resource, their addresses, and the lanes whose words
+    are not: all words together, where none is outside."""
+    addresses = address.get(wave, lanes)
+    outside = address.outside(wave, lanes, access.size, access.count)
+    if outside is None or not outside.any():
+        yield 0, access, lanes, addresses, lanes[:0]
+        return
+    for index in range(access.count):
+        inside = ~outside[index]
+        yield index, replace(access, count=1), lanes[inside], (addresses + U64(index * access.size))[inside], lanes[outside[index]]
+
+
 def _vector_load(
     instruction: Instruction, family: str, form: str, rest: str, address: _Address, memories: Callable[[Wave], Memories]
 ) -> Operation:
     access = _access(rest)
     row = _data_row(instruction, "vdst", "vdata")
     writes = tuple(range(VGPR + row, VGPR + row + access.count))
-    total = access.size * access.count
     # On GFX10 and later, flat accesses keep their order among the others; on CDNA they do not.
     flat = form == "FLAT" and family == "cdna"
     kind = "flat" if flat else "load"
+
+    def pieces_of(wave: Wave, lanes: Array, addresses: Array, part: Access) -> list[Any]:
+        pieces = []
+        total = part.size * part.count
+        for region, here in _lane_regions(memories(wave), wave, form, addresses, total, False):
+            if region is None:
+                pieces.append((lanes[here], *_load_private(wave, lanes[here], addresses[here], part)))
+                continue
+            lds = region is memories(wave).lds
+            offsets = _offsets(region, addresses[here], lds)
+            if lds:
+                _in_lds(region, offsets, total, "reads")
+            pieces.append((lanes[here], *_load_region(wave, region, offsets, part)))
+        return pieces
 
     def run(wave: Wave) -> None:
         lanes = wave.lanes()
         if len(lanes):
             _require(wave, instruction, address)
-            addresses = address.get(wave, lanes)
-            pieces = []
-            for region, here in _lane_regions(memories(wave), wave, form, addresses, total, False):
-                if region is None:
-                    pieces.append((lanes[here], *_load_private(wave, lanes[here], addresses[here], access)))
-                    continue
-                lds = region is memories(wave).lds
-                offsets = _offsets(region, addresses[here], lds)
-                if lds:
-                    _in_lds(region, offsets, total, "reads")
-                pieces.append((lanes[here], *_load_region(wave, region, offsets, access)))
-            _gathered(wave, row, access, pieces)
+            for index, part, inside, addresses, outside in _parts(wave, lanes, address, access):
+                pieces = pieces_of(wave, inside, addresses, part) if len(inside) else []
+                if len(outside):
+                    pieces.append((outside, [np.zeros(len(outside), U32)], 0))
+                _gathered(wave, row + index, part, pieces)
         entry = Outstanding(kind, writes)
         wave.issue("vm", entry)
         if form == "FLAT":
@@ -488,27 +548,31 @@ def _vector_store(
     access = Access(access.size, access.count)
     row = _data_row(instruction, "data", "vsrc", "vdata")
     reads = tuple(range(VGPR + row, VGPR + row + access.count))
-    total = access.size * access.count
     counter = "vm" if family == "cdna" else "store"
+
+    def store(wave: Wave, first: int, lanes: Array, addresses: Array, part: Access, stores: list[Any]) -> None:
+        total = part.size * part.count
+        for region, here in _lane_regions(memories(wave), wave, form, addresses, total, True):
+            if region is not None:
+                wave.require_defined(reads, "a stored value")
+            values = [wave.v[first + index][lanes[here]] >> U32(16 if high else 0) for index in range(part.count)]
+            if region is None:
+                _store_private(wave, lanes[here], addresses[here], part, values, reads)
+                continue
+            lds = region is memories(wave).lds
+            offsets = _offsets(region, addresses[here], lds)
+            if lds:
+                _in_lds(region, offsets, total, "writes")
+            _store_region(wave, region, offsets, part, values, stores)
 
     def run(wave: Wave) -> None:
         lanes = wave.lanes()
         stores: list[Any] = []
         if len(lanes):
             _require(wave, instruction, address)
-            addresses = address.get(wave, lanes)
-            for region, here in _lane_regions(memories(wave), wave, form, addresses, total, True):
-                if region is not None:
-                    wave.require_defined(reads, "a stored value")
-                values = [wave.v[row + index][lanes[here]] >> U32(16 if high else 0) for index in range(access.count)]
-                if region is None:
-                    _store_private(wave, lanes[here], addresses[here], access, values, reads)
-                    continue
-                lds = region is memories(wave).lds
-                offsets = _offsets(region, addresses[here], lds)
-                if lds:
-                    _in_lds(region, offsets, total, "writes")
-                _store_region(wave, region, offsets, access, values, stores)
+            for index, part, inside, addresses, _ in _parts(wave, lanes, address, access):
+                if len(inside):
+                    store(wave, row + index, inside, addresses, part, stores)
         # On CDNA loads and stores share one counter, and come back in order.
         kind = "store" if family != "cdna" else "flat" if form == "FLAT" else "load"
         wave.issue(counter, Outstanding(kind, (), stores))
@@ -632,8 +696,10 @@ def _vector_atomic(
         if len(lanes):
             _require(wave, instruction, address)
             wave.require_defined(reads, "an atomic operand")
-            addresses = address.get(wave, lanes)
-            for region, here in _lane_regions(memories(wave), wave, form, addresses, size, True):
+            ((_, _, lanes, addresses, outside),) = _parts(wave, lanes, address, Access(size))
+            for register in writes:
+                wave.v[register - VGPR][outside] = 0
+            for region, here in _lane_regions(memories(wave), wave, form, addresses, size, True) if len(lanes) else ():
                 if region is None:
                     raise Unknown("an atomic on private memory")
                 offsets = _offsets(region, addresses[here], region is memories(wave).lds)

@@ -25,6 +25,9 @@ _SCALAR_FORMS = ("SOP1", "SOP2", "SOPC", "SOPK", "SOPP")
 _INDEXED_UNITS = ("valu", "trans", "matrix")
 _MEMORY_FORMS = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH", "MUBUF", "VBUFFER", "CACHE")
 
+# The time, by instructions of all waves; ockl waits for thousands of ticks between two slabs of its heap.
+_START, _TICKS = 1 << 40, 100
+
 
 @dataclass
 class Launch:
@@ -83,11 +86,13 @@ class Machine:
             # A wave that waits for the host sleeps.
             return Operation(instruction, lambda wave: host.serve(), "nop")
         try:
+            if instruction.name in ("S_MEMREALTIME", "S_SENDMSG_RTN_B64"):
+                return loads.clock(instruction, self.family, lambda: _START + _TICKS * self.executed)
             if instruction.form in _SCALAR_FORMS:
                 return salu.build(instruction, self.family, self.wave_size)
             if instruction.form in _MEMORY_FORMS:
                 return loads.build(instruction, self.family, lambda wave: self.memories)
-            context = valu.Context(self.family, self.wave_size, self.ieee, self.target in ("gfx942", "gfx9-4-generic"))
+            context = valu.Context(self.family, self.wave_size, self.ieee, self.target)
             return valu.build(instruction, context)
         except Unknown as problem:
             raise Unknown(f"{instruction}: {problem}") from problem
@@ -190,7 +195,10 @@ class Machine:
                 wave.pc += operation.size
                 if operation.spread is not None:
                     operation.spread(wave)
+                following = wave.pc
                 operation.run(wave)
+                if self.hazards is not None and wave.pc != following:
+                    self.hazards.jumped(wave)
                 if wave.done or wave.waiting:
                     break
         except Trap as problem:

@@ -24,6 +24,8 @@ Array = Any
 
 _MFMA = re.compile(r"V_MFMA_(F32|F64|I32)_(\d+)X(\d+)X(\d+)(?:_(\d+)B)?_(F64|F32|XF32|F16|BF16|I8|(?:FP8|BF8)_(?:FP8|BF8))")
 _WMMA = re.compile(r"V_WMMA_(F32|F16|BF16|I32)_16X16X16_(F16|BF16|IU8|(?:FP8|BF8)_(?:FP8|BF8))")
+# The chips whose 8-bit floats have no infinity and no negative zero.
+FNUZ = ("gfx942", "gfx9-4-generic")
 _BITS = {"F64": 64, "F32": 32, "XF32": 32, "F16": 16, "BF16": 16, "I8": 8, "IU8": 8, "FP8": 8, "BF8": 8}
 
 
@@ -40,10 +42,10 @@ class _File:
         return () if self.value is not None else tuple(range(VGPR + self.row, VGPR + self.row + self.count))
 
 
-def build_matrix(instruction: Instruction, family: str, wave_size: int, fnuz: bool) -> Operation | None:
+def build_matrix(instruction: Instruction, family: str, wave_size: int, target: str) -> Operation | None:
     name = instruction.base
     if name.startswith("V_MFMA_"):
-        return _mfma(instruction, fnuz)
+        return _mfma(instruction, target)
     if name.startswith("V_WMMA_"):
         return _wmma(instruction, family, wave_size)
     if name.startswith(("V_SMFMAC", "V_SWMMAC")):
@@ -106,7 +108,12 @@ def _spread(operands: tuple[_File, ...], result: _File) -> Callable[[Wave], None
 # -- MFMA
 
 
-def _mfma(instruction: Instruction, fnuz: bool) -> Operation:
+def _without_denormals(values: Array, smallest: float) -> Array:
+    return np.where(np.abs(values) < smallest, 0.0, values)
+
+
+def _mfma(instruction: Instruction, target: str) -> Operation:
+    fnuz = target in FNUZ
     match = _MFMA.fullmatch(instruction.base)
     if match is None:
         raise Unknown(instruction.name)
@@ -130,12 +137,18 @@ def _mfma(instruction: Instruction, fnuz: bool) -> Operation:
     block, row, column = np.indices((blocks, m, n))
     places = place_lane(block, row, column), place_item(block, row, column)
     integer = out == "I32"
+    # AMD says of gfx90a that products of these types take and give no denormals.
+    smallest = {"F16": 2.0**-14, "BF16": 2.0**-126}.get(first, 0.0) if target == "gfx90a" else 0.0
 
     def run(wave: Wave) -> None:
         left = _elements(wave, a, first, fnuz)[input_lane, input_item]
         right = _elements(wave, b, second or first, fnuz)[input_lane, input_item]
         old = _old(wave, c, out, (64, output_rows // (2 if out == "F64" else 1)))
+        if smallest:
+            left, right, old = _without_denormals(left, smallest), _without_denormals(right, smallest), _without_denormals(old, 2.0**-126)
         total = np.einsum("bik,bjk->bij", left, right) + old[places]
+        if smallest:
+            total = _without_denormals(total, 2.0**-126)
         result = np.zeros(old.shape, I64 if integer else F64)
         result[places] = total
         _put(wave, d, result, out)

@@ -119,10 +119,17 @@ class AddressSpace:
         """Copies bytes to an address that nothing else has."""
         raw = np.frombuffer(content, np.uint8) if isinstance(content, (bytes, bytearray)) else content.reshape(-1).view(np.uint8)
         region = Region.create(name, base, len(raw), writable, fill=raw)
-        index = bisect_right(self.bases, base)
-        self.regions.insert(index, region)
-        self.bases.insert(index, base)
+        self.insert(region)
         return region
+
+    def insert(self, region: Region) -> None:
+        index = bisect_right(self.bases, region.base)
+        self.regions.insert(index, region)
+        self.bases.insert(index, region.base)
+
+    def remove(self, region: Region) -> None:
+        index = self.bases.index(region.base)
+        del self.regions[index], self.bases[index]
 
     def find(self, address: int, size: int, *, write: bool) -> Region:
         index = bisect_right(self.bases, address) - 1

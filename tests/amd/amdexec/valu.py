@@ -12,7 +12,7 @@ from . import crosslane
 from .arithmetic import F16, F32, F64, I64, U16, U32, U64, fma32, set_rounding
 from .byhand import Function, bit_operation, small_float
 from .decode import Instruction
-from .matrix import build_matrix
+from .matrix import FNUZ, build_matrix
 from .operands import (
     Getter,
     Operand,
@@ -67,12 +67,12 @@ class Context:
     family: str
     wave: int
     ieee: bool
-    fnuz: bool
+    target: str
 
 
 def build(instruction: Instruction, context: Context) -> Operation:
     name = instruction.base
-    matrix = build_matrix(instruction, context.family, context.wave, context.fnuz)
+    matrix = build_matrix(instruction, context.family, context.wave, context.target)
     if matrix is not None:
         return matrix
     special = crosslane.build(instruction, context.wave)
@@ -312,7 +312,7 @@ def _caller(instruction: Instruction, context: Context, widths: tuple[tuple[str,
         table = instruction.number("omod") << 6 | instruction.number("abs") << 3 | instruction.number("neg")
         fixed: Function | None = bit_operation(table)
     else:
-        fixed = small_float(instruction.base, context.fnuz, instruction.number("opsel"))
+        fixed = small_float(instruction.base, context.target in FNUZ, instruction.number("opsel"))
     opsel = instruction.number("opsel")
     opsel_hi = instruction.number("opsel_hi") | instruction.number("opsel_hi2") << 2
     neg = instruction.number("neg")

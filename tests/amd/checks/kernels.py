@@ -250,6 +250,13 @@ def _from_bfloat16(bits: Array) -> Array:
     return (bits.astype(np.uint32) << 16).view(F32).astype(F64)
 
 
+def heap_rows(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+    x = rng.integers(-1000, 1000, 150 if large else 50, np.int32)
+    lengths = np.arange(len(x)) % 5 + 1
+    expected = 2 * (x * lengths + lengths * (lengths - 1) // 2)
+    yield Inputs().array("x", x).out("y", x.shape, np.int32).launch(f"n={len(x)}", (blocks(len(x), 32),), (32,), expected, 0)
+
+
 def device_link(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
     x = normal(rng, 64)
     inputs = Inputs().out("data", (64,), F32, x)
@@ -323,6 +330,8 @@ def _more_cases() -> Iterator[Case]:
     yield Case("softmax_generic", "examples/softmax.mlir", softmax, kernel="softmax", targets=CHIPS[1:], spelled=generic)
     features = (("gfx90a", "gfx90a:sramecc-:xnack-"), ("gfx942", "gfx942:sramecc+:xnack+"))
     yield Case("softmax_features", "examples/softmax.mlir", softmax, kernel="softmax", targets=CDNA[:2], spelled=features)
+    yield _kernel("heap", "rows", heap_rows, case="heap_rows")
+    yield _kernel("heap", "rows", heap_rows, case="heap_rows_v4", options=("--code-object-version", "4"), targets=("gfx942", "gfx1100"))
     yield Case("saxpy_bundle", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--emit", "bundle"))
     yield Case("device_link", "examples/device_link/joined.mlir", device_link, kernel="apply", options=("--device-link",))
 

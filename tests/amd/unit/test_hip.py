@@ -63,6 +63,45 @@ func.func @main() {
 }
 """
 
+# What one launch allocates, the next one reads and frees.
+HEAP = """
+module attributes {gpu.container_module} {
+gpu.module @kernels {
+  llvm.func @malloc(i64) -> !llvm.ptr
+  llvm.func @free(!llvm.ptr)
+  gpu.func @keep(%places: memref<3xi64>) kernel {
+    %thread = gpu.thread_id x
+    %number = arith.index_cast %thread : index to i64
+    %size = arith.constant SIZE : i64
+    %memory = llvm.call @malloc(%size) : (i64) -> !llvm.ptr
+    llvm.store %number, %memory : i64, !llvm.ptr
+    %place = llvm.ptrtoint %memory : !llvm.ptr to i64
+    memref.store %place, %places[%thread] : memref<3xi64>
+    gpu.return
+  }
+  gpu.func @take(%places: memref<3xi64>) kernel {
+    %thread = gpu.thread_id x
+    %place = memref.load %places[%thread] : memref<3xi64>
+    %memory = llvm.inttoptr %place : i64 to !llvm.ptr
+    %kept = llvm.load %memory : !llvm.ptr -> i64
+    gpu.printf "kept: %lld\\n", %kept : i64
+    llvm.call @free(%memory) : (!llvm.ptr) -> ()
+    gpu.return
+  }
+}
+func.func @main() {
+  %one = arith.constant 1 : index
+  %three = arith.constant 3 : index
+  %places = gpu.alloc () : memref<3xi64>
+  gpu.launch_func @kernels::@keep blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%places : memref<3xi64>)
+  gpu.launch_func @kernels::@take blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%places : memref<3xi64>)
+  MORE
+  gpu.dealloc %places : memref<3xi64>
+  return
+}
+}
+"""
+
 # Runs the command that it is given, and makes the last bit of each result another one.
 LAUNCHER = """
 import json, subprocess, sys
@@ -170,6 +209,18 @@ class Programs(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("gfx1100", done.stderr)
         self.assertIn("gfx942", done.stderr)
+
+    def test_the_heap_outlives_a_launch(self) -> None:
+        again = "gpu.launch_func @kernels::@take blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%places : memref<3xi64>)"
+        for device in ("gfx942", "gfx1100", "gfx1201"):
+            for size in ("16", "5000"):
+                text = HEAP.replace("SIZE", size).replace("MORE", "")
+                done = self.run_on(device, "gpulower", "run", "-", text=text)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), device)
+                self.assertEqual(sorted(done.stdout.split("\n")), ["", "kept: 0", "kept: 1", "kept: 2"])
+        done = self.run_on("gfx942", "gpulower", "run", "-", text=HEAP.replace("SIZE", "5000").replace("MORE", again))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("outside of every buffer", done.stderr)
 
     def test_a_store_outside_of_every_buffer(self) -> None:
         done = self.run_on("gfx942", "gpulower", "run", "-", "--target", "gfx942", text=OUTSIDE)

@@ -256,10 +256,56 @@ class Instructions(unittest.TestCase):
         product = np.einsum("gik,gjk->ij", a, b)
         body = "v_mfma_f32_32x32x4_xf32 v[16:31], v[4:5], v[6:7], 0\n s_nop 7\n s_nop 7\n s_nop 3\n"
         y = run("gfx942", body + "".join(f" v_mov_b32 v{8 + i}, v{16 + i}\n" for i in range(8)), x.view(U32)).view(F32)
+        body = body.replace("v[16:31]", "a[0:15]") + "".join(f" v_accvgpr_read_b32 v{8 + i}, a{i}\n" for i in range(8))
+        in_accumulators = run("gfx942", body, x.view(U32)).view(F32)
         lane = np.arange(64)
         for element in range(8):
             row = 4 * (lane // 32) + element % 4 + 8 * (element // 4)
             np.testing.assert_array_equal(y[:, element], product[row, lane % 32])
+            np.testing.assert_array_equal(in_accumulators[:, element], product[row, lane % 32])
+
+    def test_denormals_of_products_of_halves(self) -> None:
+        """gfx90a takes them as zero, later chips do not; those of f32 count everywhere."""
+        x = np.zeros((64, 4), np.uint32)
+        x.view(F16)[:, :4] = 2.0**-20
+        x.view(F16)[:, 4:] = 1.0
+        body = "v_mfma_f32_16x16x16_f16 v[8:11], v[4:5], v[6:7], 0\n s_nop 15"
+        for target, expected in (("gfx90a", 0.0), ("gfx942", 16 * 2.0**-20), ("gfx950", 16 * 2.0**-20)):
+            name = body.replace("16x16x16_f16", "16x16x16f16") if target == "gfx90a" else body
+            y = run(target, name, x).view(F32)
+            np.testing.assert_array_equal(y[:, :4], np.full((64, 4), expected, F32))
+        x = np.full((64, 4), 1, np.uint32)
+        x.view(F32)[:, 1] = 1.0
+        for target, name in (("gfx90a", "16x16x4f32"), ("gfx942", "16x16x4_f32")):
+            y = run(target, f"v_mfma_f32_{name} v[8:11], v4, v5, 0\n s_nop 15", x)
+            np.testing.assert_array_equal(y[:, :4], np.full((64, 4), 4, np.uint32))
+
+    def test_packed_atomics(self) -> None:
+        """Two halves at once: one after the other, in any order, where all numbers are exact."""
+        x = np.zeros((64, 4), np.uint32)
+        lanes = np.arange(64)
+        x.view(F16)[:, 0], x.view(F16)[:, 1] = lanes % 8, 1.5
+        x[:, 1] = x.view(F16)[:, 0].astype(F32).view(np.uint32) >> 16 | 0x3FC00000
+        halves = [(target, "global_atomic_pk_add_f16", 4) for target in ("gfx90a", "gfx942", "gfx950", "gfx1201")]
+        cases = [*halves, *((target, "global_atomic_pk_add_bf16", 5) for target in ("gfx942", "gfx950", "gfx1201"))]
+        for target, name, register in cases:
+            with self.subTest(target=target, name=name):
+                y = run(target, f"v_mov_b32 v2, 0\n {name} v2, v{register}, s[10:11]\n s_endpgm", x)[0, :1]
+                if register == 4:
+                    np.testing.assert_array_equal(y.view(F16), [224, 96])
+                else:
+                    np.testing.assert_array_equal((y.view(np.uint16).astype(np.uint32) << 16).view(F32), [224, 96])
+        for target, name, register in (("gfx942", "ds_pk_add_f16", 4), ("gfx942", "ds_pk_add_bf16", 5), ("gfx1201", "ds_pk_add_f16", 4)):
+            with self.subTest(target=target, name=name):
+                wait = "s_wait_dscnt 0" if target == "gfx1201" else "s_waitcnt lgkmcnt(0)"
+                store, load = ("ds_store_b32", "ds_load_b32") if target == "gfx1201" else ("ds_write_b32", "ds_read_b32")
+                meet = f"{wait}\n {barrier(target)}\n"
+                body = f"v_mov_b32 v2, 0\n {store} v2, v2\n {meet} {name} v2, v{register}\n {meet}"
+                y = run(target, f"{body} {load} v8, v2\n {wait}", x, lds=16)[0, :1]
+                if register == 4:
+                    np.testing.assert_array_equal(y.view(F16), [224, 96])
+                else:
+                    np.testing.assert_array_equal((y.view(np.uint16).astype(np.uint32) << 16).view(F32), [224, 96])
 
     def test_the_other_half_of_the_destination(self) -> None:
         """GFX9 clears it, later generations keep it."""
@@ -360,15 +406,70 @@ class Instructions(unittest.TestCase):
         body = f"{store}\n s_waitcnt_vscnt null, 0\n {load}\n s_waitcnt vmcnt(0)"
         self.both(body, x[:32], x[:32, 0], targets=("gfx1100",), scratch=64)
 
+    def buffers(self, target: str, text: str, x: Array, records: int, *, stride: int = 0, check: int = 3, base: str = "8") -> Array:
+        """What the threads of a wave make of a buffer of x, or of y; `check` is RDNA's choice of the range check, CDNA has none."""
+        words = {"gfx1100": "0", "gfx1201": "null"}.get(target, "0")
+        wait = "s_wait_loadcnt 0\n s_wait_storecnt 0" if target == "gfx1201" else "s_waitcnt vmcnt(0)"
+        wait += "\n s_waitcnt_vscnt null, 0" if target == "gfx1100" else ""
+        flags = 0x27000 if target in CDNA else 0x01004000 | check << 28
+        names = {"gfx1100": "b32", "gfx1201": "b32"}
+        text = text.format(one=names.get(target, "dword"), four="b128" if target in names else "dwordx4", none=words, wait=wait)
+        resource = f"s_mov_b32 s12, s{base}\n s_and_b32 s13, s{int(base) + 1}, 0xffff\n s_or_b32 s13, s13, {stride << 16:#x}\n"
+        resource += f"s_mov_b32 s14, {records}\n s_mov_b32 s15, {flags:#x}\n v_lshlrev_b32 v2, 4, v0\n"
+        return run(target, resource + text, x)
+
     def test_buffers(self) -> None:
+        """The manuals' range checks: what is outside reads as 0, word by word."""
         x = integers()
-        resource = "s_mov_b32 s12, s8\n s_and_b32 s13, s9, 0xffff\n s_mov_b32 s14, 1024\n s_mov_b32 s15, 0x27000\n v_lshlrev_b32 v2, 4, v0"
-        load = "buffer_load_dword v8, v2, s[12:15], 0 offen offset:4\n s_waitcnt vmcnt(0)"
-        self.both(f"{resource}\n {load}", x, x[:, 1], targets=CDNA)
-        load = "buffer_load_b32 v8, v2, s[12:15], 0 offen offset:4\n s_waitcnt vmcnt(0)"
-        self.both(f"{resource}\n {load}", x, x[:, 1], targets=("gfx1100",))
-        load = "buffer_load_b32 v8, v2, s[12:15], null offen offset:4\n s_wait_loadcnt 0"
-        self.both(f"{resource}\n {load}", x, x[:, 1], targets=("gfx1201",))
+        offsets = 16 * np.arange(64)[:, None] + 4 * np.arange(4)
+        for target in ("gfx90a", "gfx942", "gfx1100", "gfx1201"):
+            with self.subTest(target=target):
+                y = self.buffers(target, "buffer_load_{one} v8, v2, s[12:15], {none} offen offset:4\n {wait}", x, 1024)
+                np.testing.assert_array_equal(y[:, 0], x[:, 1])
+                four = "buffer_load_{four} v[8:11], v2, s[12:15], {none} offen\n {wait}"
+                for records in (1024, 100, 102, 0):
+                    last = offsets if target in CDNA else offsets + 3
+                    np.testing.assert_array_equal(self.buffers(target, four, x, records)[:, :4], np.where(last < records, x, 0))
+                behind = "v_sub_u32 v2, 0, 4\n" if target in CDNA else "v_sub_nc_u32 v2, 0, 4\n"
+                self.assertFalse(self.buffers(target, behind + four, x, 100)[:, :4].any(), "offsets do not wrap around")
+                if target not in CDNA:
+                    np.testing.assert_array_equal(self.buffers(target, four, x, 100, check=2)[:, :4], x)
+                    self.assertFalse(self.buffers(target, four, x, 0, check=2)[:, :4].any())
+
+    def test_buffers_with_an_index(self) -> None:
+        x = integers()
+        lanes = np.arange(64)
+        for target in ("gfx90a", "gfx942", "gfx1100", "gfx1201"):
+            with self.subTest(target=target):
+                load = "buffer_load_{one} v8, v0, s[12:15], {none} idxen offset:%d\n {wait}"
+                expected = np.where(lanes < 5, x[:, 1], 0)
+                np.testing.assert_array_equal(self.buffers(target, load % 4, x, 5, stride=16, check=1)[:, 0], expected)
+                np.testing.assert_array_equal(self.buffers(target, load % 4, x, 5, stride=16, check=0)[:, 0], expected)
+                beyond = self.buffers(target, load % 16, x, 5, stride=16, check=0)[:, 0]
+                np.testing.assert_array_equal(beyond, np.where((lanes < 5) & (target in CDNA), np.roll(x[:, 0], -1), 0))
+                both = "v_mov_b32 v3, 8\n v_mov_b32 v2, v0\n buffer_load_{one} v8, v[2:3], s[12:15], {none} idxen offen\n {wait}"
+                np.testing.assert_array_equal(self.buffers(target, both, x, 5, stride=16, check=1)[:, 0], np.where(lanes < 5, x[:, 2], 0))
+
+    def test_stores_outside_of_buffers(self) -> None:
+        """Stores are dropped word by word, atomics as a whole; an atomic that gives back what was there gives 0."""
+        x = integers()
+        for target in ("gfx90a", "gfx942", "gfx1100", "gfx1201"):
+            with self.subTest(target=target):
+                stay = "s_endpgm"
+                y = self.buffers(target, "buffer_store_{four} v[4:7], v1, s[12:15], {none} offen\n" + stay, x, 72, base="10")
+                expected = np.zeros((64, 8), np.uint32)
+                expected[:2, :4] = x[:2]
+                expected[2, :2] = x[2, :2]
+                np.testing.assert_array_equal(y, expected)
+                add = "buffer_atomic_add_u32" if target == "gfx1201" else "buffer_atomic_add" if target in CDNA else "buffer_atomic_add_u32"
+                back = {"gfx90a": "glc", "gfx942": "sc0", "gfx1100": "glc", "gfx1201": "th:TH_ATOMIC_RETURN"}[target]
+                value = "v_mov_b32 v8, v4\n v_mov_b32 v9, -1\n"
+                store = "global_store_dword" if target in CDNA else "global_store_b32"
+                text = f"{value} {add} v8, v1, s[12:15], {{none}} offen {back}\n {{wait}}\n {store} v1, v8, s[10:11] offset:4\n {stay}"
+                y = self.buffers(target, text, x, 72, base="10")
+                expected = np.zeros((64, 8), np.uint32)
+                expected[:3, 0] = x[:3, 0]
+                np.testing.assert_array_equal(y, expected)
 
     def test_lds_addresses_wrap(self) -> None:
         """Base and offset are added in 32 bits: LLVM takes offsets out of bases that are negative without them."""

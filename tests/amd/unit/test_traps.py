@@ -167,6 +167,8 @@ class Traps(unittest.TestCase):
         matrix = "v_mov_b32 v12, 0\n s_nop 7\n v_mfma_f32_16x16x16_f16 v[8:11], v[4:5], v[6:7], 0\n %s v_mov_b32 v12, v8"
         self.traps(matrix % "s_nop 4\n", "too early after a matrix instruction", targets=("gfx942",))
         self.passes(matrix % "s_nop 7\n s_nop 7\n", targets=("gfx942",))
+        self.traps(matrix % "s_nop 4\n s_cbranch_execz skip\n skip:\n", "too early after a matrix instruction", targets=("gfx942",))
+        self.passes(matrix % "s_nop 4\n s_cbranch_execnz skip\n s_trap 2\n skip:\n", targets=("gfx942",))
 
 
 if __name__ == "__main__":

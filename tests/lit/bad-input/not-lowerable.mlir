@@ -4,11 +4,11 @@
 
 gpu.module @heap {
   gpu.func @k(%n: index, %out: memref<?xf32>) kernel {
-    // expected-error @+1 {{lower, module heap, target gfx942: cannot lower memref.alloc: AMD's device code has no heap; use a workgroup or private attribution, memref.alloca, or a buffer that the host passes}}
-    %0 = memref.alloc(%n) : memref<?xf32>
+    // expected-error @+1 {{lower, module heap, target gfx942: cannot lower memref.alloc: the heap is in global memory; allocate private memory by memref.alloca}}
+    %0 = memref.alloc(%n) : memref<?xf32, #gpu.address_space<private>>
     %c = arith.constant 1.0 : f32
-    memref.store %c, %0[%n] : memref<?xf32>
-    memref.copy %0, %out : memref<?xf32> to memref<?xf32>
+    memref.store %c, %0[%n] : memref<?xf32, #gpu.address_space<private>>
+    memref.copy %0, %out : memref<?xf32, #gpu.address_space<private>> to memref<?xf32>
     gpu.return
   }
 }

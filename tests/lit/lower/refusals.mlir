@@ -25,9 +25,9 @@
 //--- heap.mlir
 gpu.module @kernels {
   gpu.func @heap(%v: f32, %i: index) kernel {
-    // CHECK: heap.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloc: AMD's device code has no heap; use a workgroup or private attribution, memref.alloca, or a buffer that the host passes
-    %a = memref.alloc() : memref<4xf32>
-    memref.store %v, %a[%i] : memref<4xf32>
+    // CHECK: heap.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloc: the heap is in global memory; allocate private memory by memref.alloca
+    %a = memref.alloc() : memref<4xf32, #gpu.address_space<private>>
+    memref.store %v, %a[%i] : memref<4xf32, #gpu.address_space<private>>
     gpu.return
   }
 }
