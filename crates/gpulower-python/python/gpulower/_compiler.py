@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import dataclasses
 import functools
 import json
@@ -22,6 +23,8 @@ from ._sources import Source, read
 if TYPE_CHECKING:
     from ._files import Doctor, Exported, Target
     from ._many import Results
+    from ._native import Compiler as Native
+    from ._native import Token
 
 #: One target, or several.
 Targets = Union[str, Sequence[str]]
@@ -129,6 +132,14 @@ def _finish_caches() -> None:
         compiler.finish_cache()
 
 
+def _forget_all() -> None:
+    for compiler in list(_compilers.values()):
+        compiler._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
 class Compiler:
     """Compiles with the same options again and again, from any thread. It can be pickled; a copy is made anew where it
     arrives, from the same settings.
@@ -166,7 +177,7 @@ class Compiler:
         ]
         self._lock = threading.Lock()
         # A wrong option is refused here, and not with the first compilation.
-        self._native = self._made_native(threads)
+        _ = self._native
         _compilers[id(self)] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -186,7 +197,7 @@ class Compiler:
         """A compiler with other settings."""
         return Compiler(**{**self._settings, **changes}) if changes else self
 
-    def _made_native(self, threads: int | None) -> _native.Compiler:
+    def _made_native(self, threads: int | None) -> Native:
         settings = self._settings
         variables = dict(os.environ) if settings["environment"] is None else settings["environment"]
         cache = settings["cache"]
@@ -225,8 +236,20 @@ class Compiler:
                 [_library(library) for library in settings["objects"]],
             )
 
+    def _forget(self) -> None:
+        """In a process that was forked: threads and workers are the other process's, and so are never ended here."""
+        for name in ("_native", "_single_threaded", "_threads"):
+            left = self.__dict__.pop(name, None)
+            if left is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
+        self._lock = threading.Lock()
+
     @functools.cached_property
-    def _single_threaded(self) -> _native.Compiler:
+    def _native(self) -> Native:
+        return self._made_native(self._settings["threads"])
+
+    @functools.cached_property
+    def _single_threaded(self) -> Native:
         """For callers who have threads of their own."""
         with self._lock:
             return self._made_native(1)
@@ -237,9 +260,9 @@ class Compiler:
         targets: list[str],
         emit: str,
         *,
-        token: _native.Token | None = None,
+        token: Token | None = None,
         progress: Progress | None = None,
-        native: _native.Compiler | None = None,
+        native: Native | None = None,
     ) -> list[Artifact]:
         with raised_here(dict(inputs)):
             made, said = (native or self._native).compile(inputs, targets, emit, token or _native.Token(), progress)
@@ -410,10 +433,9 @@ class Compiler:
 
     def finish_cache(self) -> None:
         """Waits until what was compiled is where other machines find it. The end of the process does so too."""
-        self._native.finish_cache()
-        further = self.__dict__.get("_single_threaded")
-        if further is not None:
-            further.finish_cache()
+        for name in ("_native", "_single_threaded"):
+            if name in self.__dict__:
+                self.__dict__[name].finish_cache()
 
     @property
     def cache_directory(self) -> str | None:
@@ -435,25 +457,20 @@ def is_ir(name: str, content: bytes) -> bool:
     return named or head.startswith((b"module", b"gpu.module", b"builtin.module", b"#", b"; ModuleID"))
 
 
-@functools.lru_cache(maxsize=32)
-def _usual(environment: tuple[str, ...], process: int, options: str) -> Compiler:
-    del environment, process
-    return Compiler(**_OPTIONS.pop(options, {}))
-
-
-#: What `_usual` is about to make a compiler with: not everything that an option may be can be hashed.
-_OPTIONS: dict[str, Mapping[str, Any]] = {}
-
-_COUNTING = ("GPULOWER_CACHE", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "ROCM_PATH", "XDG_CACHE_HOME", "HOME", "PATH")
+#: The compilers behind the functions of the package. No lock: a process may be forked while another thread has it.
+_USUAL: dict[tuple[object, ...], Compiler] = {}
 
 
 def usual(options: Mapping[str, Any]) -> Compiler:
     """The compiler behind the functions of the package, with options of a call: one for each choice of options, made anew
-    when the environment says something else, and in a process that was forked."""
-    environment = tuple(os.environ.get(name, "") for name in _COUNTING)
-    key = repr(sorted(options.items()))
-    _OPTIONS[key] = options
-    try:
-        return _usual(environment, os.getpid(), key)
-    finally:
-        _OPTIONS.pop(key, None)
+    when the environment says something else, and in another folder."""
+    if "libraries" in options or "objects" in options:
+        # Their contents are no part of how they are printed.
+        return Compiler(**options)
+    folder = os.getcwd() if options.keys() & {"cache", "cuda", "rocm"} else None
+    key = (folder, repr(sorted(options.items())), *os.environ.items())
+    compiler = _USUAL.get(key) or Compiler(**options)
+    _USUAL[key] = compiler
+    for oldest in list(_USUAL)[:-32]:
+        _USUAL.pop(oldest, None)
+    return compiler
