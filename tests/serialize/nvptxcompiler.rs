@@ -23,11 +23,10 @@ fn an_archive_that_calls_atexit_is_converted() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let functions = REQUIRED_SYMBOLS.map(|name| format!("int {name}(void) {{ return atexit(done); }}\n"));
-    let source = format!(
-        "int atexit(void (*)(void));\nstatic void done(void) {{}}\n{}",
-        functions.concat()
-    );
-    fs::write(file("some.c"), source).unwrap();
+    // Data and a constructor are what the linker script puts in their order.
+    let source = "int atexit(void (*)(void)); static int calls = 1; static void done(void) { calls++; }
+        __attribute__((constructor)) static void begin(void) { calls++; }\n";
+    fs::write(file("some.c"), format!("{source}{}", functions.concat())).unwrap();
     let run = |program: &str, arguments: [&Path; 4]| {
         let status = Command::new(program).args(arguments).status();
         assert!(

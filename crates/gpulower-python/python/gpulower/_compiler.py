@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import ctypes
 import dataclasses
 import functools
 import json
 import os
 import threading
+import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from . import _host, _native
 from ._artifact import Artifact, Origin, single
-from ._errors import raised_here
+from ._errors import CancelledError, raised_here
 from ._sources import Source, read
 
 if TYPE_CHECKING:
@@ -126,13 +128,40 @@ def _library(library: Library | str) -> tuple[str, bytes | None]:
 _compilers: weakref.WeakValueDictionary[int, Compiler] = weakref.WeakValueDictionary()
 
 
+#: What is under way, by call. No thread may come back from it into an interpreter that is gone.
+_under_way: dict[object, Token] = {}
+_ending = threading.Event()
+
+#: How long the end of the process waits for what was cancelled, in seconds: LLVM ends with the stage that it is in.
+_PATIENCE = 10.0
+
+
+@contextlib.contextmanager
+def _working(token: Token | None = None) -> Iterator[Token]:
+    call, token = object(), token or _native.Token()
+    _under_way[call] = token
+    try:
+        if _ending.is_set():
+            raise CancelledError({"message": "the process is ending", "stage": "plan"})
+        yield token
+    finally:
+        _under_way.pop(call, None)
+
+
 @atexit.register
-def _finish_caches() -> None:
+def _end() -> None:
+    _ending.set()
+    until = time.monotonic() + _PATIENCE
+    while _under_way and time.monotonic() < until:
+        for token in list(_under_way.values()):
+            token.cancel()
+        time.sleep(0.005)
     for compiler in list(_compilers.values()):
         compiler.finish_cache()
 
 
 def _forget_all() -> None:
+    _under_way.clear()
     for compiler in list(_compilers.values()):
         compiler._forget()
 
@@ -264,8 +293,8 @@ class Compiler:
         progress: Progress | None = None,
         native: Native | None = None,
     ) -> list[Artifact]:
-        with raised_here(dict(inputs)):
-            made, said = (native or self._native).compile(inputs, targets, emit, token or _native.Token(), progress)
+        with raised_here(dict(inputs)), _working(token) as token:
+            made, said = (native or self._native).compile(inputs, targets, emit, token, progress)
         artifacts = []
         for content, report in made:
             details = json.loads(report)
@@ -378,8 +407,8 @@ class Compiler:
         inputs = [read(source) for source in sources]
         ir = [entry for entry in inputs if is_ir(*entry)]
         objects = [entry for entry in inputs if not is_ir(*entry)]
-        with raised_here(dict(inputs)):
-            content, report = self._native.link(objects, ir, target, _native.Token())
+        with raised_here(dict(inputs)), _working() as token:
+            content, report = self._native.link(objects, ir, target, token)
         return Artifact(content, json.loads(report))
 
     def export(
@@ -398,9 +427,9 @@ class Compiler:
         from ._files import Exported
 
         title, content = read(source, name)
-        with raised_here({title: content}):
+        with raised_here({title: content}), _working() as token:
             made, report = self._native.export(
-                title, content, listed(targets), form, finish_with, triple, keep_names, file, _native.Token()
+                title, content, listed(targets), form, finish_with, triple, keep_names, file, token
             )
         return Exported(made, json.loads(report))
 
