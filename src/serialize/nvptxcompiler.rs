@@ -10,12 +10,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::bridge::assemble::assemble;
 use crate::bridge::lld;
 use crate::bridge::nvptxcompiler::{NvPtxCompiler, OPTIONAL_SYMBOLS, REQUIRED_SYMBOLS};
 use crate::toolkit::digest;
 
 /// To be raised with every change to the scripts or to the link line below.
-const RECIPE_VERSION: u32 = 2;
+const RECIPE_VERSION: u32 = 3;
 
 /// GNU ld folds `.ctors` into `.init_array` by itself; lld does not, and a library linked without this
 /// crashes in its first compilation (observed with 13.0.88).
@@ -25,6 +26,14 @@ const LINKER_SCRIPT: &str = "SECTIONS { .init_array : { \
 
 /// Exports the interface alone: the archive defines 55,000 further names.
 const VERSION_SCRIPT: &str = "{ global: nvPTXCompiler*; local: *; };\n";
+
+/// `atexit` is in no shared library: programs have it from `libc_nonshared.a`, which belongs to a compiler. CUDA 13.5's archive
+/// calls it. As nothing unloads the library, it means the end of the process, as in a program.
+const AT_EXIT: &str = if cfg!(target_arch = "aarch64") {
+    "\t.text\n\t.globl atexit\n\t.hidden atexit\natexit:\n\tmov x1, xzr\n\tmov x2, xzr\n\tb __cxa_atexit\n"
+} else {
+    "\t.text\n\t.globl atexit\n\t.hidden atexit\natexit:\n\txorl %esi, %esi\n\txorl %edx, %edx\n\tjmp __cxa_atexit@PLT\n"
+};
 
 /// Where the C library and the compiler's support library are looked for, when this process has not
 /// loaded them itself: the default directories of the dynamic loader.
@@ -151,15 +160,18 @@ fn check_private(path: &Path) -> Result<(), String> {
 
 /// Links the archive into `output`; the scripts go to `directory`.
 fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String> {
-    let write = |name: &str, text: &str| {
+    let write = |name: &str, bytes: &[u8]| {
         let path = directory.join(name);
-        match fs::write(&path, text) {
+        match fs::write(&path, bytes) {
             Ok(()) => Ok(path),
             Err(error) => Err(io("writing", &path)(error)),
         }
     };
-    let linker_script = write("sections.ld", LINKER_SCRIPT)?;
-    let version_script = write("exports.map", VERSION_SCRIPT)?;
+    let linker_script = write("sections.ld", LINKER_SCRIPT.as_bytes())?;
+    let version_script = write("exports.map", VERSION_SCRIPT.as_bytes())?;
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let at_exit = assemble(&triple, "", "", "atexit.s", AT_EXIT).map_err(|error| error.to_string())?;
+    let at_exit = write("atexit.o", &at_exit)?;
 
     // One thread: see `lld::link`.
     let mut arguments: Vec<OsString> = ["--threads=1", "-shared", "--gc-sections", "--strip-all"]
@@ -175,6 +187,8 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String
     arguments.push("-o".into());
     arguments.push(output.into());
     arguments.push(archive.into());
+    // Taken where it is wanted.
+    arguments.extend(["--start-lib".into(), at_exit.into(), "--end-lib".into()]);
     // The system libraries bind the versions of their symbols; without them the loader would choose.
     for library in system_libraries()? {
         arguments.push(library.into());

@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::nvptxcompiler::{load, shared_object};
+use crate::bridge::nvptxcompiler::REQUIRED_SYMBOLS;
 use crate::bridge::vendor_error::VendorError;
 use gpulower_testing::nvidia::{part, store_kernel};
 
@@ -13,6 +15,42 @@ const ARCHIVE: &str = "lib/libnvptxcompiler_static.a";
 
 fn options(chip: &str) -> Vec<String> {
     vec![format!("--gpu-name={chip}"), "-v".to_owned()]
+}
+
+/// As the archive of CUDA 13.5 does.
+#[test]
+fn an_archive_that_calls_atexit_is_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let functions = REQUIRED_SYMBOLS.map(|name| format!("int {name}(void) {{ return atexit(done); }}\n"));
+    // Data and a constructor are what the linker script puts in their order.
+    let source = "int atexit(void (*)(void)); static int calls = 1; static void done(void) { calls++; }
+        __attribute__((constructor)) static void begin(void) { calls++; }\n";
+    fs::write(file("some.c"), format!("{source}{}", functions.concat())).unwrap();
+    let run = |program: &str, arguments: [&Path; 4]| {
+        let status = Command::new(program).args(arguments).status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "{program}, of LLVM 22's packages"
+        );
+    };
+    let object = file("some.o");
+    run(
+        "clang-22",
+        [
+            Path::new("-fPIC"),
+            Path::new("-c"),
+            &file("some.c"),
+            &joined("-o", &object),
+        ],
+    );
+    let archive = file("libsome.a");
+    run("llvm-ar-22", [Path::new("rcs"), &archive, &object, &object]);
+    shared_object(&archive, &file("cache")).unwrap();
+}
+
+fn joined(option: &str, path: &Path) -> PathBuf {
+    format!("{option}{}", path.display()).into()
 }
 
 #[test]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
+import mmap
 import os
 import pickle
 import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,34 @@ def test_sources_of_every_kind(tmp_path: Path) -> None:
         gpulower.compile(tmp_path / "none.mlir", "sm_90")
 
 
+def test_sources_that_are_no_text(tmp_path: Path) -> None:
+    ptx = gpulower.compile(SAXPY, "sm_90", emit="ptx")
+    odd = bytearray(b"-".join(bytes([byte]) for byte in SAXPY.encode()))
+    path = tmp_path / os.fsdecode("grö\u00dfe-\u4e2d-".encode() + b"\xff.mlir")
+    path.write_text(SAXPY)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        for source in (memoryview(odd)[::2], array.array("B", SAXPY.encode()), mapped, path, Text(SAXPY)):
+            assert gpulower.compile(source, "sm_90", emit="ptx") == ptx
+    path.write_text(BROKEN)
+    with pytest.raises(gpulower.InputError, match="-\u4e2d-\ufffd\\.mlir:3:5"):
+        gpulower.compile(path, "sm_90")
+    for nothing in ("", b"", "  \n", "// nothing\n"):
+        with pytest.raises(gpulower.InputError):
+            gpulower.compile(nothing, "sm_90")
+    with pytest.raises(gpulower.InputError, match="half a character at 3"):
+        gpulower.compile("// \ud800", "sm_90")
+    for wrong in (None, 5, 1.5, [SAXPY], {"a": SAXPY}):
+        with pytest.raises(TypeError, match="a source is text, bytes, a path or an object that prints MLIR"):
+            gpulower.compile(wrong, "sm_90")
+
+
+class Text(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "nothing of the kind"
+
+
 def test_targets_of_the_module_itself() -> None:
     source = SAXPY.replace("@kernels {", '@kernels [#nvvm.target<chip = "sm_86">] {')
     assert gpulower.compile(source).target == "sm_86"
@@ -115,7 +146,7 @@ def test_targets_of_the_module_itself() -> None:
 
 def test_modules_beside_each_other() -> None:
     source = kernel(1) + kernel(2)
-    with pytest.raises(gpulower.Error, match=r"2 artifacts come of source \(m1, m2\)"):
+    with pytest.raises(gpulower.InputError, match=r"2 artifacts come of source \(m1, m2\)"):
         gpulower.compile(source, "sm_90")
     compiler = gpulower.Compiler()
     assert [artifact.module for artifact in compiler.compile_all(source, "sm_90")] == ["m1", "m2"]
@@ -210,6 +241,47 @@ def test_other_threads_run_while_one_compiles() -> None:
     assert during > before
 
 
+def test_two_compile_at_a_time() -> None:
+    """Neither gets further before the other has begun as well."""
+    both = threading.Barrier(2)
+
+    def progress(event: str, *_: object) -> None:
+        if event == "begun":
+            both.wait(60)
+
+    def compiled(number: int) -> gpulower.Artifact:
+        return gpulower.compile(kernel(number), "sm_90", cache=False, threads=1, progress=progress)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [artifact.module for artifact in threads.map(compiled, (1, 2))] == ["m1", "m2"]
+
+
+def test_options_of_a_call_in_many_threads() -> None:
+    """Compilers behind the functions are made when they are first wanted, by whoever comes first."""
+    together = threading.Barrier(8)
+
+    def compiled(number: int) -> str:
+        together.wait(60)
+        return gpulower.compile(SAXPY, "sm_90", emit="ptx", max_registers=number).bytes.decode()
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            for number in range(16, 32):
+                assert all(f".maxnreg {number}" in ptx for ptx in threads.map(compiled, [number] * 8))
+    finally:
+        sys.setswitchinterval(switching)
+
+
+def test_a_relative_cache_is_that_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        gpulower.compile(SAXPY, "gfx942", cache="cache")
+        assert gpulower.cache_usage(tmp_path / name / "cache").entries
+
+
 def test_asyncio() -> None:
     async def several() -> list[gpulower.Artifact]:
         return await asyncio.gather(*(gpulower.compile_async(kernel(number), "sm_90") for number in range(4)))
@@ -269,6 +341,83 @@ process.kill()
 def test_a_forked_process_compiles() -> None:
     done = run(sys.executable, "-W", "ignore", "-c", FORKED, Path(__file__).parent)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+FORKED_WITH_A_COMPILER = """
+import asyncio, os, signal, sys
+import gpulower
+sys.path.insert(0, sys.argv[1])
+from conftest import SAXPY, kernel
+compilers = gpulower.Compiler(cache=False), gpulower.Compiler(cache=False, isolation="worker")
+def use(number):
+    for compiler in compilers:
+        assert compiler.compile(SAXPY, "gfx942").kernels
+        assert asyncio.run(compiler.compile_async(SAXPY, "gfx942")).kernels
+        sources = [kernel(number + each) for each in range(8)]
+        modules = [artifact.module for artifact in compiler.compile_many(sources, "gfx942")]
+        assert modules == [f"m{number + each}" for each in range(8)], modules
+use(0)
+child = os.fork()
+signal.alarm(120)
+use(100 if child else 200)
+if child:
+    print(os.waitpid(child, 0)[1])
+    use(300)
+"""
+
+
+def test_a_compiler_is_used_on_both_sides_of_a_fork() -> None:
+    done = run(sys.executable, "-W", "ignore", "-c", FORKED_WITH_A_COMPILER, Path(__file__).parent)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+ENDING = """
+import sys, threading, time
+import gpulower
+sys.path.insert(0, sys.argv[1])
+from conftest import kernel
+begun = threading.Event()
+def work():
+    try:
+        for number in range(10**9):
+            gpulower.compile(kernel(number), "sm_90", cache=False, progress=lambda *_: begun.set())
+    except gpulower.CancelledError:
+        pass
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+results = gpulower.compile_many(map(kernel, range(1000)), "sm_90", cache=False)
+next(results)
+begun.wait()
+print("the end")
+"""
+
+
+def test_a_process_ends_in_the_middle_of_work() -> None:
+    for _ in range(5):
+        done = run(sys.executable, "-c", ENDING, Path(__file__).parent)
+        assert (done.stdout, done.stderr) == ("the end\n", "")
+
+
+def test_a_signal_with_a_handler_of_its_own() -> None:
+    """The handler runs while a compilation is under way, and what it raises comes out."""
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with pytest.raises(Stop):
+            gpulower.compile(
+                SAXPY,
+                "sm_90",
+                cache=False,
+                progress=lambda event, *_: os.kill(os.getpid(), signal.SIGUSR1) if event == "begun" else None,
+            )
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_linking() -> None:

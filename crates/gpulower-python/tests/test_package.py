@@ -122,6 +122,27 @@ def test_what_the_stub_declares_is_there() -> None:
         assert {name for name in vars(kind) if not name.startswith("__")} <= methods
 
 
+SUBINTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import gpulower
+run = getattr(interpreters, "exec", None) or interpreters.run_string
+try:
+    print(run(interpreters.create(), "import gpulower").formatted)
+except RuntimeError as error:
+    print(error)
+gpulower.compile("gpu.module @m { gpu.func @k() kernel { gpu.return } }", "gfx942", cache=False)
+"""
+
+
+def test_an_interpreter_below_another_is_refused() -> None:
+    done = run(sys.executable, "-c", SUBINTERPRETER)
+    assert re.search("ImportError.* does not support loading in subinterpreters", done.stdout), done.stdout
+    assert done.stderr == ""
+
+
 def beside(module: str, first: bool) -> None:
     parts = [f"import {module}", USE] if first else [USE, f"import {module}", USE]
     run(sys.executable, "-c", "\n".join(parts))

@@ -10,10 +10,18 @@ docs/python.md in the repository is a tutorial.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
+
+if sys.version_info < (3, 12):
+    # Later ones refuse it themselves.
+    import _xxsubinterpreters as _interpreters  # type: ignore[import-not-found, unused-ignore]
+
+    if _interpreters.get_current() != _interpreters.get_main():
+        raise ImportError("gpulower does not support loading in subinterpreters")
 
 from . import _native
 from ._artifact import Artifact, Kernel, Warning

@@ -5,14 +5,14 @@ from __future__ import annotations
 import builtins
 import functools
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from . import _native
-from ._errors import Error
+from ._errors import InputError
 from ._occupancy import Occupancy, occupancy
 
 if TYPE_CHECKING:
@@ -219,18 +219,7 @@ class Artifact(builtins.bytes):
         if path.is_dir():
             target = "" if len(self.targets) != 1 else f".{self.target.replace(':', '-')}"
             path = path / f"{self.module}{target}.{self.extension}"
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(name, 0o666 & ~umask)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-        return path
+        return written(path, self)
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, str]:
@@ -282,14 +271,26 @@ class Artifact(builtins.bytes):
         return of_artifact(self)
 
 
+def written(path: Path, content: builtins.bytes) -> Path:
+    """A file with this content, whole or not at all."""
+    beside = path.with_name(f".gpulower.{secrets.token_hex(8)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    return path
+
+
 def single(artifacts: list[Artifact], name: str) -> Artifact:
     """The artifact, where one is wanted."""
     if len(artifacts) == 1:
         return artifacts[0]
     modules = ", ".join(artifact.module for artifact in artifacts) or "nothing"
-    raise Error(
+    raise InputError(
         {
-            "code": "E0101",
             "stage": "plan",
             "message": f"{len(artifacts)} artifacts come of {name} ({modules}), and one is wanted: "
             "take them with Compiler.compile_all, or join the modules with device_link=True",

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
+import ctypes
 import dataclasses
 import functools
 import json
 import os
 import threading
+import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from . import _host, _native
 from ._artifact import Artifact, Origin, single
-from ._errors import raised_here
+from ._errors import CancelledError, raised_here
 from ._sources import Source, read
 
 if TYPE_CHECKING:
     from ._files import Doctor, Exported, Target
     from ._many import Results
+    from ._native import Compiler as Native
+    from ._native import Token
 
 #: One target, or several.
 Targets = Union[str, Sequence[str]]
@@ -123,10 +128,45 @@ def _library(library: Library | str) -> tuple[str, bytes | None]:
 _compilers: weakref.WeakValueDictionary[int, Compiler] = weakref.WeakValueDictionary()
 
 
+#: What is under way, by call. No thread may come back from it into an interpreter that is gone.
+_under_way: dict[object, Token] = {}
+_ending = threading.Event()
+
+#: How long the end of the process waits for what was cancelled, in seconds: LLVM ends with the stage that it is in.
+_PATIENCE = 10.0
+
+
+@contextlib.contextmanager
+def _working(token: Token | None = None) -> Iterator[Token]:
+    call, token = object(), token or _native.Token()
+    _under_way[call] = token
+    try:
+        if _ending.is_set():
+            raise CancelledError({"message": "the process is ending", "stage": "plan"})
+        yield token
+    finally:
+        _under_way.pop(call, None)
+
+
 @atexit.register
-def _finish_caches() -> None:
+def _end() -> None:
+    _ending.set()
+    until = time.monotonic() + _PATIENCE
+    while _under_way and time.monotonic() < until:
+        for token in list(_under_way.values()):
+            token.cancel()
+        time.sleep(0.005)
     for compiler in list(_compilers.values()):
         compiler.finish_cache()
+
+
+def _forget_all() -> None:
+    _under_way.clear()
+    for compiler in list(_compilers.values()):
+        compiler._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 class Compiler:
@@ -166,7 +206,7 @@ class Compiler:
         ]
         self._lock = threading.Lock()
         # A wrong option is refused here, and not with the first compilation.
-        self._native = self._made_native(threads)
+        _ = self._native
         _compilers[id(self)] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -186,7 +226,7 @@ class Compiler:
         """A compiler with other settings."""
         return Compiler(**{**self._settings, **changes}) if changes else self
 
-    def _made_native(self, threads: int | None) -> _native.Compiler:
+    def _made_native(self, threads: int | None) -> Native:
         settings = self._settings
         variables = dict(os.environ) if settings["environment"] is None else settings["environment"]
         cache = settings["cache"]
@@ -225,8 +265,20 @@ class Compiler:
                 [_library(library) for library in settings["objects"]],
             )
 
+    def _forget(self) -> None:
+        """In a process that was forked: threads and workers are the other process's, and so are never ended here."""
+        for name in ("_native", "_single_threaded", "_threads"):
+            left = self.__dict__.pop(name, None)
+            if left is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
+        self._lock = threading.Lock()
+
     @functools.cached_property
-    def _single_threaded(self) -> _native.Compiler:
+    def _native(self) -> Native:
+        return self._made_native(self._settings["threads"])
+
+    @functools.cached_property
+    def _single_threaded(self) -> Native:
         """For callers who have threads of their own."""
         with self._lock:
             return self._made_native(1)
@@ -237,12 +289,12 @@ class Compiler:
         targets: list[str],
         emit: str,
         *,
-        token: _native.Token | None = None,
+        token: Token | None = None,
         progress: Progress | None = None,
-        native: _native.Compiler | None = None,
+        native: Native | None = None,
     ) -> list[Artifact]:
-        with raised_here(dict(inputs)):
-            made, said = (native or self._native).compile(inputs, targets, emit, token or _native.Token(), progress)
+        with raised_here(dict(inputs)), _working(token) as token:
+            made, said = (native or self._native).compile(inputs, targets, emit, token, progress)
         artifacts = []
         for content, report in made:
             details = json.loads(report)
@@ -355,8 +407,8 @@ class Compiler:
         inputs = [read(source) for source in sources]
         ir = [entry for entry in inputs if is_ir(*entry)]
         objects = [entry for entry in inputs if not is_ir(*entry)]
-        with raised_here(dict(inputs)):
-            content, report = self._native.link(objects, ir, target, _native.Token())
+        with raised_here(dict(inputs)), _working() as token:
+            content, report = self._native.link(objects, ir, target, token)
         return Artifact(content, json.loads(report))
 
     def export(
@@ -375,9 +427,9 @@ class Compiler:
         from ._files import Exported
 
         title, content = read(source, name)
-        with raised_here({title: content}):
+        with raised_here({title: content}), _working() as token:
             made, report = self._native.export(
-                title, content, listed(targets), form, finish_with, triple, keep_names, file, _native.Token()
+                title, content, listed(targets), form, finish_with, triple, keep_names, file, token
             )
         return Exported(made, json.loads(report))
 
@@ -410,10 +462,9 @@ class Compiler:
 
     def finish_cache(self) -> None:
         """Waits until what was compiled is where other machines find it. The end of the process does so too."""
-        self._native.finish_cache()
-        further = self.__dict__.get("_single_threaded")
-        if further is not None:
-            further.finish_cache()
+        for name in ("_native", "_single_threaded"):
+            if name in self.__dict__:
+                self.__dict__[name].finish_cache()
 
     @property
     def cache_directory(self) -> str | None:
@@ -435,25 +486,20 @@ def is_ir(name: str, content: bytes) -> bool:
     return named or head.startswith((b"module", b"gpu.module", b"builtin.module", b"#", b"; ModuleID"))
 
 
-@functools.lru_cache(maxsize=32)
-def _usual(environment: tuple[str, ...], process: int, options: str) -> Compiler:
-    del environment, process
-    return Compiler(**_OPTIONS.pop(options, {}))
-
-
-#: What `_usual` is about to make a compiler with: not everything that an option may be can be hashed.
-_OPTIONS: dict[str, Mapping[str, Any]] = {}
-
-_COUNTING = ("GPULOWER_CACHE", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "ROCM_PATH", "XDG_CACHE_HOME", "HOME", "PATH")
+#: The compilers behind the functions of the package. No lock: a process may be forked while another thread has it.
+_USUAL: dict[tuple[object, ...], Compiler] = {}
 
 
 def usual(options: Mapping[str, Any]) -> Compiler:
     """The compiler behind the functions of the package, with options of a call: one for each choice of options, made anew
-    when the environment says something else, and in a process that was forked."""
-    environment = tuple(os.environ.get(name, "") for name in _COUNTING)
-    key = repr(sorted(options.items()))
-    _OPTIONS[key] = options
-    try:
-        return _usual(environment, os.getpid(), key)
-    finally:
-        _OPTIONS.pop(key, None)
+    when the environment says something else, and in another folder."""
+    if "libraries" in options or "objects" in options:
+        # Their contents are no part of how they are printed.
+        return Compiler(**options)
+    folder = os.getcwd() if options.keys() & {"cache", "cuda", "rocm"} else None
+    key = (folder, repr(sorted(options.items())), *os.environ.items())
+    compiler = _USUAL.get(key) or Compiler(**options)
+    _USUAL[key] = compiler
+    for oldest in list(_USUAL)[:-32]:
+        _USUAL.pop(oldest, None)
+    return compiler

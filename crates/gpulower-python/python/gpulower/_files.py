@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from . import _native
-from ._artifact import Kernel
+from ._artifact import Kernel, written
 from ._errors import CacheError, raised_here
 from ._sources import Source, read
 
@@ -110,9 +110,8 @@ class Exported(bytes):
         return dict(self._report["kernels"])
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the file."""
-        Path(path).write_bytes(self)
-        return Path(path)
+        """Writes the file, whole or not at all."""
+        return written(Path(path), self)
 
     def __repr__(self) -> str:
         return f"<gpulower.Exported: {len(self)} bytes>"

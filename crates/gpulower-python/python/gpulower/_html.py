@@ -21,9 +21,9 @@ _STYLE = """<style>
 .gpulower .warning { color: #b36b00; }
 .gpulower .wrong { color: #c0392b; font-weight: 600; }
 .gpulower .marked { background: #c0392b33; border-bottom: 2px solid #c0392b; }
-.gpulower .number { color: #8888; user-select: none; }
+.gpulower .number { color: #777; user-select: none; }
 .gpulower .c { color: #6a8759; } .gpulower .k { color: #2471a3; font-weight: 600; }
-.gpulower .v { color: #8e44ad; } .gpulower .n { color: #b9770e; } .gpulower .l { color: #8888; }
+.gpulower .v { color: #8e44ad; } .gpulower .n { color: #b9770e; } .gpulower .l { color: #777; }
 </style>"""
 
 
@@ -135,15 +135,19 @@ def highlighted(text: str, language: str) -> str:
 
 
 def code(text: str, language: str, source: str | None = None) -> str:
-    """Code, each part with the line of the source that it comes from, as far as `.loc` directives say it."""
+    """Code, each part with the line of the source that it comes from, as far as directives and metadata say it."""
     lines = (source or "").splitlines()
-    shown = []
+    locations = dict(re.findall(r"^(!\d+) = !DILocation\(line: (\d+)", text, re.MULTILINE))
+    shown, before = [], 0
     for line in text.splitlines():
-        place = re.match(r"\s*\.loc\s+\d+\s+(\d+)", line) or re.match(r'\s*//## File ".*", line (\d+)', line)
-        number = int(place[1]) if place else 0
-        if 1 <= number <= len(lines):
+        directive = re.match(r'\s*(?:\.loc\s+\d+|//## File ".*", line)\s+(\d+)', line)
+        metadata = re.search(r", !dbg (!\d+)", line)
+        number = int(directive[1] if directive else locations.get(metadata[1], 0) if metadata else 0)
+        is_known = 1 <= number <= len(lines)
+        if is_known and number != before:
             shown.append(f'<span class="l">{number:>4} {escaped(lines[number - 1].strip())}</span>')
-        else:
+            before = number
+        if not (is_known and directive):
             shown.append(highlighted(line, language))
     return _box("<pre>" + "\n".join(shown) + "</pre>")
 

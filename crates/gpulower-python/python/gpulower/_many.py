@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -69,11 +68,11 @@ class Answer:
 
 def compile_job(compiler: Compiler, job: Job) -> Answer:
     """Does a job with a compiler that came with it. A process keeps the compilers that it was sent."""
-    ours = _COMPILERS.setdefault((os.getpid(), compiler), compiler)
+    ours = _COMPILERS.setdefault(compiler, compiler)
     return Answer(_compiled(ours, job, None))
 
 
-_COMPILERS: dict[tuple[int, Compiler], Compiler] = {}
+_COMPILERS: dict[Compiler, Compiler] = {}
 
 
 def _compiled(compiler: Compiler, job: Job, token: _native.Token | None) -> Outcome:

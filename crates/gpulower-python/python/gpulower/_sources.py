@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol, Union, runtime_checkable
+from typing import Any, Protocol, Union, runtime_checkable
 
 from ._errors import InputError
 
@@ -16,7 +16,7 @@ class Printable(Protocol):
     def __str__(self) -> str: ...
 
 
-#: Text, bytes (text, bytecode, bitcode), a path of a file, or an object that prints MLIR.
+#: Text, anything that shows its bytes (text, bytecode, bitcode), a path of a file, or an object that prints MLIR.
 Source = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", Printable]
 
 _SUFFIXES = (".mlir", ".mlirbc", ".ll", ".bc", ".ptx")
@@ -24,23 +24,37 @@ _SUFFIXES = (".mlir", ".mlirbc", ".ll", ".bc", ".ptx")
 
 def read(source: Source, name: str | None = None) -> tuple[str, bytes]:
     """A source as its name and its bytes."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        extension = getattr(source, "extension", None)
-        usual = f"{getattr(source, 'module', 'source')}.{extension}" if extension else "source"
-        return name or usual, bytes(source)
+    anything: Any = source
     if isinstance(source, os.PathLike):
-        path = Path(source)
+        path = Path(os.fsdecode(source))
+        # A name in messages is text, whatever the bytes of the file's name are.
+        title = os.fsencode(path).decode(errors="replace")
         try:
-            return name or str(path), path.read_bytes()
+            return name or title, path.read_bytes()
         except OSError as error:
-            raise InputError({"message": f"cannot read {path}: {error.strerror}", "stage": "input"}) from error
+            raise InputError({"message": f"cannot read {title}: {error.strerror}", "stage": "input"}) from error
     if not isinstance(source, str):
+        try:
+            content = bytes(memoryview(anything))
+        except TypeError:
+            pass
+        else:
+            extension = getattr(source, "extension", None)
+            usual = f"{getattr(source, 'module', 'source')}.{extension}" if extension else "source"
+            return name or usual, content
         if type(source).__str__ is object.__str__:
             kind = type(source).__name__
             raise TypeError(f"a source is text, bytes, a path or an object that prints MLIR, and not {kind}")
-        return name or "source.mlir", str(source).encode()
+        return name or "source.mlir", _encoded(str(source))
     if "\n" not in source and source.endswith(_SUFFIXES):
         raise InputError(
             {"message": f"{source!r} looks like the name of a file; pass pathlib.Path({source!r})", "stage": "input"}
         )
-    return name or "source", source.encode()
+    return name or "source", _encoded(source)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError({"message": f"the text has half a character at {error.start}", "stage": "input"}) from None
