@@ -257,6 +257,25 @@ def heap_rows(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
     yield Inputs().array("x", x).out("y", x.shape, np.int32).launch(f"n={len(x)}", (blocks(len(x), 32),), (32,), expected, 0)
 
 
+def intrinsics(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+    x = np.concatenate((np.array([0.5, -1.5, 2.0, 90.25]), 20 * rng.standard_normal(60)))
+    rows = (
+        np.sin(x),
+        np.sin(x.astype(F32).astype(F64)),
+        np.abs(x) ** 2.75,
+        np.exp2(x),
+        np.fmod(x * 2.0**40, 0.3),
+        np.copysign(np.floor(np.abs(x) + 0.5), x),
+        (-1.25) ** np.trunc(x),
+        np.modf(x)[0],
+    )
+    # Each row is as large as the others, so that none hides an error of another.
+    scale = np.array([np.abs(row).max() for row in rows])[:, None]
+    expected = np.stack(rows) / scale
+    inputs = Inputs().array("x", x).out("y", expected.shape, F64)
+    yield inputs.launch("n=64", (1,), (64,), expected, 1e-7, compared=lambda y: y.reshape(expected.shape) / scale)
+
+
 def device_link(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
     x = normal(rng, 64)
     inputs = Inputs().out("data", (64,), F32, x)
@@ -332,6 +351,7 @@ def _more_cases() -> Iterator[Case]:
     yield Case("softmax_features", "examples/softmax.mlir", softmax, kernel="softmax", targets=CDNA[:2], spelled=features)
     yield _kernel("heap", "rows", heap_rows, case="heap_rows")
     yield _kernel("heap", "rows", heap_rows, case="heap_rows_v4", options=("--code-object-version", "4"), targets=("gfx942", "gfx1100"))
+    yield Case("intrinsics", f"{FOLDER}/math_functions.ll", intrinsics)
     yield Case("saxpy_bundle", "examples/saxpy.mlir", saxpy, kernel="saxpy", options=("--emit", "bundle"))
     yield Case("device_link", "examples/device_link/joined.mlir", device_link, kernel="apply", options=("--device-link",))
 
