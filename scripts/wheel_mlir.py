@@ -1,14 +1,15 @@
 """MLIR in every form that the parser and printer of the Python package numba-cuda-mlir write: MLIR 23.
 
-    python wheel_mlir.py OUTPUT-FOLDER PIPELINE INPUT.mlir...
+    python wheel_mlir.py OUTPUT-FOLDER LEVEL=PIPELINE... -- INPUT.mlir...
 
-writes STEM.gpu.FORM and, after the pipeline, STEM.lowered.FORM; what cannot be read or lowered has no file. The package itself
+writes STEM.LEVEL.FORM after each pipeline; what cannot be read or lowered has no file. The package itself
 is not imported: it looks for a GPU.
 """
 
 import importlib.util
 import sys
 import types
+from itertools import product
 from pathlib import Path
 
 found = importlib.util.find_spec("numba_cuda_mlir")
@@ -36,21 +37,21 @@ def write(operation: ir.Operation, stem: str) -> None:
 
 
 def main() -> None:
-    folder, pipeline, *inputs = sys.argv[1:]
+    separator = sys.argv.index("--")
+    folder, *levels = sys.argv[1:separator]
     registry = ir.DialectRegistry()
     _mlirRegisterEverything.register_dialects(registry)
-    for path in map(Path, inputs):
+    for path, (level, _, pipeline) in product(map(Path, sys.argv[separator + 1 :]), (level.partition("=") for level in levels)):
         context = ir.Context()
         context.append_dialect_registry(registry)
         context.load_all_available_dialects()
         with context, ir.Location.unknown():
             try:
                 module = ir.Module.parse(path.read_text())
-                write(module.operation, f"{folder}/{path.stem}.gpu")
                 PassManager.parse(pipeline).run(module.operation)
-                write(module.operation, f"{folder}/{path.stem}.lowered")
+                write(module.operation, f"{folder}/{path.stem}.{level}")
             except ir.MLIRError as error:
-                print(f"{path.name}: {error}".splitlines()[0])
+                print(f"{path.name}, {level}: {error}".splitlines()[0])
 
 
 main()

@@ -26,7 +26,7 @@ use std::{
 
 use melior::ir::Location;
 
-pub use pipeline::parse_pipeline;
+pub use pipeline::{check_pipeline, parse_pipeline};
 pub use run::{PassDescription, Transformed, descriptions, run};
 
 use crate::{

@@ -14,13 +14,26 @@ const MOST_LEVELS: usize = 64;
 ///
 /// What is wrong with the string; a pass that nobody registered; what a pass says of its options.
 pub fn parse_pipeline(manager: OperationPassManager<'_, '_>, pipeline: &str) -> Result<(), Error> {
-    let refused = |reason: String| Error::new(Stage::Plan, OptionError::Pass(reason));
+    check_pipeline(pipeline)?;
+    parse_pass_pipeline(manager, pipeline).map_err(|error| refused(error.to_string()))
+}
+
+/// Refuses a pipeline string on which MLIR's parser would end the process.
+///
+/// # Errors
+///
+/// It nests too deeply.
+pub fn check_pipeline(pipeline: &str) -> Result<(), Error> {
     if levels(pipeline) > MOST_LEVELS {
         return Err(refused(format!(
             "the pass pipeline has more than {MOST_LEVELS} brackets inside of each other"
         )));
     }
-    parse_pass_pipeline(manager, pipeline).map_err(|error| refused(error.to_string()))
+    Ok(())
+}
+
+fn refused(reason: String) -> Error {
+    Error::new(Stage::Plan, OptionError::Pass(reason))
 }
 
 /// The most brackets that are open at once, whether or not they are closed as they should be. What stands in braces closes nothing

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,14 +11,10 @@ use clap::Args;
 
 use crate::command::{Context, Failure, capture, run as run_command, shown};
 use crate::env::Workspace;
-use crate::{install, plugin};
+use crate::{install, integrations, plugin};
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// And beside Python packages that bring an LLVM or an MLIR of their own, which are installed from PyPI below target/:
-    /// more than 1 GB.
-    #[arg(long)]
-    wheels: bool,
     /// The pass plugin alone.
     #[arg(long)]
     plugin: bool,
@@ -26,10 +23,25 @@ pub struct Options {
     no_build: bool,
 }
 
-/// The packages, and what of them is imported.
-const WHEELS: [(&str, &str); 2] = [
-    ("numba-cuda-mlir==0.6.0", "numba_cuda_mlir._mlir.ir"),
-    ("triton==3.9.0", "triton._C.libtriton"),
+/// The newest versions of theirs that it may need: `docs/c.md` says so.
+const NEWEST: [(&str, [u32; 3]); 4] = [
+    ("GLIBC_", [2, 34, 0]),
+    ("GLIBCXX_", [3, 4, 29]),
+    ("CXXABI_", [1, 3, 13]),
+    ("ZLIB_", [1, 2, 2]),
+];
+
+/// Python packages that bring an LLVM or an MLIR of their own: what of them is imported. They are those of the integrations.
+const WHEELS: [&str; 2] = ["numba_cuda_mlir._mlir.ir", "triton._C.libtriton"];
+
+/// Where the pages install.
+const PREFIX: &str = "/opt/gpulower";
+
+/// Compilers, and what they call the standards for which the headers are.
+const C_COMPILERS: [(&str, &[&str]); 2] = [("gcc", &["c99", "c11", "c2x"]), ("clang", &["c99", "c11", "c23"])];
+const CPP_COMPILERS: [(&str, &[&str]); 2] = [
+    ("g++", &["c++17", "c++20", "c++23"]),
+    ("clang++", &["c++17", "c++20", "c++23", "c++26"]),
 ];
 
 /// What the library may need of the system, so that it runs where it was not built. libffi is LLVM's.
@@ -71,6 +83,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     }
     check_symbols(workspace, &library)?;
     tests.check_format()?;
+    tests.headers()?;
     tests.cmake("build", &[])?;
     tests.cmake("build-with-sanitizers", &["-DADDRESS_SANITIZER=ON"])?;
     tests.pkg_config()?;
@@ -78,10 +91,29 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     tests.neighbours()?;
     tests.python(None, &["gpulower"])?;
     plugin::test(workspace, &tests.prefix(), &tests.folder)?;
-    if options.wheels {
-        tests.wheels()?;
+    tests.wheels()
+}
+
+/// Runs the commands that a page shows in its blocks of a language, in a folder, as if its prefix were this one. What installs there
+/// was done.
+pub fn run_page(workspace: &Workspace, page: &str, prefix: &Path, folder: &Path) -> Result<(), Failure> {
+    let path = workspace.root.join(page);
+    let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+    let commands = blocks(&text, "sh").replace(PREFIX, &prefix.display().to_string());
+    let (installs, others): (Vec<&str>, Vec<&str>) = commands
+        .lines()
+        .partition(|line| line.starts_with("cargo xtask install "));
+    if installs.is_empty() || others.iter().all(|line| line.is_empty()) {
+        return Err(Failure::new(format!(
+            "{page} does not say how to install, or nothing else"
+        )));
     }
-    Ok(())
+    let mut shell = workspace.command("bash");
+    shell.args(["-exc", &others.join("\n")]).current_dir(folder);
+    shell
+        .env("GPULOWER_CACHE", "off")
+        .env("CUDA_HOME", workspace.wheel_cuda());
+    run_command(&mut shell)
 }
 
 /// Nothing is visible but the functions of the header, each with a version; nothing is needed that was not before.
@@ -110,6 +142,23 @@ fn check_symbols(workspace: &Workspace, library: &Path) -> Result<(), Failure> {
             return Err(Failure::new(format!("the library needs more of the system: {line}")));
         }
     }
+    let output = capture(Command::new("readelf").args(["-VW"]).arg(library))?;
+    let versions = String::from_utf8_lossy(&output.stdout);
+    for version in versions
+        .split("Name: ")
+        .skip(1)
+        .filter_map(|rest| rest.split_whitespace().next())
+    {
+        if NEWEST.iter().any(|(of, newest)| {
+            version
+                .strip_prefix(of)
+                .is_some_and(|version| numbers(version) > *newest)
+        }) {
+            return Err(Failure::new(format!(
+                "the library needs {version}, and with it a newer system than docs/c.md says (src/bridge/cpp/older_systems.cpp)"
+            )));
+        }
+    }
     for what in ["[libgpulower.so.1]", "NODELETE"] {
         if !dynamic.contains(what) {
             return Err(Failure::new(format!(
@@ -124,6 +173,12 @@ fn check_symbols(workspace: &Workspace, library: &Path) -> Result<(), Failure> {
     }
     println!("\n{} functions are visible, and nothing else", visible.len());
     Ok(())
+}
+
+/// The first numbers of a version.
+fn numbers(version: &str) -> [u32; 3] {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(u32::MAX));
+    [(); 3].map(|()| parts.next().unwrap_or(0))
 }
 
 /// The functions that a header declares: the last name before a parenthesis, at the end of what the line says of the type.
@@ -169,6 +224,42 @@ impl Tests<'_> {
         run_command(&mut command)
     }
 
+    /// The headers in every standard that they are for, without a warning.
+    fn headers(&self) -> Result<(), Failure> {
+        let include = self.workspace.root.join("crates/gpulower-c/include");
+        for (compilers, header, more) in [
+            (&C_COMPILERS, "gpulower.h", &["-Wstrict-prototypes", "-xc"][..]),
+            (&CPP_COMPILERS, "gpulower.h", &["-xc++"]),
+            (&CPP_COMPILERS, "gpulower.hpp", &["-Wold-style-cast", "-xc++"]),
+        ] {
+            for (compiler, standards) in compilers {
+                let compiler = match compiler.strip_prefix("clang") {
+                    Some(_) => self.workspace.llvm.join("bin").join(compiler),
+                    None => PathBuf::from(compiler),
+                };
+                for standard in *standards {
+                    let mut command = self.workspace.command(&compiler);
+                    command
+                        .arg(format!("-std={standard}"))
+                        .args(["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic"]);
+                    command.args(["-Wshadow", "-Wconversion", "-Werror"]).args(more);
+                    // Included, since a header on its own is warned of.
+                    command.arg("-include").arg(include.join(header)).arg("/dev/null");
+                    run_command(&mut command)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The prefix by a name with a space in it.
+    fn spaced_prefix(&self) -> Result<PathBuf, Failure> {
+        let link = self.folder.join("a prefix");
+        let _ = fs::remove_file(&link);
+        symlink("prefix", &link).context(|| format!("make {}", link.display()))?;
+        Ok(link)
+    }
+
     /// `find_package(gpulower)`, and everything that ctest runs.
     fn cmake(&self, folder: &str, options: &[&str]) -> Result<(), Failure> {
         let build = self.folder.join(folder);
@@ -179,7 +270,7 @@ impl Tests<'_> {
             .arg("-B")
             .arg(&build);
         configure
-            .arg(format!("-DCMAKE_PREFIX_PATH={}", self.prefix().display()))
+            .arg(format!("-DCMAKE_PREFIX_PATH={}", self.spaced_prefix()?.display()))
             .args(options);
         run_command(&mut configure)?;
         run_command(self.workspace.command("cmake").arg("--build").arg(&build).arg("-j2"))?;
@@ -224,10 +315,10 @@ impl Tests<'_> {
         self.compile_and_run("cc", &example("c/compile.c"), &[&input, "gfx942", "hsaco"])
     }
 
-    /// The programs that docs/c.md writes, piece by piece.
+    /// The programs that docs/c.md writes, piece by piece, and what it says of building them.
     fn tutorial(&self) -> Result<(), Failure> {
-        let page = self.workspace.root.join("docs/c.md");
-        let page = fs::read_to_string(&page).context(|| format!("read {}", page.display()))?;
+        let path = self.workspace.root.join("docs/c.md");
+        let page = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
         for (language, compiler, name) in [("c", "cc", "tutorial.c"), ("c++", "c++", "tutorial.cpp")] {
             let program = blocks(&page, language);
             if !program.contains("main(") {
@@ -236,6 +327,23 @@ impl Tests<'_> {
             let source = self.folder.join(name);
             fs::write(&source, program).context(|| format!("write {}", source.display()))?;
             self.compile_and_run(compiler, &source, &[])?;
+        }
+        let folder = self.folder.join("page");
+        fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).context(|| format!("write {}", path.display()))
+        };
+        write("program.c", &blocks(&page, "c"))?;
+        let project = "cmake_minimum_required(VERSION 3.16)\nproject(page C)\nadd_executable(program program.c)\n";
+        write("CMakeLists.txt", &format!("{project}{}", blocks(&page, "cmake")))?;
+        run_page(self.workspace, "docs/c.md", &self.prefix(), &folder)?;
+        let mut configure = self.workspace.command("cmake");
+        configure.arg("-S").arg(&folder).arg("-B").arg(folder.join("build"));
+        run_command(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", self.prefix().display())))?;
+        run_command(self.workspace.command("cmake").arg("--build").arg(folder.join("build")))?;
+        for program in ["program", "build/program"] {
+            run_command(&mut self.workspace.command(folder.join(program)))?;
         }
         Ok(())
     }
@@ -276,26 +384,19 @@ impl Tests<'_> {
         let program = environment.map_or_else(|| PathBuf::from("python3"), |folder| folder.join("bin/python"));
         let mut command = self.workspace.command(program);
         command.arg("crates/gpulower-c/tests/c/neighbours.py");
+        // numba-cuda-mlir opens the CUDA runtime when it is imported.
+        command.env("LD_LIBRARY_PATH", self.workspace.wheel_cuda().join("lib"));
         run_command(command.arg(self.prefix().join("lib/libgpulower.so.1")).args(order))
     }
 
     fn wheels(&self) -> Result<(), Failure> {
-        let environment = self.folder.join("python");
-        if !environment.join("bin/pip").exists() {
-            run_command(self.workspace.command("python3").args(["-m", "venv"]).arg(&environment))?;
-        }
-        let mut install = self.workspace.command(environment.join("bin/pip"));
-        run_command(
-            install
-                .args(["install", "--quiet"])
-                .args(WHEELS.map(|(package, _)| package)),
-        )?;
-        let names = ["gpulower", WHEELS[0].1, WHEELS[1].1];
+        let environment = integrations::packages(self.workspace)?;
+        let names = ["gpulower", WHEELS[0], WHEELS[1]];
         for order in permutations(&names) {
             self.python(Some(&environment), &order)?;
         }
         // Each for all to see. Both so are too much for triton: it crashes while it is imported, without this library, too.
-        for (_, module) in WHEELS {
+        for module in WHEELS {
             let module = format!("+{module}");
             self.python(Some(&environment), &["gpulower", &module])?;
             self.python(Some(&environment), &[&module, "gpulower"])?;
@@ -344,5 +445,11 @@ mod tests {
         let page = "a\n```c\nint x;\n```\nb\n```c++\nno\n```\n```c\nint y;\n```\n";
         assert_eq!(blocks(page, "c"), "int x;\nint y;\n");
         assert_eq!(permutations(&[1, 2, 3]).len(), 6);
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(numbers("2.4") < numbers("2.34") && numbers("2.34") < numbers("2.34.1"));
+        assert!(numbers("3.4.30") > numbers("3.4.29") && numbers("PRIVATE") > numbers("99"));
     }
 }

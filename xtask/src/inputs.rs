@@ -12,6 +12,7 @@ use clap::Args;
 
 use crate::command::{Context, Failure, capture, run as run_command};
 use crate::env::Workspace;
+use crate::integrations;
 use crate::packages::{CLANG_14, CLANG_15, MLIR_19};
 
 #[derive(Debug, Args)]
@@ -19,8 +20,8 @@ pub struct Options {
     /// Fail where the table in docs/inputs.md says otherwise, and do not write it.
     #[arg(long)]
     check: bool,
-    /// Leave out what is not among the test command's packages: the Python package with MLIR 23 (70 MB), clang 14 and 15, releases
-    /// of rustc (by rustup, below target/inputs: 500 MB), NVRTC (by pip: 200 MB).
+    /// Leave out what is not among the test command's packages: clang 14 and 15, releases of rustc (by rustup, below target/inputs:
+    /// 500 MB), NVRTC (by pip: 200 MB).
     #[arg(long)]
     few: bool,
     /// Take `gpulower` as it was built.
@@ -46,9 +47,44 @@ const FORMS: [(&str, &str, &[&str]); 6] = [
     ),
 ];
 
-/// What lowers a `gpu.module`, in every release.
-const PIPELINE: &str = "builtin.module(gpu-kernel-outlining,lower-affine,convert-vector-to-scf,convert-nvgpu-to-nvvm,\
-     gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm,reconcile-unrealized-casts))";
+/// What is done with an example before it is printed.
+struct Level {
+    /// In names of files.
+    name: &'static str,
+    words: &'static str,
+    /// In every release.
+    pipeline: &'static str,
+    target: &'static str,
+    /// What it is not for: operations of the other vendor, and calls of a library, which become calls of C wrappers.
+    foreign: [&'static str; 2],
+}
+
+const LEVELS: [Level; 3] = [
+    Level {
+        name: "gpu",
+        words: "`gpu`",
+        pipeline: "builtin.module()",
+        target: "sm_90",
+        foreign: [""; 2],
+    },
+    Level {
+        name: "lowered",
+        words: "lowered for NVIDIA",
+        pipeline: "builtin.module(gpu-kernel-outlining,lower-affine,convert-vector-to-scf,convert-nvgpu-to-nvvm,\
+             gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm,reconcile-unrealized-casts))",
+        target: "sm_90",
+        foreign: ["matmul_mfma", "user_library"],
+    },
+    Level {
+        name: "lowered-amd",
+        words: "lowered for AMD",
+        pipeline: "builtin.module(gpu-kernel-outlining,lower-affine,convert-vector-to-scf,\
+             gpu.module(convert-amdgpu-to-rocdl{chipset=gfx942},convert-scf-to-cf,convert-gpu-to-rocdl{chipset=gfx942},\
+             reconcile-unrealized-casts))",
+        target: "gfx942",
+        foreign: ["matmul_nvgpu", "user_library"],
+    },
+];
 
 /// Releases of rustc: the major version of their LLVM, the toolchain, and whether there is the hierarchy of `Sized`.
 const RUSTS: [(&str, &str, bool); 5] = [
@@ -96,9 +132,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let old = MLIR_19.unpacked(workspace)?.join("usr/lib");
     lines.extend(measure.mlir("19", &old.join("llvm-19/bin/mlir-opt"), &old.join("x86_64-linux-gnu"))?);
     lines.extend(measure.mlir("22", &workspace.llvm.join("bin/mlir-opt"), &workspace.llvm.join("lib"))?);
-    if !options.few {
-        lines.extend(measure.wheel()?);
-    }
+    lines.extend(measure.wheel()?);
     lines.push(String::new());
     lines.push("| LLVM | text | bitcode |".to_owned());
     lines.push("|---|---|---|".to_owned());
@@ -192,7 +226,10 @@ impl Measure<'_> {
         let folder = self.fresh(&format!("mlir-{release}"))?;
         for example in self.examples()? {
             let stem = example.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            for (level, pipeline) in [("gpu", "builtin.module()"), ("lowered", PIPELINE)] {
+            for Level {
+                name: level, pipeline, ..
+            } in &LEVELS
+            {
                 for (_, end, flags) in FORMS {
                     let output = folder.join(format!("{stem}.{level}.{end}"));
                     let mut print = Command::new(program);
@@ -212,31 +249,26 @@ impl Measure<'_> {
 
     /// The lines of MLIR 23, which a Python package has.
     fn wheel(&self) -> Result<Vec<String>, Failure> {
-        let python = self.folder.join("python");
-        if !python.exists() {
-            run_command(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-            let mut install = Command::new(python.join("bin/pip"));
-            run_command(install.args(["install", "-q", "--no-deps", "numba-cuda-mlir==0.6.0"]))?;
-        }
+        let python = integrations::packages(self.workspace)?;
         let folder = self.fresh("mlir-23")?;
         let mut print = self.workspace.command(python.join("bin/python"));
         print
             .arg("scripts/wheel_mlir.py")
             .arg(&folder)
-            .arg(PIPELINE)
+            .args(LEVELS.map(|level| format!("{}={}", level.name, level.pipeline)))
+            .arg("--")
             .args(self.examples()?);
         capture(&mut print)?;
         self.lines("23", &folder)
     }
 
     fn lines(&self, release: &str, folder: &Path) -> Result<Vec<String>, Failure> {
-        let levels = [("gpu", "`gpu`"), ("lowered", "lowered")];
-        levels
+        LEVELS
             .iter()
-            .map(|(level, words)| {
-                let mut line = format!("| {release} | {words} |");
+            .map(|level| {
+                let mut line = format!("| {release} | {} |", level.words);
                 for (_, end, _) in FORMS {
-                    let cell = self.count(folder, &format!(".{level}.{end}"))?;
+                    let cell = self.count(folder, level, end)?;
                     line.push_str(&format!(" {cell} |"));
                 }
                 Ok(line)
@@ -246,17 +278,15 @@ impl Measure<'_> {
 
     /// How many of the files with this end compile, of how many; and how many at the `gpu` level become the code that the
     /// example becomes.
-    fn count(&self, folder: &Path, end: &str) -> Result<String, Failure> {
+    fn count(&self, folder: &Path, level: &Level, end: &str) -> Result<String, Failure> {
         let (mut all, mut compiled, mut same) = (0, 0, 0);
         for example in self.examples()? {
             let stem = example.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let file = folder.join(format!("{stem}{end}"));
-            // Its operations are AMD's, and the pipeline is for NVIDIA; and calls of a library become calls of C wrappers.
-            let is_foreign = end.starts_with(".lowered") && ["matmul_mfma", "user_library"].contains(&&*stem);
-            if is_foreign || !file.exists() {
+            let file = folder.join(format!("{stem}.{}.{end}", level.name));
+            if level.foreign.contains(&&*stem) || !file.exists() {
                 continue;
             }
-            let target = if stem == "matmul_mfma" { "gfx942" } else { "sm_90" };
+            let target = if stem == "matmul_mfma" { "gfx942" } else { level.target };
             all += 1;
             if let Some(code) = self.compile(&file, target)? {
                 compiled += 1;
@@ -264,7 +294,7 @@ impl Measure<'_> {
             }
         }
         let other = compiled - same;
-        let is_same = end.starts_with(".lowered") || other == 0;
+        let is_same = level.name != "gpu" || other == 0;
         let note = if is_same {
             String::new()
         } else {

@@ -183,7 +183,7 @@ fn in_cpp(workspace: &Workspace) -> Vec<Command> {
 }
 
 /// The environment with others' compilers, made where it is missing or of other versions.
-fn packages(workspace: &Workspace) -> Result<PathBuf, Failure> {
+pub fn packages(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let what = "Triton, numba-cuda-mlir, xDSL and FlyDSL (340 MB)";
     python_environment(workspace, "integrations", what, REQUIREMENTS)
 }

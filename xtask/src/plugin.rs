@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::c_library::run_page;
 use crate::command::{Context, Failure, capture, run as run_command, shown};
 use crate::env::Workspace;
 use crate::packages::MLIR_19;
@@ -61,6 +62,12 @@ pub fn test(workspace: &Workspace, prefix: &Path, folder: &Path) -> Result<(), F
             same: false,
         },
     ];
+    // As docs/plugin.md says, in the host that it is about.
+    let page = folder.join("plugin-page");
+    fs::create_dir_all(&page).context(|| format!("make {}", page.display()))?;
+    let input = page.join("kernels.mlir");
+    fs::copy(workspace.root.join("examples/saxpy.mlir"), &input).context(|| format!("write {}", input.display()))?;
+    run_page(workspace, "docs/plugin.md", prefix, &page)?;
     for host in &hosts {
         let build = folder.join(format!("plugin-{}", host.name));
         let mut configure = workspace.command("cmake");

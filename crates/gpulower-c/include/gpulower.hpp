@@ -40,7 +40,7 @@ struct Diagnostic {
   std::string text;
 
   explicit Diagnostic(const gpulower_error *error) {
-    auto owned = [](const char *text) { return std::string(text ? text : ""); };
+    auto owned = [](const char *lent) { return std::string(lent ? lent : ""); };
     code = owned(gpulower_error_code(error));
     stage = owned(gpulower_error_stage(error));
     module = owned(gpulower_error_module(error));
@@ -60,15 +60,16 @@ struct Diagnostic {
 /// A call that failed, or makes no sense.
 class Error : public std::runtime_error {
 public:
-  explicit Error(std::vector<Diagnostic> all) : std::runtime_error(words(all)), all(std::move(all)) {}
+  explicit Error(std::vector<Diagnostic> diagnostics)
+      : std::runtime_error(words(diagnostics)), all(std::move(diagnostics)) {}
   const std::vector<Diagnostic> &diagnostics() const { return all; }
 
 private:
   std::vector<Diagnostic> all;
 
-  static std::string words(const std::vector<Diagnostic> &all) {
+  static std::string words(const std::vector<Diagnostic> &diagnostics) {
     std::string text;
-    for (const Diagnostic &one : all)
+    for (const Diagnostic &one : diagnostics)
       text += (text.empty() ? "" : "\n") + one.text;
     return text;
   }

@@ -1,4 +1,12 @@
 # find_package(gpulower 1.0): the target gpulower::gpulower, the program gpulower_PROGRAM, and the function gpulower_add_kernels.
+foreach(component IN LISTS gpulower_FIND_COMPONENTS)
+  set(gpulower_${component}_FOUND FALSE)
+  if(gpulower_FIND_REQUIRED_${component})
+    set(gpulower_FOUND FALSE)
+    set(gpulower_NOT_FOUND_MESSAGE "gpulower has no component '${component}': it has none")
+    return()
+  endif()
+endforeach()
 get_filename_component(_gpulower_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 if(EXISTS "${_gpulower_prefix}/bin/gpulower")
   set(gpulower_PROGRAM "${_gpulower_prefix}/bin/gpulower")

@@ -140,10 +140,11 @@ LogicalResult LibraryPass::run() {
       inner.push_back(module->clone());
     wrapper->push_back(inner);
   }
-  gpulower::Result result = ask(printed(*wrapper, /*generic=*/true));
-  // Which form is read depends on both releases: docs/inputs.md.
+  // Which form is read depends on both releases: docs/inputs.md. Older ones have other numbers in generic form.
+  bool generic = LLVM_VERSION_MAJOR >= 22;
+  gpulower::Result result = ask(printed(*wrapper, generic));
   if (!result.ok() && result.errors().front().stage == "input")
-    if (gpulower::Result other = ask(printed(*wrapper, /*generic=*/false));
+    if (gpulower::Result other = ask(printed(*wrapper, !generic));
         other.ok() || other.errors().front().stage != "input")
       result = std::move(other);
   for (const gpulower::Diagnostic &warning : result.warnings())

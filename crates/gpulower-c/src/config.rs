@@ -13,7 +13,7 @@ use gpulower_remote::{Address, Credentials};
 use crate::problem::Problem;
 
 /// A compiler to be. The keys of options are those of `docs/options.md`; the others are in [`Config::set`].
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Config {
     options: Options,
     environment: bool,

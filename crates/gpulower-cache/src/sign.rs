@@ -56,11 +56,15 @@ impl SecretKey {
         let mut options = fs::OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path);
         let text = format!("{SECRET}{}\n", blake3::Hash::from_bytes(self.0.to_bytes()).to_hex());
-        file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|source| KeyError::File {
-                path: path.display().to_string(),
-                source,
-            })
+        let written = file.and_then(|mut file| {
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            // A part of a key would keep the next one from being written.
+            written.inspect_err(|_| drop(fs::remove_file(path)))
+        });
+        written.map_err(|source| KeyError::File {
+            path: path.display().to_string(),
+            source,
+        })
     }
 
     /// What others need to check its signatures.

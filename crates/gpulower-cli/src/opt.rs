@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fs,
     path::Path,
 };
 
@@ -30,6 +31,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             "gpulower-opt: --{flag} cannot work: MLIR is linked into this program, and a plugin finds none of its symbols. \
              Load gpulower's passes into the mlir-opt that takes your plugin (docs/plugin.md)"
         );
+        return 1;
+    }
+    if let Err(error) = arguments.iter().try_for_each(|word| check_pipelines(word)) {
+        eprintln!("gpulower-opt: {error}");
         return 1;
     }
     let cache_directory = toolkit::cache_directory(|name| env::var_os(name));
@@ -60,6 +65,14 @@ fn is_in_place(arguments: &[OsString]) -> bool {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
     program.is_some_and(called) || arguments.iter().any(|word| word == AS_MLIR_OPT)
+}
+
+/// Refuses pipelines that nest too deeply. They stand in words of several flags, and in files of words.
+fn check_pipelines(word: &OsStr) -> Result<(), gpulower::Error> {
+    let word = word.to_string_lossy();
+    passes::check_pipeline(&word)?;
+    let words = word.strip_prefix('@').and_then(|file| fs::read_to_string(file).ok());
+    words.map_or(Ok(()), |words| passes::check_pipeline(&words))
 }
 
 /// The flag of a plugin that a word gives.

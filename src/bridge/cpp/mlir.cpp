@@ -174,7 +174,7 @@ GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
         toStringRef(source), unverified, toStringRef(name));
     if (!module)
       return "MLIR refused the input";
-    gpulower::bringOver(*module);
+    gpulower::bringOver(*module, toStringRef(source));
     if (failed(gpulower::verify(*module)))
       return "MLIR refused the input";
     *result = wrap(module.release());

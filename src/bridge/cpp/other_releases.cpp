@@ -5,8 +5,12 @@
 #include "bytes.h"
 
 #include "mlir/CAPI/IR.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -15,8 +19,9 @@ namespace {
 
 /// MLIR 19 and older end a gpu.module with an operation of its own.
 constexpr llvm::StringLiteral moduleEnd = "gpu.module_end";
-/// What the text of a gpu.func becomes before it is parsed, where it has properties that MLIR 22 does not have.
-constexpr llvm::StringLiteral foreignFunction = "gpu.Func";
+/// What an operation becomes in the text before it is parsed, where it has properties that MLIR 22 does not have, or has in another
+/// form.
+constexpr llvm::StringLiteral foreign[] = {"gpu.Func", "nvvm.Barrier", "vector.Multi_reduction"};
 /// From MLIR 23 on, what makes a kernel is a property of gpu.func, and not the attribute gpu.kernel.
 constexpr llvm::StringLiteral kernel = "kernel";
 
@@ -32,21 +37,43 @@ void countWorkgroupMemory(Operation *function) {
     function->setAttr(name, OpBuilder(function).getI64IntegerAttr(0));
 }
 
-void restoreFunction(Operation *operation) {
+/// Before MLIR 22 nvvm.barrier has no predicate of a reduction, and its operands are two groups. A number comes before the other.
+void countThreads(NVVM::BarrierOp barrier) {
+  auto &sizes = barrier.getProperties().operandSegmentSizes;
+  unsigned count = barrier->getNumOperands();
+  if (sizes[0] + sizes[1] + sizes[2] == 0 && count <= 2)
+    sizes = {count > 0, count > 1, 0};
+}
+
+/// An operation under its own name, with what it says in the form of MLIR 22.
+void restore(Operation *operation) {
   OpBuilder builder(operation);
-  OperationState state(operation->getLoc(), gpu::GPUFuncOp::getOperationName());
+  OperationState state(operation->getLoc(), operation->getName().getStringRef().lower());
   NamedAttrList attributes(operation->getDiscardableAttrDictionary());
   if (auto properties = dyn_cast_or_null<DictionaryAttr>(operation->getPropertiesAsAttribute()))
     attributes.append(properties.getValue());
   if (attributes.erase(kernel))
     attributes.set(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  if (state.name.getStringRef() == NVVM::BarrierOp::getOperationName())
+    attributes.erase(NVVM::BarrierOp::getOperandSegmentSizeAttr());
+  if (auto dimensions = dyn_cast_or_null<ArrayAttr>(attributes.get("reduction_dims"))) {
+    SmallVector<int64_t> numbers;
+    for (auto number : dimensions.getAsRange<IntegerAttr>())
+      numbers.push_back(number.getInt());
+    attributes.set("reduction_dims", builder.getDenseI64ArrayAttr(numbers));
+  }
   state.addAttributes(attributes.getAttrs());
+  state.addOperands(operation->getOperands());
+  state.addTypes(operation->getResultTypes());
   for (Region &region : operation->getRegions())
     state.addRegion()->takeBody(region);
-  Operation *function = builder.create(state);
-  countWorkgroupMemory(function);
-  if (operation->getNumResults() == 0 && function->getNumResults() == 0)
-    operation->erase();
+  Operation *made = builder.create(state);
+  if (isa<gpu::GPUFuncOp>(made))
+    countWorkgroupMemory(made);
+  if (auto barrier = dyn_cast<NVVM::BarrierOp>(made))
+    countThreads(barrier);
+  operation->replaceAllUsesWith(made->getResults());
+  operation->erase();
 }
 
 void renameKernel(Operation *function) {
@@ -54,8 +81,8 @@ void renameKernel(Operation *function) {
     function->setDiscardableAttr(gpu::GPUDialect::getKernelFuncAttrName(), value);
 }
 
-/// Before MLIR 20 llvm.call has no operand bundles, and does not say which of its operands are arguments.
-void countArguments(LLVM::CallOp call) {
+/// Before MLIR 20 calls have no operand bundles, and do not say which of their operands are arguments.
+template <typename Call> void countArguments(Call call) {
   auto &properties = call.getProperties();
   if (properties.operandSegmentSizes[0] + properties.operandSegmentSizes[1] != 0)
     return;
@@ -64,27 +91,77 @@ void countArguments(LLVM::CallOp call) {
     properties.op_bundle_sizes = DenseI32ArrayAttr::get(call->getContext(), {});
 }
 
+/// Before MLIR 22 nvvm.ldmatrix loads matrices of one shape.
+void nameShape(NVVM::LdMatrixOp load) {
+  auto &properties = load.getProperties();
+  if (properties.eltType || properties.shape)
+    return;
+  properties.eltType = NVVM::LdStMatrixEltTypeAttr::get(load->getContext(), NVVM::LdStMatrixEltType::B16);
+  properties.shape = NVVM::LdStMatrixShapeAttr::get(load->getContext(), 8, 8);
+}
+
+/// The number of a kind of arith::AtomicRMWKind in MLIR 21 and older, in text in generic form and in bytecode, as that in MLIR 22.
+arith::AtomicRMWKindAttr renumbered(arith::AtomicRMWKindAttr kind) {
+  using Kind = arith::AtomicRMWKind;
+  constexpr Kind older[] = {Kind::addf, Kind::addi, Kind::assign, Kind::maximumf, Kind::maxs,
+                            Kind::maxu, Kind::minimumf, Kind::mins, Kind::minu, Kind::mulf,
+                            Kind::muli, Kind::ori, Kind::andi, Kind::maxnumf, Kind::minnumf};
+  auto number = static_cast<uint64_t>(kind.getValue());
+  return number < std::size(older) ? arith::AtomicRMWKindAttr::get(kind.getContext(), older[number]) : kind;
+}
+
+void renumberKinds(Operation *operation) {
+  if (auto atomic = dyn_cast<memref::AtomicRMWOp>(operation); atomic && atomic.getProperties().kind)
+    atomic.setKindAttr(renumbered(atomic.getKindAttr()));
+  if (auto loop = dyn_cast<affine::AffineParallelOp>(operation); loop && loop.getProperties().reductions) {
+    SmallVector<Attribute> kinds(loop.getReductions().getValue());
+    for (Attribute &kind : kinds)
+      if (auto known = dyn_cast<arith::AtomicRMWKindAttr>(kind))
+        kind = renumbered(known);
+    loop.setReductionsAttr(ArrayAttr::get(loop->getContext(), kinds));
+  }
+}
+
+/// Whether a release before 22 is named in bytecode, behind its version.
+bool isOlderBytecode(StringRef source) {
+  unsigned release = 0;
+  size_t name = source.find("MLIR");
+  if (!source.starts_with("ML\xefR") || name > 16)
+    return false;
+  source = source.drop_front(name + 4);
+  return !source.consumeInteger(10, release) && release < 22;
+}
+
 } // namespace
 
-void gpulower::bringOver(Operation *root) {
-  SmallVector<Operation *> ends, functions;
+void gpulower::bringOver(Operation *root, StringRef source) {
+  SmallVector<Operation *> ends, others, numbered;
   root->walk([&](Operation *operation) {
     StringRef name = operation->getName().getStringRef();
     if (name == moduleEnd)
       ends.push_back(operation);
-    else if (name == foreignFunction)
-      functions.push_back(operation);
+    else if (llvm::is_contained(foreign, name))
+      others.push_back(operation);
+    else if (isa<memref::AtomicRMWOp, affine::AffineParallelOp>(operation))
+      numbered.push_back(operation);
     else if (auto call = dyn_cast<LLVM::CallOp>(operation))
       countArguments(call);
+    else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(operation))
+      countArguments(call);
+    else if (auto barrier = dyn_cast<NVVM::BarrierOp>(operation))
+      countThreads(barrier);
+    else if (auto load = dyn_cast<NVVM::LdMatrixOp>(operation))
+      nameShape(load);
     else if (isa<gpu::GPUFuncOp>(operation)) {
       renameKernel(operation);
       countWorkgroupMemory(operation);
     }
   });
-  for (Operation *end : ends)
-    removeModuleEnd(end);
-  for (Operation *function : functions)
-    restoreFunction(function);
+  // Text does not say who wrote it, but for the end of a module, which is there in generic form alone.
+  if (!ends.empty() || isOlderBytecode(source))
+    llvm::for_each(numbered, renumberKinds);
+  llvm::for_each(ends, removeModuleEnd);
+  llvm::for_each(others, restore);
 }
 
 /// Whether an operation has a property. What is no operation of MLIR's is somebody else's to refuse.

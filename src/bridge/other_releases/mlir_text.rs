@@ -1,5 +1,7 @@
 //! MLIR's generic form gives the properties of operations by name: `"gpu.func"() <{kernel, sym_name = "k"}>`. A name that the
 //! operation does not have is passed over by MLIR's parser without a word, and what it said is lost.
+//!
+//! In any form, MLIR's parser refuses some words of other releases before there is an operation to change.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +13,50 @@ unsafe extern "C-unwind" {
     fn gpulowerMayHaveProperty(context: mlir_sys::MlirContext, operation: Bytes, property: Bytes) -> bool;
 }
 
-/// Properties that have a rule in `cpp/other_releases.cpp`: an operation that has one is parsed under the second name, of the same
-/// length, so that places stay what they are.
-const RULES: [(&str, &str, &str); 2] = [
-    ("gpu.func", "kernel", "gpu.Func"),
-    ("gpu.func", "workgroup_attributions", "gpu.Func"),
+/// A property that has a rule in `cpp/other_releases.cpp`.
+struct Rule {
+    operation: &'static str,
+    property: &'static str,
+    /// Of which values.
+    when: fn(&str) -> bool,
+    /// The name under which an operation that has one is parsed, of the same length, so that places stay what they are.
+    parsed_as: &'static str,
+}
+
+const RULES: [Rule; 4] = [
+    Rule {
+        operation: "gpu.func",
+        property: "kernel",
+        when: |_| true,
+        parsed_as: "gpu.Func",
+    },
+    Rule {
+        operation: "gpu.func",
+        property: "workgroup_attributions",
+        when: |_| true,
+        parsed_as: "gpu.Func",
+    },
+    Rule {
+        operation: "nvvm.barrier",
+        property: "operandSegmentSizes",
+        when: |sizes| sizes.matches(',').count() == 1,
+        parsed_as: "nvvm.Barrier",
+    },
+    Rule {
+        operation: "vector.multi_reduction",
+        property: "reduction_dims",
+        when: |dimensions| dimensions.starts_with('['),
+        parsed_as: "vector.Multi_reduction",
+    },
 ];
+
+/// The value of a property that says nothing: to have lost it is no loss.
+const NOTHING: &str = "#arith.fastmath<none>";
+
+/// How MLIR 19 and older begin and end what is known of the numbers of a thread, at operations of ROCDL. From MLIR 20 on it is written in
+/// another way, and it was wrong: the size of a group may be one more.
+const RANGE: (&str, &str) = ("{range = array<i32: ", ">}");
+const BARRIER: &str = "nvvm.barrier ";
 
 /// A property that MLIR 22 would pass over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +69,67 @@ pub(crate) struct LostProperty {
 
 /// The text as MLIR 22 is to parse it; `None` where it is as it should be.
 pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8>>, LostProperty> {
+    let renamed = rename(context, text)?;
+    Ok(respell(renamed.as_deref().unwrap_or(text)).or(renamed))
+}
+
+/// Words that MLIR 22 reads in another way, in text in any form.
+fn respell(text: &[u8]) -> Option<Vec<u8>> {
+    let whole = std::str::from_utf8(text).ok()?;
+    if !whole.contains(RANGE.0) && !(whole.contains(BARRIER) && whole.contains("loc(")) {
+        return None;
+    }
+    let mut scanner = Scanner { text, at: 0 };
+    let (mut result, mut copied) = (String::new(), 0);
+    while scanner.at < text.len() {
+        let (at, before) = (scanner.at, whole.get(copied..scanner.at).unwrap_or_default());
+        let rest = whole.get(at..).unwrap_or_default();
+        let words = match () {
+            () if rest.starts_with(RANGE.0) => without_range(before, rest),
+            () if rest.starts_with(BARRIER) && before.ends_with(char::is_whitespace) => barrier(rest),
+            () => None,
+        };
+        if let Some((length, words)) = words {
+            result.extend([before, &words]);
+            copied = at + length;
+            scanner.at = copied;
+        } else {
+            scanner.token();
+        }
+    }
+    result.push_str(whole.get(copied..)?);
+    (copied > 0).then(|| result.into_bytes())
+}
+
+/// `rocdl.workitem.id.x {range = array<i32: 0, 256>} : i32` without the range, and as long.
+fn without_range(before: &str, rest: &str) -> Option<(usize, String)> {
+    let operation = before.trim_end().trim_end_matches("()").trim_end_matches('"');
+    let is_name = |character: char| character.is_ascii_alphanumeric() || "._".contains(character);
+    let operation = operation.rsplit(|character| !is_name(character)).next()?;
+    let length = rest.find(RANGE.1)? + RANGE.1.len();
+    operation.starts_with("rocdl.").then(|| (length, " ".repeat(length)))
+}
+
+/// `nvvm.barrier id = %0 loc(...)`, whose location MLIR 22 and 23 take for the kind of a reduction, up to the location.
+fn barrier(rest: &str) -> Option<(usize, String)> {
+    let mut after = rest.strip_prefix(BARRIER)?;
+    let mut operands = Vec::new();
+    for name in ["id = ", "number_of_threads = "] {
+        if let Some(operand) = after.strip_prefix(name) {
+            let (operand, rest) = operand.split_once(' ')?;
+            operands.push(operand);
+            after = rest;
+        }
+    }
+    let (count, types) = (operands.len(), vec!["i32"; operands.len()].join(", "));
+    let sizes = format!("array<i32: {}, {}, 0>", usize::from(count > 0), usize::from(count > 1));
+    let operands = operands.join(", ");
+    let words = format!("\"nvvm.barrier\"({operands}) <{{operandSegmentSizes = {sizes}}}> : ({types}) -> () ");
+    after.starts_with("loc(").then(|| (rest.len() - after.len(), words))
+}
+
+/// The operations in generic form by the names under which they are to be parsed.
+fn rename(context: &Context, text: &[u8]) -> Result<Option<Vec<u8>>, LostProperty> {
     // Without it no operation is in generic form.
     if !text.windows(2).any(|pair| pair == b"\"(") {
         return Ok(None);
@@ -38,10 +139,12 @@ pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8
     let mut known = BTreeSet::new();
     while let Some((at, operation)) = scanner.next_operation() {
         let mut to = None;
-        for property in scanner.properties() {
-            if let Some((.., name)) = RULES.iter().find(|(of, name, _)| (*of, *name) == (operation, property)) {
-                to = Some(*name);
-            } else if known.insert((operation, property)) && !may_have(context, operation, property) {
+        for (property, value) in scanner.properties() {
+            let applies = |rule: &&Rule| (rule.operation, rule.property) == (operation, property) && (rule.when)(value);
+            if let Some(rule) = RULES.iter().find(applies) {
+                to = Some(rule.parsed_as);
+            } else if value != NOTHING && known.insert((operation, property)) && !may_have(context, operation, property)
+            {
                 return Err(LostProperty {
                     operation: operation.to_owned(),
                     property: property.to_owned(),
@@ -153,9 +256,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The names in `<{a = 1, b}>`, which begins here and is passed over.
-    fn properties(&mut self) -> Vec<&'a str> {
-        let mut names = Vec::new();
+    /// The names and values in `<{a = 1, b}>`, which begins here and is passed over.
+    fn properties(&mut self) -> Vec<(&'a str, &'a str)> {
+        let mut properties = Vec::new();
         self.at += 2;
         loop {
             self.skip_blanks();
@@ -169,24 +272,27 @@ impl<'a> Scanner<'a> {
                     rest.get(..length).unwrap_or_default()
                 }
             };
-            names.extend(std::str::from_utf8(name).ok().filter(|name| !name.is_empty()));
             // The value, up to the next name.
-            loop {
+            let start = self.at;
+            let end = loop {
                 match self.rest().first() {
-                    None => return names,
+                    None => break None,
                     Some(b'(' | b'[' | b'{' | b'<') if !self.rest().starts_with(b"<=") => self.skip_group(),
-                    Some(b'}') => {
-                        self.at += 1;
-                        return names;
-                    }
-                    Some(b',') => {
-                        self.at += 1;
-                        break;
-                    }
+                    Some(end @ (b'}' | b',')) => break Some(*end),
                     Some(_) => {
                         self.token();
                     }
                 }
+            };
+            let value = self.text.get(start..self.at).unwrap_or_default();
+            if let (Ok(name), Ok(value)) = (std::str::from_utf8(name), std::str::from_utf8(value))
+                && !name.is_empty()
+            {
+                properties.push((name, value.trim_start_matches([' ', '=']).trim_end()));
+            }
+            self.at = (self.at + 1).min(self.text.len());
+            if end != Some(b',') {
+                return properties;
             }
         }
     }
@@ -211,7 +317,7 @@ mod tests {
         };
         let mut all = Vec::new();
         while let Some((_, name)) = scanner.next_operation() {
-            all.push((name, scanner.properties()));
+            all.push((name, scanner.properties().into_iter().map(|(name, _)| name).collect()));
         }
         all
     }
@@ -325,6 +431,139 @@ mod tests {
             again.contains("llvm.call @k(%2") || again.contains("llvm.call @k(%0"),
             "{again}"
         );
+    }
+
+    /// The operations of a module in custom form, as it is read.
+    fn read(text: &str) -> String {
+        let context = context();
+        let module = parse(&context, "k.mlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        module.as_operation().to_string()
+    }
+
+    /// Read as they stand, these would be other operations: `maxs` as `maximumf`, `mins` as `maxu`, `assign` as `andi`.
+    #[test]
+    fn kinds_of_atomic_operations_have_other_numbers_before_mlir_22() {
+        let older = [
+            "addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
+            "andi", "maxnumf", "minnumf",
+        ];
+        for (number, kind) in older.iter().enumerate() {
+            let is_float = kind.ends_with('f');
+            let value = if is_float { "f32" } else { "i32" };
+            let text = |end: &str| {
+                format!(
+                    "\"builtin.module\"() ({{ \"gpu.module\"() <{{sym_name = \"m\"}}> ({{
+                    \"gpu.func\"() <{{function_type = (memref<{value}>, {value}) -> ()}}> ({{
+                    ^bb0(%p: memref<{value}>, %v: {value}):
+                      %0 = \"memref.atomic_rmw\"(%v, %p) <{{kind = {number} : i64}}> : ({value}, memref<{value}>) -> {value}
+                      \"gpu.return\"() : () -> ()
+                    }}) {{gpu.kernel, sym_name = \"k\", workgroup_attributions = 0 : i64}} : () -> ()
+                    {end}}}) : () -> () }}) : () -> ()"
+                )
+            };
+            let module = read(&text("\"gpu.module_end\"() : () -> ()\n"));
+            assert!(
+                module.contains(&format!("memref.atomic_rmw {kind} ")),
+                "{kind}: {module}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_lowered_modules_of_other_releases_say() {
+        let kernel = |body: &str| {
+            format!("gpu.module @m {{ llvm.func @k(%p: !llvm.ptr<3>, %i: i32) {{\n{body}\nllvm.return }} }}")
+        };
+        // MLIR 19.
+        let module = read(&kernel("%0 = rocdl.workitem.id.x {range = array<i32: 0, 256>} : i32"));
+        assert!(module.contains("rocdl.workitem.id.x : i32"), "{module}");
+        let module = read(&kernel(
+            "%0 = \"rocdl.workgroup.dim.x\"() {range = array<i32: 1, 255>} : () -> i32",
+        ));
+        assert!(module.contains("rocdl.workgroup.dim.x : i32"), "{module}");
+        let load = "%0 = nvvm.ldmatrix %p {layout = #nvvm.mma_layout<row>, num = 1 : i32} : (!llvm.ptr<3>) -> i32";
+        let module = read(&kernel(load));
+        assert!(
+            module.contains("eltType = #nvvm.ld_st_matrix_elt_type<b16>") && module.contains("<m = 8, n = 8>"),
+            "{module}"
+        );
+        let call = "%0 = \"llvm.call_intrinsic\"(%i) <{fastmathFlags = #llvm.fastmath<none>, intrin = \"llvm.ctpop.i32\"}> : \
+                    (i32) -> i32";
+        assert!(read(&kernel(call)).contains("llvm.call_intrinsic \"llvm.ctpop.i32\"(%"));
+        for (operands, sizes, types, read_as) in [
+            ("", "0, 0", "", "nvvm.barrier\n"),
+            ("%i", "1, 0", "i32", "nvvm.barrier id = %arg1\n"),
+            (
+                "%i, %i",
+                "1, 1",
+                "i32, i32",
+                "nvvm.barrier id = %arg1 number_of_threads = %arg1\n",
+            ),
+        ] {
+            let text = format!(
+                "\"nvvm.barrier\"({operands}) <{{operandSegmentSizes = array<i32: {sizes}>}}> : ({types}) -> ()"
+            );
+            let module = read(&kernel(&text));
+            assert!(module.contains(read_as), "{module}");
+        }
+        // MLIR 23, with locations, which it does not read itself.
+        for (words, read_as) in [
+            ("nvvm.barrier loc(#loc3)", "nvvm.barrier\n"),
+            ("nvvm.barrier id = %i loc(#loc3)", "nvvm.barrier id = %arg1\n"),
+            (
+                "nvvm.barrier id = %i number_of_threads = %i loc(\"a\":1:2)",
+                "nvvm.barrier id = %arg1 number_of_threads = %arg1\n",
+            ),
+        ] {
+            let module = read(&format!("{}\n#loc3 = loc(\"b\":1:2)\n", kernel(words)));
+            assert!(module.contains(read_as), "{module}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_word_of_another_release_stays() {
+        for text in [
+            "\"a.b\"() {s = \"rocdl.x {range = array<i32: 0, 1>}\"} : () -> ()",
+            "// rocdl.x {range = array<i32: 0, 1>}\n",
+            "\"a.b\"() {range = array<i32: 0, 1>} : () -> ()",
+            "nvvm.barrier id = %0\n\"x.y\"() : () -> () loc(unknown)",
+            "%0 = nvvm.barrier #nvvm.reduction<and> %i -> i32 loc(unknown)",
+        ] {
+            assert_eq!(respell(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn vectors_of_other_releases() {
+        let function = |body: &str| {
+            format!(
+                "gpu.module @m {{ gpu.func @k(%v: vector<2x4xf32>, %a: vector<2xf32>, %b: vector<2xf32>, %f: f32) {{\n{body}\ngpu.return }} }}"
+            )
+        };
+        // MLIR 19.
+        let module = read(&function(
+            "%0 = \"vector.multi_reduction\"(%v, %a) <{kind = #vector.kind<add>, reduction_dims = [1]}> : \
+             (vector<2x4xf32>, vector<2xf32>) -> vector<2xf32>\n%1 = arith.addf %0, %a : vector<2xf32>",
+        ));
+        assert!(
+            module.contains("vector.multi_reduction <add>, %arg0, %arg1 [1]"),
+            "{module}"
+        );
+        // MLIR 23.
+        let contract = |flags: &str| {
+            function(&format!(
+                "%0 = \"vector.contract\"(%a, %b, %f) <{{fastmath = #arith.fastmath<{flags}>, indexing_maps = \
+                 [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], \
+                 iterator_types = [#vector.iterator_type<reduction>], kind = #vector.kind<add>}}> : \
+                 (vector<2xf32>, vector<2xf32>, f32) -> f32"
+            ))
+        };
+        assert!(read(&contract("none")).contains("vector.contract"));
+        let context = context();
+        let error = parse(&context, "k.mlir", contract("fast").as_bytes())
+            .map(drop)
+            .expect_err("is lost");
+        assert!(error.to_string().contains("no property 'fastmath'"), "{error}");
     }
 
     #[test]

@@ -41,7 +41,11 @@ pub unsafe extern "C" fn gpulower_compiler_create(
             put(compiler, "compiler", || {
                 let made = match config.is_null() {
                     true => Config::default().compiler()?,
-                    false => locked(&*get::<Mutex<Config>, _>(config, "config")?).compiler()?,
+                    // A copy: making a compiler is logged, and who takes the log may call this library.
+                    false => {
+                        let config = locked(&*get::<Mutex<Config>, _>(config, "config")?).clone();
+                        config.compiler()?
+                    }
                 };
                 Ok(Object::Compiler(made.into()))
             })

@@ -46,9 +46,9 @@ pub unsafe extern "C" fn gpulower_config_create(
 /// | `cache-dir` | where to keep what is made once for each toolkit, and results |
 /// | `cache` | `true`: keep results, in memory and in `cache-dir` if there is one. Default `false` |
 /// | `cache-bytes`, `cache-memory-bytes` | most bytes of results on disk and in memory |
-/// | `cache-remote` | share results with other machines: a URL such as `redis://HOST/DB/PREFIX`; with `environment`, credentials too |
-/// | `cache-sign-key`, `cache-accept-key` | the file of a key to sign them with; a key that has to have signed them, again for more |
-/// | `cache-shared-with` | `group:NAME` or `user:NAME`: whose entries the directory may have |
+/// | `cache-remote` | share results with other machines: a URL such as `redis://HOST/DB/PREFIX`; with `environment`, credentials too. Since 1.1 |
+/// | `cache-sign-key`, `cache-accept-key` | the file of a key to sign them with; a key that has to have signed them, again for more. Since 1.1 |
+/// | `cache-shared-with` | `group:NAME` or `user:NAME`: whose entries the directory may have. Since 1.1 |
 /// | `threads` | use at most so many. Default: one for each processor |
 /// | `worker` | the absolute path of the program `gpulower`, or of one that calls `gpulower_worker_serve`, for `isolation` = `worker` |
 /// | `worker-argument` | what the program is started with, in the place of `worker`; may be repeated |

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define EXPECT(condition)                                                                                              \
@@ -243,8 +244,12 @@ static void cancel_it(void *data, const gpulower_progress *progress) {
     EXPECT(gpulower_cancellation_cancel(data) == OK);
 }
 
+static gpulower_config *config_in_use;
+
+/* Who takes the log may call the library, with what is at work as well. */
 static void log_it(void *data, uint32_t level, const char *part, const char *text) {
   EXPECT(data == &lines && level >= 1 && level <= 5 && *part && *text);
+  EXPECT(gpulower_config_set(config_in_use, "O", "2", NULL) == OK);
   lines++;
 }
 
@@ -256,6 +261,7 @@ static void callbacks(void) {
   EXPECT(gpulower_cancellation_create(&cancellation, NULL) == OK);
   EXPECT(!gpulower_cancellation_is_cancelled(cancellation));
   EXPECT(gpulower_config_create(&config, NULL) == OK);
+  config_in_use = config;
   EXPECT(gpulower_config_set_progress(config, cancel_it, cancellation, NULL) == OK);
   EXPECT(gpulower_set_log("loud", log_it, &lines, NULL) == GPULOWER_STATUS_FAILED);
   EXPECT(gpulower_set_log("trace", log_it, &lines, NULL) == OK);
@@ -273,6 +279,74 @@ static void callbacks(void) {
   EXPECT(gpulower_set_log("error", NULL, NULL, NULL) == OK);
   EXPECT(gpulower_request_free(request) == OK && gpulower_compiler_free(compiler) == OK);
   EXPECT(gpulower_config_free(config) == OK && gpulower_cancellation_free(cancellation) == OK);
+}
+
+/* Compiles with the compiler that it is called by, and frees everything that is at work. */
+static void compile_inside(void *data, const gpulower_progress *progress) {
+  void **all = data;
+  gpulower_result *result;
+  if (progress->event != GPULOWER_PROGRESS_BEGUN || finished++)
+    return;
+  EXPECT(gpulower_compile(all[1], all[2], NULL, &result) == OK && gpulower_result_artifact_count(result) == 2);
+  EXPECT(gpulower_result_free(result) == OK);
+  EXPECT(gpulower_config_free(all[0]) == OK && gpulower_compiler_free(all[1]) == OK);
+  EXPECT(gpulower_request_free(all[2]) == OK);
+}
+
+static void calls_inside_of_calls(void) {
+  for (int threads = 1; threads <= 2; ++threads) {
+    gpulower_config *config;
+    gpulower_compiler *compiler;
+    gpulower_result *result;
+    void *all[3];
+    finished = 0;
+    EXPECT(gpulower_config_create(&config, NULL) == OK);
+    EXPECT(gpulower_config_set(config, "threads", threads == 1 ? "1" : "2", NULL) == OK);
+    EXPECT(gpulower_config_set_progress(config, compile_inside, all, NULL) == OK);
+    EXPECT(gpulower_compiler_create(config, &compiler, NULL) == OK);
+    all[0] = config, all[1] = compiler, all[2] = request_of("k.mlir", good, "sm_80,sm_90", "ptx");
+    EXPECT(gpulower_compile(compiler, all[2], NULL, &result) == OK && gpulower_result_artifact_count(result) == 2);
+    EXPECT(gpulower_result_free(result) == OK && gpulower_compiler_free(compiler) == GPULOWER_STATUS_INVALID_HANDLE);
+  }
+}
+
+static void *cancel_later(void *cancellation) {
+  usleep(rand() % 100000);
+  EXPECT(gpulower_cancellation_cancel(cancellation) == OK);
+  return NULL;
+}
+
+/* Whenever it comes, it is told as what it is, and the next call is whole. */
+static void cancelled_at_any_moment(gpulower_compiler *compiler) {
+  gpulower_result *result;
+  gpulower_request *request = request_of("k.mlir", good, "sm_80,sm_90,gfx942", "asm");
+  for (int i = 0; i < 20; ++i) {
+    pthread_t thread;
+    gpulower_cancellation *cancellation;
+    EXPECT(gpulower_cancellation_create(&cancellation, NULL) == OK);
+    EXPECT(pthread_create(&thread, NULL, cancel_later, cancellation) == 0);
+    if (gpulower_compile(compiler, request, cancellation, &result) != OK)
+      EXPECT(gpulower_result_artifact_count(result) == 0);
+    for (size_t k = 0; k < gpulower_result_error_count(result); ++k)
+      EXPECT(strcmp(gpulower_error_code(gpulower_result_error(result, k)), "E1101") == 0);
+    EXPECT(gpulower_result_free(result) == OK);
+    pthread_join(thread, NULL);
+    EXPECT(gpulower_cancellation_free(cancellation) == OK);
+  }
+  EXPECT(gpulower_compile(compiler, request, NULL, &result) == OK && gpulower_result_artifact_count(result) == 3);
+  EXPECT(gpulower_result_free(result) == OK && gpulower_request_free(request) == OK);
+}
+
+/* A child of a process that has not compiled yet. */
+static void forked(gpulower_compiler *compiler) {
+  pid_t child = fork();
+  if (child == 0) {
+    gpulower_result *result;
+    gpulower_request *request = request_of("k.mlir", good, "sm_80,sm_90", "ptx");
+    _exit(gpulower_compile(compiler, request, NULL, &result) != OK);
+  }
+  int status;
+  EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* One compiler and one request, from several threads, one of which frees both meanwhile. */
@@ -335,12 +409,18 @@ int main(int argc, char **argv) {
   EXPECT(gpulower_api_version() >> 16 == 1);
   gpulower_compiler *compiler;
   EXPECT(gpulower_compiler_create(NULL, &compiler, NULL) == OK);
+  if (argc > 1 && strcmp(argv[1], "--cancel") == 0) {
+    cancelled_at_any_moment(compiler);
+    return gpulower_compiler_free(compiler);
+  }
+  forked(compiler);
   misuse(compiler);
   compiles(compiler);
   other_operations(compiler);
   exports(compiler);
   EXPECT(gpulower_compiler_free(compiler) == OK);
   callbacks();
+  calls_inside_of_calls();
   threads();
   worker();
   puts("all is as expected");

@@ -123,11 +123,11 @@ fn check_file(path: &Path, place: &Path, folders: &mut HashSet<PathBuf>) -> Resu
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ if !folders.insert(parent_of(place).to_owned()) => Ok(()),
-        // It is replaced by another file beside it; only making one shows that this works.
+        // It is replaced by another file beside it; only making one, with something in it, shows that this works.
         _ => Builder::new()
             .prefix(".gpulower-")
             .tempfile_in(parent_of(place))
-            .map(drop),
+            .and_then(|mut file| file.write_all(b"{")),
     };
     result.map_err(|error| cannot_write(path, &error).into())
 }

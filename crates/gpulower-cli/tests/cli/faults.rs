@@ -225,6 +225,31 @@ fn a_full_disk_keeps_what_was_there() {
 }
 
 #[test]
+fn a_full_disk_keeps_no_part_of_a_key() {
+    let work = Workshop::new();
+    let script =
+        "dd if=/dev/zero of=disk/filler 2>&-; \"$1\" cache keygen disk/ours.key; status=$?; ls -A disk; exit $status";
+    let run = on_a_small_disk(&work, "mode=755", script).failed(1);
+    let run = run.says(&["the key disk/ours.key: No space left on device"]);
+    assert_eq!(run.output(), "filler\n", "{}", run.stderr);
+}
+
+#[test]
+fn a_trace_for_which_there_is_no_room_is_refused_before_anything_is_made() {
+    let work = Workshop::new();
+    let saxpy = example("saxpy.mlir");
+    let script = format!(
+        "dd if=/dev/zero of=disk/filler 2>&-
+         \"$1\" compile {saxpy} -t sm_90 -e ptx -o k.ptx --trace disk/trace.json; status=$?
+         ls -A disk; exit $status"
+    );
+    let run = on_a_small_disk(&work, "mode=755", &script).failed(1);
+    let run = run.says(&["cannot write disk/trace.json: No space left on device"]);
+    assert_eq!(run.output(), "filler\n", "{}", run.stderr);
+    assert_eq!(work.files(""), ["disk"]);
+}
+
+#[test]
 fn a_disk_for_reading_alone_is_told() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
