@@ -54,11 +54,14 @@ extern "C" GpulowerOutcome gpulowerLeaveGenericMemory(LLVMModuleRef moduleRef) {
     for (GlobalVariable &variable : make_early_inc_range(module.globals()))
       if (variable.getAddressSpace() == AMDGPUAS::FLAT_ADDRESS && !variable.getName().starts_with("llvm."))
         moveVariable(variable);
+    SmallVector<AllocaInst *> slots;
     for (Function &function : module)
-      for (Instruction &instruction : make_early_inc_range(instructions(function)))
+      for (Instruction &instruction : instructions(function))
         if (auto *slot = dyn_cast<AllocaInst>(&instruction))
           if (slot->getAddressSpace() == AMDGPUAS::FLAT_ADDRESS)
-            moveSlot(*slot);
+            slots.push_back(slot);
+    for (AllocaInst *slot : slots)
+      moveSlot(*slot);
     return "";
   });
 }
