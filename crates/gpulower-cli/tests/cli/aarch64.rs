@@ -137,7 +137,10 @@ fn chips_beside_arm_processors_are_compiled_linked_and_selected() {
     // Thor's number before CUDA 13, whose PTX the driver compiles for 11.0.
     work.run(&["compile", &saxpy, "-t", "sm_101a", "-o", "thor/"])
         .failed(1)
-        .says(&["no PTX compiler at hand knows sm_101a", "CUDA 13 calls this chip sm_110"]);
+        .says(&[
+            "no PTX compiler at hand knows sm_101a",
+            "CUDA 13 calls this chip sm_110",
+        ]);
     work.run(&["compile", &saxpy, "-t", "sm_101a", "--emit", "ptx", "-o", "thor.ptx"])
         .quiet();
     for (device, status) in [("10.1", 0), ("11.0", 0), ("12.1", 1)] {
