@@ -228,6 +228,10 @@ fn arch_advice(chip: &str) -> &'static str {
         Ok(number) if number < 75 => {
             "CUDA 13 dropped the chips before sm_75: use a CUDA 12 toolkit, or emit PTX, which the driver compiles"
         }
+        Ok(101) => {
+            "CUDA 13 calls this chip sm_110, with the same letter: name that, use CUDA 12.8 or 12.9, or emit PTX, which the \
+             driver compiles"
+        }
         _ => "Use a newer CUDA toolkit, or emit PTX for an older chip, which the driver compiles",
     }
 }

@@ -211,6 +211,11 @@ fn dropped_chips_and_new_ptx_are_told_with_advice() {
         let text = error.to_string();
         assert!(text.contains("no PTX compiler at hand knows sm_70"), "{text}");
         assert!(text.contains("use a CUDA 12 toolkit, or emit PTX"), "{text}");
+        let text = compile("8.6", "sm_101a").to_string();
+        assert!(
+            text.contains("knows sm_101a") && text.contains("calls this chip sm_110"),
+            "{text}"
+        );
 
         let error = compile("9.9", "sm_90");
         let text = error.to_string();

@@ -1,5 +1,6 @@
 //! What the programs, the C library and the wheel of another processor do under qemu, beside those of this machine.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,8 @@ pub enum Part {
     Wheel,
 }
 
-pub fn run(cross: &Cross<'_>, parts: &[Part]) -> Result<(), Failure> {
+/// `build`: this machine's programs too, where they are compared.
+pub fn run(cross: &Cross<'_>, parts: &[Part], build: bool) -> Result<(), Failure> {
     let cuda = cross.workspace.toolkit().join("aarch64-cuda");
     if !wheels::is_current_for(Machine::AArch64, &cuda) {
         wheels::install_for(Machine::AArch64, &cuda)?;
@@ -42,7 +44,7 @@ pub fn run(cross: &Cross<'_>, parts: &[Part]) -> Result<(), Failure> {
     let site = Site {
         cross,
         programs: emulator.wrapped("bin", &[bin.join("gpulower"), bin.join("gpulower-opt")])?,
-        cuda: emulator.cuda(&cuda)?,
+        cuda: emulator.cuda(&cuda, &cross.workspace.wheel_cuda())?,
         emulator,
     };
     site.emulator.check(cross.workspace, &bin.join("gpulower"))?;
@@ -53,7 +55,13 @@ pub fn run(cross: &Cross<'_>, parts: &[Part]) -> Result<(), Failure> {
         let start = Instant::now();
         match part {
             Part::Readers => readers(cross.workspace, true).iter_mut().try_for_each(run_command)?,
-            Part::Bytes => site.bytes()?,
+            Part::Bytes => {
+                let mut native = cross.workspace.cargo("build");
+                if build {
+                    run_command(native.args(["--workspace", "--bins", "--locked"]))?;
+                }
+                site.bytes()?;
+            }
             Part::Lit => run_command(&mut site.lit()?)?,
             Part::Library => run_command(&mut site.library())?,
             Part::Crashes => run_command(&mut site.crashes())?,
@@ -92,21 +100,23 @@ impl Site<'_> {
     /// Compiles every example here and under qemu, and compares the files.
     fn bytes(&self) -> Result<(), Failure> {
         let workspace = self.cross.workspace;
-        run_command(workspace.cargo("build").args(["--bins", "--locked"]))?;
         let native = workspace.binaries()?.join("gpulower");
         let emulated = self.programs.join("gpulower");
         let folder = self.cross.below_target("cross/aarch64")?.join("bytes");
         let (mut same, mut differing) = (0, Vec::new());
-        for example in examples(&workspace.root.join("examples"))? {
-            for (chip, form) in FORMS.into_iter().filter(|(chip, _)| example.allows(chip)) {
-                let here = compiled(workspace.command(&native), &example, chip, form, &folder.join("here"))?;
-                let mut command = workspace.command(&emulated);
-                command.env("CUDA_HOME", &self.cuda);
-                let there = compiled(command, &example, chip, form, &folder.join("there"))?;
-                if here == there {
-                    same += here.len();
+        let examples = examples(&workspace.root.join("examples"))?;
+        for (chip, form) in FORMS {
+            let examples: Vec<&Example> = examples.iter().filter(|example| example.allows(chip)).collect();
+            let here = compiled(workspace.command(&native), &examples, chip, form, &folder.join("here"))?;
+            let mut command = workspace.command(&emulated);
+            command.env("CUDA_HOME", &self.cuda);
+            let there = compiled(command, &examples, chip, form, &folder.join("there"))?;
+            let names: BTreeSet<&PathBuf> = here.keys().chain(there.keys()).collect();
+            for name in names {
+                if here.get(name) == there.get(name) {
+                    same += 1;
                 } else {
-                    differing.push(format!("{} {chip} {}", example.name, form.join(" ")));
+                    differing.push(format!("{} ({})", name.display(), form.join(" ")));
                 }
             }
         }
@@ -164,45 +174,63 @@ impl Site<'_> {
         run_command(run.arg(&program).env("CUDA_HOME", &self.cuda))
     }
 
-    /// A kernel compiled by the package, which is unpacked and not installed.
+    /// The wheel, installed by a pip that runs in the Python of that processor, and refuses wheels of others; a kernel compiled by
+    /// it, and a crash of MLIR's.
     fn wheel(&self) -> Result<(), Failure> {
-        let wheels = self.cross.wheels()?;
         let folder = self.cross.below_target("cross/aarch64")?.join("package");
-        for wheel in entries(&wheels)? {
-            let mut unzip = Command::new("python3");
-            run_command(unzip.args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder))?;
+        if folder.exists() {
+            fs::remove_dir_all(&folder).context(|| format!("remove {}", folder.display()))?;
         }
-        let mut python = self.cross.workspace.command(self.emulator.runner());
-        python
-            .arg(self.cross.sysroot.join("usr/bin/python3"))
-            .args(["-c", WHEEL, "examples/saxpy.mlir"]);
-        python.env("PYTHONPATH", &folder).env("CUDA_HOME", &self.cuda);
-        run_command(&mut python)
+        let mut pip = Command::new(wheels::python_with_pip().ok_or_else(wheels::no_python)?);
+        let pip = capture(pip.args(["-c", "import pip; print(pip.__path__[0][:-len('/pip')])"]))?;
+        let python = |path: &Path| {
+            let mut command = self.cross.workspace.command(self.emulator.runner());
+            command.arg(self.cross.sysroot.join("usr/bin/python3"));
+            command.env("PYTHONPATH", path).env("CUDA_HOME", &self.cuda);
+            command
+        };
+        let mut install = python(Path::new(String::from_utf8_lossy(&pip.stdout).trim()));
+        install.args("-m pip install --no-index --no-deps --no-compile --target".split(' '));
+        run_command(install.arg(&folder).args(entries(&self.cross.wheels()?)?))?;
+        run_command(python(&folder).args(["-c", WHEEL, "examples/saxpy.mlir"]))
     }
 }
 
 const WHEEL: &str = "
-import pathlib, platform, sys, gpulower
+import importlib.metadata, pathlib, platform, sys, gpulower
 assert platform.machine() == 'aarch64', platform.machine()
+assert importlib.metadata.version('gpulower') == gpulower.__version__
 artifact = gpulower.compile(pathlib.Path(sys.argv[1]), target='sm_90')
 print(artifact.kernel('saxpy').registers, 'registers,', len(artifact), 'bytes by', artifact.tool)
+crashes = 'gpu.module @m { gpu.func @k(%a: !amdgpu.tdm_gather_base<index, i32>) kernel { gpu.return } }'
+try:
+    gpulower.compile(crashes, target='sm_90')
+except gpulower.CrashError as error:
+    assert 'SIGSEGV' in str(error), error
+else:
+    raise AssertionError('that crashes')
+again = gpulower.compile(pathlib.Path(sys.argv[1]), target='sm_90')
+assert again == artifact
 ";
 
-/// Compiles an example; gives the files that were written, by name.
+/// Compiles examples in one process, which qemu translates once; gives the files that were written, by name.
 fn compiled(
     mut command: Command,
-    example: &Example,
+    examples: &[&Example],
     chip: &str,
     form: &[&str],
     folder: &Path,
-) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
+) -> Result<BTreeMap<PathBuf, Vec<u8>>, Failure> {
     if folder.exists() {
         fs::remove_dir_all(folder).context(|| format!("remove {}", folder.display()))?;
     }
     fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))?;
-    command.args(["compile", "--no-cache"]).arg(&example.path);
-    for library in &example.libraries {
-        command.arg("--link").arg(library);
+    command.args(["compile", "--no-cache"]);
+    for example in examples {
+        command.arg(&example.path);
+        for library in &example.libraries {
+            command.arg("--link").arg(library);
+        }
     }
     command.args(["--target", chip]).args(form).arg("-o").arg(folder);
     let said = capture(&mut command)?;
@@ -210,10 +238,10 @@ fn compiled(
         let errors = String::from_utf8_lossy(&said.stderr);
         return Err(Failure::new(format!("`{}` failed: {}", shown(&command), errors.trim())));
     }
-    let mut files = Vec::new();
+    let mut files = BTreeMap::new();
     for path in entries(folder)? {
         let bytes = fs::read(&path).context(|| format!("read {}", path.display()))?;
-        files.push((path.file_name().unwrap_or_default().into(), bytes));
+        files.insert(path.file_name().unwrap_or_default().into(), bytes);
     }
     Ok(files)
 }

@@ -42,23 +42,32 @@ impl Emulator {
 
     /// Scripts with the names of programs, in a folder that can stand in PATH.
     pub fn wrapped(&self, folder: &str, programs: &[PathBuf]) -> Result<PathBuf, Failure> {
-        let folder = self.folder.join(folder);
-        fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
+        let (folder, named) = (self.folder.join(folder), self.folder.join("named"));
+        for folder in [&folder, &named] {
+            fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))?;
+        }
         for program in programs {
+            // Called by a link of another name, the program is to be called by one, too.
             let text = format!(
-                "#!/bin/sh\nexec '{}' '{}' \"$@\"\n",
+                "#!/bin/sh\nprogram='{1}'\nname=${{0##*/}}\nif [ \"$name\" != \"${{program##*/}}\" ]; then\n  \
+                 ln -sf \"$program\" '{2}'/\"$name\"\n  program='{2}'/\"$name\"\nfi\nexec '{0}' \"$program\" \"$@\"\n",
                 self.runner.display(),
-                program.display()
+                program.display(),
+                named.display()
             );
             write_script(&folder.join(program.file_name().unwrap_or_default()), &text)?;
         }
         Ok(folder)
     }
 
-    /// A CUDA tree of the other processor whose programs can be started here as well.
-    pub fn cuda(&self, tree: &Path) -> Result<PathBuf, Failure> {
-        let programs = entries(&tree.join("bin"))?;
-        self.wrapped("cuda/bin", &programs)?;
+    /// A CUDA tree of the other processor whose programs can be started here as well; `native` is this machine's.
+    pub fn cuda(&self, tree: &Path, native: &Path) -> Result<PathBuf, Failure> {
+        let mut programs = entries(&tree.join("bin"))?;
+        // NVIDIA's needs a newer C library (2.38) than Debian 12 has. This machine's says the same of a file.
+        programs.retain(|program| !program.ends_with("cuobjdump"));
+        let reader = self.wrapped("cuda/bin", &programs)?.join("cuobjdump");
+        let _ = fs::remove_file(&reader);
+        symlink(native.join("bin/cuobjdump"), &reader).context(|| format!("make {}", reader.display()))?;
         let wrapped = self.folder.join("cuda");
         for entry in entries(tree)? {
             let link = wrapped.join(entry.file_name().unwrap_or_default());

@@ -74,7 +74,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     }
     if options.test {
         provide(workspace, &emulator::PACKAGES)?;
-        checks::run(&cross, &options.part)?;
+        checks::run(&cross, &options.part, !options.no_build)?;
     }
     Ok(())
 }

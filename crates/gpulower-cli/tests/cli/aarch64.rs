@@ -1,7 +1,10 @@
 //! Programs for AArch64 hosts: finished by a cross clang, and by a cross compiler of GCC's, and run under qemu with the runtime
-//! library that writes down what is registered and launched.
+//! library that writes down what is registered and launched. And the chips beside such processors.
 
-use super::{export::Site, support::example};
+use super::{
+    export::Site,
+    support::{Workshop, example},
+};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 
@@ -61,6 +64,7 @@ fn programs_for_aarch64_are_finished_and_run() {
         ("sm_80", "clang-19,cuda-13.0", "bc", "clang-19"),
         ("sm_87,sm_110,sm_121", "clang-22,cuda-13.0", "obj", "clang-22"),
         ("sm_80", "clang-22,cuda-13.0", "ll", "clang-22"),
+        ("gfx90a", "clang-16,rocm", "obj", "clang-16"),
         ("gfx90a", "clang-19,rocm", "obj", "clang-19"),
         ("gfx90a,gfx942", "clang-22,rocm", "obj", "clang-22"),
     ] {
@@ -85,5 +89,61 @@ fn check((status, log): &(Option<i32>, String), context: &str) {
         "launch turn_blocks grid 3907 1 1 block 256 1 1 shared 1024",
     ] {
         assert!(log.contains(launch), "{context}: no {launch:?} in\n{log}");
+    }
+}
+
+/// Orin, Thor, Spark and their families: by each of NVIDIA's compilers, linked, and on which devices they are selected (CUDA C++
+/// Programming Guide, "Binary Compatibility" and "Family-Specific Features").
+#[test]
+fn chips_beside_arm_processors_are_compiled_linked_and_selected() {
+    const CHIPS: [(&str, &[&str]); 14] = [
+        ("sm_87", &["8.7"]),
+        ("sm_100", &["10.0", "10.3"]),
+        ("sm_100a", &["10.0"]),
+        ("sm_100f", &["10.0", "10.3"]),
+        ("sm_103a", &["10.3"]),
+        ("sm_103f", &["10.3"]),
+        ("sm_110", &["11.0"]),
+        ("sm_110a", &["11.0"]),
+        ("sm_110f", &["11.0"]),
+        ("sm_120", &["12.0", "12.1"]),
+        ("sm_120f", &["12.0", "12.1"]),
+        ("sm_121", &["12.1"]),
+        ("sm_121a", &["12.1"]),
+        ("sm_121f", &["12.1"]),
+    ];
+    const DEVICES: [&str; 7] = ["8.7", "10.0", "10.1", "10.3", "11.0", "12.0", "12.1"];
+    let work = Workshop::new();
+    let saxpy = example("saxpy.mlir");
+    let parts = ["kernels.ptx", "functions.ptx"].map(|name| example(&format!("device_link/{name}")));
+    let all = CHIPS.map(|(chip, _)| chip).join(",");
+    for compiler in ["ptxas", "nvptxcompiler", "nvjitlink"] {
+        let folder = format!("{compiler}/");
+        work.run(&["compile", &saxpy, "-t", &all, "--ptx-compiler", compiler, "-o", &folder])
+            .quiet();
+    }
+    for (chip, devices) in CHIPS {
+        let linked = format!("{chip}.cubin");
+        work.run(&["link", &parts[0], &parts[1], "-t", chip, "-o", &linked])
+            .quiet();
+        let made = ["ptxas", "nvptxcompiler", "nvjitlink"].map(|folder| format!("{folder}/saxpy.{chip}.cubin"));
+        for file in made.iter().chain([&linked]) {
+            let text = work.run(&["inspect", file, "--device", &DEVICES.join(",")]).output();
+            let loads = |device: &&str| text.contains(&format!("On {device}:\n  loads image 1, "));
+            let found: Vec<&str> = DEVICES.into_iter().filter(loads).collect();
+            assert_eq!(found, devices, "{file}:\n{text}");
+        }
+    }
+    // Thor's number before CUDA 13, whose PTX the driver compiles for 11.0.
+    work.run(&["compile", &saxpy, "-t", "sm_101a", "-o", "thor/"])
+        .failed(1)
+        .says(&[
+            "no PTX compiler at hand knows sm_101a",
+            "CUDA 13 calls this chip sm_110",
+        ]);
+    work.run(&["compile", &saxpy, "-t", "sm_101a", "--emit", "ptx", "-o", "thor.ptx"])
+        .quiet();
+    for (device, status) in [("10.1", 0), ("11.0", 0), ("12.1", 1)] {
+        work.run(&["inspect", "thor.ptx", "--device", device]).failed(status);
     }
 }

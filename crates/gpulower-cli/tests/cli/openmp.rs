@@ -5,6 +5,7 @@
 use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use super::{export::Site, support::example};
@@ -22,7 +23,7 @@ pub fn library_folder(release: u8) -> PathBuf {
 }
 
 /// Links in a folder of their own to the libraries of a release; libomp is that of clang 19 for all, as in Debian.
-fn libraries(site: &Site, release: u8) -> String {
+pub fn libraries(site: &Site, release: u8) -> String {
     let name = format!("openmp{release}");
     let folder = site.work.path(&name);
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -64,9 +65,9 @@ pub fn driver(site: &Site) {
     symlink("libcuda.so.1", site.work.path("libcuda.so")).expect("a link");
 }
 
-/// Exports for a release, finishes with it, and runs with its libomptarget. `environment`: for the stand-in.
-fn ran(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str, environment: &str) -> (Option<i32>, String) {
-    let (object, program) = (format!("omp{release}.o"), format!("omp{release}"));
+/// Exports for a release, and finishes with it; gives the folder of its libomptarget.
+fn finished(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str) -> String {
+    let object = format!("omp{release}.o");
     let finish_with = format!("clang-{release}{toolkit}");
     let arguments = [
         "--kind",
@@ -86,7 +87,13 @@ fn ran(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str, environ
         "{commands}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let run = format!("LD_LIBRARY_PATH={folder}:. {environment} ./{program}");
+    folder
+}
+
+/// The same, run with its libomptarget. `environment`: for the stand-in.
+fn ran(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str, environment: &str) -> (Option<i32>, String) {
+    let folder = finished(site, input, chip, release, toolkit);
+    let run = format!("LD_LIBRARY_PATH={folder}:. {environment} ./omp{release}");
     let output = site.tool("sh", &["-c", &run]);
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
@@ -244,6 +251,71 @@ fn clangs_own_regions_live_in_the_same_program() {
     assert!(log.contains("0 wrong of 1000"), "{log}");
     let checked = site.work.run(&["export", "--check", "regions"]).quiet().output();
     assert!(checked.contains("by itself   2 of 2"), "{checked}");
+}
+
+/// Executes a kernel by the executor of AMD code (`tests/amd`), with these arguments; gives what it prints.
+fn executed(site: &Site, image: &str, kernel: &str, arguments: &[&str]) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut command = Command::new("python3");
+    command
+        .args(["-m", "checks", image, "--target", "gfx942", "--kernel", kernel])
+        .args(["--grid", "4", "--block", "256", "--shared", "1024", "--orders", "2"])
+        .current_dir(site.work.path(""))
+        .env("PYTHONPATH", format!("{root}/.toolkit/amd:{root}/tests/amd"));
+    for argument in arguments {
+        command.args(["--arg", argument]);
+    }
+    let output = command.output().expect("python3 runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "run `cargo xtask setup` if numpy is missing:\n{text}{errors}"
+    );
+    text
+}
+
+/// What libomptarget of AMD would load and launch: the image out of the finished program, with a pointer before the arguments,
+/// each of which takes eight bytes.
+#[test]
+fn programs_for_amd_are_finished_and_their_images_executed() {
+    let (site, app) = (Site::new(), example("app.mlir"));
+    for release in [19, 22] {
+        let (program, image) = (format!("omp{release}"), format!("omp{release}.hsaco"));
+        finished(&site, &app, "gfx942", release, "");
+        let checked = site.work.run(&["export", "--check", &program]).quiet().output();
+        assert!(checked.contains("by itself   2 of 2"), "{checked}");
+
+        site.work.run(&["inspect", &program, "--extract", "-o", &image]).quiet();
+        let report = site.work.run(&["inspect", &image, "--json"]).quiet().json();
+        let kernels = report["images"][0]["kernels"].as_array().expect("kernels");
+        let named = |name: &str| {
+            let mut names = kernels.iter().filter_map(|kernel| kernel["name"].as_str());
+            names.find(|other| other.starts_with(name)).expect("a kernel")
+        };
+        let two = format!("index={}", 2f32.to_bits());
+        let memory = ["in:f32[1000]=iota", "out:f32[1000]=ones"];
+        let arguments = ["index=0", "index=1000", &two, memory[0], memory[1]];
+        let text = executed(&site, &image, named("saxpy"), &arguments);
+        assert!(text.contains("[1.000e+00 3.000e+00 5.000e+00 ... 1.995e+03"), "{text}");
+        let arguments = ["index=0", "index=1000", memory[0], memory[1]];
+        let text = executed(&site, &image, named("turn_blocks"), &arguments);
+        assert!(text.contains("[255. 254. 253. ... 770. 769. 768.]"), "{text}");
+    }
+    let options = [
+        "-t",
+        "gfx90a",
+        "--kind",
+        "openmp",
+        "--finish-with",
+        "clang-16",
+        "-o",
+        "x.o",
+    ];
+    site.work
+        .run(&[&["export", &app[..]], &options[..]].concat())
+        .failed(1)
+        .says(&["libomptarget of clang 16 tells kernels of code object version 5 nothing of their sizes"]);
 }
 
 /// `export --check` of objects for each release that the tests have.

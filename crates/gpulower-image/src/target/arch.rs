@@ -63,9 +63,9 @@ impl NvidiaArch {
         let (number, device) = (self.number, device.number());
         match self.suffix {
             Suffix::ArchitectureSpecific => device == number,
-            Suffix::FamilySpecific => family(device) == family(number) && device >= number,
             Suffix::Plain if is_tegra(number) || is_tegra(device) => device == number,
-            Suffix::Plain => device / 10 == number / 10 && device >= number,
+            Suffix::FamilySpecific if family(device) != family(number) => false,
+            Suffix::FamilySpecific | Suffix::Plain => device / 10 == number / 10 && device >= number,
         }
     }
 }

@@ -270,6 +270,8 @@ fn code_runs_where_the_manual_says() {
     assert!(ptx("sm_100f", 10, 3) && !ptx("sm_100f", 11, 0) && ptx("sm_120f", 12, 1));
     // 10.1 was renamed 11.0.
     assert!(ptx("sm_101a", 11, 0) && ptx("sm_101f", 11, 0) && !ptx("sm_110a", 10, 1));
+    // nvJitLink 13.0 takes no machine code for 10.1 as code for 11.0.
+    assert!(cubin("sm_101f", 10, 1) && !cubin("sm_101f", 11, 0) && !cubin("sm_101a", 11, 0) && cubin("sm_110f", 11, 0));
     // Tegra.
     assert!(cubin("sm_87", 8, 7) && !cubin("sm_80", 8, 7) && !cubin("sm_87", 8, 9) && !cubin("sm_70", 7, 2));
     assert!(cubin("sm_101", 10, 1) && !cubin("sm_100", 10, 1) && !cubin("sm_101", 10, 3) && cubin("sm_100", 10, 3));
