@@ -76,7 +76,7 @@ pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8
 /// Words that MLIR 22 reads in another way, in text in any form.
 fn respell(text: &[u8]) -> Option<Vec<u8>> {
     let whole = std::str::from_utf8(text).ok()?;
-    if !whole.contains(RANGE.0) && !(whole.contains(BARRIER) && whole.contains("loc(")) {
+    if !(whole.contains(RANGE.0) || whole.contains(BARRIER) && whole.contains("loc(")) {
         return None;
     }
     let mut scanner = Scanner { text, at: 0 };

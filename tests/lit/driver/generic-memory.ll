@@ -1,7 +1,7 @@
 ; LLVM IR that knows no address spaces: AMD's back end ends in "alloca on amdgpu must be in addrspace(5)" and "Cannot select: load".
 
 ; RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s
-; RUN: gpulower compile %s --target sm_90,gfx942,gfx1100 -o %t/
+; RUN: gpulower compile %s --target gfx942,gfx1100,gfx1201 -o %t/
 
 @table = internal constant [4 x float] [float 1.0, float 2.0, float 4.0, float 8.0]
 @counter = global i32 0
