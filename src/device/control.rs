@@ -62,6 +62,8 @@ pub(super) fn prepare(module: &DeviceModule<'_>, resolved: &Resolved) {
     }
 }
 
+const FEATURES: &str = "target-features";
+
 /// After libraries are linked: what has to hold for their functions too.
 pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(), LlvmError> {
     let llvm = module.inkwell();
@@ -78,10 +80,16 @@ pub(super) fn finish(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(
         let [old, clock] = [old, clock].map(|function| function.as_global_value().as_pointer_value());
         old.replace_all_uses_with(clock);
         for function in llvm.get_functions() {
-            let features = function.get_string_attribute(AttributeLoc::Function, "target-features");
-            if features.is_some_and(|features| features.get_string_value().to_bytes() == b"+s-memrealtime") {
-                function.remove_string_attribute(AttributeLoc::Function, "target-features");
-            }
+            let Some(features) = function.get_string_attribute(AttributeLoc::Function, FEATURES) else {
+                continue;
+            };
+            let features = features.get_string_value().to_string_lossy();
+            let kept: Vec<&str> = features
+                .split(',')
+                .filter(|feature| *feature != "+s-memrealtime")
+                .collect();
+            let kept = llvm.get_context().create_string_attribute(FEATURES, &kept.join(","));
+            function.add_attribute(AttributeLoc::Function, kept);
         }
     }
     if let ResolvedVendor::Nvidia { .. } = resolved.vendor {

@@ -9,6 +9,7 @@ use crate::{
     bridge::LlvmError,
     bridge::llvm::{DeviceModule, UndefinedSymbol},
     image::symbols::{DRIVER_FUNCTIONS, LinkInterface},
+    options::ResolvedVendor,
     target::{Target, Vendor},
     toolkit::ToolkitError,
 };
@@ -79,12 +80,15 @@ define void @free(ptr %memory) {
 
 /// Whether a module for AMD's chips calls the heap, by the types that it has in C.
 fn needs_heap(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol]) -> bool {
-    let types = [("malloc", "ptr (i64)"), ("free", "void (ptr)")];
-    types.iter().any(|(name, kind)| {
-        let function = module.inkwell().get_function(name);
-        undefined.iter().any(|symbol| symbol.name == *name)
-            && function.is_some_and(|function| function.get_type().print_to_string().to_string() == *kind)
-    })
+    let mut wanted = [("malloc", "ptr (i64)"), ("free", "void (ptr)")]
+        .into_iter()
+        .filter(|(name, _)| undefined.iter().any(|symbol| symbol.name == *name))
+        .peekable();
+    wanted.peek().is_some()
+        && wanted.all(|(name, kind)| {
+            let function = module.inkwell().get_function(name);
+            function.is_some_and(|function| function.get_type().print_to_string().to_string() == kind)
+        })
 }
 
 /// Device variables that a host may look up: they stay visible.
@@ -152,8 +156,9 @@ pub(super) fn link(
     others: &LinkInterface,
 ) -> Result<bool, DeviceError> {
     let target = &job.resolved.target;
-    // `tanh.approx`: "Requires sm_75 or higher" (PTX ISA, 9.7.3.21).
-    let has_tanh = target.as_nvidia().is_some_and(|chip| chip.number() >= 75);
+    // `tanh.approx`: "Introduced in PTX ISA version 7.0 ... Requires sm_75 or higher" (PTX ISA, 9.7.3.21).
+    let has_tanh = matches!(job.resolved.vendor, ResolvedVendor::Nvidia { ptx, .. } if ptx.major >= 7)
+        && target.as_nvidia().is_some_and(|chip| chip.number() >= 75);
     module.call_math_functions(has_tanh)?;
     let unprovided_symbols = |module: &DeviceModule<'_>| unprovided_symbols(module, target, others);
     let mut undefined = unprovided_symbols(module)?;
@@ -163,10 +168,13 @@ pub(super) fn link(
         for library in job.libraries {
             link_one(module, library)?;
         }
+        let is_amd = target.vendor() == Vendor::Amd;
         if !job.libraries.is_empty() {
+            if is_amd {
+                module.leave_generic_memory()?;
+            }
             module.call_math_functions(has_tanh)?;
         }
-        let is_amd = target.vendor() == Vendor::Amd;
         if is_amd && needs_heap(module, &unprovided_symbols(module)?) {
             let heap = LoadedLibrary {
                 name: "the heap of AMD's chips".to_owned(),

@@ -262,8 +262,10 @@ GpulowerOutcome gpulowerLinkLibrary(LLVMModuleRef moduleRef,
         diagnostic.print(nullptr, stream, /*ShowColors=*/false);
         return text;
       }
-      if (verifyModule(*library))
-        return "the library's LLVM IR does not verify";
+      std::string reason;
+      raw_string_ostream stream(reason);
+      if (verifyModule(*library, &stream))
+        return "the library's LLVM IR does not verify: " + reason;
       UpgradeDebugInfo(*library);
     }
     // Device libraries are written for a family of chips by older LLVMs: their spelling of the same layout differs.

@@ -191,10 +191,9 @@ LogicalResult placeAllocations(Operation *root, const GpuChip &chip,
       allocation->getResult(0).replaceAllUsesWith(buffer);
       allocation->erase();
     } else if (chip.amd && isa<memref::AllocOp>(allocation)) {
-      auto space = dyn_cast_or_null<IntegerAttr>(type.getMemorySpace());
-      if (space && space.getInt() == chip.privateSpace())
-        refuse(allocation, "the heap is in global memory; allocate private "
-                           "memory by memref.alloca");
+      if (type.getMemorySpace())
+        refuse(allocation, "the heap has generic addresses; leave out the memory "
+                           "space, or allocate private memory by memref.alloca");
     } else if (chip.amd && !type.hasStaticShape()) {
       refuse(allocation, "private memory of dynamic size cannot be allocated "
                          "on AMD's chips; give the largest size as a static "

@@ -25,8 +25,10 @@ void moveVariable(GlobalVariable &variable) {
   moved->copyMetadata(&variable, /*Offset=*/0);
   moved->setComdat(variable.getComdat());
   moved->takeName(&variable);
-  // It may be in its own initializer.
-  variable.replaceAllUsesWith(ConstantExpr::getAddrSpaceCast(moved, variable.getType()));
+  // Another address of what nobody uses would be a use. It may be in its own initializer.
+  variable.removeDeadConstantUsers();
+  if (!variable.use_empty())
+    variable.replaceAllUsesWith(ConstantExpr::getAddrSpaceCast(moved, variable.getType()));
   if (variable.hasInitializer())
     moved->setInitializer(variable.getInitializer());
   variable.eraseFromParent();
@@ -51,9 +53,12 @@ void moveSlot(AllocaInst &slot) {
 extern "C" GpulowerOutcome gpulowerLeaveGenericMemory(LLVMModuleRef moduleRef) {
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
-    for (GlobalVariable &variable : make_early_inc_range(module.globals()))
+    for (GlobalVariable &variable : make_early_inc_range(module.globals())) {
+      if (variable.isThreadLocal())
+        return ("the variable " + variable.getName() + " is thread-local, and AMD's chips have no such memory").str();
       if (variable.getAddressSpace() == AMDGPUAS::FLAT_ADDRESS && !variable.getName().starts_with("llvm."))
         moveVariable(variable);
+    }
     SmallVector<AllocaInst *> slots;
     for (Function &function : module)
       for (Instruction &instruction : instructions(function))

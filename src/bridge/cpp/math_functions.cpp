@@ -71,9 +71,14 @@ public:
     IRBuilder<> builder(&instruction);
     if (auto *operation = dyn_cast<FPMathOperator>(&instruction))
       builder.setFastMathFlags(operation->getFastMathFlags());
-    if (instruction.getOpcode() == Instruction::FRem && isKnown(instruction.getType()) && !isApproximate(instruction))
-      return one(call(builder, "fmod", instruction.getType(), operands(instruction, 2)));
     auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction);
+    bool isRemainder = instruction.getOpcode() == Instruction::FRem ||
+                       (intrinsic && intrinsic->getIntrinsicID() == Intrinsic::experimental_constrained_frem);
+    Type *type = instruction.getType();
+    if (isRemainder && isKnown(type)) {
+      bool isNative = isApproximate(instruction) && !intrinsic && !type->getScalarType()->isBFloatTy();
+      return isNative ? SmallVector<Value *, 2>() : one(call(builder, "fmod", type, operands(instruction, 2)));
+    }
     return intrinsic ? replaced(builder, *intrinsic) : SmallVector<Value *, 2>();
   }
 
@@ -93,8 +98,16 @@ private:
            (scalar->isHalfTy() || scalar->isBFloatTy() || scalar->isFloatTy() || scalar->isDoubleTy());
   }
 
+  /// Which operation it is, whatever it says of rounding and of exceptions: none of these has modes on a GPU.
+  static Intrinsic::ID withoutModes(const IntrinsicInst &intrinsic) {
+    StringRef name = Intrinsic::getBaseName(intrinsic.getIntrinsicID());
+    if (!name.consume_front("llvm.experimental.constrained."))
+      return intrinsic.getIntrinsicID();
+    return Intrinsic::lookupIntrinsicID(("llvm." + name).str());
+  }
+
   SmallVector<Value *, 2> replaced(IRBuilder<> &builder, IntrinsicInst &intrinsic) const {
-    Intrinsic::ID id = intrinsic.getIntrinsicID();
+    Intrinsic::ID id = withoutModes(intrinsic);
     switch (id) {
     case Intrinsic::sin:
     case Intrinsic::cos:
@@ -125,6 +138,12 @@ private:
       return power(builder, intrinsic);
     case Intrinsic::sincos:
       return both(builder, intrinsic);
+    case Intrinsic::sincospi: {
+      Value *angle = intrinsic.getArgOperand(0);
+      if (!isKnown(angle->getType()))
+        return {};
+      return {call(builder, "sinpi", angle->getType(), angle), call(builder, "cospi", angle->getType(), angle)};
+    }
     case Intrinsic::modf:
       return parts(builder, intrinsic.getArgOperand(0));
     case Intrinsic::lround:
@@ -141,8 +160,12 @@ private:
   SmallVector<Value *, 2> function(IRBuilder<> &builder, Intrinsic::ID id, IntrinsicInst &intrinsic,
                                    ArrayRef<Value *> values) const {
     Type *type = values.front()->getType();
-    if (!isKnown(type) || isNative(id, type->getScalarType(), isApproximate(intrinsic), nvidia, hasTanh))
+    if (!isKnown(type))
       return {};
+    if (isNative(id, type->getScalarType(), isApproximate(intrinsic), nvidia, hasTanh)) {
+      bool stays = !isa<ConstrainedFPIntrinsic>(intrinsic);
+      return stays ? SmallVector<Value *, 2>() : one(builder.CreateIntrinsic(id, {type}, values));
+    }
     bool fast = nvidia && isApproximate(intrinsic) && !type->getScalarType()->isDoubleTy() && isFastInLibdevice(id);
     std::string name = Intrinsic::getBaseName(id).drop_front(strlen("llvm.")).str();
     return one(call(builder, fast ? "fast_" + name : name, type, values));
@@ -158,11 +181,14 @@ private:
     return one(call(builder, nvidia ? "powi" : "pown", intrinsic.getType(), {intrinsic.getArgOperand(0), number}));
   }
 
+  /// Of both functions, as two operations: LLVM takes vectors of the one with two results apart at the wrong time.
   SmallVector<Value *, 2> both(IRBuilder<> &builder, IntrinsicInst &intrinsic) const {
     Value *angle = intrinsic.getArgOperand(0);
     Type *type = angle->getType();
-    if (!isKnown(type) || isNative(Intrinsic::sin, type->getScalarType(), isApproximate(intrinsic), nvidia, hasTanh))
+    if (!isKnown(type))
       return {};
+    if (isNative(Intrinsic::sin, type->getScalarType(), isApproximate(intrinsic), nvidia, hasTanh))
+      return {builder.CreateUnaryIntrinsic(Intrinsic::sin, angle), builder.CreateUnaryIntrinsic(Intrinsic::cos, angle)};
     return {call(builder, "sin", type, angle), call(builder, "cos", type, angle)};
   }
 
@@ -215,7 +241,12 @@ private:
     SmallVector<Type *, 2> types;
     for (Value *value : values)
       types.push_back(value->getType());
-    return builder.CreateCall(module.getOrInsertFunction(symbol, FunctionType::get(type, types, false)), values);
+    CallInst *call =
+        builder.CreateCall(module.getOrInsertFunction(symbol, FunctionType::get(type, types, false)), values);
+    // LLVM would make operations with modes of what it inlines here, and crash on some of them for AMD.
+    if (builder.GetInsertBlock()->getParent()->hasFnAttribute(Attribute::StrictFP))
+      call->setIsNoInline();
+    return call;
   }
 };
 
@@ -227,7 +258,12 @@ extern "C" GpulowerOutcome gpulowerCallMathFunctions(LLVMModuleRef moduleRef, bo
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
     MathFunctions functions(module, hasTanh);
-    for (Function &function : module)
+    for (Function &function : module) {
+      // What is the library's own would call itself, and what nobody calls needs none.
+      StringRef name = function.getName();
+      bool isOfALibrary = name.starts_with("__nv_") || name.starts_with("__ocml");
+      if (isOfALibrary || (function.hasLocalLinkage() && function.use_empty()))
+        continue;
       for (Instruction &instruction : make_early_inc_range(instructions(function))) {
         SmallVector<Value *, 2> results = functions.replaced(instruction);
         if (results.empty())
@@ -241,6 +277,7 @@ extern "C" GpulowerOutcome gpulowerCallMathFunctions(LLVMModuleRef moduleRef, bo
         instruction.replaceAllUsesWith(result);
         instruction.eraseFromParent();
       }
+    }
     return "";
   });
 }

@@ -10,9 +10,12 @@ import numpy as np
 from .memory import AddressSpace, Region
 from .traps import Trap
 
-# What AMD's runtime allocates and clears for the structure, and where `__ockl_dm_init_v1` notes the slabs that it begins with.
+# What AMD's runtime allocates and clears for the structure, and where `__ockl_dm_init_v1` of Debian's ockl (rocm-device-libs 5.2.3)
+# writes the slabs that it begins with.
 _STRUCTURE, _INITIAL_SLABS = 131_072, 108_544
 _SLAB = 1 << 21
+# More than this at once is refused, as a device refuses what it has not.
+_MOST = 1 << 32
 # Slabs are found again by their addresses, which are multiples of their size.
 _FIRST_ADDRESS = 0x2800_0000_0000
 
@@ -44,7 +47,7 @@ class Heap:
     def request(self, space: AddressSpace, address: int, size: int) -> int:
         """What the host does for a kernel: memory of some size, or memory at an address back."""
         if not address:
-            if not size:
+            if not size or size > _MOST:
                 return 0
             region = self._make("memory of the heap", size)
             space.insert(region)

@@ -95,9 +95,13 @@ def launch(
     descriptor = code.descriptor(kernel, bytearray(region.data[: region.size].tobytes()))
     machine = Machine(code.target, space, region, seed=seed, fuel=fuel, trace=trace)
     services = {}
-    if asks_for(code.kernels[kernel], "hidden_hostcall_buffer"):
-        heap = heap or Heap()
+    needs_host = asks_for(code.kernels[kernel], "hidden_hostcall_buffer")
+    # A kernel that allocates nothing may still read what another one has allocated.
+    if heap is None and needs_host:
+        heap = Heap()
+    if heap is not None:
         heap.attach(space)
+    if heap is not None and needs_host:
         machine.host = Host(space, heap)
         services = {"hidden_hostcall_buffer": machine.host.buffer.base, "hidden_heap_v1": heap.structure.base}
     segment = kernarg_segment(code.kernels[kernel], encoded, geometry, services)

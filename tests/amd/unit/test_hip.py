@@ -79,6 +79,16 @@ gpu.module @kernels {
     memref.store %place, %places[%thread] : memref<3xi64>
     gpu.return
   }
+  gpu.func @raise(%places: memref<3xi64>) kernel {
+    %thread = gpu.thread_id x
+    %ten = arith.constant 10 : i64
+    %place = memref.load %places[%thread] : memref<3xi64>
+    %memory = llvm.inttoptr %place : i64 to !llvm.ptr
+    %kept = llvm.load %memory : !llvm.ptr -> i64
+    %more = arith.addi %kept, %ten : i64
+    llvm.store %more, %memory : i64, !llvm.ptr
+    gpu.return
+  }
   gpu.func @take(%places: memref<3xi64>) kernel {
     %thread = gpu.thread_id x
     %place = memref.load %places[%thread] : memref<3xi64>
@@ -94,6 +104,7 @@ func.func @main() {
   %three = arith.constant 3 : index
   %places = gpu.alloc () : memref<3xi64>
   gpu.launch_func @kernels::@keep blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%places : memref<3xi64>)
+  gpu.launch_func @kernels::@raise blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%places : memref<3xi64>)
   gpu.launch_func @kernels::@take blocks in (%one, %one, %one) threads in (%three, %one, %one) args(%places : memref<3xi64>)
   MORE
   gpu.dealloc %places : memref<3xi64>
@@ -217,7 +228,7 @@ class Programs(unittest.TestCase):
                 text = HEAP.replace("SIZE", size).replace("MORE", "")
                 done = self.run_on(device, "gpulower", "run", "-", text=text)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), device)
-                self.assertEqual(sorted(done.stdout.split("\n")), ["", "kept: 0", "kept: 1", "kept: 2"])
+                self.assertEqual(sorted(done.stdout.split("\n")), ["", "kept: 10", "kept: 11", "kept: 12"])
         done = self.run_on("gfx942", "gpulower", "run", "-", text=HEAP.replace("SIZE", "5000").replace("MORE", again))
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("outside of every buffer", done.stderr)

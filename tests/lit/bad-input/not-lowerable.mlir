@@ -4,7 +4,7 @@
 
 gpu.module @heap {
   gpu.func @k(%n: index, %out: memref<?xf32>) kernel {
-    // expected-error @+1 {{lower, module heap, target gfx942: cannot lower memref.alloc: the heap is in global memory; allocate private memory by memref.alloca}}
+    // expected-error @+1 {{lower, module heap, target gfx942: cannot lower memref.alloc: the heap has generic addresses; leave out the memory space, or allocate private memory by memref.alloca}}
     %0 = memref.alloc(%n) : memref<?xf32, #gpu.address_space<private>>
     %c = arith.constant 1.0 : f32
     memref.store %c, %0[%n] : memref<?xf32, #gpu.address_space<private>>

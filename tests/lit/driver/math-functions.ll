@@ -66,3 +66,44 @@ define void @halves(ptr addrspace(1) %p, <2 x half> %x, bfloat %y) {
   store <2 x half> %both, ptr addrspace(1) %p
   ret void
 }
+
+; What says how it rounds is no other function; both results at once are two functions where LLVM has no instruction for both.
+; ALL-LABEL: @more(
+; NV: call float @__nv_sinf(float
+; NV: call float @__nv_sinpif(float
+; NV: call float @__nv_cospif(float
+; AMD: call float @__ocml_sin_f32(float
+; AMD: call float @__ocml_sinpi_f32(float
+; AMD: call float @__ocml_cospi_f32(float
+; AMD: call afn float @__ocml_fmod_f32(float
+define void @more(ptr addrspace(1) %p, float %x, <2 x half> %y, bfloat %z) strictfp {
+  %sin = call float @llvm.experimental.constrained.sin.f32(float %x, metadata !"round.dynamic", metadata !"fpexcept.strict") strictfp
+  %both = call { float, float } @llvm.sincospi.f32(float %sin)
+  %cos = extractvalue { float, float } %both, 1
+  %halves = call afn { <2 x half>, <2 x half> } @llvm.sincos.v2f16(<2 x half> %y)
+  %half = extractvalue { <2 x half>, <2 x half> } %halves, 0
+  %rest = frem afn bfloat %z, 0xR4000
+  %q = getelementptr i32, ptr addrspace(1) %p, i32 1
+  %r = getelementptr i32, ptr addrspace(1) %p, i32 2
+  store float %cos, ptr addrspace(1) %p
+  store <2 x half> %half, ptr addrspace(1) %q
+  store bfloat %rest, ptr addrspace(1) %r
+  ret void
+}
+
+; The library's own does not call itself.
+; RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s --check-prefix=OWN
+; OWN-LABEL: __ocml_remainder_f32:
+; OWN: v_div_fixup_f32
+define float @__ocml_remainder_f32(float %x, float %y) {
+  %rest = frem float %x, %y
+  ret float %rest
+}
+
+; PTX before 7.0 has no instruction for the hyperbolic tangent.
+; RUN: gpulower compile %s --target sm_75 --ptx 6.5 --emit ptx -o - | FileCheck %s --check-prefix=OLD
+; OLD-NOT: tanh.approx
+define float @tangent(float %x) {
+  %tanh = call afn float @llvm.tanh.f32(float %x)
+  ret float %tanh
+}

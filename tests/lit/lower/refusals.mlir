@@ -25,7 +25,7 @@
 //--- heap.mlir
 gpu.module @kernels {
   gpu.func @heap(%v: f32, %i: index) kernel {
-    // CHECK: heap.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloc: the heap is in global memory; allocate private memory by memref.alloca
+    // CHECK: heap.mlir:[[#@LINE+1]]:{{[0-9]+}}: {{.*}}cannot lower memref.alloc: the heap has generic addresses; leave out the memory space, or allocate private memory by memref.alloca
     %a = memref.alloc() : memref<4xf32, #gpu.address_space<private>>
     memref.store %v, %a[%i] : memref<4xf32, #gpu.address_space<private>>
     gpu.return

@@ -341,6 +341,7 @@ static void cancelled_at_any_moment(gpulower_compiler *compiler) {
 static void forked(gpulower_compiler *compiler) {
   pid_t child = fork();
   if (child == 0) {
+    alarm(120);
     gpulower_result *result;
     gpulower_request *request = request_of("k.mlir", good, "sm_80,sm_90", "ptx");
     _exit(gpulower_compile(compiler, request, NULL, &result) != OK);

@@ -1,6 +1,14 @@
 //! Worker processes: the same results as in process, and crashes, limits and cancellation as errors of their own request.
 
-use std::{fmt::Write, fs, path::Path, process::Command, sync::Arc, thread, time::Duration};
+use std::{
+    fmt::Write,
+    fs,
+    path::Path,
+    process::Command,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use gpulower::{
     Artifact, CancellationToken, Checkpoint, Compilation, Compiler, CompilerBuilder, Emit, ErrorKind, Failure,
@@ -102,7 +110,9 @@ fn busy_worker(compiler: &Compiler) -> u32 {
 
 /// Waits until no worker is busy: the thread of a request lives a little longer than its answer needs.
 fn wait_until_idle(compiler: &Compiler) {
+    let started = Instant::now();
     while compiler.worker_ids().into_iter().any(busy) {
+        assert!(started.elapsed() < Duration::from_secs(60), "the worker has answered");
         thread::sleep(Duration::from_millis(1));
     }
 }
