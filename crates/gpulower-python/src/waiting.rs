@@ -18,7 +18,8 @@ use crate::failure;
 /// How often Python is asked whether a signal came.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-/// How long what was cancelled may take to end. LLVM ends with the stage that it is in; its thread is left to itself then.
+/// How long what was cancelled may take to end. LLVM ends with the stage that it is in; its thread is left to itself then,
+/// until the interpreter ends.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How much work is under way, also what nobody waits for any more.
