@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::{self, json},
     report::{self, Made},
-    waiting::attended,
+    waiting::{attended, detached},
 };
 
 /// What a compiler is made with.
@@ -259,7 +259,7 @@ impl Compiler {
 
     /// Waits for uploads to where machines share results.
     fn finish_cache(&self, py: Python<'_>) {
-        py.detach(|| {
+        detached(py, || {
             if let Some(cache) = self.compiler.cache() {
                 cache.finish();
             }
@@ -274,14 +274,18 @@ impl Compiler {
     /// Every target, and who can finish it here, as JSON.
     fn targets(&self, py: Python<'_>) -> PyResult<String> {
         let compiler = self.compiler.clone();
-        let report = py.detach(move || serde_json::to_string(&gpulower_cli::target_report(&compiler)));
+        let report = detached(py, move || {
+            serde_json::to_string(&gpulower_cli::target_report(&compiler))
+        });
         report.map_err(|error| failure::of(ErrorKind::Internal, Stage::Output, &error))
     }
 
     /// What `gpulower doctor` says, as JSON.
     fn doctor(&self, py: Python<'_>) -> PyResult<String> {
         let (search, directory) = (self.search.clone(), self.directory.clone());
-        let report = py.detach(move || serde_json::to_string(&gpulower_cli::doctor_report(&search, directory)));
+        let report = detached(py, move || {
+            serde_json::to_string(&gpulower_cli::doctor_report(&search, directory))
+        });
         report.map_err(|error| failure::of(ErrorKind::Internal, Stage::Output, &error))
     }
 

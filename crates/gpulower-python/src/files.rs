@@ -15,7 +15,10 @@ use gpulower::{
 use pyo3::{Bound, PyErr, PyResult, Python, pybacked::PyBackedBytes, pyfunction, types::PyBytes};
 use serde::Serialize;
 
-use crate::failure::{self, json};
+use crate::{
+    failure::{self, json},
+    waiting::detached,
+};
 
 fn refused(error: &dyn ToString) -> PyErr {
     failure::of(ErrorKind::Image, Stage::Input, error)
@@ -41,7 +44,7 @@ pub fn inspect<'py>(
         devices: Vec<device::Answer>,
     }
     let mut images = Vec::new();
-    let inspection = py.detach(|| {
+    let inspection = detached(py, || {
         inspect_with(name, &bytes, &mut |image, bytes| {
             images.push((image.number, bytes.to_vec()));
         })
@@ -90,7 +93,7 @@ pub fn pack<'py>(
     };
     let compression = Compression::from_name(compression)
         .ok_or_else(|| refused(&format!("no compression is called '{compression}': none, lz4 or zstd")))?;
-    let bytes = py.detach(|| {
+    let bytes = detached(py, || {
         let mut pack = Pack::default();
         for (name, bytes, target) in &inputs {
             pack.add(name, bytes, target.as_deref())?;

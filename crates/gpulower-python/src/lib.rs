@@ -23,5 +23,6 @@ mod _native {
         files::{cache_clear, cache_usage, inspect, occupancy, pack},
         parameters::parameters,
         program::{main, opt_main, option_table, set_host, worker},
+        waiting::{forget_work, working},
     };
 }

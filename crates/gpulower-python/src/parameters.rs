@@ -9,13 +9,15 @@ use gpulower::{
 };
 use pyo3::{PyResult, Python, pybacked::PyBackedBytes, pyfunction};
 
+use crate::waiting::detached;
+
 /// A kernel's name, and its type in MLIR's syntax, `(memref<?xf32>, f32) -> ()`.
 type Kernel = (String, String);
 
 /// Every `gpu.func` that is a kernel; nothing for sources that are not MLIR, or cannot be read.
 #[pyfunction]
 pub fn parameters(py: Python<'_>, name: &str, bytes: PyBackedBytes) -> PyResult<Vec<Kernel>> {
-    Ok(py.detach(|| kernels(name, &bytes)))
+    Ok(detached(py, || kernels(name, &bytes)))
 }
 
 fn kernels(name: &str, bytes: &[u8]) -> Vec<Kernel> {

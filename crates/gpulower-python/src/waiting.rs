@@ -3,6 +3,7 @@
 use std::{
     sync::{
         Mutex,
+        atomic::{AtomicIsize, Ordering},
         mpsc::{Receiver, RecvTimeoutError, channel},
     },
     thread,
@@ -10,15 +11,52 @@ use std::{
 };
 
 use gpulower::{CancellationToken, ErrorKind, Stage};
-use pyo3::{PyResult, Python};
+use pyo3::{PyResult, Python, marker::Ungil, pyfunction};
 
 use crate::failure;
 
 /// How often Python is asked whether a signal came.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-/// How long what was cancelled may take to end. LLVM ends with the stage that it is in; its thread is left to itself then.
+/// How long what was cancelled may take to end. LLVM ends with the stage that it is in; its thread is left to itself then,
+/// until the interpreter ends.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How much work is under way, also what nobody waits for any more.
+static WORKING: AtomicIsize = AtomicIsize::new(0);
+
+struct Working;
+
+impl Working {
+    fn begin() -> Self {
+        WORKING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        WORKING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How much work is under way. The interpreter is not to end under it.
+#[pyfunction]
+pub fn working() -> usize {
+    WORKING.load(Ordering::SeqCst).try_into().unwrap_or(0)
+}
+
+/// In a process that was forked: the work is the other process's.
+#[pyfunction]
+pub fn forget_work() {
+    WORKING.store(0, Ordering::SeqCst);
+}
+
+/// Runs short work, which nothing ends, on this thread, with the interpreter free for others.
+pub fn detached<T: Ungil>(py: Python<'_>, work: impl FnOnce() -> T + Ungil) -> T {
+    let _working = Working::begin();
+    py.detach(work)
+}
 
 /// Runs `work` on a thread of its own. A signal whose handler raises, as that of Ctrl-C does, cancels `token`, and the
 /// exception comes out.
@@ -29,7 +67,9 @@ pub fn attended<T: Send + 'static>(
 ) -> PyResult<T> {
     let (sender, receiver) = channel();
     let thread = thread::Builder::new().name("gpulower-python".to_owned());
+    let working = Working::begin();
     let spawned = thread.spawn(move || {
+        let _working = working;
         // Whoever waited may have been interrupted.
         let _ = sender.send(work());
     });

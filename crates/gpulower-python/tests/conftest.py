@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -54,11 +56,21 @@ def run(
     given: str | None = None,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    limit: float = 300,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program, which has to end with this status: where it does not, the failure shows what it printed."""
-    done = subprocess.run(
-        command, input=given, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
+    """Runs a program, which has to end with this status: where it does not, the failure shows what it printed. What it started
+    ends with it when it takes too long."""
+    pipe = subprocess.PIPE
+    program = subprocess.Popen(
+        command, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )
+    try:
+        done = subprocess.CompletedProcess(command, 0, *program.communicate(given, timeout=limit))
+    except BaseException:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
+        raise
+    done.returncode = program.returncode
     assert done.returncode == status, (
         f"{' '.join(map(str, command))} ended with {done.returncode}\n"
         f"--- standard output\n{done.stdout}\n--- standard error\n{done.stderr}"

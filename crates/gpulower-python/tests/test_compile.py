@@ -18,6 +18,8 @@ import pytest
 
 import gpulower
 from conftest import BROKEN, SAXPY, kernel, run
+from gpulower import _native
+from gpulower._compiler import usual
 
 
 def test_a_cubin_with_what_its_kernel_needs() -> None:
@@ -244,16 +246,19 @@ def test_other_threads_run_while_one_compiles() -> None:
 def test_two_compile_at_a_time() -> None:
     """Neither gets further before the other has begun as well."""
     both = threading.Barrier(2)
+    met: list[int] = []
 
     def progress(event: str, *_: object) -> None:
         if event == "begun":
-            both.wait(60)
+            # What this raises is printed, and ends nothing.
+            met.append(both.wait(60))
 
     def compiled(number: int) -> gpulower.Artifact:
         return gpulower.compile(kernel(number), "sm_90", cache=False, threads=1, progress=progress)
 
     with ThreadPoolExecutor(2) as threads:
         assert [artifact.module for artifact in threads.map(compiled, (1, 2))] == ["m1", "m2"]
+    assert sorted(met) == [0, 1]
 
 
 def test_options_of_a_call_in_many_threads() -> None:
@@ -272,6 +277,13 @@ def test_options_of_a_call_in_many_threads() -> None:
                 assert all(f".maxnreg {number}" in ptx for ptx in threads.map(compiled, [number] * 8))
     finally:
         sys.setswitchinterval(switching)
+
+
+def test_the_compiler_that_was_used_last_is_kept() -> None:
+    first = usual({"max_registers": 32})
+    for number in range(33, 33 + 40):
+        usual({"max_registers": number})
+        assert usual({"max_registers": 32}) is first
 
 
 def test_a_relative_cache_is_that_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,6 +355,50 @@ def test_a_forked_process_compiles() -> None:
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
+FORKED_DURING = """
+import os, signal, sys, threading, time
+import gpulower
+sys.path.insert(0, sys.argv[1])
+from conftest import SAXPY
+from gpulower._compiler import Compiler
+making = Compiler._made_native
+inside, forked = threading.Event(), threading.Event()
+def made(self, threads):
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        forked.wait(60)
+    return making(self, threads)
+compilers = [gpulower.Compiler(cache=False) for _ in range(2)]
+Compiler._made_native = made
+USE = {
+    "construct": lambda: gpulower.Compiler(cache=False),
+    "first use": lambda: compilers[0]._single_threaded,
+    "again": lambda: (compilers[0]._forget(), compilers[0]._native),
+}
+thread = threading.Thread(target=USE[sys.argv[2]])
+thread.start()
+inside.wait(60)
+Compiler._made_native = making
+child = os.fork()
+signal.alarm(60)
+if child:
+    print(os.waitpid(child, 0)[1])
+    forked.set()
+    thread.join()
+for compiler in (*compilers, gpulower.Compiler(cache=False)):
+    assert compiler.compile(SAXPY, "gfx942").kernels
+    assert compiler._single_threaded
+if not child:
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("what", ["construct", "first use", "again"])
+def test_a_fork_while_another_thread_makes_a_compiler(what: str) -> None:
+    done = run(sys.executable, "-W", "ignore", "-c", FORKED_DURING, Path(__file__).parent, what)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 FORKED_WITH_A_COMPILER = """
 import asyncio, os, signal, sys
 import gpulower
@@ -396,6 +452,55 @@ def test_a_process_ends_in_the_middle_of_work() -> None:
     for _ in range(5):
         done = run(sys.executable, "-c", ENDING, Path(__file__).parent)
         assert (done.stdout, done.stderr) == ("the end\n", "")
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import gpulower
+sys.path.insert(0, sys.argv[1])
+from conftest import SAXPY
+signal.signal(signal.SIGINT, signal.default_int_handler)
+begun = threading.Event()
+def progress(event, *_):
+    if event == "begun":
+        begun.set()
+        # As a stage of LLVM's that takes long.
+        time.sleep(4)
+        print("the stage ended", flush=True)
+def interrupt():
+    begun.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    gpulower.compile(SAXPY, "sm_90", cache=False, progress=progress)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_a_process_ends_after_what_was_interrupted() -> None:
+    """The call gives up waiting after two seconds; the end of the interpreter does not."""
+    done = run(sys.executable, "-c", INTERRUPTED, Path(__file__).parent)
+    assert (done.stdout, done.stderr) == ("interrupted\nthe stage ended\n", "")
+
+
+def test_the_end_of_the_interpreter_knows_of_all_work() -> None:
+    done, until = threading.Event(), time.monotonic() + 60
+
+    def work() -> None:
+        while not done.is_set():
+            gpulower.doctor()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not _native.working() and time.monotonic() < until:
+        time.sleep(0)
+    seen = _native.working()
+    done.set()
+    thread.join()
+    while _native.working() and time.monotonic() < until:
+        time.sleep(0)
+    assert (seen > 0, _native.working()) == (True, 0)
 
 
 def test_a_signal_with_a_handler_of_its_own() -> None:

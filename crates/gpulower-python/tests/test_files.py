@@ -68,6 +68,45 @@ def test_exporting(tmp_path: Path) -> None:
         gpulower.export(PROGRAM, "sm_90")
 
 
+def test_writing_over_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = gpulower.compile(SAXPY, "sm_90")
+    monkeypatch.chdir(tmp_path)
+    file, link, dangling = Path("k.cubin"), Path("link.cubin"), Path("dangling.cubin")
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    dangling.symlink_to("made.cubin")
+    assert artifact.write(link) == link
+    assert link.is_symlink()
+    assert (file.read_bytes(), file.stat().st_mode & 0o7777) == (artifact, 0o640)
+    artifact.write(dangling)
+    assert (dangling.is_symlink(), Path("made.cubin").read_bytes()) == (True, artifact)
+    pipe = Path("pipe")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    artifact.write(pipe)
+    assert os.read(reader, 1 << 20) == artifact
+    os.close(reader)
+    artifact.write("/dev/null")
+    assert Path("/dev/null").is_char_device()
+    assert sorted(map(str, Path().iterdir())) == ["dangling.cubin", "k.cubin", "link.cubin", "made.cubin", "pipe"]
+
+
+def test_writing_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = gpulower.compile(SAXPY, "sm_90")
+    exported = gpulower.export(PROGRAM, "sm_90", form="self")
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    for path, kind in (("none/k.cubin", FileNotFoundError), ("loop", OSError)):
+        with pytest.raises(kind) as raised:
+            artifact.write(path)
+        assert (raised.value.filename, raised.value.filename2) == (path, None)
+    with pytest.raises(IsADirectoryError) as raised:
+        exported.write(".")
+    assert raised.value.filename == "."
+    assert artifact.write(".").read_bytes() == artifact
+
+
 def test_targets() -> None:
     chips = {target.name: target for target in gpulower.targets()}
     assert chips["sm_90"].vendor == "nvidia"

@@ -82,7 +82,9 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
     page.write_text(f"<!doctype html><meta charset=utf-8><body style='max-width: 1000px'>{LOOK}{body}")
     browser = shutil.which("chromium")
     assert browser, "this test needs chromium: apt-get install chromium"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1040,2000"]
+    flags = ["--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run"]
+    flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    flags += ["--window-size=1040,2000"]
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     seen = run(browser, *flags, profile, "--dump-dom", page.as_uri()).stdout
     found = re.search("<title>(.*?)</title>", seen)

@@ -72,6 +72,15 @@ def test_what_it_needs() -> None:
     assert not [name for name in needed if re.search("LLVM|MLIR|lld|python|cuda|zstd", name)], needed
 
 
+def test_the_oldest_system_that_it_is_for() -> None:
+    """As docs/python.md says: glibc 2.34 and the libstdc++ of GCC 11."""
+    needed = re.findall(r"Name: (GLIBC|GLIBCXX)_([\d.]+)", dynamic("-V"))
+    versions = [(library, tuple(map(int, version.split(".")))) for library, version in needed]
+    newest = {library: max(each for its, each in versions if its == library) for library, _ in versions}
+    assert newest["GLIBC"] <= (2, 34)
+    assert newest["GLIBCXX"] <= (3, 4, 29)
+
+
 def test_the_wheel_is_what_its_name_says(wheel: Path) -> None:
     [platform] = re.findall(r"-cp310-abi3-(manylinux_\d+_\d+_x86_64)\.whl$", wheel.name)
     # It unpacks the wheel into the folder for temporary files, which may be small: here is room, since the wheel was made here.
@@ -141,6 +150,10 @@ def test_an_interpreter_below_another_is_refused() -> None:
     done = run(sys.executable, "-c", SUBINTERPRETER)
     assert re.search("ImportError.* does not support loading in subinterpreters", done.stdout), done.stdout
     assert done.stderr == ""
+
+
+def test_a_python_without_subinterpreters() -> None:
+    run(sys.executable, "-c", "import sys; sys.modules['_xxsubinterpreters'] = None; import gpulower")
 
 
 def beside(module: str, first: bool) -> None:

@@ -337,13 +337,15 @@ static void cancelled_at_any_moment(gpulower_compiler *compiler) {
   EXPECT(gpulower_result_free(result) == OK && gpulower_request_free(request) == OK);
 }
 
-/* A child of a process that has not compiled yet. */
+/* A child of a process that has not compiled yet; without a compiler, one that makes its own. */
 static void forked(gpulower_compiler *compiler) {
   pid_t child = fork();
   if (child == 0) {
     alarm(120);
     gpulower_result *result;
     gpulower_request *request = request_of("k.mlir", good, "sm_80,sm_90", "ptx");
+    alarm(60);
+    EXPECT(compiler || gpulower_compiler_create(NULL, &compiler, NULL) == OK);
     _exit(gpulower_compile(compiler, request, NULL, &result) != OK);
   }
   int status;
@@ -420,6 +422,7 @@ int main(int argc, char **argv) {
   other_operations(compiler);
   exports(compiler);
   EXPECT(gpulower_compiler_free(compiler) == OK);
+  forked(NULL);
   callbacks();
   calls_inside_of_calls();
   threads();

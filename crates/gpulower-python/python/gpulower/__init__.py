@@ -18,10 +18,13 @@ from typing import Any, Literal
 
 if sys.version_info < (3, 12):
     # Later ones refuse it themselves.
-    import _xxsubinterpreters as _interpreters  # type: ignore[import-not-found, unused-ignore]
-
-    if _interpreters.get_current() != _interpreters.get_main():
-        raise ImportError("gpulower does not support loading in subinterpreters")
+    try:
+        import _xxsubinterpreters as _interpreters  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        pass  # Not every build of Python has it, and no other has subinterpreters.
+    else:
+        if _interpreters.get_current() != _interpreters.get_main():
+            raise ImportError("gpulower does not support loading in subinterpreters")
 
 from . import _native
 from ._artifact import Artifact, Kernel, Warning

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from . import _native
 from ._errors import InputError
 from ._occupancy import Occupancy, occupancy
+from ._once import once
 
 if TYPE_CHECKING:
     from cuda.core import ObjectCode
@@ -155,7 +156,7 @@ class Artifact(builtins.bytes):
         """What it was compiled for, with commas where that is several."""
         return ",".join(self.targets)
 
-    @functools.cached_property
+    @once
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels of all images, with what they need. Empty for what is not machine code."""
         images = self._report["images"]
@@ -184,17 +185,17 @@ class Artifact(builtins.bytes):
         """What made the machine code, such as `ptxas 13.0.88`."""
         return next((image["tool"] for image in self._report["images"] if image["tool"]), None)
 
-    @functools.cached_property
+    @once
     def ptx(self) -> str:
         """The PTX, of the first target of NVIDIA's: compiled again from the same source, or taken from the cache."""
         return self._other("ptx")
 
-    @functools.cached_property
+    @once
     def assembly(self) -> str:
         """PTX, or AMD's assembly, of the first target."""
         return self._other("asm")
 
-    @functools.cached_property
+    @once
     def llvm(self) -> str:
         """The LLVM IR, linked and optimised, of the first target."""
         return self._other("llvm")
@@ -221,7 +222,7 @@ class Artifact(builtins.bytes):
             path = path / f"{self.module}{target}.{self.extension}"
         return written(path, self)
 
-    @functools.cached_property
+    @once
     def parameters(self) -> Mapping[str, str]:
         """The types of kernels as the source declares them, by name; empty where that is not MLIR."""
         found: dict[str, str] = {}
@@ -272,16 +273,34 @@ class Artifact(builtins.bytes):
 
 
 def written(path: Path, content: builtins.bytes) -> Path:
-    """A file with this content, whole or not at all."""
+    """A file with this content, whole or not at all; it keeps the mode of the file that it replaces. What is there and no file,
+    as a pipe, is written to."""
+    try:
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            mode = None
+        if mode is None or stat.S_ISREG(mode):
+            _replaced(Path(os.path.realpath(path)), content, mode)
+        else:
+            path.write_bytes(content)
+    except OSError as error:
+        # By the name that the caller knows, and not by that of a file beside it.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    return path
+
+
+def _replaced(path: Path, content: builtins.bytes, mode: int | None) -> None:
     beside = path.with_name(f".gpulower.{secrets.token_hex(8)}")
     try:
         with beside.open("xb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             file.write(content)
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    return path
 
 
 def single(artifacts: list[Artifact], name: str) -> Artifact:

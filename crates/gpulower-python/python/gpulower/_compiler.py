@@ -13,6 +13,7 @@ import os
 import threading
 import time
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Union
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 from . import _host, _native
 from ._artifact import Artifact, Origin, single
 from ._errors import CancelledError, raised_here
+from ._once import once
 from ._sources import Source, read
 
 if TYPE_CHECKING:
@@ -152,7 +154,8 @@ def _working(token: Token | None = None) -> Iterator[Token]:
 def _end() -> None:
     _ending.set()
     until = time.monotonic() + _PATIENCE
-    while _under_way and time.monotonic() < until:
+    # What Ctrl-C interrupted nobody waits for any more, and it may still be at work.
+    while (_under_way or _native.working()) and time.monotonic() < until:
         for token in list(_under_way.values()):
             token.cancel()
         time.sleep(0.005)
@@ -162,6 +165,7 @@ def _end() -> None:
 
 def _forget_all() -> None:
     _under_way.clear()
+    _native.forget_work()
     for compiler in list(_compilers.values()):
         compiler._forget()
 
@@ -273,15 +277,16 @@ class Compiler:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
         self._lock = threading.Lock()
 
-    @functools.cached_property
+    @once
     def _native(self) -> Native:
-        return self._made_native(self._settings["threads"])
+        with self._lock:
+            return self.__dict__.get("_native") or self._made_native(self._settings["threads"])
 
-    @functools.cached_property
+    @once
     def _single_threaded(self) -> Native:
         """For callers who have threads of their own."""
         with self._lock:
-            return self._made_native(1)
+            return self.__dict__.get("_single_threaded") or self._made_native(1)
 
     def _made(
         self,
@@ -366,7 +371,7 @@ class Compiler:
             raise
         return single(made, title)
 
-    @functools.cached_property
+    @once
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="gpulower")
 
@@ -486,8 +491,9 @@ def is_ir(name: str, content: bytes) -> bool:
     return named or head.startswith((b"module", b"gpu.module", b"builtin.module", b"#", b"; ModuleID"))
 
 
-#: The compilers behind the functions of the package. No lock: a process may be forked while another thread has it.
-_USUAL: dict[tuple[object, ...], Compiler] = {}
+#: The compilers behind the functions of the package, the one that was used last at the end. No lock: a process may be forked
+#: while another thread has it.
+_USUAL: OrderedDict[tuple[object, ...], Compiler] = OrderedDict()
 
 
 def usual(options: Mapping[str, Any]) -> Compiler:
@@ -500,6 +506,8 @@ def usual(options: Mapping[str, Any]) -> Compiler:
     key = (folder, repr(sorted(options.items())), *os.environ.items())
     compiler = _USUAL.get(key) or Compiler(**options)
     _USUAL[key] = compiler
+    with contextlib.suppress(KeyError):  # Another thread may have put it away.
+        _USUAL.move_to_end(key)
     for oldest in list(_USUAL)[:-32]:
         _USUAL.pop(oldest, None)
     return compiler

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from ._arrays import MemRef, array, parameters, raw
 from ._driver import FUNC_MAX_DYNAMIC_SHARED, FUNC_MAX_THREADS_PER_BLOCK, KEPT, Driver, driver
+from ._once import once
 
 if TYPE_CHECKING:
     from cuda.core import ObjectCode
@@ -77,7 +77,7 @@ class Launchable:
     def __repr__(self) -> str:
         return f"<kernel {self.name} of {self.artifact!r}>"
 
-    @functools.cached_property
+    @once
     def _parameters(self) -> list[Any] | None:
         declared = self.artifact.parameters.get(self.name)
         return None if declared is None else parameters(declared)
