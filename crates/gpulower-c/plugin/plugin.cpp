@@ -119,6 +119,20 @@ std::string printed(ModuleOp module, bool generic) {
   return text;
 }
 
+/// Whether the numbers in generic form are those of another release, and nothing there says so: since MLIR 20 no
+/// gpu.module_end does, and from 22 on they are the library's.
+bool isMisreadInGenericForm(ModuleOp module) {
+  if (LLVM_VERSION_MAJOR < 20 || LLVM_VERSION_MAJOR > 21)
+    return false;
+  WalkResult found = module->walk([](Operation *operation) {
+    StringRef name = operation->getName().getStringRef();
+    auto reductions = operation->getAttrOfType<ArrayAttr>("reductions");
+    bool isNumbered = name == "memref.atomic_rmw" || (name == "affine.parallel" && reductions && !reductions.empty());
+    return isNumbered ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 LogicalResult LibraryPass::run() {
   Operation *root = getOperation();
   if (isa<gpu::GPUModuleOp>(root))
@@ -143,7 +157,7 @@ LogicalResult LibraryPass::run() {
   // Which form is read depends on both releases: docs/inputs.md. Older ones have other numbers in generic form.
   bool generic = LLVM_VERSION_MAJOR >= 22;
   gpulower::Result result = ask(printed(*wrapper, generic));
-  if (!result.ok() && result.errors().front().stage == "input")
+  if (!result.ok() && result.errors().front().stage == "input" && !isMisreadInGenericForm(*wrapper))
     if (gpulower::Result other = ask(printed(*wrapper, !generic));
         other.ok() || other.errors().front().stage != "input")
       result = std::move(other);

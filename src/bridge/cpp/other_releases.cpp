@@ -1,5 +1,5 @@
-// What other releases of MLIR write in another way: one function for each rule, on operations that are parsed and not yet
-// verified. What is lost while it is parsed is kept by src/bridge/other_releases/mlir_text.rs.
+// What other releases of MLIR write in another way: one function for each rule, on operations that are parsed and not
+// yet verified. What is lost while it is parsed is kept by src/bridge/other_releases/mlir_text.rs.
 
 #include "other_releases.h"
 #include "bytes.h"
@@ -19,9 +19,10 @@ namespace {
 
 /// MLIR 19 and older end a gpu.module with an operation of its own.
 constexpr llvm::StringLiteral moduleEnd = "gpu.module_end";
-/// What an operation becomes in the text before it is parsed, where it has properties that MLIR 22 does not have, or has in another
-/// form.
-constexpr llvm::StringLiteral foreign[] = {"gpu.Func", "nvvm.Barrier", "vector.Multi_reduction"};
+/// What an operation in generic form becomes in the text before it is parsed, where it has properties that MLIR 22 does
+/// not have, or has in another form, or kinds, which have other numbers in older releases.
+constexpr llvm::StringLiteral foreign[] = {"affine.Parallel", "gpu.Func", "memref.Atomic_rmw", "nvvm.Barrier",
+                                           "vector.Multi_reduction"};
 /// From MLIR 23 on, what makes a kernel is a property of gpu.func, and not the attribute gpu.kernel.
 constexpr llvm::StringLiteral kernel = "kernel";
 
@@ -37,7 +38,8 @@ void countWorkgroupMemory(Operation *function) {
     function->setAttr(name, OpBuilder(function).getI64IntegerAttr(0));
 }
 
-/// Before MLIR 22 nvvm.barrier has no predicate of a reduction, and its operands are two groups. A number comes before the other.
+/// Before MLIR 22 nvvm.barrier has no predicate of a reduction, and its operands are two groups. A number comes before
+/// the other.
 void countThreads(NVVM::BarrierOp barrier) {
   auto &sizes = barrier.getProperties().operandSegmentSizes;
   unsigned count = barrier->getNumOperands();
@@ -46,7 +48,7 @@ void countThreads(NVVM::BarrierOp barrier) {
 }
 
 /// An operation under its own name, with what it says in the form of MLIR 22.
-void restore(Operation *operation) {
+Operation *restore(Operation *operation) {
   OpBuilder builder(operation);
   OperationState state(operation->getLoc(), operation->getName().getStringRef().lower());
   NamedAttrList attributes(operation->getDiscardableAttrDictionary());
@@ -58,9 +60,12 @@ void restore(Operation *operation) {
     attributes.erase(NVVM::BarrierOp::getOperandSegmentSizeAttr());
   if (auto dimensions = dyn_cast_or_null<ArrayAttr>(attributes.get("reduction_dims"))) {
     SmallVector<int64_t> numbers;
-    for (auto number : dimensions.getAsRange<IntegerAttr>())
-      numbers.push_back(number.getInt());
-    attributes.set("reduction_dims", builder.getDenseI64ArrayAttr(numbers));
+    for (Attribute dimension : dimensions)
+      if (auto number = dyn_cast<IntegerAttr>(dimension); number && number.getType().isSignlessInteger(64))
+        numbers.push_back(number.getInt());
+    // What else there is MLIR refuses.
+    if (numbers.size() == dimensions.size())
+      attributes.set("reduction_dims", builder.getDenseI64ArrayAttr(numbers));
   }
   state.addAttributes(attributes.getAttrs());
   state.addOperands(operation->getOperands());
@@ -74,6 +79,7 @@ void restore(Operation *operation) {
     countThreads(barrier);
   operation->replaceAllUsesWith(made->getResults());
   operation->erase();
+  return made;
 }
 
 void renameKernel(Operation *function) {
@@ -100,12 +106,13 @@ void nameShape(NVVM::LdMatrixOp load) {
   properties.shape = NVVM::LdStMatrixShapeAttr::get(load->getContext(), 8, 8);
 }
 
-/// The number of a kind of arith::AtomicRMWKind in MLIR 21 and older, in text in generic form and in bytecode, as that in MLIR 22.
+/// The number of a kind of arith::AtomicRMWKind in MLIR 21 and older, in text in generic form and in bytecode, as that
+/// in MLIR 22.
 arith::AtomicRMWKindAttr renumbered(arith::AtomicRMWKindAttr kind) {
   using Kind = arith::AtomicRMWKind;
-  constexpr Kind older[] = {Kind::addf, Kind::addi, Kind::assign, Kind::maximumf, Kind::maxs,
-                            Kind::maxu, Kind::minimumf, Kind::mins, Kind::minu, Kind::mulf,
-                            Kind::muli, Kind::ori, Kind::andi, Kind::maxnumf, Kind::minnumf};
+  constexpr Kind older[] = {Kind::addf, Kind::addi,     Kind::assign, Kind::maximumf, Kind::maxs,
+                            Kind::maxu, Kind::minimumf, Kind::mins,   Kind::minu,     Kind::mulf,
+                            Kind::muli, Kind::ori,      Kind::andi,   Kind::maxnumf,  Kind::minnumf};
   auto number = static_cast<uint64_t>(kind.getValue());
   return number < std::size(older) ? arith::AtomicRMWKindAttr::get(kind.getContext(), older[number]) : kind;
 }
@@ -135,15 +142,16 @@ bool isOlderBytecode(StringRef source) {
 } // namespace
 
 void gpulower::bringOver(Operation *root, StringRef source) {
-  SmallVector<Operation *> ends, others, numbered;
+  SmallVector<Operation *> ends, others;
+  bool isOlder = isOlderBytecode(source);
   root->walk([&](Operation *operation) {
     StringRef name = operation->getName().getStringRef();
+    if (isOlder)
+      renumberKinds(operation);
     if (name == moduleEnd)
       ends.push_back(operation);
     else if (llvm::is_contained(foreign, name))
       others.push_back(operation);
-    else if (isa<memref::AtomicRMWOp, affine::AffineParallelOp>(operation))
-      numbered.push_back(operation);
     else if (auto call = dyn_cast<LLVM::CallOp>(operation))
       countArguments(call);
     else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(operation))
@@ -157,11 +165,13 @@ void gpulower::bringOver(Operation *root, StringRef source) {
       countWorkgroupMemory(operation);
     }
   });
-  // Text does not say who wrote it, but for the end of a module, which is there in generic form alone.
-  if (!ends.empty() || isOlderBytecode(source))
-    llvm::for_each(numbered, renumberKinds);
+  for (Operation *other : others) {
+    Operation *made = restore(other);
+    // Text does not say who wrote it, but for the end of a module.
+    if (!ends.empty())
+      renumberKinds(made);
+  }
   llvm::for_each(ends, removeModuleEnd);
-  llvm::for_each(others, restore);
 }
 
 /// Whether an operation has a property. What is no operation of MLIR's is somebody else's to refuse.

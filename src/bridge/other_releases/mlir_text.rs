@@ -50,12 +50,19 @@ const RULES: [Rule; 4] = [
     },
 ];
 
+/// Operations whose kinds have other numbers in older releases, and the names under which they are parsed in generic form: in custom
+/// form the kinds are words.
+const NUMBERED: [(&str, &str); 2] = [
+    ("memref.atomic_rmw", "memref.Atomic_rmw"),
+    ("affine.parallel", "affine.Parallel"),
+];
+
 /// The value of a property that says nothing: to have lost it is no loss.
 const NOTHING: &str = "#arith.fastmath<none>";
 
-/// How MLIR 19 and older begin and end what is known of the numbers of a thread, at operations of ROCDL. From MLIR 20 on it is written in
+/// How MLIR 19 and older begin what is known of the numbers of a thread, at operations of ROCDL. From MLIR 20 on it is written in
 /// another way, and it was wrong: the size of a group may be one more.
-const RANGE: (&str, &str) = ("{range = array<i32: ", ">}");
+const RANGE: &str = "range = array<i32: ";
 const BARRIER: &str = "nvvm.barrier ";
 
 /// A property that MLIR 22 would pass over.
@@ -76,56 +83,97 @@ pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8
 /// Words that MLIR 22 reads in another way, in text in any form.
 fn respell(text: &[u8]) -> Option<Vec<u8>> {
     let whole = std::str::from_utf8(text).ok()?;
-    if !(whole.contains(RANGE.0) || whole.contains(BARRIER) && whole.contains("loc(")) {
+    if !(whole.contains(RANGE) || whole.contains(BARRIER) && whole.contains("loc(")) {
         return None;
     }
     let mut scanner = Scanner { text, at: 0 };
     let (mut result, mut copied) = (String::new(), 0);
+    // For each bracket that is open whether it is that of the attributes of an operation of ROCDL.
+    let mut brackets = Vec::new();
     while scanner.at < text.len() {
         let (at, before) = (scanner.at, whole.get(copied..scanner.at).unwrap_or_default());
         let rest = whole.get(at..).unwrap_or_default();
         let words = match () {
-            () if rest.starts_with(RANGE.0) => without_range(before, rest),
+            () if brackets.last() == Some(&true) && rest.starts_with([',', 'r']) => without_range(before, rest),
             () if rest.starts_with(BARRIER) && before.ends_with(char::is_whitespace) => barrier(rest),
             () => None,
         };
         if let Some((length, words)) = words {
-            result.extend([before, &words]);
-            copied = at + length;
-            scanner.at = copied;
-        } else {
-            scanner.token();
+            scanner.at = at + length;
+            if let Some(words) = words {
+                result.extend([before, &words]);
+                copied = scanner.at;
+            }
+            continue;
+        }
+        match scanner.token() {
+            Some(b'{') => brackets.push(is_of_rocdl(whole.get(..at).unwrap_or_default())),
+            Some(b'(' | b'[' | b'<') => brackets.push(false),
+            Some(b')' | b']' | b'}' | b'>') => drop(brackets.pop()),
+            _ => {}
         }
     }
     result.push_str(whole.get(copied..)?);
     (copied > 0).then(|| result.into_bytes())
 }
 
-/// `rocdl.workitem.id.x {range = array<i32: 0, 256>} : i32` without the range, and as long.
-fn without_range(before: &str, rest: &str) -> Option<(usize, String)> {
+/// Whether what comes next is the attributes of an operation of ROCDL, in custom or generic form.
+fn is_of_rocdl(before: &str) -> bool {
     let operation = before.trim_end().trim_end_matches("()").trim_end_matches('"');
     let is_name = |character: char| character.is_ascii_alphanumeric() || "._".contains(character);
-    let operation = operation.rsplit(|character| !is_name(character)).next()?;
-    let length = rest.find(RANGE.1)? + RANGE.1.len();
-    operation.starts_with("rocdl.").then(|| (length, " ".repeat(length)))
+    let operation = operation.rsplit(|character| !is_name(character)).next();
+    operation.is_some_and(|operation| operation.starts_with("rocdl."))
 }
 
-/// `nvvm.barrier id = %0 loc(...)`, whose location MLIR 22 and 23 take for the kind of a reduction, up to the location.
-fn barrier(rest: &str) -> Option<(usize, String)> {
+/// How long the range of `{range = array<i32: 0, 256>, a}` or `{a, range = array<i32: 0, 256>}` is with a comma, and as many blanks.
+fn without_range(before: &str, rest: &str) -> Option<(usize, Option<String>)> {
+    let number = |text: &'_ str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let after = digits.trim_start_matches(|character: char| character.is_ascii_digit());
+        (after.len() < digits.len()).then_some(text.len() - after.len())
+    };
+    let is_first = before.ends_with('{');
+    let after = if is_first { rest } else { rest.strip_prefix(", ")? };
+    let after = after.strip_prefix(RANGE)?;
+    let after = after.get(number(after)?..)?.strip_prefix(", ")?;
+    let after = after.get(number(after)?..)?.strip_prefix('>')?;
+    let length = rest.len() - after.len() + usize::from(is_first && after.starts_with(','));
+    after
+        .starts_with([',', '}'])
+        .then(|| (length, Some(" ".repeat(length))))
+}
+
+/// `nvvm.barrier id = %0 {a = 1} loc(...)`, whose location MLIR 22 and 23 take for the kind of a reduction, up to the location. Without
+/// one the attributes are passed over.
+fn barrier(rest: &str) -> Option<(usize, Option<String>)> {
     let mut after = rest.strip_prefix(BARRIER)?;
     let mut operands = Vec::new();
     for name in ["id = ", "number_of_threads = "] {
         if let Some(operand) = after.strip_prefix(name) {
-            let (operand, rest) = operand.split_once(' ')?;
+            let (operand, rest) = operand.split_once(char::is_whitespace)?;
             operands.push(operand);
             after = rest;
         }
     }
+    let mut scanner = Scanner {
+        text: after.as_bytes(),
+        at: 0,
+    };
+    if after.starts_with('{') {
+        scanner.skip_group();
+        scanner.skip_blanks();
+    }
+    let (attributes, after) = after.split_at_checked(scanner.at)?;
+    let length = rest.len() - after.len();
+    if !after.starts_with("loc(") {
+        return (!attributes.is_empty()).then_some((length, None));
+    }
     let (count, types) = (operands.len(), vec!["i32"; operands.len()].join(", "));
     let sizes = format!("array<i32: {}, {}, 0>", usize::from(count > 0), usize::from(count > 1));
     let operands = operands.join(", ");
-    let words = format!("\"nvvm.barrier\"({operands}) <{{operandSegmentSizes = {sizes}}}> : ({types}) -> () ");
-    after.starts_with("loc(").then(|| (rest.len() - after.len(), words))
+    let properties = format!("<{{operandSegmentSizes = {sizes}}}>");
+    let words = format!("\"nvvm.barrier\"({operands}) {properties} {attributes}: ({types}) -> () ");
+    Some((length, Some(words)))
 }
 
 /// The operations in generic form by the names under which they are to be parsed.
@@ -138,7 +186,8 @@ fn rename(context: &Context, text: &[u8]) -> Result<Option<Vec<u8>>, LostPropert
     let mut scanner = Scanner { text, at: 0 };
     let mut known = BTreeSet::new();
     while let Some((at, operation)) = scanner.next_operation() {
-        let mut to = None;
+        let numbered = NUMBERED.iter().find(|(name, _)| *name == operation);
+        let mut to = numbered.map(|(_, parsed_as)| *parsed_as);
         for (property, value) in scanner.properties() {
             let applies = |rule: &&Rule| (rule.operation, rule.property) == (operation, property) && (rule.when)(value);
             if let Some(rule) = RULES.iter().find(applies) {
@@ -215,7 +264,7 @@ impl<'a> Scanner<'a> {
         Some(0)
     }
 
-    /// The next operation in generic form that has properties, and where its name begins; the properties come next.
+    /// The next operation in generic form that has properties or kinds, and where its name begins; the properties come next.
     fn next_operation(&mut self) -> Option<(usize, &'a str)> {
         loop {
             if self.rest().first() != Some(&b'"') {
@@ -233,8 +282,8 @@ impl<'a> Scanner<'a> {
                 self.skip_group();
                 self.skip_blanks();
             }
-            if self.rest().starts_with(b"<{")
-                && let Ok(name) = std::str::from_utf8(name)
+            if let Ok(name) = std::str::from_utf8(name)
+                && (self.rest().starts_with(b"<{") || NUMBERED.iter().any(|(numbered, _)| *numbered == name))
             {
                 return Some((start, name));
             }
@@ -256,9 +305,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The names and values in `<{a = 1, b}>`, which begins here and is passed over.
+    /// The names and values in `<{a = 1, b}>`, which is passed over if it begins here.
     fn properties(&mut self) -> Vec<(&'a str, &'a str)> {
         let mut properties = Vec::new();
+        if !self.rest().starts_with(b"<{") {
+            return properties;
+        }
         self.at += 2;
         loop {
             self.skip_blanks();
@@ -481,6 +533,27 @@ mod tests {
             "%0 = \"rocdl.workgroup.dim.x\"() {range = array<i32: 1, 255>} : () -> i32",
         ));
         assert!(module.contains("rocdl.workgroup.dim.x : i32"), "{module}");
+        for attributes in [
+            "range = array<i32: -1, 256>, tag",
+            "a.b = {c}, range = array<i32: 0, 256>",
+            "a, range = array<i32: 0, 1>, tag",
+        ] {
+            let module = read(&kernel(&format!(
+                "%0 = rocdl.workitem.id.x {{{attributes}}} : i32\nllvm.store %0, %p : i32, !llvm.ptr<3>\n\
+                 %1 = rocdl.workitem.id.y {{range = array<i32: 0, 256>}} : i32"
+            )));
+            assert!(module.contains("llvm.store") && !module.contains("range"), "{module}");
+            assert_eq!(
+                module.matches("tag").count(),
+                attributes.matches("tag").count(),
+                "{module}"
+            );
+            assert_eq!(
+                module.matches("a.b = {c}").count(),
+                attributes.matches("a.b").count(),
+                "{module}"
+            );
+        }
         let load = "%0 = nvvm.ldmatrix %p {layout = #nvvm.mma_layout<row>, num = 1 : i32} : (!llvm.ptr<3>) -> i32";
         let module = read(&kernel(load));
         assert!(
@@ -514,6 +587,11 @@ mod tests {
                 "nvvm.barrier id = %i number_of_threads = %i loc(\"a\":1:2)",
                 "nvvm.barrier id = %arg1 number_of_threads = %arg1\n",
             ),
+            ("nvvm.barrier {x.y} loc(\"a\":1:1)", "nvvm.barrier {x.y}\n"),
+            (
+                "nvvm.barrier id = %i {a = \"}\", b = {c}} loc(#loc3)",
+                "nvvm.barrier id = %arg1 {a = \"}\", b = {c}}\n",
+            ),
         ] {
             let module = read(&format!("{}\n#loc3 = loc(\"b\":1:2)\n", kernel(words)));
             assert!(module.contains(read_as), "{module}");
@@ -526,10 +604,49 @@ mod tests {
             "\"a.b\"() {s = \"rocdl.x {range = array<i32: 0, 1>}\"} : () -> ()",
             "// rocdl.x {range = array<i32: 0, 1>}\n",
             "\"a.b\"() {range = array<i32: 0, 1>} : () -> ()",
+            "rocdl.x {range = array<i32: 0, %0>}",
+            "rocdl.x {range = array<i32: 0>}",
+            "rocdl.x {range = array<i32: 0, 1> : i32}",
+            "rocdl.x {range = array<i32: 0, 1, 2>}",
+            "rocdl.x {tag} : i32 [a, range = array<i32: 0, 1>]",
+            "rocdl.x {a = {b, range = array<i32: 0, 1>}}",
             "nvvm.barrier id = %0\n\"x.y\"() : () -> () loc(unknown)",
+            "nvvm.barrier {x.y}\n\"x.y\"() : () -> () loc(unknown)",
             "%0 = nvvm.barrier #nvvm.reduction<and> %i -> i32 loc(unknown)",
         ] {
             assert_eq!(respell(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    /// A barrier's attributes are passed over once.
+    #[test]
+    fn respelling_takes_linear_time() {
+        for part in [
+            "nvvm.barrier {",
+            "nvvm.barrier id = ",
+            "rocdl.x {range = array<i32: 0, ",
+            "{",
+            "a, range = array<i32: 0, 1>",
+        ] {
+            let text = format!("rocdl.{} {{{}loc(", "x".repeat(1 << 20), part.repeat(1 << 17));
+            respell(text.as_bytes());
+        }
+    }
+
+    /// The kinds of custom text are words, whatever ends the module.
+    #[test]
+    fn kinds_in_custom_text_stay() {
+        let module = read(
+            "gpu.module @m { gpu.func @k(%p: memref<4xi32>, %v: i32) kernel {
+               %c = arith.constant 0 : index
+               %0 = memref.atomic_rmw andi %v, %p[%c] : (i32, memref<4xi32>) -> i32
+               %1 = \"memref.atomic_rmw\"(%v, %p, %c) {kind = 2 : i64} : (i32, memref<4xi32>, index) -> i32 loc(\"a\":1:1)
+               %2 = affine.parallel (%i) = (0) to (4) reduce (\"muli\") -> (i32) { affine.yield %v : i32 }
+               gpu.return }
+             \"gpu.module_end\"() : () -> () }",
+        );
+        for words in ["atomic_rmw andi ", "atomic_rmw assign ", "reduce (\"muli\")"] {
+            assert!(module.contains(words), "{words}: {module}");
         }
     }
 
@@ -549,6 +666,18 @@ mod tests {
             module.contains("vector.multi_reduction <add>, %arg0, %arg1 [1]"),
             "{module}"
         );
+        // What is no list of numbers is left for MLIR to refuse.
+        for dimensions in ["[unit]", "[\"x\"]", "[1 : i32, 0]", "[1 : si64]"] {
+            let text = function(&format!(
+                "%0 = \"vector.multi_reduction\"(%v, %a) <{{kind = #vector.kind<add>, reduction_dims = {dimensions}}}> : \
+                 (vector<2x4xf32>, vector<2xf32>) -> vector<2xf32>"
+            ));
+            let context = context();
+            let error = parse(&context, "k.mlir", text.as_bytes())
+                .map(drop)
+                .expect_err("is refused");
+            assert!(error.to_string().contains("reduction_dims"), "{error}");
+        }
         // MLIR 23.
         let contract = |flags: &str| {
             function(&format!(

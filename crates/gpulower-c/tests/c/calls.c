@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPECT(condition)                                                                                              \
@@ -310,29 +311,59 @@ static void calls_inside_of_calls(void) {
   }
 }
 
-static void *cancel_later(void *cancellation) {
-  usleep(rand() % 100000);
-  EXPECT(gpulower_cancellation_cancel(cancellation) == OK);
+struct later {
+  gpulower_cancellation *cancellation;
+  double seconds;
+};
+
+static void *cancel_later(void *argument) {
+  struct later *later = argument;
+  usleep((useconds_t)(later->seconds * 1e6));
+  EXPECT(gpulower_cancellation_cancel(later->cancellation) == OK);
   return NULL;
 }
 
-/* Whenever it comes, it is told as what it is, and the next call is whole. */
+static double now(void) {
+  struct timespec time;
+  EXPECT(clock_gettime(CLOCK_MONOTONIC, &time) == 0);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Whenever it comes, it is told as what it is, and the next call is whole. The moments are spread over more than three
+   times what a call takes, so that some calls are cancelled and some finish. */
 static void cancelled_at_any_moment(gpulower_compiler *compiler) {
   gpulower_result *result;
   gpulower_request *request = request_of("k.mlir", good, "sm_80,sm_90,gfx942", "asm");
-  for (int i = 0; i < 20; ++i) {
+  double seconds = 0;
+  /* The first call is slower. */
+  for (int i = 0; i < 2; ++i) {
+    double begun = now();
+    EXPECT(gpulower_compile(compiler, request, NULL, &result) == OK && gpulower_result_artifact_count(result) == 3);
+    EXPECT(gpulower_result_free(result) == OK);
+    seconds = now() - begun;
+  }
+  int finished_calls = 0, cancelled_calls = 0;
+  for (int i = 0; i < 20 || (finished_calls == 0 && i < 100); ++i) {
     pthread_t thread;
-    gpulower_cancellation *cancellation;
-    EXPECT(gpulower_cancellation_create(&cancellation, NULL) == OK);
-    EXPECT(pthread_create(&thread, NULL, cancel_later, cancellation) == 0);
-    if (gpulower_compile(compiler, request, cancellation, &result) != OK)
-      EXPECT(gpulower_result_artifact_count(result) == 0);
+    struct later later = {NULL, seconds * i * i / 100};
+    EXPECT(gpulower_cancellation_create(&later.cancellation, NULL) == OK);
+    EXPECT(pthread_create(&thread, NULL, cancel_later, &later) == 0);
+    gpulower_status status = gpulower_compile(compiler, request, later.cancellation, &result);
+    if (status == OK) {
+      EXPECT(gpulower_result_artifact_count(result) == 3 && gpulower_result_error_count(result) == 0);
+      ++finished_calls;
+    } else {
+      EXPECT(gpulower_result_artifact_count(result) == 0 && gpulower_result_error_count(result) > 0);
+      ++cancelled_calls;
+    }
     for (size_t k = 0; k < gpulower_result_error_count(result); ++k)
       EXPECT(strcmp(gpulower_error_code(gpulower_result_error(result, k)), "E1101") == 0);
     EXPECT(gpulower_result_free(result) == OK);
     pthread_join(thread, NULL);
-    EXPECT(gpulower_cancellation_free(cancellation) == OK);
+    EXPECT(gpulower_cancellation_free(later.cancellation) == OK);
   }
+  printf("%d calls finished, %d were cancelled\n", finished_calls, cancelled_calls);
+  EXPECT(finished_calls > 0 && cancelled_calls > 0);
   EXPECT(gpulower_compile(compiler, request, NULL, &result) == OK && gpulower_result_artifact_count(result) == 3);
   EXPECT(gpulower_result_free(result) == OK && gpulower_request_free(request) == OK);
 }

@@ -355,6 +355,46 @@ fn a_module_inside_of_a_gpu_module() {
     }
 }
 
+/// Files of words may name others, and may be pipes, which can be read once.
+#[test]
+fn pipelines_in_files_of_words() {
+    let work = Workshop::new();
+    work.write("k.mlir", "func.func @f() { %0 = arith.constant 0 : i32\nreturn }\n");
+    let deep = "builtin.module(".repeat(100_000);
+    work.write("deep", format!("--pass-pipeline={deep}"));
+    work.write("outer", "--no-implicit-module @inner");
+    work.write("inner", "'@deep' @outer");
+    work.write(
+        "sixteen",
+        "\u{feff}@deep"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<_>>(),
+    );
+    let run = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_gpulower-opt")]);
+        let output = command.current_dir(work.path("")).output().expect("bash starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            said,
+        )
+    };
+    for file in ["deep", "outer", "sixteen"] {
+        let (status, _, said) = run(&format!("$0 @{file} k.mlir"));
+        assert_eq!(status, Some(1), "{file}: {said}");
+        assert!(
+            said.contains("more than 64 brackets inside of each other"),
+            "{file}: {said}"
+        );
+    }
+    let (status, text, said) = run("$0 @<(echo --canonicalize) k.mlir");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(text.contains("@f") && !text.contains("arith.constant"), "{text}");
+}
+
 /// MLIR's parser of this type asks `index` for its bits: a crash of the process that it happens in, but for `contain`.
 #[test]
 fn a_crash_of_mlir() {
