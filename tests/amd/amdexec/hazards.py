@@ -3,19 +3,72 @@ Independent Instructions").
 
 Every instruction is one wait state, `s_nop N` is N + 1. Where a table of the manual has cases that we cannot tell apart, the
 smaller number is taken: what traps is wrong, what does not may still be.
+
+Those of matrix instructions are, for gfx950 as well, the numbers by which LLVM 22 separates two instructions
+(`checkMAIHazards90A` and `checkMAIVALUHazards` in llvm/lib/Target/AMDGPU/GCNHazardRecognizer.cpp; passes are the latencies of
+SISchedule.td).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .operation import Operation
 from .traps import Trap
 from .wave import EXEC, SCC, VCC, VGPR, Wave, register_name
 
-_MATRIX = re.compile(r"V_S?MFMAC?_(F32|F64|I32)_(\d+)X(\d+)X(\d+)(?:_(\d+)B)?_(\w+)")
-_NEWER = ("gfx942", "gfx950")
+_MATRIX = re.compile(r"V_MFMA_(?:F32|F64|I32)_(\d+)X")
+_NEWER = ("gfx942", "gfx950", "gfx9-4-generic")
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """A matrix instruction, and the wait states between it and what uses its result."""
+
+    target: str
+    passes: int
+    double: bool
+    # Products of f32 take another path since CDNA3, and are faster to hand over.
+    single: bool
+    factors: tuple[int, ...]
+    third: tuple[int, ...]
+    result: tuple[int, ...]
+
+    def before_third(self, later: _Matrix) -> int:
+        """Until its result is the third operand of a matrix instruction: none, or few, where that is the same registers."""
+        newer = self.target in _NEWER
+        if later.third == self.result:
+            return 2 if newer and self.passes == 2 else 0
+        short = not later.double and not later.single
+        if self.double:
+            return 0 if short else self.double_passes() + 1
+        if not newer:
+            return self.passes + later.double
+        if self.single:
+            return 0 if short else self.passes
+        return self.passes + 1 + (self.target == "gfx950" and (self.passes > 2 or short))
+
+    def before_read(self, memory: bool = False) -> int:
+        """Until its result is a factor of a matrix instruction, or another instruction reads it."""
+        if self.double:
+            return 18 if memory else self.double_passes() + 3
+        return self.before_write()
+
+    def before_write(self) -> int:
+        """Until another instruction overwrites its result."""
+        if self.double:
+            return 11
+        longer = self.target == "gfx950" and self.passes > 2
+        return self.passes + (2 if self.single else 3 + longer)
+
+    def before_third_is_overwritten(self) -> int:
+        """Until an instruction that is none of matrices writes what was its third operand."""
+        return 0 if self.double or self.single else self.passes - 1
+
+    def double_passes(self) -> int:
+        return 16 if self.target == "gfx950" else 8
 
 
 @dataclass(slots=True)
@@ -34,8 +87,9 @@ class _Facts:
     is_pattern: bool
     is_division: bool
     shifts_result: bool
-    # Wait states after which others may touch the result of a matrix instruction.
-    matrix_states: int
+    is_dot: bool
+    is_double_sum: bool
+    matrix: _Matrix | None
 
 
 @dataclass(slots=True)
@@ -47,8 +101,12 @@ class _History:
     vector: dict[int, int] = field(default_factory=dict)
     special: dict[int, int] = field(default_factory=dict)
     shifted: dict[int, int] = field(default_factory=dict)
-    matrix: dict[int, int] = field(default_factory=dict)
+    # By vector instructions that are neither of matrices nor dot products.
+    plain: dict[int, int] = field(default_factory=dict)
+    matrix: dict[int, tuple[int, _Matrix]] = field(default_factory=dict)
+    third: dict[int, tuple[int, _Matrix]] = field(default_factory=dict)
     exec_by_vector: int = -100
+    double_matrix: int = -100
 
 
 def passes(target: str, rows: int, name: str) -> int:
@@ -96,10 +154,6 @@ class Tracker:
         select = None
         if name in ("V_READLANE_B32", "V_WRITELANE_B32"):
             select = instruction.raw("src1")
-        match = _MATRIX.match(name)
-        matrix_states = 0
-        if match and match[1] != "F64":
-            matrix_states = passes(self.target, int(match[2]), name) + (2 if name.endswith("_F32") else 3)
         return _Facts(
             unit,
             states,
@@ -113,8 +167,24 @@ class Tracker:
             instruction.variant == "DPP16",
             name.startswith("V_DIV_FMAS"),
             instruction.variant == "SDWA" and instruction.number("dst_sel") not in (0, 4, 6),
-            matrix_states,
+            name.startswith("V_DOT"),
+            name in ("V_FMA_F64", "V_FMAC_F64"),
+            self.matrix(operation),
         )
+
+    def matrix(self, operation: Operation) -> _Matrix | None:
+        name = operation.instruction.base
+        match = _MATRIX.match(name)
+        if match is None:
+            return None
+        # The third operand has as many registers as the result, and comes last; or it is a constant.
+        factors = operation.reads
+        third: tuple[int, ...] = ()
+        if operation.instruction.raw("src2") >= VGPR:
+            factors, third = factors[: -len(operation.writes)], factors[-len(operation.writes) :]
+        single = self.newer and name.endswith("_F32")
+        count = passes(self.target, int(match[1]), name)
+        return _Matrix(self.target, count, name.endswith("_F64"), single, factors, third, operation.writes)
 
     def require(self, history: _History, facts: _Facts) -> None:
         now = history.now
@@ -134,11 +204,46 @@ class Tracker:
                 if facts.unit != "trans":
                     self.after(history.special, facts.vector_reads, now, 1, "the transcendental unit wrote it: a vector instruction")
                 self.after(history.shifted, facts.vector_reads, now, 1, "SDWA moved it: a vector instruction")
-        if facts.is_memory or (facts.is_vector and facts.unit != "matrix"):
-            for register in (*facts.vector_reads, *facts.vector_writes):
-                ready = history.matrix.get(register)
-                if ready is not None and now < ready:
-                    raise Trap(f"{register_name(register)} is used {ready - now} wait states too early after a matrix instruction wrote it")
+        if facts.matrix is not None:
+            self.require_for_matrix(history, facts.matrix, now)
+        elif facts.is_memory or facts.is_vector:
+            if history.matrix:
+                for register in facts.vector_reads:
+                    self.matrix_is_done(history, register, lambda earlier: earlier.before_read(facts.is_memory))
+                for register in facts.vector_writes:
+                    self.matrix_is_done(history, register, _Matrix.before_write)
+            if history.third:
+                self.third_is_read(history, facts.vector_writes)
+            if facts.is_double_sum and now - history.double_matrix <= 2:
+                raise Trap(f"a sum of f64 {now - history.double_matrix - 1} wait states after a matrix of f64, of 2")
+
+    def require_for_matrix(self, history: _History, matrix: _Matrix, now: int) -> None:
+        self.after(history.plain, (*matrix.factors, *matrix.third), now, 2, "a vector instruction wrote it: a matrix instruction")
+        if now - history.exec_by_vector <= 4:
+            raise Trap(f"a matrix instruction {now - history.exec_by_vector - 1} wait states after EXEC was written, of 4")
+        for register in matrix.factors:
+            self.matrix_is_done(history, register, _Matrix.before_read)
+        for register in matrix.third:
+            self.matrix_is_done(history, register, lambda earlier: earlier.before_third(matrix))
+
+    @staticmethod
+    def matrix_is_done(history: _History, register: int, states: Callable[[_Matrix], int]) -> None:
+        written = history.matrix.get(register)
+        if written is None:
+            return
+        missing = states(written[1]) - (history.now - written[0] - 1)
+        if missing > 0:
+            raise Trap(f"{register_name(register)} is used {missing} wait states too early after a matrix instruction wrote it")
+
+    @staticmethod
+    def third_is_read(history: _History, registers: tuple[int, ...]) -> None:
+        for register in registers:
+            read = history.third.get(register)
+            if read is None:
+                continue
+            missing = read[1].before_third_is_overwritten() - (history.now - read[0] - 1)
+            if missing > 0:
+                raise Trap(f"{register_name(register)} is overwritten {missing} wait states too early after a matrix instruction read it")
 
     @staticmethod
     def after(written: dict[int, int], registers: tuple[int, ...], now: int, states: int, what: str) -> None:
@@ -156,6 +261,8 @@ class Tracker:
                 history.scalar_by_vector.pop(register, None)
             for register in facts.vector_writes:
                 history.vector.pop(register, None)
+                history.plain.pop(register, None)
+                history.matrix.pop(register, None)
             return
         for register in facts.scalar_writes:
             history.scalar_by_vector[register] = now
@@ -165,10 +272,18 @@ class Tracker:
             history.vector[register] = now
             history.special.pop(register, None)
             history.shifted.pop(register, None)
+            history.plain.pop(register, None)
             history.matrix.pop(register, None)
+            if facts.matrix is not None:
+                history.matrix[register] = (now, facts.matrix)
+            elif not facts.is_dot:
+                history.plain[register] = now
             if facts.unit == "trans":
                 history.special[register] = now
             if facts.shifts_result:
                 history.shifted[register] = now
-            if facts.matrix_states:
-                history.matrix[register] = now + 1 + facts.matrix_states
+        if facts.matrix is not None:
+            for register in facts.matrix.third:
+                history.third[register] = (now, facts.matrix)
+            if facts.matrix.double:
+                history.double_matrix = now

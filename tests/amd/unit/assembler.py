@@ -146,15 +146,17 @@ def run_all(
     seed: int = 0,
 ) -> list[Array]:
     """y of each body as [thread, word]: eight words of 32 bits for each thread, from v[8:15]."""
-    count = threads or len(x)
     code = assemble(target, tuple(bodies), lds, scratch, mode)
-    results = []
-    for number in range(len(bodies)):
-        buffers = [Buffer("x", np.ascontiguousarray(x).view(np.uint32)), Buffer("y", np.zeros((count, 8), np.uint32), writable=True)]
-        geometry = Geometry((1, 1, 1), (count, 1, 1))
-        result = execute(code, f"test{number}", geometry, buffers, [Pointer("x"), Pointer("y")], seed=seed, fuel=200_000)
-        results.append(result.outputs["y"])
-    return results
+    return [run_assembled(code, number, x, threads=threads, seed=seed) for number in range(len(bodies))]
+
+
+def run_assembled(code: codeobject.CodeObject, number: int, x: Array, *, threads: int | None = None, seed: int = 0) -> Array:
+    """One of several."""
+    count = threads or len(x)
+    buffers = [Buffer("x", np.ascontiguousarray(x).view(np.uint32)), Buffer("y", np.zeros((count, 8), np.uint32), writable=True)]
+    geometry = Geometry((1, 1, 1), (count, 1, 1))
+    result = execute(code, f"test{number}", geometry, buffers, [Pointer("x"), Pointer("y")], seed=seed, fuel=200_000)
+    return result.outputs["y"]
 
 
 def run(target: str, body: str, x: Array, **more: int) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from amdexec.traps import Trap, Unknown
 
-from .assembler import run
+from .assembler import assemble, run, run_assembled
 from .test_semantics import barrier
 
 X = np.arange(1, 257, dtype=np.uint32).reshape(64, 4)
@@ -34,6 +34,102 @@ def body(target: str, text: str) -> str:
         "mask": "s[12:13]" if family == "cdna" else "s12",
     }
     return text.format(**_WORDS[family], **waits)
+
+
+# Registers of a factor and of the result.
+_HALF4, _HALF16, _HALF32 = ("f32_4x4x4f16", 2, 4), ("f32_16x16x16f16", 2, 4), ("f32_32x32x8f16", 2, 16)
+_FLOAT4, _FLOAT16, _FLOAT32 = ("f32_4x4x1f32", 1, 4), ("f32_16x16x4f32", 1, 4), ("f32_32x32x2f32", 1, 16)
+_DOUBLE = ("f64_16x16x4f64", 2, 8)
+_Kind = tuple[str, int, int]
+
+
+def matrix(kind: _Kind, result: int, third: int | None, factor: int = 4) -> str:
+    name, few, many = kind
+
+    def some(first: int, count: int) -> str:
+        return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
+
+    addend = "0" if third is None else some(third, many)
+    return f"v_mfma_{name} {some(result, many)}, {some(factor, few)}, {some(6, few)}, {addend}"
+
+
+def result(kind: _Kind) -> str:
+    return matrix(kind, 16, None)
+
+
+def same(kind: _Kind) -> str:
+    return matrix(kind, 34, 16)
+
+
+def overlapping(kind: _Kind) -> str:
+    return matrix(kind, 34, 18)
+
+
+def factor(kind: _Kind) -> str:
+    return matrix(kind, 34, None, 16)
+
+
+def reads_third(kind: _Kind) -> str:
+    return matrix(kind, 34, 16)
+
+
+_READ, _WRITE = "v_mov_b32 v50, v17", "v_mov_b32 v17, 0"
+_STORE, _LOAD = "global_store_dword v1, v17, s[10:11]", "global_load_dword v17, v1, s[10:11]"
+# Two instructions, and how many wait states llc of LLVM 22 puts between them on gfx90a, gfx942 and gfx950.
+_MATRICES = (
+    (result(_HALF4), same(_HALF4), (0, 2, 2)),
+    (result(_HALF4), overlapping(_HALF4), (2, 3, 4)),
+    (result(_HALF4), overlapping(_FLOAT16), (2, 3, 3)),
+    (result(_HALF4), _READ, (5, 5, 5)),
+    (result(_HALF16), same(_HALF16), (0, 0, 0)),
+    (result(_HALF16), overlapping(_HALF16), (8, 5, 6)),
+    (result(_HALF16), overlapping(_FLOAT16), (8, 5, 6)),
+    (result(_HALF16), overlapping(_DOUBLE), (9, 5, 6)),
+    (result(_HALF16), factor(_HALF16), (11, 7, 8)),
+    (result(_HALF16), _READ, (11, 7, 8)),
+    (result(_HALF16), _WRITE, (11, 7, 8)),
+    (result(_HALF16), _STORE, (11, 7, 8)),
+    (result(_HALF16), _LOAD, (11, 7, 8)),
+    (reads_third(_HALF16), _WRITE, (7, 3, 3)),
+    (reads_third(_HALF16), _LOAD, (7, 3, 3)),
+    (result(_HALF32), same(_HALF32), (0, 0, 0)),
+    (result(_HALF32), overlapping(_HALF32), (16, 9, 10)),
+    (result(_HALF32), factor(_DOUBLE), (19, 11, 12)),
+    (result(_HALF32), _WRITE, (19, 11, 12)),
+    (reads_third(_HALF32), _WRITE, (15, 7, 7)),
+    (result(_FLOAT4), same(_FLOAT4), (0, 2, 2)),
+    (result(_FLOAT4), overlapping(_FLOAT4), (2, 2, 2)),
+    (result(_FLOAT4), _READ, (5, 4, 4)),
+    (result(_FLOAT16), same(_FLOAT16), (0, 0, 0)),
+    (result(_FLOAT16), overlapping(_FLOAT16), (8, 8, 8)),
+    (result(_FLOAT16), overlapping(_HALF16), (8, 0, 0)),
+    (result(_FLOAT16), overlapping(_DOUBLE), (9, 8, 8)),
+    (result(_FLOAT16), factor(_FLOAT16), (11, 10, 10)),
+    (result(_FLOAT16), _STORE, (11, 10, 10)),
+    (reads_third(_FLOAT16), _WRITE, (7, 0, 0)),
+    (result(_FLOAT32), overlapping(_FLOAT32), (16, 16, 16)),
+    (result(_FLOAT32), _READ, (19, 18, 18)),
+    (result(_DOUBLE), same(_DOUBLE), (0, 0, 0)),
+    (result(_DOUBLE), overlapping(_DOUBLE), (9, 9, 17)),
+    (result(_DOUBLE), overlapping(_FLOAT16), (0, 9, 17)),
+    (result(_DOUBLE), overlapping(_HALF16), (0, 0, 0)),
+    (result(_DOUBLE), factor(_DOUBLE), (11, 11, 19)),
+    (result(_DOUBLE), factor(_HALF16), (11, 11, 19)),
+    (result(_DOUBLE), _READ, (11, 11, 19)),
+    (result(_DOUBLE), _WRITE, (11, 11, 11)),
+    (result(_DOUBLE), _STORE, (18, 18, 18)),
+    (result(_DOUBLE), _LOAD, (11, 11, 11)),
+    (reads_third(_DOUBLE), _WRITE, (0, 0, 0)),
+    (result(_DOUBLE), "v_fma_f64 v[50:51], v[4:5], v[4:5], v[4:5]", (2, 2, 2)),
+    (_WRITE, factor(_HALF16), (2, 2, 2)),
+    (_WRITE, same(_DOUBLE), (2, 2, 2)),
+    ("v_cmpx_eq_u32 v8, v9", result(_HALF16), (4, 4, 4)),
+)
+
+
+def waiting(first: str, states: int, second: str) -> str:
+    nops = "\n".join("s_nop 0" for _ in range(states))
+    return f"s_nop 1\n {first}\n {nops}\n {second}\n s_waitcnt vmcnt(0)"
 
 
 class Traps(unittest.TestCase):
@@ -169,6 +265,16 @@ class Traps(unittest.TestCase):
         self.passes(matrix % "s_nop 7\n s_nop 7\n", targets=("gfx942",))
         self.traps(matrix % "s_nop 4\n s_cbranch_execz skip\n skip:\n", "too early after a matrix instruction", targets=("gfx942",))
         self.passes(matrix % "s_nop 4\n s_cbranch_execnz skip\n s_trap 2\n skip:\n", targets=("gfx942",))
+
+    def test_wait_states_of_matrices(self) -> None:
+        for number, target in enumerate(("gfx90a", "gfx942", "gfx950")):
+            code = assemble(target, tuple(waiting(first, states[number], second) for first, second, states in _MATRICES))
+            early = assemble(target, tuple(waiting(first, max(0, states[number] - 1), second) for first, second, states in _MATRICES))
+            for pair, (first, second, states) in enumerate(_MATRICES):
+                with self.subTest(target=target, first=first, second=second, states=states[number]):
+                    run_assembled(code, pair, X)
+                    if states[number]:
+                        self.assertRaisesRegex(Trap, " 1 wait states too early|wait states after", run_assembled, early, pair, X)
 
 
 if __name__ == "__main__":
