@@ -16,7 +16,7 @@ using gpulower::contain;
 
 namespace {
 
-/// What NVIDIA's PTX has an instruction for in this type, where being close is enough.
+/// Whether the chip's own instructions do it in this type. `approximate`: being close is enough.
 bool isNative(Intrinsic::ID id, Type *type, bool approximate, bool nvidia, bool hasTanh) {
   if (type->isDoubleTy())
     return false;
