@@ -259,6 +259,18 @@ impl ProgramGpu {
         event.ok_or_else(|| unknown("event", handle))
     }
 
+    /// What a wait for a handle waits for. MLIR 22 lowers `async.yield` of values and tokens to the token's stream where an event
+    /// behind what is in it is meant, and waits for that: LLVM's `Integration/GPU/CUDA/async.mlir` is such a program.
+    fn waited_for(&self, handle: usize) -> Result<Arc<Event>, CallError> {
+        let stream = lock(&self.state).streams.get(&handle).cloned();
+        let Some(stream) = stream else {
+            return self.event_of(handle);
+        };
+        let event = self.context()?.event()?;
+        event.record(&stream)?;
+        Ok(Arc::new(event))
+    }
+
     fn context(&self) -> Result<Context, CallError> {
         Ok(lock(&self.state).current(self.vendor)?.context.clone())
     }
@@ -389,7 +401,7 @@ impl Gpu for ProgramGpu {
     }
 
     fn stream_waits(&self, stream: usize, event: usize) -> Result<(), CallError> {
-        Ok(self.stream_of(stream)?.wait_for(&*self.event_of(event)?)?)
+        Ok(self.stream_of(stream)?.wait_for(&*self.waited_for(event)?)?)
     }
 
     fn event(&self) -> Result<usize, CallError> {
@@ -402,6 +414,9 @@ impl Gpu for ProgramGpu {
     fn end_event(&self, event: usize) -> Result<(), CallError> {
         // MLIR's lowering gives an event back for each of several tasks that wait for it, and waits afterwards.
         let mut state = lock(&self.state);
+        if state.streams.contains_key(&event) {
+            return Ok(());
+        }
         if !state.events.contains_key(&event) {
             return Err(unknown("event", event));
         }
@@ -417,7 +432,7 @@ impl Gpu for ProgramGpu {
     }
 
     fn wait_event(&self, event: usize) -> Result<(), CallError> {
-        Ok(self.event_of(event)?.synchronize()?)
+        Ok(self.waited_for(event)?.synchronize()?)
     }
 
     fn record(&self, event: usize, stream: usize) -> Result<(), CallError> {

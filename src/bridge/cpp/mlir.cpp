@@ -170,6 +170,7 @@ GpulowerOutcome gpulowerParseMlir(MlirContext context, GpulowerBytes source,
   return gpulower::contain([&]() -> std::string {
     ParserConfig unverified(unwrap(context), /*verifyAfterParse=*/false);
     limitReading(unverified, source.length);
+    gpulower::admitRemovedOperations(*unwrap(context), toStringRef(source));
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
         toStringRef(source), unverified, toStringRef(name));
     if (!module)

@@ -5,13 +5,16 @@
 #include "bytes.h"
 
 #include "mlir/CAPI/IR.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;
 
@@ -21,10 +24,151 @@ namespace {
 constexpr llvm::StringLiteral moduleEnd = "gpu.module_end";
 /// What an operation in generic form becomes in the text before it is parsed, where it has properties that MLIR 22 does
 /// not have, or has in another form, or kinds, which have other numbers in older releases.
-constexpr llvm::StringLiteral foreign[] = {"affine.Parallel", "gpu.Func", "memref.Atomic_rmw", "nvvm.Barrier",
+constexpr llvm::StringLiteral foreign[] = {"affine.Parallel",        "gpu.Func",          "llvm.intr.lifetime.Start",
+                                           "llvm.intr.lifetime.End", "memref.Atomic_rmw", "nvvm.Barrier",
                                            "vector.Multi_reduction"};
 /// From MLIR 23 on, what makes a kernel is a property of gpu.func, and not the attribute gpu.kernel.
 constexpr llvm::StringLiteral kernel = "kernel";
+
+constexpr llvm::StringLiteral splat = "vector.splat";
+constexpr llvm::StringLiteral extractElement = "vector.extractelement";
+constexpr llvm::StringLiteral insertElement = "vector.insertelement";
+
+/// An operation of the vector dialect in MLIR 21 and older that MLIR 22 does not have. It is there to be parsed in
+/// custom form: bringOver() writes it in another way, and what is not as those releases wrote it is refused.
+template <typename Concrete>
+struct RemovedOp
+    : Op<Concrete, OpTrait::ZeroRegions, OpTrait::OneResult, OpTrait::ZeroSuccessors, OpTrait::VariadicOperands> {
+  using Op<Concrete, OpTrait::ZeroRegions, OpTrait::OneResult, OpTrait::ZeroSuccessors, OpTrait::VariadicOperands>::Op;
+  static ArrayRef<StringRef> getAttributeNames() { return {}; }
+  LogicalResult verify() { return this->emitOpError("is no operation of MLIR 22, and not as older releases write it"); }
+};
+
+/// `vector.splat %a : vector<4xf32>`
+struct SplatOp : RemovedOp<SplatOp> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SplatOp)
+  using RemovedOp::RemovedOp;
+  static StringRef getOperationName() { return splat; }
+  static ParseResult parse(OpAsmParser &parser, OperationState &state) {
+    OpAsmParser::UnresolvedOperand value;
+    VectorType type;
+    return failure(parser.parseOperand(value) || parser.parseOptionalAttrDict(state.attributes) ||
+                   parser.parseColonType(type) || parser.resolveOperand(value, type.getElementType(), state.operands) ||
+                   parser.addTypeToList(type, state.types));
+  }
+};
+
+/// `[%i : i32]`, or `[]` for a vector of rank 0, attributes, and the vector's type.
+ParseResult parsePosition(OpAsmParser &parser, OperationState &state, OpAsmParser::UnresolvedOperand &position,
+                          Type &positionType, VectorType &type) {
+  if (parser.parseLSquare())
+    return failure();
+  OptionalParseResult there = parser.parseOptionalOperand(position);
+  if (there.has_value() && (*there || parser.parseColonType(positionType)))
+    return failure();
+  return failure(parser.parseRSquare() || parser.parseOptionalAttrDict(state.attributes) ||
+                 parser.parseColonType(type));
+}
+
+/// `vector.extractelement %v[%i : i32] : vector<4xf32>`
+struct ExtractElementOp : RemovedOp<ExtractElementOp> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExtractElementOp)
+  using RemovedOp::RemovedOp;
+  static StringRef getOperationName() { return extractElement; }
+  static ParseResult parse(OpAsmParser &parser, OperationState &state) {
+    OpAsmParser::UnresolvedOperand vector, position;
+    Type positionType;
+    VectorType type;
+    return failure(parser.parseOperand(vector) || parsePosition(parser, state, position, positionType, type) ||
+                   parser.resolveOperand(vector, type, state.operands) ||
+                   (positionType && parser.resolveOperand(position, positionType, state.operands)) ||
+                   parser.addTypeToList(type.getElementType(), state.types));
+  }
+};
+
+/// `vector.insertelement %a, %v[%i : i32] : vector<4xf32>`
+struct InsertElementOp : RemovedOp<InsertElementOp> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertElementOp)
+  using RemovedOp::RemovedOp;
+  static StringRef getOperationName() { return insertElement; }
+  static ParseResult parse(OpAsmParser &parser, OperationState &state) {
+    OpAsmParser::UnresolvedOperand value, vector, position;
+    Type positionType;
+    VectorType type;
+    return failure(parser.parseOperand(value) || parser.parseComma() || parser.parseOperand(vector) ||
+                   parsePosition(parser, state, position, positionType, type) ||
+                   parser.resolveOperand(value, type.getElementType(), state.operands) ||
+                   parser.resolveOperand(vector, type, state.operands) ||
+                   (positionType && parser.resolveOperand(position, positionType, state.operands)) ||
+                   parser.addTypeToList(type, state.types));
+  }
+};
+
+/// An operation of a vector's element, whose place is an integer without a sign there and an index here.
+void replaceElementOp(Operation *operation) {
+  OpBuilder builder(operation);
+  Location location = operation->getLoc();
+  bool inserts = operation->getName().getStringRef() == insertElement;
+  unsigned vectorAt = inserts ? 1 : 0, count = operation->getNumOperands();
+  if (count <= vectorAt || operation->getNumResults() != 1)
+    return;
+  auto type = dyn_cast<VectorType>(operation->getOperand(vectorAt).getType());
+  if (!type || type.getRank() > 1 || count != vectorAt + 1 + type.getRank())
+    return;
+  Type result = operation->getResult(0).getType();
+  if (result != (inserts ? Type(type) : type.getElementType()) ||
+      (inserts && operation->getOperand(0).getType() != type.getElementType()))
+    return;
+  SmallVector<OpFoldResult> position;
+  if (type.getRank() == 1) {
+    Value index = operation->getOperand(count - 1);
+    if (!index.getType().isSignlessIntOrIndex())
+      return;
+    if (!index.getType().isIndex()) {
+      operation->getContext()->getOrLoadDialect<arith::ArithDialect>();
+      index = arith::IndexCastUIOp::create(builder, location, builder.getIndexType(), index);
+    }
+    position.push_back(index);
+  }
+  Value made = inserts ? Value(vector::InsertOp::create(builder, location, operation->getOperand(0),
+                                                        operation->getOperand(1), position))
+                       : Value(vector::ExtractOp::create(builder, location, operation->getOperand(0), position));
+  operation->getResult(0).replaceAllUsesWith(made);
+  operation->erase();
+}
+
+void replaceSplat(Operation *operation) {
+  if (operation->getNumOperands() != 1 || operation->getNumResults() != 1)
+    return;
+  auto type = dyn_cast<VectorType>(operation->getResult(0).getType());
+  if (!type || operation->getOperand(0).getType() != type.getElementType())
+    return;
+  OpBuilder builder(operation);
+  Value made = vector::BroadcastOp::create(builder, operation->getLoc(), type, operation->getOperand(0));
+  operation->getResult(0).replaceAllUsesWith(made);
+  operation->erase();
+}
+
+/// Operations under the names that they have in MLIR 22; nothing where it is the same. Those of mbarriers had one for
+/// each kind of pointer. In custom form mlir_text.rs renames them.
+std::string renamed(StringRef name) {
+  if (name.starts_with("nvvm.mbarrier.") || name.starts_with("nvvm.cp.async.mbarrier.arrive."))
+    return name.consume_back(".shared") ? name.str() : "";
+  return llvm::StringSwitch<std::string>(name)
+      .Case("nvvm.vote.ballot.sync", "nvvm.vote.sync")
+      .Case("nvvm.prefetch.tensormap", "nvvm.prefetch")
+      .Case("rocdl.waitcnt", "rocdl.s.waitcnt")
+      .Default("");
+}
+
+/// Before MLIR 22 amdgpu.wmma has one shape, but for integers of 4 bits.
+void nameShape(amdgpu::WMMAOp multiply) {
+  auto &properties = multiply.getProperties();
+  if (properties.m || properties.n || properties.k || multiply->getNumOperands() != 3 ||
+      getElementTypeOrSelf(multiply->getOperand(0).getType()).isInteger(4))
+    return;
+  properties.m = properties.n = properties.k = Builder(multiply.getContext()).getI32IntegerAttr(16);
+}
 
 void removeModuleEnd(Operation *operation) {
   if (operation->use_empty())
@@ -50,7 +194,9 @@ void countThreads(NVVM::BarrierOp barrier) {
 /// An operation under its own name, with what it says in the form of MLIR 22.
 Operation *restore(Operation *operation) {
   OpBuilder builder(operation);
-  OperationState state(operation->getLoc(), operation->getName().getStringRef().lower());
+  StringRef name = operation->getName().getStringRef();
+  std::string now = renamed(name);
+  OperationState state(operation->getLoc(), now.empty() ? name.lower() : now);
   NamedAttrList attributes(operation->getDiscardableAttrDictionary());
   if (auto properties = dyn_cast_or_null<DictionaryAttr>(operation->getPropertiesAsAttribute()))
     attributes.append(properties.getValue());
@@ -67,6 +213,12 @@ Operation *restore(Operation *operation) {
     if (numbers.size() == dimensions.size())
       attributes.set("reduction_dims", builder.getDenseI64ArrayAttr(numbers));
   }
+  if (state.name.getStringRef().starts_with("llvm.intr.lifetime."))
+    attributes.erase("size");
+  if (state.name.getStringRef() == NVVM::VoteSyncOp::getOperationName())
+    attributes.set("kind", NVVM::VoteSyncKindAttr::get(operation->getContext(), NVVM::VoteSyncKind::ballot));
+  if (state.name.getStringRef() == NVVM::PrefetchOp::getOperationName())
+    attributes.set("tensormap", builder.getUnitAttr());
   state.addAttributes(attributes.getAttrs());
   state.addOperands(operation->getOperands());
   state.addTypes(operation->getResultTypes());
@@ -141,8 +293,19 @@ bool isOlderBytecode(StringRef source) {
 
 } // namespace
 
+void gpulower::admitRemovedOperations(MLIRContext &context, StringRef source) {
+  if (!source.contains(splat) && !source.contains(extractElement) && !source.contains(insertElement))
+    return;
+  auto *dialect = context.getOrLoadDialect<vector::VectorDialect>();
+  if (RegisteredOperationName::lookup(splat, &context))
+    return;
+  RegisteredOperationName::insert<SplatOp>(*dialect);
+  RegisteredOperationName::insert<ExtractElementOp>(*dialect);
+  RegisteredOperationName::insert<InsertElementOp>(*dialect);
+}
+
 void gpulower::bringOver(Operation *root, StringRef source) {
-  SmallVector<Operation *> ends, others;
+  SmallVector<Operation *> ends, others, splats, elements;
   bool isOlder = isOlderBytecode(source);
   root->walk([&](Operation *operation) {
     StringRef name = operation->getName().getStringRef();
@@ -150,8 +313,14 @@ void gpulower::bringOver(Operation *root, StringRef source) {
       renumberKinds(operation);
     if (name == moduleEnd)
       ends.push_back(operation);
-    else if (llvm::is_contained(foreign, name))
+    else if (llvm::is_contained(foreign, name) || !renamed(name).empty())
       others.push_back(operation);
+    else if (name == splat)
+      splats.push_back(operation);
+    else if (name == extractElement || name == insertElement)
+      elements.push_back(operation);
+    else if (auto multiply = dyn_cast<amdgpu::WMMAOp>(operation))
+      nameShape(multiply);
     else if (auto call = dyn_cast<LLVM::CallOp>(operation))
       countArguments(call);
     else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(operation))
@@ -172,6 +341,8 @@ void gpulower::bringOver(Operation *root, StringRef source) {
       renumberKinds(made);
   }
   llvm::for_each(ends, removeModuleEnd);
+  llvm::for_each(splats, replaceSplat);
+  llvm::for_each(elements, replaceElementOp);
 }
 
 /// Whether an operation has a property. What is no operation of MLIR's is somebody else's to refuse.

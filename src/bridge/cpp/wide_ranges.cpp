@@ -1,9 +1,14 @@
-// Loops over signed numbers whose ends are further apart than half of what their type holds. ptxas unrolls a loop with a constant
-// step, and decides by `end - start`, computed in the type itself, how many iterations are left: where that overflows, iterations
-// are dropped. (Seen with ptxas 12.4 and 13.0 on sm_90, 32 and 64 bits: `setp.lt.s32` of a register to which 100 is added, from
-// -2000000000 to 2000000000, runs once. LLVM's loop strength reduction makes such a loop of one that begins near the least number: its
-// counter begins one step before that.) With unsigned numbers the difference cannot overflow, and ptxas looks whether it is
-// negative. So where the ends are not known to be near each other, both sides of the comparison are moved by the sign bit.
+// Loops over signed numbers whose ends are further apart than half of what their type holds. ptxas unrolls a loop with
+// a constant step, and decides by `end - start`, computed in the type itself, how many iterations are left: where that
+// overflows, iterations are dropped. (Seen with ptxas 12.4 and 13.0 on sm_90, 32 and 64 bits: `setp.lt.s32` of a
+// register to which 100 is added, from -2000000000 to 2000000000, runs once. LLVM's loop strength reduction makes such
+// a loop of one that begins near the least number: its counter begins one step before that.) With unsigned numbers the
+// difference cannot overflow, and ptxas looks whether it is negative. So where the ends are not known to be near each
+// other, both sides of the comparison are moved by the sign bit.
+//
+// It unrolls four times, and compares what is left with three steps, computed in the type as well: a loop whose step is
+// more than a third of the largest number ran four times where it should once (`setp.lt.s32` of a register to which
+// 858993459 is added, from -858993460 to 858157688). Such a loop has few iterations, and is not to be unrolled.
 
 #include "code_generation.h"
 
@@ -14,6 +19,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
 
@@ -45,6 +51,12 @@ public:
     return counted && isa<SCEVConstant>(counted->getStepRecurrence(evolution)) &&
            (counter->getType()->isIntegerTy(32) || counter->getType()->isIntegerTy(64)) &&
            evolution.isLoopInvariant(evolution.getSCEV(bound), &loop);
+  }
+
+  /// Whether ptxas' unrolled loop takes steps whose size it cannot tell.
+  bool leaps() {
+    APInt step = cast<SCEVConstant>(recurrence(counter)->getStepRecurrence(evolution))->getAPInt();
+    return step.abs().ugt(APInt::getSignedMaxValue(step.getBitWidth()).udiv(3));
   }
 
   /// Whether the end less what the counter is before its first step is the number that it should be.
@@ -90,7 +102,8 @@ void moveBySign(ICmpInst &compare, Loop &loop) {
   auto *type = cast<IntegerType>(compare.getOperand(0)->getType());
   Constant *sign = ConstantInt::get(type, APInt::getSignMask(type->getBitWidth()));
   for (Use &side : compare.operands()) {
-    auto *before = loop.isLoopInvariant(side) && loop.getLoopPreheader() ? loop.getLoopPreheader()->getTerminator() : &compare;
+    auto *before =
+        loop.isLoopInvariant(side) && loop.getLoopPreheader() ? loop.getLoopPreheader()->getTerminator() : &compare;
     // An addition, since ptxas does not see what else may become of a counter.
     side = IRBuilder<>(before).CreateAdd(side, sign);
   }
@@ -110,11 +123,15 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
     for (BasicBlock *block : exiting) {
       auto *branch = dyn_cast<BranchInst>(block->getTerminator());
       auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
-      if (!compare || !compare->isSigned() || !compare->getOperand(0)->getType()->isIntegerTy())
+      if (!compare || !compare->getOperand(0)->getType()->isIntegerTy())
         continue;
       Ends ends(evolution, *loop, *compare);
-      if (ends.counts() && !ends.near())
+      if (!ends.counts())
+        continue;
+      if (compare->isSigned() && !ends.near())
         wide.emplace_back(compare, loop);
+      if (ends.leaps())
+        addStringMetadataToLoop(loop, "llvm.loop.unroll.disable");
     }
   }
   for (auto [compare, loop] : wide)

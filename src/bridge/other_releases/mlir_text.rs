@@ -23,7 +23,19 @@ struct Rule {
     parsed_as: &'static str,
 }
 
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 6] = [
+    Rule {
+        operation: "llvm.intr.lifetime.start",
+        property: "size",
+        when: |_| true,
+        parsed_as: "llvm.intr.lifetime.Start",
+    },
+    Rule {
+        operation: "llvm.intr.lifetime.end",
+        property: "size",
+        when: |_| true,
+        parsed_as: "llvm.intr.lifetime.End",
+    },
     Rule {
         operation: "gpu.func",
         property: "kernel",
@@ -65,6 +77,31 @@ const NOTHING: &str = "#arith.fastmath<none>";
 const RANGE: &str = "range = array<i32: ";
 const BARRIER: &str = "nvvm.barrier ";
 
+/// What a rule makes of the text that follows: how much of it is passed over, and the words in its place if they are others.
+type Respelled = Option<(usize, Option<String>)>;
+
+/// Words of custom form that MLIR 22 does not read, by how they begin. What comes behind decides, a line or so.
+const WORDS: [(&str, fn(&str) -> Respelled); 11] = [
+    ("gpu.printf \"", printf),
+    ("llvm.intr.lifetime.", lifetime),
+    ("nvvm.mbarrier.", of_shared_memory),
+    ("nvvm.cp.async.mbarrier.arrive.", of_shared_memory),
+    ("nvvm.vote.ballot.sync ", ballot),
+    ("nvvm.prefetch.tensormap ", |rest| {
+        renamed(rest, "nvvm.prefetch.tensormap ", "nvvm.prefetch tensormap, ")
+    }),
+    ("rocdl.waitcnt ", |rest| {
+        renamed(rest, "rocdl.waitcnt ", "rocdl.s.waitcnt ")
+    }),
+    ("#llvm.memory_effects<", memory_effects),
+    ("!llvm.vec<", llvm_vector),
+    ("amdgpu.mfma ", mfma),
+    ("amdgpu.wmma ", wmma),
+];
+
+/// How much of a text a rule of [`WORDS`] looks at.
+const LOOKED_AT: usize = 1024;
+
 /// A property that MLIR 22 would pass over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LostProperty {
@@ -83,7 +120,12 @@ pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8
 /// Words that MLIR 22 reads in another way, in text in any form.
 fn respell(text: &[u8]) -> Option<Vec<u8>> {
     let whole = std::str::from_utf8(text).ok()?;
-    if !(whole.contains(RANGE) || whole.contains(BARRIER) && whole.contains("loc(")) {
+    let is_respelled = |(word, rule): &(&str, fn(&str) -> Respelled)| {
+        whole
+            .match_indices(word)
+            .any(|(at, _)| rule(whole.get(at..).unwrap_or_default()).is_some())
+    };
+    if !(whole.contains(RANGE) || whole.contains(BARRIER) && whole.contains("loc(") || WORDS.iter().any(is_respelled)) {
         return None;
     }
     let mut scanner = Scanner { text, at: 0 };
@@ -96,7 +138,11 @@ fn respell(text: &[u8]) -> Option<Vec<u8>> {
         let words = match () {
             () if brackets.last() == Some(&true) && rest.starts_with([',', 'r']) => without_range(before, rest),
             () if rest.starts_with(BARRIER) && before.ends_with(char::is_whitespace) => barrier(rest),
-            () => None,
+            () if before.ends_with(is_name) || before.ends_with('"') => None,
+            () => WORDS
+                .iter()
+                .find(|(word, _)| rest.starts_with(word))
+                .and_then(|(_, rule)| rule(rest)),
         };
         if let Some((length, words)) = words {
             scanner.at = at + length;
@@ -120,9 +166,12 @@ fn respell(text: &[u8]) -> Option<Vec<u8>> {
 /// Whether what comes next is the attributes of an operation of ROCDL, in custom or generic form.
 fn is_of_rocdl(before: &str) -> bool {
     let operation = before.trim_end().trim_end_matches("()").trim_end_matches('"');
-    let is_name = |character: char| character.is_ascii_alphanumeric() || "._".contains(character);
     let operation = operation.rsplit(|character| !is_name(character)).next();
     operation.is_some_and(|operation| operation.starts_with("rocdl."))
+}
+
+fn is_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "._".contains(character)
 }
 
 /// How long the range of `{range = array<i32: 0, 256>, a}` or `{a, range = array<i32: 0, 256>}` is with a comma, and as many blanks.
@@ -174,6 +223,134 @@ fn barrier(rest: &str) -> Option<(usize, Option<String>)> {
     let properties = format!("<{{operandSegmentSizes = {sizes}}}>");
     let words = format!("\"nvvm.barrier\"({operands}) {properties} {attributes}: ({types}) -> () ");
     Some((length, Some(words)))
+}
+
+/// What a rule may look at: no rule reads to the end of a long text for each of its words.
+fn near(rest: &str) -> &str {
+    let end = (0..=LOOKED_AT.min(rest.len()))
+        .rev()
+        .find(|end| rest.is_char_boundary(*end));
+    rest.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+fn renamed(rest: &str, from: &str, to: &str) -> Respelled {
+    rest.starts_with(from).then(|| (from.len(), Some(to.to_owned())))
+}
+
+/// `gpu.printf "..." %a : i32` of MLIR 19, which has a comma since.
+fn printf(rest: &str) -> Respelled {
+    let mut scanner = Scanner {
+        text: rest.as_bytes(),
+        at: "gpu.printf ".len(),
+    };
+    scanner.string();
+    let (head, after) = rest.split_at_checked(scanner.at)?;
+    after
+        .trim_start()
+        .starts_with('%')
+        .then(|| (head.len(), Some(format!("{head},"))))
+}
+
+/// `llvm.intr.lifetime.start 4, %p` of MLIR 21, without the size.
+fn lifetime(rest: &str) -> Respelled {
+    let (name, after) = rest.split_once(' ')?;
+    let (size, _) = near(after).split_once(", %")?;
+    let is_size = ["llvm.intr.lifetime.start", "llvm.intr.lifetime.end"].contains(&name) && size.parse::<i64>().is_ok();
+    is_size.then(|| {
+        (
+            name.len() + 1 + size.len() + 1,
+            Some(format!("{name} {}", " ".repeat(size.len() + 1))),
+        )
+    })
+}
+
+/// `nvvm.mbarrier.init.shared`, whose pointer tells.
+fn of_shared_memory(rest: &str) -> Respelled {
+    let (name, _) = near(rest).split_once(' ')?;
+    let short = name
+        .strip_suffix(".shared")
+        .filter(|short| short.chars().all(is_name))?;
+    renamed(rest, name, short)
+}
+
+/// `nvvm.vote.ballot.sync %mask, %predicate : i32` is a kind of `nvvm.vote.sync`.
+fn ballot(rest: &str) -> Respelled {
+    let line = near(rest).lines().next()?;
+    let (operands, _) = line.strip_prefix("nvvm.vote.ballot.sync ")?.split_once(" : i32")?;
+    let length = line.len() - line.split_once(" : i32")?.1.len();
+    Some((length, Some(format!("nvvm.vote.sync ballot {operands} -> i32"))))
+}
+
+/// Kinds of memory that MLIR 21 does not know were parts of others: `errno` of the rest, a target's own of what is not accessible.
+fn memory_effects(rest: &str) -> Respelled {
+    let (effects, _) = near(rest).split_once('>')?;
+    let of = |kind: &str| {
+        let (_, value) = effects.split_once(kind)?;
+        Some(value.split(',').next()?.trim())
+    };
+    let (other, inaccessible) = (of("other = ")?, of("inaccessibleMem = ")?);
+    (!effects.contains("errnoMem")).then(|| {
+        let more = format!("errnoMem = {other}, targetMem0 = {inaccessible}, targetMem1 = {inaccessible}");
+        (effects.len(), Some(format!("{effects}, {more}")))
+    })
+}
+
+/// `!llvm.vec<4 x ptr<1>>` and `!llvm.vec<? x 4 x ptr>` are vectors like others.
+fn llvm_vector(rest: &str) -> Respelled {
+    let mut scanner = Scanner {
+        text: rest.as_bytes(),
+        at: "!llvm.vec".len(),
+    };
+    scanner.skip_group_in(LOOKED_AT)?;
+    let inner = rest.get("!llvm.vec<".len()..scanner.at.checked_sub(1)?)?;
+    let (scalable, inner) = match inner.strip_prefix("? x ") {
+        Some(inner) => (true, inner),
+        None => (false, inner),
+    };
+    let (count, element) = inner.split_once(" x ")?;
+    count.parse::<u64>().ok()?;
+    let count = if scalable {
+        format!("[{count}]")
+    } else {
+        count.to_owned()
+    };
+    let of_llvm = if element.starts_with(['!', 'i', 'f', 'b']) {
+        ""
+    } else {
+        "!llvm."
+    };
+    Some((scanner.at, Some(format!("vector<{count}x{of_llvm}{element}>"))))
+}
+
+/// `amdgpu.mfma %a * %b + %c {k = 1 : i32, m = 32 : i32, n = 32 : i32}` of MLIR 21, with its shape in front.
+fn mfma(rest: &str) -> Respelled {
+    let (head, _) = near(rest).split_once('}')?;
+    let (operands, attributes) = head.strip_prefix("amdgpu.mfma ")?.split_once('{')?;
+    if !operands.starts_with('%') {
+        return None;
+    }
+    let (mut sizes, mut others) = ([None; 3], Vec::new());
+    for attribute in attributes.split(',') {
+        let (name, value) = attribute.split_once('=').unwrap_or((attribute, ""));
+        match ["m", "n", "k"].iter().position(|size| *size == name.trim()) {
+            Some(at) => *sizes.get_mut(at)? = value.trim().strip_suffix(" : i32"),
+            None => others.push(attribute),
+        }
+    }
+    let [Some(m), Some(n), Some(k)] = sizes else {
+        return None;
+    };
+    let words = format!("amdgpu.mfma {m}x{n}x{k} {operands}{{{}}}", others.join(","));
+    Some((head.len() + 1, Some(words)))
+}
+
+/// `amdgpu.wmma %a * %b + %c : ...` of MLIR 21, which has one shape, but for integers of 4 bits.
+fn wmma(rest: &str) -> Respelled {
+    let name = "amdgpu.wmma ";
+    let (_, types) = near(rest.strip_prefix(name)?).split_once(" : ")?;
+    let types = types.lines().next()?;
+    (rest.get(name.len()..)?.starts_with('%') && !types.contains("xi4>"))
+        .then(|| (name.len(), Some(format!("{name}16x16x16 "))))
 }
 
 /// The operations in generic form by the names under which they are to be parsed.
@@ -303,6 +480,16 @@ impl<'a> Scanner<'a> {
                 return;
             }
         }
+    }
+
+    /// The same, if they close within so many bytes.
+    fn skip_group_in(&mut self, limit: usize) -> Option<()> {
+        let start = self.at;
+        let text = self.text;
+        self.text = text.get(..text.len().min(start.saturating_add(limit)))?;
+        self.skip_group();
+        self.text = text;
+        (text.get(self.at.checked_sub(1)?) == Some(&b'>')).then_some(())
     }
 
     /// The names and values in `<{a = 1, b}>`, which is passed over if it begins here.
@@ -598,6 +785,132 @@ mod tests {
         }
     }
 
+    /// What MLIR 19 to 21 write in custom form, and what MLIR 22 writes of it.
+    #[test]
+    fn words_of_custom_form_that_changed() {
+        let vector = "!llvm.vec<4 x ptr<1>>";
+        for (body, read_as) in [
+            (
+                "%v = vector.splat %f : vector<4xf32>",
+                vec!["vector.broadcast %arg0 : f32 to vector<4xf32>"],
+            ),
+            (
+                "%v = vector.splat %f : vector<4xf32> loc(\"a\":1:2)\n%e = vector.extractelement %v[%i : i32] {a.b} : vector<4xf32>",
+                vec![
+                    "arith.index_castui %arg1 : i32 to index",
+                    "vector.extract %0[%1] : f32 from vector<4xf32>",
+                ],
+            ),
+            (
+                "%v = vector.splat %f : vector<f32>\n%w = vector.insertelement %f, %v[] : vector<f32>\n\
+                 %e = vector.extractelement %w[] : vector<f32>",
+                vec![
+                    "vector.insert %arg0, %0 [] : f32 into vector<f32>",
+                    "vector.extract %1[] : f32 from vector<f32>",
+                ],
+            ),
+            (
+                "gpu.printf \"a, \\\" %b %f\" %f, %i : f32, i32\ngpu.printf \"gpu.printf %f\"",
+                vec![
+                    "gpu.printf \"a, \\22 %b %f\", %arg0, %arg1 : f32, i32",
+                    "gpu.printf \"gpu.printf %f\"\n",
+                ],
+            ),
+            ("gpu.printf \"%f\"%f : f32", vec!["gpu.printf \"%f\", %arg0 : f32"]),
+            (
+                "llvm.intr.lifetime.start 4, %q : !llvm.ptr\nllvm.intr.lifetime.end -1, %q : !llvm.ptr",
+                vec!["llvm.intr.lifetime.start %arg2 : ", "llvm.intr.lifetime.end %arg2 : "],
+            ),
+            (
+                "\"llvm.intr.lifetime.start\"(%q) <{size = 4 : i64}> : (!llvm.ptr) -> ()",
+                vec!["llvm.intr.lifetime.start %arg2 : "],
+            ),
+            (
+                "nvvm.mbarrier.init.shared %p, %i : !llvm.ptr<3>, i32\n%t = nvvm.mbarrier.arrive.shared %p : !llvm.ptr<3> -> i64",
+                vec!["nvvm.mbarrier.init %arg3, %arg1 : ", "nvvm.mbarrier.arrive %arg3 : "],
+            ),
+            (
+                "\"nvvm.mbarrier.inval.shared\"(%p) : (!llvm.ptr<3>) -> ()",
+                vec!["nvvm.mbarrier.inval %arg3 : "],
+            ),
+            (
+                "nvvm.cp.async.mbarrier.arrive.shared %p {noinc = true} : !llvm.ptr<3>",
+                vec!["nvvm.cp.async.mbarrier.arrive %arg3 {noinc = true} : "],
+            ),
+            (
+                "%b = arith.constant true\n%v = nvvm.vote.ballot.sync %i, %b : i32",
+                vec!["nvvm.vote.sync  ballot %arg1, %true -> i32"],
+            ),
+            (
+                "%b = arith.constant true\n%v = \"nvvm.vote.ballot.sync\"(%i, %b) : (i32, i1) -> i32",
+                vec!["nvvm.vote.sync  ballot %arg1, %true -> i32"],
+            ),
+            (
+                "nvvm.prefetch.tensormap %q : !llvm.ptr",
+                vec!["nvvm.prefetch tensormap, %arg2 : "],
+            ),
+            (
+                "\"nvvm.prefetch.tensormap\"(%q) : (!llvm.ptr) -> ()",
+                vec!["nvvm.prefetch tensormap, %arg2 : "],
+            ),
+            (
+                "rocdl.waitcnt 7\n\"rocdl.waitcnt\"() {bitfield = 8 : i32} : () -> ()",
+                vec!["rocdl.s.waitcnt 7\n", "rocdl.s.waitcnt 8\n"],
+            ),
+            (
+                &format!(
+                    "%l = llvm.load %q : !llvm.ptr -> {vector}\n%m = llvm.load %q : !llvm.ptr -> !llvm.vec<? x 2 x i32>"
+                ),
+                vec!["-> vector<4x!llvm.ptr<1>>\n", "-> vector<[2]xi32>\n"],
+            ),
+            (
+                "%a = vector.splat %f : vector<1xf32>\n%c = vector.splat %f : vector<16xf32>\n\
+                 %d = amdgpu.mfma %f * %f + %c { abid = 0 : i32, k = 2 : i32, m = 32 : i32, n = 32 : i32 } blgp = none : f32, f32, vector<16xf32>",
+                vec!["amdgpu.mfma 32x32x2 %arg0 * %arg0 + %1 blgp ="],
+            ),
+            (
+                "%h = arith.constant dense<0.0> : vector<16xf16>\n%c = vector.splat %f : vector<8xf32>\n\
+                 %d = amdgpu.wmma %h * %h + %c : vector<16xf16>, vector<16xf16>, vector<8xf32>\n\
+                 %e = \"amdgpu.wmma\"(%h, %h, %c) : (vector<16xf16>, vector<16xf16>, vector<8xf32>) -> vector<8xf32>",
+                vec![
+                    "amdgpu.wmma 16x16x16 %cst * %cst + %0",
+                    "amdgpu.wmma 16x16x16 %cst * %cst + %0",
+                ],
+            ),
+        ] {
+            let text = format!(
+                "gpu.module @m {{ gpu.func @k(%f: f32, %i: i32, %q: !llvm.ptr, %p: !llvm.ptr<3>) kernel {{\n{body}\ngpu.return }} }}"
+            );
+            let module = read(&text);
+            for words in read_as {
+                assert!(module.contains(words), "{words}: {module}");
+            }
+        }
+        let effects = "#llvm.memory_effects<other = none, argMem = readwrite, inaccessibleMem = read>";
+        let module = read(&format!("llvm.func @f() attributes {{memory_effects = {effects}}}"));
+        assert!(
+            module.contains("inaccessibleMem = read, errnoMem = none, targetMem0 = read, targetMem1 = read>"),
+            "{module}"
+        );
+    }
+
+    /// An operation that no release wrote so is refused, and not passed over.
+    #[test]
+    fn removed_operations_in_another_form_are_refused() {
+        let context = context();
+        for words in [
+            "%v = \"vector.splat\"(%f, %f) : (f32, f32) -> vector<4xf32>",
+            "%v = \"vector.extractelement\"(%f) : (f32) -> f32",
+            "%v = vector.splat %f : vector<2xf32>\n%e = \"vector.extractelement\"(%v) : (vector<2xf32>) -> f32",
+        ] {
+            let text = format!("gpu.module @m {{ gpu.func @k(%f: f32) kernel {{ {words}\n gpu.return }} }}");
+            let error = parse(&context, "k.mlir", text.as_bytes())
+                .map(drop)
+                .expect_err("is refused");
+            assert!(error.to_string().contains("vector."), "{error}");
+        }
+    }
+
     #[test]
     fn what_is_no_word_of_another_release_stays() {
         for text in [
@@ -613,6 +926,15 @@ mod tests {
             "nvvm.barrier id = %0\n\"x.y\"() : () -> () loc(unknown)",
             "nvvm.barrier {x.y}\n\"x.y\"() : () -> () loc(unknown)",
             "%0 = nvvm.barrier #nvvm.reduction<and> %i -> i32 loc(unknown)",
+            "gpu.printf \"a\", %0 : i32",
+            "gpu.printf \"a\"\n}",
+            "// gpu.printf \"a\" %0",
+            "my.gpu.printf \"a\" %0",
+            "nvvm.mbarrier.init %0, %1 : !llvm.ptr<3>, i32",
+            "#llvm.memory_effects<other = none, argMem = none, inaccessibleMem = none, errnoMem = none, targetMem0 = none, targetMem1 = none>",
+            "amdgpu.mfma 32x32x2 %0 * %0 + %1 {m = 1 : i32, n = 1 : i32, k = 1 : i32}",
+            "amdgpu.wmma %0 * %0 + %1 : vector<16xi4>, vector<16xi4>, vector<8xi32>",
+            "!llvm.vec<4 x",
         ] {
             assert_eq!(respell(text.as_bytes()), None, "{text}");
         }
@@ -627,6 +949,10 @@ mod tests {
             "rocdl.x {range = array<i32: 0, ",
             "{",
             "a, range = array<i32: 0, 1>",
+            "gpu.printf \"",
+            "!llvm.vec<",
+            "amdgpu.mfma %",
+            "#llvm.memory_effects<",
         ] {
             let text = format!("rocdl.{} {{{}loc(", "x".repeat(1 << 20), part.repeat(1 << 17));
             respell(text.as_bytes());

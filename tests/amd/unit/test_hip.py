@@ -113,6 +113,25 @@ func.func @main() {
 }
 """
 
+# A stream where an event is meant, as MLIR 22 lowers `async.yield` of a value and a token.
+STREAM_FOR_AN_EVENT = """
+module {
+llvm.func @mgpuStreamCreate() -> !llvm.ptr
+llvm.func @mgpuStreamWaitEvent(!llvm.ptr, !llvm.ptr)
+llvm.func @mgpuEventSynchronize(!llvm.ptr)
+llvm.func @mgpuEventDestroy(!llvm.ptr)
+llvm.func @main() {
+  %made = llvm.call @mgpuStreamCreate() : () -> !llvm.ptr
+  %waits = llvm.call @mgpuStreamCreate() : () -> !llvm.ptr
+  llvm.call @mgpuStreamWaitEvent(%waits, %made) : (!llvm.ptr, !llvm.ptr) -> ()
+  llvm.call @mgpuEventDestroy(%made) : (!llvm.ptr) -> ()
+  llvm.call @mgpuEventSynchronize(%made) : (!llvm.ptr) -> ()
+  llvm.call @mgpuEventDestroy(%made) : (!llvm.ptr) -> ()
+  llvm.return
+}
+}
+"""
+
 # Runs the command that it is given, and makes the last bit of each result another one.
 LAUNCHER = """
 import json, subprocess, sys
@@ -165,6 +184,15 @@ class Programs(unittest.TestCase):
             words = ("--target", target) if target else ()
             done = self.run_on(device, "gpulower", "run", "-", *words, text=source.replace("1000003", "1003"))
             self.assertEqual((done.returncode, done.stderr), (0, ""), device)
+
+    def test_a_stream_where_an_event_is_meant(self) -> None:
+        done = self.run_on("gfx942", "gpulower", "run", "-", text=STREAM_FOR_AN_EVENT)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        wrong = STREAM_FOR_AN_EVENT.replace("@mgpuEventSynchronize(%made)", "@mgpuEventSynchronize(%never)").replace(
+            "  %made", "  %never = llvm.mlir.zero : !llvm.ptr\n  %made", 1
+        )
+        done = self.run_on("gfx942", "gpulower", "run", "-", text=wrong)
+        self.assertIn("mgpuEventSynchronize: 0x0 is no event that this program has", done.stderr)
 
     def test_what_is_compiled_is_said_when_asked_for(self) -> None:
         source = (ROOT / "examples/app.mlir").read_text().replace("1000003", "1003")

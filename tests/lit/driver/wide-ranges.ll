@@ -66,6 +66,26 @@ end:
   ret void
 }
 
+; Three steps are more than the type holds.
+; CHECK-LABEL: .entry leaps(
+; CHECK: .pragma "nounroll";
+; CHECK: bra
+define ptx_kernel void @leaps(ptr %p, i32 %x) {
+start:
+  %bit = and i32 %x, 1
+  %first = or disjoint i32 %bit, -2
+  br label %loop
+loop:
+  %last = phi i32 [ poison, %start ], [ %i, %loop ]
+  %i = phi i32 [ %first, %start ], [ %next, %loop ]
+  %next = add nsw i32 %i, 858993459
+  %on = icmp slt i32 %i, 858157688
+  br i1 %on, label %loop, label %end
+end:
+  store i32 %last, ptr %p
+  ret void
+}
+
 ; From 0, or from a number of a thread, to any number: the difference fits.
 ; CHECK-LABEL: .entry near(
 ; CHECK-NOT: setp.{{[a-z]+}}.u32
