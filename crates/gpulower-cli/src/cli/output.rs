@@ -68,8 +68,8 @@ impl Destination {
             return Ok(());
         }
         Err(Failed::Usage(format!(
-            "{} artifacts do not fit into {}: {}\n  Name a directory, such as -o out/, or compile for one target and \
-             one module at a time.",
+            "{} artifacts do not fit into {}: {}\n  Name a directory, such as -o out/, compile for one target and one \
+             module at a time, or put several targets of NVIDIA's into one file with --emit fatbin.",
             names.len(),
             self.shown(),
             names.join(", ")
@@ -190,8 +190,8 @@ mod tests {
         };
         assert_eq!(
             text,
-            "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, or compile \
-             for one target and one module at a time."
+            "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, compile for one \
+             target and one module at a time, or put several targets of NVIDIA's into one file with --emit fatbin."
         );
         assert!(
             Destination::File("a.bin".into())
