@@ -32,8 +32,8 @@ impl Root {
             fs::create_dir_all(&below).context(|| format!("make {}", below.display()))?;
         }
         let dpkg = folder.join("var/lib/dpkg");
-        // A script of base-files makes /opt.
-        for made in [&dpkg, &folder.join("opt")] {
+        // A script of base-files makes /opt; a system in a container may lack /mnt.
+        for made in [&dpkg, &folder.join("opt"), &folder.join("mnt")] {
             fs::create_dir_all(made).context(|| format!("make {}", made.display()))?;
         }
         let list = folder.with_extension("files");

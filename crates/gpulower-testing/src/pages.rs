@@ -218,7 +218,9 @@ impl Session<'_> {
     fn run(&self, command: &str) -> Result<(bool, String), String> {
         let mut shell = (self.shell)(&format!("{{ {command}\n}} 2>&1"))?;
         let output = shell.output().map_err(|error| format!("bash cannot be run: {error}"))?;
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Behind it, what kept the shell from running.
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
         Ok((output.status.success(), printed))
     }
 }
