@@ -1,7 +1,11 @@
 //! The Rust that the documentation shows. Each block stands here as it stands there, with what it takes for granted around it: it
 //! compiles. Most of it needs a GPU to run.
 #![allow(dead_code, unused_variables, reason = "compiled, and not called")]
-#![allow(unsafe_code, reason = "the pages launch kernels")]
+#![allow(
+    unsafe_code,
+    clippy::undocumented_unsafe_blocks,
+    reason = "the pages launch kernels, and say around it what has to hold"
+)]
 
 use std::{fs, path::Path, time::Duration};
 
@@ -49,7 +53,7 @@ fn run(compiler: Compiler, source: Vec<u8>) -> Result {
     Ok(())
 }
 
-fn loading(context: &Context, bytes: Vec<u8>, artifact: Artifact) -> Result {
+fn loading(context: Context, bytes: Vec<u8>, artifact: Artifact) -> Result {
     let module = Module::load(&context, "kernels.fatbin", &bytes, &LoadOptions::default())?;
     let module = artifact.load(&context, &LoadOptions::default())?; // with the crate `gpulower`
     let saxpy = module.function("saxpy")?;

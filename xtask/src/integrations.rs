@@ -50,7 +50,7 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
 
 /// Builds an example with Bazel, in its sandboxes and by a BuildGrid with two workers.
 fn by_bazel(workspace: &Workspace) -> Result<Command, Failure> {
-    let environment = python_environment(workspace, "buildgrid", "BuildGrid (35 MB)", BUILDGRID)?;
+    let environment = python_environment(workspace, "buildgrid", "BuildGrid (170 MB)", BUILDGRID)?;
     let mut check = workspace.command(environment.join("bin/python"));
     check
         .arg("integrations/bazel/check.py")
