@@ -2,8 +2,8 @@
 """Builds the example with Bazel: in Bazel's own sandboxes, and by BuildGrid with two workers; each a second time, too. And what
 docs/howto/bazel.md shows, as it stands there.
 
-check.py GPULOWER CUDA [FOLDER]. Needs Bazel (Debian: bazel-bootstrap) and, in the environment of this Python, what requirements.txt
-lists. Everything is below FOLDER, which is target/bazel by default. `cargo xtask test integrations` does it.
+check.py GPULOWER CUDA [FOLDER]. Needs Bazel (Debian: bazel-bootstrap) and, in the environment of this Python, what
+requirements.txt lists. Everything is below FOLDER, which is target/bazel by default. `cargo xtask test integrations` does it.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ TOOLS = pathlib.Path(sys.executable).parent
 
 
 def rules(place: pathlib.Path) -> None:
+    """The rules, in a new folder."""
     place.mkdir(parents=True)
     for file in ["gpulower.bzl", "BUILD.bazel", "WORKSPACE"]:
         shutil.copy(HERE / file, place)
@@ -72,7 +73,7 @@ class Bazel:
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        return int(listener.getsockname()[1])
 
 
 def say(what: str, answer: tuple[dict[str, str], str], start: float) -> None:
@@ -140,7 +141,8 @@ def by_buildgrid(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path
     configuration = (HERE / "buildgrid.yaml").read_text().replace("port: 0", f"port: {port}")
     (server_folder / "buildgrid.yaml").write_text(configuration)
     with open(server_folder / "log", "w") as log, open(server_folder / "workers", "w") as done:
-        server = subprocess.Popen([TOOLS / "bgd", "server", "start", "buildgrid.yaml"], cwd=server_folder, stdout=log, stderr=log)
+        start_server = [TOOLS / "bgd", "server", "start", "buildgrid.yaml"]
+        server = subprocess.Popen(start_server, cwd=server_folder, stdout=log, stderr=log)
         workers = []
         try:
             for _ in range(120):
@@ -175,7 +177,8 @@ def by_buildgrid(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path
                     expect(again[0] == answers[0][0] and len(executed()) == 4, f"nothing executed: {again}, {executed()}")
                 bazel.end()
             expect("4 remote" in answers[0][1].replace("remote cache hit", ""), f"four remote actions: {answers[0]}")
-            expect(len(executed()) == 4 and "4 remote cache hit" in answers[1][1], f"nothing executed: {answers[1]}, {executed()}")
+            is_known = len(executed()) == 4 and "4 remote cache hit" in answers[1][1]
+            expect(is_known, f"nothing executed: {answers[1]}, {executed()}")
             expect({line.split(":")[0] for line in executed()} == {"first", "second"}, f"two workers: {executed()}")
             expect(answers[0][0] == answers[1][0], "other bytes on another machine")
             return answers[0][0]

@@ -57,7 +57,7 @@ class Triton(unittest.TestCase):
             self.run_python("add.py", who="triton", where=Path(folder))
             self.assertIn("define ptx_kernel void @add(", Path(folder, "add.ll").read_text())
             gpulower = Path(os.environ["GPULOWER_OPT"]).with_name("gpulower")
-            command = [gpulower, "compile", "add.ll", "--target", "sm_90", "--input-optimized", "--no-cache"]
+            command = [str(gpulower), "compile", "add.ll", "--target", "sm_90", "--input-optimized", "--no-cache"]
             subprocess.run(command, cwd=folder, check=True)
 
     def test_code_is_not_larger(self) -> None:
