@@ -141,7 +141,7 @@ def by_buildgrid(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path
     configuration = (HERE / "buildgrid.yaml").read_text().replace("port: 0", f"port: {port}")
     (server_folder / "buildgrid.yaml").write_text(configuration)
     with open(server_folder / "log", "w") as log, open(server_folder / "workers", "w") as done:
-        start_server = [TOOLS / "bgd", "server", "start", "buildgrid.yaml"]
+        start_server = [str(TOOLS / "bgd"), "server", "start", "buildgrid.yaml"]
         server = subprocess.Popen(start_server, cwd=server_folder, stdout=log, stderr=log)
         workers = []
         try:
