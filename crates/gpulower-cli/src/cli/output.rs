@@ -8,7 +8,10 @@ use gpulower::{
     stage_files::{artifact_stem, safe_name},
 };
 
-use super::Failed;
+use super::{
+    Failed,
+    write::{is_stdout, means_directory},
+};
 
 /// Where the result is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +30,8 @@ impl Destination {
     pub fn of(output: Option<&Path>) -> Self {
         match output {
             None => Self::Directory(PathBuf::new()),
-            Some(path) if path == Path::new("-") => Self::Stdout,
-            Some(path) if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") => {
-                Self::Directory(path.to_owned())
-            }
+            Some(path) if is_stdout(path) => Self::Stdout,
+            Some(path) if path.is_dir() || means_directory(path) => Self::Directory(path.to_owned()),
             Some(path) => Self::File(path.to_owned()),
         }
     }

@@ -97,6 +97,11 @@ pub fn reserve(path: Option<&Path>) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Whether a name means a directory, whether there is one or not.
+pub fn means_directory(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
 /// Whether a name means the standard output.
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
@@ -132,6 +137,7 @@ fn check_file(path: &Path, place: &Path, folders: &mut HashSet<PathBuf>) -> Resu
             accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).map_err(io::Error::from)
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ if means_directory(path) => Err(io::ErrorKind::IsADirectory.into()),
         _ if !folders.insert(parent_of(place).to_owned()) => Ok(()),
         // It is replaced by another file beside it; only making one, with something in it, shows that this works.
         _ => Builder::new()
@@ -202,7 +208,7 @@ impl<'a> OneOutput<'a> {
             check_stdout(is_text)?;
             return Ok(Self(None));
         }
-        if output.is_dir() {
+        if output.is_dir() || means_directory(output) {
             return Err(Failed::Usage(format!(
                 "{} is a directory: name a file with -o",
                 output.display()

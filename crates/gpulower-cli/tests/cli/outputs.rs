@@ -108,6 +108,7 @@ fn places_that_cannot_be_written() {
     for (file, message) in [
         ("none/r.json", "cannot write none/r.json: "),
         ("folder", "cannot write folder: is a directory"),
+        ("new/", "cannot write new/: is a directory"),
         ("loop", "cannot write loop: Too many levels of symbolic links"),
     ] {
         refused_at_once(&work, &[&report[..], &[file]].concat(), 1, &[message]);
@@ -412,6 +413,7 @@ fn other_commands_look_at_their_outputs_first() {
         ("k.ptx", 2, "k.ptx is an input"),
         ("none/k", 1, "cannot write none/k: No such file or directory"),
         ("folder", 2, "folder is a directory: name a file with -o"),
+        ("new/", 2, "new/ is a directory: name a file with -o"),
     ] {
         for command in [
             &["link", "k.ptx", "-t", "sm_90"][..],
