@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Builds the example with Bazel: in Bazel's own sandboxes, and by BuildGrid with two workers; each a second time, too.
+"""Builds the example with Bazel: in Bazel's own sandboxes, and by BuildGrid with two workers; each a second time, too. And what
+docs/howto/bazel.md shows, as it stands there.
 
-check.py GPULOWER CUDA [FOLDER]. Needs Bazel (Debian: bazel-bootstrap) and PyPI (BuildGrid, 60 MB). Everything is below FOLDER,
-which is target/bazel by default.
+check.py GPULOWER CUDA [FOLDER]. Needs Bazel (Debian: bazel-bootstrap) and, in the environment of this Python, what
+requirements.txt lists. Everything is below FOLDER, which is target/bazel by default. `cargo xtask test integrations` does it.
 """
 
 import hashlib
@@ -16,25 +17,22 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# The last that keeps its jobs in SQLite; later ones want PostgreSQL.
-BUILDGRID = "buildgrid==0.1.2"
+# Where BuildGrid's program is: its environment is that of this Python.
+TOOLS = pathlib.Path(sys.executable).parent
 
 
-def buildgrid(folder: pathlib.Path) -> pathlib.Path:
-    environment = folder / "buildgrid"
-    if not (environment / "bin/bgd").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-        subprocess.run([environment / "bin/pip", "install", "--quiet", BUILDGRID], check=True)
-    return environment / "bin"
+def rules(place: pathlib.Path) -> None:
+    """The rules, in a new folder."""
+    place.mkdir(parents=True)
+    for file in ["gpulower.bzl", "BUILD.bazel", "WORKSPACE"]:
+        shutil.copy(HERE / file, place)
 
 
 def example(folder: pathlib.Path, name: str, program: pathlib.Path, cuda: pathlib.Path) -> pathlib.Path:
     """The project, in a folder of its own."""
     place = folder / name
     shutil.rmtree(place, ignore_errors=True)
-    (place / "rules").mkdir(parents=True)
-    for file in ["gpulower.bzl", "BUILD.bazel", "WORKSPACE"]:
-        shutil.copy(HERE / file, place / "rules")
+    rules(place / "rules")
     shutil.copytree(HERE / "example", place / "project")
     for file in ["gelu.mlir", "softmax.mlir", "user_library.mlir", "lib/scale_and_shift.ll"]:
         shutil.copy(ROOT / "examples" / file, place / "project")
@@ -75,7 +73,7 @@ class Bazel:
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        return int(listener.getsockname()[1])
 
 
 def say(what: str, answer: tuple[dict[str, str], str], start: float) -> None:
@@ -109,15 +107,42 @@ def locally(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path) -> 
     return first[0]
 
 
+def blocks(page: str) -> list[str]:
+    """The blocks of code of a page of the documentation."""
+    return re.findall(r"^```[^\n]+\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def page(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path) -> None:
+    """What docs/howto/bazel.md says, with the paths of this machine."""
+    place = folder / "page"
+    shutil.rmtree(place, ignore_errors=True)
+    rules(place / "project/third_party/gpulower")
+    workspace, build, console, *_ = blocks("howto/bazel.md")
+    workspace = workspace.replace("/usr/local/bin/gpulower", str(program)).replace("/usr/local/cuda", str(cuda))
+    (place / "project/WORKSPACE").write_text(workspace)
+    (place / "project/BUILD.bazel").write_text(build)
+    source = next(block for block in blocks("tutorial.md") if block.startswith("gpu.module @swish"))
+    (place / "project/swish.mlir").write_text(source)
+    bazel = Bazel(place, None)
+    command, *expected, inspect = console.splitlines()
+    said = bazel.run(*command.removeprefix("$ bazel ").split(), "--color=no", "--curses=no")
+    expect(all(line in said for line in expected), f"docs/howto/bazel.md: not {expected}, but\n{said}")
+    words = inspect.removeprefix("$ gpulower ").split()
+    subprocess.run([program, *words], cwd=place / "project", stdout=subprocess.DEVNULL, check=True)
+    bazel.end()
+    print("docs/howto/bazel.md does what it says", flush=True)
+
+
 def by_buildgrid(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path) -> dict[str, str]:
-    tools, port = buildgrid(folder), free_port()
+    port = free_port()
     server_folder = folder / "server"
     shutil.rmtree(server_folder, ignore_errors=True)
     server_folder.mkdir(parents=True)
     configuration = (HERE / "buildgrid.yaml").read_text().replace("port: 0", f"port: {port}")
     (server_folder / "buildgrid.yaml").write_text(configuration)
     with open(server_folder / "log", "w") as log, open(server_folder / "workers", "w") as done:
-        server = subprocess.Popen([tools / "bgd", "server", "start", "buildgrid.yaml"], cwd=server_folder, stdout=log, stderr=log)
+        start_server = [str(TOOLS / "bgd"), "server", "start", "buildgrid.yaml"]
+        server = subprocess.Popen(start_server, cwd=server_folder, stdout=log, stderr=log)
         workers = []
         try:
             for _ in range(120):
@@ -128,7 +153,7 @@ def by_buildgrid(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path
             # Nothing of this environment goes to a worker, and of that nothing to an action.
             workers = [
                 subprocess.Popen(
-                    [tools / "python", HERE / "worker.py", str(port), name, folder / "worker files" / name],
+                    [sys.executable, HERE / "worker.py", str(port), name, folder / "worker files" / name],
                     env={"PYTHONUNBUFFERED": "1"}, stdout=done, stderr=log,
                 )
                 for name in ["first", "second"]
@@ -152,7 +177,8 @@ def by_buildgrid(folder: pathlib.Path, program: pathlib.Path, cuda: pathlib.Path
                     expect(again[0] == answers[0][0] and len(executed()) == 4, f"nothing executed: {again}, {executed()}")
                 bazel.end()
             expect("4 remote" in answers[0][1].replace("remote cache hit", ""), f"four remote actions: {answers[0]}")
-            expect(len(executed()) == 4 and "4 remote cache hit" in answers[1][1], f"nothing executed: {answers[1]}, {executed()}")
+            is_known = len(executed()) == 4 and "4 remote cache hit" in answers[1][1]
+            expect(is_known, f"nothing executed: {answers[1]}, {executed()}")
             expect({line.split(":")[0] for line in executed()} == {"first", "second"}, f"two workers: {executed()}")
             expect(answers[0][0] == answers[1][0], "other bytes on another machine")
             return answers[0][0]
@@ -169,6 +195,7 @@ def main() -> None:
     # As it is installed: debug information would travel to each worker.
     stripped = folder / "gpulower"
     subprocess.run(["strip", "-o", stripped, program], check=True)
+    page(folder, stripped, cuda)
     local = locally(folder, stripped, cuda)
     expect(local == by_buildgrid(folder, stripped, cuda), "other bytes by BuildGrid than in sandboxes")
     print("the same bytes everywhere")

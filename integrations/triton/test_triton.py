@@ -24,12 +24,12 @@ print(json.dumps([sorted(kernel.asm), kernel.metadata._asdict().get("gpulower")]
 class Triton(unittest.TestCase):
     """Its kernels, finished by gpulower."""
 
-    def run_python(self, *arguments: str, who: str = "gpulower", **more: str) -> str:
+    def run_python(self, *arguments: str, who: str = "gpulower", where: Path = HERE, **more: str) -> str:
         """What a program prints in which Triton finds the backend by its entry point."""
         folder = tempfile.mkdtemp()
         self.addCleanup(lambda: subprocess.run(["rm", "-r", folder], check=True))
         environment = {**os.environ, "TRITON_CODEGEN": who, "TRITON_CACHE_DIR": folder, "GPULOWER_CACHE": "off", **more}
-        made = subprocess.run([sys.executable, *arguments], cwd=HERE, env=environment, capture_output=True, text=True)
+        made = subprocess.run([sys.executable, *arguments], cwd=where, env=environment, capture_output=True, text=True)
         self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
         return made.stdout
 
@@ -47,6 +47,18 @@ class Triton(unittest.TestCase):
         self.assertEqual(report["cubin"]["spills"], 0)
         _, report = json.loads(self.run_python("-c", ONE, who="triton"))
         self.assertIsNone(report)
+
+    def test_what_the_documentation_shows(self) -> None:
+        """The program in docs/howto/llvm-ir.md leaves LLVM IR that gpulower compiles."""
+        page = (HERE.parents[1] / "docs/howto/llvm-ir.md").read_text()
+        program = page.split("```python,no_run\n")[1].split("```")[0]
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "add.py").write_text(program)
+            self.run_python("add.py", who="triton", where=Path(folder))
+            self.assertIn("define ptx_kernel void @add(", Path(folder, "add.ll").read_text())
+            gpulower = Path(os.environ["GPULOWER_OPT"]).with_name("gpulower")
+            command = [str(gpulower), "compile", "add.ll", "--target", "sm_90", "--input-optimized", "--no-cache"]
+            subprocess.run(command, cwd=folder, check=True)
 
     def test_code_is_not_larger(self) -> None:
         """Kernels that once were, on four chips."""

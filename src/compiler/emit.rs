@@ -96,11 +96,15 @@ pub enum EmitError {
 }
 
 fn names() -> String {
-    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
+    Emit::names().collect::<Vec<_>>().join(", ")
 }
 
 impl Emit {
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         NAMES

@@ -3,3 +3,4 @@
 
 mod launch_arguments;
 mod math;
+mod pages;

@@ -43,6 +43,8 @@ pub const TEST_PACKAGES: &[&str] = &[
     "clang-tools-19",
     "lld-19",
     "cmake",
+    // 40 MB, and with a Java, which it needs, 156 MB.
+    "bazel-bootstrap",
     "jq",
     // Services that a shared cache is on.
     "libnginx-mod-http-dav-ext",

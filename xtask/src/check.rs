@@ -49,9 +49,9 @@ enum Part {
     Cache,
     /// The Python package: its wheel, in an environment of its own.
     Python,
-    /// The Debian package, the tarball and the wheel, in an empty root: after the parts `c` and `python`, which build them.
+    /// The Debian package, the tarball and the wheel, and the tutorial, in an empty root: after the parts `c` and `python`, which build them.
     Dist,
-    /// Compilers that others wrote, on top of gpulower.
+    /// Compilers that others wrote, on top of gpulower; a project built by Bazel and BuildGrid.
     Integrations,
     /// The short form of `cargo xtask soak`.
     Soak,

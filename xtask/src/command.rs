@@ -78,7 +78,8 @@ pub fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell reads it.
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+:,%@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

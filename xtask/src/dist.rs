@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use gpulower_testing::pages::{self, Session};
 
-use crate::command::{Context, Failure, printed, run as run_command};
+use crate::command::{Context, Failure, printed, quoted, run as run_command};
 use crate::env::Workspace;
-use crate::root::Root;
+use crate::root::{MOUNTED, Root};
 use crate::setup::{self, Purpose};
 use crate::{install, wheel};
 
@@ -50,7 +51,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             None => Root::of_this_system(&out.with_extension("root"))?,
             Some(release) => Root::of_release(&out.with_extension(release), release)?,
         };
-        try_all(&out, &root)?;
+        try_all(workspace, &out, &root)?;
     }
     Ok(())
 }
@@ -225,35 +226,50 @@ fn owner(library: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("no package has {}", real.display())))
 }
 
-/// What is done in a root, by the words of docs/install.md. The files of this ending are in `/dist`.
-const TRIALS: &[(&str, &str, &str)] = &[
-    (
-        "the Debian package",
-        "apt-get -qq -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 install -y /dist/gpulower_*.deb
+/// What is tried in a root, by the words of docs/install.md.
+struct Trial {
+    what: &'static str,
+    /// The files of this ending are in `/dist`.
+    ending: &'static str,
+    /// Install it, and use it.
+    steps: &'static str,
+    /// Whether the programs are then in PATH, and the tutorial can be followed.
+    is_in_path: bool,
+    remove: &'static str,
+}
+
+const TRIALS: &[Trial] = &[
+    Trial {
+        what: "the Debian package",
+        ending: ".deb",
+        steps: "apt-get -qq -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 install -y /dist/gpulower_*.deb
          use /usr/bin /usr/share/gpulower/examples/saxpy.mlir
-         python3 -c 'import ctypes; ctypes.CDLL(\"libgpulower.so.1\")'
-         apt-get -qq -o Dpkg::Use-Pty=0 remove -y gpulower",
-        ".deb",
-    ),
-    (
-        "the tarball",
-        "mkdir /opt/tried; tar -xJf /dist/gpulower-*.tar.xz -C /opt/tried
+         python3 -c 'import ctypes; ctypes.CDLL(\"libgpulower.so.1\")'",
+        is_in_path: true,
+        remove: "apt-get -qq -o Dpkg::Use-Pty=0 remove -y gpulower",
+    },
+    Trial {
+        what: "the tarball",
+        ending: ".tar.xz",
+        steps: "mkdir /opt/tried; tar -xJf /dist/gpulower-*.tar.xz -C /opt/tried
          use /opt/tried/*/bin /opt/tried/*/share/gpulower/examples/saxpy.mlir
-         python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' /opt/tried/*/lib/libgpulower.so.1
-         rm -r /opt/tried",
-        ".tar.xz",
-    ),
-    (
-        "the wheel",
+         python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' /opt/tried/*/lib/libgpulower.so.1",
+        is_in_path: false,
+        remove: "rm -r /opt/tried",
+    },
+    Trial {
+        what: "the wheel",
+        ending: ".whl",
+        steps:
         "python3 -m venv /opt/tried; /opt/tried/bin/pip install --quiet --no-index /dist/gpulower-*.whl
          printf 'gpu.module @m { gpu.func @k() kernel { gpu.return } }' > /tmp/k.mlir
          use /opt/tried/bin /tmp/k.mlir
-         /opt/tried/bin/python -c 'import gpulower; print(gpulower.compile(open(\"/tmp/k.mlir\").read(), \"gfx942\", cache=False))'
-         /opt/tried/bin/pip uninstall --quiet --yes gpulower; test ! -e /opt/tried/bin/gpulower
+         /opt/tried/bin/python -c 'import gpulower; print(gpulower.compile(open(\"/tmp/k.mlir\").read(), \"gfx942\", cache=False))'",
+        is_in_path: false,
+        remove: "/opt/tried/bin/pip uninstall --quiet --yes gpulower; test ! -e /opt/tried/bin/gpulower
          test -z \"$(find /opt/tried -ipath '*/site-packages/gpulower*')\"
          rm -r /opt/tried /tmp/k.mlir",
-        ".whl",
-    ),
+    },
 ];
 
 /// Uses the programs as their users do, writes to /tmp alone, and leaves nothing.
@@ -267,21 +283,26 @@ use() {
 }
 ";
 
-fn try_all(out: &Path, root: &Root) -> Result<(), Failure> {
-    for (what, steps, ending) in TRIALS {
+fn try_all(workspace: &Workspace, out: &Path, root: &Root) -> Result<(), Failure> {
+    for trial in TRIALS {
+        let what = trial.what;
         let place = root.path().join("dist");
         let _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).context(|| format!("make {}", place.display()))?;
         let entries = fs::read_dir(out).context(|| format!("list {}", out.display()))?;
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if name.to_string_lossy().ends_with(ending) {
+            if name.to_string_lossy().ends_with(trial.ending) {
                 copy(&entry.path(), &place.join(name))?;
             }
         }
         println!("dist: trying {what}");
         let before = root.files()?;
-        root.run(&format!("{USE}{steps}"))?;
+        root.run(&format!("{USE}{}", trial.steps))?;
+        if trial.is_in_path {
+            follow_tutorial(workspace, root)?;
+        }
+        root.run(trial.remove)?;
         let left: Vec<String> = root.files()?.difference(&before).cloned().collect();
         if !left.is_empty() {
             return Err(Failure::new(format!("{what} leaves files: {}", left.join(", "))));
@@ -289,6 +310,36 @@ fn try_all(out: &Path, root: &Root) -> Result<(), Failure> {
     }
     println!("dist: the package, the tarball and the wheel were installed, used and removed");
     Ok(())
+}
+
+/// Follows docs/tutorial.md word for word, with NVIDIA's toolkit and nothing else: every command, and what it prints.
+fn follow_tutorial(workspace: &Workspace, root: &Root) -> Result<(), Failure> {
+    const FOLDER: &str = "root/tutorial";
+    let folder = root.path().join(FOLDER);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
+    let cuda = workspace.wheel_cuda();
+    let shell = |script: &str| {
+        let script = quoted(script);
+        let script = format!("cd /{FOLDER}; HOME=$PWD CUDA_HOME={MOUNTED} exec bash -o pipefail -c {script}");
+        root.command(&script, Some(&cuda))
+            .map_err(|failure| failure.to_string())
+    };
+    let session = Session {
+        folder: &folder,
+        shell: &shell,
+        has_gpu: false,
+    };
+    let outcome = pages::run_page(&workspace.root.join("docs/tutorial.md"), &session);
+    if !outcome.wrong.is_empty() || outcome.ran == 0 {
+        return Err(Failure::new(format!("docs/tutorial.md:\n{}", outcome.wrong.join("\n"))));
+    }
+    let left_out = outcome.for_gpus.join("; ");
+    println!(
+        "dist: {} commands of the tutorial do what it says; for want of a GPU not run: {left_out}",
+        outcome.ran
+    );
+    fs::remove_dir_all(&folder).context(|| format!("remove {}", folder.display()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `cargo xtask docs`: the book. Its links are checked, then mdBook makes `target/book` of `docs/`.
 
+#[cfg(test)]
+mod commands;
 mod links;
 
 use std::fs;

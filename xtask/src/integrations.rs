@@ -13,6 +13,9 @@ use crate::wheels::python_environment;
 /// What the tests need from PyPI.
 const REQUIREMENTS: &str = "integrations/requirements.txt";
 
+/// What BuildGrid needs from there.
+const BUILDGRID: &str = "integrations/bazel/requirements.txt";
+
 /// The integrations in Python, each with tests of its own.
 const PACKAGES: [&str; 4] = ["triton", "numba", "xdsl", "flydsl"];
 
@@ -41,7 +44,20 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     tensor.env("GPULOWER_TENSOR", workspace.binaries()?.join("gpulower-tensor"));
     commands.push(tensor);
     commands.extend(in_cpp(workspace));
+    commands.push(by_bazel(workspace)?);
     Ok(commands)
+}
+
+/// Builds an example with Bazel, in its sandboxes and by a BuildGrid with two workers.
+fn by_bazel(workspace: &Workspace) -> Result<Command, Failure> {
+    let environment = python_environment(workspace, "buildgrid", "BuildGrid (170 MB)", BUILDGRID)?;
+    let mut check = workspace.command(environment.join("bin/python"));
+    check
+        .arg("integrations/bazel/check.py")
+        .arg(folder(workspace).join("prefix/bin/gpulower"))
+        .arg(workspace.wheel_cuda())
+        .arg(folder(workspace).join("bazel"));
+    Ok(check)
 }
 
 /// Lays out what was built, by this program: the build comes before.
@@ -202,9 +218,11 @@ mod tests {
                 .join(format!("test_{package}.py"));
             assert!(tests.is_file(), "{}", tests.display());
         }
-        let text = fs::read_to_string(root.join(REQUIREMENTS)).unwrap();
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            assert!(line.contains("=="), "{line} has no version");
+        for file in [REQUIREMENTS, BUILDGRID] {
+            let text = fs::read_to_string(root.join(file)).unwrap();
+            for line in text.lines().filter(|line| !line.starts_with('#')) {
+                assert!(line.contains("=="), "{line} has no version");
+            }
         }
     }
 }

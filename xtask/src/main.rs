@@ -2,7 +2,7 @@
 //! `gpu`, `c`, `install`, `inputs`, `amd`, `wheel`, `dist` and `cross`.
 //!
 //! They are one program so that a developer's machine and the continuous integration do the same thing. It is built
-//! before LLVM is there, so it depends on nothing of gpulower's.
+//! before LLVM is there, so it depends on nothing of gpulower's but what tests share.
 
 mod amd;
 mod apt;

@@ -32,8 +32,8 @@ impl Root {
             fs::create_dir_all(&below).context(|| format!("make {}", below.display()))?;
         }
         let dpkg = folder.join("var/lib/dpkg");
-        // A script of base-files makes /opt.
-        for made in [&dpkg, &folder.join("opt")] {
+        // A script of base-files makes /opt; a system in a container may lack /mnt.
+        for made in [&dpkg, &folder.join("opt"), &folder.join("mnt")] {
             fs::create_dir_all(made).context(|| format!("make {}", made.display()))?;
         }
         let list = folder.with_extension("files");
@@ -88,9 +88,14 @@ impl Root {
         &self.0
     }
 
-    /// Runs a script of the shell inside, as root of the root. Without root's rights here, the kernel has to allow namespaces
-    /// to everybody.
+    /// Runs a script of the shell inside.
     pub fn run(&self, script: &str) -> Result<(), Failure> {
+        run_command(&mut self.command(script, None)?)
+    }
+
+    /// What runs a script of the shell inside, as root of the root. Without root's rights here, the kernel has to allow namespaces
+    /// to everybody. A folder of this system is seen there as [`MOUNTED`].
+    pub fn command(&self, script: &str, mounted: Option<&Path>) -> Result<Command, Failure> {
         const APART: [&str; 4] = ["--net", "--pid", "--mount", "--fork"];
         const AS_ROOT: [&str; 2] = ["--user", "--map-root-user"];
         let mut inside = Command::new("unshare");
@@ -109,10 +114,11 @@ impl Root {
             .args(["sh", "-ec", INSIDE, "sh"])
             .arg(&self.0)
             .arg(script)
+            .arg(mounted.unwrap_or(Path::new("")))
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("LC_ALL", "C.UTF-8");
-        run_command(&mut inside)
+        Ok(inside)
     }
 
     /// The files inside, without what its package manager and Python write down.
@@ -129,9 +135,12 @@ impl Root {
     }
 }
 
+/// Where a folder of this system is in a root: below it nobody looks for anything unasked.
+pub const MOUNTED: &str = "/mnt";
+
 /// `/proc` is how lld reads objects in memory; of `/dev` no more than `null` is used.
-const INSIDE: &str =
-    "mount --rbind /dev \"$1/dev\"; mount -t proc proc \"$1/proc\"; exec chroot \"$1\" /bin/sh -ec \"$2\"";
+const INSIDE: &str = "mount --rbind /dev \"$1/dev\"; mount -t proc proc \"$1/proc\"; \
+    test -z \"$3\" || mount --rbind \"$3\" \"$1/mnt\"; exec chroot \"$1\" /bin/sh -ec \"$2\"";
 
 /// A package that is installed: its name as dpkg's files have it, whether every system has it, and what it needs.
 #[derive(Debug)]

@@ -1,28 +1,171 @@
-//! The commands of the tutorial, the how-to pages, the README and some reference pages, run as they stand, with what they print compared.
-//!
-//! A page is one session in a folder of its own, from its first block to its last:
-//!
-//! | block | what happens |
-//! |---|---|
-//! | `LANGUAGE,file=NAME` | written to the file NAME |
-//! | `console` | what follows `$ `, and `> ` in the lines after it, is run by bash, has to succeed, and to print the lines below it |
-//! | `console,fails` | the same, and the commands have to fail |
-//! | `console,gpu` | the same, where `GPULOWER_DOCS_GPU` is set: it needs an NVIDIA GPU, and cupy for Python |
-//! | `LANGUAGE,no_run` | nothing; the text says what is missing |
-//! | `text` | nothing: it is no code |
-//!
-//! Of what is printed, a line `...` stands for any lines, and `...` in a line for any characters. `GPULOWER_BLESS=1` puts
-//! what was printed in the place of what was expected, where that has no `...`.
+//! The pages of the documentation, run as `gpulower_testing::pages` says; and whether each block of code of each page is run by a
+//! test. Where there is an NVIDIA GPU, and cupy for Python, `GPULOWER_DOCS_GPU` is set.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::{
+    collections::BTreeSet,
     env, fs,
-    ops::Range,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use tempfile::TempDir;
+use gpulower_testing::pages::{self, Session};
+
+/// Pages that are run here, besides the README, the tutorial and those of `docs/howto`. Two tests share them, so that two cores do.
+const PAGES: [&[&str]; 2] = [
+    &[
+        "cache",
+        "commands",
+        "errors",
+        "export",
+        "export-check",
+        "export-openmp",
+        "finishing",
+        "fleet",
+        "kernel-abi",
+    ],
+    &[
+        "inputs",
+        "inspect",
+        "linking",
+        "options",
+        "passes",
+        "reliability",
+        "report",
+        "run",
+        "runtime",
+        "sessions",
+        "targets",
+    ],
+];
+
+/// Pages, or folders of pages, whose blocks are run elsewhere, and the file that has their names.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("docs/c.md", "xtask/src/c_library.rs"),
+    ("docs/plugin.md", "xtask/src/plugin.rs"),
+    ("docs/python.md", "crates/gpulower-python/tests/test_docs.py"),
+    ("docs/farms.md", "crates/gpulower-python/tests/test_docs.py"),
+    // What was measured, where and how. That the commands are there is a test of xtask's.
+    ("docs/lab/", "xtask/src/docs/commands.rs"),
+    ("docs/performance.md", "xtask/src/docs/commands.rs"),
+    ("docs/code-quality.md", "xtask/src/docs/commands.rs"),
+];
+
+const COMPILED: &str = "needs a GPU to run; compiled in tests/library/pages.rs";
+const BAZEL: &str = "needs Bazel: integrations/bazel/check.py runs it";
+const MEASURED: &str = "was measured on a GPU";
+
+/// Blocks that are not run: the page, their first line, and the reason.
+const NOT_RUN: &[(&str, &str, &str)] = &[
+    ("README.md", "$ cargo xtask demo", "builds all, and runs this test"),
+    (
+        "README.md",
+        "use gpulower::{Compiler, Emit, Target};",
+        "compiled in tests/library/pages.rs",
+    ),
+    (
+        "README.md",
+        "artifact = gpulower.compile(",
+        "needs a GPU; docs/python.md has the same, which is run",
+    ),
+    (
+        "README.md",
+        "gpulower_request_add_input(",
+        "docs/c.md has the whole program, which is run",
+    ),
+    (
+        "docs/cache.md",
+        "use gpulower::{Compiler, cache::Cache};",
+        "compiled in tests/library/pages.rs",
+    ),
+    ("docs/commands.md", "gpulower tune reduction.mlir", MEASURED),
+    (
+        "docs/finishing.md",
+        "clang-19 --version",
+        "is for the cluster that finishes a program; tests/offload does the same",
+    ),
+    ("docs/finishing.md", "mkdir -p gpulower-path", "is for CUDA 11.8"),
+    (
+        "docs/finishing.md",
+        "find_package(CUDAToolkit REQUIRED)",
+        "needs CUDA's headers and libraries in CMake's form",
+    ),
+    (
+        "docs/fleet.md",
+        "$ export GPULOWER_CACHE_REMOTE=",
+        "needs a server of that name; crates/gpulower-remote has real ones",
+    ),
+    ("docs/howto/bazel.md", "local_repository(", BAZEL),
+    ("docs/howto/bazel.md", "load(\"@gpulower_rules", BAZEL),
+    ("docs/howto/bazel.md", "$ bazel build //:kernels", BAZEL),
+    (
+        "docs/howto/bazel.md",
+        "$ bazel build //:kernels --remote_executor",
+        "needs a farm; integrations/bazel/check.py has one",
+    ),
+    ("docs/howto/ci.md", "$ python3 -m venv tools", "needs the network"),
+    (
+        "docs/howto/cmake.md",
+        "gpulower_add_kernels(NAME",
+        "is no command, but what one takes",
+    ),
+    (
+        "docs/howto/llvm-ir.md",
+        "import triton",
+        "needs Triton: integrations/triton/test_triton.py runs it",
+    ),
+    (
+        "docs/howto/llvm-ir.md",
+        "#![feature(no_core",
+        "is for one release of rustc: it has no stable way to this target",
+    ),
+    (
+        "docs/howto/llvm-ir.md",
+        "$ RUSTC_BOOTSTRAP=1 rustc",
+        "is for one release of rustc: it has no stable way to this target",
+    ),
+    ("docs/howto/old-clang.md", "$ ssh cluster", "needs a cluster"),
+    (
+        "docs/howto/old-clang.md",
+        "$ PATH=\"/usr/local/cuda/bin",
+        "needs a cluster, and its GPU",
+    ),
+    (
+        "docs/howto/without-a-gpu.md",
+        "$ cargo xtask amd",
+        "runs in a checkout; `cargo xtask test amd` has many such",
+    ),
+    (
+        "docs/inputs.md",
+        "k.mlir:2:3: error: input",
+        "tests/lit has this refusal",
+    ),
+    ("docs/kernel-abi.md", "                    pointer", "is a drawing"),
+    (
+        "docs/options.md",
+        "speed=best, kernel scale",
+        "is a part of a report that docs/lab has",
+    ),
+    (
+        "docs/passes.md",
+        "mkdir -p /opt/gpulower-as-llvm/bin",
+        "needs FlyDSL; integrations/flydsl does the same",
+    ),
+    ("docs/reliability.md", "let options = Options {", COMPILED),
+    ("docs/run.md", "let mut program = ", COMPILED),
+    ("docs/run.md", "scripts/check_run_on_gpu.sh", "needs a GPU"),
+    ("docs/runtime.md", "gpulower-runtime = ", "is for a Cargo.toml"),
+    ("docs/runtime.md", "let module = ", COMPILED),
+    ("docs/runtime.md", "nothing in k.cubin loads", "needs a GPU"),
+    ("docs/runtime.md", "let mut arguments = ", COMPILED),
+    ("docs/runtime.md", "match stream.synchronize() {", COMPILED),
+    ("docs/runtime.md", "scripts/check_runtime_on_gpu.sh", "needs a GPU"),
+    ("docs/runtime.md", "GPULOWER_HIP_INCLUDE", "needs HIP's headers"),
+    ("docs/sessions.md", "let session = ", COMPILED),
+    ("docs/sessions.md", "let context = ", COMPILED),
+    ("docs/sessions.md", "scripts/check_session_on_gpu.sh", "needs a GPU"),
+    ("docs/targets.md", "\"decisions\": [", "is a part of a report"),
+];
 
 #[test]
 fn readme() {
@@ -36,38 +179,98 @@ fn tutorial() {
 
 #[test]
 fn how_to_pages() {
-    let mut pages: Vec<PathBuf> = fs::read_dir(root().join("docs/howto"))
-        .expect("docs/howto")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-        .collect();
-    pages.sort();
-    assert!(!pages.is_empty(), "docs/howto has no pages");
-    pages.extend(["run", "linking", "finishing"].map(|name| root().join(format!("docs/{name}.md"))));
-    run_pages(&pages);
+    run_pages(&markdown("docs/howto"));
 }
 
 #[test]
-fn reference_pages() {
-    run_pages(
-        &[
-            "report",
-            "commands",
-            "kernel-abi",
-            "export",
-            "export-openmp",
-            "options",
-            "passes",
-            "fleet",
-            "export-check",
-            "inspect",
-        ]
-        .map(|name| root().join(format!("docs/{name}.md"))),
+fn other_pages() {
+    run_pages(&named(PAGES[0]));
+}
+
+#[test]
+fn more_pages() {
+    run_pages(&named(PAGES[1]));
+}
+
+/// Each block of each page is run, or there is a reason.
+#[test]
+fn every_block_is_run_or_has_a_reason() {
+    let mut run_here: Vec<PathBuf> = ["README.md", "docs/tutorial.md"].map(|page| root().join(page)).into();
+    run_here.extend(markdown("docs/howto"));
+    run_here.extend(PAGES.iter().flat_map(|names| named(names)));
+    for (page, file) in ELSEWHERE {
+        let name = page.rsplit('/').find(|part| !part.is_empty()).expect("a name");
+        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(text.contains(name), "{file} does not run {page}");
+    }
+    let all = [
+        vec![root().join("README.md")],
+        markdown("docs"),
+        markdown("docs/howto"),
+        markdown("docs/lab"),
+    ]
+    .concat();
+    let mut wrong = Vec::new();
+    let mut reasons: BTreeSet<(&str, &str)> = NOT_RUN.iter().map(|(page, line, _)| (*page, *line)).collect();
+    for path in all {
+        let page = path
+            .strip_prefix(root())
+            .expect("a page of this checkout")
+            .display()
+            .to_string();
+        if ELSEWHERE.iter().any(|(elsewhere, _)| page.starts_with(elsewhere)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a page");
+        let lines: Vec<&str> = text.lines().collect();
+        for block in pages::blocks(&lines) {
+            let place = format!("{page}:{}", block.line + 1);
+            if !run_here.contains(&path) {
+                wrong.push(format!("{place}: no test runs this page"));
+            } else if block.has("no_run") && block.file().is_none() {
+                let first = lines[block.inside.start];
+                // The longest that fits: one block may begin as another does, and go on.
+                let reason = reasons
+                    .iter()
+                    .filter(|(of, line)| *of == page && first.starts_with(line));
+                match reason.max_by_key(|(_, line)| line.len()).copied() {
+                    Some(reason) => drop(reasons.remove(&reason)),
+                    None => wrong.push(format!(
+                        "{place}: no test runs this block, and there is no reason for that"
+                    )),
+                }
+            }
+        }
+    }
+    wrong.extend(
+        reasons
+            .iter()
+            .map(|(page, line)| format!("{page} has no block `{line}` any more that is not run")),
     );
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The pages in a folder.
+fn markdown(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut pages: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|ext| ext == "md"))
+        .collect();
+    pages.sort();
+    assert!(!pages.is_empty(), "{folder} has no pages");
+    pages
+}
+
+fn named(names: &[&str]) -> Vec<PathBuf> {
+    names
+        .iter()
+        .map(|name| root().join(format!("docs/{name}.md")))
+        .collect()
 }
 
 /// Runs all of the pages, and fails with what is wrong in any.
@@ -76,218 +279,46 @@ fn run_pages(pages: &[PathBuf]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
 }
 
-/// What is wrong in a page: `PAGE:LINE: ...`.
 fn run_page(page: &Path) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
     let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-    let lines: Vec<&str> = text.lines().collect();
-    let session = Session::new(&text);
-    let mut wrong = Vec::new();
-    let mut new_outputs = Vec::new();
-    for block in blocks(&lines) {
-        let at = |line: usize| format!("{}:{}", page.display(), line + 1);
-        match session.run_block(&block, &lines) {
-            Ok(outputs) => {
-                for Mismatch { step, output } in outputs {
-                    let expected = lines[step.expected.clone()].join("\n");
-                    if env::var_os("GPULOWER_BLESS").is_some() && !expected.contains("...") {
-                        new_outputs.push((step.expected.clone(), output));
-                    } else {
-                        let printed = output.trim_end();
-                        let place = at(step.line);
-                        wrong.push(format!(
-                            "{place}: {} prints\n{printed}\n-- and not\n{expected}",
-                            step.command
-                        ));
-                    }
-                }
-            }
-            Err(message) => wrong.push(format!("{}: {message}", at(block.line))),
-        }
+    // A page that speaks of `examples/` finds that folder.
+    if text.contains(" examples/") {
+        let examples = fs::canonicalize(root().join("examples")).expect("examples");
+        std::os::unix::fs::symlink(examples, folder.path().join("examples")).expect("a link");
     }
-    if !new_outputs.is_empty() {
-        fs::write(page, with_outputs(&lines, &new_outputs)).expect("the page is written");
-    }
-    wrong
+    let shell = |script: &str| Ok(shell(folder.path(), script));
+    let has_gpu = env::var_os("GPULOWER_DOCS_GPU").is_some();
+    let session = Session {
+        folder: folder.path(),
+        shell: &shell,
+        has_gpu,
+    };
+    pages::run_page(page, &session).wrong
 }
 
-fn with_outputs(lines: &[&str], outputs: &[(Range<usize>, String)]) -> String {
-    let mut text = String::new();
-    let mut next = 0;
-    for (range, output) in outputs {
-        lines[next..range.start]
-            .iter()
-            .for_each(|line| text.extend([line, "\n"]));
-        output
-            .trim_end()
-            .lines()
-            .for_each(|line| text.extend([line.trim_end(), "\n"]));
-        next = range.end;
-    }
-    lines[next..].iter().for_each(|line| text.extend([line, "\n"]));
-    text
-}
-
-/// A fenced block: the words behind its fence, and the lines inside.
-struct Block<'a> {
-    line: usize,
-    language: &'a str,
-    words: Vec<&'a str>,
-    inside: Range<usize>,
-}
-
-impl<'a> Block<'a> {
-    fn has(&self, word: &str) -> bool {
-        self.words.contains(&word)
-    }
-
-    fn file(&self) -> Option<&'a str> {
-        self.words.iter().find_map(|word| word.strip_prefix("file="))
-    }
-}
-
-fn blocks<'a>(lines: &[&'a str]) -> Vec<Block<'a>> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block<'a>> = None;
-    for (number, line) in lines.iter().enumerate() {
-        let Some(words) = line.strip_prefix("```") else {
-            continue;
-        };
-        match open.take() {
-            Some(mut block) => {
-                block.inside.end = number;
-                blocks.push(block);
-            }
-            None => {
-                let mut words = words.split(',');
-                open = Some(Block {
-                    line: number,
-                    language: words.next().unwrap_or_default(),
-                    words: words.collect(),
-                    inside: number + 1..number + 1,
-                });
-            }
-        }
-    }
-    assert!(open.is_none(), "a fence is not closed");
-    blocks
-}
-
-/// A command, and the lines that it is expected to print.
-struct Step {
-    line: usize,
-    command: String,
-    expected: Range<usize>,
-}
-
-struct Mismatch {
-    step: Step,
-    output: String,
-}
-
-fn steps(block: &Block<'_>, lines: &[&str]) -> Result<Vec<Step>, String> {
-    let mut steps: Vec<Step> = Vec::new();
-    for line in block.inside.clone() {
-        if let Some(command) = lines[line].strip_prefix("$ ") {
-            steps.push(Step {
-                line,
-                command: command.into(),
-                expected: line + 1..line + 1,
-            });
-            continue;
-        }
-        let step = steps.last_mut().ok_or("the block does not begin with `$ `")?;
-        match lines[line].strip_prefix("> ") {
-            Some(more) if step.expected.is_empty() => {
-                step.command.extend(["\n", more]);
-                step.expected = line + 1..line + 1;
-            }
-            _ => step.expected.end = line + 1,
-        }
-    }
-    Ok(steps)
-}
-
-/// A folder in which a page is tried out.
-struct Session {
-    folder: TempDir,
-}
-
-impl Session {
-    /// A page that speaks of `examples/` finds that folder.
-    fn new(page: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        if page.contains(" examples/") {
-            let examples = fs::canonicalize(root().join("examples")).expect("examples");
-            std::os::unix::fs::symlink(examples, folder.path().join("examples")).expect("a link");
-        }
-        Self { folder }
-    }
-
-    fn run_block(&self, block: &Block<'_>, lines: &[&str]) -> Result<Vec<Mismatch>, String> {
-        if let Some(name) = block.file() {
-            let path = self.folder.path().join(name);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-            fs::write(path, lines[block.inside.clone()].join("\n") + "\n").expect("written");
-            return Ok(Vec::new());
-        }
-        if block.has("no_run") || block.language == "text" {
-            return Ok(Vec::new());
-        }
-        if block.language != "console" {
-            return Err(format!(
-                "a block `{}` has to be `console`, to have `file=NAME`, or to be marked `no_run`",
-                block.language
-            ));
-        }
-        if let Some(word) = block.words.iter().find(|word| !["fails", "gpu"].contains(*word)) {
-            return Err(format!("`{word}` means nothing behind `console`"));
-        }
-        let steps = steps(block, lines)?;
-        if block.has("gpu") && env::var_os("GPULOWER_DOCS_GPU").is_none() {
-            return Ok(Vec::new());
-        }
-        let mut wrong = Vec::new();
-        for step in steps {
-            let (succeeded, output) = self.run(&step.command);
-            if succeeded == block.has("fails") {
-                let what = if succeeded { "succeeds" } else { "fails" };
-                return Err(format!("{} {what}:\n{output}", step.command));
-            }
-            let printed: Vec<&str> = output.lines().collect();
-            if !lines_match(&lines[step.expected.clone()], &printed) {
-                wrong.push(Mismatch { step, output });
-            }
-        }
-        Ok(wrong)
-    }
-
-    /// Whether the command succeeded, and what it printed on both outputs.
-    fn run(&self, command: &str) -> (bool, String) {
-        let program = Path::new(env!("CARGO_BIN_EXE_gpulower"));
-        let mut path = vec![program.parent().expect("a parent").to_path_buf()];
-        path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-        // A page may wait for what does not come.
-        let output = Command::new("timeout")
-            .args(["600", "bash", "-o", "pipefail", "-c", &format!("{{ {command}\n}} 2>&1")])
-            .current_dir(self.folder.path())
-            .env("PATH", env::join_paths(path).expect("paths"))
-            .env("CUDA_HOME", cuda())
-            // find_package(gpulower), though nothing is installed.
-            .env(
-                "gpulower_DIR",
-                concat!(env!("CARGO_MANIFEST_DIR"), "/../gpulower-c/package"),
-            )
-            .env("HOME", self.folder.path())
-            .env("XDG_CACHE_HOME", self.folder.path().join(".cache"))
-            .env_remove("GPULOWER_LOG")
-            .env_remove("GPULOWER_CACHE")
-            .output()
-            .expect("bash runs");
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
+/// A script of bash, with the programs of this build in its PATH.
+fn shell(folder: &Path, script: &str) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_gpulower"));
+    let mut path = vec![program.parent().expect("a parent").to_path_buf()];
+    path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    // A page may wait for what does not come.
+    let mut command = Command::new("timeout");
+    command
+        .args(["600", "bash", "-o", "pipefail", "-c", script])
+        .current_dir(folder)
+        .env("PATH", env::join_paths(path).expect("paths"))
+        .env("CUDA_HOME", cuda())
+        // find_package(gpulower), though nothing is installed.
+        .env(
+            "gpulower_DIR",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../gpulower-c/package"),
         )
-    }
+        .env("HOME", folder)
+        .env("XDG_CACHE_HOME", folder.join(".cache"))
+        .env_remove("GPULOWER_LOG")
+        .env_remove("GPULOWER_CACHE");
+    command
 }
 
 /// The CUDA toolkit of the tests.
@@ -299,52 +330,4 @@ fn cuda() -> PathBuf {
             path.display()
         )
     })
-}
-
-fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
-    match expected.split_first() {
-        None => printed.iter().all(|line| line.trim().is_empty()),
-        Some((&"...", rest)) => (0..=printed.len()).any(|skipped| lines_match(rest, &printed[skipped..])),
-        Some((line, rest)) => printed.split_first().is_some_and(|(first, others)| {
-            line_matches(line.trim_end(), first.trim_end()) && lines_match(rest, others)
-        }),
-    }
-}
-
-/// `...` in `expected` stands for any characters.
-fn line_matches(expected: &str, printed: &str) -> bool {
-    match expected.split_once("...") {
-        None => expected == printed,
-        Some((before, after)) => printed.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices()
-                .map(|(at, _)| at)
-                .chain([rest.len()])
-                .any(|at| line_matches(after, &rest[at..]))
-        }),
-    }
-}
-
-#[test]
-fn dots_stand_for_anything() {
-    assert!(lines_match(&["a", "...", "d"], &["a", "b", "c", "d"]));
-    assert!(lines_match(&["a", "...", "d"], &["a", "d"]));
-    assert!(lines_match(&["x ... ms, ..."], &["x 12 ms, done"]));
-    assert!(!lines_match(&["a", "...", "d"], &["a", "b"]));
-    assert!(!lines_match(&["a"], &["a", "b"]));
-    assert!(!lines_match(&["a"], &[]));
-}
-
-#[test]
-fn a_page_is_blocks_and_steps() {
-    let page = "```console,gpu\n$ one \\\n>  two\nout\n$ three\n```\n```c,file=a.c\nx\n```";
-    let lines: Vec<&str> = page.lines().collect();
-    let blocks = blocks(&lines);
-    assert!(blocks[0].has("gpu") && blocks[1].file() == Some("a.c"));
-    let steps = steps(&blocks[0], &lines).expect("steps");
-    assert_eq!(steps[0].command, "one \\\n two");
-    assert_eq!((steps[0].expected.clone(), steps[1].expected.clone()), (3..4, 5..5));
-    assert_eq!(
-        with_outputs(&lines, &[(3..4, "new\n".into())]),
-        page.replace("out", "new") + "\n"
-    );
 }

@@ -5,4 +5,5 @@
 
 pub mod amd;
 pub mod nvidia;
+pub mod pages;
 pub mod servers;

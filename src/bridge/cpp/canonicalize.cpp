@@ -183,6 +183,7 @@ private:
 struct Canonicalize final : PassWrapper<Canonicalize, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Canonicalize)
 
+  StringRef getName() const final { return "Canonicalize"; }
   StringRef getArgument() const final { return "gpulower-canonicalize"; }
   StringRef getDescription() const final {
     return "Canonicalize operations as MLIR's `canonicalize` does, but end, and keep loops that run";

@@ -388,6 +388,7 @@ struct LowerLaunch final : HostPattern<gpu::LaunchFuncOp> {
 struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandHost)
 
+  StringRef getName() const final { return "ExpandHost"; }
   StringRef getArgument() const final { return "gpulower-expand-host"; }
   StringRef getDescription() const final {
     return "Expand what MLIR's conversions of host code would leave to a runtime library";
@@ -447,6 +448,7 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
   HostToLlvm() = default;
   HostToLlvm(const HostToLlvm &other) : PassWrapper(other) {}
 
+  StringRef getName() const final { return "HostToLlvm"; }
   StringRef getArgument() const final { return "gpulower-host-to-llvm"; }
   StringRef getDescription() const final {
     return "Lower host code to the LLVM dialect, launches to calls of stubs, and other GPU operations to mgpu calls";

@@ -178,6 +178,7 @@ struct InterleaveLoops final : PassWrapper<InterleaveLoops, OperationPass<>> {
   InterleaveLoops() = default;
   InterleaveLoops(const InterleaveLoops &other) : PassWrapper(other) {}
 
+  StringRef getName() const final { return "InterleaveLoops"; }
   StringRef getArgument() const final { return "gpulower-interleave-loops"; }
   StringRef getDescription() const final {
     return "Run several iterations of a loop at once, all loads of them first";

@@ -14,6 +14,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -192,14 +193,28 @@ std::string aligned(StringRef line) {
   return shown;
 }
 
+/// Shows a word of the command line, and a place in it.
+void point(StringRef word, size_t at) {
+  llvm::errs() << aligned(word) << "\n";
+  llvm::errs().indent(at) << "^\n";
+}
+
+/// Where a value stands among options, and is no part of another.
+size_t findValue(StringRef options, StringRef value) {
+  auto isPart = [&](size_t at) { return at < options.size() && (llvm::isAlnum(options[at]) || options[at] == '_'); };
+  size_t at = value.empty() ? StringRef::npos : options.find(value);
+  while (at != StringRef::npos && ((at > 0 && isPart(at - 1)) || isPart(at + value.size())))
+    at = options.find(value, at + 1);
+  return at;
+}
+
 /// Shows the word of the command line in which `text` stands behind a character that begins an option, or anywhere.
 bool show(llvm::ArrayRef<const char *> words, StringRef text, StringRef offset, bool anywhere) {
   for (StringRef word : words.drop_front())
     for (size_t at = word.find(text); at != StringRef::npos; at = word.find(text, at + 1)) {
       if (!anywhere && (at == 0 || !StringRef("= {,").contains(word[at - 1])))
         continue;
-      llvm::errs() << aligned(word) << "\n";
-      llvm::errs().indent(at + offset.size()) << "^\n";
+      point(word, at + offset.size());
       return true;
     }
   return false;
@@ -223,14 +238,19 @@ void explain(StringRef message, llvm::ArrayRef<const char *> words) {
   StringRef option = quoted(what, "option '", '\'');
   if (option.empty())
     option = quoted(what, "no such option ", ' ').trim();
-  // The option of the pass that is to blame, as far as they are named.
-  size_t its = (" " + options).str().find((" " + option + "=").str());
+  // The option of the pass that is to blame, or what is wrong of its value, as far as they are named.
+  StringRef value = option.empty() ? quoted(what, "'", '\'') : "";
+  size_t its = option.empty() ? findValue(options, value) : (" " + options).str().find((" " + option + "=").str());
   std::string before = (pass + "{" + options.take_front(its)).str();
   if (!pass.empty() && its != StringRef::npos && show(words, (pass + "{" + options).str(), before, true))
     return;
-  if (option.empty() || !show(words, (option + "=").str(), "", false))
-    if (!pass.empty())
-      show(words, pass, "", true);
+  if (!option.empty() && show(words, (option + "=").str(), "", false))
+    return;
+  for (StringRef word : words.drop_front())
+    if (size_t at = findValue(word, value); at != StringRef::npos)
+      return point(word, at);
+  if (!pass.empty())
+    show(words, pass, "", true);
 }
 
 /// Builds the pipeline that the command line asks for.

@@ -296,6 +296,7 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
 struct ExpandGpu final : ExpandPass<ExpandGpu> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandGpu)
 
+  StringRef getName() const final { return "ExpandGpu"; }
   StringRef getArgument() const final { return "gpulower-expand-gpu"; }
   StringRef getDescription() const final {
     return "Expand what MLIR's conversions to NVVM and ROCDL do not take, while control flow is structured";
@@ -361,6 +362,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
 struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandGpuBlocks)
 
+  StringRef getName() const final { return "ExpandGpuBlocks"; }
   StringRef getArgument() const final { return "gpulower-expand-gpu-blocks"; }
   StringRef getDescription() const final {
     return "Expand workgroup reductions, assertions and shuffles, once control flow is unstructured";
@@ -427,6 +429,7 @@ struct LowerWithIndices : PassWrapper<Derived, OperationPass<>> {
 struct LowerDeviceFunctions final : LowerWithIndices<LowerDeviceFunctions> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerDeviceFunctions)
 
+  StringRef getName() const final { return "LowerDeviceFunctions"; }
   StringRef getArgument() const final { return "gpulower-func-to-llvm"; }
   StringRef getDescription() const final {
     return "Lower device functions of the func dialect, and calls of them";
@@ -453,6 +456,7 @@ struct LowerDeviceFunctions final : LowerWithIndices<LowerDeviceFunctions> {
 struct LowerVectors final : LowerWithIndices<LowerVectors> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerVectors)
 
+  StringRef getName() const final { return "LowerVectors"; }
   StringRef getArgument() const final { return "gpulower-vector-to-llvm"; }
   StringRef getDescription() const final { return "Lower operations of the vector dialect"; }
   void getDependentDialects(DialectRegistry &registry) const final {
@@ -492,6 +496,7 @@ struct LowerVectors final : LowerWithIndices<LowerVectors> {
 struct RoundDoublesToOdd final : PassWrapper<RoundDoublesToOdd, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RoundDoublesToOdd)
 
+  StringRef getName() const final { return "RoundDoublesToOdd"; }
   StringRef getArgument() const final { return "gpulower-round-doubles-to-odd"; }
   StringRef getDescription() const final {
     return "Narrow f64 to 8-bit floats by way of f32 without rounding to the nearest twice";
@@ -508,6 +513,7 @@ struct RoundDoublesToOdd final : PassWrapper<RoundDoublesToOdd, OperationPass<>>
 struct InlineFunctions final : PassWrapper<InlineFunctions, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineFunctions)
 
+  StringRef getName() const final { return "InlineFunctions"; }
   StringRef getArgument() const final { return "gpulower-inline-functions"; }
   StringRef getDescription() const final {
     return "Inline functions that cannot be lowered on their own into the kernels that call them";

@@ -31,7 +31,9 @@ use super::{
     phases,
     progress::Progress,
     report::{Report, ReportFormat},
+    suggested::Suggested,
     text_to_stdout,
+    write::is_stdout,
 };
 
 /// Compile kernels: MLIR gpu modules, device LLVM IR or PTX.
@@ -47,13 +49,13 @@ pub struct Arguments {
     inputs: Vec<PathBuf>,
     /// What to compile for, such as sm_90, sm_90a, compute_90, gfx942, gfx90a:xnack-; `gpulower targets` lists them
     /// [default: the target attributes of the modules]
-    #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
+    #[arg(short, long = "target", value_name = "TARGET[,TARGET..]", value_parser = Suggested::targets(), hide_possible_values = true)]
     targets: Vec<String>,
     #[command(flatten)]
     nvcc: NvccArguments,
     /// What to make: ptx, cubin, hsaco, asm, sass (by nvdisasm), llvm, bitcode, object, mlir, binary (cubin or hsaco), or all targets of a
     /// module in one: fatbin, bundle, offload
-    #[arg(short, long, value_name = "FORMAT", default_value = "binary")]
+    #[arg(short, long, value_name = "FORMAT", default_value = "binary", value_parser = Form::parser(), hide_possible_values = true)]
     emit: Form,
     /// Where to write it: a file, a directory (if it exists or ends with /), or - for the standard output
     #[arg(short, long, value_name = "PATH")]
@@ -148,7 +150,7 @@ impl Arguments {
             inputs: self.inputs.clone(),
             report: self.report.map(|format| Report {
                 format,
-                file: self.report_file.clone().filter(|file| file != Path::new("-")),
+                file: self.report_file.clone().filter(|file| !is_stdout(file)),
             }),
             depfile: self.depfile()?,
             form: self.emit,
@@ -368,6 +370,11 @@ impl Arguments {
                 "--dump-dir and --override-dir look into the stages, which a worker process does not show; leave out \
                  --isolation=worker"
                     .to_owned(),
+            ));
+        }
+        if self.dump_dir.as_deref().is_some_and(is_stdout) {
+            return Err(Failed::Usage(
+                "--dump-dir - is no folder, and several files are written".to_owned(),
             ));
         }
         let (dump, overrides) = (self.dump_dir.clone(), self.override_dir.clone());

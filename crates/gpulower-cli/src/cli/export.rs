@@ -19,6 +19,7 @@ use super::{
     input,
     message::{self, Problem},
     progress::Progress,
+    suggested::Suggested,
     table::aligned,
     text_to_stdout,
     write::{OneOutput, check_stdout},
@@ -35,7 +36,7 @@ pub struct Arguments {
     input: Option<PathBuf>,
     /// What to compile the kernels for, such as sm_80,sm_90 or gfx90a,gfx942 [default: the target attributes of the
     /// modules]
-    #[arg(short, long = "target", value_name = "TARGET[,TARGET..]")]
+    #[arg(short, long = "target", value_name = "TARGET[,TARGET..]", value_parser = Suggested::targets(), hide_possible_values = true)]
     targets: Vec<String>,
     /// What finishes the program: releases of clang from 15 to 23, and the CUDA toolkit (or rocm) there, such as
     /// clang-19,cuda-12.4 or clang-15..19,clang-22,cuda-11.8; a clang of this machine may be named by its path

@@ -11,7 +11,7 @@ use gpulower::{
     options::{DESCRIPTIONS, DebugLevel, OptionDescription},
 };
 
-use super::message::Problem;
+use super::{message::Problem, suggested::Suggested};
 
 /// Values of an option that may stand alone, which then means the first of them.
 const SWITCH: &str = "true|false";
@@ -35,7 +35,7 @@ pub fn listed_targets(targets: &[String]) -> Result<Vec<Target>, Problem> {
     if targets.is_empty() {
         return Ok(Vec::new());
     }
-    Target::parse_list(&targets.join(",")).map_err(|error| Problem::plan(error.to_string()))
+    Target::parse_list(&targets.join(",")).map_err(|error| Problem::target(error.to_string()))
 }
 
 impl Args for Flags {
@@ -61,6 +61,8 @@ fn flag(option: &OptionDescription) -> Arg {
     let arg = Arg::new(name)
         .help(option.help())
         .value_name(option.values)
+        .value_parser(Suggested::words(option.values))
+        .hide_possible_values(true)
         .allow_hyphen_values(option.values == "WORDS");
     let mut letter = name.chars();
     let arg = match (letter.next(), letter.next(), option.names) {

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gpulower::{Artifact, Emit, FileKind, Format, compiler::EmitError};
 
 use super::{disassembly::Disassemblers, message::Problem};
@@ -16,6 +17,12 @@ pub enum Form {
 }
 
 impl Form {
+    /// What reads the name of one.
+    pub fn parser() -> impl TypedValueParser<Value = Self> {
+        let names = Emit::names().chain(["sass"]).collect::<Vec<_>>();
+        PossibleValuesParser::new(names).try_map(|name| name.parse())
+    }
+
     /// What the library is asked for.
     pub const fn emit(self) -> Emit {
         match self {

@@ -1,6 +1,6 @@
 //! `gpulower completions` and `gpulower man`: made of the same options as the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -30,7 +30,8 @@ pub fn completions(arguments: &Completions, mut command: Command) -> Result<(), 
 
 pub fn man(arguments: &Man, mut command: Command) -> Result<(), Failed> {
     command.build();
-    let Some(directory) = &arguments.output else {
+    let directory = arguments.output.as_deref().filter(|output| *output != Path::new("-"));
+    let Some(directory) = directory else {
         return to_stdout(&page(&command)?);
     };
     let commands = command.get_subcommands().filter(|command| !command.is_hide_set());

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use gpulower::{MOST_BYTES, read_all, read_file};
+use gpulower::{ErrorKind, MOST_BYTES, read_all, read_file};
 
 use super::{Failed, message::Problem};
 
@@ -48,6 +48,6 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
             io::ErrorKind::FileTooLarge => format!("{error}; raise the limit with --input-limit=MIB"),
             _ => error.to_string(),
         };
-        Problem::input(format!("cannot read {}: {what}", path.display()))
+        Problem::input(format!("cannot read {}: {what}", path.display())).of_kind(ErrorKind::Input)
     })
 }

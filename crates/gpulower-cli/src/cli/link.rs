@@ -19,6 +19,7 @@ use super::{
     message::{self, Problem},
     progress::Progress,
     report::usage,
+    suggested::Suggested,
     table::aligned,
     write::OneOutput,
 };
@@ -34,7 +35,7 @@ pub struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     inputs: Vec<PathBuf>,
     /// What to link for, such as sm_90a or gfx90a:xnack-
-    #[arg(short, long, value_name = "TARGET")]
+    #[arg(short, long, value_name = "TARGET", value_parser = Suggested::targets(), hide_possible_values = true)]
     target: String,
     /// Where to write the image: a file, or - for the standard output
     #[arg(short, long, value_name = "PATH")]
@@ -90,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     let target: Target = arguments
         .target
         .parse()
-        .map_err(|error: gpulower::target::TargetError| Problem::plan(error.to_string()))?;
+        .map_err(|error: gpulower::target::TargetError| Problem::target(error.to_string()))?;
     let inputs: Vec<&Path> = arguments.inputs.iter().map(PathBuf::as_path).collect();
     let output = OneOutput::new(&arguments.output, &inputs, false)?;
     let mut files = Vec::with_capacity(arguments.inputs.len());

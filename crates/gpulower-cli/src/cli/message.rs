@@ -5,7 +5,7 @@ use std::{
     io::{self, BufRead, BufReader, IsTerminal, Write},
 };
 
-use gpulower::{Error, Location, Stage, Warning};
+use gpulower::{Error, ErrorKind, Location, Stage, Warning};
 use serde::Serialize;
 
 use super::colour;
@@ -21,7 +21,7 @@ struct Details {
     module: Option<String>,
     target: Option<String>,
     kernels: Vec<String>,
-    /// `E0401` and its like: `docs/errors.md`. None of the command line's own problems.
+    /// `E0401` and its like: `docs/errors.md`. Few of the command line's own problems have one.
     code: Option<&'static str>,
     /// In MLIR's syntax, such as `"kernel.mlir":3:5`, or the input's name.
     location: Option<String>,
@@ -137,6 +137,17 @@ impl Problem {
         };
         let input = inputs.iter().find(named).or(inputs.first());
         Self::of(error, input.map_or("-", |(name, _)| name))
+    }
+
+    /// What was named is no target, or none of this machine.
+    pub fn target(message: String) -> Self {
+        Self::plan(message).of_kind(ErrorKind::Target)
+    }
+
+    /// The same as an error of this kind.
+    pub fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.code = Some(kind.code());
+        self
     }
 
     /// What is wrong, without stage and place.

@@ -39,6 +39,7 @@ mod report;
 mod report_html;
 mod response;
 mod run;
+mod suggested;
 mod table;
 mod target_page;
 mod targets;
@@ -170,7 +171,7 @@ impl CommandLine {
         };
         // What failed is worth looking at, too.
         let written = trace.map_or(Ok(()), |trace| trace.end());
-        result.and(written.map_err(Failed::from))
+        result.and(written)
     }
 }
 

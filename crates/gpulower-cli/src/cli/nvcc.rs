@@ -57,7 +57,7 @@ impl NvccArguments {
                 "--target {target} and nvcc's -arch or -gencode both name NVIDIA chips: use one of the two spellings"
             )));
         }
-        let problem = |text: String| Failed::from(Problem::plan(text));
+        let problem = |text: String| Failed::from(Problem::target(text));
         let devices = match flags.arch().map_err(|error| problem(error.to_string()))? {
             Some(NvccArch::Native) => {
                 let native = Native::ask().map_err(|error| problem(format!("-arch=native: {error}")))?;

@@ -8,7 +8,10 @@ use gpulower::{
     stage_files::{artifact_stem, safe_name},
 };
 
-use super::Failed;
+use super::{
+    Failed,
+    write::{is_stdout, means_directory},
+};
 
 /// Where the result is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +30,8 @@ impl Destination {
     pub fn of(output: Option<&Path>) -> Self {
         match output {
             None => Self::Directory(PathBuf::new()),
-            Some(path) if path == Path::new("-") => Self::Stdout,
-            Some(path) if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") => {
-                Self::Directory(path.to_owned())
-            }
+            Some(path) if is_stdout(path) => Self::Stdout,
+            Some(path) if path.is_dir() || means_directory(path) => Self::Directory(path.to_owned()),
             Some(path) => Self::File(path.to_owned()),
         }
     }
@@ -68,8 +69,8 @@ impl Destination {
             return Ok(());
         }
         Err(Failed::Usage(format!(
-            "{} artifacts do not fit into {}: {}\n  Name a directory, such as -o out/, or compile for one target and \
-             one module at a time.",
+            "{} artifacts do not fit into {}: {}\n  Name a directory, such as -o out/, compile for one target and one \
+             module at a time, or put several targets of NVIDIA's into one file with --emit fatbin.",
             names.len(),
             self.shown(),
             names.join(", ")
@@ -190,8 +191,8 @@ mod tests {
         };
         assert_eq!(
             text,
-            "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, or compile \
-             for one target and one module at a time."
+            "2 artifacts do not fit into a.bin: for sm_90, for gfx942\n  Name a directory, such as -o out/, compile for one \
+             target and one module at a time, or put several targets of NVIDIA's into one file with --emit fatbin."
         );
         assert!(
             Destination::File("a.bin".into())

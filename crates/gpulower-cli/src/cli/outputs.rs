@@ -34,20 +34,23 @@ pub struct Outputs {
 impl Outputs {
     /// Refuses what is known to be impossible before the inputs are read.
     pub fn check_before(&self, is_joined: bool) -> Result<(), Failed> {
-        let report_to_stdout = self.report.as_ref().is_some_and(|report| report.file.is_none());
-        match self.destination {
-            Destination::Stdout if report_to_stdout => {
-                return Err(Failed::Usage(
-                    "the artifact and the report cannot both go to the standard output; name a file with --report-file"
-                        .to_owned(),
-                ));
-            }
-            Destination::Stdout => {
-                let is_text = |emit| matches!(emit, Emit::Mlir | Emit::Llvm | Emit::Ptx | Emit::Asm);
-                write::check_stdout(self.form == Form::Sass || is_text(self.form.emit()))?
-            }
-            _ if report_to_stdout => write::check_stdout(true)?,
-            _ => {}
+        let artifact = self.destination == Destination::Stdout;
+        let report = self.report.as_ref().is_some_and(|report| report.file.is_none());
+        let dependencies = self.depfile.as_deref().is_some_and(write::is_stdout);
+        let all = [
+            (artifact, "the artifact", "-o"),
+            (report, "the report", "--report-file"),
+            (dependencies, "the dependencies", "--depfile"),
+        ];
+        let mut to_stdout = all.iter().filter(|(goes_there, ..)| *goes_there);
+        if let (Some((_, one, _)), Some((_, other, option))) = (to_stdout.next(), to_stdout.next()) {
+            return Err(Failed::Usage(format!(
+                "{one} and {other} cannot both go to the standard output; name a file with {option}"
+            )));
+        }
+        if artifact || report || dependencies {
+            let is_text = |emit| matches!(emit, Emit::Mlir | Emit::Llvm | Emit::Ptx | Emit::Asm);
+            write::check_stdout(!artifact || self.form == Form::Sass || is_text(self.form.emit()))?;
         }
         if self.inputs.len() > 1 && !is_joined {
             let names: Vec<String> = self
@@ -66,7 +69,8 @@ impl Outputs {
     /// Refuses to write these artifacts, or what is written beside them.
     fn check(&self, artifacts: &[&Path]) -> Result<(), Failed> {
         let report = self.report.as_ref().and_then(|report| report.file.as_deref());
-        let beside = report.into_iter().chain(self.depfile.as_deref());
+        let depfile = self.depfile.as_deref().filter(|path| !write::is_stdout(path));
+        let beside = report.into_iter().chain(depfile);
         let paths: Vec<&Path> = artifacts.iter().copied().chain(beside).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(PathBuf::as_path).collect();
         write::check(&paths, self.destination.directory(), &inputs)
@@ -147,8 +151,10 @@ impl Outputs {
             }
         }
         let dependencies = dependencies(&paths);
-        if let Some(path) = &self.depfile {
-            files.push(Output::new(path, dependencies.as_bytes()));
+        match &self.depfile {
+            Some(path) if write::is_stdout(path) => stdout.extend_from_slice(dependencies.as_bytes()),
+            Some(path) => files.push(Output::new(path, dependencies.as_bytes())),
+            None => {}
         }
         write::write_all(&files, self.destination.directory(), &stdout)
     }

@@ -19,6 +19,7 @@ use super::{
     input,
     message::{self, Problem},
     progress::Progress,
+    suggested::Suggested,
     to_stdout,
 };
 
@@ -38,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE[,FILE..]", value_delimiter = ',')]
     shared_libs: Vec<PathBuf>,
     /// What to compile the kernels for, such as sm_90 [default: the device, with all that its chip has]
-    #[arg(short, long, value_name = "TARGET")]
+    #[arg(short, long, value_name = "TARGET", value_parser = Suggested::targets(), hide_possible_values = true)]
     target: Option<String>,
     /// The device, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -89,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 impl Arguments {
     fn program(&self, name: &str) -> Result<Result<Program, RunError>, Failed> {
         let target = self.target.as_deref().map(str::parse::<Target>).transpose();
-        let target = target.map_err(|error| Problem::plan(error.to_string()))?;
+        let target = target.map_err(|error| Problem::target(error.to_string()))?;
         let options = self.flags.with_libraries(&self.libraries);
         let toolkit = self.toolkits.toolkit()?;
         let progress = Progress::start(

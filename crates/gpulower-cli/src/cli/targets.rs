@@ -9,7 +9,7 @@ use gpulower::{
 };
 use serde::Serialize;
 
-use super::{Failed, environment, json, message::Problem, table, target_page, text_to_stdout};
+use super::{Failed, environment, json, message::Problem, suggested::Suggested, table, target_page, text_to_stdout};
 
 /// List every chip that can be compiled for.
 ///
@@ -19,6 +19,7 @@ use super::{Failed, environment, json, message::Problem, table, target_page, tex
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Say all about this target instead: sm_90, sm_90a, gfx942, gfx90a:xnack-
+    #[arg(value_parser = Suggested::targets(), hide_possible_values = true)]
     target: Option<String>,
     /// List the chips of one vendor alone
     #[arg(long, conflicts_with = "target")]
@@ -74,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     if let Some(name) = &arguments.target {
         let target: Target = name
             .parse()
-            .map_err(|error: TargetError| Problem::plan(error.to_string()))?;
+            .map_err(|error: TargetError| Problem::target(error.to_string()))?;
         let tools = match target.vendor() {
             Vendor::Nvidia => tools,
             Vendor::Amd => Vec::new(),

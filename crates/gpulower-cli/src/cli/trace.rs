@@ -28,8 +28,9 @@ use tracing_subscriber::{
 
 use super::{
     Failed,
-    message::{Problem, escaped_in_json},
-    write::write_file,
+    message::escaped_in_json,
+    to_stdout,
+    write::{is_stdout, write_file},
 };
 
 /// A trace that is being taken.
@@ -42,7 +43,7 @@ impl Trace {
     /// Begins a trace for this file, which has to be new, or another trace.
     pub fn begin(path: &Path) -> Result<Self, Failed> {
         let mut known = Vec::new();
-        if path.is_file() {
+        if path.is_file() && !is_stdout(path) {
             let file = File::open(path).map(|file| file.take(BEGIN.len() as u64));
             // What cannot be read is none.
             let _ = file.and_then(|mut file| file.read_to_end(&mut known));
@@ -68,11 +69,15 @@ impl Trace {
     }
 
     /// Writes the file.
-    pub fn end(&self) -> Result<(), Problem> {
+    pub fn end(&self) -> Result<(), Failed> {
         let events = self.events.list.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<String> = events.iter().map(Value::to_string).collect();
         let text = format!("{BEGIN}\n{}\n]}}\n", lines.join(",\n"));
-        write_file(&self.path, escaped_in_json(&text).as_bytes())
+        let text = escaped_in_json(&text);
+        if is_stdout(&self.path) {
+            return to_stdout(text.as_bytes());
+        }
+        write_file(&self.path, text.as_bytes()).map_err(Failed::from)
     }
 }
 

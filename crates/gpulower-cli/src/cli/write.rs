@@ -85,11 +85,26 @@ static RESERVED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Refuses a file that cannot be written, and sees to it that no output is this file.
 pub fn reserve(path: Option<&Path>) -> Result<(), Failed> {
-    if let Some(path) = path {
-        check_beside(None, &[path], None, &[])?;
+    match path {
+        Some(path) if is_stdout(path) => super::stdout_is_open()?,
+        Some(path) => check_beside(None, &[path], None, &[])?,
+        None => {}
     }
-    *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(place_of);
+    *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(|path| match is_stdout(path) {
+        true => path.to_owned(),
+        false => place_of(path),
+    });
     Ok(())
+}
+
+/// Whether a name means a directory, whether there is one or not.
+pub fn means_directory(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Whether a name means the standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// The path without links, as far as it exists.
@@ -122,6 +137,7 @@ fn check_file(path: &Path, place: &Path, folders: &mut HashSet<PathBuf>) -> Resu
             accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).map_err(io::Error::from)
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ if means_directory(path) => Err(io::ErrorKind::IsADirectory.into()),
         _ if !folders.insert(parent_of(place).to_owned()) => Ok(()),
         // It is replaced by another file beside it; only making one, with something in it, shows that this works.
         _ => Builder::new()
@@ -166,6 +182,12 @@ fn check_directory(directory: &Path) -> Result<(), Failed> {
 /// Refuses to write to a standard output that is closed, and machine code to a terminal.
 pub fn check_stdout(is_text: bool) -> Result<(), Failed> {
     super::stdout_is_open()?;
+    let trace = RESERVED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if trace.is_some_and(|path| is_stdout(&path)) {
+        return Err(Failed::Usage(
+            "the trace and something else cannot both go to the standard output; name a file with --trace".to_owned(),
+        ));
+    }
     if !is_text && io::stdout().is_terminal() {
         return Err(Failed::Usage(
             "what is asked for is no text, and the standard output is a terminal: name a file with -o, or redirect it"
@@ -182,11 +204,11 @@ pub struct OneOutput<'a>(Option<&'a Path>);
 impl<'a> OneOutput<'a> {
     /// `-` is the standard output. Refuses what cannot be written.
     pub fn new(output: &'a Path, inputs: &[&Path], is_text: bool) -> Result<Self, Failed> {
-        if output == Path::new("-") {
+        if is_stdout(output) {
             check_stdout(is_text)?;
             return Ok(Self(None));
         }
-        if output.is_dir() {
+        if output.is_dir() || means_directory(output) {
             return Err(Failed::Usage(format!(
                 "{} is a directory: name a file with -o",
                 output.display()

@@ -400,14 +400,19 @@ fn completions_and_manual_pages() {
         "{options:?}"
     );
     work.write("completions.bash", work.run(&["completions", "bash"]).quiet().output());
+    // What bash offers for the last of some words.
+    const COMPLETE: &str = "source completions.bash
+        offered() { COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1)); _gpulower gpulower \"${@: -1}\" \"${@: -2:1}\"; echo ${COMPREPLY[@]}; }
+        offered gpulower compile --wave; offered gpulower compile --emit cub; offered gpulower link --target sm_90; offered gpulower compile --debug fu";
     let bash = Command::new("bash")
-        .args(["-c", "source completions.bash && COMP_WORDS=(gpulower compile --wave) COMP_CWORD=2 && _gpulower gpulower --wave compile && echo ${COMPREPLY[@]}"])
+        .args(["-c", COMPLETE])
         .current_dir(work.path(""))
         .output()
         .expect("bash");
+    let expected = "--wave-size\ncubin\nsm_90 sm_90a\nfull\n";
     assert_eq!(
         String::from_utf8_lossy(&bash.stdout),
-        "--wave-size\n",
+        expected,
         "{}",
         String::from_utf8_lossy(&bash.stderr)
     );

@@ -108,6 +108,7 @@ fn places_that_cannot_be_written() {
     for (file, message) in [
         ("none/r.json", "cannot write none/r.json: "),
         ("folder", "cannot write folder: is a directory"),
+        ("new/", "cannot write new/: is a directory"),
         ("loop", "cannot write loop: Too many levels of symbolic links"),
     ] {
         refused_at_once(&work, &[&report[..], &[file]].concat(), 1, &[message]);
@@ -372,6 +373,33 @@ fn a_dash_is_the_standard_output() {
     work.run(&["compile", "k.mlir", "-t", "sm_90", "-o", "k.cubin"]).quiet();
     let packed = work.run(&["pack", "k.cubin", "-e", "fatbin", "-o", "-"]).quiet();
     assert!(packed.stdout.starts_with(&[0x50, 0xed, 0x55, 0xba]));
+    let ptx = ["compile", "k.mlir", "-t", "sm_90", "-e", "ptx", "-o", "k.ptx"];
+    let with = |more: &[&'static str]| [&ptx[..], more].concat();
+    for dependencies in [&["--depfile=-"][..], &["-MD", "-MF", "-"]] {
+        let rule = work.run(&with(dependencies)).quiet().output();
+        assert!(rule.starts_with("k.ptx: \\\n  k.mlir"), "{rule}");
+    }
+    assert!(work.run(&with(&["--trace", "-"])).quiet().json()["traceEvents"].is_array());
+    let page = work.run(&["man", "-o", "-"]).quiet().output();
+    assert!(page.contains(".TH gpulower"));
+    for (arguments, message) in [
+        (
+            &["--depfile=-", "--report=json"][..],
+            "the report and the dependencies cannot both go to the standard output",
+        ),
+        (
+            &["--depfile=-", "-o", "-"],
+            "the artifact and the dependencies cannot both go to the standard output",
+        ),
+        (
+            &["--report=json", "--trace=-"],
+            "the trace and something else cannot both go to the standard output",
+        ),
+        (&["--dump-dir=-"], "--dump-dir - is no folder"),
+    ] {
+        let arguments = [&["compile", "k.mlir", "-t", "sm_90", "-e", "ptx"], arguments].concat();
+        work.run(&arguments).failed(2).says(&[message]);
+    }
     assert_eq!(work.files(""), ["k.cubin", "k.mlir", "k.ptx"]);
 }
 
@@ -385,6 +413,7 @@ fn other_commands_look_at_their_outputs_first() {
         ("k.ptx", 2, "k.ptx is an input"),
         ("none/k", 1, "cannot write none/k: No such file or directory"),
         ("folder", 2, "folder is a directory: name a file with -o"),
+        ("new/", 2, "new/ is a directory: name a file with -o"),
     ] {
         for command in [
             &["link", "k.ptx", "-t", "sm_90"][..],

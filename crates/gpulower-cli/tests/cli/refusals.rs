@@ -147,7 +147,10 @@ fn an_empty_file_a_directory_and_no_file() {
     work.write("directory/file", "");
     refused(&work, "directory", SM_90)
         .says(&["error: input: cannot read directory: it is a directory; name a file in it"]);
-    refused(&work, "none.mlir", SM_90).says(&["error: input: cannot read none.mlir: No such file or directory"]);
+    refused(&work, "none.mlir", SM_90).says(&[
+        "error: input: cannot read none.mlir: No such file or directory",
+        "E0101: more with gpulower --explain E0101",
+    ]);
 }
 
 #[test]
@@ -234,7 +237,10 @@ fn options_that_a_target_cannot_honour() {
 fn unknown_chips() {
     let work = Workshop::new();
     let saxpy = example("saxpy.mlir");
-    refused(&work, &saxpy, &["-t", "sm_91"]).says(&["error: plan: unknown chip 'sm_91': did you mean sm_90"]);
+    refused(&work, &saxpy, &["-t", "sm_91"]).says(&[
+        "error: plan: unknown chip 'sm_91': did you mean sm_90",
+        "E0201: more with gpulower --explain E0201",
+    ]);
     refused(&work, &saxpy, &["-t", "sm_90,gfx943"])
         .says(&["error: plan: unknown chip 'gfx943': did you mean ", "gfx942"]);
     refused(&work, &saxpy, &["-t", "gfx942:xnak+"]).says(&["error: plan: gfx942 has no target ID feature 'xnak'"]);
@@ -336,7 +342,10 @@ fn usage_errors() {
         (&[][..], "Usage: gpulower [OPTIONS] [COMMAND]"),
         (&["compil"], "unrecognized subcommand 'compil'"),
         (&["compile"], "<INPUT>"),
-        (&["compile", &saxpy, "--emit", "elf"], "unknown output format 'elf'"),
+        (
+            &["compile", &saxpy, "--emit", "elf"],
+            "invalid value 'elf' for '--emit <FORMAT>'",
+        ),
         (
             &["compile", &saxpy, "--wave-size", "33"],
             "error: option 'wave-size' cannot be '33': expected 32|64",
