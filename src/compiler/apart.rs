@@ -233,18 +233,18 @@ impl Job<'_, '_> {
         let components = self.components(steps)?;
         // Those that differ in their names are one.
         let mut unique: Vec<&Component> = Vec::new();
-        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut places: HashMap<[u8; 32], usize> = HashMap::new();
         let of_component: Vec<usize> = components
             .iter()
             .map(|component| {
-                *places.entry(&component.text).or_insert_with(|| {
+                *places.entry(component.traits.content).or_insert_with(|| {
                     unique.push(component);
                     unique.len() - 1
                 })
             })
             .collect();
         let cache = self.compiler.cache();
-        let size: usize = unique.iter().map(|component| component.text.len()).sum();
+        let size: usize = unique.iter().map(|component| component.traits.bytes).sum();
         let is_amd = self.target.vendor() == Vendor::Amd;
         // An object is of one kernel, and LLVM's run of its own costs some time that one thread alone does not get back.
         let is_cheaper_whole = size < 2 * GROUP_BYTES || (is_amd && self.helpers.are_busy());
@@ -252,7 +252,7 @@ impl Job<'_, '_> {
             return None;
         }
         let base = cache.and_then(|_| self.kernel_key());
-        let key_of = |index: usize| Some(base.clone()?.field("text", &unique.get(index)?.text).finish());
+        let key_of = |index: usize| Some(base.clone()?.field("text", unique.get(index)?.traits.content).finish());
         let keys = map_each(self.helpers, unique.len(), key_of);
         let keys: Vec<Option<Key>> = keys.into_iter().map(Option::flatten).collect();
         let trusted = cache.filter(|cache| !cache.verifies());
@@ -271,6 +271,11 @@ impl Job<'_, '_> {
         let unknown: Vec<usize> = (0..unique.len())
             .filter(|&index| matches!(pieces.get(index), Some(None)))
             .collect();
+        let was_left_out = |index: &usize| unique.get(*index).is_some_and(|component| component.text.is_none());
+        if unknown.iter().any(was_left_out) {
+            // It is known for another target, or with other options, or is not any more.
+            return if self.complete().ok()? { self.apart(steps) } else { None };
+        }
         let made = self.compile_groups(&unique, &unknown)?;
         // What was made while a tool or a library changed is not kept.
         let finished = |key: Option<KeyBuilder>| key.map(|key| key.finish());
@@ -295,6 +300,9 @@ impl Job<'_, '_> {
             });
         }
         let pieces: Vec<Piece> = pieces.into_iter().collect::<Option<_>>()?;
+        if let (Some(text), Some(cache)) = (&self.text, cache) {
+            text.keep(&components, cache);
+        }
         if pieces
             .windows(2)
             .any(|pair| matches!(pair, [one, other] if one.header != other.header))
@@ -327,14 +335,13 @@ impl Job<'_, '_> {
         if !is_plain || is_watched || !makes_code || self.own.is_some() {
             return None;
         }
-        let find = || components(module.module().body().first_operation()?).map(Arc::from);
+        let find = || components(module.module().body().first_operation()?, None).map(Arc::from);
         let found = self.divided.get_or_init(find).clone();
         // The object of the whole has functions in the order of the module.
         let are_kernels = |found: &Arc<[Component]>| found.iter().all(|component| component.functions.len() == 1);
         // ptxas gives every kernel of a module a section for dynamic shared memory if one of them has some.
-        let has_dynamic = |component: &Component| component.text.contains("\"gpu.dynamic_shared_memory\"");
         let are_alike = |found: &Arc<[Component]>| {
-            let mut all = found.iter().map(has_dynamic);
+            let mut all = found.iter().map(|component| component.traits.has_dynamic_memory);
             let first = all.next();
             all.all(|has| Some(has) == first)
         };
@@ -355,7 +362,7 @@ impl Job<'_, '_> {
                 bytes = 0;
             }
             let component = *components.get(place)?;
-            bytes += component.text.len();
+            bytes += component.traits.bytes;
             // An object is kept with the name that its kernel has in it.
             groups.last_mut()?.push((if is_amd { 0 } else { number }, component));
         }
@@ -427,7 +434,7 @@ impl GroupWork<'_> {
         let _span = tracing::debug_span!("group", module = self.name, target = %self.target, kernels).entered();
         let contexts = &self.compiler.contexts;
         let is_fatal = |failed: &Option<Error>| failed.as_ref().is_some_and(Error::is_fatal_in_mlir);
-        let bytes = group.iter().map(|(_, component)| component.text.len()).sum();
+        let bytes = group.iter().map(|(_, component)| component.traits.bytes).sum();
         let compiled = contexts.with(bytes, is_fatal, |context| self.compile_in(context, group));
         compiled
             .inspect_err(|reason| tracing::debug!(?reason, "not compiled apart"))
@@ -439,7 +446,8 @@ impl GroupWork<'_> {
         let texts: String = group
             .iter()
             .map(|(number, component)| component.numbered(*number))
-            .collect();
+            .collect::<Option<_>>()
+            .ok_or(None)?;
         let text = format!("gpu.module @kernels {{\n{texts}}}\n");
         let parsed = parse(context, self.name, text.as_bytes()).map_err(|error| Error::new(Stage::Input, error))?;
         let module = OwnedModule::new(parsed).map_err(|_| None)?;

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// A change of what is stored, or of what a key is over, is another number.
-const FORMAT: &str = "4";
+const FORMAT: &str = "5";
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
@@ -190,6 +190,11 @@ impl Compiler {
         self.results.as_ref().filter(|_| free)
     }
 
+    /// Where what is known of kernels may be taken from.
+    pub(super) fn known_kernels(&self) -> Option<&Cache> {
+        self.result_cache().filter(|cache| !cache.verifies())
+    }
+
     /// Whether results are kept.
     pub(super) fn keeps_results(&self) -> bool {
         self.result_cache().is_some()
@@ -263,7 +268,7 @@ impl Compiler {
 
     /// What is known of whole inputs.
     pub(super) fn known_artifacts(&self, keys: &[Option<Key>]) -> Vec<Option<Vec<Artifact>>> {
-        let Some(cache) = self.result_cache().filter(|cache| !cache.verifies()) else {
+        let Some(cache) = self.known_kernels() else {
             return keys.iter().map(|_| None).collect();
         };
         let found = cache.get_all(keys).into_iter();
