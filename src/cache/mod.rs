@@ -310,7 +310,6 @@ impl Cache {
             })
         })?;
         counts.disk.fetch_add(1, Ordering::Relaxed);
-        let bytes: Arc<[u8]> = bytes.into();
         if let Some(memory) = memory {
             memory.insert(*key, Arc::clone(&bytes));
         }
@@ -416,7 +415,7 @@ impl Cache {
         self.shared.disk.as_ref().map_or(Ok(Vec::new()), Disk::keys)
     }
 
-    /// Keeps an entry of the shared tier on disk, and not there again.
+    /// Keeps an entry in memory and on disk alone: one of the shared tier, or what is sooner made than asked for there.
     pub fn put_here(&self, key: &Key, bytes: Vec<u8>) {
         self.keep_here(key, bytes.into());
     }

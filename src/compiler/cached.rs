@@ -301,9 +301,12 @@ impl Compiler {
     /// The key of an input as it was given. `None` where nothing is kept.
     pub(super) fn source_key(&self, name: &str, bytes: &[u8], targets: &Targets, emit: Emit) -> Option<Key> {
         self.result_cache()?;
-        let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+        let has = |word: &str| match std::str::from_utf8(bytes) {
+            Ok(text) => text.contains(word),
+            Err(_) => bytes.windows(word.len()).any(|window| window == word.as_bytes()),
+        };
         // The whole name is in the output where places are: in debug info, and in the messages of assertions.
-        let shows_places = self.options.debug != DebugLevel::None || has(b"assert");
+        let shows_places = self.options.debug != DebugLevel::None || has("assert");
         let file = name.rsplit('/').next().unwrap_or(name);
         let key = begin("source")
             .field("name", if shows_places { name } else { file })

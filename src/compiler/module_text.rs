@@ -71,7 +71,7 @@ impl ModuleText {
             name: name.to_owned(),
             text: text.to_owned(),
         });
-        let mut rest = text.as_bytes().to_vec();
+        let (mut rest, mut copied) = (String::new(), 0);
         let mut divided = Vec::new();
         for (number, module) in modules.into_iter().enumerate() {
             let mut seen: HashMap<Key, State> = HashMap::new();
@@ -87,9 +87,13 @@ impl ModuleText {
                     known.unwrap_or(State::Parsed)
                 });
                 if !matches!(state, State::Parsed) {
-                    for byte in rest.get_mut(function.range).into_iter().flatten() {
-                        *byte = if *byte == b'\n' { b'\n' } else { b' ' };
-                    }
+                    // What follows keeps its line and its column.
+                    let left_out = text.get(function.range.clone())?;
+                    let last = left_out.rsplit('\n').next().unwrap_or_default();
+                    rest.push_str(text.get(copied..function.range.start)?);
+                    rest.extend(left_out.bytes().filter(|byte| *byte == b'\n').map(char::from));
+                    rest.extend(last.bytes().map(|_| ' '));
+                    copied = function.range.end;
                 }
                 functions.push(FunctionOfText {
                     name: function.name.to_owned(),
@@ -103,7 +107,8 @@ impl ModuleText {
                 functions,
             });
         }
-        Some((String::from_utf8(rest).ok()?, divided))
+        rest.push_str(text.get(copied..)?);
+        Some((rest, divided))
     }
 
     /// Whether kernels were left out.
@@ -345,7 +350,7 @@ impl<'t> Lexer<'t> {
     fn skip_blanks(&mut self) {
         loop {
             self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
-            if !self.rest().starts_with(b"//") {
+            if self.byte() != Some(b'/') || !self.rest().starts_with(b"//") {
                 return;
             }
             self.skip_while(|byte| !matches!(byte, b'\r' | b'\n'));
@@ -466,6 +471,8 @@ impl<'t> Lexer<'t> {
         };
         let mut open = vec![close(first)];
         while let Some(last) = open.last() {
+            // Names and numbers have nothing to do with where it ends.
+            self.skip_while(|byte| byte.is_ascii_alphanumeric() || b" \n\t\r%@^$._-<>,:=+*?|".contains(&byte));
             match self.token()?.0 {
                 Token::Open(byte) => open.push(close(byte)),
                 Token::Close(byte) if byte == *last => drop(open.pop()),
