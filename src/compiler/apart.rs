@@ -6,6 +6,7 @@
 //! unexpected, and where there is something to report, the whole is compiled, and reports it.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{
         Arc,
@@ -63,6 +64,9 @@ struct Piece {
     signatures: Vec<KernelSignature>,
     /// What the component is for the PTX compiler, if it can be compiled on its own.
     alone: Option<Alone>,
+    /// Under which key the functions are kept, where they were not read.
+    #[serde(skip)]
+    kept: Option<Key>,
 }
 
 /// A component as a module of its own in its canonical form, whatever its kernel is called.
@@ -88,6 +92,43 @@ impl Piece {
             kernel: ptx.kernel,
         });
         piece
+    }
+
+    /// As it is kept: with the functions in an entry of their own, which is not read where the machine code is known. A service is
+    /// asked once.
+    fn keep(&mut self, cache: &Cache, key: &Key) {
+        if self.alone.is_some()
+            && cache.remote().is_none()
+            && let Ok(functions) = postcard::to_allocvec(&self.functions)
+        {
+            cache.put_here(&key_of_functions(key), functions);
+            let functions = std::mem::take(&mut self.functions);
+            self.put(cache, key);
+            self.functions = functions;
+        } else {
+            self.put(cache, key);
+        }
+    }
+
+    fn put(&self, cache: &Cache, key: &Key) {
+        if let Ok(bytes) = postcard::to_allocvec(self) {
+            cache.put(key, bytes);
+        }
+    }
+
+    /// The same with its functions. `None` where they are not kept any more.
+    fn with_functions(&self, cache: Option<&Cache>) -> Option<Cow<'_, Self>> {
+        let Some(key) = self
+            .kept
+            .filter(|_| self.functions.is_empty() && self.object.is_empty())
+        else {
+            return Some(Cow::Borrowed(self));
+        };
+        let (bytes, _) = cache?.get(&key_of_functions(&key))?;
+        Some(Cow::Owned(Self {
+            functions: postcard::from_bytes(&bytes).ok()?,
+            ..self.clone()
+        }))
     }
 
     /// The text that the PTX compiler gets. `None` where it is not one component for it, too.
@@ -123,8 +164,16 @@ impl Piece {
                 kernel: alone.kernel.map(renamed),
                 ..alone
             }),
+            kept: self.kept,
         }
     }
+}
+
+/// Where the functions of the kernel with this key are kept.
+fn key_of_functions(kernel: &Key) -> Key {
+    begin("functions of a kernel")
+        .field("kernel", kernel.as_bytes())
+        .finish()
 }
 
 /// What came of the kernels of a module. The PTX of the whole is put together if somebody wants it.
@@ -133,6 +182,8 @@ pub(super) struct Apart {
     /// The piece of each component; those that differ in their names have one.
     of_component: Vec<usize>,
     pieces: Vec<Piece>,
+    /// What is read of pieces when it is needed is here.
+    cache: Option<Cache>,
 }
 
 impl Apart {
@@ -190,11 +241,24 @@ impl Apart {
     /// The PTX of the whole.
     pub fn ptx(&self) -> Result<String, Error> {
         let places = self.places();
-        let of_piece = |(piece, name): (&Piece, Option<&str>)| match name {
-            Some(name) => piece.clone().renamed(NAMELESS, name).functions,
-            None => piece.functions.clone(),
-        };
-        let mut functions: Vec<FunctionText> = self.named().flat_map(of_piece).collect();
+        let refused = |reason: &str| Error::new(Stage::CodeGen, LlvmError::Refused(reason.to_owned()));
+        let read: Option<Vec<Cow<'_, Piece>>> = self
+            .pieces
+            .iter()
+            .map(|piece| piece.with_functions(self.cache.as_ref()))
+            .collect();
+        let read = read.ok_or_else(|| refused("a kernel is not in the cache any more"))?;
+        let of_component = self.named().zip(&self.of_component);
+        let mut functions: Vec<FunctionText> = of_component
+            .filter_map(|((_, name), place)| {
+                let piece = read.get(*place)?;
+                Some(match name {
+                    Some(name) => Piece::clone(piece).renamed(NAMELESS, name).functions,
+                    None => piece.functions.clone(),
+                })
+            })
+            .flatten()
+            .collect();
         functions.sort_by_key(|function| places.get(function.name.as_str()).copied());
         let header = self.pieces.first().map_or("", |piece| &piece.header);
         assemble_ptx(header, &functions).map_err(|error| {
@@ -212,7 +276,8 @@ impl Apart {
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {
-                    let named = piece.clone().renamed(NAMELESS, name.unwrap_or(NAMELESS));
+                    let whole = piece.with_functions(self.cache.as_ref())?.into_owned();
+                    let named = whole.renamed(NAMELESS, name.unwrap_or(NAMELESS));
                     named.canonical().map(|ptx| ptx.text)
                 }),
             })
@@ -260,11 +325,21 @@ impl Job<'_, '_> {
         let there = trusted
             .filter(|cache| cache.remote().is_some())
             .map(|cache| cache.get_all(&keys));
+        let is_cubin = |step: &Step| matches!(step, Step::Lower | Step::Device(_) | Step::PtxToCubin(_));
+        let needs_text = !steps.iter().all(is_cubin);
         let pieces = map_each(self.helpers, keys.len(), |index| {
-            let cache = trusted?;
-            match &there {
+            let (cache, key) = (trusted?, keys.get(index)?.as_ref()?);
+            let piece = match &there {
                 Some(found) => known(cache, &found.get(index)?.as_ref()?.0),
-                None => known(cache, &cache.get(keys.get(index)?.as_ref()?)?.0),
+                None => known(cache, &cache.get(key)?.0),
+            };
+            let piece = Piece {
+                kept: Some(*key),
+                ..piece?
+            };
+            match needs_text {
+                true => Some(piece.with_functions(Some(cache))?.into_owned()),
+                false => Some(piece),
             }
         });
         let mut pieces: Vec<Option<Piece>> = pieces.into_iter().map(Option::flatten).collect();
@@ -280,11 +355,9 @@ impl Job<'_, '_> {
         // What was made while a tool or a library changed is not kept.
         let finished = |key: Option<KeyBuilder>| key.map(|key| key.finish());
         let is_as_before = unknown.is_empty() || finished(self.kernel_key()) == finished(base);
-        for (index, piece) in unknown.iter().zip(made) {
-            if let (Some(cache), Some(Some(key)), true) = (cache, keys.get(*index), is_as_before)
-                && let Ok(bytes) = postcard::to_allocvec(&piece)
-            {
-                cache.put(key, bytes);
+        for (index, mut piece) in unknown.iter().zip(made) {
+            if let (Some(cache), Some(Some(key)), true) = (cache, keys.get(*index), is_as_before) {
+                piece.keep(cache, key);
             }
             *pieces.get_mut(*index)? = Some(piece);
         }
@@ -313,6 +386,7 @@ impl Job<'_, '_> {
             components,
             of_component,
             pieces,
+            cache: cache.cloned(),
         })
     }
 
