@@ -98,13 +98,13 @@ impl Disk {
         }
     }
 
-    /// Writes an entry. A reader finds all of it or nothing.
-    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<(), CacheProblem> {
+    /// Writes an entry, if there is a place for it, and says whether. A reader finds all of it or nothing.
+    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<bool, CacheProblem> {
         let header = entry::header(key, content);
         let bytes = (header.len() + content.len()) as u64;
         let may_write = self.shared_with.is_none_or(SharedWith::may_write);
         if bytes > self.limit || !may_write || !self.is_usable(true)? {
-            return Ok(());
+            return Ok(false);
         }
         let path = self.path(key);
         let write = |folder: &Path| {
@@ -126,7 +126,7 @@ impl Disk {
             false => Err(error),
         };
         match write(folder).or_else(make_and_write).or_else(make_and_write) {
-            Ok(()) => self.wrote(bytes).map_err(CacheProblem::Unbounded),
+            Ok(()) => self.wrote(bytes).map(|()| true).map_err(CacheProblem::Unbounded),
             Err(source) => Err(CacheProblem::Unwritten { path, source }),
         }
     }

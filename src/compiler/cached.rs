@@ -13,11 +13,12 @@
 //! a place in the source: the same code may stand elsewhere the next time.
 
 use std::{
+    borrow::Cow,
     sync::{Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use super::{
     Compiler, Targets,
@@ -276,8 +277,15 @@ impl Compiler {
     }
 
     fn artifacts(cache: &Cache, (bytes, from): Found) -> Option<Vec<Artifact>> {
-        match postcard::from_bytes::<Vec<StoredArtifact>>(&bytes) {
-            Ok(stored) => Some(stored.into_iter().map(|artifact| artifact.taken(from)).collect()),
+        match postcard::from_bytes::<Vec<(StoredArtifact, Bytes<'_>)>>(&bytes) {
+            Ok(stored) => {
+                let stored = stored.into_iter();
+                Some(
+                    stored
+                        .map(|(artifact, bytes)| artifact.taken(bytes.0.into_owned(), from))
+                        .collect(),
+                )
+            }
             Err(_) => {
                 cache.note(CacheProblem::Undecodable { what: "an input" });
                 None
@@ -291,7 +299,10 @@ impl Compiler {
             return;
         };
         if artifacts.iter().all(|artifact| names_no_place(&artifact.warnings)) {
-            let stored: Vec<StoredArtifact> = artifacts.iter().map(StoredArtifact::of).collect();
+            let stored: Vec<(StoredArtifact, Bytes<'_>)> = artifacts
+                .iter()
+                .map(|artifact| (StoredArtifact::of(artifact), Bytes(Cow::Borrowed(&artifact.bytes))))
+                .collect();
             if let Ok(bytes) = postcard::to_allocvec(&stored) {
                 cache.put(&key, bytes);
             }
@@ -410,13 +421,11 @@ pub(super) fn taken(from: Source) -> Decision {
     }
 }
 
-/// An artifact as it is kept.
+/// An artifact as it is kept, without its bytes.
 #[derive(Serialize, Deserialize)]
 struct StoredArtifact {
     module: String,
     format: Format,
-    #[serde(with = "stored_bytes")]
-    bytes: Vec<u8>,
     images: Vec<Image>,
     include_ptx: Option<String>,
     signatures: Vec<KernelSignature>,
@@ -431,7 +440,7 @@ impl StoredArtifact {
             input: _,
             module,
             format,
-            bytes,
+            bytes: _,
             images,
             include_ptx,
             signatures,
@@ -439,29 +448,28 @@ impl StoredArtifact {
             decisions,
             warnings,
             stages: _,
-        } = artifact.clone();
+        } = artifact;
         Self {
-            module,
-            format,
-            bytes,
-            images,
-            include_ptx: include_ptx.map(|policy| policy.to_string()),
-            signatures,
-            optimization,
+            module: module.clone(),
+            format: *format,
+            images: images.clone(),
+            include_ptx: include_ptx.as_ref().map(ToString::to_string),
+            signatures: signatures.clone(),
+            optimization: *optimization,
             // Where it came from this time is not where it comes from next time.
             decisions: decisions
-                .into_iter()
+                .iter()
                 .filter(|decision| decision.stage != Stage::Cache)
+                .cloned()
                 .collect(),
-            warnings,
+            warnings: warnings.clone(),
         }
     }
 
-    fn taken(self, from: Source) -> Artifact {
+    fn taken(self, bytes: Vec<u8>, from: Source) -> Artifact {
         let Self {
             module,
             format,
-            bytes,
             images,
             include_ptx,
             signatures,
@@ -484,6 +492,14 @@ impl StoredArtifact {
             stages: Vec::new(),
         }
     }
+}
+
+/// The bytes of an artifact, which are not copied to be kept.
+#[derive(Serialize, Deserialize)]
+struct Bytes<'a>(#[serde(serialize_with = "stored_bytes::serialize", deserialize_with = "owned_bytes")] Cow<'a, [u8]>);
+
+fn owned_bytes<'a, 'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, [u8]>, D::Error> {
+    stored_bytes::deserialize(deserializer).map(Cow::Owned)
 }
 
 #[cfg(test)]
