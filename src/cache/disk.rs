@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
-        Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime},
@@ -69,25 +69,26 @@ impl Disk {
     }
 
     /// The content of an entry, if there is one.
-    pub(super) fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, CacheProblem> {
+    pub(super) fn read(&self, key: &Key) -> Result<Option<Arc<[u8]>>, CacheProblem> {
         if !self.is_usable(false)? {
             return Ok(None);
         }
         let path = self.path(key);
-        let read = open_entry(&path).and_then(|mut file| {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok((file, bytes))
+        let read = open_entry(&path).and_then(|(file, metadata)| {
+            // No more than it had when it was opened: nobody has to ask again.
+            let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+            (&file).take(metadata.len()).read_to_end(&mut bytes)?;
+            Ok((file, metadata, bytes))
         });
-        let (file, bytes) = match read {
+        let (file, metadata, bytes) = match read {
             Ok(read) => read,
             Err(error) if is_miss(&error) => return Ok(None),
             Err(source) => return Err(CacheProblem::Unreadable { path, source }),
         };
-        match entry::content(key, bytes) {
+        match entry::content(key, &bytes) {
             Ok(content) => {
-                mark_as_used(&file);
-                Ok(Some(content))
+                mark_as_used(&file, &metadata);
+                Ok(Some(content.into()))
             }
             Err(damage) => {
                 // Another process may have removed it already.
@@ -97,13 +98,13 @@ impl Disk {
         }
     }
 
-    /// Writes an entry. A reader finds all of it or nothing.
-    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<(), CacheProblem> {
+    /// Writes an entry, if there is a place for it, and says whether. A reader finds all of it or nothing.
+    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<bool, CacheProblem> {
         let header = entry::header(key, content);
         let bytes = (header.len() + content.len()) as u64;
         let may_write = self.shared_with.is_none_or(SharedWith::may_write);
         if bytes > self.limit || !may_write || !self.is_usable(true)? {
-            return Ok(());
+            return Ok(false);
         }
         let path = self.path(key);
         let write = |folder: &Path| {
@@ -125,7 +126,7 @@ impl Disk {
             false => Err(error),
         };
         match write(folder).or_else(make_and_write).or_else(make_and_write) {
-            Ok(()) => self.wrote(bytes).map_err(CacheProblem::Unbounded),
+            Ok(()) => self.wrote(bytes).map(|()| true).map_err(CacheProblem::Unbounded),
             Err(source) => Err(CacheProblem::Unwritten { path, source }),
         }
     }
@@ -244,18 +245,19 @@ impl Drop for Disk {
 }
 
 /// Opens a file and nothing else: a pipe would make who reads wait for ever, and a device may do anything.
-fn open_entry(path: &Path) -> io::Result<File> {
-    let is_file = |metadata: fs::Metadata| match metadata.is_file() {
+fn open_entry(path: &Path) -> io::Result<(File, fs::Metadata)> {
+    let is_file = |metadata: &fs::Metadata| match metadata.is_file() {
         true => Ok(()),
         false => Err(io::Error::other("it is not a file: remove it")),
     };
-    is_file(fs::symlink_metadata(path)?)?;
+    is_file(&fs::symlink_metadata(path)?)?;
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     // It may be another one by now.
-    is_file(file.metadata()?)?;
-    Ok(file)
+    let metadata = file.metadata()?;
+    is_file(&metadata)?;
+    Ok((file, metadata))
 }
 
 /// Makes a directory, and those above it, for the user alone.
@@ -347,11 +349,10 @@ fn is_miss(error: &io::Error) -> bool {
 }
 
 /// Notes when an entry was used last. Where that fails the entry is merely older than it could be.
-fn mark_as_used(file: &File) {
+fn mark_as_used(file: &File, metadata: &fs::Metadata) {
     let now = SystemTime::now();
-    let is_recent = file
-        .metadata()
-        .and_then(|metadata| metadata.modified())
+    let is_recent = metadata
+        .modified()
         .is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age < USE_RESOLUTION));
     if !is_recent {
         // Whoever may write to a file may say that it is used now, also where it is somebody else's.

@@ -41,7 +41,7 @@ pub(super) fn header(key: &Key, content: &[u8]) -> [u8; HEADER_BYTES] {
 }
 
 /// The content of an entry, if the file is a whole entry for the key.
-pub(super) fn content(key: &Key, mut file: Vec<u8>) -> Result<Vec<u8>, Damage> {
+pub(super) fn content<'f>(key: &Key, file: &'f [u8]) -> Result<&'f [u8], Damage> {
     let actual = file.len();
     let Some((header, content)) = file.split_at_checked(HEADER_BYTES) else {
         return Err(Damage::Length {
@@ -68,8 +68,7 @@ pub(super) fn content(key: &Key, mut file: Vec<u8>) -> Result<Vec<u8>, Damage> {
     if digest != hash(key, content).as_bytes() {
         return Err(Damage::Hash);
     }
-    file.drain(..HEADER_BYTES);
-    Ok(file)
+    Ok(content)
 }
 
 fn hash(key: &Key, content: &[u8]) -> blake3::Hash {
@@ -94,8 +93,8 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let one = key("one");
-        assert_eq!(content(&one, file(&one, b"hello")), Ok(b"hello".to_vec()));
-        assert_eq!(content(&one, file(&one, b"")), Ok(Vec::new()));
+        assert_eq!(content(&one, &file(&one, b"hello")), Ok(&b"hello"[..]));
+        assert_eq!(content(&one, &file(&one, b"")), Ok(&b""[..]));
     }
 
     #[test]
@@ -105,10 +104,10 @@ mod tests {
         for place in 0..whole.len() {
             let mut changed = whole.clone();
             changed[place] ^= 0x40;
-            assert!(content(&one, changed).is_err(), "byte {place}");
-            assert!(content(&one, whole[..place].to_vec()).is_err(), "cut at {place}");
+            assert!(content(&one, &changed).is_err(), "byte {place}");
+            assert!(content(&one, &whole[..place]).is_err(), "cut at {place}");
         }
-        assert!(content(&one, [&whole[..], b"x"].concat()).is_err());
-        assert_eq!(content(&key("two"), whole), Err(Damage::Key));
+        assert!(content(&one, &[&whole[..], b"x"].concat()).is_err());
+        assert_eq!(content(&key("two"), &whole), Err(Damage::Key));
     }
 }

@@ -22,7 +22,7 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
     }
 }
 

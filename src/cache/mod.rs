@@ -310,7 +310,6 @@ impl Cache {
             })
         })?;
         counts.disk.fetch_add(1, Ordering::Relaxed);
-        let bytes: Arc<[u8]> = bytes.into();
         if let Some(memory) = memory {
             memory.insert(*key, Arc::clone(&bytes));
         }
@@ -333,7 +332,17 @@ impl Cache {
 
     /// Stores bytes under a key. What was there is replaced. Other machines find it some time later.
     pub fn put(&self, key: &Key, bytes: Vec<u8>) {
-        self.shared.counts.stored.fetch_add(1, Ordering::Relaxed);
+        /// Copying what is larger costs more than reading it again from the disk's cache, if anybody asks for it.
+        const MOST_BYTES_OF_A_COPY: usize = 1 << 20;
+        let Shared {
+            disk, remote, counts, ..
+        } = &*self.shared;
+        counts.stored.fetch_add(1, Ordering::Relaxed);
+        if let (Some(disk), None, true) = (disk, remote, bytes.len() > MOST_BYTES_OF_A_COPY)
+            && disk.write(key, &bytes).is_ok_and(|is_written| is_written)
+        {
+            return;
+        }
         let bytes = self.keep_here(key, bytes.into());
         if let Some(remote) = &self.shared.remote {
             remote.put(key.as_bytes(), bytes);
@@ -416,7 +425,7 @@ impl Cache {
         self.shared.disk.as_ref().map_or(Ok(Vec::new()), Disk::keys)
     }
 
-    /// Keeps an entry of the shared tier on disk, and not there again.
+    /// Keeps an entry in memory and on disk alone: one of the shared tier, or what is sooner made than asked for there.
     pub fn put_here(&self, key: &Key, bytes: Vec<u8>) {
         self.keep_here(key, bytes.into());
     }

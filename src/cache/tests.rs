@@ -348,3 +348,22 @@ fn threads_and_handles_share_a_directory() {
         }
     });
 }
+
+/// What is large is not copied into memory as long as it is on disk.
+#[test]
+fn large_entries_are_in_memory_where_there_is_no_other_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let large = vec![7; 2 << 20];
+    let from = |cache: &Cache| {
+        let key = KeyBuilder::new("test").finish();
+        cache.put(&key, large.clone());
+        let (bytes, from) = cache.get(&key).expect("is there");
+        assert!(*bytes == *large);
+        from
+    };
+    assert_eq!(from(&Cache::builder().build()), Source::Memory);
+    let on_disk = || Cache::builder().directory(folder.path());
+    assert_eq!(from(&on_disk().build()), Source::Disk);
+    // The disk takes nothing of this size.
+    assert_eq!(from(&on_disk().disk_bytes(1 << 20).build()), Source::Memory);
+}

@@ -6,6 +6,7 @@
 //! unexpected, and where there is something to report, the whole is compiled, and reports it.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{
         Arc,
@@ -63,6 +64,9 @@ struct Piece {
     signatures: Vec<KernelSignature>,
     /// What the component is for the PTX compiler, if it can be compiled on its own.
     alone: Option<Alone>,
+    /// Under which key the functions are kept, where they were not read.
+    #[serde(skip)]
+    kept: Option<Key>,
 }
 
 /// A component as a module of its own in its canonical form, whatever its kernel is called.
@@ -88,6 +92,43 @@ impl Piece {
             kernel: ptx.kernel,
         });
         piece
+    }
+
+    /// As it is kept: with the functions in an entry of their own, which is not read where the machine code is known. A service is
+    /// asked once.
+    fn keep(&mut self, cache: &Cache, key: &Key) {
+        if self.alone.is_some()
+            && cache.remote().is_none()
+            && let Ok(functions) = postcard::to_allocvec(&self.functions)
+        {
+            cache.put_here(&key_of_functions(key), functions);
+            let functions = std::mem::take(&mut self.functions);
+            self.put(cache, key);
+            self.functions = functions;
+        } else {
+            self.put(cache, key);
+        }
+    }
+
+    fn put(&self, cache: &Cache, key: &Key) {
+        if let Ok(bytes) = postcard::to_allocvec(self) {
+            cache.put(key, bytes);
+        }
+    }
+
+    /// The same with its functions. `None` where they are not kept any more.
+    fn with_functions(&self, cache: Option<&Cache>) -> Option<Cow<'_, Self>> {
+        let Some(key) = self
+            .kept
+            .filter(|_| self.functions.is_empty() && self.object.is_empty())
+        else {
+            return Some(Cow::Borrowed(self));
+        };
+        let (bytes, _) = cache?.get(&key_of_functions(&key))?;
+        Some(Cow::Owned(Self {
+            functions: postcard::from_bytes(&bytes).ok()?,
+            ..self.clone()
+        }))
     }
 
     /// The text that the PTX compiler gets. `None` where it is not one component for it, too.
@@ -123,8 +164,16 @@ impl Piece {
                 kernel: alone.kernel.map(renamed),
                 ..alone
             }),
+            kept: self.kept,
         }
     }
+}
+
+/// Where the functions of the kernel with this key are kept.
+fn key_of_functions(kernel: &Key) -> Key {
+    begin("functions of a kernel")
+        .field("kernel", kernel.as_bytes())
+        .finish()
 }
 
 /// What came of the kernels of a module. The PTX of the whole is put together if somebody wants it.
@@ -133,6 +182,8 @@ pub(super) struct Apart {
     /// The piece of each component; those that differ in their names have one.
     of_component: Vec<usize>,
     pieces: Vec<Piece>,
+    /// What is read of pieces when it is needed is here.
+    cache: Option<Cache>,
 }
 
 impl Apart {
@@ -190,11 +241,24 @@ impl Apart {
     /// The PTX of the whole.
     pub fn ptx(&self) -> Result<String, Error> {
         let places = self.places();
-        let of_piece = |(piece, name): (&Piece, Option<&str>)| match name {
-            Some(name) => piece.clone().renamed(NAMELESS, name).functions,
-            None => piece.functions.clone(),
-        };
-        let mut functions: Vec<FunctionText> = self.named().flat_map(of_piece).collect();
+        let refused = |reason: &str| Error::new(Stage::CodeGen, LlvmError::Refused(reason.to_owned()));
+        let read: Option<Vec<Cow<'_, Piece>>> = self
+            .pieces
+            .iter()
+            .map(|piece| piece.with_functions(self.cache.as_ref()))
+            .collect();
+        let read = read.ok_or_else(|| refused("a kernel is not in the cache any more"))?;
+        let of_component = self.named().zip(&self.of_component);
+        let mut functions: Vec<FunctionText> = of_component
+            .filter_map(|((_, name), place)| {
+                let piece = read.get(*place)?;
+                Some(match name {
+                    Some(name) => Piece::clone(piece).renamed(NAMELESS, name).functions,
+                    None => piece.functions.clone(),
+                })
+            })
+            .flatten()
+            .collect();
         functions.sort_by_key(|function| places.get(function.name.as_str()).copied());
         let header = self.pieces.first().map_or("", |piece| &piece.header);
         assemble_ptx(header, &functions).map_err(|error| {
@@ -212,7 +276,8 @@ impl Apart {
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {
-                    let named = piece.clone().renamed(NAMELESS, name.unwrap_or(NAMELESS));
+                    let whole = piece.with_functions(self.cache.as_ref())?.into_owned();
+                    let named = whole.renamed(NAMELESS, name.unwrap_or(NAMELESS));
                     named.canonical().map(|ptx| ptx.text)
                 }),
             })
@@ -233,18 +298,18 @@ impl Job<'_, '_> {
         let components = self.components(steps)?;
         // Those that differ in their names are one.
         let mut unique: Vec<&Component> = Vec::new();
-        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut places: HashMap<[u8; 32], usize> = HashMap::new();
         let of_component: Vec<usize> = components
             .iter()
             .map(|component| {
-                *places.entry(&component.text).or_insert_with(|| {
+                *places.entry(component.traits.content).or_insert_with(|| {
                     unique.push(component);
                     unique.len() - 1
                 })
             })
             .collect();
         let cache = self.compiler.cache();
-        let size: usize = unique.iter().map(|component| component.text.len()).sum();
+        let size: usize = unique.iter().map(|component| component.traits.bytes).sum();
         let is_amd = self.target.vendor() == Vendor::Amd;
         // An object is of one kernel, and LLVM's run of its own costs some time that one thread alone does not get back.
         let is_cheaper_whole = size < 2 * GROUP_BYTES || (is_amd && self.helpers.are_busy());
@@ -252,7 +317,7 @@ impl Job<'_, '_> {
             return None;
         }
         let base = cache.and_then(|_| self.kernel_key());
-        let key_of = |index: usize| Some(base.clone()?.field("text", &unique.get(index)?.text).finish());
+        let key_of = |index: usize| Some(base.clone()?.field("text", unique.get(index)?.traits.content).finish());
         let keys = map_each(self.helpers, unique.len(), key_of);
         let keys: Vec<Option<Key>> = keys.into_iter().map(Option::flatten).collect();
         let trusted = cache.filter(|cache| !cache.verifies());
@@ -260,26 +325,39 @@ impl Job<'_, '_> {
         let there = trusted
             .filter(|cache| cache.remote().is_some())
             .map(|cache| cache.get_all(&keys));
+        let is_cubin = |step: &Step| matches!(step, Step::Lower | Step::Device(_) | Step::PtxToCubin(_));
+        let needs_text = !steps.iter().all(is_cubin);
         let pieces = map_each(self.helpers, keys.len(), |index| {
-            let cache = trusted?;
-            match &there {
+            let (cache, key) = (trusted?, keys.get(index)?.as_ref()?);
+            let piece = match &there {
                 Some(found) => known(cache, &found.get(index)?.as_ref()?.0),
-                None => known(cache, &cache.get(keys.get(index)?.as_ref()?)?.0),
+                None => known(cache, &cache.get(key)?.0),
+            };
+            let piece = Piece {
+                kept: Some(*key),
+                ..piece?
+            };
+            match needs_text {
+                true => Some(piece.with_functions(Some(cache))?.into_owned()),
+                false => Some(piece),
             }
         });
         let mut pieces: Vec<Option<Piece>> = pieces.into_iter().map(Option::flatten).collect();
         let unknown: Vec<usize> = (0..unique.len())
             .filter(|&index| matches!(pieces.get(index), Some(None)))
             .collect();
+        let was_left_out = |index: &usize| unique.get(*index).is_some_and(|component| component.text.is_none());
+        if unknown.iter().any(was_left_out) {
+            // It is known for another target, or with other options, or is not any more.
+            return if self.complete().ok()? { self.apart(steps) } else { None };
+        }
         let made = self.compile_groups(&unique, &unknown)?;
         // What was made while a tool or a library changed is not kept.
         let finished = |key: Option<KeyBuilder>| key.map(|key| key.finish());
         let is_as_before = unknown.is_empty() || finished(self.kernel_key()) == finished(base);
-        for (index, piece) in unknown.iter().zip(made) {
-            if let (Some(cache), Some(Some(key)), true) = (cache, keys.get(*index), is_as_before)
-                && let Ok(bytes) = postcard::to_allocvec(&piece)
-            {
-                cache.put(key, bytes);
+        for (index, mut piece) in unknown.iter().zip(made) {
+            if let (Some(cache), Some(Some(key)), true) = (cache, keys.get(*index), is_as_before) {
+                piece.keep(cache, key);
             }
             *pieces.get_mut(*index)? = Some(piece);
         }
@@ -295,6 +373,9 @@ impl Job<'_, '_> {
             });
         }
         let pieces: Vec<Piece> = pieces.into_iter().collect::<Option<_>>()?;
+        if let (Some(text), Some(cache)) = (&self.text, cache) {
+            text.keep(&components, cache);
+        }
         if pieces
             .windows(2)
             .any(|pair| matches!(pair, [one, other] if one.header != other.header))
@@ -305,6 +386,7 @@ impl Job<'_, '_> {
             components,
             of_component,
             pieces,
+            cache: cache.cloned(),
         })
     }
 
@@ -327,14 +409,13 @@ impl Job<'_, '_> {
         if !is_plain || is_watched || !makes_code || self.own.is_some() {
             return None;
         }
-        let find = || components(module.module().body().first_operation()?).map(Arc::from);
+        let find = || components(module.module().body().first_operation()?, None).map(Arc::from);
         let found = self.divided.get_or_init(find).clone();
         // The object of the whole has functions in the order of the module.
         let are_kernels = |found: &Arc<[Component]>| found.iter().all(|component| component.functions.len() == 1);
         // ptxas gives every kernel of a module a section for dynamic shared memory if one of them has some.
-        let has_dynamic = |component: &Component| component.text.contains("\"gpu.dynamic_shared_memory\"");
         let are_alike = |found: &Arc<[Component]>| {
-            let mut all = found.iter().map(has_dynamic);
+            let mut all = found.iter().map(|component| component.traits.has_dynamic_memory);
             let first = all.next();
             all.all(|has| Some(has) == first)
         };
@@ -355,7 +436,7 @@ impl Job<'_, '_> {
                 bytes = 0;
             }
             let component = *components.get(place)?;
-            bytes += component.text.len();
+            bytes += component.traits.bytes;
             // An object is kept with the name that its kernel has in it.
             groups.last_mut()?.push((if is_amd { 0 } else { number }, component));
         }
@@ -427,7 +508,7 @@ impl GroupWork<'_> {
         let _span = tracing::debug_span!("group", module = self.name, target = %self.target, kernels).entered();
         let contexts = &self.compiler.contexts;
         let is_fatal = |failed: &Option<Error>| failed.as_ref().is_some_and(Error::is_fatal_in_mlir);
-        let bytes = group.iter().map(|(_, component)| component.text.len()).sum();
+        let bytes = group.iter().map(|(_, component)| component.traits.bytes).sum();
         let compiled = contexts.with(bytes, is_fatal, |context| self.compile_in(context, group));
         compiled
             .inspect_err(|reason| tracing::debug!(?reason, "not compiled apart"))
@@ -439,7 +520,8 @@ impl GroupWork<'_> {
         let texts: String = group
             .iter()
             .map(|(number, component)| component.numbered(*number))
-            .collect();
+            .collect::<Option<_>>()
+            .ok_or(None)?;
         let text = format!("gpu.module @kernels {{\n{texts}}}\n");
         let parsed = parse(context, self.name, text.as_bytes()).map_err(|error| Error::new(Stage::Input, error))?;
         let module = OwnedModule::new(parsed).map_err(|_| None)?;

@@ -13,11 +13,12 @@
 //! a place in the source: the same code may stand elsewhere the next time.
 
 use std::{
+    borrow::Cow,
     sync::{Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use super::{
     Compiler, Targets,
@@ -40,7 +41,7 @@ use crate::{
 };
 
 /// A change of what is stored, or of what a key is over, is another number.
-const FORMAT: &str = "4";
+const FORMAT: &str = "5";
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
@@ -190,6 +191,11 @@ impl Compiler {
         self.results.as_ref().filter(|_| free)
     }
 
+    /// Where what is known of kernels may be taken from.
+    pub(super) fn known_kernels(&self) -> Option<&Cache> {
+        self.result_cache().filter(|cache| !cache.verifies())
+    }
+
     /// Whether results are kept.
     pub(super) fn keeps_results(&self) -> bool {
         self.result_cache().is_some()
@@ -263,7 +269,7 @@ impl Compiler {
 
     /// What is known of whole inputs.
     pub(super) fn known_artifacts(&self, keys: &[Option<Key>]) -> Vec<Option<Vec<Artifact>>> {
-        let Some(cache) = self.result_cache().filter(|cache| !cache.verifies()) else {
+        let Some(cache) = self.known_kernels() else {
             return keys.iter().map(|_| None).collect();
         };
         let found = cache.get_all(keys).into_iter();
@@ -271,8 +277,15 @@ impl Compiler {
     }
 
     fn artifacts(cache: &Cache, (bytes, from): Found) -> Option<Vec<Artifact>> {
-        match postcard::from_bytes::<Vec<StoredArtifact>>(&bytes) {
-            Ok(stored) => Some(stored.into_iter().map(|artifact| artifact.taken(from)).collect()),
+        match postcard::from_bytes::<Vec<(StoredArtifact, Bytes<'_>)>>(&bytes) {
+            Ok(stored) => {
+                let stored = stored.into_iter();
+                Some(
+                    stored
+                        .map(|(artifact, bytes)| artifact.taken(bytes.0.into_owned(), from))
+                        .collect(),
+                )
+            }
             Err(_) => {
                 cache.note(CacheProblem::Undecodable { what: "an input" });
                 None
@@ -286,7 +299,10 @@ impl Compiler {
             return;
         };
         if artifacts.iter().all(|artifact| names_no_place(&artifact.warnings)) {
-            let stored: Vec<StoredArtifact> = artifacts.iter().map(StoredArtifact::of).collect();
+            let stored: Vec<(StoredArtifact, Bytes<'_>)> = artifacts
+                .iter()
+                .map(|artifact| (StoredArtifact::of(artifact), Bytes(Cow::Borrowed(&artifact.bytes))))
+                .collect();
             if let Ok(bytes) = postcard::to_allocvec(&stored) {
                 cache.put(&key, bytes);
             }
@@ -296,9 +312,12 @@ impl Compiler {
     /// The key of an input as it was given. `None` where nothing is kept.
     pub(super) fn source_key(&self, name: &str, bytes: &[u8], targets: &Targets, emit: Emit) -> Option<Key> {
         self.result_cache()?;
-        let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+        let has = |word: &str| match std::str::from_utf8(bytes) {
+            Ok(text) => text.contains(word),
+            Err(_) => bytes.windows(word.len()).any(|window| window == word.as_bytes()),
+        };
         // The whole name is in the output where places are: in debug info, and in the messages of assertions.
-        let shows_places = self.options.debug != DebugLevel::None || has(b"assert");
+        let shows_places = self.options.debug != DebugLevel::None || has("assert");
         let file = name.rsplit('/').next().unwrap_or(name);
         let key = begin("source")
             .field("name", if shows_places { name } else { file })
@@ -402,13 +421,11 @@ pub(super) fn taken(from: Source) -> Decision {
     }
 }
 
-/// An artifact as it is kept.
+/// An artifact as it is kept, without its bytes.
 #[derive(Serialize, Deserialize)]
 struct StoredArtifact {
     module: String,
     format: Format,
-    #[serde(with = "stored_bytes")]
-    bytes: Vec<u8>,
     images: Vec<Image>,
     include_ptx: Option<String>,
     signatures: Vec<KernelSignature>,
@@ -423,7 +440,7 @@ impl StoredArtifact {
             input: _,
             module,
             format,
-            bytes,
+            bytes: _,
             images,
             include_ptx,
             signatures,
@@ -431,29 +448,28 @@ impl StoredArtifact {
             decisions,
             warnings,
             stages: _,
-        } = artifact.clone();
+        } = artifact;
         Self {
-            module,
-            format,
-            bytes,
-            images,
-            include_ptx: include_ptx.map(|policy| policy.to_string()),
-            signatures,
-            optimization,
+            module: module.clone(),
+            format: *format,
+            images: images.clone(),
+            include_ptx: include_ptx.as_ref().map(ToString::to_string),
+            signatures: signatures.clone(),
+            optimization: *optimization,
             // Where it came from this time is not where it comes from next time.
             decisions: decisions
-                .into_iter()
+                .iter()
                 .filter(|decision| decision.stage != Stage::Cache)
+                .cloned()
                 .collect(),
-            warnings,
+            warnings: warnings.clone(),
         }
     }
 
-    fn taken(self, from: Source) -> Artifact {
+    fn taken(self, bytes: Vec<u8>, from: Source) -> Artifact {
         let Self {
             module,
             format,
-            bytes,
             images,
             include_ptx,
             signatures,
@@ -476,6 +492,14 @@ impl StoredArtifact {
             stages: Vec::new(),
         }
     }
+}
+
+/// The bytes of an artifact, which are not copied to be kept.
+#[derive(Serialize, Deserialize)]
+struct Bytes<'a>(#[serde(serialize_with = "stored_bytes::serialize", deserialize_with = "owned_bytes")] Cow<'a, [u8]>);
+
+fn owned_bytes<'a, 'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, [u8]>, D::Error> {
+    stored_bytes::deserialize(deserializer).map(Cow::Owned)
 }
 
 #[cfg(test)]

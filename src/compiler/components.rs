@@ -1,6 +1,6 @@
 //! The kernels of a `gpu.module` that can be compiled apart, each with the functions that it alone has.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use melior::ir::{
     BlockLike, RegionLike,
@@ -16,11 +16,32 @@ use crate::{
 /// What a kernel is called whose name does not matter to what is made of it, and its number after that.
 pub(super) const PLACEHOLDER: &str = "gpulower_nameless_";
 
+/// What is known of the text of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Traits {
+    /// Its hash.
+    pub content: [u8; 32],
+    pub bytes: usize,
+    pub has_dynamic_memory: bool,
+}
+
+impl Traits {
+    fn of(text: &str) -> Self {
+        Self {
+            content: *blake3::hash(text.as_bytes()).as_bytes(),
+            bytes: text.len(),
+            has_dynamic_memory: text.contains("\"gpu.dynamic_shared_memory\""),
+        }
+    }
+}
+
 /// Kernels that have functions together, as the text of their operations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Component {
-    /// The operations. The kernel of a nameless component is called [`PLACEHOLDER`].
-    pub text: String,
+    /// The operations. The kernel of a nameless component is called [`PLACEHOLDER`]. `None` where it was not parsed.
+    pub text: Option<Arc<str>>,
+    /// What is known of the operations.
+    pub traits: Traits,
     /// Whether the kernel is called by a placeholder.
     pub is_nameless: bool,
     /// Its functions by name, with their places in the module.
@@ -29,14 +50,14 @@ pub(super) struct Component {
 
 impl Component {
     /// The text with a number for the name.
-    pub(super) fn numbered(&self, number: usize) -> String {
-        if self.is_nameless {
+    pub(super) fn numbered(&self, number: usize) -> Option<String> {
+        let text = self.text.as_ref()?;
+        Some(if self.is_nameless {
             // The name is a string of the operation, and nothing else.
-            self.text
-                .replacen(&format!("\"{PLACEHOLDER}\""), &format!("\"{}\"", numbered(number)), 1)
+            text.replacen(&format!("\"{PLACEHOLDER}\""), &format!("\"{}\"", numbered(number)), 1)
         } else {
-            self.text.clone()
-        }
+            text.to_string()
+        })
     }
 }
 
@@ -53,8 +74,9 @@ struct Function<'t> {
 }
 
 /// The components of a module, in the order of their first functions. `None` where there are fewer than two, and where
-/// there is anything but functions in it: what variables are in, others may see.
-pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>> {
+/// there is anything but functions in it: what variables are in, others may see. Of a module that is a part of another one, they
+/// may be fewer: `whole` has the names of the functions of that, and the places of those that are in the part.
+pub(super) fn components(module: OperationRef<'_, '_>, whole: Option<(&[&str], &[usize])>) -> Option<Vec<Component>> {
     let is_plain = |(name, _): (melior::ir::Identifier<'_>, _)| {
         let name = name.as_string_ref();
         matches!(name.as_str(), Ok("sym_name" | "targets"))
@@ -63,7 +85,15 @@ pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>>
         return None;
     }
     let functions = functions_of(module)?;
-    if functions.len() < 2 {
+    let is_in_place = |(index, (_, name, _)): (usize, &(_, String, bool))| match whole {
+        Some((names, places)) => places.get(index).and_then(|place| names.get(*place)) == Some(&name.as_str()),
+        None => true,
+    };
+    let is_enough = match whole {
+        Some((_, places)) => places.len() == functions.len() && functions.iter().enumerate().all(is_in_place),
+        None => functions.len() > 1,
+    };
+    if !is_enough {
         return None;
     }
     // The name of a function is a string of its operation: what refers to it is found in the other texts.
@@ -86,7 +116,7 @@ pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>>
         })
         .collect();
     let groups = connected(&parsed)?;
-    if groups.len() < 2 {
+    if groups.len() < 2 && whole.is_none() {
         return None;
     }
     let component = |group: Vec<usize>| {
@@ -101,12 +131,15 @@ pub(super) fn components(module: OperationRef<'_, '_>) -> Option<Vec<Component>>
             true => Some(parsed.get(*index)?.text.to_owned()),
             false => Some(text_of(functions.get(*index)?.0)),
         };
+        let text: String = group.iter().filter_map(text).collect();
+        let place = |index: usize| whole.map_or(Some(index), |(_, places)| places.get(index).copied());
         Some(Component {
-            text: group.iter().filter_map(text).collect(),
+            traits: Traits::of(&text),
+            text: Some(text.into()),
             is_nameless,
             functions: group
                 .iter()
-                .filter_map(|index| Some((*index, parsed.get(*index)?.name.clone())))
+                .filter_map(|index| Some((place(*index)?, parsed.get(*index)?.name.clone())))
                 .collect(),
         })
     };
@@ -166,7 +199,7 @@ fn is_complete(text: &str) -> bool {
 }
 
 /// Names that are the same in PTX and in MLIR, and can be written without quotes in both.
-fn is_name_of_ptx(name: &str) -> bool {
+pub(super) fn is_name_of_ptx(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
@@ -208,7 +241,7 @@ fn connected(functions: &[Function<'_>]) -> Option<Vec<Vec<usize>>> {
 }
 
 /// Everything in a text that is written as a symbol.
-fn references(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn references(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('@').filter_map(|(start, _)| {
         let rest = text.get(start + 1..)?;
         if let Some(quoted) = rest.strip_prefix('"') {
@@ -233,7 +266,7 @@ mod tests {
         let module = parse(&context, "m.mlir", text.as_bytes()).expect("parses");
         let gpu_module = gpu_modules(&module).remove(0);
         let before = gpu_module.to_string();
-        let components = components(gpu_module);
+        let components = components(gpu_module, None);
         assert_eq!(gpu_module.to_string(), before, "the module is as it was");
         components
     }
@@ -254,8 +287,11 @@ mod tests {
         assert_eq!(found[0].text, found[2].text, "names do not matter");
         assert!(found[0].is_nameless && !found[1].is_nameless);
         assert!(
-            found[0].numbered(7).contains("\"gpulower_nameless_7_\""),
-            "{}",
+            found[0]
+                .numbered(7)
+                .expect("has a text")
+                .contains("\"gpulower_nameless_7_\""),
+            "{:?}",
             found[0].text
         );
     }

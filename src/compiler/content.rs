@@ -106,7 +106,7 @@ impl Content {
             }
             content = content.field(
                 if component.is_nameless { "nameless" } else { "named" },
-                &component.text,
+                component.traits.content,
             );
         }
         content

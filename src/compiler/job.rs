@@ -21,7 +21,9 @@ use super::{
     apart::{Apart, GroupWork},
     attribute, best,
     kernels::PtxCode,
-    load_libraries, parse,
+    load_libraries,
+    module_text::ModuleText,
+    parse,
     plan::{self, Step},
     pool::Helpers,
     request::{Divided, Outcome, Part, Request, Source, UNKNOWN},
@@ -90,6 +92,8 @@ pub(super) struct Job<'a, 'c> {
     pub(super) parts: Vec<Part<OwnedModule<'c>>>,
     /// The kernels of the first part.
     pub(super) divided: Divided,
+    /// The text that the first part was read from, if it was divided.
+    pub(super) text: Option<Arc<ModuleText>>,
     steps: Vec<Step>,
     pub(super) options: Options,
     pub(super) target: Target,
@@ -143,9 +147,9 @@ impl<'a, 'c> Job<'a, 'c> {
         // What a virtual architecture is compiled for in the end tells which images of the objects take part.
         let linked_for = products.first().map_or(target, |product| product.target);
         let interface = interface(&objects, &linked_for)?;
-        let divided = match parts.first().map(|part| &part.source) {
+        let (divided, text) = match parts.first().map(|part| &part.source) {
             Some(Source::Mlir(module)) => module.divided(),
-            _ => Divided::default(),
+            _ => (Divided::default(), None),
         };
         let parts = parts
             .into_iter()
@@ -164,6 +168,7 @@ impl<'a, 'c> Job<'a, 'c> {
             name,
             parts,
             divided,
+            text,
             steps,
             options,
             target,
@@ -209,6 +214,7 @@ impl<'a, 'c> Job<'a, 'c> {
             name: work.name.to_owned(),
             parts: vec![part],
             divided: Divided::default(),
+            text: None,
             steps: Vec::new(),
             options: work.options.clone(),
             target: work.target,
@@ -261,6 +267,7 @@ impl<'a, 'c> Job<'a, 'c> {
         }
         self.decisions.truncate(decisions);
         self.warnings.truncate(warnings);
+        self.complete()?;
         if steps.contains(&Step::Lower) {
             self.lower()?;
         }
@@ -281,6 +288,21 @@ impl<'a, 'c> Job<'a, 'c> {
             };
             self.set_ptx(raised);
         }
+    }
+
+    /// Reads what was left out of the text of the module, if something was.
+    pub(super) fn complete(&mut self) -> Result<bool, Error> {
+        let Some(text) = self.text.as_ref().filter(|text| text.is_partial()) else {
+            return Ok(false);
+        };
+        for part in &mut self.parts {
+            if let Source::Mlir(module) = &mut part.source {
+                *module = text.parse(context_of(module.module().context()))?;
+            }
+        }
+        self.text = None;
+        self.divided = Divided::default();
+        Ok(true)
     }
 
     /// `apart` is what was generated already.

@@ -4,6 +4,7 @@
 
 use std::{
     borrow::Cow,
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
@@ -157,7 +158,8 @@ impl PtxWork<'_> {
         if !one_call && let Some(joined) = self.joined(&kernels, helpers)? {
             return Ok(joined);
         }
-        let made = self.get_or_compile(Content::of(&whole), false, || {
+        let tools = self.compiler.identity(self.choice);
+        let made = self.get_or_compile(Content::of(&whole), &tools, false, || {
             let Self { chip, options, .. } = self;
             let compile = match one_call {
                 true => PtxToCubin::compile_kernel,
@@ -252,11 +254,12 @@ impl PtxWork<'_> {
     ) -> Result<Option<Vec<Made<Stored>>>, Error> {
         let failed = AtomicBool::new(false);
         let done = AtomicUsize::new(0);
+        let tools = self.compiler.identity(self.choice);
         let made = map_each(helpers, kernels.len(), |index| {
             let kernel = kernels.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
             let name = kernel.kernel.as_deref().unwrap_or("kernels");
             let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
-            let made = self.get_or_compile(kernel.content, true, || {
+            let made = self.get_or_compile(kernel.content, &tools, true, || {
                 let Self { chip, options, .. } = self;
                 let text = (kernel.text)().unwrap_or_default();
                 self.compiler
@@ -281,6 +284,7 @@ impl PtxWork<'_> {
     fn get_or_compile(
         &self,
         content: Content,
+        tools: &str,
         is_part: bool,
         compile: impl FnOnce() -> Result<Cubin, SerializeError>,
     ) -> Result<Made<Stored>, Error> {
@@ -290,9 +294,16 @@ impl PtxWork<'_> {
             same: |known: &Stored, made| known.0 == made.0,
             may_be_kept: |_| true,
         };
+        // What there was before is looked at once for all kernels, and after each that was made.
+        let before = Cell::new(self.cache.and_then(|_| self.key(content, tools)));
+        let key = || {
+            before
+                .take()
+                .or_else(|| self.key(content, &self.compiler.identity(self.choice)))
+        };
         get_or_make(
             self.cache,
-            || self.key(content),
+            key,
             &kept,
             &|| self.interrupt.check().is_err(),
             Cache::get,
@@ -311,9 +322,8 @@ impl PtxWork<'_> {
         )
     }
 
-    fn key(&self, content: Content) -> Option<Key> {
+    fn key(&self, content: Content, tools: &str) -> Option<Key> {
         let how = postcard::to_allocvec(&(self.options, self.choice)).ok()?;
-        let tools = self.compiler.identity(self.choice);
         let fields: [(&str, &[u8]); 4] = [
             ("ptx", &content.0),
             ("chip", self.chip.as_bytes()),

@@ -171,8 +171,9 @@ impl Job<'_, '_> {
             );
         }
         let unreadable = |error| Error::new(Stage::PtxToCubin, Cause::Cubin(error));
-        let info = cubin.info().map_err(unreadable)?;
-        for warning in ptx_log::parse(&cubin.log).warnings {
+        let log = ptx_log::parse(&cubin.log);
+        let info = cubin.info_with(&log).map_err(unreadable)?;
+        for warning in log.warnings {
             self.warn_for(product.target, Stage::PtxToCubin, warning);
         }
         let image = Image {

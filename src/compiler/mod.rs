@@ -15,6 +15,7 @@ mod input;
 mod job;
 mod kernels;
 mod machine_code;
+mod module_text;
 mod nesting;
 mod phases;
 mod plan;

@@ -12,6 +12,7 @@ use super::{
     cached::TAKEN,
     components::{Component, components},
     input::InputKind,
+    module_text::ModuleText,
     stored_bytes,
 };
 use crate::{
@@ -29,6 +30,7 @@ use crate::{
 pub(crate) struct SharedModule<'c> {
     module: Arc<Mutex<OwnedModule<'c>>>,
     divided: Divided,
+    text: Option<Arc<ModuleText>>,
 }
 
 /// The kernels of a module that can be compiled apart, once somebody has looked for them: their text is what the module's content
@@ -40,7 +42,13 @@ impl<'c> SharedModule<'c> {
         Self {
             module: Arc::new(Mutex::new(module)),
             divided: Divided::default(),
+            text: None,
         }
+    }
+
+    /// Notes the text that it was read from, which was divided.
+    pub(super) fn set_text(&mut self, text: &Arc<ModuleText>) {
+        self.text = Some(Arc::clone(text));
     }
 
     /// The module, to be looked at. Nobody copies it meanwhile.
@@ -50,13 +58,16 @@ impl<'c> SharedModule<'c> {
 
     /// Its kernels, if they can be compiled apart.
     pub(super) fn components(&self) -> Option<Arc<[Component]>> {
-        let find = || components(self.lock().module().body().first_operation()?).map(Arc::from);
+        let find = || match self.text.as_ref().filter(|text| text.is_partial()) {
+            Some(text) => text.components(&self.lock()).map(Arc::from),
+            None => components(self.lock().module().body().first_operation()?, None).map(Arc::from),
+        };
         self.divided.get_or_init(find).clone()
     }
 
-    /// Where that is noted.
-    pub(super) fn divided(&self) -> Divided {
-        Arc::clone(&self.divided)
+    /// Where that is noted, and the text that it was read from.
+    pub(super) fn divided(&self) -> (Divided, Option<Arc<ModuleText>>) {
+        (Arc::clone(&self.divided), self.text.clone())
     }
 
     fn take(self) -> Result<OwnedModule<'c>, LlvmError> {

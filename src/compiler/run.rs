@@ -110,14 +110,14 @@ impl Compiler {
                 Ok(outcome) => {
                     for (twin, slot) in outcomes.iter_mut().enumerate() {
                         if firsts.get(twin) == Some(&place)
+                            && twin != place
                             && let Some(other) = origins.get(twin)
                         {
-                            *slot = Some(if twin == place {
-                                outcome.clone()
-                            } else {
-                                outcome.shared_with(&origin.name, &other.name)
-                            });
+                            *slot = Some(outcome.shared_with(&origin.name, &other.name));
                         }
+                    }
+                    if let Some(slot) = outcomes.get_mut(place) {
+                        *slot = Some(outcome);
                     }
                 }
                 Err(error) => finished.push(Finished {

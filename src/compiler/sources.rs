@@ -1,15 +1,24 @@
 //! Inputs in memory: those that are known come from the cache, the others are compiled together.
 
+use std::sync::Arc;
+
 use melior::Context;
 
 use super::{
-    Compiler, Finished, Targets, emit::Emit, refuse::one_of_each, request::Request, requests::read_source,
+    Compiler, Finished, Targets,
+    emit::Emit,
+    input::InputKind,
+    module_text::ModuleText,
+    refuse::one_of_each,
+    request::{Part, Request, Source},
+    requests::read_source,
     with_deep_stack, worker,
 };
 use crate::{
     bridge::mlir::is_threaded,
     cache::Key,
     error::{Error, Failure},
+    options::{DebugLevel, Isolation, Options, Speed},
     progress::Reporter,
     report::{Artifact, Compilation, InputId, Warning},
     stage::{Stage, Subject},
@@ -255,8 +264,15 @@ impl Compiler {
         let mut read = Read::default();
         let mut next = 0;
         for ((name, bytes), id) in inputs.iter().zip(ids) {
-            let source = read_source(context, name, bytes).map_err(Failure::from);
-            let planned = source.and_then(|source| self.requests_of_source(next, source, targets, emit));
+            let read_all = || {
+                let source = read_source(context, name, bytes).map_err(Failure::from)?;
+                self.requests_of_source(next, source, targets, emit)
+            };
+            let planned = match self.requests_of_parts(context, next, (name, bytes), call) {
+                Ok(Some(requests)) => Ok(requests),
+                Ok(None) => read_all(),
+                Err(failure) => Err(failure),
+            };
             let result = match planned {
                 Ok(more) => {
                     next = more.iter().map(|request| request.module + 1).max().unwrap_or(next);
@@ -291,6 +307,63 @@ impl Compiler {
             read.requests = self.joined(read.requests);
         }
         Ok(read)
+    }
+
+    /// The requests for a text of which what is known need not be read. `None` where all of it has to be, errors included.
+    fn requests_of_parts<'c>(
+        &self,
+        context: &'c Context,
+        first: usize,
+        (name, bytes): (&str, &[u8]),
+        call: &Call<'_>,
+    ) -> Result<Option<Vec<Request<'c>>>, Failure> {
+        let Options { isolation, debug, .. } = &self.options;
+        let is_plain = (*isolation, *debug) == (Isolation::InProcess, DebugLevel::None)
+            && self.options.speed != Speed::Best
+            && self.options.device_link.is_none();
+        if !is_plain || !matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir)) {
+            return Ok(None);
+        }
+        let cache = self.known_kernels();
+        let divided = std::str::from_utf8(bytes).ok();
+        let Some((rest, texts)) = divided.and_then(|text| ModuleText::divide(name, text, cache)) else {
+            return Ok(None);
+        };
+        let texts: Vec<Arc<ModuleText>> = texts.into_iter().map(Arc::new).collect();
+        let is_partial = texts.iter().any(|text| text.is_partial());
+        if !is_partial && cache.is_none() {
+            return Ok(None);
+        }
+        let mut requests = match read_source(context, name, rest.as_bytes()).map_err(Failure::from) {
+            Ok(source) => match self.requests_of_source(first, source, call.targets, call.emit) {
+                Ok(requests) => requests,
+                Err(_) => return Ok(None),
+            },
+            Err(failure) if failure.is_fatal_in_mlir() => return Err(failure),
+            Err(_) => return Ok(None),
+        };
+        for request in &mut requests {
+            let is_apart = request.options.debug == DebugLevel::None && request.options.speed != Speed::Best;
+            let text = texts.get(request.module - first).filter(|_| is_apart);
+            let [
+                Part {
+                    source: Source::Mlir(module),
+                    ..
+                },
+            ] = request.parts.as_mut_slice()
+            else {
+                return Ok(None);
+            };
+            if let Some(text) = text {
+                module.set_text(text);
+            }
+            // What the content of a part is told by is what its kernels are.
+            let is_whole = texts.get(request.module - first).is_some_and(|text| !text.is_partial());
+            if !is_whole && (text.is_none() || module.components().is_none()) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(requests))
     }
 
     /// Adds what went wrong with the cache, which cost time and nothing else.

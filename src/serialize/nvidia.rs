@@ -19,7 +19,10 @@ use super::{nvptxcompiler, ptxas, source_files};
 use crate::bridge::nvjitlink::NvJitLink;
 use crate::bridge::nvptxcompiler::NvPtxCompiler;
 use crate::image::cubin::{self, CubinInfo};
-use crate::image::{ptx, ptx_log};
+use crate::image::{
+    ptx,
+    ptx_log::{self, PtxLog},
+};
 use crate::interrupt::{Interrupt, InterruptError};
 use crate::target::{CudaRelease, NvidiaTarget};
 use crate::toolkit::digest::FileDigests;
@@ -75,8 +78,13 @@ impl Cubin {
     ///
     /// [`ReadError`] if the compiler wrote something unreadable.
     pub fn info(&self) -> Result<CubinInfo, ReadError> {
+        self.info_with(&ptx_log::parse(&self.log))
+    }
+
+    /// The same, given its log.
+    pub(crate) fn info_with(&self, log: &PtxLog) -> Result<CubinInfo, ReadError> {
         let mut info = cubin::read(&self.bytes)?;
-        info.add_log(&ptx_log::parse(&self.log));
+        info.add_log(log);
         Ok(info)
     }
 }

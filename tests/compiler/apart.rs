@@ -108,6 +108,45 @@ fn one_kernel_that_changed_is_compiled_alone() {
     assert_same(&again, &whole(&text));
 }
 
+/// Entries are lost one by one: what depends on one that is left is made anew.
+#[test]
+fn any_entry_may_be_missing() {
+    let mut kernels = amd_kernels(3);
+    let text = module(&kernels);
+    kernels.reverse();
+    let other = module(&kernels);
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = || Cache::builder().directory(folder.path()).memory_bytes(0).build();
+    let compile = |emit: Emit, cache: Option<Cache>, text: &str| {
+        let builder = cache.into_iter().fold(builder(), CompilerBuilder::cache);
+        compile(builder, text, emit).bytes
+    };
+    let emits = [Emit::Ptx, Emit::Cubin];
+    let expected = emits.map(|emit| compile(emit, None, &other));
+    compile(Emit::Cubin, Some(cache()), &text);
+    let paths = |cache: Cache| {
+        let keys = cache.keys().expect("keys").into_iter();
+        keys.filter_map(|key| cache.path(&key)).collect::<Vec<_>>()
+    };
+    let entries: Vec<_> = paths(cache())
+        .into_iter()
+        .map(|path| (std::fs::read(&path).expect("an entry"), path))
+        .collect();
+    // What is known of texts, heads and functions, machine code, the module and the input.
+    assert_eq!(entries.len(), 3 * 4 + 2);
+    for (_, missing) in &entries {
+        for (emit, expected) in emits.into_iter().zip(&expected) {
+            for path in paths(cache()) {
+                std::fs::remove_file(path).expect("removed");
+            }
+            for (bytes, path) in entries.iter().filter(|(_, path)| path != missing) {
+                std::fs::write(path, bytes).expect("written");
+            }
+            assert!(&compile(emit, Some(cache()), &other) == expected, "{emit:?}");
+        }
+    }
+}
+
 #[test]
 fn copies_under_other_names_are_compiled_once() {
     let five = kernels(1);

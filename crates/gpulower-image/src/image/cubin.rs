@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::cubin_attributes::{self as attributes, Attribute};
 use super::elf::{self, Elf, SHT_SYMTAB, Section, Symbol};
-use super::ptx_log::PtxLog;
+use super::ptx_log::{FunctionUsage, PtxLog};
 use super::resource::{ConstantBank, KernelResources, Parameter};
 use crate::ReadError;
 
@@ -68,8 +68,10 @@ impl CubinInfo {
     /// Adds to the kernels what only the compiler's log knows: spills, and barriers if they are not in the
     /// file.
     pub fn add_log(&mut self, log: &PtxLog) {
+        let usages: HashMap<&str, &FunctionUsage> =
+            log.functions.iter().map(|usage| (usage.name.as_str(), usage)).collect();
         for kernel in &mut self.kernels {
-            if let Some(usage) = log.function(&kernel.name) {
+            if let Some(usage) = usages.get(kernel.name.as_str()) {
                 kernel.spill_store_bytes = usage.spill_stores;
                 kernel.spill_load_bytes = usage.spill_loads;
                 kernel.barriers = kernel.barriers.or(usage.barriers);

@@ -10,6 +10,8 @@
 //! ptxas warning : ...
 //! ```
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 /// What the log says about one function.
@@ -79,6 +81,7 @@ pub fn without_times(log: &str) -> String {
 #[must_use]
 pub fn parse(log: &str) -> PtxLog {
     let mut parsed = PtxLog::default();
+    let mut places = HashMap::new();
     // Index of the function that the properties lines speak of, and of the one being compiled.
     let mut described: Option<usize> = None;
     let mut compiled: Option<usize> = None;
@@ -92,10 +95,10 @@ pub fn parse(log: &str) -> PtxLog {
         match severity {
             Severity::Info => {
                 if let Some(rest) = message.strip_prefix("Compiling entry function ") {
-                    compiled = begin(&mut parsed, rest, true);
+                    compiled = begin(&mut parsed, &mut places, rest, true);
                     described = compiled;
                 } else if let Some(rest) = message.strip_prefix("Function properties for ") {
-                    described = Some(entry(&mut parsed, rest.trim().trim_matches('\''), false));
+                    described = Some(entry(&mut parsed, &mut places, rest.trim().trim_matches('\''), false));
                     compiled = compiled.or(described);
                 } else if message.starts_with("Used ") {
                     if let Some(function) = compiled.and_then(|index| parsed.functions.get_mut(index)) {
@@ -147,20 +150,20 @@ fn is_advice(message: &str) -> bool {
 }
 
 /// Reads `'k' for 'sm_90'`.
-fn begin(parsed: &mut PtxLog, rest: &str, kernel: bool) -> Option<usize> {
+fn begin<'l>(parsed: &mut PtxLog, places: &mut HashMap<&'l str, usize>, rest: &'l str, kernel: bool) -> Option<usize> {
     let mut quoted = rest.split('\'');
     let name = quoted.nth(1)?;
     let chip = quoted.nth(1).map(ToOwned::to_owned);
-    let index = entry(parsed, name, kernel);
+    let index = entry(parsed, places, name, kernel);
     if let Some(function) = parsed.functions.get_mut(index) {
         function.chip = chip;
     }
     Some(index)
 }
 
-fn entry(parsed: &mut PtxLog, name: &str, kernel: bool) -> usize {
-    let found = parsed.functions.iter().position(|function| function.name == name);
-    let index = found.unwrap_or_else(|| {
+/// `places` has the functions by name.
+fn entry<'l>(parsed: &mut PtxLog, places: &mut HashMap<&'l str, usize>, name: &'l str, kernel: bool) -> usize {
+    let index = *places.entry(name).or_insert_with(|| {
         parsed.functions.push(FunctionUsage {
             name: name.to_owned(),
             ..FunctionUsage::default()

@@ -1,0 +1,568 @@
+//! Kernels told from the text of MLIR before it is parsed: what is known of a kernel's text, or stands in the module under another
+//! name as well, need not be parsed, verified and printed again to find out what it is.
+//!
+//! A text is divided where it has nothing but aliases and `gpu.module`s of functions in custom form, in a `module` or not. A kernel
+//! may be left out that names no other symbol, and that no other text names. Its key is over its text without its name, the
+//! aliases that it uses, and the headers of what it is in. The lexer follows MLIR's; where it is in doubt, the text is not divided.
+//! A text of which kernels were left out is parsed in full where an error is found, and where a module is compiled as a whole.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
+
+use melior::{Context, ir::BlockLike};
+
+use super::{
+    cached::begin,
+    components::{Component, PLACEHOLDER, Traits, components, is_name_of_ptx, references},
+    input::{InputError, parse},
+    requests::gpu_modules,
+};
+use crate::{
+    bridge::edit::OwnedModule,
+    cache::{Cache, Key, KeyBuilder},
+    error::Error,
+    stage::Stage,
+};
+
+/// A text, and its name in messages.
+#[derive(Debug)]
+struct Source {
+    name: String,
+    text: String,
+}
+
+/// A `gpu.module` of a text.
+#[derive(Clone, Debug)]
+pub(super) struct ModuleText {
+    source: Arc<Source>,
+    /// Which one of the text.
+    number: usize,
+    functions: Vec<FunctionOfText>,
+}
+
+/// A function of it, in the order of the text.
+#[derive(Clone, Debug)]
+struct FunctionOfText {
+    name: String,
+    /// What identifies its text.
+    key: Option<Key>,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Parsed,
+    /// Left out: an earlier function differs in its name alone.
+    Like(usize),
+    /// Left out: this is what it was found to be before.
+    Known(Traits),
+}
+
+impl ModuleText {
+    /// Divides a text, and returns it without what need not be parsed, at the same places. `None` where it cannot be divided.
+    pub(super) fn divide(name: &str, text: &str, cache: Option<&Cache>) -> Option<(String, Vec<Self>)> {
+        let modules = modules(text)
+            .inspect_err(|_| tracing::debug!(name, "the text is not divided"))
+            .ok()?;
+        let source = Arc::new(Source {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        });
+        let (mut rest, mut copied) = (String::new(), 0);
+        let mut divided = Vec::new();
+        for (number, module) in modules.into_iter().enumerate() {
+            let mut seen: HashMap<Key, State> = HashMap::new();
+            let mut functions = Vec::new();
+            for function in module {
+                let state = function.key.and_then(|key| seen.get(&key).cloned());
+                let state = state.unwrap_or_else(|| {
+                    let Some(key) = function.key else { return State::Parsed };
+                    let known = cache.and_then(|cache| postcard::from_bytes(&cache.peek_here(&key)?).ok());
+                    let known = known.map(State::Known);
+                    let like = || State::Like(functions.len());
+                    seen.insert(key, known.clone().unwrap_or_else(like));
+                    known.unwrap_or(State::Parsed)
+                });
+                if !matches!(state, State::Parsed) {
+                    // What follows keeps its line and its column.
+                    let left_out = text.get(function.range.clone())?;
+                    let last = left_out.rsplit('\n').next().unwrap_or_default();
+                    rest.push_str(text.get(copied..function.range.start)?);
+                    rest.extend(left_out.bytes().filter(|byte| *byte == b'\n').map(char::from));
+                    rest.extend(last.bytes().map(|_| ' '));
+                    copied = function.range.end;
+                }
+                functions.push(FunctionOfText {
+                    name: function.name.to_owned(),
+                    key: function.key,
+                    state,
+                });
+            }
+            divided.push(Self {
+                source: Arc::clone(&source),
+                number,
+                functions,
+            });
+        }
+        rest.push_str(text.get(copied..)?);
+        Some((rest, divided))
+    }
+
+    /// Whether kernels were left out.
+    pub(super) fn is_partial(&self) -> bool {
+        self.functions
+            .iter()
+            .any(|function| !matches!(function.state, State::Parsed))
+    }
+
+    /// The components of the whole, given what was parsed.
+    pub(super) fn components(&self, parsed: &OwnedModule<'_>) -> Option<Vec<Component>> {
+        let is_parsed = |function: &&FunctionOfText| matches!(function.state, State::Parsed);
+        let names: Vec<&str> = self.functions.iter().map(|function| function.name.as_str()).collect();
+        let places: Vec<usize> = (0..names.len())
+            .filter(|&place| self.functions.get(place).is_some_and(|function| is_parsed(&function)))
+            .collect();
+        let mut found = components(parsed.module().body().first_operation()?, Some((&names, &places)))?;
+        let mut left_out = Vec::new();
+        {
+            let single = found.iter().filter(|component| component.is_nameless);
+            let of_place: HashMap<usize, &Component> = single
+                .filter_map(|component| Some((component.functions.first()?.0, component)))
+                .collect();
+            for (place, function) in self.functions.iter().enumerate() {
+                let (text, traits) = match &function.state {
+                    State::Parsed => continue,
+                    State::Like(other) => {
+                        let other = of_place.get(other)?;
+                        (other.text.clone(), other.traits)
+                    }
+                    State::Known(traits) => (None, *traits),
+                };
+                left_out.push(Component {
+                    text,
+                    traits,
+                    is_nameless: true,
+                    functions: vec![(place, function.name.clone())],
+                });
+            }
+        }
+        found.extend(left_out);
+        found.sort_by_key(|component| component.functions.first().map(|(place, _)| *place));
+        (found.len() >= 2).then_some(found)
+    }
+
+    /// Keeps what was found of the kernels that were parsed.
+    pub(super) fn keep(&self, components: &[Component], cache: &Cache) {
+        for component in components.iter().filter(|component| component.is_nameless) {
+            if let [(place, name)] = component.functions.as_slice()
+                && let Some(function) = self.functions.get(*place).filter(|function| function.name == *name)
+                && let (Some(key), State::Parsed) = (&function.key, &function.state)
+                && let Ok(bytes) = postcard::to_allocvec(&component.traits)
+            {
+                cache.put_here(key, bytes);
+            }
+        }
+    }
+
+    /// The module with all of its functions.
+    pub(super) fn parse<'c>(&self, context: &'c Context) -> Result<OwnedModule<'c>, Error> {
+        let Source { name, text } = &*self.source;
+        let module = parse(context, name, text.as_bytes()).map_err(|error| Error::new(Stage::Input, error))?;
+        let modules = gpu_modules(&module);
+        let found = modules.get(self.number);
+        let operation = found.ok_or_else(|| Error::new(Stage::Plan, InputError::NoModule))?;
+        OwnedModule::around(*operation).map_err(|error| Error::new(Stage::Plan, error))
+    }
+}
+
+/// A function as it stands in a text.
+#[derive(Debug)]
+struct Found<'t> {
+    name: &'t str,
+    range: Range<usize>,
+    /// What identifies the text of a kernel that names nothing but itself.
+    key: Option<Key>,
+}
+
+/// The lexer does not know what MLIR would make of the text, or it is not of the form that is divided.
+#[derive(Debug)]
+struct InDoubt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Word,
+    Symbol,
+    /// `#name` or `!name`, with a body in angle brackets or not.
+    Alias,
+    Open(u8),
+    Close(u8),
+    Other,
+    End,
+}
+
+struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    /// What may be an alias, since this was emptied.
+    used: Vec<&'t str>,
+}
+
+const MODULES: [&str; 3] = ["gpu.module", "module", "builtin.module"];
+const FUNCTIONS: [&str; 2] = ["gpu.func", "func.func"];
+
+/// The functions of each `gpu.module`.
+fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
+    // A launch becomes a module of its own. Places, resources and quoted names are left to MLIR. So are words of other releases
+    // that are changed where a text has places.
+    if ["gpu.launch", "loc(", "dense_resource<", "@\""]
+        .iter()
+        .any(|word| text.contains(word))
+    {
+        return Err(InDoubt);
+    }
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        used: Vec::new(),
+    };
+    let aliases = lexer.aliases()?;
+    lexer.used.clear();
+    let mut around = begin("kernel text");
+    let mut modules: Vec<Vec<Found<'_>>> = Vec::new();
+    let mut start = lexer.at;
+    let mut token = lexer.token()?;
+    let is_wrapped = matches!(token, (Token::Word, "module" | "builtin.module"));
+    if is_wrapped {
+        lexer.header()?;
+        around = around.field("in", text.get(start..lexer.at).unwrap_or_default());
+        around = with_aliases(around, &aliases, &lexer.used);
+        token = lexer.token()?;
+    }
+    while token == (Token::Word, "gpu.module") {
+        lexer.used.clear();
+        let (Token::Symbol, _) = lexer.token()? else {
+            return Err(InDoubt);
+        };
+        start = lexer.at;
+        lexer.header()?;
+        let around = around
+            .clone()
+            .field("of", text.get(start..lexer.at).unwrap_or_default());
+        let around = with_aliases(around, &aliases, &lexer.used);
+        let mut functions: Vec<Found<'_>> = Vec::new();
+        loop {
+            match lexer.token()? {
+                (Token::Word, word) if FUNCTIONS.contains(&word) => {
+                    let start = lexer.at - word.len();
+                    lexer.used.clear();
+                    let name = lexer.function()?;
+                    let range = start..lexer.at;
+                    let own = text.get(range.clone()).unwrap_or_default();
+                    let is_alone = own.matches('@').count() == 1 && is_name_of_ptx(name) && !name.contains(PLACEHOLDER);
+                    let key = own
+                        .split_once('@')
+                        .filter(|_| is_alone && word == "gpu.func")
+                        .map(|(before, rest)| {
+                            let after = rest.get(name.len()..).unwrap_or_default();
+                            let key = around.clone().field("before", before).field("after", after);
+                            with_aliases(key, &aliases, &lexer.used).finish()
+                        });
+                    functions.push(Found { name, range, key });
+                }
+                (Token::Close(b'}'), _) => break,
+                _ => return Err(InDoubt),
+            }
+        }
+        modules.push(functions);
+        token = lexer.token()?;
+    }
+    if is_wrapped && token.0 == Token::Close(b'}') {
+        token = lexer.token()?;
+    } else if is_wrapped {
+        return Err(InDoubt);
+    }
+    if token.0 != Token::End {
+        return Err(InDoubt);
+    }
+    check_names(text, &mut modules)?;
+    Ok(modules)
+}
+
+/// Names are there once, and no kernel is named from outside that may be left out.
+fn check_names(text: &str, modules: &mut [Vec<Found<'_>>]) -> Result<(), InDoubt> {
+    let mut outside = HashSet::new();
+    let mut last = 0;
+    for kernel in modules.iter().flatten().filter(|function| function.key.is_some()) {
+        outside.extend(references(text.get(last..kernel.range.start).unwrap_or_default()));
+        last = kernel.range.end;
+    }
+    outside.extend(references(text.get(last..).unwrap_or_default()));
+    for module in modules {
+        let names: HashSet<&str> = module.iter().map(|function| function.name).collect();
+        if names.len() != module.len() {
+            return Err(InDoubt);
+        }
+        for function in module.iter_mut().filter(|function| outside.contains(function.name)) {
+            function.key = None;
+        }
+    }
+    Ok(())
+}
+
+/// What aliases stand for, as hashes.
+type Aliases<'t> = HashMap<&'t str, Key>;
+
+/// Adds what aliases stand for. Words that are none are the names of dialects.
+fn with_aliases(key: KeyBuilder, aliases: &Aliases<'_>, used: &[&str]) -> KeyBuilder {
+    used.iter().fold(key, |key, name| match aliases.get(name) {
+        Some(meaning) => key.field(name, meaning.as_bytes()),
+        None => key,
+    })
+}
+
+impl<'t> Lexer<'t> {
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn skip_while(&mut self, is_part: impl Fn(u8) -> bool) {
+        let rest = self.rest();
+        self.at += rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
+    }
+
+    /// The rest of a name after its sigil.
+    fn name(&mut self) {
+        if self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.skip_while(|byte| byte.is_ascii_digit());
+        } else {
+            self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"$._-".contains(&byte));
+        }
+    }
+
+    /// Skips comments, too.
+    fn skip_blanks(&mut self) {
+        loop {
+            self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+            if self.byte() != Some(b'/') || !self.rest().starts_with(b"//") {
+                return;
+            }
+            self.skip_while(|byte| !matches!(byte, b'\r' | b'\n'));
+        }
+    }
+
+    fn token(&mut self) -> Result<(Token, &'t str), InDoubt> {
+        self.skip_blanks();
+        let start = self.at;
+        let Some(byte) = self.byte() else {
+            return Ok((Token::End, ""));
+        };
+        self.at += 1;
+        let token = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte));
+                Token::Word
+            }
+            b'%' | b'^' => {
+                self.name();
+                Token::Other
+            }
+            b'0'..=b'9' => {
+                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte));
+                Token::Other
+            }
+            b'@' => {
+                self.name();
+                Token::Symbol
+            }
+            b'#' | b'!' => {
+                self.name();
+                let name = self.text.get(start..self.at).unwrap_or_default();
+                self.used.push(name);
+                self.body()?;
+                return Ok((Token::Alias, name));
+            }
+            b'"' => {
+                self.string()?;
+                Token::Other
+            }
+            // The resources of a file.
+            b'{' if self.rest().starts_with(b"-#") => return Err(InDoubt),
+            b'(' | b'[' | b'{' => Token::Open(byte),
+            b')' | b']' | b'}' => Token::Close(byte),
+            b'-' if self.byte() == Some(b'>') => {
+                self.at += 1;
+                Token::Other
+            }
+            b'<' | b'>' | b',' | b':' | b'=' | b'+' | b'-' | b'*' | b'?' | b'|' => Token::Other,
+            _ => return Err(InDoubt),
+        };
+        Ok((token, self.text.get(start..self.at).unwrap_or_default()))
+    }
+
+    /// The rest of a string.
+    fn string(&mut self) -> Result<(), InDoubt> {
+        loop {
+            self.skip_while(|byte| !matches!(byte, b'"' | b'\\' | b'\n'));
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.at += 2,
+                _ => return Err(InDoubt),
+            }
+        }
+    }
+
+    /// What a dialect has in angle brackets: MLIR looks for its end in the bare text, in which there are no comments.
+    fn body(&mut self) -> Result<(), InDoubt> {
+        if self.byte() != Some(b'<') {
+            self.skip_blanks();
+            return if self.byte() == Some(b'<') {
+                Err(InDoubt)
+            } else {
+                Ok(())
+            };
+        }
+        let mut open = Vec::new();
+        loop {
+            let byte = self.byte().ok_or(InDoubt)?;
+            self.at += 1;
+            match byte {
+                b'<' => open.push(b'>'),
+                b'(' => open.push(b')'),
+                b'[' => open.push(b']'),
+                b'{' => open.push(b'}'),
+                b'-' if self.byte() == Some(b'>') => self.at += 1,
+                b'>' | b')' | b']' | b'}' => {
+                    if open.pop() != Some(byte) {
+                        return Err(InDoubt);
+                    }
+                    if open.is_empty() {
+                        return Ok(());
+                    }
+                }
+                b'"' => self.string()?,
+                b'/' if self.byte() == Some(b'/') => return Err(InDoubt),
+                b'#' | b'!' => {
+                    let start = self.at - 1;
+                    self.name();
+                    self.used.extend(self.text.get(start..self.at));
+                }
+                0 => return Err(InDoubt),
+                _ => {}
+            }
+        }
+    }
+
+    /// The rest of what is in brackets.
+    fn block(&mut self, first: u8) -> Result<(), InDoubt> {
+        let close = |open| match open {
+            b'(' => b')',
+            b'[' => b']',
+            _ => b'}',
+        };
+        let mut open = vec![close(first)];
+        while let Some(last) = open.last() {
+            // Names and numbers have nothing to do with where it ends.
+            self.skip_while(|byte| byte.is_ascii_alphanumeric() || b" \n\t\r%@^$._-<>,:=+*?|".contains(&byte));
+            match self.token()?.0 {
+                Token::Open(byte) => open.push(close(byte)),
+                Token::Close(byte) if byte == *last => drop(open.pop()),
+                Token::Close(_) | Token::End => return Err(InDoubt),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What an operation has before its region, and the bracket that opens that.
+    fn header(&mut self) -> Result<(), InDoubt> {
+        let mut previous = "";
+        loop {
+            let (token, word) = self.token()?;
+            match token {
+                Token::Open(b'{') if previous != "attributes" => return Ok(()),
+                Token::Open(byte) => self.block(byte)?,
+                Token::Close(_) | Token::End => return Err(InDoubt),
+                Token::Word if FUNCTIONS.contains(&word) || MODULES.contains(&word) => return Err(InDoubt),
+                _ => {}
+            }
+            previous = word;
+        }
+    }
+
+    /// The rest of a function with a body; its name.
+    fn function(&mut self) -> Result<&'t str, InDoubt> {
+        let mut token = self.token()?;
+        if matches!(token, (Token::Word, "private" | "public" | "nested")) {
+            token = self.token()?;
+        }
+        let (Token::Symbol, name) = token else {
+            return Err(InDoubt);
+        };
+        self.header()?;
+        self.block(b'{')?;
+        name.get(1..).ok_or(InDoubt)
+    }
+
+    /// The aliases at the beginning of a text.
+    fn aliases(&mut self) -> Result<Aliases<'t>, InDoubt> {
+        let mut aliases = Aliases::new();
+        loop {
+            let start = self.at;
+            let (Token::Alias, name) = self.token()? else {
+                self.at = start;
+                return Ok(aliases);
+            };
+            self.used.clear();
+            if self.token()? != (Token::Other, "=") {
+                return Err(InDoubt);
+            }
+            let start = self.at;
+            let end = self.end_of_alias()?;
+            let key = begin("alias").field("text", self.text.get(start..end).unwrap_or_default());
+            let key = with_aliases(key, &aliases, &self.used).finish();
+            // The second of a name is an error.
+            if aliases.insert(name, key).is_some() {
+                return Err(InDoubt);
+            }
+        }
+    }
+
+    /// Where the definition of an alias ends: before the next one, or before a module.
+    fn end_of_alias(&mut self) -> Result<usize, InDoubt> {
+        loop {
+            let (start, used) = (self.at, self.used.len());
+            match self.token()? {
+                (Token::Open(byte), _) => self.block(byte)?,
+                (Token::Close(_) | Token::End, _) => return Err(InDoubt),
+                (Token::Word, word) if MODULES.contains(&word) => {
+                    self.at = start;
+                    return Ok(start);
+                }
+                (Token::Alias, _) => {
+                    let after = self.at;
+                    let is_next = self.token()? == (Token::Other, "=");
+                    self.at = if is_next { start } else { after };
+                    if is_next {
+                        self.used.truncate(used);
+                        return Ok(start);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/compiler/module_text.rs"]
+mod tests;
