@@ -3,6 +3,7 @@
 //! Knows nothing of containers, vendor tools or hosts.
 
 mod atomics;
+mod chip_features;
 mod components;
 mod contracts;
 mod control;
@@ -461,6 +462,7 @@ pub(crate) fn compile_to_link<'c>(
             control::prepare(&module, resolved);
             linked_a_library = libraries::link(&module, job, others)?;
             control::finish(&module, resolved)?;
+            chip_features::settle(&module, &machine, resolved)?;
             module.internalize(&visible)?;
             // Linked with objects, everything may be theirs.
             let alone = !others.opaque && others.defined.is_empty() && others.needed.is_empty();
@@ -506,6 +508,7 @@ pub(crate) fn compile_to_link<'c>(
                 (job.decide)(without_pass(left_out));
             }
             contracts::check_kernel_sizes(&module, resolved)?;
+            chip_features::check(&module, &machine, resolved)?;
             if let Some(split) = &split {
                 split.finish(&module);
             }
