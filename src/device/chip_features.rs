@@ -104,8 +104,7 @@ pub(super) fn check(
 const OF_WAVES: &str =
     "it was made for waves of that size; compile with that --wave-size, for a chip that has it, or make it for another";
 const OF_NAMES: &str = "LLVM 22 knows no such feature; check the spelling, or the version of LLVM it was written for";
-const OF_CHIPS: &str =
-    "the chip lacks it, and LLVM would leave the function out; compile for a chip that has it, or take it from target-features";
+const OF_CHIPS: &str = "the chip lacks it, and LLVM would leave the function out; compile for a chip that has it, or take it from target-features";
 
 fn refused(function: FunctionValue<'_>, feature: &str, resolved: &Resolved, advice: &'static str) -> DeviceError {
     DeviceError::WrongTarget {
