@@ -746,7 +746,7 @@ impl TargetMachine {
 }
 
 impl TargetMachine {
-    /// Every feature that LLVM knows of chips of this vendor, and whether the machine's chip has it.
+    /// Every feature that LLVM knows of chips of this vendor, and whether the machine's chip has it, or it is a setting.
     pub(crate) fn chip_features(&self) -> BTreeMap<String, bool> {
         extern "C" fn report(closure: *mut c_void, name: Bytes, has: bool) {
             let _uncontained = Uncontained::new();

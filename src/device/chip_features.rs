@@ -13,7 +13,7 @@ use super::DeviceError;
 use crate::{
     bridge::llvm::{DeviceModule, TargetMachine},
     options::{Resolved, ResolvedVendor},
-    target::Vendor,
+    target::{Target, Vendor},
 };
 
 const CPU: &str = "target-cpu";
@@ -21,6 +21,9 @@ const FEATURES: &str = "target-features";
 
 /// Features that say how a function is to run and not what its chip has: they stay with the function.
 const MODES: &[&str] = &["cumode", "precise-memory", "sramecc", "tgsplit", "xnack"];
+
+/// Those of them that the name of a target may say, as in `gfx90a:xnack+`.
+const OF_CHIP_IDS: &[&str] = &["sramecc", "xnack"];
 
 /// Makes every function one for the chip of `machine`. A feature of one that names no chip is a demand, and stays, for
 /// [`check`]; of one that names a chip it tells what that chip has.
@@ -33,6 +36,9 @@ pub(super) fn settle(
         wave_size, features, ..
     } = &resolved.vendor
     else {
+        return Ok(());
+    };
+    let Target::Amd(chip) = &resolved.target else {
         return Ok(());
     };
     let mut known = None;
@@ -52,7 +58,9 @@ pub(super) fn settle(
                 }
                 continue;
             }
-            if names_a_chip && !MODES.contains(&name) {
+            // A setting of the chip as a whole that this one does not have, LLVM takes back, and prints so.
+            let of_no_use = OF_CHIP_IDS.contains(&name) && !chip.supported_features().contains(&name);
+            if of_no_use || (names_a_chip && !MODES.contains(&name)) {
                 continue;
             }
             // LLVM prints something about one that it does not know, and goes on.

@@ -222,12 +222,23 @@ gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
   });
 }
 
-/// Names every feature of the vendor's chips, and says whether the machine's chip has it.
+/// Names every feature of the vendor's chips, and says whether the machine's chip has it. What no chip has is a setting, which
+/// every chip takes.
 void gpulowerChipFeatures(LLVMTargetMachineRef machineRef, void *closure,
                           void (*report)(void *, GpulowerBytes name, bool has)) {
   const MCSubtargetInfo &chip = *reinterpret_cast<TargetMachine *>(machineRef)->getMCSubtargetInfo();
+  FeatureBitset ofSome;
+  for (const SubtargetSubTypeKV &other : chip.getAllProcessorDescriptions())
+    ofSome |= other.Implies.getAsBitset();
+  for (FeatureBitset before; before != ofSome;) {
+    before = ofSome;
+    for (const SubtargetFeatureKV &feature : chip.getAllProcessorFeatures())
+      if (before.test(feature.Value))
+        ofSome |= feature.Implies.getAsBitset();
+  }
   for (const SubtargetFeatureKV &feature : chip.getAllProcessorFeatures())
-    report(closure, toBytes(StringRef(feature.Key)), chip.hasFeature(feature.Value));
+    report(closure, toBytes(StringRef(feature.Key)),
+           chip.hasFeature(feature.Value) || !ofSome.test(feature.Value));
 }
 
 /// Gives the module the triple and the data layout of the machine.
@@ -718,6 +729,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
       gpulower::compareWideRanges(module, *machine);
     } else if (module.getTargetTriple().isAMDGPU()) {
       gpulower::convertSingleBits(module);
+      gpulower::addBytesInTurn(module);
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     }
     legacy::PassManager passes;

@@ -30,6 +30,10 @@
 ; UNKNOWN-NOT: ignoring
 ; UNKNOWN: the function k with the feature +no-such-insts in a module for gfx900: LLVM 22 knows no such feature
 
+; A setting is none of a chip's properties; one that only other chips have is of no use.
+; RUN: gpulower compile %t/setting.ll --target gfx1100 -o %t/setting.hsaco 2>&1 | FileCheck %s --check-prefix=SETTING --allow-empty
+; SETTING-NOT: {{.}}
+
 ; A library that was made for another chip, too.
 ; RUN: gpulower compile %t/uses.ll -l %t/library.ll --target gfx942 -e asm -o - | FileCheck %s --check-prefix=LIBRARY
 ; LIBRARY-NOT: buffer_gl0_inv
@@ -75,6 +79,14 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 {
   ret void
 }
 attributes #0 = { "target-features"="+no-such-insts" }
+
+;--- setting.ll
+target triple = "amdgcn-amd-amdhsa"
+define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 {
+  store i32 1, ptr addrspace(1) %p
+  ret void
+}
+attributes #0 = { "target-features"="+promote-alloca,+xnack" }
 
 ;--- uses.ll
 target triple = "amdgcn-amd-amdhsa"
