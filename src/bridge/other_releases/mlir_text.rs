@@ -64,6 +64,8 @@ const NOTHING: &str = "#arith.fastmath<none>";
 /// another way, and it was wrong: the size of a group may be one more.
 const RANGE: &str = "range = array<i32: ";
 const BARRIER: &str = "nvvm.barrier ";
+/// What `gpu.printf` of MLIR 19 and older prints stands behind its format without a comma.
+const PRINTF: &str = "gpu.printf \"";
 
 /// A property that MLIR 22 would pass over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +85,7 @@ pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8
 /// Words that MLIR 22 reads in another way, in text in any form.
 fn respell(text: &[u8]) -> Option<Vec<u8>> {
     let whole = std::str::from_utf8(text).ok()?;
-    if !(whole.contains(RANGE) || whole.contains(BARRIER) && whole.contains("loc(")) {
+    if !(whole.contains(RANGE) || whole.contains(PRINTF) || whole.contains(BARRIER) && whole.contains("loc(")) {
         return None;
     }
     let mut scanner = Scanner { text, at: 0 };
@@ -96,6 +98,7 @@ fn respell(text: &[u8]) -> Option<Vec<u8>> {
         let words = match () {
             () if brackets.last() == Some(&true) && rest.starts_with([',', 'r']) => without_range(before, rest),
             () if rest.starts_with(BARRIER) && before.ends_with(char::is_whitespace) => barrier(rest),
+            () if rest.starts_with(PRINTF) && before.ends_with(char::is_whitespace) => printf(rest),
             () => None,
         };
         if let Some((length, words)) = words {
@@ -174,6 +177,18 @@ fn barrier(rest: &str) -> Option<(usize, Option<String>)> {
     let properties = format!("<{{operandSegmentSizes = {sizes}}}>");
     let words = format!("\"nvvm.barrier\"({operands}) {properties} {attributes}: ({types}) -> () ");
     Some((length, Some(words)))
+}
+
+/// `gpu.printf "format" %0 : f32` up to the arguments, with a comma in the place of the blank.
+fn printf(rest: &str) -> Option<(usize, Option<String>)> {
+    let mut scanner = Scanner {
+        text: rest.as_bytes(),
+        at: PRINTF.len() - 1,
+    };
+    scanner.string();
+    let (words, after) = rest.split_at_checked(scanner.at)?;
+    let is_old = after.starts_with(" %");
+    Some((words.len() + usize::from(is_old), is_old.then(|| format!("{words},"))))
 }
 
 /// The operations in generic form by the names under which they are to be parsed.
@@ -579,6 +594,16 @@ mod tests {
             let module = read(&kernel(&text));
             assert!(module.contains(read_as), "{module}");
         }
+        let module = read(&kernel(
+            "gpu.printf \"a\\22, %d %d\" %i, %i : i32, i32\ngpu.printf \"b\"\ngpu.printf \"%d\" %i : i32",
+        ));
+        for printed in [
+            "%d %d\", %arg1, %arg1 : i32, i32",
+            "gpu.printf \"b\"\n",
+            "\"%d\", %arg1 : i32",
+        ] {
+            assert!(module.contains(printed), "{module}");
+        }
         // MLIR 23, with locations, which it does not read itself.
         for (words, read_as) in [
             ("nvvm.barrier loc(#loc3)", "nvvm.barrier\n"),
@@ -610,6 +635,9 @@ mod tests {
             "rocdl.x {range = array<i32: 0, 1, 2>}",
             "rocdl.x {tag} : i32 [a, range = array<i32: 0, 1>]",
             "rocdl.x {a = {b, range = array<i32: 0, 1>}}",
+            "\n gpu.printf \"%f\", %0 : f32",
+            "\n gpu.printf \"x\"\n %1 = a.b",
+            "\n // gpu.printf \"%f\" %0",
             "nvvm.barrier id = %0\n\"x.y\"() : () -> () loc(unknown)",
             "nvvm.barrier {x.y}\n\"x.y\"() : () -> () loc(unknown)",
             "%0 = nvvm.barrier #nvvm.reduction<and> %i -> i32 loc(unknown)",
