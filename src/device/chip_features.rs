@@ -46,6 +46,8 @@ pub(super) fn settle(
         let names_a_chip = attribute(function, CPU).is_some();
         function.remove_string_attribute(AttributeLoc::Function, CPU);
         function.remove_string_attribute(AttributeLoc::Function, "tune-cpu");
+        // AMD's libraries are for every chip, and know at run time which one it is: what they never call may want anything.
+        let is_one_of_many = !names_a_chip && is_discardable(function);
         let said = attribute(function, FEATURES).unwrap_or_default();
         // The attribute takes the place of what the machine was made with.
         let mut kept: Vec<&str> = features.split(',').filter(|feature| !feature.is_empty()).collect();
@@ -53,7 +55,7 @@ pub(super) fn settle(
             let name = feature.trim_start_matches(['+', '-']);
             if name.starts_with("wavefrontsize") {
                 let other = feature.starts_with('+') && name != format!("wavefrontsize{wave_size}");
-                if other && !is_left_out(function) {
+                if other && !is_one_of_many && !is_left_out(function) {
                     return Err(refused(function, feature, resolved, OF_WAVES));
                 }
                 continue;
@@ -66,7 +68,7 @@ pub(super) fn settle(
             // LLVM prints something about one that it does not know, and goes on.
             if known.get_or_insert_with(|| machine.chip_features()).contains_key(name) {
                 kept.push(feature);
-            } else {
+            } else if !is_one_of_many {
                 return Err(refused(function, feature, resolved, OF_NAMES));
             }
         }

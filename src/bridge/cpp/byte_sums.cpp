@@ -1,5 +1,5 @@
-// Sums of the bytes of a vector. LLVM 22 halves the vector for them until one byte is left; where the bytes are products, and the
-// chip can multiply and add four at once, its AMDGPU selection crashes on that.
+// Sums of the bytes of a vector. LLVM 22 halves the vector for them until one byte is left; where the bytes are
+// products, and the chip can multiply and add four at once, its AMDGPU selection crashes on that.
 
 #include "code_generation.h"
 
