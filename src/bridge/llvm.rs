@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::{c_int, c_void},
     mem::ManuallyDrop,
     ptr::null_mut,
@@ -60,6 +60,11 @@ unsafe extern "C-unwind" {
     fn gpulowerTranslate(operation: MlirOperation, context: LLVMContextRef, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerParseModule(context: LLVMContextRef, bytes: Bytes, name: Bytes, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
+    fn gpulowerChipFeatures(
+        machine: LLVMTargetMachineRef,
+        closure: *mut c_void,
+        report: extern "C" fn(*mut c_void, Bytes, bool),
+    );
     fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
     fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
     fn gpulowerJoinModules(module: LLVMModuleRef, source: LLVMModuleRef) -> Outcome;
@@ -741,6 +746,19 @@ impl TargetMachine {
 }
 
 impl TargetMachine {
+    /// Every feature that LLVM knows of chips of this vendor, and whether the machine's chip has it, or it is a setting.
+    pub(crate) fn chip_features(&self) -> BTreeMap<String, bool> {
+        extern "C" fn report(closure: *mut c_void, name: Bytes, has: bool) {
+            let _uncontained = Uncontained::new();
+            // SAFETY: the closure is the map below, the name lives during the call.
+            unsafe { (*closure.cast::<BTreeMap<String, bool>>()).insert(name.to_text(), has) };
+        }
+        let mut features = BTreeMap::new();
+        // SAFETY: the machine is alive, and `report` matches the closure.
+        unsafe { gpulowerChipFeatures(self.raw, (&raw mut features).cast(), report) };
+        features
+    }
+
     /// The data layout of its modules, in LLVM's syntax.
     pub(crate) fn data_layout(&self) -> String {
         // SAFETY: the machine is alive; layout and text are owned here, and disposed of once.

@@ -91,6 +91,62 @@ fn needs_heap(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol]) -> bool 
         })
 }
 
+/// Functions of C's mathematical library that both vendors' libraries have under names of their own, by what they take and give;
+/// `T` is `double`, and `float` for the names with an `f` behind them.
+const MATH_OF_C: &[(&str, &str)] = &[
+    (
+        "T (T)",
+        "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fabs floor j0 j1 lgamma log log10 \
+         log1p log2 logb nearbyint rint round sin sinh sqrt tan tanh tgamma trunc y0 y1",
+    ),
+    (
+        "T (T, T)",
+        "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder",
+    ),
+    ("T (T, T, T)", "fma"),
+    ("T (T, i32)", "ldexp scalbn"),
+    ("i32 (T)", "ilogb"),
+];
+
+/// The vendor's name for a function of C's mathematical library that is declared as C declares it.
+fn math_of_c(name: &str, kind: &str, vendor: Vendor) -> Option<String> {
+    let of_c = |base: &str, number: &str| {
+        MATH_OF_C
+            .iter()
+            .any(|(kinds, names)| names.split(' ').any(|name| name == base) && kinds.replace('T', number) == kind)
+    };
+    let (base, is_double) = if of_c(name, "double") {
+        (name, true)
+    } else {
+        (name.strip_suffix('f').filter(|base| of_c(base, "float"))?, false)
+    };
+    Some(match vendor {
+        Vendor::Nvidia => format!("__nv_{name}"),
+        Vendor::Amd => format!("__ocml_{base}_{}", if is_double { "f64" } else { "f32" }),
+    })
+}
+
+/// Lets calls of C's mathematical library that nothing defines be calls of the vendor's, as clang's headers for CUDA and HIP do.
+fn take_math_from_vendor(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol], vendor: Vendor) {
+    let module = module.inkwell();
+    for symbol in undefined {
+        let Some(function) = module.get_function(&symbol.name) else {
+            continue;
+        };
+        let kind = function.get_type().print_to_string().to_string();
+        let Some(name) = math_of_c(&symbol.name, &kind, vendor) else {
+            continue;
+        };
+        match module.get_function(&name) {
+            Some(existing) => {
+                let [old, new] = [function, existing].map(|function| function.as_global_value().as_pointer_value());
+                old.replace_all_uses_with(new);
+            }
+            None => function.as_global_value().set_name(&name),
+        }
+    }
+}
+
 /// Device variables that a host may look up: they stay visible.
 pub(super) fn visible_variables(module: &DeviceModule<'_>) -> Vec<String> {
     module
@@ -181,6 +237,9 @@ pub(super) fn link(
                 bytes: HEAP.as_bytes().into(),
             };
             link_one(module, &heap)?;
+        }
+        if !others.opaque {
+            take_math_from_vendor(module, &unprovided_symbols(module)?, target.vendor());
         }
         if is_amd
             && module

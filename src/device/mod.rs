@@ -3,6 +3,7 @@
 //! Knows nothing of containers, vendor tools or hosts.
 
 mod atomics;
+mod chip_features;
 mod components;
 mod contracts;
 mod control;
@@ -461,6 +462,7 @@ pub(crate) fn compile_to_link<'c>(
             control::prepare(&module, resolved);
             linked_a_library = libraries::link(&module, job, others)?;
             control::finish(&module, resolved)?;
+            chip_features::settle(&module, &machine, resolved)?;
             module.internalize(&visible)?;
             // Linked with objects, everything may be theirs.
             let alone = !others.opaque && others.defined.is_empty() && others.needed.is_empty();
@@ -486,7 +488,10 @@ pub(crate) fn compile_to_link<'c>(
     let job = &DeviceJob { resolved, ..*job };
     clock.check().map_err(interrupted(Stage::Optimize))?;
     let split = clock
-        .time(Stage::Optimize, || Split::prepare(&module, resolved, others))
+        .time(Stage::Optimize, || match validate::has_constructors(&module) {
+            true => Ok(None),
+            false => Split::prepare(&module, resolved, others),
+        })
         .map_err(|error| (Stage::Optimize, error.into()))?;
     if let Some(own) = job.own
         && !split.as_ref().is_some_and(|split| split.is_of(own))
@@ -505,7 +510,9 @@ pub(crate) fn compile_to_link<'c>(
             for left_out in module.run_passes(&machine, &pipeline(resolved))? {
                 (job.decide)(without_pass(left_out));
             }
+            validate::no_constructors(&module, &resolved.target)?;
             contracts::check_kernel_sizes(&module, resolved)?;
+            chip_features::check(&module, &machine, resolved)?;
             if let Some(split) = &split {
                 split.finish(&module);
             }

@@ -18,6 +18,13 @@ pub(super) fn no_foreign_intrinsics(module: &DeviceModule<'_>, target: &Target) 
         Target::Nvidia(_) => no_intrinsics(module, target, &["llvm.amdgcn.", "llvm.r600."], ADVICE),
         Target::Amd(chip) => {
             no_intrinsics(module, target, &["llvm.nvvm."], ADVICE)?;
+            // LLVM 22 has no code for it, and crashes.
+            no_intrinsics(
+                module,
+                target,
+                &["llvm.frameaddress."],
+                "chips of AMD have no frame addresses; take the address of a variable",
+            )?;
             if chip.isa_version().major >= 12 {
                 return Ok(());
             }
@@ -74,6 +81,30 @@ pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> 
         }),
         None => Ok(()),
     }
+}
+
+/// Whether somebody has to run functions of the module before its kernels, or after them.
+pub(super) fn has_constructors(module: &DeviceModule<'_>) -> bool {
+    let module = module.inkwell();
+    let lists = ["llvm.global_ctors", "llvm.global_dtors"].map(|name| module.get_global(name));
+    let lists = lists.into_iter().flatten().filter_map(|list| list.get_initializer());
+    lists
+        .into_iter()
+        .any(|list| list.is_array_value() && !list.into_array_value().get_type().is_empty())
+}
+
+/// Refuses constructors for NVIDIA, after LLVM's passes, which carry out those that they can: no part of CUDA runs any. On AMD,
+/// they are kernels that the loader runs (LLVM's AMDGPUUsage, "Kernel Metadata", `.kind`).
+pub(super) fn no_constructors(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
+    if target.vendor() == Vendor::Nvidia && has_constructors(module) {
+        return Err(DeviceError::WrongTarget {
+            what: "a constructor or destructor (llvm.global_ctors, llvm.global_dtors)".to_owned(),
+            target: target.to_string(),
+            advice: "CUDA runs none; give variables constant values, or set them in a kernel",
+            location: None,
+        });
+    }
+    Ok(())
 }
 
 /// Refuses symbols that the output has no way to write, which is a fatal error of LLVM's without a name, or an error of NVIDIA's

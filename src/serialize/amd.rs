@@ -211,8 +211,16 @@ impl<'data> SymbolTable<'data> {
 /// Source: `addReservedSymbols` in `lld/ELF/Writer.cpp`, and the bounds of sections whose name is a C
 /// identifier. In doubt a name is left to lld, whose own check follows.
 pub(super) fn is_made_by_linker(name: &str, has_section: impl Fn(&str) -> bool) -> bool {
+    // Where LLVM's kernels that run constructors and destructors look for them.
+    const ARRAYS: [&str; 4] = [
+        "__init_array_start",
+        "__init_array_end",
+        "__fini_array_start",
+        "__fini_array_end",
+    ];
     let bounds = name.strip_prefix("__start_").or_else(|| name.strip_prefix("__stop_"));
     bounds.is_some_and(has_section)
+        || ARRAYS.contains(&name)
         || matches!(
             name,
             "_DYNAMIC"

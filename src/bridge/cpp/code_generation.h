@@ -29,6 +29,9 @@ void separateMaskedLanes(llvm::Module &module);
 /// Comparisons of a module for NVIDIA that hold for every number ask whether there is one.
 void compareWithNaN(llvm::Module &module);
 
+/// Sums of the bytes of a vector of a module for AMD become additions one after the other.
+void addBytesInTurn(llvm::Module &module);
+
 /// Traps of a module for AMD get their instructions, where LLVM's own lead its code generation astray.
 void writeTrapsOut(llvm::Module &module, llvm::StringRef chip);
 

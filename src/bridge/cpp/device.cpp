@@ -32,6 +32,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/StandardInstrumentations.h"
@@ -221,6 +222,25 @@ gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
   });
 }
 
+/// Names every feature of the vendor's chips, and says whether the machine's chip has it. What no chip has is a setting, which
+/// every chip takes.
+void gpulowerChipFeatures(LLVMTargetMachineRef machineRef, void *closure,
+                          void (*report)(void *, GpulowerBytes name, bool has)) {
+  const MCSubtargetInfo &chip = *reinterpret_cast<TargetMachine *>(machineRef)->getMCSubtargetInfo();
+  FeatureBitset ofSome;
+  for (const SubtargetSubTypeKV &other : chip.getAllProcessorDescriptions())
+    ofSome |= other.Implies.getAsBitset();
+  for (FeatureBitset before; before != ofSome;) {
+    before = ofSome;
+    for (const SubtargetFeatureKV &feature : chip.getAllProcessorFeatures())
+      if (before.test(feature.Value))
+        ofSome |= feature.Implies.getAsBitset();
+  }
+  for (const SubtargetFeatureKV &feature : chip.getAllProcessorFeatures())
+    report(closure, toBytes(StringRef(feature.Key)),
+           chip.hasFeature(feature.Value) || !ofSome.test(feature.Value));
+}
+
 /// Gives the module the triple and the data layout of the machine.
 GpulowerOutcome gpulowerSetTarget(LLVMModuleRef module,
                                   LLVMTargetMachineRef machineRef) {
@@ -377,6 +397,11 @@ GpulowerOutcome gpulowerInternalize(LLVMModuleRef moduleRef,
     ModuleAnalysisManager analyses;
     PassBuilder().registerModuleAnalyses(analyses);
     GlobalDCEPass().run(module, analyses);
+    // What is said to be local to its code object is addressed as such, and lld wants that nothing else may take its place.
+    if (module.getTargetTriple().isAMDGPU())
+      for (GlobalObject &object : module.global_objects())
+        if (!object.isDeclaration() && !object.hasLocalLinkage() && object.isDSOLocal() && object.hasDefaultVisibility())
+          object.setVisibility(GlobalValue::ProtectedVisibility);
     return "";
   });
 }
@@ -704,6 +729,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
       gpulower::compareWideRanges(module, *machine);
     } else if (module.getTargetTriple().isAMDGPU()) {
       gpulower::convertSingleBits(module);
+      gpulower::addBytesInTurn(module);
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     }
     legacy::PassManager passes;
