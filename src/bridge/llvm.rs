@@ -63,7 +63,7 @@ unsafe extern "C-unwind" {
     fn gpulowerChipFeatures(
         machine: LLVMTargetMachineRef,
         closure: *mut c_void,
-        report: extern "C" fn(*mut c_void, Bytes, bool),
+        report: extern "C" fn(*mut c_void, Bytes, bool, bool),
     );
     fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
     fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
@@ -746,12 +746,14 @@ impl TargetMachine {
 }
 
 impl TargetMachine {
-    /// Every feature that LLVM knows of chips of this vendor, and whether the machine's chip has it, or it is a setting.
-    pub(crate) fn chip_features(&self) -> BTreeMap<String, bool> {
-        extern "C" fn report(closure: *mut c_void, name: Bytes, has: bool) {
+    /// Every feature that LLVM knows of chips of this vendor, and whether the machine's chip has it; `None` for what is no chip's,
+    /// but a setting.
+    pub(crate) fn chip_features(&self) -> BTreeMap<String, Option<bool>> {
+        extern "C" fn report(closure: *mut c_void, name: Bytes, has: bool, is_setting: bool) {
             let _uncontained = Uncontained::new();
+            let features = closure.cast::<BTreeMap<String, Option<bool>>>();
             // SAFETY: the closure is the map below, the name lives during the call.
-            unsafe { (*closure.cast::<BTreeMap<String, bool>>()).insert(name.to_text(), has) };
+            unsafe { (*features).insert(name.to_text(), (!is_setting).then_some(has)) };
         }
         let mut features = BTreeMap::new();
         // SAFETY: the machine is alive, and `report` matches the closure.

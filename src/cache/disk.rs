@@ -75,8 +75,11 @@ impl Disk {
         }
         let path = self.path(key);
         let read = open_entry(&path).and_then(|(file, metadata)| {
-            // No more than it had when it was opened: nobody has to ask again.
-            let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+            // No more than it had when it was opened: nobody has to ask again. What it claims to have may be more than there is memory.
+            let mut bytes = Vec::new();
+            bytes
+                .try_reserve_exact(usize::try_from(metadata.len()).unwrap_or(usize::MAX))
+                .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
             (&file).take(metadata.len()).read_to_end(&mut bytes)?;
             Ok((file, metadata, bytes))
         });

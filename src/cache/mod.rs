@@ -341,6 +341,9 @@ impl Cache {
         if let (Some(disk), None, true) = (disk, remote, bytes.len() > MOST_BYTES_OF_A_COPY)
             && disk.write(key, &bytes).is_ok_and(|is_written| is_written)
         {
+            if let Some(memory) = &self.shared.memory {
+                memory.remove(key);
+            }
             return;
         }
         let bytes = self.keep_here(key, bytes.into());

@@ -198,9 +198,13 @@ fn is_complete(text: &str) -> bool {
     !text.contains("dense_resource<")
 }
 
-/// Names that are the same in PTX and in MLIR, and can be written without quotes in both.
+/// Names that are the same in PTX and in MLIR, and can be written without quotes in both. Those that begin with an underscore
+/// may be a library's, ours, or no name in PTX.
 pub(super) fn is_name_of_ptx(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+    /// What lowering declares for NVIDIA.
+    const DECLARED: [&str; 3] = ["free", "malloc", "vprintf"];
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !DECLARED.contains(&name)
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
@@ -247,7 +251,7 @@ pub(super) fn references(text: &str) -> impl Iterator<Item = &str> {
         if let Some(quoted) = rest.strip_prefix('"') {
             return quoted.split('"').next();
         }
-        let end = rest.find(|byte: char| !(byte.is_ascii_alphanumeric() || "_$.-".contains(byte)));
+        let end = rest.find(|byte: char| !(byte.is_ascii_alphanumeric() || "_$.".contains(byte)));
         rest.get(..end.unwrap_or(rest.len()))
     })
 }

@@ -261,6 +261,7 @@ impl PtxWork<'_> {
             let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
             let made = self.get_or_compile(kernel.content, &tools, true, || {
                 let Self { chip, options, .. } = self;
+                // The PTX compiler refuses nothing at all: the whole is compiled then.
                 let text = (kernel.text)().unwrap_or_default();
                 self.compiler
                     .compile_kernel(&text, chip, options, self.choice, self.interrupt)

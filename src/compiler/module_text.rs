@@ -1,7 +1,7 @@
 //! Kernels told from the text of MLIR before it is parsed: what is known of a kernel's text, or stands in the module under another
 //! name as well, need not be parsed, verified and printed again to find out what it is.
 //!
-//! A text is divided where it has nothing but aliases and `gpu.module`s of functions in custom form, in a `module` or not. A kernel
+//! A text is divided where it has nothing but aliases and one `gpu.module` of functions in custom form, in a `module` or not. A kernel
 //! may be left out that names no other symbol, and that no other text names. Its key is over its text without its name, the
 //! aliases that it uses, and the headers of what it is in. The lexer follows MLIR's; where it is in doubt, the text is not divided.
 //! A text of which kernels were left out is parsed in full where an error is found, and where a module is compiled as a whole.
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     bridge::edit::OwnedModule,
     cache::{Cache, Key, KeyBuilder},
+    device::lower::DIALECTS,
     error::Error,
     stage::Stage,
 };
@@ -215,12 +216,13 @@ const FUNCTIONS: [&str; 2] = ["gpu.func", "func.func"];
 
 /// The functions of each `gpu.module`.
 fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
-    // A launch becomes a module of its own. Places, resources and quoted names are left to MLIR. So are words of other releases
-    // that are changed where a text has places.
-    if ["gpu.launch", "loc(", "dense_resource<", "@\""]
+    // A launch becomes a module of its own. Places, resources and quoted names are left to MLIR. So are operations of other
+    // releases: a context has to know of them before anything is lowered in it.
+    let others = ["vector.splat", "vector.extractelement", "vector.insertelement"];
+    let mut words = ["gpu.launch", "loc(", "loc (", "dense_resource", "@\""]
         .iter()
-        .any(|word| text.contains(word))
-    {
+        .chain(&others);
+    if words.any(|word| text.contains(word)) {
         return Err(InDoubt);
     }
     let mut lexer = Lexer {
@@ -229,6 +231,11 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
         used: Vec::new(),
     };
     let aliases = lexer.aliases()?;
+    // Those whose text names a symbol, directly or through another.
+    let symbolic: HashSet<&str> = match text.get(..lexer.at).is_some_and(|text| text.contains('@')) {
+        true => aliases.keys().copied().collect(),
+        false => HashSet::new(),
+    };
     lexer.used.clear();
     let mut around = begin("kernel text");
     let mut modules: Vec<Vec<Found<'_>>> = Vec::new();
@@ -261,7 +268,11 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
                     let name = lexer.function()?;
                     let range = start..lexer.at;
                     let own = text.get(range.clone()).unwrap_or_default();
-                    let is_alone = own.matches('@').count() == 1 && is_name_of_ptx(name) && !name.contains(PLACEHOLDER);
+                    let is_alone = own.matches('@').count() == 1
+                        && is_name_of_ptx(name)
+                        && !name.contains(PLACEHOLDER)
+                        && lexer.used.iter().all(|used| !symbolic.contains(used))
+                        && has_known_dialects(own);
                     let key = own
                         .split_once('@')
                         .filter(|_| is_alone && word == "gpu.func")
@@ -284,11 +295,27 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
     } else if is_wrapped {
         return Err(InDoubt);
     }
-    if token.0 != Token::End {
+    // Where kernels turn out to be unknown for a target the whole is parsed for its module: once for each would be the square.
+    if token.0 != Token::End || modules.len() != 1 {
         return Err(InDoubt);
     }
     check_names(text, &mut modules)?;
     Ok(modules)
+}
+
+/// Whether a kernel has words of no dialects but those that every context has loaded. Parsing another later loads it, while
+/// other modules are lowered in the same context.
+fn has_known_dialects(text: &str) -> bool {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "_$.".contains(character);
+    text.match_indices('.').all(|(at, _)| {
+        let before = text.get(..at).unwrap_or_default();
+        let word = before
+            .rsplit(|character| !is_part(character))
+            .next()
+            .unwrap_or_default();
+        let first = word.split('.').next().unwrap_or_default();
+        first.is_empty() || first.starts_with(|first: char| first.is_ascii_digit()) || DIALECTS.contains(&first)
+    })
 }
 
 /// Names are there once, and no kernel is named from outside that may be left out.
@@ -378,7 +405,7 @@ impl<'t> Lexer<'t> {
                 Token::Other
             }
             b'@' => {
-                self.name();
+                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"$._".contains(&byte));
                 Token::Symbol
             }
             b'#' | b'!' => {

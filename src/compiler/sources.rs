@@ -320,7 +320,8 @@ impl Compiler {
         let Options { isolation, debug, .. } = &self.options;
         let is_plain = (*isolation, *debug) == (Isolation::InProcess, DebugLevel::None)
             && self.options.speed != Speed::Best
-            && self.options.device_link.is_none();
+            && self.options.device_link.is_none()
+            && !matches!(call.emit, Emit::Mlir | Emit::Llvm | Emit::Bitcode);
         if !is_plain || !matches!(InputKind::of(name, bytes), Ok(InputKind::Mlir)) {
             return Ok(None);
         }

@@ -4,6 +4,8 @@
 //! clang and rustc write both attributes on every function, so the chip that is asked for has to win, as it does where clang
 //! links a library of bitcode.
 
+use std::collections::HashSet;
+
 use inkwell::{
     attributes::AttributeLoc,
     values::{BasicValue, FunctionValue},
@@ -25,12 +27,21 @@ const MODES: &[&str] = &["cumode", "precise-memory", "sramecc", "tgsplit", "xnac
 /// Those of them that the name of a target may say, as in `gfx90a:xnack+`.
 const OF_CHIP_IDS: &[&str] = &["sramecc", "xnack"];
 
+/// The functions of a module, before libraries are linked to it. Nothing for NVIDIA.
+pub(super) fn functions(module: &DeviceModule<'_>, resolved: &Resolved) -> HashSet<Vec<u8>> {
+    if resolved.target.vendor() != Vendor::Amd {
+        return HashSet::new();
+    }
+    with_features(module).map(name_of).collect()
+}
+
 /// Makes every function one for the chip of `machine`. A feature of one that names no chip is a demand, and stays, for
-/// [`check`]; of one that names a chip it tells what that chip has.
+/// [`check`]; of one that names a chip it tells what that chip has. `own` are those that come from no library.
 pub(super) fn settle(
     module: &DeviceModule<'_>,
     machine: &TargetMachine,
     resolved: &Resolved,
+    own: &HashSet<Vec<u8>>,
 ) -> Result<(), DeviceError> {
     let ResolvedVendor::Amd {
         wave_size, features, ..
@@ -47,7 +58,7 @@ pub(super) fn settle(
         function.remove_string_attribute(AttributeLoc::Function, CPU);
         function.remove_string_attribute(AttributeLoc::Function, "tune-cpu");
         // AMD's libraries are for every chip, and know at run time which one it is: what they never call may want anything.
-        let is_one_of_many = !names_a_chip && is_discardable(function);
+        let is_one_of_many = !names_a_chip && is_discardable(function) && !own.contains(&name_of(function));
         let said = attribute(function, FEATURES).unwrap_or_default();
         // The attribute takes the place of what the machine was made with.
         let mut kept: Vec<&str> = features.split(',').filter(|feature| !feature.is_empty()).collect();
@@ -62,14 +73,19 @@ pub(super) fn settle(
             }
             // A setting of the chip as a whole that this one does not have, LLVM takes back, and prints so.
             let of_no_use = OF_CHIP_IDS.contains(&name) && !chip.supported_features().contains(&name);
-            if of_no_use || (names_a_chip && !MODES.contains(&name)) {
+            if of_no_use || (names_a_chip && OF_CHIP_IDS.contains(&name)) {
                 continue;
             }
             // LLVM prints something about one that it does not know, and goes on.
-            if known.get_or_insert_with(|| machine.chip_features()).contains_key(name) {
-                kept.push(feature);
-            } else if !is_one_of_many {
-                return Err(refused(function, feature, resolved, OF_NAMES));
+            let known = known.get_or_insert_with(|| machine.chip_features());
+            match known.get(name) {
+                // A setting, or a mode.
+                Some(None) => kept.push(feature),
+                Some(_) if MODES.contains(&name) => kept.push(feature),
+                // Code generation takes what the chip has for granted, and crashes without some of it.
+                Some(_) if !names_a_chip && feature.starts_with('+') => kept.push(feature),
+                None if !names_a_chip && !is_one_of_many => return Err(refused(function, feature, resolved, OF_NAMES)),
+                _ => {}
             }
         }
         let kept = module
@@ -87,6 +103,7 @@ pub(super) fn check(
     module: &DeviceModule<'_>,
     machine: &TargetMachine,
     resolved: &Resolved,
+    own: &HashSet<Vec<u8>>,
 ) -> Result<(), DeviceError> {
     if resolved.target.vendor() != Vendor::Amd {
         return Ok(());
@@ -94,7 +111,8 @@ pub(super) fn check(
     let mut known = None;
     let unoptimized = resolved.optimization.number() == 0 || resolved.input_optimized;
     for function in with_features(module) {
-        let may_be_dead = is_left_out(function) || (unoptimized && is_discardable(function));
+        let is_of_library = unoptimized && is_discardable(function) && !own.contains(&name_of(function));
+        let may_be_dead = is_left_out(function) || is_of_library;
         if may_be_dead {
             continue;
         }
@@ -103,7 +121,7 @@ pub(super) fn check(
                 continue;
             };
             let known = known.get_or_insert_with(|| machine.chip_features());
-            if known.get(name) == Some(&false) {
+            if known.get(name) == Some(&Some(false)) {
                 return Err(refused(function, feature, resolved, OF_CHIPS));
             }
         }
@@ -134,6 +152,10 @@ fn with_features<'c>(module: &DeviceModule<'c>) -> impl Iterator<Item = Function
         .inkwell()
         .get_functions()
         .filter(move |function| function.count_basic_blocks() > 0 && has(function).is_some())
+}
+
+fn name_of(function: FunctionValue<'_>) -> Vec<u8> {
+    function.get_name().to_bytes().to_vec()
 }
 
 fn attribute(function: FunctionValue<'_>, key: &str) -> Option<String> {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use inkwell::module::Linkage;
+use inkwell::{
+    module::Linkage,
+    values::{BasicValue, BasicValueEnum, CallSiteValue, FunctionValue},
+};
 
 use super::{DeviceError, DeviceJob, UnresolvedSymbol, control};
 use crate::{
@@ -126,6 +129,23 @@ fn math_of_c(name: &str, kind: &str, vendor: Vendor) -> Option<String> {
     })
 }
 
+/// Whether everything that has a function calls it by C's convention.
+fn is_called_as_in_c(function: FunctionValue<'_>) -> bool {
+    let address = function.as_global_value().as_pointer_value();
+    let mut next = address.get_first_use();
+    while let Some(found) = next {
+        // A call is told as the value that it gives.
+        let value = BasicValueEnum::try_from(found.get_user()).ok();
+        let instruction = value.and_then(|value| value.as_instruction_value());
+        let call = instruction.and_then(|instruction| CallSiteValue::try_from(instruction).ok());
+        if call.is_none_or(|call| call.get_call_convention() != 0) {
+            return false;
+        }
+        next = found.get_next_use();
+    }
+    true
+}
+
 /// Lets calls of C's mathematical library that nothing defines be calls of the vendor's, as clang's headers for CUDA and HIP do.
 fn take_math_from_vendor(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol], vendor: Vendor) {
     let module = module.inkwell();
@@ -133,6 +153,10 @@ fn take_math_from_vendor(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol
         let Some(function) = module.get_function(&symbol.name) else {
             continue;
         };
+        // A call by another convention than the library's would be undefined.
+        if function.get_call_conventions() != 0 || !is_called_as_in_c(function) {
+            continue;
+        }
         let kind = function.get_type().print_to_string().to_string();
         let Some(name) = math_of_c(&symbol.name, &kind, vendor) else {
             continue;

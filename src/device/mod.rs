@@ -430,6 +430,7 @@ pub(crate) fn compile_to_link<'c>(
     let at = |stage: Stage| move |error: DeviceError| (stage, error);
 
     let mut linked_a_library = false;
+    let mut own = HashSet::new();
     let module = clock
         .time(Stage::Link, || -> Result<_, DeviceError> {
             module.set_target(&machine)?;
@@ -460,9 +461,10 @@ pub(crate) fn compile_to_link<'c>(
             visible.extend(libraries::offered_functions(&module, others));
             let hidden = libraries::hidden(&module);
             control::prepare(&module, resolved);
+            own = chip_features::functions(&module, resolved);
             linked_a_library = libraries::link(&module, job, others)?;
             control::finish(&module, resolved)?;
-            chip_features::settle(&module, &machine, resolved)?;
+            chip_features::settle(&module, &machine, resolved, &own)?;
             module.internalize(&visible)?;
             // Linked with objects, everything may be theirs.
             let alone = !others.opaque && others.defined.is_empty() && others.needed.is_empty();
@@ -512,7 +514,7 @@ pub(crate) fn compile_to_link<'c>(
             }
             validate::no_constructors(&module, &resolved.target)?;
             contracts::check_kernel_sizes(&module, resolved)?;
-            chip_features::check(&module, &machine, resolved)?;
+            chip_features::check(&module, &machine, resolved, &own)?;
             if let Some(split) = &split {
                 split.finish(&module);
             }

@@ -1,5 +1,7 @@
 //! Checks that have to come before LLVM, which would end the process over what they find.
 
+use inkwell::values::AnyValue;
+
 use super::{DeviceError, lower::LONGEST_VECTOR};
 use crate::{
     bridge::{
@@ -90,7 +92,7 @@ pub(super) fn has_constructors(module: &DeviceModule<'_>) -> bool {
     let lists = lists.into_iter().flatten().filter_map(|list| list.get_initializer());
     lists
         .into_iter()
-        .any(|list| list.is_array_value() && !list.into_array_value().get_type().is_empty())
+        .any(|list| list.is_array_value() && list.print_to_string().to_string().contains('@'))
 }
 
 /// Refuses constructors for NVIDIA, after LLVM's passes, which carry out those that they can: no part of CUDA runs any. On AMD,
@@ -100,7 +102,8 @@ pub(super) fn no_constructors(module: &DeviceModule<'_>, target: &Target) -> Res
         return Err(DeviceError::WrongTarget {
             what: "a constructor or destructor (llvm.global_ctors, llvm.global_dtors)".to_owned(),
             target: target.to_string(),
-            advice: "CUDA runs none; give variables constant values, or set them in a kernel",
+            advice: "CUDA runs none, and LLVM's passes carry out what stores constants, from -O1 on; give variables constant values, or \
+                     set them in a kernel",
             location: None,
         });
     }

@@ -222,10 +222,10 @@ gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
   });
 }
 
-/// Names every feature of the vendor's chips, and says whether the machine's chip has it. What no chip has is a setting, which
-/// every chip takes.
+/// Names every feature of the vendor's chips, and says whether the machine's chip has it, and whether any has: what no chip has
+/// is a setting, which every chip takes.
 void gpulowerChipFeatures(LLVMTargetMachineRef machineRef, void *closure,
-                          void (*report)(void *, GpulowerBytes name, bool has)) {
+                          void (*report)(void *, GpulowerBytes name, bool has, bool isSetting)) {
   const MCSubtargetInfo &chip = *reinterpret_cast<TargetMachine *>(machineRef)->getMCSubtargetInfo();
   FeatureBitset ofSome;
   for (const SubtargetSubTypeKV &other : chip.getAllProcessorDescriptions())
@@ -238,7 +238,7 @@ void gpulowerChipFeatures(LLVMTargetMachineRef machineRef, void *closure,
   }
   for (const SubtargetFeatureKV &feature : chip.getAllProcessorFeatures())
     report(closure, toBytes(StringRef(feature.Key)),
-           chip.hasFeature(feature.Value) || !ofSome.test(feature.Value));
+           chip.hasFeature(feature.Value), !ofSome.test(feature.Value));
 }
 
 /// Gives the module the triple and the data layout of the machine.

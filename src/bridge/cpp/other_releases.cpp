@@ -305,7 +305,7 @@ void gpulower::admitRemovedOperations(MLIRContext &context, StringRef source) {
 }
 
 void gpulower::bringOver(Operation *root, StringRef source) {
-  SmallVector<Operation *> ends, others, splats, elements;
+  SmallVector<Operation *> ends, others, splats, elements, lifetimes;
   bool isOlder = isOlderBytecode(source);
   root->walk([&](Operation *operation) {
     StringRef name = operation->getName().getStringRef();
@@ -319,6 +319,8 @@ void gpulower::bringOver(Operation *root, StringRef source) {
       splats.push_back(operation);
     else if (name == extractElement || name == insertElement)
       elements.push_back(operation);
+    else if (isa<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(operation))
+      lifetimes.push_back(operation);
     else if (auto multiply = dyn_cast<amdgpu::WMMAOp>(operation))
       nameShape(multiply);
     else if (auto call = dyn_cast<LLVM::CallOp>(operation))
@@ -341,6 +343,10 @@ void gpulower::bringOver(Operation *root, StringRef source) {
       renumberKinds(made);
   }
   llvm::for_each(ends, removeModuleEnd);
+  // Before MLIR 22 they may be of any pointer; LLVM 22 refuses those of a part. They are hints.
+  for (Operation *lifetime : lifetimes)
+    if (lifetime->getNumOperands() == 1 && !lifetime->getOperand(0).getDefiningOp<LLVM::AllocaOp>())
+      lifetime->erase();
   llvm::for_each(splats, replaceSplat);
   llvm::for_each(elements, replaceElementOp);
 }

@@ -138,7 +138,7 @@ fn respell(text: &[u8]) -> Option<Vec<u8>> {
         let words = match () {
             () if brackets.last() == Some(&true) && rest.starts_with([',', 'r']) => without_range(before, rest),
             () if rest.starts_with(BARRIER) && before.ends_with(char::is_whitespace) => barrier(rest),
-            () if before.ends_with(is_name) || before.ends_with('"') => None,
+            () if before.ends_with(is_name) || before.ends_with(['"', '@', '%', '^']) => None,
             () => WORDS
                 .iter()
                 .find(|(word, _)| rest.starts_with(word))
@@ -233,8 +233,13 @@ fn near(rest: &str) -> &str {
     rest.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
+/// An operation under another name, before its first operand or number.
 fn renamed(rest: &str, from: &str, to: &str) -> Respelled {
-    rest.starts_with(from).then(|| (from.len(), Some(to.to_owned())))
+    let after = rest.strip_prefix(from)?;
+    after
+        .trim_start_matches(' ')
+        .starts_with(|first: char| first == '%' || first.is_ascii_digit())
+        .then(|| (from.len(), Some(to.to_owned())))
 }
 
 /// `gpu.printf "..." %a : i32` of MLIR 19, which has a comma since.
@@ -244,17 +249,29 @@ fn printf(rest: &str) -> Respelled {
         at: "gpu.printf ".len(),
     };
     scanner.string();
-    let (head, after) = rest.split_at_checked(scanner.at)?;
-    after
-        .trim_start()
-        .starts_with('%')
-        .then(|| (head.len(), Some(format!("{head},"))))
+    // On the same line: the next operation may begin with the name of a result.
+    let skip_blanks = |scanner: &mut Scanner<'_>| {
+        scanner.at += scanner
+            .rest()
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
+    };
+    let mut end = scanner.at;
+    skip_blanks(&mut scanner);
+    if scanner.rest().starts_with(b"{") {
+        scanner.skip_group_in(LOOKED_AT)?;
+        end = scanner.at;
+        skip_blanks(&mut scanner);
+    }
+    let head = rest.get(..end)?;
+    (scanner.rest().first() == Some(&b'%')).then(|| (end, Some(format!("{head},"))))
 }
 
 /// `llvm.intr.lifetime.start 4, %p` of MLIR 21, without the size.
 fn lifetime(rest: &str) -> Respelled {
-    let (name, after) = rest.split_once(' ')?;
-    let (size, _) = near(after).split_once(", %")?;
+    let (name, after) = near(rest).split_once(' ')?;
+    let (size, _) = after.split_once(", %")?;
     let is_size = ["llvm.intr.lifetime.start", "llvm.intr.lifetime.end"].contains(&name) && size.parse::<i64>().is_ok();
     is_size.then(|| {
         (
@@ -266,7 +283,10 @@ fn lifetime(rest: &str) -> Respelled {
 
 /// `nvvm.mbarrier.init.shared`, whose pointer tells.
 fn of_shared_memory(rest: &str) -> Respelled {
-    let (name, _) = near(rest).split_once(' ')?;
+    let (name, operands) = near(rest).split_once(' ')?;
+    if !operands.starts_with('%') {
+        return None;
+    }
     let short = name
         .strip_suffix(".shared")
         .filter(|short| short.chars().all(is_name))?;
@@ -277,6 +297,9 @@ fn of_shared_memory(rest: &str) -> Respelled {
 fn ballot(rest: &str) -> Respelled {
     let line = near(rest).lines().next()?;
     let (operands, _) = line.strip_prefix("nvvm.vote.ballot.sync ")?.split_once(" : i32")?;
+    if !operands.starts_with('%') {
+        return None;
+    }
     let length = line.len() - line.split_once(" : i32")?.1.len();
     Some((length, Some(format!("nvvm.vote.sync ballot {operands} -> i32"))))
 }
@@ -489,7 +512,7 @@ impl<'a> Scanner<'a> {
         self.text = text.get(..text.len().min(start.saturating_add(limit)))?;
         self.skip_group();
         self.text = text;
-        (text.get(self.at.checked_sub(1)?) == Some(&b'>')).then_some(())
+        matches!(text.get(self.at.checked_sub(1)?), Some(b'>' | b'}')).then_some(())
     }
 
     /// The names and values in `<{a = 1, b}>`, which is passed over if it begins here.
@@ -816,14 +839,25 @@ mod tests {
                     "gpu.printf \"gpu.printf %f\"\n",
                 ],
             ),
+            (
+                "gpu.printf \"%f\" {a.b = \"}\"} %f : f32",
+                vec!["gpu.printf \"%f\" {a.b = \"}\"}, %arg0 : f32"],
+            ),
             ("gpu.printf \"%f\"%f : f32", vec!["gpu.printf \"%f\", %arg0 : f32"]),
             (
-                "llvm.intr.lifetime.start 4, %q : !llvm.ptr\nllvm.intr.lifetime.end -1, %q : !llvm.ptr",
-                vec!["llvm.intr.lifetime.start %arg2 : ", "llvm.intr.lifetime.end %arg2 : "],
+                "%s = llvm.alloca %i x i32 : (i32) -> !llvm.ptr\nllvm.intr.lifetime.start 4, %s : !llvm.ptr\n\
+                 llvm.intr.lifetime.end -1, %s : !llvm.ptr",
+                vec!["llvm.intr.lifetime.start %0 : ", "llvm.intr.lifetime.end %0 : "],
             ),
             (
-                "\"llvm.intr.lifetime.start\"(%q) <{size = 4 : i64}> : (!llvm.ptr) -> ()",
-                vec!["llvm.intr.lifetime.start %arg2 : "],
+                "%s = llvm.alloca %i x i32 : (i32) -> !llvm.ptr\n\
+                 \"llvm.intr.lifetime.start\"(%s) <{size = 4 : i64}> : (!llvm.ptr) -> ()",
+                vec!["llvm.intr.lifetime.start %0 : "],
+            ),
+            // LLVM 22 has them for whole allocations alone.
+            (
+                "llvm.intr.lifetime.start 4, %q : !llvm.ptr",
+                vec!["kernel {\n      gpu.return"],
             ),
             (
                 "nvvm.mbarrier.init.shared %p, %i : !llvm.ptr<3>, i32\n%t = nvvm.mbarrier.arrive.shared %p : !llvm.ptr<3> -> i64",
@@ -928,6 +962,10 @@ mod tests {
             "%0 = nvvm.barrier #nvvm.reduction<and> %i -> i32 loc(unknown)",
             "gpu.printf \"a\", %0 : i32",
             "gpu.printf \"a\"\n}",
+            "gpu.printf \"a\"\n%c = gpu.thread_id x",
+            "gpu.func @nvvm.mbarrier.x.shared (%a: i32)",
+            "%nvvm.mbarrier.a.shared = a.b",
+            "{rocdl.waitcnt = 1}",
             "// gpu.printf \"a\" %0",
             "my.gpu.printf \"a\" %0",
             "nvvm.mbarrier.init %0, %1 : !llvm.ptr<3>, i32",
@@ -950,6 +988,9 @@ mod tests {
             "{",
             "a, range = array<i32: 0, 1>",
             "gpu.printf \"",
+            "llvm.intr.lifetime.",
+            "nvvm.mbarrier.",
+            "nvvm.vote.ballot.sync ",
             "!llvm.vec<",
             "amdgpu.mfma %",
             "#llvm.memory_effects<",

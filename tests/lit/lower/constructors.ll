@@ -17,6 +17,17 @@
 ; EARLY-NOT: init_array
 ; EARLY: .global .align 4 .u32 x = 7;
 
+; A constructor that is none.
+; RUN: gpulower compile %t/none.ll --target sm_90 -e ptx -o - | FileCheck %s --check-prefix=NONE
+; NONE: .entry k
+
+;--- none.ll
+target triple = "nvptx64-nvidia-cuda"
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr null, ptr null }]
+define ptx_kernel void @k() {
+  ret void
+}
+
 ;--- late.ll
 target triple = "TRIPLE"
 @x = addrspace(1) global i32 0

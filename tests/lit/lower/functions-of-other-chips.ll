@@ -30,6 +30,21 @@
 ; UNKNOWN-NOT: ignoring
 ; UNKNOWN: the function k with the feature +no-such-insts in a module for gfx900: LLVM 22 knows no such feature
 
+; A function of the user's own is looked at where LLVM's passes have not run, too, whatever its linkage.
+; RUN: not gpulower compile %t/internal.ll --target gfx942 -O0 -o %t/internal.hsaco 2>&1 | FileCheck %s --check-prefix=INTERNAL
+; RUN: not gpulower compile %t/internal.ll --target gfx942 --input-optimized -o %t/internal.hsaco 2>&1 | FileCheck %s --check-prefix=INTERNAL
+; INTERNAL: the function f with the feature +gfx11-insts in a module for gfx942: the chip lacks it
+
+; What a chip has is not taken away.
+; RUN: gpulower compile %t/without.ll --target gfx942 -e asm -o - | FileCheck %s --check-prefix=WITHOUT
+; WITHOUT: global_store_dword
+
+; The image's name says what it is: the target's xnack counts.
+; RUN: gpulower compile %t/xnack.ll --target gfx90a -e asm -o - | FileCheck %s --check-prefix=XNACK
+; XNACK: amdgcn_target "amdgcn-amd-amdhsa--gfx90a"
+; RUN: gpulower compile %t/xnack.ll --target gfx90a:xnack- -e asm -o - | FileCheck %s --check-prefix=XNACK-OFF
+; XNACK-OFF: amdgcn_target "amdgcn-amd-amdhsa--gfx90a:xnack-"
+
 ; A setting is none of a chip's properties; one that only other chips have is of no use.
 ; RUN: gpulower compile %t/setting.ll --target gfx1100 -o %t/setting.hsaco 2>&1 | FileCheck %s --check-prefix=SETTING --allow-empty
 ; SETTING-NOT: {{.}}
@@ -79,6 +94,34 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 {
   ret void
 }
 attributes #0 = { "target-features"="+no-such-insts" }
+
+;--- internal.ll
+target triple = "amdgcn-amd-amdhsa"
+define internal i32 @f(i32 %x) noinline "target-features"="+gfx11-insts" {
+  %y = mul i32 %x, %x
+  ret i32 %y
+}
+define amdgpu_kernel void @k(ptr addrspace(1) %p, i32 %x) {
+  %y = call i32 @f(i32 %x)
+  store i32 %y, ptr addrspace(1) %p
+  ret void
+}
+
+;--- without.ll
+target triple = "amdgcn-amd-amdhsa"
+define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 {
+  store i32 1, ptr addrspace(1) %p
+  ret void
+}
+attributes #0 = { "target-features"="-flat-global-insts,-gfx9-insts" }
+
+;--- xnack.ll
+target triple = "amdgcn-amd-amdhsa"
+define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 {
+  store i32 1, ptr addrspace(1) %p
+  ret void
+}
+attributes #0 = { "target-cpu"="gfx90a" "target-features"="+gfx90a-insts,+xnack" }
 
 ;--- setting.ll
 target triple = "amdgcn-amd-amdhsa"

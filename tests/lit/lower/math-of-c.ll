@@ -37,6 +37,19 @@
 ; OTHER: unresolved symbol
 ; OTHER-NEXT: cbrt (needed by kernel k)
 
+; Called by another convention than C's it is somebody else's function.
+; RUN: not gpulower compile %t/fast.ll --target sm_90 -o %t/fast.cubin 2>&1 | FileCheck %s --check-prefix=FAST
+; FAST: sinf
+
+;--- fast.ll
+target triple = "nvptx64-nvidia-cuda"
+declare fastcc float @sinf(float)
+define ptx_kernel void @k(ptr addrspace(1) %p, float %x) {
+  %y = call fastcc float @sinf(float %x)
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+
 ;--- k.ll
 target triple = "TRIPLE"
 declare double @cbrt(double)
