@@ -80,8 +80,11 @@ const BARRIER: &str = "nvvm.barrier ";
 /// What a rule makes of the text that follows: how much of it is passed over, and the words in its place if they are others.
 type Respelled = Option<(usize, Option<String>)>;
 
+/// How words begin, and what becomes of them.
+type Word = (&'static str, fn(&str) -> Respelled);
+
 /// Words of custom form that MLIR 22 does not read, by how they begin. What comes behind decides, a line or so.
-const WORDS: [(&str, fn(&str) -> Respelled); 11] = [
+const WORDS: [Word; 11] = [
     ("gpu.printf \"", printf),
     ("llvm.intr.lifetime.", lifetime),
     ("nvvm.mbarrier.", of_shared_memory),
@@ -120,7 +123,7 @@ pub(crate) fn bring_over(context: &Context, text: &[u8]) -> Result<Option<Vec<u8
 /// Words that MLIR 22 reads in another way, in text in any form.
 fn respell(text: &[u8]) -> Option<Vec<u8>> {
     let whole = std::str::from_utf8(text).ok()?;
-    let is_respelled = |(word, rule): &(&str, fn(&str) -> Respelled)| {
+    let is_respelled = |(word, rule): &Word| {
         whole
             .match_indices(word)
             .any(|(at, _)| rule(whole.get(at..).unwrap_or_default()).is_some())
