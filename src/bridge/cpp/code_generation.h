@@ -20,6 +20,9 @@ void compareWideRanges(llvm::Module &module, llvm::TargetMachine &machine);
 /// Conversions between floats and single bits of a module for NVIDIA become others.
 void convertSingleBits(llvm::Module &module);
 
+/// Arithmetic on packed halves that ptxas gets wrong becomes arithmetic on one after the other.
+void takePackedHalvesApart(llvm::Module &module);
+
 /// Absolute values of integers of a module for NVIDIA become maxima.
 void computeAbsoluteValues(llvm::Module &module);
 

@@ -73,6 +73,16 @@ void gpulowerInitializeTargets() {
 
 } // extern "C"
 
+/// What LLVM's NVPTX back end and ptxas have been seen to get wrong, in another way.
+static void writeForPtxas(Module &module, TargetMachine &machine) {
+  gpulower::convertSingleBits(module);
+  gpulower::computeAbsoluteValues(module);
+  gpulower::compareWithNaN(module);
+  gpulower::separateMaskedLanes(module);
+  gpulower::compareWideRanges(module, machine);
+  gpulower::takePackedHalvesApart(module);
+}
+
 static bool isKernel(const Function &function) {
   return function.getCallingConv() == CallingConv::PTX_Kernel ||
          function.getCallingConv() == CallingConv::AMDGPU_KERNEL;
@@ -659,11 +669,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     passes.run(module, modules);
     // Here already, so that who looks at the optimised module sees what code is made of.
     if (machine && module.getTargetTriple().isNVPTX()) {
-      gpulower::convertSingleBits(module);
-      gpulower::computeAbsoluteValues(module);
-      gpulower::compareWithNaN(module);
-      gpulower::separateMaskedLanes(module);
-      gpulower::compareWideRanges(module, *machine);
+      writeForPtxas(module, *machine);
     } else if (machine && module.getTargetTriple().isAMDGPU())
       gpulower::convertSingleBits(module);
     limits.mark(module);
@@ -722,11 +728,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
     Module &module = *unwrap(moduleRef);
     if (module.getTargetTriple().isNVPTX()) {
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
-      gpulower::convertSingleBits(module);
-      gpulower::computeAbsoluteValues(module);
-      gpulower::compareWithNaN(module);
-      gpulower::separateMaskedLanes(module);
-      gpulower::compareWideRanges(module, *machine);
+      writeForPtxas(module, *machine);
     } else if (module.getTargetTriple().isAMDGPU()) {
       gpulower::convertSingleBits(module);
       gpulower::addBytesInTurn(module);

@@ -32,3 +32,13 @@ define ptx_kernel void @back(ptr %p, float %x) {
   store i32 %wide, ptr %p
   ret void
 }
+
+; A bit chooses: ptxas has dropped the conversion of `selp 1, 0`.
+; CHECK-LABEL: .entry unsigned(
+; CHECK: selp.{{[bf]}}32 %r{{[0-9]+}}, 0f3F800000, 0f00000000
+define ptx_kernel void @unsigned(ptr %p, i32 %x) {
+  %bit = trunc i32 %x to i1
+  %float = uitofp i1 %bit to float
+  store float %float, ptr %p
+  ret void
+}

@@ -1,0 +1,44 @@
+; A packed register that is an operand twice and has a negative constant in one half: ptxas keeps the constant without its sign, and
+; negates one operand alone. One number after the other is right.
+
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+
+target triple = "nvptx64-nvidia-cuda"
+
+; CHECK-LABEL: .entry square(
+; CHECK-NOT: f16x2
+; CHECK: fma.rn.f16
+; CHECK-NOT: f16x2
+; CHECK: ret;
+define ptx_kernel void @square(ptr addrspace(1) %p, half %x) {
+  %v = insertelement <2 x half> <half poison, half -3.0>, half %x, i32 0
+  %y = call <2 x half> @llvm.fma.v2f16(<2 x half> %v, <2 x half> %v, <2 x half> zeroinitializer)
+  store <2 x half> %y, ptr addrspace(1) %p
+  ret void
+}
+
+; CHECK-LABEL: .entry bfloats(
+; CHECK-NOT: bf16x2
+; CHECK: ret;
+define ptx_kernel void @bfloats(ptr addrspace(1) %p, bfloat %x, <2 x bfloat> %c) {
+  %v = insertelement <2 x bfloat> <bfloat -4.5, bfloat poison>, bfloat %x, i32 1
+  %y = call <2 x bfloat> @llvm.fma.v2bf16(<2 x bfloat> %c, <2 x bfloat> %v, <2 x bfloat> %v)
+  store <2 x bfloat> %y, ptr addrspace(1) %p
+  ret void
+}
+
+; What is right stays packed: a positive constant, and one that is an operand once.
+; CHECK-LABEL: .entry packed(
+; CHECK: fma.rn.f16x2
+; CHECK: fma.rn.f16x2
+define ptx_kernel void @packed(ptr addrspace(1) %p, half %x, <2 x half> %c) {
+  %v = insertelement <2 x half> <half poison, half 3.0>, half %x, i32 0
+  %y = call <2 x half> @llvm.fma.v2f16(<2 x half> %v, <2 x half> %v, <2 x half> zeroinitializer)
+  %w = insertelement <2 x half> <half poison, half -3.0>, half %x, i32 0
+  %z = call <2 x half> @llvm.fma.v2f16(<2 x half> %w, <2 x half> %c, <2 x half> %y)
+  store <2 x half> %z, ptr addrspace(1) %p
+  ret void
+}
+
+declare <2 x half> @llvm.fma.v2f16(<2 x half>, <2 x half>, <2 x half>)
+declare <2 x bfloat> @llvm.fma.v2bf16(<2 x bfloat>, <2 x bfloat>, <2 x bfloat>)
