@@ -198,12 +198,14 @@ fn is_complete(text: &str) -> bool {
     !text.contains("dense_resource<")
 }
 
-/// Names that are the same in PTX and in MLIR, and can be written without quotes in both. Those that begin with an underscore
-/// may be a library's, ours, or no name in PTX.
+/// Names that are the same in PTX and in MLIR, and can be written without quotes in both. Those that begin with two underscores
+/// may be a library's or ours; one alone is no name in PTX.
 pub(super) fn is_name_of_ptx(name: &str) -> bool {
     /// What lowering declares for NVIDIA.
     const DECLARED: [&str; 3] = ["free", "malloc", "vprintf"];
-    name.starts_with(|first: char| first.is_ascii_alphabetic())
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name != "_"
+        && !name.starts_with("__")
         && !DECLARED.contains(&name)
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

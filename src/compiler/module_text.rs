@@ -219,10 +219,8 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
     // A launch becomes a module of its own. Places, resources and quoted names are left to MLIR. So are operations of other
     // releases: a context has to know of them before anything is lowered in it.
     let others = ["vector.splat", "vector.extractelement", "vector.insertelement"];
-    let mut words = ["gpu.launch", "loc(", "loc (", "dense_resource", "@\""]
-        .iter()
-        .chain(&others);
-    if words.any(|word| text.contains(word)) {
+    let mut words = ["gpu.launch", "dense_resource", "@\""].iter().chain(&others);
+    if has_places(text) || words.any(|word| text.contains(word)) {
         return Err(InDoubt);
     }
     let mut lexer = Lexer {
@@ -301,6 +299,16 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
     }
     check_names(text, &mut modules)?;
     Ok(modules)
+}
+
+/// Whether a text has `loc(...)`.
+fn has_places(text: &str) -> bool {
+    text.match_indices("loc").any(|(at, word)| {
+        let before = text.get(..at).unwrap_or_default();
+        let after = text.get(at + word.len()..).unwrap_or_default();
+        !before.ends_with(|last: char| last.is_ascii_alphanumeric() || "_$.".contains(last))
+            && after.trim_start().starts_with('(')
+    })
 }
 
 /// Whether a kernel has words of no dialects but those that every context has loaded. Parsing another later loads it, while

@@ -145,6 +145,8 @@ fn what_is_in_doubt_is_not_divided() {
         format!("func.func @host() {{ return }}\n{two}"),
         two.trim_end().trim_end_matches('}').to_owned(),
         format!("module {{ {two}"),
+        format!("{two}{}", two.replace("@many", "@few")),
+        change("gpu.return", "%w = vector.splat %f : vector<2xf32>"),
         format!("#a = 1 : i32\n#a = 2 : i32\n{two}"),
     ] {
         assert!(modules(&text).is_err(), "{text}");
@@ -166,6 +168,15 @@ fn kernels_that_others_name_and_that_name_others_are_parsed() {
     );
     let has: Vec<bool> = keys(&named).iter().map(Option::is_some).collect();
     assert_eq!(has, [false, true, false, false, true, false]);
+}
+
+/// A name that lowering may declare, and a dialect that is loaded when it is parsed.
+#[test]
+fn kernels_with_names_of_libraries_and_words_of_other_dialects_are_parsed() {
+    let foreign = kernel("k3", 3).replace("gpu.return", "%z = arith.constant {tosa.x} 1 : i32 gpu.return");
+    let text = module(&[kernel("__nv_expf", 1), kernel("malloc", 2), foreign, kernel("k4", 4)]);
+    let has: Vec<bool> = keys(&text).iter().map(Option::is_some).collect();
+    assert_eq!(has, [false, false, false, true]);
 }
 
 /// Every kernel in turn is the one that changed; the others are not parsed.
