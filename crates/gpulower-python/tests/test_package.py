@@ -119,7 +119,9 @@ def test_the_sources_are_all_that_the_build_reads(wheel: Path, tmp_path: Path) -
     assert not [name for name in packaged if not (root / "python" / name).exists()]
     assert {path.name for path in root.iterdir() if path.name.startswith(".")} == set()
     # As a build reads the manifests: `cargo metadata` passes over targets whose files are not there.
-    run(os.environ["CARGO"], "fetch", "--offline", "--target=x86_64-unknown-linux-gnu", cwd=root)
+    cargo = Path(os.environ["CARGO"])
+    environment = {**os.environ, "RUSTC": str(cargo.with_name("rustc"))}
+    run(cargo, "fetch", "--offline", "--target=x86_64-unknown-linux-gnu", cwd=root, env=environment)
 
 
 def test_what_the_stub_declares_is_there() -> None:
