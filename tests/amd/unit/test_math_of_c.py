@@ -21,12 +21,15 @@ from amdexec.kernel import Buffer, Pointer, execute
 X, Y = 0.4375, -2.5
 
 OF_ONE = (
-    "acos asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fabs floor j0 j1 lgamma log log10 log1p log2 logb "
-    "nearbyint rint round sin sinh sqrt tan tanh tgamma trunc y0 y1"
+    "acos asin asinh atan atanh cos cosh erf erfc exp exp10 exp2 expm1 j0 j1 lgamma log log10 log1p log2 logb "
+    "sin sinh sqrt tan tanh tgamma y0 y1"
 )
+OF_A_NEGATIVE = "cbrt ceil fabs floor nearbyint rint round trunc"
+"""Of -2.5: the ways of rounding give -2 and -3."""
 OF_TWO = "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder"
 CALLS: list[tuple[str, str]] = (
     [(name, "x") for name in OF_ONE.split()]
+    + [(name, "y") for name in OF_A_NEGATIVE.split()]
     + [("acosh", "p")]
     + [(name, "xy") for name in OF_TWO.split()]
     + [("fma", "xyx"), ("ldexp", "x3"), ("scalbn", "y3"), ("ilogb", "y")]

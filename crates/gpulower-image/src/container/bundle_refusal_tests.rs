@@ -326,15 +326,19 @@ fn streams_have_to_give_what_is_stated() {
 
 #[test]
 fn a_small_file_does_not_grow_without_bounds() {
-    // 256 MiB of zeros in a file of some kilobytes.
-    let bytes = around(&vec![0; 256 << 20]);
-    assert!(bytes.len() < 64 << 10);
+    // What the header says is believed before anything is decompressed.
+    let mut bytes = around(&vec![0; 4 << 20]);
+    bytes[8..12].copy_from_slice(&(256_u32 << 20).to_le_bytes());
     refused(
         &bytes,
         "compressed at offset 0x0 says that it has 268435456 bytes; at most ",
     );
-    // With a limit that allows them it is what they are that is wrong.
-    let error = read_all_within(&bytes, 256 << 20).unwrap_err().to_string();
+    // 4 MiB of zeros in a file of some hundred bytes; with a limit that allows them it is what they are that is wrong.
+    let bytes = around(&vec![0; 4 << 20]);
+    assert!(bytes.len() < 1 << 10);
+    let error = read_all_within(&bytes, (4 << 20) - 1).unwrap_err();
+    assert_eq!(error.problem, ReadProblem::TooLarge);
+    let error = read_all_within(&bytes, 4 << 20).unwrap_err().to_string();
     assert!(error.contains("not an offload bundle"), "{error}");
 
     // The limit holds for all bundles of a file together.

@@ -295,10 +295,8 @@ mod tests {
         }
         let mut changed = text.to_vec();
         for index in 0..text.len() {
-            for byte in [0, b'{', b';', b'"', 0xff] {
-                changed[index] = byte;
-                let _ = symbols(&changed);
-            }
+            changed[index] = [0, b'{', b';', b'"', 0xff][index % 5];
+            let _ = symbols(&changed);
             changed[index] = text[index];
         }
     }

