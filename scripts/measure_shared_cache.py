@@ -81,12 +81,16 @@ def main() -> None:
             show("compiled, a service that does not answer", silent)
             with open(many, "w") as file:
                 file.writelines(module(number) for number in range(options.modules))
-            show(f"{options.modules} modules, cold", [run(many, "cold", url)])
-            show(f"{options.modules} modules, warm from Redis, one input", [run(many, f"warm{n}", url) for n in range(3)])
-            # Another input with the same modules: each is looked up.
-            with open(many, "a") as file:
-                file.write("// another input\n")
-            show(f"{options.modules} modules, warm from Redis, module by module", [run(many, "other", url)])
+            run(many, "filler", url)
+            show(f"{options.modules} modules, cold", [run(many, f"cold{n}", "") for n in range(3)])
+            show(f"{options.modules} modules, warm from Redis, one input", [run(many, f"warm{n}", url) for n in range(5)])
+            # Other inputs with the same modules: each module is looked up.
+            apart = []
+            for number in range(5):
+                with open(many, "a") as file:
+                    file.write("// another input\n")
+                apart.append(run(many, f"other{number}", url))
+            show(f"{options.modules} modules, warm from Redis, module by module", apart)
         finally:
             redis.kill()
 

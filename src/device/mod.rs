@@ -25,6 +25,7 @@ mod small_extremes;
 mod split;
 pub mod symbols;
 mod validate;
+mod wrapping_negations;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -594,6 +595,7 @@ fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resol
     Ok(match String::from_utf8(text) {
         Ok(text) => {
             let text = narrow_stores::through_untyped_registers(text);
+            let text = wrapping_negations::as_differences(text);
             small_extremes::widened(odd_parameters::widened(text)).into_bytes()
         }
         Err(error) => error.into_bytes(),

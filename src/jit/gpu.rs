@@ -266,7 +266,8 @@ impl ProgramGpu {
         let Some(stream) = stream else {
             return self.event_of(handle);
         };
-        let event = self.context()?.event()?;
+        // Of the stream's device, which need not be the current one.
+        let event = stream.context().event()?;
         event.record(&stream)?;
         Ok(Arc::new(event))
     }

@@ -84,7 +84,7 @@ type Respelled = Option<(usize, Option<String>)>;
 type Word = (&'static str, fn(&str) -> Respelled);
 
 /// Words of custom form that MLIR 22 does not read, by how they begin. What comes behind decides, a line or so.
-const WORDS: [Word; 11] = [
+const WORDS: [Word; 14] = [
     ("gpu.printf \"", printf),
     ("llvm.intr.lifetime.", lifetime),
     ("nvvm.mbarrier.", of_shared_memory),
@@ -97,7 +97,10 @@ const WORDS: [Word; 11] = [
         renamed(rest, "rocdl.waitcnt ", "rocdl.s.waitcnt ")
     }),
     ("#llvm.memory_effects<", memory_effects),
-    ("!llvm.vec<", llvm_vector),
+    ("!llvm.vec<", |rest| llvm_vector("", rest.strip_prefix("!llvm.")?, "!llvm.".len())),
+    ("(vec<", |rest| llvm_vector("(", rest.strip_prefix("(")?, 1)),
+    ("x vec<", |rest| llvm_vector("x ", rest.strip_prefix("x ")?, 2)),
+    (", vec<", |rest| llvm_vector(", ", rest.strip_prefix(", ")?, 2)),
     ("amdgpu.mfma ", mfma),
     ("amdgpu.wmma ", wmma),
 ];
@@ -321,14 +324,15 @@ fn memory_effects(rest: &str) -> Respelled {
     })
 }
 
-/// `!llvm.vec<4 x ptr<1>>` and `!llvm.vec<? x 4 x ptr>` are vectors like others.
-fn llvm_vector(rest: &str) -> Respelled {
+/// `!llvm.vec<4 x ptr<1>>` and `!llvm.vec<? x 4 x ptr>` are vectors like others, as are `vec<4 x ptr>` inside of other types of LLVM's:
+/// behind so many bytes, of which these words are kept.
+fn llvm_vector(kept: &str, rest: &str, bytes: usize) -> Respelled {
     let mut scanner = Scanner {
         text: rest.as_bytes(),
-        at: "!llvm.vec".len(),
+        at: "vec".len(),
     };
     scanner.skip_group_in(LOOKED_AT)?;
-    let inner = rest.get("!llvm.vec<".len()..scanner.at.checked_sub(1)?)?;
+    let inner = rest.get("vec<".len()..scanner.at.checked_sub(1)?)?;
     let (scalable, inner) = match inner.strip_prefix("? x ") {
         Some(inner) => (true, inner),
         None => (false, inner),
@@ -345,7 +349,7 @@ fn llvm_vector(rest: &str) -> Respelled {
     } else {
         "!llvm."
     };
-    Some((scanner.at, Some(format!("vector<{count}x{of_llvm}{element}>"))))
+    Some((bytes + scanner.at, Some(format!("{kept}vector<{count}x{of_llvm}{element}>"))))
 }
 
 /// `amdgpu.mfma %a * %b + %c {k = 1 : i32, m = 32 : i32, n = 32 : i32}` of MLIR 21, with its shape in front.
@@ -899,6 +903,10 @@ mod tests {
                     "%l = llvm.load %q : !llvm.ptr -> {vector}\n%m = llvm.load %q : !llvm.ptr -> !llvm.vec<? x 2 x i32>"
                 ),
                 vec!["-> vector<4x!llvm.ptr<1>>\n", "-> vector<[2]xi32>\n"],
+            ),
+            (
+                "%l = llvm.load %q : !llvm.ptr -> !llvm.struct<(vec<2 x ptr>, array<4 x vec<? x 2 x ptr<3>>>, i32, vec<2 x i8>)>",
+                vec!["-> !llvm.struct<(vector<2x!llvm.ptr>, array<4 x vector<[2]x!llvm.ptr<3>>>, i32, vector<2xi8>)>\n"],
             ),
             (
                 "%a = vector.splat %f : vector<1xf32>\n%c = vector.splat %f : vector<16xf32>\n\

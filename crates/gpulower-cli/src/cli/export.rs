@@ -22,7 +22,7 @@ use super::{
     suggested::Suggested,
     table::aligned,
     text_to_stdout,
-    write::{OneOutput, check_stdout},
+    write::{OneOutput, check_stdout, is_stdout},
 };
 
 /// Export a whole program, host code and kernels, for a machine that finishes it with its own clang.
@@ -112,8 +112,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
     if arguments.verbose {
         message::line(&contents(&exported));
     }
-    let is_stdout = output == Path::new("-");
-    let name = match is_stdout {
+    let to_stdout = is_stdout(output);
+    let name = match to_stdout {
         true => format!("app.{}", extension),
         false => output.to_string_lossy().into_owned(),
     };
@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
         .map(|name| name.to_string_lossy().into_owned());
     let commands = exported.finish.commands(&base.unwrap_or(name), &program);
     file.write(&exported.bytes)?;
-    if is_stdout {
+    if to_stdout {
         message::line(commands.trim_end());
         return Ok(());
     }

@@ -173,6 +173,11 @@ mod tests {
             Destination::of(Some(Path::new("a.ptx"))),
             Destination::File("a.ptx".into())
         );
+        // Paths are compared by their parts, for which these are `-` and `new`.
+        assert_eq!(Destination::of(Some(Path::new("-/"))), Destination::Directory("-/".into()));
+        for name in ["new/.", "new/.."] {
+            assert_eq!(Destination::of(Some(Path::new(name))), Destination::Directory(name.into()));
+        }
         assert_eq!(
             Destination::of(Some(Path::new("new/"))),
             Destination::Directory("new/".into())

@@ -97,14 +97,16 @@ pub fn reserve(path: Option<&Path>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether a name means a directory, whether there is one or not.
+/// Whether a name means a directory, whether there is one or not: it ends with `/`, `/.` or `/..`.
 pub fn means_directory(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+    let name = path.as_os_str().as_encoded_bytes();
+    [&b"/"[..], b"/.", b"/.."].iter().any(|end| name.ends_with(end))
 }
 
 /// Whether a name means the standard output.
 pub fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
+    // Paths are equal where their parts are: `-/` is a directory.
+    path.as_os_str() == "-"
 }
 
 /// The path without links, as far as it exists.

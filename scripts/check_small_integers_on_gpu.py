@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Random expressions of 8, 16 and 32 bits, for every value of 16 bits, on an NVIDIA GPU.
+
+    scripts/check_small_integers_on_gpu.py --gpulower PATH [--target sm_90] [--seed 1] [--count 6400] [--threads N] [--emit ll DIR]
+
+Each expression is a few integer operations of LLVM IR on two numbers of 16 bits: every value of one, and one other for each. LLVM's
+and ptxas' folds of small integers are what it is about: what the sign of a part of a register is, and where it wraps. The
+machine code is compared with numpy's arithmetic. Needs numpy and cupy, and a CUDA toolkit for gpulower. The exit status is 1 if
+anything differs; what differs is printed as LLVM IR.
+"""
+
+import argparse
+import concurrent.futures
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+X = np.arange(65536, dtype=np.int64)
+Y = (X * 40503 + 12345) & 0xFFFF
+IN_MODULE = 64
+
+BINARY = ["add", "sub", "mul", "and", "or", "xor", "smin", "smax", "umin", "umax", "uadd.sat", "usub.sat", "sadd.sat", "ssub.sat"]
+BY_CONSTANT = ["shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem", "fshl", "fshr"]
+UNARY = ["neg", "not", "abs", "ctpop", "ctlz", "bswap", "bitreverse"]
+COMPARISONS = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
+
+
+def signed(value, bits):
+    """What the low bits say as a number with a sign."""
+    value = value & ((1 << bits) - 1)
+    return np.where(value >> (bits - 1) != 0, value - (1 << bits), value)
+
+
+def unsigned(value, bits):
+    return value & ((1 << bits) - 1)
+
+
+def quotient(a, b):
+    """Rounded towards zero, as LLVM's."""
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+
+
+def computed(name, bits, a, b):
+    """The low bits of a result are its value; the others are anything."""
+    sa, sb, ua, ub = signed(a, bits), signed(b, bits), unsigned(a, bits), unsigned(b, bits)
+    least, most, all_ones = -(1 << (bits - 1)), (1 << (bits - 1)) - 1, (1 << bits) - 1
+    results = {
+        "add": lambda: ua + ub, "sub": lambda: ua - ub, "mul": lambda: sa * sb, "and": lambda: ua & ub, "or": lambda: ua | ub,
+        "xor": lambda: ua ^ ub, "smin": lambda: np.minimum(sa, sb), "smax": lambda: np.maximum(sa, sb),
+        "umin": lambda: np.minimum(ua, ub), "umax": lambda: np.maximum(ua, ub),
+        "uadd.sat": lambda: np.minimum(ua + ub, all_ones), "usub.sat": lambda: np.maximum(ua - ub, 0),
+        "sadd.sat": lambda: np.clip(sa + sb, least, most), "ssub.sat": lambda: np.clip(sa - sb, least, most),
+        "shl": lambda: ua << ub, "lshr": lambda: ua >> ub, "ashr": lambda: sa >> ub,
+        "sdiv": lambda: quotient(sa, sb), "udiv": lambda: ua // ub, "srem": lambda: sa - sb * quotient(sa, sb), "urem": lambda: ua % ub,
+        "fshl": lambda: (ua << ub) | (ua >> (bits - ub)), "fshr": lambda: (ua >> ub) | (ua << (bits - ub)),
+        "neg": lambda: -sa, "not": lambda: ~ua, "abs": lambda: np.abs(sa),
+        "ctpop": lambda: sum((ua >> at) & 1 for at in range(bits)),
+        "ctlz": lambda: bits - np.vectorize(int.bit_length, otypes=[np.int64])(ua),
+        "bswap": lambda: sum(((ua >> at) & 0xFF) << (bits - 8 - at) for at in range(0, bits, 8)),
+        "bitreverse": lambda: sum(((ua >> at) & 1) << (bits - 1 - at) for at in range(bits)),
+        "eq": lambda: ua == ub, "ne": lambda: ua != ub, "slt": lambda: sa < sb, "sle": lambda: sa <= sb, "sgt": lambda: sa > sb,
+        "sge": lambda: sa >= sb, "ult": lambda: ua < ub, "ule": lambda: ua <= ub, "ugt": lambda: ua > ub, "uge": lambda: ua >= ub,
+    }
+    return np.asarray(results[name]()).astype(np.int64)
+
+
+class Expression:
+    """Lines of LLVM IR, and what each value is."""
+
+    def __init__(self, rng):
+        self.rng, self.lines, self.values, self.intrinsics = rng, [], [("%x", 16, X), ("%y", 16, Y)], set()
+        for _ in range(rng.randint(2, 6)):
+            self.step()
+        name, bits, value = self.values[-1]
+        self.result = self.to(name, bits, value, 32, rng.choice(["sext", "zext"]))
+
+    def new(self, text, bits, value):
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"  {name} = {text}")
+        self.values.append((name, bits, value))
+        return name, bits, value
+
+    def to(self, name, bits, value, wanted, extension):
+        if bits == wanted:
+            return name, bits, value
+        if bits > wanted:
+            return self.new(f"trunc i{bits} {name} to i{wanted}", wanted, value)
+        wide = signed(value, bits) if extension == "sext" else unsigned(value, bits)
+        return self.new(f"{extension} i{bits} {name} to i{wanted}", wanted, wide)
+
+    def constant(self, bits):
+        least = -(1 << (bits - 1))
+        return self.rng.choice([0, 1, -1, 2, 3, 7, 100, least, least + 1, -least - 1, self.rng.randint(least, -least - 1)])
+
+    def step(self):
+        rng = self.rng
+        # The newest value most of the time: chains are what folds look at.
+        name, bits, value = self.values[-1] if rng.random() < 0.8 else rng.choice(self.values)
+        kind = rng.random()
+        if kind < 0.2:
+            wanted = rng.choice([other for other in (8, 16, 32) if other != bits])
+            self.to(name, bits, value, wanted, rng.choice(["sext", "zext"]))
+        elif kind < 0.4:
+            self.unary(rng.choice(UNARY), name, bits, value)
+        elif kind < 0.6:
+            self.by_constant(rng.choice(BY_CONSTANT), name, bits, value)
+        else:
+            if rng.random() < 0.5:
+                constant = self.constant(bits)
+                other, other_value = str(constant), np.full_like(X, constant)
+            else:
+                theirs = rng.choice(self.values)
+                other, _, other_value = self.to(*theirs, bits, rng.choice(["sext", "zext"]))
+            if kind < 0.9:
+                self.binary(rng.choice(BINARY), name, bits, value, other, other_value)
+            else:
+                self.choice(rng.choice(COMPARISONS), name, bits, value, other, other_value)
+
+    def call(self, name, bits, arguments, types):
+        self.intrinsics.add(f"declare i{bits} @llvm.{name}.i{bits}({types})")
+        return f"call i{bits} @llvm.{name}.i{bits}({arguments})"
+
+    def unary(self, name, operand, bits, value):
+        if name == "bswap" and bits == 8:
+            return
+        result = computed(name, bits, value, value)
+        texts = {"neg": f"sub i{bits} 0, {operand}", "not": f"xor i{bits} {operand}, -1"}
+        if name in texts:
+            text = texts[name]
+        elif name in ("abs", "ctlz"):
+            text = self.call(name, bits, f"i{bits} {operand}, i1 false", f"i{bits}, i1")
+        else:
+            text = self.call(name, bits, f"i{bits} {operand}", f"i{bits}")
+        self.new(text, bits, result)
+
+    def by_constant(self, name, operand, bits, value):
+        if name in ("sdiv", "udiv", "srem", "urem"):
+            constant = self.constant(bits)
+            # What overflows is undefined.
+            constant = 3 if constant in (0, -1) else constant
+        else:
+            constant = self.rng.randint(1, bits - 1)
+        result = computed(name, bits, value, np.full_like(X, constant))
+        if name.startswith("fsh"):
+            text = self.call(name, bits, f"i{bits} {operand}, i{bits} {operand}, i{bits} {constant}", f"i{bits}, i{bits}, i{bits}")
+        else:
+            text = f"{name} i{bits} {operand}, {constant}"
+        self.new(text, bits, result)
+
+    def binary(self, name, operand, bits, value, other, other_value):
+        result = computed(name, bits, value, other_value)
+        if name in ("add", "sub", "mul", "and", "or", "xor"):
+            text = f"{name} i{bits} {operand}, {other}"
+        else:
+            text = self.call(name, bits, f"i{bits} {operand}, i{bits} {other}", f"i{bits}, i{bits}")
+        self.new(text, bits, result)
+
+    def choice(self, name, operand, bits, value, other, other_value):
+        condition = computed(name, bits, value, other_value)
+        flag = f"%c{len(self.lines)}"
+        self.lines.append(f"  {flag} = icmp {name} i{bits} {operand}, {other}")
+        if self.rng.random() < 0.4:
+            extension = self.rng.choice(["sext", "zext"])
+            self.new(f"{extension} i1 {flag} to i{bits}", bits, -condition if extension == "sext" else condition)
+        else:
+            theirs, _, their_value = self.to(*self.rng.choice(self.values), bits, self.rng.choice(["sext", "zext"]))
+            self.new(f"select i1 {flag}, i{bits} {operand}, i{bits} {theirs}", bits, np.where(condition != 0, value, their_value))
+
+    def kernel(self, name):
+        return "\n".join([
+            f"define ptx_kernel void @{name}(ptr addrspace(1) %p) {{",
+            "  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+            "  %b = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+            "  %o = mul i32 %b, 256",
+            "  %i = add i32 %o, %t",
+            # Through memory, so that nothing is known of it.
+            "  %xp = getelementptr i16, ptr addrspace(1) %p, i32 %i",
+            "  %x = load i16, ptr addrspace(1) %xp",
+            "  %yi = add i32 %i, 65536",
+            "  %yp = getelementptr i16, ptr addrspace(1) %p, i32 %yi",
+            "  %y = load i16, ptr addrspace(1) %yp",
+            *self.lines,
+            "  %ri = add i32 %i, 65536",
+            "  %rp = getelementptr i32, ptr addrspace(1) %p, i32 %ri",
+            f"  store i32 {self.result[0]}, ptr addrspace(1) %rp",
+            "  ret void",
+            "}",
+        ])
+
+
+def module(seed, number):
+    """The text of a module, and the results of its kernels."""
+    rng = random.Random(f"{seed} {number}")
+    expressions = [Expression(rng) for _ in range(IN_MODULE)]
+    declared = set().union(*(one.intrinsics for one in expressions))
+    text = "\n".join([
+        'target triple = "nvptx64-nvidia-cuda"',
+        "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+        "declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+        *sorted(declared),
+        *(one.kernel(f"k{at}") for at, one in enumerate(expressions)),
+    ])
+    return text + "\n", [unsigned(one.result[2], 32).astype(np.uint32) for one in expressions]
+
+
+def made(options, folder, number):
+    """The path of a cubin for each setting, and the expected results."""
+    text, expected = module(options.seed, number)
+    source = folder / f"m{number}.ll"
+    source.write_text(text)
+    cubins = []
+    for setting in ("O=3", "O=0"):
+        cubin = folder / f"m{number}.{setting[-1]}.cubin"
+        command = [options.gpulower, "compile", source, "-j1", "--no-cache", "--target", options.target, "-O", setting[-1], "-o", cubin]
+        done = subprocess.run(command, capture_output=True, text=True)
+        cubins.append((setting, cubin if done.returncode == 0 else done.stderr))
+    return number, text, cubins, expected
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpulower", required=True)
+    parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=6400, help=f"how many expressions, in modules of {IN_MODULE}")
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--print", action="store_true", help="print the first module alone; needs no GPU")
+    options = parser.parse_args()
+    if options.print:
+        print(module(options.seed, 0)[0])
+        return
+    import cupy
+
+    different = refused = tried = 0
+    numbers = range(-(-options.count // IN_MODULE))
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ProcessPoolExecutor(options.threads) as pool:
+        folder = pathlib.Path(name)
+        given = np.concatenate([X.astype(np.uint16), Y.astype(np.uint16)])
+        for future in concurrent.futures.as_completed([pool.submit(made, options, folder, number) for number in numbers]):
+            number, text, cubins, expected = future.result()
+            for setting, cubin in cubins:
+                if isinstance(cubin, str):
+                    refused += IN_MODULE
+                    print(f"module {number}, {setting}: refused: {cubin[:300]}")
+                    continue
+                loaded = cupy.RawModule(path=str(cubin))
+                for at, wanted in enumerate(expected):
+                    memory = cupy.concatenate([cupy.asarray(given).view(cupy.uint32), cupy.zeros(65536, cupy.uint32)])
+                    loaded.get_function(f"k{at}")((256,), (256,), (memory,))
+                    got = memory[65536:].get()
+                    tried += 1
+                    wrong = np.flatnonzero(got != wanted)
+                    if wrong.size:
+                        different += 1
+                        first = wrong[0]
+                        print(f"differs: seed {options.seed}, module {number}, k{at}, {setting}: {wrong.size} values, the first x = "
+                              f"{X[first]:#x}, y = {Y[first]:#x}: {got[first]:#x}, expected {wanted[first]:#x}")
+                        print(text.split(f"define ptx_kernel void @k{at}(")[1].split("  %y = load")[1].split("\n}")[0], flush=True)
+                cubin.unlink()
+    print(f"{tried} runs of expressions, each for 65,536 values; {different} different, {refused} refused")
+    sys.exit(different + refused != 0)
+
+
+if __name__ == "__main__":
+    main()
