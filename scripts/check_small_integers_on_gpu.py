@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random expressions of 8, 16 and 32 bits, for every value of 16 bits, on an NVIDIA GPU.
+"""Random expressions of 8 to 64 bits, for every value of 16 bits, on an NVIDIA GPU.
 
     scripts/check_small_integers_on_gpu.py --gpulower PATH [--target sm_90] [--seed 1] [--count 6400] [--threads N] [--emit ll DIR]
 
@@ -29,14 +29,20 @@ UNARY = ["neg", "not", "abs", "ctpop", "ctlz", "bswap", "bitreverse"]
 COMPARISONS = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
 
 
+# What numpy's int64 computes of 64 bits.
+OF_64 = ["add", "sub", "mul", "and", "or", "xor", "smin", "smax", "shl", "ashr", "neg", "not", "abs", "eq", "ne", "slt", "sge"]
+
+
 def signed(value, bits):
     """What the low bits say as a number with a sign."""
+    if bits == 64:
+        return value
     value = value & ((1 << bits) - 1)
     return np.where(value >> (bits - 1) != 0, value - (1 << bits), value)
 
 
 def unsigned(value, bits):
-    return value & ((1 << bits) - 1)
+    return value if bits == 64 else value & ((1 << bits) - 1)
 
 
 def quotient(a, b):
@@ -92,6 +98,9 @@ class Expression:
         wide = signed(value, bits) if extension == "sext" else unsigned(value, bits)
         return self.new(f"{extension} i{bits} {name} to i{wanted}", wanted, wide)
 
+    def one_of(self, names, bits):
+        return self.rng.choice([name for name in names if bits < 64 or name in OF_64])
+
     def constant(self, bits):
         least = -(1 << (bits - 1))
         return self.rng.choice([0, 1, -1, 2, 3, 7, 100, least, least + 1, -least - 1, self.rng.randint(least, -least - 1)])
@@ -102,12 +111,12 @@ class Expression:
         name, bits, value = self.values[-1] if rng.random() < 0.8 else rng.choice(self.values)
         kind = rng.random()
         if kind < 0.2:
-            wanted = rng.choice([other for other in (8, 16, 32) if other != bits])
+            wanted = rng.choice([other for other in (8, 16, 32, 64) if other != bits])
             self.to(name, bits, value, wanted, rng.choice(["sext", "zext"]))
         elif kind < 0.4:
-            self.unary(rng.choice(UNARY), name, bits, value)
+            self.unary(self.one_of(UNARY, bits), name, bits, value)
         elif kind < 0.6:
-            self.by_constant(rng.choice(BY_CONSTANT), name, bits, value)
+            self.by_constant(self.one_of(BY_CONSTANT, bits), name, bits, value)
         else:
             if rng.random() < 0.5:
                 constant = self.constant(bits)
@@ -116,9 +125,9 @@ class Expression:
                 theirs = rng.choice(self.values)
                 other, _, other_value = self.to(*theirs, bits, rng.choice(["sext", "zext"]))
             if kind < 0.9:
-                self.binary(rng.choice(BINARY), name, bits, value, other, other_value)
+                self.binary(self.one_of(BINARY, bits), name, bits, value, other, other_value)
             else:
-                self.choice(rng.choice(COMPARISONS), name, bits, value, other, other_value)
+                self.choice(self.one_of(COMPARISONS, bits), name, bits, value, other, other_value)
 
     def call(self, name, bits, arguments, types):
         self.intrinsics.add(f"declare i{bits} @llvm.{name}.i{bits}({types})")

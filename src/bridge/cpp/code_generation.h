@@ -26,6 +26,9 @@ void takePackedHalvesApart(llvm::Module &module);
 /// Absolute values of integers of a module for NVIDIA become maxima.
 void computeAbsoluteValues(llvm::Module &module);
 
+/// Shifts of the lowest bit to that of the sign, in a module for NVIDIA, no longer say that the sign is kept.
+void forgetSignsOfShifts(llvm::Module &module);
+
 /// Masked loads of a module for NVIDIA no longer have values of their own for lanes that are not loaded.
 void separateMaskedLanes(llvm::Module &module);
 

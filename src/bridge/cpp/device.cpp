@@ -77,6 +77,7 @@ void gpulowerInitializeTargets() {
 static void writeForPtxas(Module &module, TargetMachine &machine) {
   gpulower::convertSingleBits(module);
   gpulower::computeAbsoluteValues(module);
+  gpulower::forgetSignsOfShifts(module);
   gpulower::compareWithNaN(module);
   gpulower::separateMaskedLanes(module);
   gpulower::compareWideRanges(module, machine);
