@@ -148,7 +148,7 @@ impl Site<'_> {
     }
 
     fn library(&self) -> Command {
-        self.tests(&["--lib"])
+        self.tests(&["--lib", "--no-fail-fast"])
     }
 
     fn crashes(&self) -> Command {
