@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 
 use super::emulator::{Emulator, entries};
-use super::{CRATES, Cross, readers};
+use super::{CRATES, Cross, TARGETS, readers};
 use crate::command::{Context, Failure, capture, run as run_command, shown};
 use crate::demo::{Example, examples};
 use crate::wheels::{self, Machine};
@@ -58,7 +58,7 @@ pub fn run(cross: &Cross<'_>, parts: &[Part], build: bool) -> Result<(), Failure
             Part::Bytes => {
                 let mut native = cross.workspace.cargo("build");
                 if build {
-                    run_command(native.args(["--workspace", "--bins", "--locked"]))?;
+                    run_command(native.args(["--workspace", "--locked"]).args(TARGETS))?;
                 }
                 site.bytes()?;
             }
@@ -148,7 +148,7 @@ impl Site<'_> {
     }
 
     fn library(&self) -> Command {
-        self.tests(&["--lib"])
+        self.tests(&["--lib", "--no-fail-fast"])
     }
 
     fn crashes(&self) -> Command {

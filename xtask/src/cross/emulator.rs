@@ -1,16 +1,18 @@
-//! Programs of the other processor on this machine: qemu's user mode. proot hands it the programs that they start in turn, so that
-//! workers, `ptxas` and tests of processes are of that processor too, and nothing has to be registered with the kernel.
+//! Programs of the other processor on this machine: qemu's user mode. A library in them (`spawn.c`) hands it the programs that they
+//! start in turn, so that workers and tests of processes are of that processor too, and nothing has to be registered with the kernel.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::MULTIARCH;
-use crate::command::{Context, Failure};
+use crate::command::{Context, Failure, run};
 use crate::env::Workspace;
 
-/// Debian's packages.
-pub const PACKAGES: [&str; 2] = ["qemu-user", "proot"];
+/// Debian's package.
+pub const PACKAGES: [&str; 1] = ["qemu-user"];
+const QEMU: &str = "/usr/bin/qemu-aarch64";
 
 /// What runs programs of the other processor.
 pub struct Emulator {
@@ -22,14 +24,23 @@ impl Emulator {
     /// Makes the script that runs a program, in a folder of this module's own.
     pub fn new(folder: PathBuf, sysroot: &Path) -> Result<Self, Failure> {
         fs::create_dir_all(&folder).context(|| format!("make {}", folder.display()))?;
-        let runner = folder.join("run");
-        // proot cannot follow a process that another proot follows: what it has started is started as it is. The device libraries
-        // are named, since neither it nor qemu puts the folder in the place of the system's for every call (`statx`).
+        let (runner, library, sysroot) = (folder.join("run"), folder.join("spawn.so"), sysroot.display());
+        let mut compiler = Command::new("aarch64-linux-gnu-gcc");
+        compiler.args(["-D_GNU_SOURCE", "-O1", "-shared", "-fPIC"]);
+        for (name, value) in [
+            ("QEMU", QEMU.to_owned()),
+            ("SYSROOT", sysroot.to_string()),
+            ("THIS", library.display().to_string()),
+        ] {
+            compiler.arg(format!("-D{name}=\"{value}\""));
+        }
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cross/spawn.c");
+        run(compiler.arg(source).arg("-o").arg(&library))?;
+        // The device libraries are named, since qemu does not put the folder in the place of the system's for every call (`statx`).
         let text = format!(
-            "#!/bin/sh\n[ -z \"$UNDER_QEMU\" ] || exec \"$@\"\nexport UNDER_QEMU=1\n\
-             : \"${{HIP_DEVICE_LIB_PATH={0}/usr/lib/{MULTIARCH}/amdgcn/bitcode}}\"\nexport HIP_DEVICE_LIB_PATH\n\
-             exec proot -q 'qemu-aarch64 -L {0}' \"$@\"\n",
-            sysroot.display()
+            "#!/bin/sh\n: \"${{HIP_DEVICE_LIB_PATH={sysroot}/usr/lib/{MULTIARCH}/amdgcn/bitcode}}\"\nexport HIP_DEVICE_LIB_PATH\n\
+             exec {QEMU} -L '{sysroot}' -E 'LD_PRELOAD={}' \"$@\"\n",
+            library.display()
         );
         write_script(&runner, &text)?;
         Ok(Self { folder, runner })
@@ -98,4 +109,48 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn write_script(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).context(|| format!("write {}", path.display()))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).context(|| format!("protect {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::capture;
+
+    const STARTS_ITSELF: &str = r#"
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **arguments)
+{
+    char *next[] = {arguments[0], "spawned", NULL}, *last[] = {"by another name", "executed", "now", NULL};
+    int child, status = 1;
+    if (getenv("LD_PRELOAD"))
+        return 2;
+    if (count == 2)
+        execve(arguments[0], last, environ);
+    if (count == 3)
+        return arguments[0][0] == 'b' ? 42 : 3;
+    if (posix_spawnp(&child, "no program", NULL, NULL, next, environ) == 0)
+        return 4;
+    if (posix_spawnp(&child, arguments[0], NULL, NULL, next, environ) == 0)
+        waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}"#;
+
+    #[test]
+    fn programs_start_others_of_that_processor() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("starts.c"), folder.path().join("starts"));
+        fs::write(&source, STARTS_ITSELF).unwrap();
+        run(Command::new("aarch64-linux-gnu-gcc")
+            .arg(&source)
+            .arg("-o")
+            .arg(&program))
+        .unwrap();
+        let emulator = Emulator::new(folder.path().join("qemu"), Path::new("/usr/aarch64-linux-gnu")).unwrap();
+        let said = capture(Command::new(emulator.runner()).arg(&program)).unwrap();
+        assert_eq!(said.status.code(), Some(42), "{said:?}");
+    }
 }

@@ -58,6 +58,10 @@ const CRATES: [&str; 7] = [
     "gpulower-python",
 ];
 
+/// What is built of them. With one test, since dependencies then have the features that tests ask for: the tests are built with what
+/// the programs were built with.
+const TARGETS: [&str; 4] = ["--lib", "--bins", "--test", "crashes"];
+
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     let Processor::Aarch64 = options.processor;
     run_command(Command::new("rustup").args(["target", "add", TARGET]))?;
@@ -71,6 +75,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     };
     if !options.no_build {
         cross.build()?;
+        if options.part.is_empty() || options.part.contains(&checks::Part::Wheel) {
+            cross.build_wheel()?;
+        }
     }
     if options.test {
         provide(workspace, &emulator::PACKAGES)?;
@@ -115,19 +122,22 @@ struct Cross<'a> {
 }
 
 impl Cross<'_> {
-    /// Programs, the C library and the wheel.
+    /// Programs and the C library.
     fn build(&self) -> Result<(), Failure> {
-        run_command(self.cargo("build").args(CRATES).args(["--lib", "--bins"]))?;
+        run_command(self.cargo("build").args(CRATES).args(TARGETS))?;
         let (programs, prefix) = (self.programs()?, self.prefix()?);
         let library = programs.join("libgpulower_c.so");
         install::lay_out_with("aarch64-linux-gnu-strip", self.workspace, &programs, &library, &prefix)?;
-        let mut wheel = wheel::for_target(self.workspace, TARGET, &self.wheels()?)?;
-        self.prepare(&mut wheel);
-        run_command(&mut wheel)?;
         for file in ["bin/gpulower", "bin/gpulower-opt", "lib/libgpulower.so.1"] {
             said_of(&prefix.join(file))?;
         }
         Ok(())
+    }
+
+    fn build_wheel(&self) -> Result<(), Failure> {
+        let mut wheel = wheel::for_target(self.workspace, TARGET, &self.wheels()?)?;
+        self.prepare(&mut wheel);
+        run_command(&mut wheel)
     }
 
     /// cargo for the other processor.

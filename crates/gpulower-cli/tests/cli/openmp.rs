@@ -26,6 +26,9 @@ pub fn library_folder(release: u8) -> PathBuf {
 pub fn libraries(site: &Site, release: u8) -> String {
     let name = format!("openmp{release}");
     let folder = site.work.path(&name);
+    if folder.exists() {
+        return name;
+    }
     std::fs::create_dir_all(&folder).expect("a folder");
     let link = |from: PathBuf, name: &str| symlink(from, folder.join(name)).expect(name);
     let own = library_folder(release);
@@ -66,9 +69,9 @@ pub fn driver(site: &Site) {
 }
 
 /// Exports for a release, and finishes with it; gives the folder of its libomptarget.
-fn finished(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str) -> String {
-    let object = format!("omp{release}.o");
-    let finish_with = format!("clang-{release}{toolkit}");
+fn finished(site: &Site, input: &str, chip: &str, release: u8, form: &str) -> String {
+    let (file, program) = (format!("omp{release}.{form}"), format!("omp{release}"));
+    let finish_with = format!("clang-{release}");
     let arguments = [
         "--kind",
         "openmp",
@@ -76,10 +79,13 @@ fn finished(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str) ->
         chip,
         "--finish-with",
         &finish_with,
+        "--emit",
+        form,
         "-o",
-        &object,
+        &file,
     ];
     let commands = site.export(&[&[input], &arguments[..]].concat());
+    assert!(commands.trim_end().ends_with(&format!(" -o {program}")), "{commands}");
     let folder = libraries(site, release);
     let output = site.tool("sh", &["-ec", &format!("{} -L{folder}", commands.trim_end())]);
     assert!(
@@ -91,8 +97,8 @@ fn finished(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str) ->
 }
 
 /// The same, run with its libomptarget. `environment`: for the stand-in.
-fn ran(site: &Site, input: &str, chip: &str, release: u8, toolkit: &str, environment: &str) -> (Option<i32>, String) {
-    let folder = finished(site, input, chip, release, toolkit);
+fn ran(site: &Site, input: &str, chip: &str, release: u8, form: &str, environment: &str) -> (Option<i32>, String) {
+    let folder = finished(site, input, chip, release, form);
     let run = format!("LD_LIBRARY_PATH={folder}:. {environment} ./omp{release}");
     let output = site.tool("sh", &["-c", &run]);
     let text = [output.stdout, output.stderr].concat();
@@ -111,13 +117,20 @@ fn libomptarget_launches_what_the_program_asks_for() {
     driver(&site);
     let app = example("app.mlir");
     // The nvlink here is of CUDA 13: libomptarget of clang 22 takes its cubins from sm_100 on.
-    for (release, chip, environment) in [(16, "sm_90", "CHIP=90"), (22, "sm_100", "CHIP=100 LEADING=1")] {
-        let (status, log) = ran(&site, &app, chip, release, "", environment);
-        assert_eq!(status, Some(0), "{release}: {log}");
+    for (release, chip, form, environment) in [
+        (16, "sm_90", "obj", "CHIP=90"),
+        (16, "sm_90", "ll", "CHIP=90"),
+        (16, "sm_90", "bc", "CHIP=90"),
+        (22, "sm_100", "obj", "CHIP=100 LEADING=1"),
+        (22, "sm_100", "ll", "CHIP=100 LEADING=1"),
+        (22, "sm_100", "bc", "CHIP=100 LEADING=1"),
+    ] {
+        let (status, log) = ran(&site, &app, chip, release, form, environment);
+        assert_eq!(status, Some(0), "{release} {form}: {log}");
         for line in LAUNCHES {
             assert!(
                 log.lines().any(|other| other == line),
-                "{release}: no {line:?} in\n{log}"
+                "{release} {form}: no {line:?} in\n{log}"
             );
         }
         let checked = site.work.run(&["export", "--check", &format!("omp{release}")]);
@@ -131,13 +144,13 @@ fn narrow_arguments_arrive_as_they_are() {
     let site = Site::new();
     driver(&site);
     site.work.write("narrow.mlir", NARROW);
-    let (status, log) = ran(&site, "narrow.mlir", "sm_100", 22, "", "CHIP=100 LEADING=1");
+    let (status, log) = ran(&site, "narrow.mlir", "sm_100", 22, "obj", "CHIP=100 LEADING=1");
     assert_eq!(status, Some(0), "{log}");
     assert!(log.contains("launch narrow grid 2 3 1 block 32 2 1 shared 0"), "{log}");
     assert!(log.contains("narrow 1 fffe 12345678 4040 2.5"), "{log}");
 
     // With 16, the same launch is refused before it is made.
-    let (status, log) = ran(&site, "narrow.mlir", "sm_90", 16, "", "CHIP=90");
+    let (status, log) = ran(&site, "narrow.mlir", "sm_90", 16, "obj", "CHIP=90");
     assert_eq!(status, Some(1), "{log}");
     let refused = "cannot launch narrow: libomptarget (libomptarget of clang up to 19 launches grids and blocks of one";
     assert!(log.contains(refused), "{log}");
@@ -149,7 +162,7 @@ fn without_a_device_the_program_says_so() {
     let site = Site::new();
     for release in [16, 22] {
         let chip = if release == 16 { "sm_90" } else { "sm_100" };
-        let (status, log) = ran(&site, &example("app.mlir"), chip, release, "", "");
+        let (status, log) = ran(&site, &example("app.mlir"), chip, release, "obj", "");
         assert_eq!(status, Some(1), "{log}");
         let said = "gpulower: omp_target_alloc failed: libomptarget (there is no device, or no image";
         assert!(log.contains(said), "{release}: {log}");
@@ -282,7 +295,7 @@ fn programs_for_amd_are_finished_and_their_images_executed() {
     let (site, app) = (Site::new(), example("app.mlir"));
     for release in [19, 22] {
         let (program, image) = (format!("omp{release}"), format!("omp{release}.hsaco"));
-        finished(&site, &app, "gfx942", release, "");
+        finished(&site, &app, "gfx942", release, "obj");
         let checked = site.work.run(&["export", "--check", &program]).quiet().output();
         assert!(checked.contains("by itself   2 of 2"), "{checked}");
 
