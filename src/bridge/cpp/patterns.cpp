@@ -4,6 +4,7 @@
 #include "patterns.h"
 #include "option_range.h"
 #include "small_floats.h"
+#include "vector_transfers.h"
 
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -330,6 +331,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     populateAtomicPatterns(patterns);
     populateCopyPatterns(patterns);
     populateKnownSizePatterns(patterns, *chip);
+    populateTransferPatterns(patterns);
     populateMatrixPatterns(patterns);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(patterns);
     vector::populateVectorMaskOpLoweringPatterns(patterns);
