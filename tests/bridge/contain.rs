@@ -45,6 +45,22 @@ fn the_end_of_a_stack_is_an_error() {
 }
 
 #[test]
+fn copies_from_nowhere_are_errors() {
+    let mut to = vec![0_u8; 1 << 20];
+    let to = to.as_mut_ptr() as usize;
+    for size in [1, 100, 1 << 20] {
+        // SAFETY: the closure owns nothing, and `to` has that many bytes.
+        let copied = unsafe {
+            contained(move || {
+                libc::memcpy(to as *mut _, hint::black_box(0x10 as *const _), hint::black_box(size)) as usize
+            })
+        };
+        let words = copied.expect_err("nothing is there");
+        assert!(words.starts_with("invalid access to memory"), "{size}: {words}");
+    }
+}
+
+#[test]
 fn signals_of_the_processor_have_words() {
     // SAFETY: the closures own nothing.
     unsafe {

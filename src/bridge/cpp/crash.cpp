@@ -125,11 +125,17 @@ bool isAbortOfOthers(const siginfo_t *info) {
   return walk.isSound;
 }
 
+/// Where the function begins that has this instruction. The unwinder takes what it is given for an address to return to, and
+/// looks at the byte before, which for the first instruction of a function is none of it.
+const void *functionAround(uintptr_t address) {
+  return _Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address + 1));
+}
+
 /// Whether a signal was raised where a lock of the heap may be held.
 bool isInHeap(uintptr_t address) {
   if (!library.contains(address) && !allocator.contains(address))
     return false;
-  const void *function = _Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address));
+  const void *function = functionAround(address);
   return !function || std::find(std::begin(copying), std::end(copying), function) == std::end(copying);
 }
 
@@ -174,7 +180,7 @@ void install() {
   for (size_t index = 0; index < std::size(names); ++index)
     // The library chooses among several for the processor.
     if (void *function = dlsym(RTLD_DEFAULT, names[index]))
-      copying[index] = _Unwind_FindEnclosingFunction(function);
+      copying[index] = functionAround(reinterpret_cast<uintptr_t>(function));
   // A program that is linked statically is one object: nothing can be told apart.
   for (Range *range : {&allocator, &library})
     if (range->contains(reinterpret_cast<uintptr_t>(&install)))

@@ -97,10 +97,13 @@ const WORDS: [Word; 14] = [
         renamed(rest, "rocdl.waitcnt ", "rocdl.s.waitcnt ")
     }),
     ("#llvm.memory_effects<", memory_effects),
-    ("!llvm.vec<", |rest| llvm_vector("", rest.strip_prefix("!llvm.")?, "!llvm.".len())),
+    ("!llvm.vec<", |rest| {
+        llvm_vector("", rest.strip_prefix("!llvm.")?, "!llvm.".len())
+    }),
     ("(vec<", |rest| llvm_vector("(", rest.strip_prefix("(")?, 1)),
     ("x vec<", |rest| llvm_vector("x ", rest.strip_prefix("x ")?, 2)),
-    (", vec<", |rest| llvm_vector(", ", rest.strip_prefix(", ")?, 2)),
+    // Behind a comma.
+    (" vec<", |rest| llvm_vector(" ", rest.strip_prefix(" ")?, 1)),
     ("amdgpu.mfma ", mfma),
     ("amdgpu.wmma ", wmma),
 ];
@@ -349,7 +352,10 @@ fn llvm_vector(kept: &str, rest: &str, bytes: usize) -> Respelled {
     } else {
         "!llvm."
     };
-    Some((bytes + scanner.at, Some(format!("{kept}vector<{count}x{of_llvm}{element}>"))))
+    Some((
+        bytes + scanner.at,
+        Some(format!("{kept}vector<{count}x{of_llvm}{element}>")),
+    ))
 }
 
 /// `amdgpu.mfma %a * %b + %c {k = 1 : i32, m = 32 : i32, n = 32 : i32}` of MLIR 21, with its shape in front.
@@ -906,7 +912,9 @@ mod tests {
             ),
             (
                 "%l = llvm.load %q : !llvm.ptr -> !llvm.struct<(vec<2 x ptr>, array<4 x vec<? x 2 x ptr<3>>>, i32, vec<2 x i8>)>",
-                vec!["-> !llvm.struct<(vector<2x!llvm.ptr>, array<4 x vector<[2]x!llvm.ptr<3>>>, i32, vector<2xi8>)>\n"],
+                vec![
+                    "-> !llvm.struct<(vector<2x!llvm.ptr>, array<4 x vector<[2]x!llvm.ptr<3>>>, i32, vector<2xi8>)>\n",
+                ],
             ),
             (
                 "%a = vector.splat %f : vector<1xf32>\n%c = vector.splat %f : vector<16xf32>\n\

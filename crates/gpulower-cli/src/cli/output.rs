@@ -174,9 +174,15 @@ mod tests {
             Destination::File("a.ptx".into())
         );
         // Paths are compared by their parts, for which these are `-` and `new`.
-        assert_eq!(Destination::of(Some(Path::new("-/"))), Destination::Directory("-/".into()));
+        assert_eq!(
+            Destination::of(Some(Path::new("-/"))),
+            Destination::Directory("-/".into())
+        );
         for name in ["new/.", "new/.."] {
-            assert_eq!(Destination::of(Some(Path::new(name))), Destination::Directory(name.into()));
+            assert_eq!(
+                Destination::of(Some(Path::new(name))),
+                Destination::Directory(name.into())
+            );
         }
         assert_eq!(
             Destination::of(Some(Path::new("new/"))),

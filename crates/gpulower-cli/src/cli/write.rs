@@ -2,7 +2,7 @@
 //! written.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs::{self, File, Permissions},
     io::{self, IsTerminal, Write},
     os::unix::fs::{FileTypeExt, PermissionsExt},
@@ -31,14 +31,6 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Whether two paths are the same existing file.
-fn same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
 /// Refuses files that cannot be written, that are one of the inputs, or of which two are the same. `directory`: one that is made
 /// if it is not there.
 pub fn check(paths: &[&Path], directory: Option<&Path>, inputs: &[&Path]) -> Result<(), Failed> {
@@ -57,15 +49,17 @@ fn check_beside(
     }
     let mut places: HashSet<PathBuf> = reserved.into_iter().collect();
     let mut folders = HashSet::new();
+    let inputs: HashSet<PathBuf> = inputs.iter().filter_map(|input| input.canonicalize().ok()).collect();
+    let mut known = Places::default();
     for path in paths {
-        if inputs.iter().any(|input| same_file(path, input)) {
+        let place = known.of(path);
+        if inputs.contains(&place) {
             return Err(Failed::Usage(format!(
                 "{} is an input; name another file with -o",
                 path.display()
             )));
         }
-        let inside = directory.filter(|directory| !directory.is_dir() && path.starts_with(directory));
-        let place = place_of(path);
+        let inside = directory.filter(|directory| path.starts_with(directory) && !directory.is_dir());
         match inside {
             Some(directory) => check_names(path, existing_part(directory))?,
             None => check_file(path, &place, &mut folders)?,
@@ -92,7 +86,7 @@ pub fn reserve(path: Option<&Path>) -> Result<(), Failed> {
     }
     *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(|path| match is_stdout(path) {
         true => path.to_owned(),
-        false => place_of(path),
+        false => Places::default().of(path),
     });
     Ok(())
 }
@@ -109,13 +103,25 @@ pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The path without links, as far as it exists.
-fn place_of(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| {
+/// Paths without links, as far as they exist. A thousand files lie in one folder, which is asked for once.
+#[derive(Default)]
+struct Places(HashMap<PathBuf, PathBuf>);
+
+impl Places {
+    fn of(&mut self, path: &Path) -> PathBuf {
+        if path.symlink_metadata().is_ok()
+            && let Ok(place) = path.canonicalize()
+        {
+            return place;
+        }
         let parent = parent_of(path);
-        let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
-        parent.join(path.file_name().unwrap_or_default())
-    })
+        let name = path.file_name().unwrap_or_default();
+        if let Some(place) = self.0.get(parent) {
+            return place.join(name);
+        }
+        let place = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
+        self.0.entry(parent.to_owned()).or_insert(place).join(name)
+    }
 }
 
 fn parent_of(path: &Path) -> &Path {
@@ -235,9 +241,9 @@ pub fn write_all(files: &[Output<'_>], directory: Option<&Path>, stdout: &[u8]) 
         Some(directory) if !directory.as_os_str().is_empty() => MadeDirectories::make(directory)?,
         _ => MadeDirectories::default(),
     };
-    let mut pending = Vec::new();
+    let (mut pending, mut known) = (Vec::new(), Places::default());
     for file in files {
-        pending.push(PendingFile::prepare(&file.path, file.bytes)?);
+        pending.push(PendingFile::prepare(&file.path, file.bytes, &mut known)?);
     }
     // What cannot be taken back comes first.
     pending.sort_by_key(|file| matches!(file, PendingFile::Renamed(..)));
@@ -263,7 +269,7 @@ pub fn write_all(files: &[Output<'_>], directory: Option<&Path>, stdout: &[u8]) 
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
     let _uninterrupted = interruption::writing();
     let mut done = Done::default();
-    PendingFile::prepare(path, bytes)?.finish(&mut done)?;
+    PendingFile::prepare(path, bytes, &mut Places::default())?.finish(&mut done)?;
     done.keep();
     Ok(())
 }
@@ -337,12 +343,12 @@ enum PendingFile<'a> {
 }
 
 impl<'a> PendingFile<'a> {
-    fn prepare(path: &Path, bytes: &'a [u8]) -> Result<Self, Problem> {
+    fn prepare(path: &Path, bytes: &'a [u8], known: &mut Places) -> Result<Self, Problem> {
         if is_device(path) {
             return Ok(Self::InPlace(path.to_owned(), bytes));
         }
         // Through a symbolic link, so that the link stays one.
-        let path = place_of(path);
+        let path = known.of(path);
         let write = || -> io::Result<NamedTempFile> {
             // What the process's umask leaves of 0666, as for any other file; the default is for its owner alone.
             let mut file = Builder::new()
@@ -441,7 +447,7 @@ mod tests {
     fn a_file_takes_its_name_when_it_is_complete() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.bin");
-        let pending = PendingFile::prepare(&path, b"abc").expect("written");
+        let pending = PendingFile::prepare(&path, b"abc", &mut Places::default()).expect("written");
         assert!(!path.exists());
         let mut done = Done::default();
         pending.finish(&mut done).expect("renamed");
