@@ -46,9 +46,10 @@ fn the_end_of_a_stack_is_an_error() {
 
 #[test]
 fn copies_from_nowhere_are_errors() {
-    let mut to = vec![0_u8; 1 << 20];
+    let mut to = [0_u8; 100];
     let to = to.as_mut_ptr() as usize;
-    for size in [1, 100, 1 << 20] {
+    // Some processors copy much by a function that several others end in.
+    for size in [1, 100] {
         // SAFETY: the closure owns nothing, and `to` has that many bytes.
         let copied = unsafe {
             contained(move || {

@@ -1,4 +1,4 @@
-// What is written out before LLVM's back ends generate code, because they would generate something else.
+// What is written out before LLVM's passes and back ends, because they would make something else of it.
 #ifndef GPULOWER_BRIDGE_CODE_GENERATION_H
 #define GPULOWER_BRIDGE_CODE_GENERATION_H
 
@@ -10,6 +10,9 @@ class TargetMachine;
 } // namespace llvm
 
 namespace gpulower {
+
+/// Bfloats that are computed with beside halves are extended in a way that LLVM's passes do not look through.
+void separateBfloatsFromHalves(llvm::Module &module);
 
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
@@ -26,7 +29,7 @@ void takePackedHalvesApart(llvm::Module &module);
 /// Absolute values of integers of a module for NVIDIA become maxima.
 void computeAbsoluteValues(llvm::Module &module);
 
-/// Shifts of the lowest bit to that of the sign, in a module for NVIDIA, no longer say that the sign is kept.
+/// Shifts that may move a bit to that of the sign, in a module for NVIDIA, no longer say that the sign is kept.
 void forgetSignsOfShifts(llvm::Module &module);
 
 /// Masked loads of a module for NVIDIA no longer have values of their own for lanes that are not loaded.

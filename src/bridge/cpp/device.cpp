@@ -667,6 +667,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     ModulePassManager passes;
     if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
       return toString(std::move(error));
+    gpulower::separateBfloatsFromHalves(module);
     passes.run(module, modules);
     // Here already, so that who looks at the optimised module sees what code is made of.
     if (machine && module.getTargetTriple().isNVPTX()) {

@@ -13,6 +13,7 @@
 #include "contain.h"
 #include "patterns.h"
 #include "option_range.h"
+#include "vector_transfers.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -37,6 +38,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -394,7 +396,7 @@ struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
     return "Expand what MLIR's conversions of host code would leave to a runtime library";
   }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect>();
+    registry.insert<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   }
   void runOnOperation() final {
     // On the host there is one address space, whatever the memory behind it.
@@ -417,6 +419,7 @@ struct ExpandHost final : PassWrapper<ExpandHost, OperationPass<ModuleOp>> {
 
     RewritePatternSet patterns(&getContext());
     gpulower::populateCopyPatterns(patterns);
+    gpulower::populateTransferPatterns(patterns);
     if (failed(gpulower::rewrite(getOperation(), std::move(patterns))) || failed(convertTokensInValues()))
       signalPassFailure();
   }

@@ -101,12 +101,15 @@ struct MaskedWrite final : OpRewritePattern<vector::TransferWriteOp> {
 };
 
 /// The map of a load or a store of several dimensions, which MLIR has no lowering for, as a transfer. Nothing where it
-/// promises less than the alignment of an element: a transfer cannot say that.
+/// promises less than the alignment of an element, which a transfer cannot say, and for elements that are no whole
+/// bytes: rows of a vector are packed bits, and memory has a byte for each.
 template <typename Access> FailureOr<AffineMap> mapOfTransfer(Access op) {
   VectorType type = op.getVectorType();
   MemRefType memory = op.getMemRefType();
+  Type element = type.getElementType();
+  uint64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
   if (type.getRank() < 2 || type.isScalable() || type.getRank() > memory.getRank() ||
-      type.getElementType() != memory.getElementType() || op.getAlignment().value_or(8) < 8)
+      element != memory.getElementType() || bits % 8 != 0 || op.getAlignment().value_or(bits / 8) < bits / 8)
     return failure();
   return AffineMap::getMinorIdentityMap(memory.getRank(), type.getRank(), op.getContext());
 }
@@ -184,6 +187,9 @@ struct ExtractAtUnknownPosition final : OpRewritePattern<vector::ExtractOp> {
       Value part = vector::ExtractOp::create(rewriter, op.getLoc(), op.getSource(), positions);
       result = result ? arith::SelectOp::create(rewriter, op.getLoc(), here, part, result).getResult() : part;
     });
+    // An element may be asked for as a vector of one.
+    if (result.getType() != op.getType())
+      result = vector::BroadcastOp::create(rewriter, op.getLoc(), op.getType(), result);
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -198,10 +204,14 @@ struct InsertAtUnknownPosition final : OpRewritePattern<vector::InsertOp> {
     std::optional<unsigned> at = unknownPosition(op, type);
     if (!at)
       return failure();
-    Value result = op.getDest();
+    Value result = op.getDest(), stored = op.getValueToStore();
+    // An element may be given as a vector of one.
+    auto given = dyn_cast<VectorType>(stored.getType());
+    if (given && op.getMixedPosition().size() == static_cast<size_t>(type.getRank()))
+      stored = vector::ExtractOp::create(rewriter, op.getLoc(), stored, SmallVector<int64_t>(given.getRank(), 0));
     forEachPlace(rewriter, op, type, *at, [&](Value here, ArrayRef<OpFoldResult> positions) {
       Value old = vector::ExtractOp::create(rewriter, op.getLoc(), op.getDest(), positions);
-      Value part = arith::SelectOp::create(rewriter, op.getLoc(), here, op.getValueToStore(), old);
+      Value part = arith::SelectOp::create(rewriter, op.getLoc(), here, stored, old);
       result = vector::InsertOp::create(rewriter, op.getLoc(), part, result, positions);
     });
     rewriter.replaceOp(op, result);

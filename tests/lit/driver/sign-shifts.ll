@@ -36,3 +36,14 @@ define ptx_kernel void @of_a_lower_bit(ptr addrspace(1) %p, i32 %x) {
   store i64 %wide, ptr addrspace(1) %p
   ret void
 }
+
+; One of several amounts is enough.
+; CHECK-LABEL: .entry of_vectors(
+; CHECK-NOT: -2147483648
+define ptx_kernel void @of_vectors(ptr addrspace(1) %p) {
+  %x = load <2 x i32>, ptr addrspace(1) %p
+  %shifted = shl nsw <2 x i32> %x, <i32 31, i32 3>
+  %wide = sext <2 x i32> %shifted to <2 x i64>
+  store <2 x i64> %wide, ptr addrspace(1) %p
+  ret void
+}

@@ -32,6 +32,19 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // An element that is asked for, or given, as a vector of one.
+  // CHECK-LABEL: gpu.func @ones(
+  // CHECK-NOT: vector.{{(extract|insert)}} {{.*}}[%
+  // CHECK: vector.broadcast %{{.*}} : f32 to vector<1xf32>
+  // CHECK: gpu.return
+  gpu.func @ones(%m: memref<2x4xf32>, %v: memref<1xf32>, %i: index) kernel {
+    %zero = arith.constant 0 : index
+    %x = vector.load %m[%zero, %zero] : memref<2x4xf32>, vector<2x4xf32>
+    %one = vector.extract %x[%i, 3] : vector<1xf32> from vector<2x4xf32>
+    vector.store %one, %v[%zero] : memref<1xf32>, vector<1xf32>
+    gpu.return
+  }
+
   // The last position of an element stays as it is.
   // CHECK-LABEL: gpu.func @last(
   // CHECK: vector.extract %{{.*}}[1, %{{.*}}] : f32 from vector<2x4xf32>

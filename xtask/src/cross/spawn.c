@@ -1,5 +1,6 @@
 /* Loaded into programs of the other processor before their own libraries: what they start in turn is handed to qemu
- * where it is of that processor, too. So nothing has to be registered with the kernel, which refuses such programs. */
+ * where it is of that processor, too: by execve, execv, execvp, posix_spawn and posix_spawnp, which Rust and Python
+ * call. So nothing has to be registered with the kernel, which refuses such programs. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -26,7 +27,7 @@ static int find(const char *name, char path[PATH_MAX]) {
   }
   while (folder) {
     const char *end = strchrnul(folder, ':');
-    snprintf(path, PATH_MAX, "%.*s/%s", (int)(end - folder), folder, name);
+    snprintf(path, PATH_MAX, "%.*s/%s", end == folder ? 1 : (int)(end - folder), end == folder ? "." : folder, name);
     if (!access(path, X_OK))
       return 0;
     folder = *end ? end + 1 : NULL;
@@ -47,7 +48,7 @@ static int is_of_this_processor(const char *path) {
 static const char *by_qemu(const char *path, char *const arguments[], const char *words[]) {
   const char *before[] = {QEMU, "-L", SYSROOT, "-E", "LD_PRELOAD=" THIS, "-0", arguments[0], path};
   int count = 0;
-  if (is_of_this_processor(path)) {
+  if (arguments[0] && is_of_this_processor(path)) {
     for (; count < 8; count++)
       words[count] = before[count];
     arguments++;
@@ -84,11 +85,13 @@ int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t
   int (*next)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
               char *const[]) = dlsym(RTLD_NEXT, "posix_spawn");
   const char *words[length(arguments) + 9];
+  /* qemu makes no `vfork`, and so nobody would hear of a program that is not there. */
+  if (access(path, X_OK))
+    return errno;
   path = by_qemu(path, arguments, words);
   return next(child, path, actions, attributes, (char *const *)words, environment);
 }
 
-/* qemu makes no `vfork`, and so nobody would hear of a program that is not there. */
 int posix_spawnp(pid_t *child, const char *name, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
   char path[PATH_MAX];

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Random expressions of 8 to 64 bits, for every value of 16 bits, on an NVIDIA GPU.
+"""Random expressions of integers of 8 to 64 bits, or of small floats, for every value of 16 bits, on an NVIDIA GPU.
 
-    scripts/check_small_integers_on_gpu.py --gpulower PATH [--target sm_90] [--seed 1] [--count 6400] [--threads N] [--emit ll DIR]
+    scripts/check_small_numbers_on_gpu.py --gpulower PATH [--floats] [--target sm_90] [--seed 1] [--count 6400] [--threads N]
 
-Each expression is a few integer operations of LLVM IR on two numbers of 16 bits: every value of one, and one other for each. LLVM's
-and ptxas' folds of small integers are what it is about: what the sign of a part of a register is, and where it wraps. The
-machine code is compared with numpy's arithmetic. Needs numpy and cupy, and a CUDA toolkit for gpulower. The exit status is 1 if
-anything differs; what differs is printed as LLVM IR.
+Each expression is a few operations of LLVM IR on two numbers of 16 bits: every value of one, and one other for each. LLVM's
+and ptxas' folds of small numbers are what it is about: what the sign of a part of a register is, where it wraps, what a comparison
+with NaN is, and how two halves of a register are computed with. The machine code is compared with the arithmetic of numpy
+and ml_dtypes. Needs these and cupy, and a CUDA toolkit for gpulower. The exit status is 1 if anything differs; what differs is printed as LLVM IR.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 
 X = np.arange(65536, dtype=np.int64)
@@ -179,6 +180,10 @@ class Expression:
             theirs, _, their_value = self.to(*self.rng.choice(self.values), bits, self.rng.choice(["sext", "zext"]))
             self.new(f"select i1 {flag}, i{bits} {operand}, i{bits} {theirs}", bits, np.where(condition != 0, value, their_value))
 
+    def head(self):
+        """What x and y are."""
+        return []
+
     def kernel(self, name):
         return "\n".join([
             f"define ptx_kernel void @{name}(ptr addrspace(1) %p) {{",
@@ -192,6 +197,7 @@ class Expression:
             "  %yi = add i32 %i, 65536",
             "  %yp = getelementptr i16, ptr addrspace(1) %p, i32 %yi",
             "  %y = load i16, ptr addrspace(1) %yp",
+            *self.head(),
             *self.lines,
             "  %ri = add i32 %i, 65536",
             "  %rp = getelementptr i32, ptr addrspace(1) %p, i32 %ri",
@@ -201,10 +207,152 @@ class Expression:
         ])
 
 
-def module(seed, number):
+KINDS = {"half": np.float16, "bfloat": ml_dtypes.bfloat16, "float": np.float32, "double": np.float64}
+SHORT = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+ORDERED = {
+    "oeq": lambda a, b: a == b, "ogt": lambda a, b: a > b, "oge": lambda a, b: a >= b, "olt": lambda a, b: a < b,
+    "ole": lambda a, b: a <= b, "one": lambda a, b: (a < b) | (a > b), "ord": lambda a, b: (a == a) & (b == b),
+    "ueq": lambda a, b: ~((a < b) | (a > b)), "ugt": lambda a, b: ~(a <= b), "uge": lambda a, b: ~(a < b),
+    "ult": lambda a, b: ~(a >= b), "ule": lambda a, b: ~(a > b), "une": lambda a, b: ~(a == b), "uno": lambda a, b: (a != a) | (b != b),
+}
+TO_WHOLE = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "roundeven": np.rint}
+
+
+class FloatExpression(Expression):
+    """Operations on f16, bf16, f32 and f64 whose results are exact or rounded once. There is one NaN: its bits are nobody's."""
+
+    def __init__(self, rng):
+        self.rng, self.lines, self.intrinsics, self.kind = rng, [], set(), rng.choice(["half", "bfloat"])
+        with np.errstate(all="ignore"):
+            numbers = [quiet(bits.astype(np.uint16).view(KINDS[self.kind])) for bits in (X, Y)]
+        self.values = [(name, self.kind, value) for name, value in zip(("%fx", "%fy"), numbers, strict=True)]
+        with np.errstate(all="ignore"):
+            for _ in range(rng.randint(2, 6)):
+                self.float_step()
+            name, kind, value = self.values[-1]
+            name, _, value = self.converted(name, kind, value, "float")
+            flag = f"%c{len(self.lines)}"
+            self.lines.append(f"  {flag} = fcmp uno float {name}, 0.0")
+            bits, _, _ = self.new(f"bitcast float {name} to i32", 32, None)
+            value = np.where(np.isnan(value), 0x7FC00000, value.view(np.uint32)).astype(np.int64)
+            self.result = self.new(f"select i1 {flag}, i32 {0x7FC00000}, i32 {bits}", 32, value)
+
+    def head(self):
+        # Signalling NaN become quiet, in integers.
+        lines = []
+        infinity, quiet_bit = {"half": (0x7C00, 0x200), "bfloat": (0x7F80, 0x40)}[self.kind]
+        for name in "xy":
+            lines += [
+                f"  %a{name} = and i16 %{name}, 32767",
+                f"  %n{name} = icmp ugt i16 %a{name}, {infinity}",
+                f"  %q{name} = or i16 %{name}, {quiet_bit}",
+                f"  %s{name} = select i1 %n{name}, i16 %q{name}, i16 %{name}",
+                f"  %f{name} = bitcast i16 %s{name} to {self.kind}",
+            ]
+        return lines
+
+    def converted(self, name, kind, value, wanted):
+        sizes = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+        if kind == wanted:
+            return name, kind, value
+        if sizes[kind] == sizes[wanted]:
+            return self.converted(*self.converted(name, kind, value, "float"), wanted)
+        text = "fpext" if sizes[wanted] > sizes[kind] else "fptrunc"
+        if kind == "double" and wanted == "bfloat":
+            # ml_dtypes rounds twice.
+            return self.converted(*self.converted(name, kind, value, "float"), wanted)
+        return self.new(f"{text} {kind} {name} to {wanted}", wanted, value.astype(KINDS[wanted]))
+
+    def literal(self, kind):
+        value = np.array(self.rng.choice([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -7.0, 100.0, -4.5, self.rng.uniform(-10, 10)])).astype(KINDS[kind])
+        pattern = {"half": ("H", 16), "bfloat": ("R", 16)}.get(kind)
+        if pattern:
+            return f"0x{pattern[0]}{int(value.view(np.uint16)):04X}", value
+        return f"0x{int(np.array(float(value)).view(np.uint64)):016X}", value
+
+    def operand(self, kind):
+        if self.rng.random() < 0.5:
+            return self.literal(kind)
+        floats = [value for value in self.values if isinstance(value[1], str)]
+        name, _, value = self.converted(*self.rng.choice(floats), kind)
+        return name, value
+
+    def float_step(self):
+        rng = self.rng
+        name, kind, value = self.values[-1] if rng.random() < 0.8 else rng.choice(self.values)
+        if not isinstance(kind, str):
+            # An integer: back to a float.
+            wanted = rng.choice(["half", "bfloat", "float", "double"])
+            return self.from_integer(name, kind, value, wanted)
+        choice = rng.random()
+        if choice < 0.2:
+            self.converted(name, kind, value, rng.choice([other for other in KINDS if other != kind]))
+        elif choice < 0.5:
+            operation = rng.choice(["fadd", "fsub", "fmul"])
+            other, other_value = self.operand(kind)
+            result = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply}[operation](value, other_value)
+            self.new(f"{operation} {kind} {name}, {other}", kind, result)
+        elif choice < 0.6:
+            text, result = rng.choice([(f"fneg {kind} {name}", -value), (self.of_floats("fabs", kind, name), np.abs(value))])
+            self.new(text, kind, result)
+        elif choice < 0.7:
+            function = rng.choice(list(TO_WHOLE))
+            self.new(self.of_floats(function, kind, name), kind, TO_WHOLE[function](value.astype(np.float64)).astype(KINDS[kind]))
+        elif choice < 0.8:
+            other, other_value = self.operand(kind)
+            function = rng.choice(["minimum", "maximum", "minimumnum", "maximumnum"])
+            self.new(self.of_floats(function, kind, name, other), kind, extreme(function, value, np.broadcast_to(other_value, value.shape)))
+        elif choice < 0.9:
+            other, other_value = self.operand(kind)
+            third, third_value = self.operand(kind)
+            predicate, flag = rng.choice(list(ORDERED)), f"%c{len(self.lines)}"
+            condition = ORDERED[predicate](value, other_value)
+            self.lines.append(f"  {flag} = fcmp {predicate} {kind} {name}, {other}")
+            self.new(f"select i1 {flag}, {kind} {name}, {kind} {third}", kind, np.where(condition, value, third_value).astype(KINDS[kind]))
+        else:
+            bits, sign = rng.choice([8, 16, 32]), rng.choice("su")
+            least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if sign == "s" else (0, (1 << bits) - 1)
+            wide = value.astype(np.float64)
+            whole = np.clip(np.trunc(np.where(np.isnan(wide), 0, wide)), least, most).astype(np.int64)
+            intrinsic = f"fpto{sign}i.sat.i{bits}.{SHORT[kind]}"
+            self.intrinsics.add(f"declare i{bits} @llvm.{intrinsic}({kind})")
+            made = self.new(f"call i{bits} @llvm.{intrinsic}({kind} {name})", bits, whole)
+            self.from_integer(*made, rng.choice(list(KINDS)))
+
+    def from_integer(self, name, bits, value, wanted):
+        sign = self.rng.choice("su")
+        number = signed(value, bits) if sign == "s" else unsigned(value, bits)
+        rounded = number.astype(np.float64)
+        if wanted == "bfloat":
+            # Exact in f64, and rounded once: by way of f32 only where that is exact, too.
+            exact = np.abs(number) < 1 << 24
+            if not exact.all():
+                wanted = "float"
+        self.new(f"{sign}itofp i{bits} {name} to {wanted}", wanted, rounded.astype(KINDS[wanted]))
+
+    def of_floats(self, function, kind, *operands):
+        self.intrinsics.add(f"declare {kind} @llvm.{function}.{SHORT[kind]}({', '.join([kind] * len(operands))})")
+        return f"call {kind} @llvm.{function}.{SHORT[kind]}({', '.join(f'{kind} {operand}' for operand in operands)})"
+
+
+def quiet(numbers):
+    """With one NaN."""
+    return np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers)
+
+
+def extreme(function, a, b):
+    """The less or greater of two, where -0 is less than 0. NaN wins, or loses where the name ends in num."""
+    less = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))
+    result = np.where(less, a, b) if function.startswith("min") else np.where(less, b, a)
+    if function.endswith("num"):
+        return np.where(np.isnan(a), b, np.where(np.isnan(b), a, result))
+    return np.where(np.isnan(a), a, np.where(np.isnan(b), b, result))
+
+
+def module(seed, number, floats):
     """The text of a module, and the results of its kernels."""
     rng = random.Random(f"{seed} {number}")
-    expressions = [Expression(rng) for _ in range(IN_MODULE)]
+    expressions = [(FloatExpression if floats else Expression)(rng) for _ in range(IN_MODULE)]
     declared = set().union(*(one.intrinsics for one in expressions))
     text = "\n".join([
         'target triple = "nvptx64-nvidia-cuda"',
@@ -218,7 +366,7 @@ def module(seed, number):
 
 def made(options, folder, number):
     """The path of a cubin for each setting, and the expected results."""
-    text, expected = module(options.seed, number)
+    text, expected = module(options.seed, number, options.floats)
     source = folder / f"m{number}.ll"
     source.write_text(text)
     cubins = []
@@ -236,11 +384,12 @@ def main():
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=6400, help=f"how many expressions, in modules of {IN_MODULE}")
+    parser.add_argument("--floats", action="store_true", help="floats of 16 bits in place of integers")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--print", action="store_true", help="print the first module alone; needs no GPU")
     options = parser.parse_args()
     if options.print:
-        print(module(options.seed, 0)[0])
+        print(module(options.seed, 0, options.floats)[0])
         return
     import cupy
 

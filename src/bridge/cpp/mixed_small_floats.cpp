@@ -1,0 +1,70 @@
+// Kernels that compute with bfloats and with halves. LLVM's InstCombine (LLVM 22, `visitFPTrunc`) makes `fptrunc` to
+// half, of an operation on floats that were extended from bfloat, an operation on halves: the 8 bits of a bfloat's
+// significand are fewer than a half's 11, and that its exponents reach further is forgotten. 70000 * 0.5 is infinite
+// then, and small numbers are rounded twice. Where one function, or one and another that it calls, have both, bfloats
+// are extended by their bits, which LLVM does not look through.
+
+#include "code_generation.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace gpulower {
+namespace {
+
+void extendByBits(FPExtInst &extension) {
+  IRBuilder<> builder(&extension);
+  Value *bfloat = extension.getOperand(0);
+  Type *type = bfloat->getType();
+  Value *bits = builder.CreateBitCast(bfloat, type->getWithNewType(builder.getInt16Ty()));
+  Value *wide = builder.CreateZExt(bits, type->getWithNewType(builder.getInt32Ty()));
+  Value *number = builder.CreateBitCast(builder.CreateShl(wide, 16), type->getWithNewType(builder.getFloatTy()));
+  Value *extended = builder.CreateFPExt(number, extension.getType());
+  extended->takeName(&extension);
+  extension.replaceAllUsesWith(extended);
+  extension.eraseFromParent();
+}
+
+} // namespace
+
+void separateBfloatsFromHalves(Module &module) {
+  MapVector<Function *, SmallVector<FPExtInst *>> bfloats;
+  SmallPtrSet<Function *, 8> halves;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      auto *extension = dyn_cast<FPExtInst>(&instruction);
+      if (extension && extension->getSrcTy()->getScalarType()->isBFloatTy())
+        bfloats[&function].push_back(extension);
+      bool isOfHalves = extension ? extension->getSrcTy()->getScalarType()->isHalfTy()
+                                  : isa<FPTruncInst>(instruction) && instruction.getType()->getScalarType()->isHalfTy();
+      if (isOfHalves)
+        halves.insert(&function);
+    }
+  if (bfloats.empty() || halves.empty())
+    return;
+  // What is called may be inlined.
+  EquivalenceClasses<Function *> together;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      auto *call = dyn_cast<CallBase>(&instruction);
+      Function *callee = call ? call->getCalledFunction() : nullptr;
+      if (callee && (bfloats.contains(callee) || halves.contains(callee)))
+        together.unionSets(&function, callee);
+    }
+  for (auto &[function, extensions] : bfloats) {
+    auto isTogether = [&, one = function](Function *other) {
+      return one == other || together.isEquivalent(one, other);
+    };
+    if (any_of(halves, isTogether))
+      for (FPExtInst *extension : extensions)
+        extendByBits(*extension);
+  }
+}
+
+} // namespace gpulower
