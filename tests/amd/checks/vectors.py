@@ -140,7 +140,7 @@ class Kernel:
         return f"%{name}", text
 
     def place(self, whole: Array, kind: str, writable: bool = False) -> tuple[str, str, Array]:
-        """A memref with the numbers of `whole`: a parameter, or a part of a larger one with strides. The array is a view of what is expected."""
+        """A memref with the numbers of `whole`: a parameter, or a part of a larger one with strides. The array is a view of it."""
         if self.maybe():
             name, text = self.parameter(whole, kind, writable)
             return name, text, self.expected[name[1:]] if writable else whole
@@ -261,7 +261,9 @@ class Kernel:
 
 def made(seed: int) -> Kernel:
     numbers = np.arange(32)
-    kernel = Kernel(np.random.default_rng(seed), f"k{seed}", parameters=["%numbers: memref<32xindex>"], arguments=memref("numbers", numbers))
+    kernel = Kernel(
+        np.random.default_rng(seed), f"k{seed}", parameters=["%numbers: memref<32xindex>"], arguments=memref("numbers", numbers)
+    )
     kernel.buffers.append(Buffer("numbers", numbers))
     for _ in range(kernel.below(6, 2)):
         kernel.transfer_read()
