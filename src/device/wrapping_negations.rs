@@ -7,6 +7,10 @@
 /// Writes negations of 16 bits as differences without a sign.
 pub(super) fn as_differences(text: String) -> String {
     const NEGATION: &str = "neg.s16 ";
+    // Few texts have any.
+    if !text.contains(NEGATION) {
+        return text;
+    }
     let mut pieces = text.split(NEGATION);
     let mut result = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
