@@ -47,8 +47,10 @@ use crate::{
     target::{Target, Vendor},
 };
 
-/// Groups have as many bytes of text or more.
+/// Groups have as many bytes of text or more, but for the last ones where several threads work: those are smaller, so that no
+/// thread is left with a large one while the others wait.
 const GROUP_BYTES: usize = 64 << 10;
+const LAST_GROUP_BYTES: usize = 8 << 10;
 
 /// What a kernel is called in what is kept.
 const NAMELESS: &str = "\u{1}";
@@ -312,7 +314,7 @@ impl Job<'_, '_> {
         let size: usize = unique.iter().map(|component| component.traits.bytes).sum();
         let is_amd = self.target.vendor() == Vendor::Amd;
         // An object is of one kernel, and LLVM's run of its own costs some time that one thread alone does not get back.
-        let is_cheaper_whole = size < 2 * GROUP_BYTES || (is_amd && self.helpers.are_busy());
+        let is_cheaper_whole = size < 2 * GROUP_BYTES || (is_amd && self.helpers.threads() == 1);
         if cache.is_none() && unique.len() == components.len() && is_cheaper_whole {
             return None;
         }
@@ -429,14 +431,18 @@ impl Job<'_, '_> {
     fn compile_groups(&mut self, components: &[&Component], places: &[usize]) -> Option<Vec<Piece>> {
         let mut groups: Vec<Vec<(usize, &Component)>> = Vec::new();
         let is_amd = self.target.vendor() == Vendor::Amd;
-        let mut bytes = GROUP_BYTES;
+        let threads = self.helpers.threads();
+        let size = |&place: &usize| components.get(place).map_or(0, |component| component.traits.bytes);
+        let mut left: usize = places.iter().map(size).sum();
+        let mut room = 0;
         for (number, &place) in places.iter().enumerate() {
-            if bytes >= GROUP_BYTES || is_amd {
+            if room == 0 || is_amd {
                 groups.push(Vec::new());
-                bytes = 0;
+                room = group_bytes(left, threads);
             }
             let component = *components.get(place)?;
-            bytes += component.traits.bytes;
+            room = room.saturating_sub(component.traits.bytes);
+            left -= component.traits.bytes;
             // An object is kept with the name that its kernel has in it.
             groups.last_mut()?.push((if is_amd { 0 } else { number }, component));
         }
@@ -471,6 +477,14 @@ impl Job<'_, '_> {
             ResolvedVendor::Amd { .. } => key,
         };
         self.compiler.made_with(key, &self.options, self.target.vendor())
+    }
+}
+
+/// The size of the next group, of what is left for so many threads.
+fn group_bytes(left: usize, threads: usize) -> usize {
+    match threads {
+        0 | 1 => GROUP_BYTES,
+        _ => (left / (2 * threads)).clamp(LAST_GROUP_BYTES, GROUP_BYTES),
     }
 }
 

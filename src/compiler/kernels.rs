@@ -176,7 +176,7 @@ impl PtxWork<'_> {
     fn gains_by_one_call(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> bool {
         let contents: HashSet<Content> = kernels.iter().map(|kernel| kernel.content).collect();
         let are_single = kernels.len() > 1 && kernels.iter().all(|kernel| kernel.kernel.is_some());
-        self.cache.is_none() && are_single && contents.len() == kernels.len() && helpers.are_busy()
+        self.cache.is_none() && are_single && contents.len() == kernels.len() && helpers.threads() == 1
     }
 
     /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to

@@ -177,12 +177,12 @@ impl Helpers<'_> {
         }
     }
 
-    /// Whether no other thread could help now.
-    pub(super) fn are_busy(&self) -> bool {
+    /// How many threads would carry out pieces now, the caller's among them.
+    pub(super) fn threads(&self) -> usize {
         match self {
-            Self::None => true,
-            Self::Own(pool) => pool.shared.free(&pool.shared.lock()) == 0,
-            Self::Theirs(_) => false,
+            Self::None => 1,
+            Self::Own(pool) => pool.shared.free(&pool.shared.lock()) + 1,
+            Self::Theirs(_) => thread::available_parallelism().map_or(1, usize::from),
         }
     }
 
