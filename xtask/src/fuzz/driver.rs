@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -85,11 +85,11 @@ struct Running {
 }
 
 impl<'w> Driver<'w> {
-    pub fn new(workspace: &'w Workspace, program: PathBuf, folder: &Path) -> Self {
+    pub const fn new(workspace: &'w Workspace, program: PathBuf, said: PathBuf) -> Self {
         Self {
             workspace,
             program,
-            said: folder.join("driver.log"),
+            said,
             running: None,
         }
     }
