@@ -1,0 +1,285 @@
+//! What is read of the seeds of the fuzz targets (`fuzz/corpus/`), whole and damaged, and what is written of it again, is what
+//! it was. Whether it is right is for the tests with the vendors' tools (`tests/tools/`); this notices any change, in a second.
+//!
+//! After a change that is meant: `GPULOWER_BLESS=1 cargo test -p gpulower-image --lib seeds`.
+
+use std::{
+    fmt::{Debug, Write as _},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use md5::{Digest as _, Md5};
+
+use crate::{
+    container::{
+        archive, bundle,
+        fatbin::{self, Compression},
+        offload_binary,
+    },
+    image::{
+        cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, join_cubin, join_object, producer, ptx, ptx_canonical,
+        ptx_components, ptx_entries, ptx_log, ptx_sizes, ptx_symbols, symbols::LinkSymbols,
+    },
+    inspect,
+    occupancy::{Occupancy, picture, unit_facts},
+    offload::check,
+    pack::{Pack, PackFormat},
+    target::{Device, PtxIsa, Target},
+};
+
+/// Where each seed is damaged: at every so many bytes, so that a kind takes no more than its share of a second.
+const PLACES: usize = 30;
+
+/// Everything that the readers of a kind say of a file.
+fn told(kind: &str, bytes: &[u8]) -> String {
+    let mut told = Told::default();
+    let text = String::from_utf8_lossy(bytes);
+    match kind {
+        "elf" => match Elf::parse(bytes) {
+            Ok(elf) => {
+                told.line("header", elf.header());
+                for section in elf.sections() {
+                    told.line(section.name, (section, elf.contents(section)));
+                }
+                for kind in [2, 11] {
+                    for symbol in elf.symbols(kind).unwrap_or_default() {
+                        let is = (symbol.is_undefined(), symbol.is_weak(), symbol.is_local());
+                        told.line("symbol", (symbol, is));
+                    }
+                }
+                told.line("notes", elf.notes());
+                for symbols in [LinkSymbols::of_cubin(&elf), LinkSymbols::of_amd_object(&elf)] {
+                    told.line(
+                        "kernels",
+                        symbols.as_ref().map(|found| found.kernels().collect::<Vec<_>>()),
+                    );
+                    told.line("symbols", symbols);
+                }
+                told.line("producer", (producer::of_cubin(&elf), producer::of_comment(&elf)));
+            }
+            Err(error) => told.line("error", error.to_string()),
+        },
+        "cubin" => {
+            let read = cubin::read(bytes);
+            told.line("chip", read.as_ref().map(cubin::CubinInfo::chip));
+            told.line("cubin", read);
+            told.line("joins", join_cubin::check(bytes));
+            let renamed = [("k", "other")];
+            told.line("joined", join_cubin::join_renamed(&[(bytes, &[]), (bytes, &renamed)]));
+            told.line(
+                "twice",
+                join_cubin::join(&[bytes, bytes]).map_err(|error| error.to_string()),
+            );
+        }
+        "hsaco" => {
+            match Hsaco::read(bytes) {
+                Ok(read) => {
+                    for kernel in read.resources() {
+                        told.line("kernel", kernel);
+                        for target in ["gfx1030", "gfx942"] {
+                            let target: Target = target.parse().expect(target);
+                            told.line("facts", unit_facts(&target));
+                            for threads in [64, 200, 1024] {
+                                told.line("occupancy", Occupancy::of(&target, kernel, threads, 1000));
+                            }
+                            let usual = Occupancy::usual(&target, kernel);
+                            told.line("picture", usual.as_ref().map(picture));
+                        }
+                    }
+                    told.line("hsaco", read);
+                }
+                Err(error) => told.line("error", error.to_string()),
+            }
+            told.line("attributes", hsaco_attributes::kernel_metadata(bytes));
+            let renamed = [("k", "other")];
+            told.line("joined", join_object::join(&[(bytes, &[]), (bytes, &renamed)]));
+        }
+        "ptx" => {
+            told.line("header", ptx::header(&text));
+            told.line("producer", producer::of_ptx(&text));
+            told.line("entries", ptx_entries::entries(bytes));
+            told.line("symbols", ptx_symbols::symbols(bytes));
+            told.line("sizes", ptx_sizes::largest_sizes(bytes));
+            told.line("variables", ptx_components::declares_variables(&text));
+            let components = ptx_components::components(&text);
+            let parts = components.iter().flatten();
+            told.line("canonical", parts.map(ptx_canonical::canonical).collect::<Vec<_>>());
+            told.line("components", components);
+        }
+        "ptx_log" => {
+            let log = ptx_log::parse(&text);
+            told.line("k", log.function("k"));
+            told.line("log", log);
+            told.line("without times", ptx_log::without_times(&text));
+        }
+        "fatbin" => match fatbin::read(bytes) {
+            Ok(read) => {
+                for entry in &read.entries {
+                    told.line("is", (entry.is_debug(), entry.is_mercury(), entry.is_obfuscated()));
+                    told.line("payload", entry.payload());
+                }
+                told.line("fatbin", read);
+            }
+            Err(error) => told.line("error", error.to_string()),
+        },
+        "bundle" => {
+            told.line("is one", bundle::is_bundle(bytes));
+            match bundle::read_all_within(bytes, 1 << 20) {
+                Ok(bundles) => {
+                    for bundle in &bundles {
+                        for entry in bundle.entries() {
+                            told.line("is", (entry.is_host(), entry.is_host_placeholder()));
+                            told.line("found", entry.id.parse().ok().and_then(|id| bundle.find(&id)));
+                        }
+                    }
+                    told.line("bundles", bundles);
+                }
+                Err(error) => told.line("error", error.to_string()),
+            }
+            if let Ok(id) = text.parse::<bundle::BundleId>() {
+                told.line(
+                    "id",
+                    (id.triple(), id.target_id(), id.target(), id.normalized().to_string()),
+                );
+            }
+        }
+        "offload_binary" => match offload_binary::read(bytes) {
+            Ok(binaries) => {
+                for entry in binaries.iter().flat_map(|binary| &binary.entries) {
+                    told.line("is", (entry.triple(), entry.arch(), entry.string("include-ptx")));
+                }
+                told.line("binaries", binaries);
+            }
+            Err(error) => told.line("error", error.to_string()),
+        },
+        "archive" => {
+            let (members, error) = archive::read(bytes);
+            told.line("members", members);
+            told.line("error", error.map(|error| error.to_string()));
+        }
+        "export_check" => {
+            let report = check::check(bytes);
+            told.line("complete", report.as_ref().map(|report| report.is_complete(&[])));
+            told.line("report", report);
+        }
+        "inspect" => {
+            let inspection = inspect::inspect("input", bytes);
+            if let Ok(inspection) = &inspection {
+                told.line("problems", inspection.problems().collect::<Vec<_>>());
+                told.line("names", inspect::file_names(inspection, "input"));
+                let (images, containers) = (&inspection.images, inspection.containers.len());
+                told.line(
+                    "images",
+                    images
+                        .iter()
+                        .map(|image| inspection.image_name(image))
+                        .collect::<Vec<_>>(),
+                );
+                told.line(
+                    "containers",
+                    (0..containers)
+                        .map(|index| inspection.container_name(index))
+                        .collect::<Vec<_>>(),
+                );
+                for device in ["sm_86", "sm_90", "gfx1030", "gfx942:sramecc+:xnack-"] {
+                    let device: Device = device.parse().expect(device);
+                    told.line(
+                        "answer",
+                        inspect::device::answer(inspection, device, PtxIsa::new(9, 0).ok()),
+                    );
+                }
+                told.line(
+                    "json",
+                    serde_json::to_string(inspection).map_err(|error| error.to_string()),
+                );
+            }
+            told.line("inspection", inspection.map_err(|error| error.to_string()));
+            let mut pack = Pack::default();
+            told.line("added", pack.add("input", bytes, None));
+            told.line("pack", &pack);
+            for format in [PackFormat::Fatbin, PackFormat::Bundle, PackFormat::Offload] {
+                for compression in [Compression::None, Compression::Lz4, fatbin::ZSTD_DEFAULT] {
+                    told.line(
+                        "packed",
+                        pack.write(format, compression).map_err(|error| error.to_string()),
+                    );
+                }
+            }
+        }
+        other => panic!("nothing reads {other}"),
+    }
+    told.0
+}
+
+#[derive(Default)]
+struct Told(String);
+
+impl Told {
+    fn line(&mut self, name: &str, value: impl Debug) {
+        writeln!(self.0, "{name}: {value:?}").expect("a string grows");
+    }
+}
+
+fn short(digest: Md5) -> String {
+    let bytes = digest.finalize();
+    bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is told of damaged copies of a file: cut off, and with a byte that is another, at places all over it.
+fn damaged(kind: &str, good: &[u8]) -> String {
+    let mut digest = Md5::new();
+    for place in (0..good.len()).step_by((good.len() / PLACES).max(1)) {
+        digest.update(told(kind, &good[..place]));
+        let mut changed = good.to_vec();
+        for value in [good[place] ^ 0x01, good[place].wrapping_add(0x10), 0xff] {
+            changed[place] = value;
+            digest.update(told(kind, &changed));
+        }
+    }
+    short(digest)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the checkout has seeds")
+        .map(|entry| entry.expect("the folder can be listed").path())
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn seeds_are_read_as_before() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = root.join("tests/seeds.txt");
+    let expected = fs::read_to_string(&list).unwrap_or_default();
+    let mut now = String::new();
+    for folder in files(&root.join("../../fuzz/corpus")) {
+        let kind = folder
+            .file_name()
+            .expect("it has a name")
+            .to_string_lossy()
+            .into_owned();
+        // Texts on the command line have tests of their own.
+        if kind == "specs" {
+            continue;
+        }
+        for file in files(&folder) {
+            let name = file.file_name().expect("it has a name").to_string_lossy().into_owned();
+            let bytes = fs::read(&file).expect("seeds can be read");
+            let told = told(&kind, &bytes);
+            let whole = short(Md5::new_with_prefix(&told));
+            let line = format!("{kind}/{name} {whole} {}\n", damaged(&kind, &bytes));
+            if !expected.contains(&line) && std::env::var_os("GPULOWER_BLESS").is_none() {
+                let words: String = told.chars().take(4000).collect();
+                panic!("{kind}/{name}, or a damaged copy of it, is read as something else: {line}{words}");
+            }
+            now += &line;
+        }
+    }
+    if expected != now && std::env::var_os("GPULOWER_BLESS").is_some() {
+        fs::write(&list, &now).expect("the checkout can be written to");
+    }
+    assert!(now.lines().count() > 50, "{now}");
+}
