@@ -25,7 +25,10 @@ use crate::{
     occupancy::{Occupancy, picture, unit_facts},
     offload::check,
     pack::{Pack, PackFormat},
-    target::{Device, PtxIsa, Target},
+    target::{
+        ComputeCapability, CudaRelease, Device, NvccFlags, NvidiaArch, PtxIsa, PtxPolicy, Target, TargetError,
+        TargetPlan,
+    },
 };
 
 /// Where each seed is damaged: at every so many bytes, so that a kind takes no more than its share of a second.
@@ -148,6 +151,14 @@ fn told(kind: &str, bytes: &[u8]) -> String {
             Ok(binaries) => {
                 for entry in binaries.iter().flat_map(|binary| &binary.entries) {
                     told.line("is", (entry.triple(), entry.arch(), entry.string("include-ptx")));
+                    told.line(
+                        "kinds",
+                        (
+                            entry.image_kind.to_string(),
+                            entry.image_kind.number(),
+                            entry.offload_kind.to_string(),
+                        ),
+                    );
                 }
                 told.line("binaries", binaries);
             }
@@ -207,10 +218,95 @@ fn told(kind: &str, bytes: &[u8]) -> String {
                 }
             }
         }
+        "specs" => specs(&mut told, &text),
         other => panic!("nothing reads {other}"),
     }
     told.0
 }
+
+/// What names of targets, policies, devices and nvcc's flags mean.
+fn specs(told: &mut Told, text: &str) {
+    told.line("arch", NvidiaArch::parse(text));
+    told.line("versions", (text.parse::<PtxIsa>(), text.parse::<CudaRelease>()));
+    told.line(
+        "device",
+        text.parse::<Device>()
+            .map(|device| (device.to_string(), device.own_target())),
+    );
+    let policy = text.parse::<PtxPolicy>();
+    told.line(
+        "policy",
+        policy
+            .as_ref()
+            .map(|policy| (policy.to_string(), policy.to_identifier())),
+    );
+    told.line("identifier", PtxPolicy::from_identifier(text));
+    let targets = Target::parse_list(text).map_err(|error| error.to_string());
+    for target in targets.iter().flatten() {
+        told.line(&target.to_string(), unit_facts(target));
+    }
+    if let Ok(targets) = &targets {
+        let policies = [PtxPolicy::None, PtxPolicy::Newest, PtxPolicy::All].map(Some);
+        for policy in policies.iter().chain([&None, &policy.ok()]) {
+            let plan = TargetPlan::from_targets(targets, policy.as_ref());
+            told.line("plan", plan.map_err(|error| error.to_string()));
+        }
+    }
+    told.line("targets", targets);
+    let mut flags = NvccFlags::default();
+    for line in text.lines() {
+        match line.split_at_checked(1) {
+            Some(("a", rest)) if !rest.starts_with("rch") => flags.arch.push(rest.to_owned()),
+            Some(("c", rest)) if !rest.starts_with("ode") => flags.code.push(rest.to_owned()),
+            _ => flags.gencode.push(line.to_owned()),
+        }
+    }
+    let words = |error: TargetError| error.to_string();
+    told.line("flags", (flags.is_empty(), flags.arch().map_err(words)));
+    for cuda in [CudaRelease::new(11, 8), CudaRelease::new(13, 0)] {
+        for devices in [&[][..], &[ComputeCapability::new(9, 0), ComputeCapability::new(8, 6)]] {
+            told.line("nvcc", flags.plan(None, cuda, devices).map_err(words));
+        }
+    }
+}
+
+/// Words of nvcc's flags and of targets, of which every two are put together.
+const SPECS: &[&str] = &[
+    "aall",
+    "aall-major",
+    "anative",
+    "asm_80",
+    "asm_90a",
+    "acompute_75",
+    "asm_100f",
+    "asm_52",
+    "asm_99",
+    "csm_80",
+    "csm_86",
+    "ccompute_80",
+    "csm_90a,compute_90a",
+    "clto_80",
+    "arch=compute_80,code=sm_86",
+    "arch=compute_80,code=[sm_80,compute_80]",
+    "arch=compute_90a,code=sm_90",
+    "arch=compute_100f,code=sm_103",
+    "arch=compute_90,code=compute_80",
+    "arch=sm_80,code=sm_80",
+    "sm_80,sm_90",
+    "sm_90a,compute_90",
+    "compute_80+ptx75",
+    "sm_100f,gfx942",
+    "gfx90a:xnack+:sramecc-",
+    "gfx11-generic,gfx1100",
+    "gfx9-4-generic,gfx942",
+    "8.6",
+    "13.0",
+    "all",
+    "newest",
+    "none",
+    "compute_80,newest",
+    "gfx942:sramecc+",
+];
 
 #[derive(Default)]
 struct Told(String);
@@ -261,10 +357,6 @@ fn seeds_are_read_as_before() {
             .expect("it has a name")
             .to_string_lossy()
             .into_owned();
-        // Texts on the command line have tests of their own.
-        if kind == "specs" {
-            continue;
-        }
         for file in files(&folder) {
             let name = file.file_name().expect("it has a name").to_string_lossy().into_owned();
             let bytes = fs::read(&file).expect("seeds can be read");
@@ -278,6 +370,19 @@ fn seeds_are_read_as_before() {
             now += &line;
         }
     }
+    let mut digest = Md5::new();
+    for one in SPECS {
+        for other in SPECS {
+            digest.update(told("specs", format!("{one}\n{other}").as_bytes()));
+        }
+        digest.update(told("specs", one.as_bytes()));
+    }
+    let line = format!("specs, pairs of {} {}\n", SPECS.len(), short(digest));
+    assert!(
+        expected.contains(&line) || std::env::var_os("GPULOWER_BLESS").is_some(),
+        "{line}"
+    );
+    now += &line;
     if expected != now && std::env::var_os("GPULOWER_BLESS").is_some() {
         fs::write(&list, &now).expect("the checkout can be written to");
     }
