@@ -13,7 +13,8 @@ use md5::{Digest as _, Md5};
 
 use crate::{
     container::{
-        archive, bundle,
+        archive,
+        bundle::{self, BundleId, BundleImage, BundleOptions, Comment, CompressionMethod, CompressionVersion},
         fatbin::{self, Compression},
         offload_binary,
     },
@@ -308,6 +309,71 @@ const SPECS: &[&str] = &[
     "gfx942:sramecc+",
 ];
 
+/// What ids of bundles mean to each other, and bundles of every form.
+fn bundles() -> String {
+    const IDS: [&str; 12] = [
+        "host-x86_64-unknown-linux-gnu-",
+        "host-x86_64-unknown-linux-gnu",
+        "hip-amdgcn-amd-amdhsa--gfx942",
+        "hipv4-amdgcn-amd-amdhsa--gfx942",
+        "hipv4-amdgcn-amd-amdhsa-unknown-gfx942",
+        "hipv4-amdgcn-amd-amdhsa--gfx942:xnack+",
+        "hipv4-amdgcn-amd-amdhsa--gfx942:xnack+:sramecc-",
+        "hipv4-amdgcn-amd-amdhsa--gfx942:sramecc-:xnack+",
+        "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-",
+        "openmp-amdgcn-amd-amdhsa--gfx942",
+        "openmp-nvptx64-nvidia-cuda--sm_80",
+        "sycl-spir64-unknown-unknown-unknown-",
+    ];
+    let mut told = Told::default();
+    let ids: Vec<BundleId> = IDS.iter().filter_map(|id| id.parse().ok()).collect();
+    for one in &ids {
+        for other in &ids {
+            told.line(
+                &one.to_string(),
+                (other.to_string(), one.means_same(other), one.serves(other)),
+            );
+        }
+    }
+    let images: Vec<BundleImage<'_>> = [&IDS[..1], &IDS[8..11], &IDS[5..6]]
+        .concat()
+        .iter()
+        .filter_map(|id| {
+            Some(BundleImage {
+                id: id.parse().ok()?,
+                bytes: id.as_bytes(),
+            })
+        })
+        .collect();
+    let texts = ["ll", "s", "d", "i", "ii", "cui", "hipi", "o"].map(Comment::of_type);
+    let mut forms: Vec<BundleOptions> = texts.into_iter().flatten().map(BundleOptions::text).collect();
+    forms.extend([BundleOptions::default(), BundleOptions::packed()]);
+    for version in [CompressionVersion::V1, CompressionVersion::V2, CompressionVersion::V3] {
+        for method in [CompressionMethod::Zlib, CompressionMethod::Zstd] {
+            let compression = Some(bundle::Compression {
+                version,
+                method,
+                level: 3,
+            });
+            forms.push(BundleOptions {
+                compression,
+                ..BundleOptions::packed()
+            });
+        }
+    }
+    for form in &forms {
+        match bundle::write(&images, form) {
+            Ok(bytes) => {
+                told.line("written", &bytes);
+                told.0 += &self::told("bundle", &[&bytes[..], &bytes].concat());
+                told.0 += &damaged("bundle", &bytes);
+            }
+            Err(error) => told.line("refused", error.to_string()),
+        }
+    }
+    told.0
+}
+
 #[derive(Default)]
 struct Told(String);
 
@@ -377,6 +443,7 @@ fn seeds_are_read_as_before() {
         }
         digest.update(told("specs", one.as_bytes()));
     }
+    digest.update(bundles());
     let line = format!("specs, pairs of {} {}\n", SPECS.len(), short(digest));
     assert!(
         expected.contains(&line) || std::env::var_os("GPULOWER_BLESS").is_some(),
