@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gpulower_testing::nvidia;
 use md5::{Digest as _, Md5};
 
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
         offload_binary,
     },
     image::{
-        cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, join_cubin, join_object, producer, ptx, ptx_canonical,
+        cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, join_cubin, join_object, lto_ir, producer, ptx, ptx_canonical,
         ptx_components, ptx_entries, ptx_log, ptx_sizes, ptx_symbols, symbols::LinkSymbols,
     },
     inspect,
@@ -220,6 +221,7 @@ fn told(kind: &str, bytes: &[u8]) -> String {
             }
         }
         "specs" => specs(&mut told, &text),
+        "lto_ir" => told.line("arch", lto_ir::arch(bytes)),
         other => panic!("nothing reads {other}"),
     }
     told.0
@@ -374,6 +376,26 @@ fn bundles() -> String {
     told.0
 }
 
+/// What divides a module into kernels, and what holds them together.
+const PTX: &str = r#".version 8.0
+.target sm_90, debug
+.address_size 64
+.func (.param .b32 r) twice(.param .b32 x);
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.extern .shared .align 16 .b8 dynamic[];
+.shared .align 4 .b8 tile[64], other_tile[4];
+.global .align 4 .b32 counter = 1, limit = {7, (3)}, after;
+.visible .const .b32 unused[2][3] = {{1, 2, 3}, {4, 5, 6}};
+.func (.param .b32 r) twice(.param .b32 x) { ret; }
+.visible .entry a(.param .u64 p, .param .align 8 .b8 s[40]) .maxntid 32, 1, 1 .pragma "nounroll"; { call (r), twice, (x); ret; }
+// comment of b }
+/* and
+   of more { */
+.entry b(.param .u64 p) .reqntid 64 .minnctapersm 2 .maxnreg 40 { { st.shared.u32 [tile], 1; } ld.global.b32 r, [limit]; ret; }
+.weak .entry c() .explicitcluster .reqnctapercluster 2, 1, 1 { p: .callprototype ()_ (); call %rd1, (), p; ret; }
+.entry d() { .reg .b32 %r<70>; .local .align 16 .b8 depot[256]; call (r), vprintf, (a, b); $L: bra $L; ret; }
+"#;
+
 #[derive(Default)]
 struct Told(String);
 
@@ -444,6 +466,20 @@ fn seeds_are_read_as_before() {
         digest.update(told("specs", one.as_bytes()));
     }
     digest.update(bundles());
+    for text in [
+        nvidia::rich_module("9.0", "sm_90"),
+        nvidia::recursive_module(),
+        nvidia::store_kernel("7.8", "sm_80"),
+        PTX.to_owned(),
+    ] {
+        digest.update(told("ptx", text.as_bytes()));
+        digest.update(damaged("ptx", text.as_bytes()));
+    }
+    // Tags and values of the head of LTO-IR: sm_90a.
+    let mut lto_ir = [&lto_ir::MAGIC[..], &[0; 12], &[0x28, 0, 0, 0], &[0; 4]].concat();
+    lto_ir.extend([1, 0, 0x84, 3, 0x20, 0, 1, 0, 0, 0, 0, 0, 9, 0, 9, 0]);
+    assert_eq!(lto_ir::arch(&lto_ir), Some((90, true)));
+    digest.update(damaged("lto_ir", &lto_ir));
     let line = format!("specs, pairs of {} {}\n", SPECS.len(), short(digest));
     assert!(
         expected.contains(&line) || std::env::var_os("GPULOWER_BLESS").is_some(),

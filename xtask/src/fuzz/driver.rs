@@ -15,7 +15,7 @@ use crate::env::Workspace;
 
 /// Processor time after which an input counts as one that hangs. The machine may have other things to do: the clock on
 /// the wall does not count.
-pub const MOST_SECONDS: u64 = 10;
+pub const MOST_SECONDS: u64 = 30;
 
 /// Time after which an input counts as one that hangs although nothing works on it. A worker process is ended by its own
 /// limits long before.

@@ -36,7 +36,10 @@ pub struct Workers {
 impl Workers {
     pub fn new() -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let variable = |name: &str| env::var_os(name);
-        let worker = Worker::program(env::current_exe()?)?.arguments(["fuzz", WORKER]);
+        let mut worker = Worker::program(env::current_exe()?)?.arguments(["fuzz", WORKER]);
+        if let Some(folders) = variable("LD_LIBRARY_PATH") {
+            worker = worker.environment("LD_LIBRARY_PATH", folders);
+        }
         let builder = Compiler::builder()
             .threads(1)
             .toolkit(Toolkit::discover(&Search::from_variables(variable)))
