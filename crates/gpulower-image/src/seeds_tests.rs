@@ -25,11 +25,16 @@ use crate::{
     },
     inspect,
     occupancy::{Occupancy, picture, unit_facts},
-    offload::check,
+    offload::{
+        check,
+        layout::{ImageForm, LayoutSet, choose, newest_offload_binary, numbering, refusal},
+        release::ClangRelease,
+        runtime::Runtime,
+    },
     pack::{Pack, PackFormat},
     target::{
-        ComputeCapability, CudaRelease, Device, NvccFlags, NvidiaArch, PtxIsa, PtxPolicy, Target, TargetError,
-        TargetPlan,
+        CodeObjectVersion, ComputeCapability, CudaRelease, Device, NvccFlags, NvidiaArch, PtxIsa, PtxPolicy, Target,
+        TargetError, TargetPlan,
     },
 };
 
@@ -68,6 +73,14 @@ fn told(kind: &str, bytes: &[u8]) -> String {
         "cubin" => {
             let read = cubin::read(bytes);
             told.line("chip", read.as_ref().map(cubin::CubinInfo::chip));
+            for kernel in read.iter().flat_map(|read| &read.kernels) {
+                for chip in ["sm_52", "sm_75", "sm_80", "sm_86", "sm_90", "sm_120"] {
+                    let target: Target = chip.parse().expect(chip);
+                    for (threads, dynamic) in [(32, 0), (200, 20_000), (1024, 100)] {
+                        told.line(chip, Occupancy::of(&target, kernel, threads, dynamic));
+                    }
+                }
+            }
             told.line("cubin", read);
             told.line("joins", join_cubin::check(bytes));
             let renamed = [("k", "other")];
@@ -311,7 +324,7 @@ const SPECS: &[&str] = &[
     "gfx942:sramecc+",
 ];
 
-/// What ids of bundles mean to each other, and bundles of every form.
+/// What ids of bundles mean to each other, and releases of clang; bundles and fat binaries of every form.
 fn bundles() -> String {
     const IDS: [&str; 12] = [
         "host-x86_64-unknown-linux-gnu-",
@@ -335,6 +348,47 @@ fn bundles() -> String {
                 &one.to_string(),
                 (other.to_string(), one.means_same(other), one.serves(other)),
             );
+        }
+    }
+    for release in ClangRelease::all() {
+        told.line("binaries", (newest_offload_binary(release), numbering(release)));
+        for form in [
+            ImageForm::RelocatableCubin,
+            ImageForm::LinkedCubin,
+            ImageForm::Ptx,
+            ImageForm::AmdLinked,
+            ImageForm::AmdObject(CodeObjectVersion::V5),
+            ImageForm::AmdObject(CodeObjectVersion::V6),
+            ImageForm::Bitcode,
+        ] {
+            told.line("refused", refusal(release, form));
+        }
+        for other in ClangRelease::all() {
+            for runtime in [Runtime::Cuda, Runtime::Hip, Runtime::OpenMp] {
+                let layouts = choose(&[release, other], runtime);
+                told.line("serves", layouts.as_ref().map(LayoutSet::serves));
+                told.line("layouts", layouts.map_err(|error| error.to_string()));
+            }
+        }
+    }
+    for (debug, identifier, options) in [
+        (true, None, " -O3 --compile-only \n"),
+        (false, Some("id"), "-O1"),
+        (true, Some(""), ""),
+    ] {
+        let ptx = nvidia::store_kernel("7.8", "sm_80");
+        let image = fatbin::Image::new(fatbin::Content::Ptx(&ptx), "sm_80").expect("a chip");
+        for compression in [Compression::None, Compression::Lz4, fatbin::ZSTD_DEFAULT] {
+            let image = fatbin::Image {
+                debug,
+                identifier,
+                options,
+                compression,
+                ..image
+            };
+            let written = fatbin::write(&[image, image]).expect("a driver could load it");
+            told.0 += &self::told("fatbin", &written);
+            told.0 += &self::told("inspect", &written);
         }
     }
     let images: Vec<BundleImage<'_>> = [&IDS[..1], &IDS[8..11], &IDS[5..6]]
