@@ -12,6 +12,7 @@ mod surface;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -49,46 +50,73 @@ pub struct Options {
     /// Where seeds are made and what is found is kept.
     #[arg(long, value_name = "DIR", default_value = "target/fuzz")]
     folder: PathBuf,
-    /// Use the programs as they are.
+    /// Use the programs, which lie beside this one, and the seeds as they are.
     #[arg(long)]
     no_build: bool,
+    /// How many inputs to try at once, each in a process of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: u64,
 }
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
-    if !options.no_build {
-        run_command(&mut workspace.build_everything())?;
-    }
     let folder = workspace.root.join(&options.folder);
     fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
-    let program = workspace.binaries()?.join("gpulower-checks");
-    let seeds = Seeds::gather(workspace, &program, &folder)?;
+    let programs = match options.no_build {
+        // There may be no cargo to ask.
+        true => std::env::current_exe()
+            .context(|| "find this program".to_owned())?
+            .with_file_name(""),
+        false => {
+            run_command(&mut workspace.build_everything())?;
+            workspace.binaries()?
+        }
+    };
+    let seeds = Seeds::gather(workspace, &programs, &folder, options.no_build)?;
     let surfaces = surfaces(&options.surface, options.workers)?;
     let begin = Instant::now();
     let mut tally = Tally::default();
     for (surface, place) in surfaces.iter().zip(1u32..) {
         // One surface after the other, each with processes of its own: what one leaves broken is not another's.
-        let mut driver = Driver::new(workspace, program.clone(), &folder);
         let end = Duration::from_secs(options.time) * place / surfaces.len().try_into().unwrap_or(1);
-        for number in options.first.. {
-            let over = match options.inputs {
-                Some(inputs) => number >= options.first + inputs,
-                None => begin.elapsed() >= end,
-            };
-            if over {
-                break;
+        let job = |job: u64| -> Result<Tally, Failure> {
+            let mut driver = Driver::new(
+                workspace,
+                programs.join("gpulower-checks"),
+                folder.join(format!("driver-{job}.log")),
+            );
+            let mut tally = Tally::default();
+            for number in (options.first + job..).step_by(usize::try_from(options.jobs).unwrap_or(usize::MAX)) {
+                let over = match options.inputs {
+                    Some(inputs) => number >= options.first + inputs,
+                    None => begin.elapsed() >= end,
+                };
+                if over {
+                    break;
+                }
+                let input = surface
+                    .input(&seeds, options.seed, number)
+                    .with_options(&options.options);
+                let input = if options.workers { input.in_workers() } else { input };
+                let outcome = driver.run(&input)?;
+                if outcome.is_noteworthy() {
+                    let kept = keep(&folder, *surface, options.seed, number, &input, &outcome)?;
+                    println!("{}", outcome.described(&kept));
+                }
+                tally.count(*surface, &outcome);
             }
-            let input = surface
-                .input(&seeds, options.seed, number)
-                .with_options(&options.options);
-            let input = if options.workers { input.in_workers() } else { input };
-            let outcome = driver.run(&input)?;
-            if outcome.is_noteworthy() {
-                let kept = keep(&folder, *surface, options.seed, number, &input, &outcome)?;
-                println!("{}", outcome.described(&kept));
-            }
-            tally.count(*surface, &outcome);
+            driver.end()?;
+            Ok(tally)
+        };
+        let job = &job;
+        let tallies: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..options.jobs)
+                .map(|number| scope.spawn(move || job(number)))
+                .collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
+        });
+        for one in tallies {
+            tally.add(&one.map_err(|_| Failure::new("a thread that fuzzes panicked"))??);
         }
-        driver.end()?;
     }
     println!(
         "\nseed {}, first input {}, {} s",
@@ -189,19 +217,22 @@ struct Tally {
     stages: BTreeMap<Surface, BTreeMap<String, u64>>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Counts {
-    tried: u64,
-    accepted: u64,
-    refused: u64,
-    internal: u64,
-    printed: u64,
-    crashed: u64,
-    lost: u64,
-    stopped: u64,
-    died: u64,
-    hung: u64,
-}
+/// Inputs by how they ended.
+type Counts = [u64; ENDS.len()];
+
+/// How an input ends: the columns of the table, and whether it is a finding. What LLVM and NVIDIA's libraries print by
+/// themselves is shown, and is none. Nor is a crash that was contained, or the end of a worker.
+const ENDS: [(&str, bool); 9] = [
+    ("accepted", false),
+    ("refused", false),
+    ("internal", true),
+    ("printed", false),
+    ("crashed", false),
+    ("lost", false),
+    ("stopped", false),
+    ("died", true),
+    ("hung", true),
+];
 
 impl Tally {
     fn count(&mut self, surface: Surface, outcome: &Outcome) {
@@ -209,63 +240,55 @@ impl Tally {
             let stages = self.stages.entry(surface).or_default();
             *stages.entry(stage.clone()).or_default() += 1;
         }
-        let counts = self.surfaces.entry(surface).or_default();
-        counts.tried += 1;
-        *match outcome {
-            Outcome::Accepted => &mut counts.accepted,
-            Outcome::Refused(_) => &mut counts.refused,
-            Outcome::Internal(_) => &mut counts.internal,
-            Outcome::Printed(_) => &mut counts.printed,
-            Outcome::Crashed(_) => &mut counts.crashed,
-            Outcome::Lost(_) => &mut counts.lost,
-            Outcome::Stopped => &mut counts.stopped,
-            Outcome::Died(_) => &mut counts.died,
-            Outcome::Hung => &mut counts.hung,
-        } += 1;
+        let end = match outcome {
+            Outcome::Accepted => 0,
+            Outcome::Refused(_) => 1,
+            Outcome::Internal(_) => 2,
+            Outcome::Printed(_) => 3,
+            Outcome::Crashed(_) => 4,
+            Outcome::Lost(_) => 5,
+            Outcome::Stopped => 6,
+            Outcome::Died(_) => 7,
+            Outcome::Hung => 8,
+        };
+        self.surfaces.entry(surface).or_default()[end] += 1;
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (surface, counts) in &other.surfaces {
+            let sums = self.surfaces.entry(*surface).or_default();
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        for (surface, stages) in &other.stages {
+            let sums = self.stages.entry(*surface).or_default();
+            for (stage, count) in stages {
+                *sums.entry(stage.clone()).or_default() += count;
+            }
+        }
     }
 
     fn findings(&self) -> u64 {
-        // What LLVM and NVIDIA's libraries print by themselves is shown, and is no failure. Nor is a crash that was
-        // contained, or the end of a worker.
-        let findings = |counts: &Counts| counts.internal + counts.died + counts.hung;
-        self.surfaces.values().map(findings).sum()
+        let counted = self.surfaces.values().flat_map(|counts| counts.iter().zip(ENDS));
+        counted
+            .filter(|(_, (_, is_finding))| *is_finding)
+            .map(|(count, _)| count)
+            .sum()
     }
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(
-            formatter,
-            "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6}",
-            "surface",
-            "tried",
-            "accepted",
-            "refused",
-            "internal",
-            "printed",
-            "crashed",
-            "lost",
-            "stopped",
-            "died",
-            "hung"
-        )?;
-        for (surface, counts) in &self.surfaces {
-            writeln!(
-                formatter,
-                "{:<14} {:>8} {:>9} {:>8} {:>9} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6}",
-                surface.name(),
-                counts.tried,
-                counts.accepted,
-                counts.refused,
-                counts.internal,
-                counts.printed,
-                counts.crashed,
-                counts.lost,
-                counts.stopped,
-                counts.died,
-                counts.hung
-            )?;
+        write!(formatter, "{:<14} {:>8}", "surface", "tried")?;
+        for (end, _) in ENDS {
+            write!(formatter, " {end:>8}")?;
         }
+        for (surface, counts) in &self.surfaces {
+            write!(formatter, "\n{:<14} {:>8}", surface.name(), counts.iter().sum::<u64>())?;
+            for count in counts {
+                write!(formatter, " {count:>8}")?;
+            }
+        }
+        writeln!(formatter)?;
         writeln!(formatter, "\nrefused in the stages")?;
         for (surface, stages) in &self.stages {
             let stages: Vec<String> = stages.iter().map(|(stage, count)| format!("{stage} {count}")).collect();
@@ -296,6 +319,13 @@ mod tests {
             tally.count(Surface::Ptx, &outcome);
         }
         assert_eq!(tally.findings(), 3);
+        let one = tally.to_string();
+        let mut twice = Tally::default();
+        twice.add(&tally);
+        assert_eq!(twice.to_string(), one);
+        twice.add(&tally);
+        assert_eq!(twice.findings(), 6);
+        assert!(twice.to_string().contains("input 2"), "{twice}");
         let table = tally.to_string();
         let row = table.lines().nth(1).expect("a row");
         let cells: Vec<&str> = row.split_whitespace().collect();

@@ -252,3 +252,107 @@ fn one_machine_makes_what_others_wait_for() {
         "told to stop"
     );
 }
+
+#[test]
+fn what_a_client_was_built_with_is_what_it_says() {
+    let (_, remote) = with(|builder| builder.upload_limit(Duration::from_secs(7)).read_only(true));
+    assert_eq!(
+        (remote.place(), remote.upload_limit()),
+        ("memory:", Duration::from_secs(7))
+    );
+    assert!(remote.is_read_only());
+    let (_, other) = with(|builder| builder);
+    assert!(!other.is_read_only() && other.upload_limit() > Duration::ZERO);
+    let text = format!("{other:?}");
+    assert!(text.contains("memory:") && text.contains("hits: 0"), "{text}");
+}
+
+#[test]
+fn an_entry_that_is_too_large_says_nothing_of_others() {
+    let (store, remote) = with(|builder| builder);
+    store.fail(Some(StoreError::new(Refusal::TooLarge, "too large")));
+    for _ in 0..5 {
+        assert_eq!(remote.get(&ID), Answer::Miss);
+        remote.put(&ID, (*b"content").into());
+        finish(&remote);
+    }
+    assert_eq!(remote.take_problems(), []);
+    let statistics = remote.statistics();
+    assert_eq!(
+        (statistics.misses, statistics.not_uploaded, statistics.failures),
+        (5, 5, 0)
+    );
+    store.fail(None);
+    remote.put(&ID, (*b"content").into());
+    finish(&remote);
+    assert_eq!(remote.get(&ID), Answer::Hit(b"content".to_vec()));
+}
+
+#[test]
+fn uploads_are_counted_by_whether_they_were_known() {
+    let (_, remote) = with(|builder| builder);
+    for _ in 0..3 {
+        remote.put(&ID, (*b"content").into());
+        finish(&remote);
+    }
+    let statistics = remote.statistics();
+    assert_eq!(
+        (statistics.uploaded, statistics.known, statistics.not_uploaded),
+        (1, 2, 0)
+    );
+    assert_eq!(remote.send(&[7; 32], b"now"), Ok(Written::New));
+    assert_eq!(remote.send(&[7; 32], b"now"), Ok(Written::Existed));
+    assert_eq!(remote.fetch(&[7; 32]), Ok(Some(b"now".to_vec())));
+    assert_eq!(remote.fetch(&[8; 32]), Ok(None));
+}
+
+#[test]
+fn what_is_held_is_listed_and_removed() {
+    let (store, remote) = with(|builder| builder.wait(Duration::from_millis(1)));
+    assert_eq!(remote.claim(&[9; 32], &|| false), None);
+    remote.put(&ID, (*b"content").into());
+    finish(&remote);
+    let held = remote.list().expect("listed");
+    let mut ids: Vec<Option<Id>> = held.iter().map(|held| held.id).collect();
+    ids.sort();
+    assert_eq!(ids, [None, Some(ID)], "a claim has no key of an entry");
+    assert!(
+        held.iter().all(|held| held.id.is_none() == (held.bytes == 0)),
+        "{held:?}"
+    );
+    for one in &held {
+        remote.remove(one).expect("removed");
+    }
+    assert_eq!(remote.list().expect("listed"), []);
+    store.change(Vec::clear);
+    assert_eq!(remote.get(&ID), Answer::Miss);
+}
+
+#[test]
+fn who_fails_leaves_no_claim() {
+    let (store, remote) = with(|builder| builder.wait(Duration::from_secs(60)));
+    assert_eq!(remote.claim(&ID, &|| false), None);
+    remote.abandon(&ID);
+    remote.abandon(&[1; 32]);
+    finish(&remote);
+    assert_eq!(remote.list().expect("listed"), []);
+    let requests = store.take_requests();
+    let removed: Vec<&String> = requests.iter().filter(|line| line.starts_with("remove ")).collect();
+    assert_eq!(removed.len(), 1, "{requests:?}");
+}
+
+#[test]
+fn a_claim_needs_a_store_that_writes() {
+    let (store, remote) = with(|builder| builder.wait(Duration::from_secs(60)));
+    store.fail(Some(StoreError::new(Refusal::Denied, "no")));
+    assert_eq!(remote.claim(&ID, &|| false), None);
+    let told: Vec<String> = remote.take_problems().iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|line| line.contains("takes no results")), "{told:?}");
+    let asked = store.take_requests().len();
+    assert_eq!(remote.claim(&ID, &|| false), None);
+    assert_eq!(store.take_requests().len() + asked, asked, "it is left alone");
+    // Without patience nobody claims anything.
+    let (store, remote) = with(|builder| builder);
+    assert_eq!(remote.claim(&ID, &|| false), None);
+    assert_eq!(store.take_requests(), Vec::<String>::new());
+}

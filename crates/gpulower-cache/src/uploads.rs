@@ -92,3 +92,45 @@ impl Uploads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_takes_no_more_than_it_may() {
+        let uploads = Arc::<Uploads>::default();
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock();
+        let wait = || {
+            let gate = Arc::clone(&gate);
+            Box::new(move || drop(gate.lock())) as Work
+        };
+        assert!(uploads.push(MOST_WAITING - 10, wait()));
+        assert!(!uploads.push(11, wait()));
+        assert!(uploads.push(10, wait()));
+        assert!(!uploads.push(1, wait()));
+        drop(held);
+        assert_eq!(uploads.finish(Duration::from_secs(60)), 0);
+        assert_eq!(uploads.lock().bytes, 0);
+        assert!(uploads.push(MOST_WAITING, wait()));
+        assert!(!uploads.push(MOST_WAITING + 1, wait()));
+        assert_eq!(uploads.finish(Duration::from_secs(60)), 0);
+    }
+
+    #[test]
+    fn a_few_threads_do_it() {
+        let uploads = Arc::<Uploads>::default();
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock();
+        for _ in 0..100 {
+            let gate = Arc::clone(&gate);
+            assert!(uploads.push(1, Box::new(move || drop(gate.lock()))));
+            assert!((1..=THREADS).contains(&uploads.lock().threads));
+        }
+        assert_eq!(uploads.lock().threads, THREADS);
+        drop(held);
+        assert_eq!(uploads.finish(Duration::from_secs(60)), 0);
+        assert_eq!(uploads.lock().threads, 0);
+    }
+}

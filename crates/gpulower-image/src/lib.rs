@@ -36,6 +36,8 @@ pub mod occupancy;
 pub mod offload;
 pub mod pack;
 mod read;
+#[cfg(test)]
+mod seeds_tests;
 pub mod target;
 
 pub use crate::{

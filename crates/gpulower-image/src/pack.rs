@@ -366,3 +366,7 @@ fn bundle_compression(compression: Compression) -> Result<Option<bundle::Compres
         ))),
     }
 }
+
+#[cfg(test)]
+#[path = "pack_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::env::Workspace;
 
 /// Processor time after which an input counts as one that hangs. The machine may have other things to do: the clock on
 /// the wall does not count.
-pub const MOST_SECONDS: u64 = 10;
+pub const MOST_SECONDS: u64 = 30;
 
 /// Time after which an input counts as one that hangs although nothing works on it. A worker process is ended by its own
 /// limits long before.
@@ -85,11 +85,11 @@ struct Running {
 }
 
 impl<'w> Driver<'w> {
-    pub fn new(workspace: &'w Workspace, program: PathBuf, folder: &Path) -> Self {
+    pub const fn new(workspace: &'w Workspace, program: PathBuf, said: PathBuf) -> Self {
         Self {
             workspace,
             program,
-            said: folder.join("driver.log"),
+            said,
             running: None,
         }
     }

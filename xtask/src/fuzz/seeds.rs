@@ -63,12 +63,23 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// Reads them, and makes those that have to be made in `folder`.
-    pub fn gather(workspace: &Workspace, program: &Path, folder: &Path) -> Result<Self, Failure> {
+    /// Reads them. Those that have to be made are in a folder; unless they are `made` there already, `programs` make them.
+    pub fn gather(workspace: &Workspace, programs: &Path, folder: &Path, made: bool) -> Result<Self, Failure> {
         let root = &workspace.root;
+        let program = programs.join("gpulower-checks");
         let options = capture(workspace.command(program).args(["fuzz", "--options"]))?;
         let options = serde_json::from_slice(&options.stdout).context(|| "read the list of options".to_owned())?;
-        let made = Makers { workspace, folder }.all()?;
+        let folder = folder.join("seeds");
+        if !(made && folder.exists()) {
+            fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
+            Makers {
+                workspace,
+                programs,
+                folder: &folder,
+            }
+            .all()?;
+        }
+        let made = read_all(&sorted(&folder)?)?;
         let mut mlir = Vec::new();
         for file in files_below(&root.join("examples"), "mlir")?
             .into_iter()
@@ -156,14 +167,13 @@ fn parts(seed: &Seed) -> Vec<Seed> {
 /// Makes seeds with the programs of this checkout and LLVM's.
 struct Makers<'a> {
     workspace: &'a Workspace,
+    programs: &'a Path,
     folder: &'a Path,
 }
 
 impl Makers<'_> {
-    fn all(&self) -> Result<Vec<Seed>, Failure> {
-        let folder = self.folder.join("seeds");
-        fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
-        let binaries = self.workspace.binaries()?;
+    fn all(&self) -> Result<(), Failure> {
+        let Self { programs, folder, .. } = self;
         for example in sorted(&self.workspace.root.join("examples"))? {
             if example.extension() != Some(OsStr::new("mlir")) {
                 continue;
@@ -184,7 +194,7 @@ impl Makers<'_> {
                         continue;
                     }
                     let output = folder.join(format!("{stem}.{target}.{extension}"));
-                    let mut command = self.workspace.command(binaries.join("gpulower"));
+                    let mut command = self.workspace.command(programs.join("gpulower"));
                     command
                         .arg("compile")
                         .arg(&example)
@@ -193,7 +203,7 @@ impl Makers<'_> {
                     self.make(&mut command)?;
                 }
             }
-            let mut command = self.workspace.command(binaries.join("gpulower-opt"));
+            let mut command = self.workspace.command(programs.join("gpulower-opt"));
             command
                 .arg(&example)
                 .args(["--emit-bytecode", "-o"])
@@ -206,7 +216,7 @@ impl Makers<'_> {
             command.arg(&library).arg("-o").arg(output);
             self.make(&mut command)?;
         }
-        read_all(&sorted(&folder)?)
+        Ok(())
     }
 
     fn make(&self, command: &mut std::process::Command) -> Result<(), Failure> {

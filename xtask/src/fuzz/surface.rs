@@ -47,7 +47,7 @@ pub struct Input {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Time that an input has in a worker process: on a busy machine, thrice what is a hang in the driver's own.
+/// Time that an input has in a worker process.
 const WORKER_SECONDS: &str = "30";
 
 /// Memory that an input has in a worker process.

@@ -1,15 +1,14 @@
 //! One input, and what becomes of it.
 
-use std::{env, sync::Arc};
+use std::sync::Arc;
 
 use gpulower::{
-    Compilation, Compiler, CompilerBuilder, Emit, Failure, Library, Options, Search, Target, Toolkit,
+    Compilation, Emit, Failure, Library, Options, Target,
     compiler::{context, parse, prepare},
     inspect::inspect,
     melior::pass::PassManager,
     offload::{ExportForm, ExportOptions, export_source},
     passes::parse_pipeline,
-    toolkit::cache_directory,
 };
 use serde::{Deserialize, Serialize};
 
@@ -128,9 +127,9 @@ impl Job {
     pub fn run(&self, files: &[Vec<u8>], workers: &mut Workers) -> Answer {
         let result = match self.action {
             Action::Compile if self.workers => workers.compile(self, files),
-            Action::Compile => self.compile(files),
+            Action::Compile => self.compile(files, workers),
             Action::Passes => self.passes(files),
-            Action::Export => self.export(files),
+            Action::Export => self.export(files, workers),
             Action::Inspect => self.inspect(files),
         };
         result.unwrap_or_else(Answer::from)
@@ -159,18 +158,6 @@ impl Job {
         Ok(options)
     }
 
-    pub fn compiler(&self, options: Options) -> CompilerBuilder {
-        let variable = |name: &str| env::var_os(name);
-        let builder = Compiler::builder()
-            .options(options)
-            .threads(1)
-            .toolkit(Toolkit::discover(&Search::from_variables(variable)));
-        match cache_directory(variable) {
-            Some(directory) => builder.cache_directory(directory),
-            None => builder,
-        }
-    }
-
     pub fn emit(&self) -> Result<Emit, Refusal> {
         self.emit.parse().map_err(|error| refused("emit")(&error))
     }
@@ -182,9 +169,9 @@ impl Job {
         Target::parse_list(&self.targets).map_err(|error| refused("targets")(&error))
     }
 
-    fn compile(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
+    fn compile(&self, files: &[Vec<u8>], workers: &Workers) -> Result<Answer, Refusal> {
         let (name, bytes) = self.input(files);
-        let compiler = self.compiler(self.options(files)?).build();
+        let compiler = workers.compiler(self.options(files)?);
         let made = compiler.compile_source(name, bytes, &self.targets()?, self.emit()?)?;
         self.read_again(&made)?;
         Ok(Answer::accepted())
@@ -215,7 +202,7 @@ impl Job {
         Ok(Answer::accepted())
     }
 
-    fn export(&self, files: &[Vec<u8>]) -> Result<Answer, Refusal> {
+    fn export(&self, files: &[Vec<u8>], workers: &Workers) -> Result<Answer, Refusal> {
         let triple = "x86_64-unknown-linux-gnu"
             .parse()
             .map_err(|error| refused("host-triple")(&error))?;
@@ -226,7 +213,7 @@ impl Job {
         let (name, bytes) = self.input(files);
         let form = ExportForm::named(&self.emit, finish_with).map_err(|error| refused("emit")(&error))?;
         let options = ExportOptions::new(form, "fuzz", triple);
-        let compiler = self.compiler(self.options(files)?).build();
+        let compiler = workers.compiler(self.options(files)?);
         export_source(&compiler, name, bytes, &self.targets()?, &options)?;
         Ok(Answer::accepted())
     }
