@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import os
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import gpulower
@@ -19,6 +22,54 @@ NEWEST_OF_LLVM = 90
 
 #: Triton's passes have optimised its IR for the target: it is finished as it is.
 OPTIMIZED = {"input_optimized": True}
+
+#: Triton's own variable. Its passes over LLVM IR know no target and take twice as long.
+WITHOUT_PASSES = "DISABLE_LLVM_OPT"
+
+#: Variables that say something of Triton's passes over LLVM IR: where one is set, Triton runs them.
+OF_PASSES = (WITHOUT_PASSES, "LLVM_PASS_PLUGIN_PATH", "LLVM_IR_ENABLE_DUMP", "LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+
+#: What is run over LLVM IR for NVIDIA in place of `default<O3>`: a module is one kernel without memory of its own, whose loops
+#: Triton has arranged. What else O3 does leaves the machine code as it is (`sizes.py`).
+PASSES = (
+    "cgscc(inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>)),globaldce,"
+    "function(reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
+    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),sroa<modify-cfg>,"
+    "gvn,sccp,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),adce,"
+    "simplifycfg<keep-loops;hoist-common-insts;sink-common-insts;speculate-blocks;simplify-cond-branch>,"
+    "loop-unroll<O3;no-partial;no-runtime>,early-cse)"
+)
+
+
+class Passes:
+    """Triton's passes over LLVM IR, which a variable of the environment leaves out: for the whole process at once."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._left_out = False
+        self._users = 0
+
+    @contextlib.contextmanager
+    def left_out(self, wanted: bool) -> Iterator[None]:
+        """Waits for threads that want it otherwise."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._users == 0 or self._left_out == wanted)
+            self._left_out = wanted
+            if wanted:
+                os.environ[WITHOUT_PASSES] = "1"
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._users -= 1
+                if self._users == 0 and wanted:
+                    # Not taken away: that would move other variables under threads that read them.
+                    os.environ[WITHOUT_PASSES] = ""
+                self._changed.notify_all()
+
+
+PASSES_OF_TRITON = Passes()
 
 
 def install(knobs: Any) -> None:
@@ -70,12 +121,21 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
     version = options.ptx_version or newest_ptx()
     # Inline assembly is of whatever version the tool has, as with Triton's own.
     common["ptx"] = f"{version // 10}.{version % 10}"
-    if "llir" in stages and options.ptx_version is None:
-        known = dataclasses.replace(options, ptx_version=version)
-        stages["llir"] = lambda source, metadata: backend.make_llir(source, metadata, known, capability)
+    known = dataclasses.replace(options, ptx_version=version)
+    once = "llir" in stages and not any(os.environ.get(name) for name in OF_PASSES)
+    # As Triton's own flags for LLVM.
+    passes: dict[str, Any] = {**OPTIMIZED, "mad_wide": True}
+    if once:
+        passes = {"llvm_passes": PASSES, "mad_wide": True, "libraries": tuple(path for _, path in options.extern_libs)}
+        # Triton would read all of a library and verify it: what is called of it is linked later.
+        object.__setattr__(known, "extern_libs", ())
+
+    def llir(source: Any, metadata: dict[str, Any]) -> str:
+        with PASSES_OF_TRITON.left_out(once):
+            return str(backend.make_llir(source, metadata, known, capability))
 
     def ptx(source: str, metadata: dict[str, Any]) -> str:
-        artifact = compiler(**common, **OPTIMIZED).compile(source, target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
+        artifact = compiler(**common, **passes).compile(source, target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
         note(metadata, artifact)
         return artifact.bytes.decode()
 
@@ -90,6 +150,8 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
         note(metadata, artifact)
         return artifact.bytes
 
+    if "llir" in stages:
+        stages["llir"] = llir
     stages["ptx"] = ptx
     stages["cubin"] = cubin
 
@@ -109,6 +171,13 @@ def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
         note(metadata, artifact)
         return artifact.bytes
 
+    if make_llir := stages.get("llir"):
+
+        def llir(source: Any, metadata: dict[str, Any]) -> str:
+            with PASSES_OF_TRITON.left_out(False):
+                return str(make_llir(source, metadata))
+
+        stages["llir"] = llir
     stages.pop("amdgcn", None)
     stages["hsaco"] = hsaco
 
