@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import os
-import threading
-from collections.abc import Iterator
+import types
 from typing import Any
 
 import gpulower
@@ -23,11 +21,8 @@ NEWEST_OF_LLVM = 90
 #: Triton's passes have optimised its IR for the target: it is finished as it is.
 OPTIMIZED = {"input_optimized": True}
 
-#: Triton's own variable. Its passes over LLVM IR know no target and take twice as long.
-WITHOUT_PASSES = "DISABLE_LLVM_OPT"
-
 #: Variables that say something of Triton's passes over LLVM IR: where one is set, Triton runs them.
-OF_PASSES = (WITHOUT_PASSES, "LLVM_PASS_PLUGIN_PATH", "LLVM_IR_ENABLE_DUMP", "LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+OF_PASSES = ("DISABLE_LLVM_OPT", "LLVM_PASS_PLUGIN_PATH", "LLVM_IR_ENABLE_DUMP", "LLVM_EXTRACT_DI_LOCAL_VARIABLES")
 
 #: Options that PTX does not have.
 LLVM_ALONE = ("llvm-passes=", "mad-wide=")
@@ -44,35 +39,31 @@ PASSES = (
 )
 
 
-class Passes:
-    """Triton's passes over LLVM IR, which a variable of the environment leaves out: for the whole process at once."""
+class WithoutPasses:
+    """Triton's functions for LLVM IR, of which those do nothing that gpulower does later."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._left_out = False
-        self._users = 0
+    def __init__(self, llvm: Any) -> None:
+        self._llvm = llvm
 
-    @contextlib.contextmanager
-    def left_out(self, wanted: bool) -> Iterator[None]:
-        """Waits for threads that want it otherwise."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._users == 0 or self._left_out == wanted)
-            self._left_out = wanted
-            if wanted:
-                os.environ[WITHOUT_PASSES] = "1"
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._users -= 1
-                if self._users == 0 and wanted:
-                    # Not taken away: that would move other variables under threads that read them.
-                    os.environ[WITHOUT_PASSES] = ""
-                self._changed.notify_all()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._llvm, name)
+
+    def optimize_module(self, *_: Any) -> None:
+        """Triton's passes know no target and take twice as long."""
+
+    def link_extern_libs(self, *_: Any) -> None:
+        """Triton would read all of a library and verify it."""
 
 
-PASSES_OF_TRITON = Passes()
+def without_passes(make_llir: Any) -> Any:
+    """Triton's step to LLVM IR with other names for the same code, so that other threads have theirs; None where it has changed."""
+    function: Any = getattr(make_llir, "__func__", None)
+    names = getattr(function, "__globals__", {})
+    if "llvm" not in names or not {"llvm", "optimize_module"} <= set(function.__code__.co_names):
+        return None
+    return types.FunctionType(
+        function.__code__, {**names, "llvm": WithoutPasses(names["llvm"])}, None, function.__defaults__, function.__closure__
+    ).__get__(make_llir.__self__)
 
 
 def install(knobs: Any) -> None:
@@ -114,7 +105,7 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
     """PTX and a cubin."""
     # Triton compiles for all of a chip's features: its IR has instructions of sm_90a and sm_100a.
     target = f"sm_{capability}{'a' if capability >= 90 else ''}"
-    common = {
+    common: dict[str, Any] = {
         "fp_contract": "fast" if options.enable_fp_fusion else "off",
         "debug": "none" if knobs.compilation.disable_line_info else "line-tables",
         "O": 0 if knobs.nvidia.disable_ptxas_opt else 3,
@@ -127,19 +118,17 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
     known = dataclasses.replace(options, ptx_version=version)
     # Chips from sm_100 on have instructions for two f32 at once, of which LLVM's passes find few where they know the target.
     older = capability < 100
-    once = older and "llir" in stages and not any(os.environ.get(name) for name in OF_PASSES)
+    is_ours = older and "llir" in stages and not any(os.environ.get(name) for name in OF_PASSES)
+    make_llir = (is_ours and without_passes(backend.make_llir)) or backend.make_llir
     # As Triton tells its LLVM. On sm_100 the code would be 1 percent larger.
     passes: dict[str, Any] = {"mad_wide": older}
-    if once:
-        passes |= {"llvm_passes": PASSES, "libraries": tuple(path for _, path in options.extern_libs)}
-        # Triton would read all of a library and verify it: what is called of it is linked later.
-        object.__setattr__(known, "extern_libs", ())
-    else:
+    if make_llir == backend.make_llir:
         passes |= OPTIMIZED
+    else:
+        passes |= {"llvm_passes": PASSES, "libraries": tuple(path for _, path in options.extern_libs)}
 
     def llir(source: Any, metadata: dict[str, Any]) -> str:
-        with PASSES_OF_TRITON.left_out(once):
-            return str(backend.make_llir(source, metadata, known, capability))
+        return str(make_llir(source, metadata, known, capability))
 
     def ptx(source: str, metadata: dict[str, Any]) -> str:
         artifact = compiler(**common, **passes).compile(source, target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
@@ -147,7 +136,7 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
         return artifact.bytes.decode()
 
     def cubin(source: str, metadata: dict[str, Any]) -> bytes:
-        further = {"ptxas_options": options.ptx_options} if options.ptx_options else {}
+        further: dict[str, Any] = {"ptxas_options": options.ptx_options} if options.ptx_options else {}
         try:
             artifact = compiler(LLVM_ALONE, **common, **further).compile(source, target, name=f"{metadata['hash'][:12]}.ptx")
         except gpulower.AssemblyError as error:
@@ -165,7 +154,7 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
 
 def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
     """A code object, without assembly on the way."""
-    common = {
+    common: dict[str, Any] = {
         "fp_contract": "fast" if options.enable_fp_fusion else "off",
         "debug": "none" if knobs.compilation.disable_line_info else "line-tables",
     }
@@ -178,13 +167,6 @@ def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
         note(metadata, artifact)
         return artifact.bytes
 
-    if make_llir := stages.get("llir"):
-
-        def llir(source: Any, metadata: dict[str, Any]) -> str:
-            with PASSES_OF_TRITON.left_out(False):
-                return str(make_llir(source, metadata))
-
-        stages["llir"] = llir
     stages.pop("amdgcn", None)
     stages["hsaco"] = hsaco
 
@@ -195,7 +177,7 @@ def _compiler(words: str, options: tuple[tuple[str, Any], ...]) -> gpulower.Comp
     return gpulower.Compiler(**{**dict(options), **{name.replace("-", "_"): value for name, value in further.items()}})
 
 
-def compiler(without: tuple[str, ...] = (), **options: Any) -> gpulower.Compiler:
+def compiler(without: tuple[str, ...] = (), /, **options: Any) -> gpulower.Compiler:
     """A compiler with these options, and those of the environment but some."""
     words = (word for word in os.environ.get(OPTIONS, "").split() if not word.startswith(without))
     return _compiler(" ".join(words), tuple(options.items()))
