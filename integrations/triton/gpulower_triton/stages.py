@@ -48,10 +48,10 @@ class WithoutPasses:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._llvm, name)
 
-    def optimize_module(self, *_: Any) -> None:
+    def optimize_module(self, *_: Any, **__: Any) -> None:
         """Triton's passes know no target and take twice as long."""
 
-    def link_extern_libs(self, *_: Any) -> None:
+    def link_extern_libs(self, *_: Any, **__: Any) -> None:
         """Triton would read all of a library and verify it."""
 
 
