@@ -21,6 +21,25 @@ print(json.dumps([sorted(kernel.asm), kernel.metadata._asdict().get("gpulower")]
 """
 
 
+ONCE = """
+import json
+from concurrent.futures import ThreadPoolExecutor
+from common import compiled
+from kernels import CASES
+from triton import knobs
+knobs.compilation.always_compile = True
+case = next(case for case in CASES if case.name == "gelu")
+def forms(target):
+    asm = compiled(case, target).asm
+    return [asm["llir"], (asm.get("cubin") or asm["hsaco"]).hex()]
+alone = {target: forms(target) for target in ("sm_90", "gfx942")}
+with ThreadPoolExecutor(4) as threads:
+    together = list(threads.map(forms, list(alone) * 4))
+same = together == list(alone.values()) * 4
+print(json.dumps([same, alone]))
+"""
+
+
 class Triton(unittest.TestCase):
     """Its kernels, finished by gpulower."""
 
@@ -47,6 +66,15 @@ class Triton(unittest.TestCase):
         self.assertEqual(report["cubin"]["spills"], 0)
         _, report = json.loads(self.run_python("-c", ONE, who="triton"))
         self.assertIsNone(report)
+
+    def test_kernels_are_optimised_once(self) -> None:
+        """By gpulower for sm_90, by Triton for AMD, whatever other threads compile; by Triton where the environment says how."""
+        same, forms = json.loads(self.run_python("-c", ONCE))
+        self.assertTrue(same)
+        self.assertIn("call float @__nv_erff(", forms["sm_90"][0])
+        self.assertNotIn("call float @__ocml_erf_f32(", forms["gfx942"][0])
+        _, own = json.loads(self.run_python("-c", ONCE, DISABLE_LLVM_OPT="disable-lsr"))
+        self.assertNotIn("call float @__nv_erff(", own["sm_90"][0])
 
     def test_what_the_documentation_shows(self) -> None:
         """The program in docs/howto/llvm-ir.md leaves LLVM IR that gpulower compiles."""

@@ -35,7 +35,7 @@ use std::{
 };
 
 use crate::{
-    bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
+    bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, MadWide, TargetMachine},
     bridge::{LlvmError, assemble},
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
@@ -588,10 +588,13 @@ fn assemble(job: &DeviceJob<'_>, text: &[u8]) -> Result<Vec<u8>, DeviceError> {
 
 /// Assembly text as it is to be assembled. Code generation changes the module: it is of no further use.
 fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resolved) -> Result<Vec<u8>, DeviceError> {
-    let text = module.emit(machine, EmitKind::Assembly)?;
     if resolved.target.vendor() == Vendor::Amd {
-        return Ok(text);
+        return Ok(module.emit(machine, EmitKind::Assembly)?);
     }
+    let text = {
+        let _held = MadWide::hold(resolved.mad_wide);
+        module.emit(machine, EmitKind::Assembly)?
+    };
     Ok(match String::from_utf8(text) {
         Ok(text) => {
             let text = narrow_stores::through_untyped_registers(text);
@@ -695,14 +698,17 @@ const FAST_PASSES: &str = "default<O0>,cgscc(function(sroa,early-cse,simplifycfg
 fn pipeline(resolved: &Resolved) -> String {
     let passes = llvm_pipeline(resolved);
     match resolved.interleave {
-        count if count > 1 && !resolved.input_optimized => {
+        count if count > 1 && !resolved.input_optimized && resolved.llvm_passes.is_none() => {
             format!("{passes},function(gpulower-interleave-late<{count}>)")
         }
         _ => passes.to_owned(),
     }
 }
 
-pub(crate) const fn llvm_pipeline(resolved: &Resolved) -> &'static str {
+pub(crate) fn llvm_pipeline(resolved: &Resolved) -> &str {
+    if let Some(passes) = &resolved.llvm_passes {
+        return passes;
+    }
     match resolved.optimization.number() {
         _ if resolved.input_optimized => "default<O0>",
         0 => "default<O0>",

@@ -205,6 +205,18 @@ pub(super) const WORDS: Form<Vec<String>> = Form {
     carry_over: |to, from| to.extend_from_slice(from),
 };
 
+pub(super) const PIPELINE: Form<Option<String>> = Form {
+    values: "WORDS",
+    meaning: "passes, as `opt -passes` takes them",
+    examples: &["default<O1>", "function(sroa,early-cse)"],
+    read: |text, to| {
+        *to = (!text.is_empty()).then(|| text.to_owned());
+        Ok(())
+    },
+    print: |passes| passes.clone().unwrap_or_default(),
+    carry_over: Option::clone_from,
+};
+
 fn special_in_words(character: char) -> bool {
     character.is_whitespace() || matches!(character, '"' | '\\')
 }

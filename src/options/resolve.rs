@@ -22,6 +22,9 @@ impl Options {
                 return refuse(option.name(), &format!("{reason}; leave the option out"));
             }
         }
+        if self.input_optimized && self.llvm_passes.is_some() {
+            return refuse("llvm-passes", "with input-optimized none are run; leave one of the two out");
+        }
         let vendor = match target {
             Target::Nvidia(chip) => {
                 if self.debug == DebugLevel::Full
@@ -68,6 +71,8 @@ impl Options {
             optimization,
             fast_compile,
             input_optimized: self.input_optimized,
+            llvm_passes: self.llvm_passes.clone(),
+            mad_wide: self.mad_wide,
             fast: self.fast,
             flush_denormals: self.ftz.unwrap_or(self.fast),
             precise_square_root: self.prec_sqrt.unwrap_or(!self.fast),
@@ -95,6 +100,10 @@ pub struct Resolved {
     pub fast_compile: bool,
     /// LLVM's passes are left out.
     pub input_optimized: bool,
+    /// LLVM's passes, where they are not those of the level.
+    pub llvm_passes: Option<String>,
+    /// Products that widen and the additions behind them are one instruction.
+    pub mad_wide: bool,
     /// All fast-math flags.
     pub fast: bool,
     /// f32 denormals become zero.

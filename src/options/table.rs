@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{
     Compression, DebugLevel, DeviceLink, FpContract, Isolation, Library, OptimizationLevel, PtxCompiler, Speed,
     form::{
-        ABOVE_ZERO, COMPRESSION, Form, MEBIBYTES, NUMBER, OPEN_SWITCH, PATH_PREFIXES, PTX_ISA, PTX_POLICY, SECONDS,
-        SWITCH, WORDS, Wrong, choice,
+        ABOVE_ZERO, COMPRESSION, Form, MEBIBYTES, NUMBER, OPEN_SWITCH, PATH_PREFIXES, PIPELINE, PTX_ISA, PTX_POLICY,
+        SECONDS, SWITCH, WORDS, Wrong, choice,
     },
 };
 use crate::target::{CodeObjectVersion, PtxIsa, PtxPolicy, Vendor};
@@ -153,6 +153,22 @@ options! {
         summary: "The input is LLVM IR that was optimised for the target: leave out LLVM's passes",
         nvidia: "only what is marked for it is inlined, and `__nvvm_reflect` is answered; code generation and the PTX             compiler keep the level of `O`. LLVM's passes do run where a library was linked into the input. Refused for             MLIR and PTX",
         amd: "the same, without the PTX compiler",
+    };
+    /// LLVM's passes for LLVM IR, in LLVM's textual form. `None` means those of the optimisation level, and gpulower's own.
+    llvm_passes: Option<String> = None, PIPELINE, {
+        names: &["llvm-passes"], default: "`default<On>`, and our own", passes: &[], rules: Rules { is_the_callers: true, ..ORDINARY },
+        summary: "Passes of LLVM's to run in place of those of the optimisation level",
+        nvidia: "run after libraries were linked, in place of `default<On>` and of interleaving; code generation and the PTX compiler \
+            keep the level of `O`. Refused for PTX, and with `input-optimized`",
+        amd: "the same, without the PTX compiler",
+    };
+    /// Lets the addition of a product of 32-bit integers to a 64-bit one be one instruction with it (NVIDIA).
+    mad_wide: bool = false, SWITCH, {
+        names: &["mad-wide"], default: "off", passes: &[ATTACH], rules: NVIDIA_ONLY,
+        summary: "Write mad.wide where a product of 32-bit integers is added to a 64-bit one",
+        nvidia: "LLVM's `nvptx-mad-wide-opt`: `mad.wide` in place of `mul.wide` and `add`, with which the PTX compiler orders \
+            what computes addresses otherwise. Refused for PTX",
+        amd: "refused",
     };
     /// Permits everything that loses precision for speed: all fast-math flags, flushed denormals, approximate division
     /// and square root, contraction. A more specific option wins over it.

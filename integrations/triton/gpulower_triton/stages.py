@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import os
+import types
 from typing import Any
 
 import gpulower
@@ -19,6 +20,50 @@ NEWEST_OF_LLVM = 90
 
 #: Triton's passes have optimised its IR for the target: it is finished as it is.
 OPTIMIZED = {"input_optimized": True}
+
+#: Variables that say something of Triton's passes over LLVM IR: where one is set, Triton runs them.
+OF_PASSES = ("DISABLE_LLVM_OPT", "LLVM_PASS_PLUGIN_PATH", "LLVM_IR_ENABLE_DUMP", "LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+
+#: Options that PTX does not have.
+LLVM_ALONE = ("llvm-passes=", "mad-wide=")
+
+#: What is run over LLVM IR for NVIDIA in place of `default<O3>`: a module is one kernel without memory of its own, whose loops
+#: Triton has arranged. What else O3 does leaves the machine code as it is (`sizes.py`).
+PASSES = (
+    "cgscc(inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>)),globaldce,"
+    "function(reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
+    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),sroa<modify-cfg>,"
+    "gvn,sccp,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),adce,"
+    "simplifycfg<keep-loops;hoist-common-insts;sink-common-insts;speculate-blocks;simplify-cond-branch>,"
+    "loop-unroll<O3;no-partial;no-runtime>,early-cse)"
+)
+
+
+class WithoutPasses:
+    """Triton's functions for LLVM IR, of which those do nothing that gpulower does later."""
+
+    def __init__(self, llvm: Any) -> None:
+        self._llvm = llvm
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._llvm, name)
+
+    def optimize_module(self, *_: Any, **__: Any) -> None:
+        """Triton's passes know no target and take twice as long."""
+
+    def link_extern_libs(self, *_: Any, **__: Any) -> None:
+        """Triton would read all of a library and verify it."""
+
+
+def without_passes(make_llir: Any) -> Any:
+    """Triton's step to LLVM IR with other names for the same code, so that other threads have theirs; None where it has changed."""
+    function: Any = getattr(make_llir, "__func__", None)
+    names = getattr(function, "__globals__", {})
+    if "llvm" not in names or not {"llvm", "optimize_module"} <= set(function.__code__.co_names):
+        return None
+    return types.FunctionType(
+        function.__code__, {**names, "llvm": WithoutPasses(names["llvm"])}, None, function.__defaults__, function.__closure__
+    ).__get__(make_llir.__self__)
 
 
 def install(knobs: Any) -> None:
@@ -60,7 +105,7 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
     """PTX and a cubin."""
     # Triton compiles for all of a chip's features: its IR has instructions of sm_90a and sm_100a.
     target = f"sm_{capability}{'a' if capability >= 90 else ''}"
-    common = {
+    common: dict[str, Any] = {
         "fp_contract": "fast" if options.enable_fp_fusion else "off",
         "debug": "none" if knobs.compilation.disable_line_info else "line-tables",
         "O": 0 if knobs.nvidia.disable_ptxas_opt else 3,
@@ -70,19 +115,30 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
     version = options.ptx_version or newest_ptx()
     # Inline assembly is of whatever version the tool has, as with Triton's own.
     common["ptx"] = f"{version // 10}.{version % 10}"
-    if "llir" in stages and options.ptx_version is None:
-        known = dataclasses.replace(options, ptx_version=version)
-        stages["llir"] = lambda source, metadata: backend.make_llir(source, metadata, known, capability)
+    known = dataclasses.replace(options, ptx_version=version)
+    # Chips from sm_100 on have instructions for two f32 at once, of which LLVM's passes find few where they know the target.
+    older = capability < 100
+    is_ours = older and "llir" in stages and not any(os.environ.get(name) for name in OF_PASSES)
+    make_llir = (is_ours and without_passes(backend.make_llir)) or backend.make_llir
+    # As Triton tells its LLVM. On sm_100 the code would be 1 percent larger.
+    passes: dict[str, Any] = {"mad_wide": older}
+    if make_llir == backend.make_llir:
+        passes |= OPTIMIZED
+    else:
+        passes |= {"llvm_passes": PASSES, "libraries": tuple(path for _, path in options.extern_libs)}
+
+    def llir(source: Any, metadata: dict[str, Any]) -> str:
+        return str(make_llir(source, metadata, known, capability))
 
     def ptx(source: str, metadata: dict[str, Any]) -> str:
-        artifact = compiler(**common, **OPTIMIZED).compile(source, target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
+        artifact = compiler(**common, **passes).compile(source, target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
         note(metadata, artifact)
         return artifact.bytes.decode()
 
     def cubin(source: str, metadata: dict[str, Any]) -> bytes:
-        further = {"ptxas_options": options.ptx_options} if options.ptx_options else {}
+        further: dict[str, Any] = {"ptxas_options": options.ptx_options} if options.ptx_options else {}
         try:
-            artifact = compiler(**common, **further).compile(source, target, name=f"{metadata['hash'][:12]}.ptx")
+            artifact = compiler(LLVM_ALONE, **common, **further).compile(source, target, name=f"{metadata['hash'][:12]}.ptx")
         except gpulower.AssemblyError as error:
             # What Triton's tuner takes for a configuration that does not fit.
             raise PTXASError(str(error)) from error
@@ -90,13 +146,15 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
         note(metadata, artifact)
         return artifact.bytes
 
+    if "llir" in stages:
+        stages["llir"] = llir
     stages["ptx"] = ptx
     stages["cubin"] = cubin
 
 
 def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
     """A code object, without assembly on the way."""
-    common = {
+    common: dict[str, Any] = {
         "fp_contract": "fast" if options.enable_fp_fusion else "off",
         "debug": "none" if knobs.compilation.disable_line_info else "line-tables",
     }
@@ -119,9 +177,10 @@ def _compiler(words: str, options: tuple[tuple[str, Any], ...]) -> gpulower.Comp
     return gpulower.Compiler(**{**dict(options), **{name.replace("-", "_"): value for name, value in further.items()}})
 
 
-def compiler(**options: Any) -> gpulower.Compiler:
-    """A compiler with these options, and those of the environment."""
-    return _compiler(os.environ.get(OPTIONS, ""), tuple(options.items()))
+def compiler(without: tuple[str, ...] = (), /, **options: Any) -> gpulower.Compiler:
+    """A compiler with these options, and those of the environment but some."""
+    words = (word for word in os.environ.get(OPTIONS, "").split() if not word.startswith(without))
+    return _compiler(" ".join(words), tuple(options.items()))
 
 
 @functools.cache
