@@ -7,65 +7,46 @@
 //! "Operand Size Exceeding Instruction-Type Size", wants equal sizes for float registers.) A `mov` to a register of its own
 //! says that bits are meant. It costs no instruction.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
-/// Makes narrow stores of float registers go through a register without a type.
-pub(super) fn through_untyped_registers(text: String) -> String {
-    let mut result = String::new();
-    let mut rest = text.as_str();
-    // A body is between lines of one brace.
-    while let Some(start) = rest.find("\n{\n") {
-        let (before, body_and_rest) = rest.split_at(start + 3);
-        let end = body_and_rest.find("\n}\n").map_or(body_and_rest.len(), |end| end + 1);
-        let (body, after) = body_and_rest.split_at(end);
-        result += before;
-        result += changed_body(body).as_deref().unwrap_or(body);
-        rest = after;
+use super::for_ptxas::Edit;
+
+/// Makes the narrow stores of a body go through registers without a type, where they are of float registers.
+pub(super) fn through_untyped_registers(text: &str, body: Range<usize>, stores: &[Range<usize>]) -> Vec<Edit> {
+    // Few bodies have any.
+    match text.get(body.clone()) {
+        Some(lines) if !stores.is_empty() => changed(text, lines, body.start, stores).unwrap_or_default(),
+        _ => Vec::new(),
     }
-    if result.is_empty() {
-        return text;
-    }
-    result + rest
 }
 
-/// The body of a function, if a store in it has to change.
-fn changed_body(body: &str) -> Option<String> {
-    // Few bodies have any.
-    let is_narrow =
-        |line: &str| line.contains("st.") && Instruction::parse(line).is_some_and(|one| !one.narrowed().is_empty());
-    if !body.lines().any(is_narrow) {
-        return None;
-    }
+fn changed(text: &str, body: &str, start: usize, stores: &[Range<usize>]) -> Option<Vec<Edit>> {
     let floats: HashSet<&str> = body
         .lines()
         .filter_map(Instruction::parse)
         .flat_map(|one| one.floats())
         .collect();
-    let narrow = |line| {
-        let store = Instruction::parse(line)?;
-        let stored: Vec<&str> = store
-            .narrowed()
-            .into_iter()
-            .filter(|register| floats.contains(register))
-            .collect();
-        (!stored.is_empty()).then_some(stored)
-    };
-    if floats.is_empty() || !body.lines().any(|line| narrow(line).is_some()) {
-        return None;
-    }
+    let mut edits = Vec::new();
     let mut spare = Spare::default();
-    let mut changed = String::new();
-    for line in body.lines() {
-        let mut store = line.to_owned();
-        for register in narrow(line).unwrap_or_default() {
-            let (class, new) = spare.like(register, body)?;
-            changed += &format!("\tmov.b{} \t{new}, {register};\n", class.bits);
-            store = with_register(&store, register, &new);
+    for range in stores {
+        let line = text.get(range.clone())?;
+        let (mut moves, mut store) = (String::new(), line.to_owned());
+        for register in Instruction::parse(line)?.narrowed() {
+            if floats.contains(register) {
+                let (class, new) = spare.like(register, body)?;
+                moves += &format!("\tmov.b{} \t{new}, {register};\n", class.bits);
+                store = with_register(&store, register, &new);
+            }
         }
-        changed += &store;
-        changed.push('\n');
+        if !moves.is_empty() {
+            edits.push(Edit {
+                range: range.clone(),
+                text: moves + &store,
+            });
+        }
     }
-    Some(spare.declared(&changed))
+    edits.extend(spare.declarations(start));
+    Some(edits)
 }
 
 /// Registers of one size, as LLVM names them (`NVPTXRegisterInfo.cpp`).
@@ -95,64 +76,55 @@ impl Class {
         })
     }
 
-    /// Where a body says how many there are: the text around the number.
-    fn declaration(self) -> String {
-        format!(".reg .b{} \t{}<", self.bits, self.prefix)
-    }
-
-    fn count(self, body: &str) -> Option<usize> {
-        let declaration = self.declaration();
-        let (_, after) = body.split_once(&declaration)?;
-        after.split_once('>')?.0.parse().ok()
+    /// Where a body says how many registers there are, and how many.
+    fn count(self, body: &str) -> Option<(Range<usize>, usize)> {
+        let declaration = format!(".reg .b{} \t{}<", self.bits, self.prefix);
+        let start = body.find(&declaration)? + declaration.len();
+        let (count, _) = body.get(start..)?.split_once('>')?;
+        Some((start..start + count.len(), count.parse().ok()?))
     }
 }
 
 /// One more register for each narrow store.
 #[derive(Default)]
 struct Spare {
-    /// What was taken of each class, and how many the body had.
-    taken: Vec<(Class, usize, usize)>,
+    /// Of each class, where the body says how many it has, and how many it has now.
+    classes: Vec<(Class, Range<usize>, usize)>,
 }
 
 impl Spare {
     fn like(&mut self, register: &str, body: &str) -> Option<(Class, String)> {
         let class = Class::of(register)?;
-        let at = match self.taken.iter().position(|(taken, ..)| *taken == class) {
+        let at = match self.classes.iter().position(|(known, ..)| *known == class) {
             Some(at) => at,
             None => {
-                self.taken.push((class, 0, class.count(body)?));
-                self.taken.len() - 1
+                let (range, count) = class.count(body)?;
+                self.classes.push((class, range, count));
+                self.classes.len() - 1
             }
         };
-        let (_, taken, had) = self.taken.get_mut(at)?;
-        let new = format!("{}{}", class.prefix, *had + *taken);
-        *taken += 1;
-        Some((class, new))
+        let (.., count) = self.classes.get_mut(at)?;
+        *count += 1;
+        Some((class, format!("{}{}", class.prefix, *count - 1)))
     }
 
-    fn declared(&self, body: &str) -> String {
-        let mut body = body.to_owned();
-        for (class, taken, had) in &self.taken {
-            let declaration = class.declaration();
-            body = body.replacen(
-                &format!("{declaration}{had}>"),
-                &format!("{declaration}{}>", had + taken),
-                1,
-            );
-        }
-        body
+    fn declarations(self, start: usize) -> impl Iterator<Item = Edit> {
+        self.classes.into_iter().map(move |(_, range, count)| Edit {
+            range: range.start + start..range.end + start,
+            text: count.to_string(),
+        })
     }
 }
 
 /// A line with one instruction.
-struct Instruction<'t> {
+pub(super) struct Instruction<'t> {
     /// `st.global.b32`, without a predicate.
     opcode: &'t str,
     operands: &'t str,
 }
 
 impl<'t> Instruction<'t> {
-    fn parse(line: &'t str) -> Option<Self> {
+    pub(super) fn parse(line: &'t str) -> Option<Self> {
         let mut text = line.trim().strip_suffix(';')?;
         if text.starts_with('@') {
             text = text.split_once(char::is_whitespace)?.1.trim_start();
@@ -165,6 +137,11 @@ impl<'t> Instruction<'t> {
             opcode,
             operands: operands.trim_start(),
         })
+    }
+
+    /// Whether it stores a part of a register.
+    pub(super) fn is_narrow_store(&self) -> bool {
+        !self.narrowed().is_empty()
     }
 
     /// The registers that it makes as floats.
@@ -236,60 +213,4 @@ fn is_type(part: &str) -> bool {
 
 fn is_float(part: &str) -> bool {
     part.starts_with('f') || part.starts_with("bf") || part.starts_with("tf")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn body(lines: &str) -> String {
-        format!(
-            ".visible .entry k()\n{{\n\t.reg .b16 \t%rs<4>;\n\t.reg .b32 \t%r<5>;\n\t.reg .b64 \t%rd<9>;\n\n{lines}\tret;\n}}\n"
-        )
-    }
-
-    #[test]
-    fn the_low_half_of_a_float_is_moved_first() {
-        let changed = through_untyped_registers(body(
-            "\tselp.f64 \t%rd4, %rd3, 0d0000000000000000, %p1;\n\tst.global.b32 \t[%rd4+4], %rd4;\n",
-        ));
-        assert!(changed.contains(".reg .b64 \t%rd<10>;"), "{changed}");
-        assert!(
-            changed.contains("\tmov.b64 \t%rd9, %rd4;\n\tst.global.b32 \t[%rd4+4], %rd9;\n"),
-            "{changed}"
-        );
-    }
-
-    #[test]
-    fn so_is_what_a_block_further_down_makes_and_what_is_stored_in_vectors() {
-        let changed = through_untyped_registers(body(
-            "\t@%p1 st.shared.v2.b8 \t[%r1], {%rs1, %rs11};\n\tadd.rn.f16 \t%rs1, %rs2, %rs3;\n",
-        ));
-        assert!(
-            changed.contains("\tmov.b16 \t%rs4, %rs1;\n\t@%p1 st.shared.v2.b8 \t[%r1], {%rs4, %rs11};\n"),
-            "{changed}"
-        );
-        assert!(changed.contains("%rs<5>"), "{changed}");
-    }
-
-    #[test]
-    fn integers_and_whole_floats_are_left_alone() {
-        for lines in [
-            "\tadd.s64 \t%rd4, %rd3, 1;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-            "\tadd.rn.f64 \t%rd4, %rd3, %rd3;\n\tst.global.b64 \t[%rd2], %rd4;\n",
-            "\tcvt.rzi.s64.f64 \t%rd4, %rd3;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-            "\tadd.rn.f64 \t%rd2, %rd3, %rd3;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-            "\tsetp.lt.f64 \t%p4, %rd3, %rd3;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-        ] {
-            assert_eq!(through_untyped_registers(body(lines)), body(lines));
-        }
-    }
-
-    #[test]
-    fn registers_are_of_one_body() {
-        let first = body("\tadd.rn.f64 \t%rd4, %rd3, %rd3;\n");
-        let second = body("\tst.global.b32 \t[%rd2], %rd4;\n");
-        let text = format!("{first}{second}");
-        assert_eq!(through_untyped_registers(text.clone()), text);
-    }
 }
