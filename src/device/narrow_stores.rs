@@ -7,50 +7,31 @@
 //! "Operand Size Exceeding Instruction-Type Size", wants equal sizes for float registers.) A `mov` to a register of its own
 //! says that bits are meant. It costs no instruction.
 
-use std::{collections::HashSet, ops::Range};
+use std::collections::HashSet;
 
-use super::for_ptxas::Edit;
-
-/// Makes the narrow stores of a body go through registers without a type, where they are of float registers.
-pub(super) fn through_untyped_registers(text: &str, body: Range<usize>, stores: &[Range<usize>]) -> Vec<Edit> {
-    // Few bodies have any.
-    match text.get(body.clone()) {
-        Some(lines) if !stores.is_empty() => changed(text, lines, body.start, stores).unwrap_or_default(),
-        _ => Vec::new(),
-    }
-}
-
-fn changed(text: &str, body: &str, start: usize, stores: &[Range<usize>]) -> Option<Vec<Edit>> {
-    let floats: HashSet<&str> = body
-        .lines()
+/// The registers of a body that instructions on floats make.
+pub(super) fn floats(body: &str) -> HashSet<&str> {
+    body.lines()
         .filter_map(Instruction::parse)
         .flat_map(|one| one.floats())
-        .collect();
-    let mut edits = Vec::new();
-    let mut spare = Spare::default();
-    for range in stores {
-        let line = text.get(range.clone())?;
-        let (mut moves, mut store) = (String::new(), line.to_owned());
-        for register in Instruction::parse(line)?.narrowed() {
-            if floats.contains(register) {
-                let (class, new) = spare.like(register, body)?;
-                moves += &format!("\tmov.b{} \t{new}, {register};\n", class.bits);
-                store = with_register(&store, register, &new);
-            }
-        }
-        if !moves.is_empty() {
-            edits.push(Edit {
-                range: range.clone(),
-                text: moves + &store,
-            });
-        }
+        .collect()
+}
+
+/// A store of parts of registers goes through registers without a type, in a scope of its own, if some are floats.
+pub(super) fn through_untyped_registers(line: &str, floats: &HashSet<&str>) -> Option<String> {
+    let mut narrowed = Instruction::parse(line)?.narrowed();
+    narrowed.retain(|register| floats.contains(register));
+    let (mut moves, mut store) = (String::new(), line.trim().to_owned());
+    for (number, register) in narrowed.into_iter().enumerate() {
+        let bits = Class::of(register)?.bits;
+        moves += &format!(".reg .b{bits} %low{number}; mov.b{bits} %low{number}, {register}; ");
+        store = with_register(&store, register, &format!("%low{number}"));
     }
-    edits.extend(spare.declarations(start));
-    Some(edits)
+    (!moves.is_empty()).then(|| format!("\t{{ {moves}{store} }}\n"))
 }
 
 /// Registers of one size, as LLVM names them (`NVPTXRegisterInfo.cpp`).
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 struct Class {
     prefix: &'static str,
     bits: u32,
@@ -73,45 +54,6 @@ impl Class {
         CLASSES.into_iter().find(|class| {
             let number = register.strip_prefix(class.prefix);
             number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-        })
-    }
-
-    /// Where a body says how many registers there are, and how many.
-    fn count(self, body: &str) -> Option<(Range<usize>, usize)> {
-        let declaration = format!(".reg .b{} \t{}<", self.bits, self.prefix);
-        let start = body.find(&declaration)? + declaration.len();
-        let (count, _) = body.get(start..)?.split_once('>')?;
-        Some((start..start + count.len(), count.parse().ok()?))
-    }
-}
-
-/// One more register for each narrow store.
-#[derive(Default)]
-struct Spare {
-    /// Of each class, where the body says how many it has, and how many it has now.
-    classes: Vec<(Class, Range<usize>, usize)>,
-}
-
-impl Spare {
-    fn like(&mut self, register: &str, body: &str) -> Option<(Class, String)> {
-        let class = Class::of(register)?;
-        let at = match self.classes.iter().position(|(known, ..)| *known == class) {
-            Some(at) => at,
-            None => {
-                let (range, count) = class.count(body)?;
-                self.classes.push((class, range, count));
-                self.classes.len() - 1
-            }
-        };
-        let (.., count) = self.classes.get_mut(at)?;
-        *count += 1;
-        Some((class, format!("{}{}", class.prefix, *count - 1)))
-    }
-
-    fn declarations(self, start: usize) -> impl Iterator<Item = Edit> {
-        self.classes.into_iter().map(move |(_, range, count)| Edit {
-            range: range.start + start..range.end + start,
-            text: count.to_string(),
         })
     }
 }
