@@ -2,23 +2,33 @@
 """Random expressions of integers of 8 to 64 bits, or of small floats, for every value of 16 bits, on an NVIDIA GPU.
 
     scripts/check_small_numbers_on_gpu.py --gpulower PATH [--floats] [--target sm_90] [--seed 1] [--count 6400] [--threads N]
+    scripts/check_small_numbers_on_gpu.py --make FOLDER --gpulower PATH ...     # compile alone; the folder, with this file, is all that
+    FOLDER/check_small_numbers_on_gpu.py --run FOLDER                           # a machine with a GPU needs, and numpy and cupy
 
 Each expression is a few operations of LLVM IR on two numbers of 16 bits: every value of one, and one other for each. LLVM's
 and ptxas' folds of small numbers are what it is about: what the sign of a part of a register is, where it wraps, what a comparison
 with NaN is, and how two halves of a register are computed with. The machine code is compared with the arithmetic of numpy
 and ml_dtypes. Needs these and cupy, and a CUDA toolkit for gpulower. The exit status is 1 if anything differs; what differs is printed as LLVM IR.
+A folder has sums of the expected results alone: with --run, what memory held is written beside the machine code.
 """
 
 import argparse
 import concurrent.futures
+import hashlib
+import json
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 
-import ml_dtypes
 import numpy as np
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None  # --run does without.
 
 X = np.arange(65536, dtype=np.int64)
 Y = (X * 40503 + 12345) & 0xFFFF
@@ -207,7 +217,7 @@ class Expression:
         ])
 
 
-KINDS = {"half": np.float16, "bfloat": ml_dtypes.bfloat16, "float": np.float32, "double": np.float64}
+KINDS = {"half": np.float16, "bfloat": getattr(ml_dtypes, "bfloat16", None), "float": np.float32, "double": np.float64}
 SHORT = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 ORDERED = {
     "oeq": lambda a, b: a == b, "ogt": lambda a, b: a > b, "oge": lambda a, b: a >= b, "olt": lambda a, b: a < b,
@@ -265,10 +275,14 @@ class FloatExpression(Expression):
 
     def literal(self, kind):
         value = np.array(self.rng.choice([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -7.0, 100.0, -4.5, self.rng.uniform(-10, 10)])).astype(KINDS[kind])
-        pattern = {"half": ("H", 16), "bfloat": ("R", 16)}.get(kind)
-        if pattern:
-            return f"0x{pattern[0]}{int(value.view(np.uint16)):04X}", value
-        return f"0x{int(np.array(float(value)).view(np.uint64)):016X}", value
+        return self.text_of(kind, value), value
+
+    @staticmethod
+    def text_of(kind, value):
+        letter = {"half": "H", "bfloat": "R"}.get(kind)
+        if letter:
+            return f"0x{letter}{int(value.view(np.uint16)):04X}"
+        return f"0x{int(np.array(float(value)).view(np.uint64)):016X}"
 
     def operand(self, kind):
         if self.rng.random() < 0.5:
@@ -285,7 +299,9 @@ class FloatExpression(Expression):
             wanted = rng.choice(["half", "bfloat", "float", "double"])
             return self.from_integer(name, kind, value, wanted)
         choice = rng.random()
-        if choice < 0.2:
+        if choice < 0.15:
+            self.limited(name, kind, value)
+        elif choice < 0.3:
             self.converted(name, kind, value, rng.choice([other for other in KINDS if other != kind]))
         elif choice < 0.5:
             operation = rng.choice(["fadd", "fsub", "fmul"])
@@ -318,6 +334,29 @@ class FloatExpression(Expression):
             self.intrinsics.add(f"declare i{bits} @llvm.{intrinsic}({kind})")
             made = self.new(f"call i{bits} @llvm.{intrinsic}({kind} {name})", bits, whole)
             self.from_integer(*made, rng.choice(list(KINDS)))
+
+    def limited(self, name, kind, value):
+        """Limits of 0 and 1 on one side or both, by functions and by choices, and a choice between two constants."""
+        rng = self.rng
+        for constant in rng.choice([[0.0], [-0.0], [1.0, 0.0], [0.0, 1.0], [1.0, -0.0], [-0.0, 1.0]]):
+            limit = np.array(constant).astype(KINDS[kind])
+            text = self.text_of(kind, limit)
+            everywhere = np.broadcast_to(limit, value.shape)
+            if rng.random() < 0.5:
+                side = "min" if constant == 1.0 or rng.random() < 0.2 else "max"
+                function = rng.choice([f"{side}imumnum", f"{side}imum"])
+                name, _, value = self.new(self.of_floats(function, kind, name, text), kind, extreme(function, value, everywhere))
+            else:
+                predicate, flag = rng.choice(list(ORDERED)), f"%c{len(self.lines)}"
+                condition = ORDERED[predicate](value, everywhere)
+                self.lines.append(f"  {flag} = fcmp {predicate} {kind} {name}, {text}")
+                pairs = [((name, value), (text, everywhere)), ((text, everywhere), (name, value))]
+                if rng.random() < 0.2:
+                    other = np.array(rng.choice([0.0, -0.0, 1.0])).astype(KINDS[kind])
+                    pairs = [((text, everywhere), (self.text_of(kind, other), np.broadcast_to(other, value.shape)))]
+                (first, first_value), (second, second_value) = rng.choice(pairs)
+                result = np.where(condition, first_value, second_value).astype(KINDS[kind])
+                name, _, value = self.new(f"select i1 {flag}, {kind} {first}, {kind} {second}", kind, result)
 
     def from_integer(self, name, bits, value, wanted):
         sign = self.rng.choice("su")
@@ -365,62 +404,101 @@ def module(seed, number, floats):
 
 
 def made(options, folder, number):
-    """The path of a cubin for each setting, and the expected results."""
+    """Machine code for each setting, and the sums of what it has to leave in memory."""
     text, expected = module(options.seed, number, options.floats)
     source = folder / f"m{number}.ll"
     source.write_text(text)
-    cubins = []
-    for setting in ("O=3", "O=0"):
-        cubin = folder / f"m{number}.{setting[-1]}.cubin"
-        command = [options.gpulower, "compile", source, "-j1", "--no-cache", "--target", options.target, "-O", setting[-1], "-o", cubin]
+    refused = {}
+    for level in "30":
+        cubin = folder / f"m{number}.{level}.cubin"
+        command = [options.gpulower, "compile", source, "-j1", "--no-cache", "--target", options.target, "-O", level, "-o", cubin]
         done = subprocess.run(command, capture_output=True, text=True)
-        cubins.append((setting, cubin if done.returncode == 0 else done.stderr))
-    return number, text, cubins, expected
+        if done.returncode != 0:
+            refused[level] = done.stderr
+    return number, [sum_of(one) for one in expected], refused
+
+
+def sum_of(numbers):
+    return hashlib.sha256(numbers.tobytes()).hexdigest()
+
+
+def make(options, folder):
+    description = {"seed": options.seed, "floats": options.floats, "sums": {}, "refused": {}}
+    with concurrent.futures.ProcessPoolExecutor(options.threads) as pool:
+        futures = [pool.submit(made, options, folder, number) for number in range(-(-options.count // IN_MODULE))]
+        for future in concurrent.futures.as_completed(futures):
+            number, description["sums"][number], description["refused"][number] = future.result()
+    (folder / "expected.json").write_text(json.dumps(description))
+
+
+def run(folder):
+    """How many differ or were refused."""
+    import cupy
+
+    description = json.loads((folder / "expected.json").read_text())
+    different = tried = 0
+    refused = sum(len(levels) for levels in description["refused"].values()) * IN_MODULE
+    given = np.concatenate([X.astype(np.uint16), Y.astype(np.uint16)])
+    for number, sums in sorted(description["sums"].items(), key=lambda item: int(item[0])):
+        for level in "30":
+            if level in description["refused"][number]:
+                print(f"module {number}, O={level}: refused: {description['refused'][number][level][:300]}")
+                continue
+            loaded = cupy.RawModule(path=str(folder / f"m{number}.{level}.cubin"))
+            for at, wanted in enumerate(sums):
+                memory = cupy.concatenate([cupy.asarray(given).view(cupy.uint32), cupy.zeros(65536, cupy.uint32)])
+                loaded.get_function(f"k{at}")((256,), (256,), (memory,))
+                got = memory[65536:].get()
+                tried += 1
+                if sum_of(got) != wanted:
+                    different += 1
+                    np.save(folder / f"m{number}.{level}.k{at}.npy", got)
+                    print(f"differs: seed {description['seed']}, module {number}, k{at}, O={level}{values(description, int(number), at, got)}")
+                    text = (folder / f"m{number}.ll").read_text()
+                    print(text.split(f"define ptx_kernel void @k{at}(")[1].split("  %y = load")[1].split("\n}")[0], flush=True)
+    print(f"{tried} runs of expressions, each for 65,536 values; {different} different, {refused} refused")
+    return different + refused
+
+
+def values(description, number, at, got):
+    """Which values differ, where the expected ones can be computed."""
+    if ml_dtypes is None:
+        return ""
+    wanted = module(description["seed"], number, description["floats"])[1][at]
+    wrong = np.flatnonzero(got != wanted)
+    first = wrong[0]
+    return (f": {wrong.size} values, the first x = {X[first]:#x}, y = {Y[first]:#x}: {got[first]:#x}, "
+            f"expected {wanted[first]:#x}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpulower", required=True)
+    parser.add_argument("--gpulower")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=6400, help=f"how many expressions, in modules of {IN_MODULE}")
     parser.add_argument("--floats", action="store_true", help="floats of 16 bits in place of integers")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--print", action="store_true", help="print the first module alone; needs no GPU")
+    parser.add_argument("--make", type=pathlib.Path, metavar="FOLDER", help="compile into a folder alone; needs no GPU")
+    parser.add_argument("--run", type=pathlib.Path, metavar="FOLDER", help="run what a folder has")
     options = parser.parse_args()
     if options.print:
         print(module(options.seed, 0, options.floats)[0])
         return
-    import cupy
-
-    different = refused = tried = 0
-    numbers = range(-(-options.count // IN_MODULE))
-    with tempfile.TemporaryDirectory() as name, concurrent.futures.ProcessPoolExecutor(options.threads) as pool:
+    if options.run:
+        sys.exit(run(options.run) != 0)
+    if not options.gpulower:
+        parser.error("--gpulower says which program compiles")
+    if options.make:
+        options.make.mkdir(parents=True, exist_ok=True)
+        shutil.copy(__file__, options.make)
+        make(options, options.make)
+        return
+    with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        given = np.concatenate([X.astype(np.uint16), Y.astype(np.uint16)])
-        for future in concurrent.futures.as_completed([pool.submit(made, options, folder, number) for number in numbers]):
-            number, text, cubins, expected = future.result()
-            for setting, cubin in cubins:
-                if isinstance(cubin, str):
-                    refused += IN_MODULE
-                    print(f"module {number}, {setting}: refused: {cubin[:300]}")
-                    continue
-                loaded = cupy.RawModule(path=str(cubin))
-                for at, wanted in enumerate(expected):
-                    memory = cupy.concatenate([cupy.asarray(given).view(cupy.uint32), cupy.zeros(65536, cupy.uint32)])
-                    loaded.get_function(f"k{at}")((256,), (256,), (memory,))
-                    got = memory[65536:].get()
-                    tried += 1
-                    wrong = np.flatnonzero(got != wanted)
-                    if wrong.size:
-                        different += 1
-                        first = wrong[0]
-                        print(f"differs: seed {options.seed}, module {number}, k{at}, {setting}: {wrong.size} values, the first x = "
-                              f"{X[first]:#x}, y = {Y[first]:#x}: {got[first]:#x}, expected {wanted[first]:#x}")
-                        print(text.split(f"define ptx_kernel void @k{at}(")[1].split("  %y = load")[1].split("\n}")[0], flush=True)
-                cubin.unlink()
-    print(f"{tried} runs of expressions, each for 65,536 values; {different} different, {refused} refused")
-    sys.exit(different + refused != 0)
+        make(options, folder)
+        sys.exit(run(folder) != 0)
 
 
 if __name__ == "__main__":

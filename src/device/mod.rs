@@ -8,6 +8,7 @@ mod components;
 mod contracts;
 mod control;
 mod float_power;
+mod for_ptxas;
 pub mod join;
 mod join_ptx;
 mod libraries;
@@ -26,6 +27,7 @@ mod split;
 pub mod symbols;
 mod validate;
 mod wrapping_negations;
+mod zero_choices;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -596,11 +598,7 @@ fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resol
         module.emit(machine, EmitKind::Assembly)?
     };
     Ok(match String::from_utf8(text) {
-        Ok(text) => {
-            let text = narrow_stores::through_untyped_registers(text);
-            let text = wrapping_negations::as_differences(text);
-            small_extremes::widened(odd_parameters::widened(text)).into_bytes()
-        }
+        Ok(text) => for_ptxas::rewritten(text).into_bytes(),
         Err(error) => error.into_bytes(),
     })
 }

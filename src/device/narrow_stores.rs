@@ -9,67 +9,29 @@
 
 use std::collections::HashSet;
 
-/// Makes narrow stores of float registers go through a register without a type.
-pub(super) fn through_untyped_registers(text: String) -> String {
-    let mut result = String::new();
-    let mut rest = text.as_str();
-    // A body is between lines of one brace.
-    while let Some(start) = rest.find("\n{\n") {
-        let (before, body_and_rest) = rest.split_at(start + 3);
-        let end = body_and_rest.find("\n}\n").map_or(body_and_rest.len(), |end| end + 1);
-        let (body, after) = body_and_rest.split_at(end);
-        result += before;
-        result += changed_body(body).as_deref().unwrap_or(body);
-        rest = after;
-    }
-    if result.is_empty() {
-        return text;
-    }
-    result + rest
-}
-
-/// The body of a function, if a store in it has to change.
-fn changed_body(body: &str) -> Option<String> {
-    // Few bodies have any.
-    let is_narrow =
-        |line: &str| line.contains("st.") && Instruction::parse(line).is_some_and(|one| !one.narrowed().is_empty());
-    if !body.lines().any(is_narrow) {
-        return None;
-    }
-    let floats: HashSet<&str> = body
-        .lines()
+/// The registers of a body that instructions on floats make.
+pub(super) fn floats(body: &str) -> HashSet<&str> {
+    body.lines()
         .filter_map(Instruction::parse)
         .flat_map(|one| one.floats())
-        .collect();
-    let narrow = |line| {
-        let store = Instruction::parse(line)?;
-        let stored: Vec<&str> = store
-            .narrowed()
-            .into_iter()
-            .filter(|register| floats.contains(register))
-            .collect();
-        (!stored.is_empty()).then_some(stored)
-    };
-    if floats.is_empty() || !body.lines().any(|line| narrow(line).is_some()) {
-        return None;
+        .collect()
+}
+
+/// A store of parts of registers goes through registers without a type, in a scope of its own, if some are floats.
+pub(super) fn through_untyped_registers(line: &str, floats: &HashSet<&str>) -> Option<String> {
+    let mut narrowed = Instruction::parse(line)?.narrowed();
+    narrowed.retain(|register| floats.contains(register));
+    let (mut moves, mut store) = (String::new(), line.trim().to_owned());
+    for (number, register) in narrowed.into_iter().enumerate() {
+        let bits = Class::of(register)?.bits;
+        moves += &format!(".reg .b{bits} %low{number}; mov.b{bits} %low{number}, {register}; ");
+        store = with_register(&store, register, &format!("%low{number}"));
     }
-    let mut spare = Spare::default();
-    let mut changed = String::new();
-    for line in body.lines() {
-        let mut store = line.to_owned();
-        for register in narrow(line).unwrap_or_default() {
-            let (class, new) = spare.like(register, body)?;
-            changed += &format!("\tmov.b{} \t{new}, {register};\n", class.bits);
-            store = with_register(&store, register, &new);
-        }
-        changed += &store;
-        changed.push('\n');
-    }
-    Some(spare.declared(&changed))
+    (!moves.is_empty()).then(|| format!("\t{{ {moves}{store} }}\n"))
 }
 
 /// Registers of one size, as LLVM names them (`NVPTXRegisterInfo.cpp`).
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 struct Class {
     prefix: &'static str,
     bits: u32,
@@ -94,65 +56,17 @@ impl Class {
             number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
         })
     }
-
-    /// Where a body says how many there are: the text around the number.
-    fn declaration(self) -> String {
-        format!(".reg .b{} \t{}<", self.bits, self.prefix)
-    }
-
-    fn count(self, body: &str) -> Option<usize> {
-        let declaration = self.declaration();
-        let (_, after) = body.split_once(&declaration)?;
-        after.split_once('>')?.0.parse().ok()
-    }
-}
-
-/// One more register for each narrow store.
-#[derive(Default)]
-struct Spare {
-    /// What was taken of each class, and how many the body had.
-    taken: Vec<(Class, usize, usize)>,
-}
-
-impl Spare {
-    fn like(&mut self, register: &str, body: &str) -> Option<(Class, String)> {
-        let class = Class::of(register)?;
-        let at = match self.taken.iter().position(|(taken, ..)| *taken == class) {
-            Some(at) => at,
-            None => {
-                self.taken.push((class, 0, class.count(body)?));
-                self.taken.len() - 1
-            }
-        };
-        let (_, taken, had) = self.taken.get_mut(at)?;
-        let new = format!("{}{}", class.prefix, *had + *taken);
-        *taken += 1;
-        Some((class, new))
-    }
-
-    fn declared(&self, body: &str) -> String {
-        let mut body = body.to_owned();
-        for (class, taken, had) in &self.taken {
-            let declaration = class.declaration();
-            body = body.replacen(
-                &format!("{declaration}{had}>"),
-                &format!("{declaration}{}>", had + taken),
-                1,
-            );
-        }
-        body
-    }
 }
 
 /// A line with one instruction.
-struct Instruction<'t> {
+pub(super) struct Instruction<'t> {
     /// `st.global.b32`, without a predicate.
     opcode: &'t str,
     operands: &'t str,
 }
 
 impl<'t> Instruction<'t> {
-    fn parse(line: &'t str) -> Option<Self> {
+    pub(super) fn parse(line: &'t str) -> Option<Self> {
         let mut text = line.trim().strip_suffix(';')?;
         if text.starts_with('@') {
             text = text.split_once(char::is_whitespace)?.1.trim_start();
@@ -165,6 +79,11 @@ impl<'t> Instruction<'t> {
             opcode,
             operands: operands.trim_start(),
         })
+    }
+
+    /// Whether it stores a part of a register.
+    pub(super) fn is_narrow_store(&self) -> bool {
+        !self.narrowed().is_empty()
     }
 
     /// The registers that it makes as floats.
@@ -236,60 +155,4 @@ fn is_type(part: &str) -> bool {
 
 fn is_float(part: &str) -> bool {
     part.starts_with('f') || part.starts_with("bf") || part.starts_with("tf")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn body(lines: &str) -> String {
-        format!(
-            ".visible .entry k()\n{{\n\t.reg .b16 \t%rs<4>;\n\t.reg .b32 \t%r<5>;\n\t.reg .b64 \t%rd<9>;\n\n{lines}\tret;\n}}\n"
-        )
-    }
-
-    #[test]
-    fn the_low_half_of_a_float_is_moved_first() {
-        let changed = through_untyped_registers(body(
-            "\tselp.f64 \t%rd4, %rd3, 0d0000000000000000, %p1;\n\tst.global.b32 \t[%rd4+4], %rd4;\n",
-        ));
-        assert!(changed.contains(".reg .b64 \t%rd<10>;"), "{changed}");
-        assert!(
-            changed.contains("\tmov.b64 \t%rd9, %rd4;\n\tst.global.b32 \t[%rd4+4], %rd9;\n"),
-            "{changed}"
-        );
-    }
-
-    #[test]
-    fn so_is_what_a_block_further_down_makes_and_what_is_stored_in_vectors() {
-        let changed = through_untyped_registers(body(
-            "\t@%p1 st.shared.v2.b8 \t[%r1], {%rs1, %rs11};\n\tadd.rn.f16 \t%rs1, %rs2, %rs3;\n",
-        ));
-        assert!(
-            changed.contains("\tmov.b16 \t%rs4, %rs1;\n\t@%p1 st.shared.v2.b8 \t[%r1], {%rs4, %rs11};\n"),
-            "{changed}"
-        );
-        assert!(changed.contains("%rs<5>"), "{changed}");
-    }
-
-    #[test]
-    fn integers_and_whole_floats_are_left_alone() {
-        for lines in [
-            "\tadd.s64 \t%rd4, %rd3, 1;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-            "\tadd.rn.f64 \t%rd4, %rd3, %rd3;\n\tst.global.b64 \t[%rd2], %rd4;\n",
-            "\tcvt.rzi.s64.f64 \t%rd4, %rd3;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-            "\tadd.rn.f64 \t%rd2, %rd3, %rd3;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-            "\tsetp.lt.f64 \t%p4, %rd3, %rd3;\n\tst.global.b32 \t[%rd2], %rd4;\n",
-        ] {
-            assert_eq!(through_untyped_registers(body(lines)), body(lines));
-        }
-    }
-
-    #[test]
-    fn registers_are_of_one_body() {
-        let first = body("\tadd.rn.f64 \t%rd4, %rd3, %rd3;\n");
-        let second = body("\tst.global.b32 \t[%rd2], %rd4;\n");
-        let text = format!("{first}{second}");
-        assert_eq!(through_untyped_registers(text.clone()), text);
-    }
 }

@@ -5,19 +5,9 @@
 //! the lower one. So `max(x, 2) == 2` holds whatever `x` is. (Seen with ptxas 13.0 for `min` and `max` of `u16` and `s16`;
 //! right on an H200 with 32 bits.) Of pairs, `max.u16x2`, there are no such comparisons.
 
-/// Computes minima and maxima of single numbers of 16 bits with 32.
-pub(super) fn widened(text: String) -> String {
-    if !text.lines().any(|line| Extreme::parse(line).is_some()) {
-        return text;
-    }
-    let mut result = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        match Extreme::parse(line) {
-            Some(extreme) => result += &extreme.widened(),
-            None => result += line,
-        }
-    }
-    result
+/// Computes a minimum or maximum of single numbers of 16 bits with 32.
+pub(super) fn widened(line: &str) -> Option<String> {
+    Extreme::parse(line).map(|extreme| extreme.widened())
 }
 
 /// One instruction, such as `max.u16 %rs3, %rs2, 2`.
@@ -66,12 +56,19 @@ mod tests {
 
     #[test]
     fn single_numbers_of_16_bits_alone_change() {
-        let same = "\tmax.u16x2 \t%r3, %r1, %r2;\n\tmin.u32 \t%r3, %r1, 2;\n\tmax.f16 \t%rs1, %rs2, %rs3;\n";
-        assert_eq!(widened(same.to_owned()), same);
+        for same in [
+            "\tmax.u16x2 \t%r3, %r1, %r2;\n",
+            "\tmin.u32 \t%r3, %r1, 2;\n",
+            "\tmax.f16 \t%rs1, %rs2, %rs3;\n",
+        ] {
+            assert_eq!(widened(same), None);
+        }
         assert_eq!(
-            widened("\tmax.u16 \t%rs3, %rs2, -1;\n".to_owned()),
-            "\t{ .reg .b32 %wide<2>; cvt.u32.u16 %wide0, %rs2; mov.b32 %wide1, 65535; max.u32 %wide0, %wide0, %wide1; \
-             cvt.u16.u32 %rs3, %wide0; }\n"
+            widened("\tmax.u16 \t%rs3, %rs2, -1;\n").as_deref(),
+            Some(
+                "\t{ .reg .b32 %wide<2>; cvt.u32.u16 %wide0, %rs2; mov.b32 %wide1, 65535; max.u32 %wide0, %wide0, %wide1; \
+                 cvt.u16.u32 %rs3, %wide0; }\n"
+            )
         );
     }
 }

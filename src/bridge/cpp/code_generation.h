@@ -26,6 +26,9 @@ void convertSingleBits(llvm::Module &module);
 /// Arithmetic on packed halves that ptxas gets wrong becomes arithmetic on one after the other.
 void takePackedHalvesApart(llvm::Module &module);
 
+/// Vectors of an odd number of halves or bfloats of a module for NVIDIA are put together of their elements.
+void putOddVectorsTogether(llvm::Module &module);
+
 /// Absolute values of integers of a module for NVIDIA become maxima.
 void computeAbsoluteValues(llvm::Module &module);
 
@@ -34,6 +37,12 @@ void forgetSignsOfShifts(llvm::Module &module);
 
 /// Masked loads of a module for NVIDIA no longer have values of their own for lanes that are not loaded.
 void separateMaskedLanes(llvm::Module &module);
+
+/// Choices between floats that are zeros are not taken for minima and maxima.
+void chooseZeros(llvm::Module &module);
+
+/// Minima and maxima of a module for NVIDIA that are no saturation, since NaN or -0 is another number then, are not taken for one.
+void keepFromSaturating(llvm::Module &module);
 
 /// Comparisons of a module for NVIDIA that hold for every number ask whether there is one.
 void compareWithNaN(llvm::Module &module);

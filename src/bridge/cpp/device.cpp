@@ -79,9 +79,18 @@ static void writeForPtxas(Module &module, TargetMachine &machine) {
   gpulower::computeAbsoluteValues(module);
   gpulower::forgetSignsOfShifts(module);
   gpulower::compareWithNaN(module);
+  gpulower::chooseZeros(module);
+  gpulower::keepFromSaturating(module);
   gpulower::separateMaskedLanes(module);
+  gpulower::putOddVectorsTogether(module);
   gpulower::compareWideRanges(module, machine);
   gpulower::takePackedHalvesApart(module);
+}
+
+/// The same of LLVM's AMDGPU back end.
+static void writeForAmd(Module &module) {
+  gpulower::convertSingleBits(module);
+  gpulower::chooseZeros(module);
 }
 
 static bool isKernel(const Function &function) {
@@ -679,7 +688,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     if (machine && module.getTargetTriple().isNVPTX()) {
       writeForPtxas(module, *machine);
     } else if (machine && module.getTargetTriple().isAMDGPU())
-      gpulower::convertSingleBits(module);
+      writeForAmd(module);
     limits.mark(module);
     std::string text;
     raw_string_ostream stream(text);
@@ -738,7 +747,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
       writeForPtxas(module, *machine);
     } else if (module.getTargetTriple().isAMDGPU()) {
-      gpulower::convertSingleBits(module);
+      writeForAmd(module);
       gpulower::addBytesInTurn(module);
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     }

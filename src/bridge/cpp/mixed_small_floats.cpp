@@ -1,13 +1,13 @@
 // Kernels that compute with bfloats and with halves. LLVM's InstCombine (LLVM 22, `visitFPTrunc`) makes `fptrunc` to
 // half, of an operation on floats that were extended from bfloat, an operation on halves: the 8 bits of a bfloat's
 // significand are fewer than a half's 11, and that its exponents reach further is forgotten. 70000 * 0.5 is infinite
-// then, and small numbers are rounded twice. Where one function, or one and another that it calls, have both, bfloats
-// are extended by their bits, which LLVM does not look through.
+// then, and small numbers are rounded twice. Where one function and those that it calls, which may be inlined, have both,
+// bfloats are extended by their bits, which LLVM does not look through.
 
 #include "code_generation.h"
 
-#include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -34,10 +34,14 @@ void extendByBits(FPExtInst &extension) {
 } // namespace
 
 void separateBfloatsFromHalves(Module &module) {
-  MapVector<Function *, SmallVector<FPExtInst *>> bfloats;
+  DenseMap<Function *, SmallVector<FPExtInst *>> bfloats;
+  DenseMap<Function *, SmallSetVector<Function *, 4>> callees;
   SmallPtrSet<Function *, 8> halves;
   for (Function &function : module)
     for (Instruction &instruction : instructions(function)) {
+      if (auto *call = dyn_cast<CallBase>(&instruction);
+          call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration())
+        callees[&function].insert(call->getCalledFunction());
       auto *extension = dyn_cast<FPExtInst>(&instruction);
       if (extension && extension->getSrcTy()->getScalarType()->isBFloatTy())
         bfloats[&function].push_back(extension);
@@ -46,24 +50,23 @@ void separateBfloatsFromHalves(Module &module) {
       if (isOfHalves)
         halves.insert(&function);
     }
-  if (bfloats.empty() || halves.empty())
+  if (halves.empty())
     return;
-  // What is called may be inlined.
-  EquivalenceClasses<Function *> together;
-  for (Function &function : module)
-    for (Instruction &instruction : instructions(function)) {
-      auto *call = dyn_cast<CallBase>(&instruction);
-      Function *callee = call ? call->getCalledFunction() : nullptr;
-      if (callee && (bfloats.contains(callee) || halves.contains(callee)))
-        together.unionSets(&function, callee);
-    }
-  for (auto &[function, extensions] : bfloats) {
-    auto isTogether = [&, one = function](Function *other) {
-      return one == other || together.isEquivalent(one, other);
-    };
-    if (any_of(halves, isTogether))
-      for (FPExtInst *extension : extensions)
+  for (Function &function : module) {
+    if (bfloats.empty())
+      return;
+    SetVector<Function *> reached;
+    reached.insert(&function);
+    for (size_t next = 0; next < reached.size(); ++next)
+      if (auto found = callees.find(reached[next]); found != callees.end())
+        reached.insert_range(found->second);
+    if (none_of(reached, [&](Function *other) { return halves.contains(other); }))
+      continue;
+    for (Function *other : reached) {
+      for (FPExtInst *extension : bfloats.lookup(other))
         extendByBits(*extension);
+      bfloats.erase(other);
+    }
   }
 }
 

@@ -36,3 +36,34 @@ define KERNEL void @added(ptr addrspace(1) %p, ptr addrspace(1) %q) {
   store bfloat %narrow, ptr addrspace(1) %p
   ret void
 }
+
+; Both in functions that a third one calls, one of them by way of another.
+; NVIDIA-LABEL: .entry by_way_of_others(
+; NVIDIA: mul{{(.rn)?}}.f32 [[PRODUCT:%r[0-9]+]], %r{{[0-9]+}}, 0f3F000000
+; NVIDIA: cvt.rn.f16.f32 %rs{{[0-9]+}}, [[PRODUCT]]
+; AMD-LABEL: by_way_of_others:
+; AMD-NOT: v_mul_f16
+; AMD: v_fma_mixlo_f16
+define KERNEL void @by_way_of_others(ptr addrspace(1) %p) {
+  %x = load bfloat, ptr addrspace(1) %p
+  %half_of_it = call float @half_of(bfloat %x)
+  %narrow = call half @narrowed(float %half_of_it)
+  store half %narrow, ptr addrspace(1) %p
+  ret void
+}
+
+define internal float @half_of(bfloat %x) {
+  %wide = call float @extended(bfloat %x)
+  %half_of_it = fmul float %wide, 0.5
+  ret float %half_of_it
+}
+
+define internal float @extended(bfloat %x) {
+  %wide = fpext bfloat %x to float
+  ret float %wide
+}
+
+define internal half @narrowed(float %x) {
+  %narrow = fptrunc float %x to half
+  ret half %narrow
+}

@@ -6,13 +6,10 @@
 ; RUN: %cuda/bin/nvdisasm -c %t.cubin | FileCheck --check-prefix=SASS %s
 
 ; CHECK: add.rn.f64 [[Y:%rd[0-9]+]]
-; CHECK: mov.b64 [[LOW:%rd[0-9]+]], [[Y]];
-; CHECK-NEXT: st.global.b32 [%{{rd[0-9]+}}], [[LOW]];
-; CHECK: mov.b64 [[HALF:%rd[0-9]+]], [[Y]];
-; CHECK-NEXT: st.global.b16 [%{{rd[0-9]+}}+8], [[HALF]];
+; CHECK: mov.b64 %low0, [[Y]]; st.global.b32 [%{{rd[0-9]+}}], %low0;
+; CHECK: mov.b64 %low0, [[Y]]; st.global.b16 [%{{rd[0-9]+}}+8], %low0;
 ; CHECK: mul.rn.f32 [[G:%r[0-9]+]]
-; CHECK: mov.b32 [[BYTE:%r[0-9]+]], [[G]];
-; CHECK-NEXT: st.global.b8 [%{{rd[0-9]+}}+16], [[BYTE]];
+; CHECK: mov.b32 %low0, [[G]]; st.global.b8 [%{{rd[0-9]+}}+16], %low0;
 
 ; SASS-NOT: F2I
 

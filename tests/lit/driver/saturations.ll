@@ -1,0 +1,88 @@
+; ptxas makes a saturation of `max(min(x, 1), 0)`, which is 0 for NaN, where this is 1, and of such with -0, which it takes for 0.
+
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: gpulower compile %s --target sm_90 --emit cubin -o %t.cubin
+; RUN: %cuda/bin/nvdisasm -c %t.cubin | FileCheck %s --check-prefix=SASS
+; RUN: gpulower compile %s --target sm_75 --emit cubin -o %t.75.cubin
+; RUN: %cuda/bin/nvdisasm -c %t.75.cubin | FileCheck %s --check-prefix=SASS
+
+; Those of the last kernel.
+; SASS-COUNT-2: .SAT
+; SASS-NOT: .SAT
+
+target triple = "nvptx64-nvidia-cuda"
+
+; CHECK-LABEL: .entry one_for_nan(
+; CHECK: min.f32 [[MOST:%r[0-9]+]], %r{{[0-9]+}}, 0f3F800000
+; CHECK: max.s32 %r{{[0-9]+}}, [[MOST]], 0
+define ptx_kernel void @one_for_nan(ptr addrspace(1) %p) {
+  %x = load float, ptr addrspace(1) %p
+  %most = call float @llvm.minnum.f32(float %x, float 1.0)
+  %y = call float @llvm.maxnum.f32(float %most, float 0.0)
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+
+; As choices, which are the same.
+; CHECK-LABEL: .entry chosen(
+; CHECK: max.s32
+define ptx_kernel void @chosen(ptr addrspace(1) %p, float %a) {
+  %x = load float, ptr addrspace(1) %p
+  %product = fmul float %x, %a
+  %is.less = fcmp ole float %product, 1.0
+  %most = select i1 %is.less, float %product, float 1.0
+  %is.none = fcmp ule float %most, 0.0
+  %y = select i1 %is.none, float 0.0, float %most
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+
+; CHECK-LABEL: .entry halves(
+; CHECK: max.NaN.f16
+define ptx_kernel void @halves(ptr addrspace(1) %p, half %a) {
+  %x = load half, ptr addrspace(1) %p
+  %sum = fadd half %x, %a
+  %most = call half @llvm.minimumnum.f16(half %sum, half 1.0)
+  %y = call half @llvm.maximumnum.f16(half %most, half 0.0)
+  store half %y, ptr addrspace(1) %p
+  ret void
+}
+
+; -0 stays, in both orders.
+; CHECK-LABEL: .entry minus_zero(
+; CHECK: min.s32 %r{{[0-9]+}}, %r{{[0-9]+}}, 1065353216
+; CHECK: min.u32 %r{{[0-9]+}}, %r{{[0-9]+}}, -2147483648
+define ptx_kernel void @minus_zero(ptr addrspace(1) %p, ptr addrspace(1) %q) {
+  %x = load float, ptr addrspace(1) %p
+  %x.least = call float @llvm.maxnum.f32(float %x, float -0.0)
+  %x.y = call float @llvm.minnum.f32(float %x.least, float 1.0)
+  store float %x.y, ptr addrspace(1) %p
+  %z = load float, ptr addrspace(1) %q
+  %z.most = call nnan float @llvm.minnum.f32(float %z, float 1.0)
+  %z.y = call float @llvm.maxnum.f32(float %z.most, float -0.0)
+  store float %z.y, ptr addrspace(1) %q
+  ret void
+}
+
+; These are saturations: 0 for NaN, or there is none.
+; CHECK-LABEL: .entry saturated(
+; CHECK: max.f32
+; CHECK: min.f32
+; CHECK: min.f32
+; CHECK: max.f32
+define ptx_kernel void @saturated(ptr addrspace(1) %p, ptr addrspace(1) %q) {
+  %x = load float, ptr addrspace(1) %p
+  %least = call float @llvm.maxnum.f32(float %x, float 0.0)
+  %x.y = call float @llvm.minnum.f32(float %least, float 1.0)
+  store float %x.y, ptr addrspace(1) %p
+  %z = load float, ptr addrspace(1) %q
+  %most = call nnan float @llvm.minnum.f32(float %z, float 1.0)
+  %z.y = call float @llvm.maxnum.f32(float %most, float 0.0)
+  store float %z.y, ptr addrspace(1) %q
+  ret void
+}
+
+declare float @llvm.minnum.f32(float, float)
+declare float @llvm.maxnum.f32(float, float)
+declare half @llvm.minimumnum.f16(half, half)
+declare half @llvm.maximumnum.f16(half, half)
