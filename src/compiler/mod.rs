@@ -609,10 +609,7 @@ impl Compiler {
             path: path.to_owned(),
             source,
         })?;
-        let library = LoadedLibrary {
-            name: path.display().to_string(),
-            bytes: bytes.into(),
-        };
+        let library = LoadedLibrary::new(path.display().to_string(), bytes.into());
         Ok(libraries.slots[slot].get_or_init(|| library).clone())
     }
 }
@@ -648,10 +645,7 @@ fn load_libraries(libraries: &[Library], stage: Stage) -> Result<Vec<LoadedLibra
             if stage == Stage::Link {
                 check_nesting(InputKind::Llvm, &library.name(), &bytes).map_err(|error| Error::new(stage, error))?;
             }
-            Ok(LoadedLibrary {
-                name: library.name(),
-                bytes,
-            })
+            Ok(LoadedLibrary::new(library.name(), bytes))
         })
         .collect()
 }

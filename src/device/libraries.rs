@@ -1,6 +1,9 @@
 //! Linking device libraries to a fixpoint, and the check that nothing is left unresolved.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use inkwell::{
     module::Linkage,
@@ -10,7 +13,7 @@ use inkwell::{
 use super::{DeviceError, DeviceJob, UnresolvedSymbol, control};
 use crate::{
     bridge::LlvmError,
-    bridge::llvm::{DeviceModule, UndefinedSymbol},
+    bridge::llvm::{DeviceContext, DeviceModule, UndefinedSymbol},
     image::symbols::{DRIVER_FUNCTIONS, LinkInterface},
     options::ResolvedVendor,
     target::{Target, Vendor},
@@ -24,6 +27,51 @@ pub struct LoadedLibrary {
     pub name: String,
     /// Bitcode or textual LLVM IR.
     pub bytes: Arc<[u8]>,
+    /// What [`LoadedLibrary::part`] gave.
+    parts: Arc<Mutex<Parts>>,
+}
+
+/// Bitcode, by the symbols that were asked for.
+type Parts = BTreeMap<BTreeSet<String>, Arc<[u8]>>;
+
+impl LoadedLibrary {
+    /// Parts that are kept: modules of one program mostly need the same functions.
+    const MOST_PARTS: usize = 64;
+
+    /// A library, of which nothing was asked yet.
+    pub fn new(name: String, bytes: Arc<[u8]>) -> Self {
+        Self {
+            name,
+            bytes,
+            parts: Arc::default(),
+        }
+    }
+
+    /// What defines these symbols in a library for NVIDIA, and what that needs. To read which functions libdevice has takes ten
+    /// times as long as to link a few of them.
+    fn part(&self, symbols: BTreeSet<String>) -> Result<Self, DeviceError> {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = match parts.get(&symbols) {
+            Some(bytes) => bytes.clone(),
+            None => {
+                let context = DeviceContext::new();
+                let mut text = "target triple = \"nvptx64-nvidia-cuda\"\n".to_owned();
+                for symbol in &symbols {
+                    // Of whichever type: the library's takes its place.
+                    text += &format!("declare void @{symbol}()\n");
+                }
+                let module = context.parse(text.as_bytes(), &self.name)?;
+                link_one(&module, self)?;
+                let bytes: Arc<[u8]> = module.to_exact_bitcode()?.into();
+                if parts.len() >= Self::MOST_PARTS {
+                    parts.clear();
+                }
+                parts.insert(symbols, bytes.clone());
+                bytes
+            }
+        };
+        Ok(Self::new(self.name.clone(), bytes))
+    }
 }
 
 /// A device library that a vendor provides.
@@ -256,10 +304,7 @@ pub(super) fn link(
             module.call_math_functions(has_tanh)?;
         }
         if is_amd && needs_heap(module, &unprovided_symbols(module)?) {
-            let heap = LoadedLibrary {
-                name: "the heap of AMD's chips".to_owned(),
-                bytes: HEAP.as_bytes().into(),
-            };
+            let heap = LoadedLibrary::new("the heap of AMD's chips".to_owned(), HEAP.as_bytes().into());
             link_one(module, &heap)?;
         }
         if !others.opaque {
@@ -274,15 +319,15 @@ pub(super) fn link(
             // A library of the user's may consult them, as AMD's own do.
             control::define_constants(module, job.resolved);
         }
-        for which in needed_vendor_libraries(&unprovided_symbols(module)?, target) {
+        let needed = unprovided_symbols(module)?;
+        for which in needed_vendor_libraries(&needed, target) {
             match (job.vendor_library)(which) {
-                Ok(library) => {
-                    if is_amd {
-                        // Before the library: only-needed linking would drop constants that nothing refers to yet.
-                        control::define_constants(module, job.resolved);
-                    }
+                Ok(library) if is_amd => {
+                    // Before the library: only-needed linking would drop constants that nothing refers to yet.
+                    control::define_constants(module, job.resolved);
                     link_one(module, &library)?;
                 }
+                Ok(library) => link_one(module, &library.part(of_libdevice(&needed))?)?,
                 Err(error) => {
                     missing.get_or_insert((which, error));
                 }
@@ -352,6 +397,16 @@ fn unprovided_symbols(
     Ok(symbols)
 }
 
+/// The symbols that may be libdevice's.
+fn of_libdevice(undefined: &[UndefinedSymbol]) -> BTreeSet<String> {
+    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let names = undefined.iter().map(|symbol| &symbol.name);
+    names
+        .filter(|name| VendorLibrary::of(name) == Some(VendorLibrary::Libdevice) && is_plain(name))
+        .cloned()
+        .collect()
+}
+
 fn needed_vendor_libraries(undefined: &[UndefinedSymbol], target: &Target) -> Vec<VendorLibrary> {
     let mut libraries: Vec<VendorLibrary> = undefined
         .iter()
@@ -389,5 +444,65 @@ fn advice(symbol: &str, target: &Target) -> String {
         None => {
             "give the bitcode library that defines it (-l FILE, the pass option l=, or Options::libraries)".to_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIBRARY: &str = "
+@table = internal constant [2 x float] [float 1.0, float 2.0]
+define internal float @of_table(i64 %i) {
+  %at = getelementptr float, ptr @table, i64 %i
+  %value = load float, ptr %at
+  ret float %value
+}
+define float @__nv_second(float %x) {
+  %y = call float @of_table(i64 1)
+  %z = fadd float %x, %y
+  ret float %z
+}
+define float @__nv_first(float %x) {
+  %y = call float @__nv_second(float %x)
+  ret float %y
+}
+define float @__nv_other(float %x) {
+  ret float %x
+}
+";
+
+    const USER: &str = "target triple = \"nvptx64-nvidia-cuda\"
+declare float @__nv_first(float)
+declare float @__nv_missing(float)
+define ptx_kernel void @k(ptr %p) {
+  %x = load float, ptr %p
+  %y = call float @__nv_first(float %x)
+  %z = call float @__nv_missing(float %y)
+  store float %z, ptr %p
+  ret void
+}
+";
+
+    #[test]
+    fn a_part_of_a_library_gives_what_the_whole_gives() {
+        let library = LoadedLibrary::new("a library".to_owned(), LIBRARY.as_bytes().into());
+        let context = DeviceContext::new();
+        let linked = |from: &LoadedLibrary| {
+            let module = context.parse(USER.as_bytes(), "m").expect("parses");
+            link_one(&module, from).expect("links");
+            module.to_text().expect("prints")
+        };
+        let undefined = context
+            .parse(USER.as_bytes(), "m")
+            .and_then(|module| module.undefined_symbols());
+        let needed = of_libdevice(&undefined.expect("they are found"));
+        let part = library.part(needed.clone()).expect("there is one");
+        assert_eq!(linked(&part), linked(&library));
+        let whole = context.parse(&part.bytes, "part").and_then(|module| module.to_text());
+        let whole = whole.expect("it is bitcode");
+        assert!(whole.contains("@of_table") && !whole.contains("@__nv_other"), "{whole}");
+        let again = library.clone().part(needed).expect("there is one");
+        assert!(Arc::ptr_eq(&part.bytes, &again.bytes), "it was made anew");
     }
 }

@@ -18,6 +18,7 @@ mod lower_pipeline;
 mod math;
 mod narrow_stores;
 mod odd_parameters;
+mod pass_pipeline;
 mod repeated;
 mod reserve;
 mod rounding;
@@ -54,6 +55,8 @@ pub(crate) use join::JoinError;
 pub(crate) use join::{JoinInput, join};
 pub(crate) use join_ptx::{FunctionText, assemble as assemble_ptx, cut as cut_ptx};
 pub use libraries::{LoadedLibrary, VendorLibrary};
+pub(crate) use pass_pipeline::llvm_pipeline;
+use pass_pipeline::pipeline;
 pub use split::ForEach;
 #[cfg(test)]
 pub use split::in_turn;
@@ -683,37 +686,6 @@ fn with_optimized_input(linked_a_library: bool) -> Decision {
             "left out"
         }
         .to_owned(),
-    }
-}
-
-/// What the PTX compiler at its first level does not do: it knows neither what may be inlined nor which memory an address is
-/// in, and moves nothing out of loops. `default<O1>` takes ten times as long.
-const FAST_PASSES: &str = "default<O0>,cgscc(function(sroa,early-cse,simplifycfg),inline),globaldce,\
-    function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,nvptx-lower-args,infer-address-spaces,\
-    loop-mssa(licm<allowspeculation>),early-cse)";
-
-/// LLVM's passes, and after them ours for loops that did not come as `scf.for`: [`Resolved::interleave`] is 1 for those that did.
-fn pipeline(resolved: &Resolved) -> String {
-    let passes = llvm_pipeline(resolved);
-    match resolved.interleave {
-        count if count > 1 && !resolved.input_optimized && resolved.llvm_passes.is_none() => {
-            format!("{passes},function(gpulower-interleave-late<{count}>)")
-        }
-        _ => passes.to_owned(),
-    }
-}
-
-pub(crate) fn llvm_pipeline(resolved: &Resolved) -> &str {
-    if let Some(passes) = &resolved.llvm_passes {
-        return passes;
-    }
-    match resolved.optimization.number() {
-        _ if resolved.input_optimized => "default<O0>",
-        0 => "default<O0>",
-        1 if resolved.fast_compile => FAST_PASSES,
-        1 => "default<O1>",
-        2 => "default<O2>",
-        _ => "default<O3>",
     }
 }
 

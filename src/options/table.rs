@@ -135,7 +135,8 @@ options! {
     ), {
         names: &["O", "optimization"], default: "3; 1 with speed=fast; 0 with debug=full on NVIDIA", passes: &[ATTACH], rules: ORDINARY,
         summary: "Optimisation level of LLVM and the vendor's compiler",
-        nvidia: "LLVM's `default<On>`, and `-On` for the PTX compiler", amd: "LLVM's `default<On>`",
+        nvidia: "LLVM's `default<On>`, for 3 [without what kernels do not need](code-quality.md#passes), and `-On` for the PTX compiler",
+        amd: "LLVM's `default<On>`",
     };
     /// What time is spent on; a more specific option wins over it.
     speed: Speed = Speed::Balanced, choice!(

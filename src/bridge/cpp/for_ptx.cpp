@@ -1,4 +1,4 @@
-// Two passes over LLVM IR that becomes PTX. The PTX compiler unrolls loops, and schedules within blocks: what it makes depends
+// Passes over LLVM IR that becomes PTX. The PTX compiler unrolls loops, and schedules within blocks: what it makes depends
 // on the shape in which it gets them. docs/code-quality.md has measurements.
 
 #include "for_ptx.h"
@@ -9,6 +9,11 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
@@ -16,6 +21,9 @@ using namespace llvm;
 using gpulower::becomesBranches;
 
 namespace {
+
+/// How far LLVM unrolls: as `default<O3>` does.
+constexpr int unrollingLevel = 3;
 
 /// Loops whose number of iterations is not known are left to the PTX compiler, which unrolls them four times if they are small.
 /// LLVM would unroll them as far as its limit on instructions goes, up to eight times, and the PTX compiler would unroll the
@@ -99,6 +107,32 @@ private:
   }
 };
 
+/// LLVM's unrolling, and what tidies the copies: where nothing was unrolled, the passes before have tidied everything.
+struct UnrollLoops : PassInfoMixin<UnrollLoops> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    size_t before = sizeOf(function);
+    PreservedAnalyses preserved = LoopUnrollPass(LoopUnrollOptions(unrollingLevel)).run(function, analyses);
+    if (sizeOf(function) == before)
+      return preserved;
+    analyses.invalidate(function, preserved);
+    FunctionPassManager tidy;
+    tidy.addPass(SROAPass(SROAOptions::PreserveCFG));
+    tidy.addPass(InstCombinePass());
+    tidy.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+    preserved.intersect(tidy.run(function, analyses));
+    return preserved;
+  }
+
+private:
+  /// Without what the pass adds to every loop that a value comes out of.
+  static size_t sizeOf(const Function &function) {
+    size_t size = 0;
+    for (const BasicBlock &block : function)
+      size += block.size() - size_t(llvm::range_size(block.phis()));
+    return size;
+  }
+};
+
 } // namespace
 
 bool gpulower::becomesBranches(const Instruction &instruction) {
@@ -131,6 +165,26 @@ bool gpulower::becomesBranches(const Instruction &instruction) {
 }
 
 void gpulower::addPassesForPtx(PassBuilder &builder) {
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name == "gpulower-leave-unrolling")
+          passes.addPass(LeaveUnrolling());
+        else if (name == "gpulower-unroll")
+          passes.addPass(UnrollLoops());
+        else if (name == "gpulower-load-before-branches")
+          passes.addPass(LoadBeforeBranches());
+        else
+          return false;
+        return true;
+      });
+  // LLVM's own name for it stands for the second level.
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, LoopPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name != "gpulower-unroll-whole")
+          return false;
+        passes.addPass(LoopFullUnrollPass(unrollingLevel));
+        return true;
+      });
   builder.registerVectorizerStartEPCallback(
       [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(LeaveUnrolling()); });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel level, ThinOrFullLTOPhase) {
