@@ -389,6 +389,12 @@ fn bundles() -> String {
             let written = fatbin::write(&[image, image]).expect("a driver could load it");
             told.0 += &self::told("fatbin", &written);
             told.0 += &self::told("inspect", &written);
+            // Every byte of the container's and the first entry's headers.
+            for place in 0..80 {
+                let mut changed = written.clone();
+                changed[place] ^= 0x11;
+                told.0 += &self::told("fatbin", &changed);
+            }
         }
     }
     let images: Vec<BundleImage<'_>> = [&IDS[..1], &IDS[8..11], &IDS[5..6]]
