@@ -53,6 +53,9 @@ pub struct Options {
     /// Use the programs, which lie beside this one, and the seeds as they are.
     #[arg(long)]
     no_build: bool,
+    /// A driver of another build, as one with a sanitizer: it has no limit of address space.
+    #[arg(long, value_name = "PROGRAM")]
+    driver: Option<PathBuf>,
     /// How many inputs to try at once, each in a process of its own.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     jobs: u64,
@@ -71,6 +74,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             workspace.binaries()?
         }
     };
+    let (driver, is_limited) = match &options.driver {
+        Some(driver) => (workspace.root.join(driver), false),
+        None => (programs.join("gpulower-checks"), true),
+    };
     let seeds = Seeds::gather(workspace, &programs, &folder, options.no_build)?;
     let surfaces = surfaces(&options.surface, options.workers)?;
     let begin = Instant::now();
@@ -81,7 +88,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         let job = |job: u64| -> Result<Tally, Failure> {
             let mut driver = Driver::new(
                 workspace,
-                programs.join("gpulower-checks"),
+                driver.clone(),
+                is_limited,
                 folder.join(format!("driver-{job}.log")),
             );
             let mut tally = Tally::default();

@@ -389,6 +389,12 @@ fn bundles() -> String {
             let written = fatbin::write(&[image, image]).expect("a driver could load it");
             told.0 += &self::told("fatbin", &written);
             told.0 += &self::told("inspect", &written);
+            // Every byte of the container's and the first entry's headers.
+            for place in 0..80 {
+                let mut changed = written.clone();
+                changed[place] ^= 0x11;
+                told.0 += &self::told("fatbin", &changed);
+            }
         }
     }
     let images: Vec<BundleImage<'_>> = [&IDS[..1], &IDS[8..11], &IDS[5..6]]
@@ -439,6 +445,8 @@ const PTX: &str = r#".version 8.0
 .extern .shared .align 16 .b8 dynamic[];
 .shared .align 4 .b8 tile[64], other_tile[4];
 .global .align 4 .b32 counter = 1, limit = {7, (3)}, after;
+.global .align 8 .u64 table[3] = {counter, (twice), missing}, last = counter;
+.extern .global .align 4 .b32 far[], farther[4];
 .visible .const .b32 unused[2][3] = {{1, 2, 3}, {4, 5, 6}};
 .func (.param .b32 r) twice(.param .b32 x) { ret; }
 .visible .entry a(.param .u64 p, .param .align 8 .b8 s[40]) .maxntid 32, 1, 1 .pragma "nounroll"; { call (r), twice, (x); ret; }

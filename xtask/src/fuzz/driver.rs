@@ -71,6 +71,8 @@ struct Answer {
 pub struct Driver<'w> {
     workspace: &'w Workspace,
     program: PathBuf,
+    /// Whether its address space is.
+    is_limited: bool,
     /// Where the process prints to.
     said: PathBuf,
     running: Option<Running>,
@@ -85,10 +87,11 @@ struct Running {
 }
 
 impl<'w> Driver<'w> {
-    pub const fn new(workspace: &'w Workspace, program: PathBuf, said: PathBuf) -> Self {
+    pub const fn new(workspace: &'w Workspace, program: PathBuf, is_limited: bool, said: PathBuf) -> Self {
         Self {
             workspace,
             program,
+            is_limited,
             said,
             running: None,
         }
@@ -174,10 +177,11 @@ impl<'w> Driver<'w> {
     /// The shell sets the limits that Rust's standard library cannot, and then is the driver.
     fn command(&self) -> Command {
         let mut command = self.workspace.command("/bin/sh");
-        command.args([
-            "-c",
-            &format!("ulimit -v {MEMORY_KIB}; ulimit -c 0; exec \"$0\" \"$@\""),
-        ]);
+        let most = match self.is_limited {
+            true => MEMORY_KIB.to_string(),
+            false => "unlimited".to_owned(),
+        };
+        command.args(["-c", &format!("ulimit -v {most}; ulimit -c 0; exec \"$0\" \"$@\"")]);
         command.arg(&self.program).arg("fuzz");
         command
     }
