@@ -752,22 +752,26 @@ impl TargetMachine {
 #[derive(Debug)]
 pub(crate) struct MadWide;
 
-/// The option's value, and how many hold it.
-static MAD_WIDE: (Mutex<(bool, usize)>, Condvar) = (Mutex::new((false, 0)), Condvar::new());
+/// The option's value, how many hold it, and in which process: who held it before a fork does not in the child.
+static MAD_WIDE: (Mutex<(bool, usize, u32)>, Condvar) = (Mutex::new((false, 0, 0)), Condvar::new());
 
 impl MadWide {
     /// Waits until the option may have this value, and gives it that.
     pub(crate) fn hold(wanted: bool) -> Self {
         let (state, freed) = &MAD_WIDE;
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        if state.2 != process {
+            *state = (state.0, 0, process);
+        }
         let mut state = freed
-            .wait_while(state, |(value, holders)| *holders > 0 && *value != wanted)
+            .wait_while(state, |(value, holders, _)| *holders > 0 && *value != wanted)
             .unwrap_or_else(PoisonError::into_inner);
         if state.0 != wanted {
             // SAFETY: nobody holds the option, and nothing but code generation for NVIDIA reads it, whose callers hold it.
             unsafe { gpulowerSetMadWide(wanted) };
         }
-        *state = (wanted, state.1 + 1);
+        *state = (wanted, state.1 + 1, process);
         Self
     }
 }

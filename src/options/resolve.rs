@@ -23,7 +23,10 @@ impl Options {
             }
         }
         if self.input_optimized && self.llvm_passes.is_some() {
-            return refuse("llvm-passes", "with input-optimized none are run; leave one of the two out");
+            return refuse(
+                "llvm-passes",
+                "with input-optimized none are run; leave one of the two out",
+            );
         }
         let vendor = match target {
             Target::Nvidia(chip) => {
@@ -206,6 +209,7 @@ mod tests {
             ("code-object-version", "5", "sm_90", "only AMD's code objects"),
             ("ptx", "8.0", "gfx942", "only NVIDIA's targets"),
             ("ptx-compiler", "ptxas", "gfx942", "only NVIDIA's targets"),
+            ("mad-wide", "true", "gfx942", "only NVIDIA's targets"),
             ("ptxas-options", "-v", "gfx942", "only NVIDIA's targets"),
         ] {
             let error = options(&[(name, value)])
@@ -218,6 +222,10 @@ mod tests {
                 "{error}"
             );
         }
+        let error = options(&[("input-optimized", "true"), ("llvm-passes", "sroa")])
+            .resolve(&target("sm_90"), None)
+            .expect_err("refused");
+        assert!(error.to_string().contains("none are run"), "{error}");
         let error = options(&[("wave-size", "32")])
             .resolve(&target("gfx942"), None)
             .expect_err("refused");
