@@ -75,7 +75,6 @@ impl Options {
             fast_compile,
             input_optimized: self.input_optimized,
             llvm_passes: self.llvm_passes.clone(),
-            mad_wide: self.mad_wide,
             fast: self.fast,
             flush_denormals: self.ftz.unwrap_or(self.fast),
             precise_square_root: self.prec_sqrt.unwrap_or(!self.fast),
@@ -105,8 +104,6 @@ pub struct Resolved {
     pub input_optimized: bool,
     /// LLVM's passes, where they are not those of the level.
     pub llvm_passes: Option<String>,
-    /// Products that widen and the additions behind them are one instruction.
-    pub mad_wide: bool,
     /// All fast-math flags.
     pub fast: bool,
     /// f32 denormals become zero.
@@ -209,7 +206,6 @@ mod tests {
             ("code-object-version", "5", "sm_90", "only AMD's code objects"),
             ("ptx", "8.0", "gfx942", "only NVIDIA's targets"),
             ("ptx-compiler", "ptxas", "gfx942", "only NVIDIA's targets"),
-            ("mad-wide", "true", "gfx942", "only NVIDIA's targets"),
             ("ptxas-options", "-v", "gfx942", "only NVIDIA's targets"),
         ] {
             let error = options(&[(name, value)])

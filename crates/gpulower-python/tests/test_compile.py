@@ -279,24 +279,6 @@ def test_options_of_a_call_in_many_threads() -> None:
         sys.setswitchinterval(switching)
 
 
-def test_what_llvm_has_one_of_for_all_threads() -> None:
-    source = """target triple = "nvptx64-nvidia-cuda"
-define ptx_kernel void @place(ptr addrspace(1) %p, i32 %i) {
-  %wide = sext i32 %i to i64
-  %bytes = mul i64 %wide, 12
-  %address = getelementptr i8, ptr addrspace(1) %p, i64 %bytes
-  store i32 1, ptr addrspace(1) %address
-  ret void
-}
-"""
-    compilers = [gpulower.Compiler(cache=False, mad_wide=wide) for wide in (False, True)]
-    with ThreadPoolExecutor(8) as threads:
-        made = list(
-            threads.map(lambda index: compilers[index % 2].compile(source, "sm_90", emit="ptx", name="k.ll"), range(64))
-        )
-    assert [b"mad.wide" in artifact for artifact in made] == [False, True] * 32
-
-
 def test_the_compiler_that_was_used_last_is_kept() -> None:
     first = usual({"max_registers": 32})
     for number in range(33, 33 + 40):
