@@ -31,7 +31,7 @@ LLVM_ALONE = ("llvm-passes=",)
 #: Triton has arranged. What else O3 does leaves the machine code as it is (`sizes.py`).
 PASSES = (
     "cgscc(inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>)),globaldce,"
-    "function(reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
+    "function(speculative-execution<only-if-divergent-target>,reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
     "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),sroa<modify-cfg>,"
     "gvn,sccp,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),adce,"
     "simplifycfg<keep-loops;hoist-common-insts;sink-common-insts;speculate-blocks;simplify-cond-branch>,"
