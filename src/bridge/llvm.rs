@@ -9,7 +9,6 @@ use std::{
     ffi::{c_int, c_void},
     mem::ManuallyDrop,
     ptr::null_mut,
-    sync::{Condvar, Mutex, PoisonError},
 };
 
 use inkwell::{
@@ -66,7 +65,6 @@ unsafe extern "C-unwind" {
         closure: *mut c_void,
         report: extern "C" fn(*mut c_void, Bytes, bool, bool),
     );
-    fn gpulowerSetMadWide(wanted: bool);
     fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
     fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
     fn gpulowerJoinModules(module: LLVMModuleRef, source: LLVMModuleRef) -> Outcome;
@@ -744,39 +742,6 @@ impl TargetMachine {
         // SAFETY: the strings are alive during the call.
         unsafe { gpulowerCreateTargetMachine(&options, &mut raw) }.into_result()?;
         Ok(Self { raw })
-    }
-}
-
-/// LLVM's option `nvptx-mad-wide-opt`, which it reads all through code generation: one for the whole process. While one of these
-/// is held, others of the same value are, and none of the other.
-#[derive(Debug)]
-pub(crate) struct MadWide;
-
-/// The option's value, and how many hold it.
-static MAD_WIDE: (Mutex<(bool, usize)>, Condvar) = (Mutex::new((false, 0)), Condvar::new());
-
-impl MadWide {
-    /// Waits until the option may have this value, and gives it that.
-    pub(crate) fn hold(wanted: bool) -> Self {
-        let (state, freed) = &MAD_WIDE;
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut state = freed
-            .wait_while(state, |(value, holders)| *holders > 0 && *value != wanted)
-            .unwrap_or_else(PoisonError::into_inner);
-        if state.0 != wanted {
-            // SAFETY: nobody holds the option, and nothing but code generation for NVIDIA reads it, whose callers hold it.
-            unsafe { gpulowerSetMadWide(wanted) };
-        }
-        *state = (wanted, state.1 + 1);
-        Self
-    }
-}
-
-impl Drop for MadWide {
-    fn drop(&mut self) {
-        let (state, freed) = &MAD_WIDE;
-        state.lock().unwrap_or_else(PoisonError::into_inner).1 -= 1;
-        freed.notify_all();
     }
 }
 

@@ -65,15 +65,9 @@ pub(super) fn steps(request: &Request<'_>) -> Result<Vec<Step>, Cause> {
         }
         .into());
     }
-    let of_llvm = [
-        ("llvm-passes", request.options.llvm_passes.is_some()),
-        ("mad-wide", request.options.mad_wide),
-    ];
-    if let Some((name, _)) = of_llvm.into_iter().find(|(_, given)| *given)
-        && request.input() == InputKind::Ptx
-    {
+    if request.options.llvm_passes.is_some() && request.input() == InputKind::Ptx {
         return Err(OptionError::NotHonoured {
-            name,
+            name: "llvm-passes",
             target: target.to_string(),
             reason: "it is for what LLVM compiles, and this is PTX; leave the option out".to_owned(),
         }

@@ -38,7 +38,7 @@ use std::{
 };
 
 use crate::{
-    bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, MadWide, TargetMachine},
+    bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
     bridge::{LlvmError, assemble},
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
@@ -593,13 +593,10 @@ fn assemble(job: &DeviceJob<'_>, text: &[u8]) -> Result<Vec<u8>, DeviceError> {
 
 /// Assembly text as it is to be assembled. Code generation changes the module: it is of no further use.
 fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resolved) -> Result<Vec<u8>, DeviceError> {
+    let text = module.emit(machine, EmitKind::Assembly)?;
     if resolved.target.vendor() == Vendor::Amd {
-        return Ok(module.emit(machine, EmitKind::Assembly)?);
+        return Ok(text);
     }
-    let text = {
-        let _held = MadWide::hold(resolved.mad_wide);
-        module.emit(machine, EmitKind::Assembly)?
-    };
     Ok(match String::from_utf8(text) {
         Ok(text) => for_ptxas::rewritten(text).into_bytes(),
         Err(error) => error.into_bytes(),

@@ -23,7 +23,10 @@ impl Options {
             }
         }
         if self.input_optimized && self.llvm_passes.is_some() {
-            return refuse("llvm-passes", "with input-optimized none are run; leave one of the two out");
+            return refuse(
+                "llvm-passes",
+                "with input-optimized none are run; leave one of the two out",
+            );
         }
         let vendor = match target {
             Target::Nvidia(chip) => {
@@ -72,7 +75,6 @@ impl Options {
             fast_compile,
             input_optimized: self.input_optimized,
             llvm_passes: self.llvm_passes.clone(),
-            mad_wide: self.mad_wide,
             fast: self.fast,
             flush_denormals: self.ftz.unwrap_or(self.fast),
             precise_square_root: self.prec_sqrt.unwrap_or(!self.fast),
@@ -102,8 +104,6 @@ pub struct Resolved {
     pub input_optimized: bool,
     /// LLVM's passes, where they are not those of the level.
     pub llvm_passes: Option<String>,
-    /// Products that widen and the additions behind them are one instruction.
-    pub mad_wide: bool,
     /// All fast-math flags.
     pub fast: bool,
     /// f32 denormals become zero.
@@ -218,6 +218,10 @@ mod tests {
                 "{error}"
             );
         }
+        let error = options(&[("input-optimized", "true"), ("llvm-passes", "sroa")])
+            .resolve(&target("sm_90"), None)
+            .expect_err("refused");
+        assert!(error.to_string().contains("none are run"), "{error}");
         let error = options(&[("wave-size", "32")])
             .resolve(&target("gfx942"), None)
             .expect_err("refused");

@@ -163,14 +163,6 @@ options! {
             keep the level of `O`. Refused for PTX, and with `input-optimized`",
         amd: "the same, without the PTX compiler",
     };
-    /// Lets the addition of a product of 32-bit integers to a 64-bit one be one instruction with it (NVIDIA).
-    mad_wide: bool = false, SWITCH, {
-        names: &["mad-wide"], default: "off", passes: &[ATTACH], rules: NVIDIA_ONLY,
-        summary: "Write mad.wide where a product of 32-bit integers is added to a 64-bit one",
-        nvidia: "LLVM's `nvptx-mad-wide-opt`: `mad.wide` in place of `mul.wide` and `add`, with which the PTX compiler orders \
-            what computes addresses otherwise. Refused for PTX",
-        amd: "refused",
-    };
     /// Permits everything that loses precision for speed: all fast-math flags, flushed denormals, approximate division
     /// and square root, contraction. A more specific option wins over it.
     fast: bool = false, SWITCH, {

@@ -134,13 +134,12 @@ fn generate(name: &str, target: &Target, resolved: &Resolved) -> String {
         FpContract::On => "",
         FpContract::Fast => " -fp-contract=fast",
     };
-    let wide = if resolved.mad_wide { " -nvptx-mad-wide-opt" } else { "" };
     let extension = match target {
         Target::Nvidia(_) => "ptx",
         Target::Amd(_) => "s",
     };
     format!(
-        "llc-22 -O{} {}{contract}{wide} {name} -o again.{extension}",
+        "llc-22 -O{} {}{contract} {name} -o again.{extension}",
         if resolved.fast_compile {
             0
         } else {

@@ -24,14 +24,14 @@ OPTIMIZED = {"input_optimized": True}
 #: Variables that say something of Triton's passes over LLVM IR: where one is set, Triton runs them.
 OF_PASSES = ("DISABLE_LLVM_OPT", "LLVM_PASS_PLUGIN_PATH", "LLVM_IR_ENABLE_DUMP", "LLVM_EXTRACT_DI_LOCAL_VARIABLES")
 
-#: Options that PTX does not have.
-LLVM_ALONE = ("llvm-passes=", "mad-wide=")
+#: What PTX does not have.
+LLVM_ALONE = ("llvm-passes=",)
 
 #: What is run over LLVM IR for NVIDIA in place of `default<O3>`: a module is one kernel without memory of its own, whose loops
 #: Triton has arranged. What else O3 does leaves the machine code as it is (`sizes.py`).
 PASSES = (
     "cgscc(inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>)),globaldce,"
-    "function(reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
+    "function(speculative-execution<only-if-divergent-target>,reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
     "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),sroa<modify-cfg>,"
     "gvn,sccp,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),adce,"
     "simplifycfg<keep-loops;hoist-common-insts;sink-common-insts;speculate-blocks;simplify-cond-branch>,"
@@ -117,15 +117,11 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
     common["ptx"] = f"{version // 10}.{version % 10}"
     known = dataclasses.replace(options, ptx_version=version)
     # Chips from sm_100 on have instructions for two f32 at once, of which LLVM's passes find few where they know the target.
-    older = capability < 100
-    is_ours = older and "llir" in stages and not any(os.environ.get(name) for name in OF_PASSES)
+    is_ours = capability < 100 and "llir" in stages and not any(os.environ.get(name) for name in OF_PASSES)
     make_llir = (is_ours and without_passes(backend.make_llir)) or backend.make_llir
-    # As Triton tells its LLVM. On sm_100 the code would be 1 percent larger.
-    passes: dict[str, Any] = {"mad_wide": older}
-    if make_llir == backend.make_llir:
-        passes |= OPTIMIZED
-    else:
-        passes |= {"llvm_passes": PASSES, "libraries": tuple(path for _, path in options.extern_libs)}
+    passes: dict[str, Any] = dict(OPTIMIZED)
+    if make_llir != backend.make_llir:
+        passes = {"llvm_passes": PASSES, "libraries": tuple(path for _, path in options.extern_libs)}
 
     def llir(source: Any, metadata: dict[str, Any]) -> str:
         return str(make_llir(source, metadata, known, capability))

@@ -242,12 +242,6 @@ gpulowerCreateTargetMachine(const GpulowerMachineOptions *options,
   });
 }
 
-/// Sets LLVM's option for `mad.wide`.
-void gpulowerSetMadWide(bool wanted) {
-  if (auto *option = static_cast<cl::opt<bool> *>(cl::getRegisteredOptions().lookup("nvptx-mad-wide-opt")))
-    option->setValue(wanted);
-}
-
 /// Names every feature of the vendor's chips, and says whether the machine's chip has it, and whether any has: what no chip has
 /// is a setting, which every chip takes.
 void gpulowerChipFeatures(LLVMTargetMachineRef machineRef, void *closure,

@@ -139,12 +139,8 @@ impl<'a, 'c> Search<'a, 'c> {
     /// What is made of PTX.
     fn of_ptx(&self, text: &str, options: &Options, products: Vec<Product>) -> Request<'c> {
         let mut request = self.request(options.clone(), products);
-        request.options = Options {
-            input_optimized: false,
-            llvm_passes: None,
-            mad_wide: false,
-            ..request.options
-        };
+        request.options.input_optimized = false;
+        request.options.llvm_passes = None;
         request.notes = Vec::new();
         request.parts = vec![Part {
             name: request.name.clone(),

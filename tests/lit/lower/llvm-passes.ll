@@ -1,5 +1,4 @@
-; Who knows what their IR needs says which of LLVM's passes are run, and whether a product that widens and the addition behind it
-; are one instruction of PTX.
+; Who knows what their IR needs says which of LLVM's passes are run.
 ; RUN: gpulower compile %s --target sm_90 --emit llvm --llvm-passes verify -o - | FileCheck %s --check-prefix=FEW
 ; RUN: gpulower compile %s --target gfx942 --emit llvm --llvm-passes 'default<O3>' -o - | FileCheck %s --check-prefix=LEVEL
 ; FEW: @place
@@ -9,22 +8,12 @@
 ; LEVEL-NOT: add i64 {{.*}} 0
 ; LEVEL: ret void
 
-; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s --check-prefix=TWO
-; RUN: gpulower compile %s --target sm_90 --emit ptx --mad-wide -o - | FileCheck %s --check-prefix=ONE
-; TWO-NOT: mad.wide
-; TWO: mul.wide.s32
-; ONE-NOT: mul.wide
-; ONE: mad.wide.s32
-
 ; RUN: not gpulower compile %s --target sm_90 --llvm-passes nonsense -o %t.out 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 ; UNKNOWN: unknown pass name 'nonsense'
 ; RUN: not gpulower compile %s --target sm_90 --llvm-passes sroa --input-optimized -o %t.out 2>&1 | FileCheck %s --check-prefix=BOTH
 ; BOTH: option 'llvm-passes' cannot be honoured for sm_90: with input-optimized none are run; leave one of the two out
-; RUN: not gpulower compile %s --target gfx942 --mad-wide -o %t.out 2>&1 | FileCheck %s --check-prefix=AMD
-; AMD: option 'mad-wide' cannot be honoured for gfx942: only NVIDIA's targets have it
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o %t.ptx
 ; RUN: not gpulower compile %t.ptx --target sm_90 --llvm-passes sroa -o %t.out 2>&1 | FileCheck %s --check-prefix=PTX
-; RUN: not gpulower compile %t.ptx --target sm_90 --mad-wide -o %t.out 2>&1 | FileCheck %s --check-prefix=PTX
 ; PTX: cannot be honoured for sm_90: it is for what LLVM compiles, and this is PTX; leave the option out
 
 define void @place(ptr addrspace(1) %p, i32 %i) {
