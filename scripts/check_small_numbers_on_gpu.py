@@ -4,6 +4,7 @@
     scripts/check_small_numbers_on_gpu.py --gpulower PATH [--floats] [--target sm_90] [--seed 1] [--count 6400] [--threads N]
     scripts/check_small_numbers_on_gpu.py --make FOLDER --gpulower PATH ...     # compile alone; the folder, with this file, is all that
     FOLDER/check_small_numbers_on_gpu.py --run FOLDER                           # a machine with a GPU needs, and numpy and cupy
+    scripts/check_small_numbers_on_gpu.py --host --gpulower PATH ...            # the LLVM IR, on this machine's processor
 
 Each expression is a few operations of LLVM IR on two numbers of 16 bits: every value of one, and one other for each. LLVM's
 and ptxas' folds of small numbers are what it is about: what the sign of a part of a register is, where it wraps, what a comparison
@@ -408,18 +409,51 @@ def made(options, folder, number):
     text, expected = module(options.seed, number, options.floats)
     source = folder / f"m{number}.ll"
     source.write_text(text)
-    refused = {}
-    for level in "30":
-        cubin = folder / f"m{number}.{level}.cubin"
-        command = [options.gpulower, "compile", source, "-j1", "--no-cache", "--target", options.target, "-O", level, "-o", cubin]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            refused[level] = done.stderr
+    refused = {level: said for level in "30" if (said := compiled(options, folder, number, level, "cubin")[1])}
     return number, [sum_of(one) for one in expected], refused
 
 
 def sum_of(numbers):
     return hashlib.sha256(numbers.tobytes()).hexdigest()
+
+
+def compiled(options, folder, number, level, kind):
+    """The path of what a module is compiled to, and what was said if it was refused."""
+    path = folder / f"m{number}.{level}.{kind}"
+    command = [options.gpulower, "compile", folder / f"m{number}.ll", "-j1", "--no-cache", "--target", options.target, "-O", level, "--emit", kind, "-o", path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return path, done.stderr if done.returncode else None
+
+
+def on_host(options, number):
+    """How many runs differ: of the LLVM IR that instruction selection gets, on this machine's processor."""
+    import run_ir
+
+    text, expected = module(options.seed, number, options.floats)
+    given = np.concatenate([X.astype(np.uint16), Y.astype(np.uint16)]).tobytes() + bytes(4 * X.size)
+    launches = [run_ir.Launch(f"k{at}", 256, 256, [given], [(0, 0)]) for at in range(IN_MODULE)]
+    different = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "module"
+        folder.mkdir()
+        (folder / f"m{number}.ll").write_text(text)
+        for level in "30":
+            path, refused = compiled(options, folder, number, level, "llvm")
+            if refused:
+                print(f"module {number}, O={level}: refused: {refused[:300]}")
+                return 2 * IN_MODULE
+            program = run_ir.Program(path.read_text(), folder)
+            for at, launch in enumerate(launches):
+                memory = program.run([launch])[0]
+                if isinstance(memory, str):
+                    different += 1
+                    print(f"module {number}, k{at}, O={level}: {memory}")
+                    continue
+                got = np.frombuffer(memory[0], np.uint32)[X.size:]
+                if sum_of(got) != sum_of(expected[at]):
+                    different += 1
+                    print(differs(vars(options), number, at, level, text, got), flush=True)
+    return different
 
 
 def make(options, folder):
@@ -453,22 +487,22 @@ def run(folder):
                 if sum_of(got) != wanted:
                     different += 1
                     np.save(folder / f"m{number}.{level}.k{at}.npy", got)
-                    print(f"differs: seed {description['seed']}, module {number}, k{at}, O={level}{values(description, int(number), at, got)}")
                     text = (folder / f"m{number}.ll").read_text()
-                    print(text.split(f"define ptx_kernel void @k{at}(")[1].split("  %y = load")[1].split("\n}")[0], flush=True)
+                    print(differs(description, int(number), at, level, text, got), flush=True)
     print(f"{tried} runs of expressions, each for 65,536 values; {different} different, {refused} refused")
     return different + refused
 
 
-def values(description, number, at, got):
-    """Which values differ, where the expected ones can be computed."""
-    if ml_dtypes is None:
-        return ""
-    wanted = module(description["seed"], number, description["floats"])[1][at]
-    wrong = np.flatnonzero(got != wanted)
-    first = wrong[0]
-    return (f": {wrong.size} values, the first x = {X[first]:#x}, y = {Y[first]:#x}: {got[first]:#x}, "
-            f"expected {wanted[first]:#x}")
+def differs(description, number, at, level, text, got):
+    """Which kernel, and which values where the expected ones can be computed."""
+    said = f"differs: seed {description['seed']}, module {number}, k{at}, O={level}"
+    if ml_dtypes:
+        wanted = module(description["seed"], number, description["floats"])[1][at]
+        wrong = np.flatnonzero(got != wanted)
+        first = wrong[0]
+        said += (f": {wrong.size} values, the first x = {X[first]:#x}, y = {Y[first]:#x}: {got[first]:#x}, "
+                 f"expected {wanted[first]:#x}")
+    return said + text.split(f"define ptx_kernel void @k{at}(")[1].split("  %y = load")[1].split("\n}")[0]
 
 
 def main():
@@ -481,6 +515,7 @@ def main():
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--print", action="store_true", help="print the first module alone; needs no GPU")
     parser.add_argument("--make", type=pathlib.Path, metavar="FOLDER", help="compile into a folder alone; needs no GPU")
+    parser.add_argument("--host", action="store_true", help="run LLVM IR on this machine's processor; needs no GPU")
     parser.add_argument("--run", type=pathlib.Path, metavar="FOLDER", help="run what a folder has")
     options = parser.parse_args()
     if options.print:
@@ -490,6 +525,12 @@ def main():
         sys.exit(run(options.run) != 0)
     if not options.gpulower:
         parser.error("--gpulower says which program compiles")
+    if options.host:
+        numbers = range(-(-options.count // IN_MODULE))
+        with concurrent.futures.ProcessPoolExecutor(options.threads) as pool:
+            different = sum(pool.map(on_host, [options] * len(numbers), numbers))
+        print(f"{2 * IN_MODULE * len(numbers)} runs of expressions on this processor; {different} different or refused")
+        sys.exit(different != 0)
     if options.make:
         options.make.mkdir(parents=True, exist_ok=True)
         shutil.copy(__file__, options.make)
