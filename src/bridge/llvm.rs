@@ -14,13 +14,13 @@ use std::{
 use inkwell::{
     context::Context,
     module::{Linkage, Module},
-    values::{AsValueRef, GlobalValue},
+    values::{AsValueRef, FunctionValue, GlobalValue},
 };
 use llvm_sys::{
     LLVMDiagnosticSeverity,
     core::{
         LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
-        LLVMGetValueName2,
+        LLVMGetFirstUse, LLVMGetInstructionCallConv, LLVMGetNextUse, LLVMGetUser, LLVMGetValueName2, LLVMIsACallInst,
     },
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
     target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
@@ -743,6 +743,23 @@ impl TargetMachine {
         unsafe { gpulowerCreateTargetMachine(&options, &mut raw) }.into_result()?;
         Ok(Self { raw })
     }
+}
+
+/// Whether everything that has a function calls it by C's convention. inkwell would panic over calls whose results have a type that
+/// it does not know.
+pub(crate) fn is_called_as_in_c(function: FunctionValue<'_>) -> bool {
+    // SAFETY: the function is alive, and nothing changes its uses meanwhile.
+    unsafe {
+        let mut next = LLVMGetFirstUse(function.as_value_ref());
+        while !next.is_null() {
+            let user = LLVMGetUser(next);
+            if LLVMIsACallInst(user).is_null() || LLVMGetInstructionCallConv(user) != 0 {
+                return false;
+            }
+            next = LLVMGetNextUse(next);
+        }
+    }
+    true
 }
 
 impl TargetMachine {

@@ -5,15 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use inkwell::{
-    module::Linkage,
-    values::{BasicValue, BasicValueEnum, CallSiteValue, FunctionValue},
-};
+use inkwell::module::Linkage;
 
 use super::{DeviceError, DeviceJob, UnresolvedSymbol, control};
 use crate::{
     bridge::LlvmError,
-    bridge::llvm::{DeviceContext, DeviceModule, UndefinedSymbol},
+    bridge::llvm::{DeviceContext, DeviceModule, UndefinedSymbol, is_called_as_in_c},
     image::symbols::{DRIVER_FUNCTIONS, LinkInterface},
     options::ResolvedVendor,
     target::{Target, Vendor},
@@ -175,23 +172,6 @@ fn math_of_c(name: &str, kind: &str, vendor: Vendor) -> Option<String> {
         Vendor::Nvidia => format!("__nv_{name}"),
         Vendor::Amd => format!("__ocml_{base}_{}", if is_double { "f64" } else { "f32" }),
     })
-}
-
-/// Whether everything that has a function calls it by C's convention.
-fn is_called_as_in_c(function: FunctionValue<'_>) -> bool {
-    let address = function.as_global_value().as_pointer_value();
-    let mut next = address.get_first_use();
-    while let Some(found) = next {
-        // A call is told as the value that it gives.
-        let value = BasicValueEnum::try_from(found.get_user()).ok();
-        let instruction = value.and_then(|value| value.as_instruction_value());
-        let call = instruction.and_then(|instruction| CallSiteValue::try_from(instruction).ok());
-        if call.is_none_or(|call| call.get_call_convention() != 0) {
-            return false;
-        }
-        next = found.get_next_use();
-    }
-    true
 }
 
 /// Lets calls of C's mathematical library that nothing defines be calls of the vendor's, as clang's headers for CUDA and HIP do.

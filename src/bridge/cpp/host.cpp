@@ -500,6 +500,14 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
     target.addLegalDialect<LLVM::LLVMDialect>();
     target.addIllegalOp<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp, gpu::WaitOp,
                         gpu::HostRegisterOp, gpu::HostUnregisterOp, gpu::SetDefaultDeviceOp, gpu::LaunchFuncOp>();
+    // Kernels that are still here are not the host's.
+    target.addLegalOp<gpu::GPUModuleOp>();
+    target.markOpRecursivelyLegal<gpu::GPUModuleOp>();
+    // MLIR 22's pattern crashes (`VectorInsertOpConversion`); `gpulower-expand-host` leaves none.
+    target.addDynamicallyLegalOp<vector::InsertOp>([](vector::InsertOp op) {
+      bool isOfAggregate = op.getDestVectorType().getRank() > 1 && !op.getDynamicPosition().empty();
+      return isOfAggregate ? std::optional(true) : std::nullopt;
+    });
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
     // They stood for the kernels, which the stubs do now.
