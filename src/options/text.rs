@@ -63,6 +63,7 @@ mod tests {
             ("O", "1"),
             ("speed", "fast"),
             ("input-optimized", "true"),
+            ("llvm-passes", "function(sroa,early-cse)"),
             ("fast", "true"),
             ("ftz", "false"),
             ("prec-sqrt", "false"),

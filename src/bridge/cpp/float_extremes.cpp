@@ -53,7 +53,7 @@ std::optional<Extreme> extremeOfCall(IntrinsicInst &call) {
   // sm_75 has no instructions for these, and LLVM makes minima and maxima of them where nothing is NaN.
   case Intrinsic::minimum:
   case Intrinsic::maximum:
-    if (!call.getType()->getScalarType()->isFloatTy())
+    if (call.getType()->getScalarType()->isHalfTy())
       return std::nullopt;
     extreme.isMinimum = call.getIntrinsicID() == Intrinsic::minimum;
     extreme.keepsNaN = true;
@@ -62,6 +62,7 @@ std::optional<Extreme> extremeOfCall(IntrinsicInst &call) {
   case Intrinsic::minimumnum:
   case Intrinsic::nvvm_fmin_f:
   case Intrinsic::nvvm_fmin_ftz_f:
+  case Intrinsic::nvvm_fmin_d:
   case Intrinsic::nvvm_fmin_f16:
   case Intrinsic::nvvm_fmin_ftz_f16:
     extreme.isMinimum = true;
@@ -70,6 +71,7 @@ std::optional<Extreme> extremeOfCall(IntrinsicInst &call) {
   case Intrinsic::maximumnum:
   case Intrinsic::nvvm_fmax_f:
   case Intrinsic::nvvm_fmax_ftz_f:
+  case Intrinsic::nvvm_fmax_d:
   case Intrinsic::nvvm_fmax_f16:
   case Intrinsic::nvvm_fmax_ftz_f16:
     break;
@@ -113,7 +115,7 @@ std::optional<Extreme> extremeOfChoice(SelectInst &choice) {
 
 std::optional<Extreme> extremeOf(Value *value) {
   Type *element = value->getType()->getScalarType();
-  if (!element->isFloatTy() && !element->isHalfTy())
+  if (!element->isFloatTy() && !element->isHalfTy() && !element->isDoubleTy())
     return std::nullopt;
   if (auto *call = dyn_cast<IntrinsicInst>(value))
     return extremeOfCall(*call);
@@ -130,7 +132,7 @@ Value *withoutSaturation(IRBuilder<> &builder, const Extreme &extreme) {
                                          limit);
   // As integers, numbers from -0 on have the order that they have as floats; all that are less are negative, and as
   // integers without a sign greater than -0. (`max.NaN.f32` would do, but sm_75 has none.)
-  Type *bits = type->getWithNewType(builder.getInt32Ty());
+  Type *bits = type->getWithNewType(builder.getIntNTy(type->getScalarSizeInBits()));
   bool isNegativeZero = extreme.limit->isNegZero();
   Intrinsic::ID function = extreme.isMinimum ? Intrinsic::smin : isNegativeZero ? Intrinsic::umin : Intrinsic::smax;
   Value *result = builder.CreateBinaryIntrinsic(function, builder.CreateBitCast(extreme.number, bits),
@@ -161,7 +163,8 @@ void chooseZeros(Module &module) {
 }
 
 /// For ptxas `max(min(x, 1), 0)` and `min(max(x, 0), 1)` are a saturation (`FADD.SAT`, `FMUL.SAT`, `HFMA2.SAT`), which is 0 for NaN, where
-/// the first is 1; and it takes -0 for 0. (Seen with ptxas 13.0 for sm_75 to sm_120, of f32, and from sm_90 on of single f16.)
+/// the first is 1; and it takes -0 for 0. (Seen with ptxas 13.0 for sm_75 to sm_120, of f32, and from
+/// sm_90 on of single f16. Of f64 it makes `min(max(x, 0), 1)`, which is 0 for NaN, too.)
 void keepFromSaturating(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {

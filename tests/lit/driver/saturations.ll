@@ -48,6 +48,17 @@ define ptx_kernel void @halves(ptr addrspace(1) %p, half %a) {
   ret void
 }
 
+; CHECK-LABEL: .entry doubles(
+; CHECK: min.f64 [[MOST:%rd[0-9]+]], %rd{{[0-9]+}}, 0d3FF0000000000000
+; CHECK: max.s64 %rd{{[0-9]+}}, [[MOST]], 0
+define ptx_kernel void @doubles(ptr addrspace(1) %p) {
+  %x = load double, ptr addrspace(1) %p
+  %most = call double @llvm.minimumnum.f64(double %x, double 1.0)
+  %y = call double @llvm.maximumnum.f64(double %most, double 0.0)
+  store double %y, ptr addrspace(1) %p
+  ret void
+}
+
 ; -0 stays, in both orders.
 ; CHECK-LABEL: .entry minus_zero(
 ; CHECK: min.s32 %r{{[0-9]+}}, %r{{[0-9]+}}, 1065353216
