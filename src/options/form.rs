@@ -206,16 +206,65 @@ pub(super) const WORDS: Form<Vec<String>> = Form {
 };
 
 pub(super) const PIPELINE: Form<Option<String>> = Form {
-    values: "WORDS",
-    meaning: "passes, as `opt -passes` takes them",
+    values: "OPTIMIZATION[,..]",
+    meaning: "optimizations, as `opt -passes` takes them",
     examples: &["default<O1>", "function(sroa,early-cse)"],
     read: |text, to| {
+        if !are_optimizations(text) {
+            return Err(Wrong::Value);
+        }
         *to = (!text.is_empty()).then(|| text.to_owned());
         Ok(())
     },
     print: |passes| passes.clone().unwrap_or_default(),
     carry_over: Option::clone_from,
 };
+
+/// Passes of LLVM 22 that change a module and do nothing else. Others print, write files, start programs, or crash on purpose.
+const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion assume-simplify bdce \
+    break-crit-edges called-value-propagation callsite-splitting cgscc chr consthoist constmerge constraint-elimination \
+    correlated-propagation dce deadargelim default devirt dfa-jump-threading div-rem-pairs drop-unnecessary-assumes dse early-cse \
+    elim-avail-extern float2int function function-attrs globaldce globalopt globalsplit gpulower-interleave-late \
+    gpulower-leave-unrolling gpulower-load-before-branches gpulower-unroll gpulower-unroll-whole gvn gvn-hoist gvn-sink hotcoldsplit \
+    indvars infer-address-spaces infer-alignment inferattrs inline instcombine instsimplify invalidate ipsccp jump-threading lcssa \
+    libcalls-shrinkwrap licm load-store-vectorizer loop loop-bound-split loop-deletion loop-distribute loop-flatten loop-fusion \
+    loop-idiom loop-instsimplify loop-interchange loop-load-elim loop-mssa loop-reduce loop-rotate loop-simplify loop-simplifycfg \
+    loop-sink loop-unroll loop-unroll-and-jam loop-unroll-full loop-vectorize loop-versioning loop-versioning-licm \
+    lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergefunc mergeicmps mergereturn mldst-motion module \
+    nary-reassociate newgvn nvptx-lower-args nvvm-intr-range nvvm-reflect reassociate recompute-globalsaa repeat require \
+    rpo-function-attrs scalarizer sccp separate-const-offset-from-gep simple-loop-unswitch simplifycfg sink slp-vectorizer slsr \
+    speculative-execution sroa strip-dead-prototypes structurizecfg tailcallelim unify-loop-exits vector-combine verify";
+
+/// LLVM reads pipelines within each other by recursion.
+const MOST_NESTED: usize = 64;
+
+fn are_optimizations(pipeline: &str) -> bool {
+    let (mut parameters, mut nested) = (0_usize, 0_usize);
+    let mut name = String::new();
+    for character in pipeline.chars().chain([',']) {
+        match character {
+            '<' => parameters += 1,
+            '>' => parameters = parameters.saturating_sub(1),
+            _ if parameters > 0 => {}
+            '(' | ')' | ',' => {
+                if !name.is_empty() && !OPTIMIZATIONS.split(' ').any(|known| known == name) {
+                    return false;
+                }
+                name.clear();
+                nested = if character == '(' {
+                    nested + 1
+                } else {
+                    nested - usize::from(character == ')' && nested > 0)
+                };
+                if nested > MOST_NESTED {
+                    return false;
+                }
+            }
+            _ => name.push(character),
+        }
+    }
+    true
+}
 
 fn special_in_words(character: char) -> bool {
     character.is_whitespace() || matches!(character, '"' | '\\')

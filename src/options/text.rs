@@ -118,6 +118,17 @@ mod tests {
             let expected = format!("option 'debug-prefix-map' cannot be '{value}': expected OLD=NEW[,..]");
             assert_eq!(message(options.set("debug-prefix-map", value)), expected);
         }
+        for value in [
+            "print",
+            "function(dot-cfg)",
+            "view-callgraph",
+            "cgscc(print<x>,inline)",
+            "trigger-crash-module",
+        ] {
+            let expected = format!("option 'llvm-passes' cannot be '{value}': expected OPTIMIZATION[,..]");
+            assert_eq!(message(options.set("llvm-passes", value)), expected);
+        }
+        assert!(options.set("llvm-passes", &"function(".repeat(100)).is_err());
         assert_eq!(
             message(options.set("max-registers", "0")),
             "option 'max-registers' cannot be '0': expected N"
