@@ -220,50 +220,32 @@ pub(super) const PIPELINE: Form<Option<String>> = Form {
     carry_over: Option::clone_from,
 };
 
-/// Passes of LLVM 22 that change a module and do nothing else. Others print, write files, start programs, or crash on purpose.
+/// Passes of LLVM 22 that change a module and do nothing else, and make no kernel depend on another. Others print, write files, start
+/// programs, or crash on purpose.
 const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion assume-simplify bdce \
     break-crit-edges called-value-propagation callsite-splitting cgscc chr consthoist constmerge constraint-elimination \
     correlated-propagation dce deadargelim default devirt dfa-jump-threading div-rem-pairs drop-unnecessary-assumes dse early-cse \
-    elim-avail-extern float2int function function-attrs globaldce globalopt globalsplit gpulower-interleave-late \
-    gpulower-leave-unrolling gpulower-load-before-branches gpulower-unroll gpulower-unroll-whole gvn gvn-hoist gvn-sink hotcoldsplit \
+    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-interleave-late \
+    gpulower-leave-unrolling gpulower-load-before-branches gpulower-unroll gpulower-unroll-whole gvn gvn-hoist gvn-sink \
     indvars infer-address-spaces infer-alignment inferattrs inline instcombine instsimplify invalidate ipsccp jump-threading lcssa \
     libcalls-shrinkwrap licm load-store-vectorizer loop loop-bound-split loop-deletion loop-distribute loop-flatten loop-fusion \
     loop-idiom loop-instsimplify loop-interchange loop-load-elim loop-mssa loop-reduce loop-rotate loop-simplify loop-simplifycfg \
     loop-sink loop-unroll loop-unroll-and-jam loop-unroll-full loop-vectorize loop-versioning loop-versioning-licm \
-    lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergefunc mergeicmps mergereturn mldst-motion module \
-    nary-reassociate newgvn nvptx-lower-args nvvm-intr-range nvvm-reflect reassociate recompute-globalsaa repeat require \
+    lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergeicmps mergereturn mldst-motion module \
+    nary-reassociate newgvn nvptx-lower-args nvvm-intr-range nvvm-reflect reassociate recompute-globalsaa require \
     rpo-function-attrs scalarizer sccp separate-const-offset-from-gep simple-loop-unswitch simplifycfg sink slp-vectorizer slsr \
     speculative-execution sroa strip-dead-prototypes structurizecfg tailcallelim unify-loop-exits vector-combine verify";
 
-/// LLVM reads pipelines within each other by recursion.
+/// Pipelines within pipelines: LLVM reads them by recursion.
 const MOST_NESTED: usize = 64;
 
+/// Names end as they do for LLVM, at a comma or a bracket; their parameters do not count.
 fn are_optimizations(pipeline: &str) -> bool {
-    let (mut parameters, mut nested) = (0_usize, 0_usize);
-    let mut name = String::new();
-    for character in pipeline.chars().chain([',']) {
-        match character {
-            '<' => parameters += 1,
-            '>' => parameters = parameters.saturating_sub(1),
-            _ if parameters > 0 => {}
-            '(' | ')' | ',' => {
-                if !name.is_empty() && !OPTIMIZATIONS.split(' ').any(|known| known == name) {
-                    return false;
-                }
-                name.clear();
-                nested = if character == '(' {
-                    nested + 1
-                } else {
-                    nested - usize::from(character == ')' && nested > 0)
-                };
-                if nested > MOST_NESTED {
-                    return false;
-                }
-            }
-            _ => name.push(character),
-        }
-    }
-    true
+    let mut names = pipeline
+        .split([',', '(', ')'])
+        .filter_map(|element| element.split('<').next());
+    names.all(|name| name.is_empty() || OPTIMIZATIONS.split(' ').any(|known| known == name))
+        && pipeline.matches('(').count() <= MOST_NESTED
 }
 
 fn special_in_words(character: char) -> bool {

@@ -159,7 +159,7 @@ options! {
     llvm_passes: Option<String> = None, PIPELINE, {
         names: &["llvm-passes"], default: "`default<On>`, and our own", passes: &[], rules: Rules { is_the_callers: true, ..ORDINARY },
         summary: "Passes of LLVM's to run in place of those of the optimisation level",
-        nvidia: "run after libraries were linked, in place of `default<On>` and of interleaving; what prints or writes files is refused; code generation and the PTX compiler \
+        nvidia: "run after libraries were linked, in place of `default<On>` and of interleaving loops of LLVM IR; what prints or writes files is refused; code generation and the PTX compiler \
             keep the level of `O`. Refused for PTX, and with `input-optimized`",
         amd: "the same, without the PTX compiler",
     };

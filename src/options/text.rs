@@ -123,6 +123,9 @@ mod tests {
             "function(dot-cfg)",
             "view-callgraph",
             "cgscc(print<x>,inline)",
+            "sroa<modify-cfg,print>",
+            "function<eager-inv(print)",
+            "mergefunc",
             "trigger-crash-module",
         ] {
             let expected = format!("option 'llvm-passes' cannot be '{value}': expected OPTIMIZATION[,..]");
