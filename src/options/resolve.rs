@@ -38,8 +38,10 @@ impl Options {
                         "NVIDIA's compiler takes full debug info at -O0 alone; use O=0, or debug=line-tables",
                     );
                 }
-                if self.ptxas_options.iter().any(|word| word.contains('\0')) {
-                    return refuse("ptxas-options", "a word contains a NUL character");
+                for word in &self.ptxas_options {
+                    if let Some(reason) = reserved_ptxas_option(word) {
+                        return refuse("ptxas-options", &format!("`{word}`: {reason}"));
+                    }
                 }
                 ResolvedVendor::Nvidia {
                     ptx: chip.resolve_ptx(self.ptx, newest_tool_ptx)?,
@@ -88,6 +90,24 @@ impl Options {
             interleave: self.interleave.unwrap_or(default_interleave),
             vendor,
         })
+    }
+}
+
+/// Why a word of `ptxas` is not the caller's to give, if so.
+pub(crate) fn reserved_ptxas_option(option: &str) -> Option<&'static str> {
+    if option.contains('\0') {
+        return Some("it contains a NUL byte");
+    }
+    let name = option.split('=').next().unwrap_or_default();
+    match name.trim_start_matches('-') {
+        "gpu-name" | "arch" => Some("the chip is given by the target"),
+        "output-file" | "o" | "input-as-string" | "ias" => Some("input and output are in memory"),
+        "options-file" | "optf" => Some("options do not come from files; give them one by one"),
+        "help" | "h" | "version" | "V" | "dry-run" | "dryrun" => Some("it compiles nothing"),
+        _ if !option.starts_with('-') && option.parse::<i64>().is_err() => {
+            Some("it does not start with a dash, and would be taken for an input file")
+        }
+        _ => None,
     }
 }
 
@@ -207,6 +227,12 @@ mod tests {
             ("ptx", "8.0", "gfx942", "only NVIDIA's targets"),
             ("ptx-compiler", "ptxas", "gfx942", "only NVIDIA's targets"),
             ("ptxas-options", "-v", "gfx942", "only NVIDIA's targets"),
+            (
+                "ptxas-options",
+                r"a\ b",
+                "sm_90",
+                "`a b`: it does not start with a dash, and would be taken for an input file",
+            ),
         ] {
             let error = options(&[(name, value)])
                 .resolve(&target(chip), None)

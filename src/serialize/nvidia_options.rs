@@ -1,6 +1,7 @@
 //! Options of a PTX compilation, in the words of each of NVIDIA's compilers.
 
 use super::nvidia_error::SerializeError;
+use crate::options::reserved_ptxas_option;
 
 /// What to ask of a PTX compiler.
 ///
@@ -57,29 +58,11 @@ impl PtxOptions {
             return refuse("--maxrregcount=0".to_owned(), "leave the limit out for no limit");
         }
         for option in &self.extra {
-            if let Some(reason) = reserved(option) {
+            if let Some(reason) = reserved_ptxas_option(option) {
                 return refuse(format!("`{option}`"), reason);
             }
         }
         Ok(())
-    }
-}
-
-/// Why an option is not the caller's to give, if so.
-fn reserved(option: &str) -> Option<&'static str> {
-    if option.contains('\0') {
-        return Some("it contains a NUL byte");
-    }
-    let name = option.split('=').next().unwrap_or_default();
-    match name.trim_start_matches('-') {
-        "gpu-name" | "arch" => Some("the chip is given by the target"),
-        "output-file" | "o" | "input-as-string" | "ias" => Some("input and output are in memory"),
-        "options-file" | "optf" => Some("options do not come from files; give them one by one"),
-        "help" | "h" | "version" | "V" | "dry-run" | "dryrun" => Some("it compiles nothing"),
-        _ if !option.starts_with('-') && option.parse::<i64>().is_err() => {
-            Some("it does not start with a dash, and would be taken for an input file")
-        }
-        _ => None,
     }
 }
 

@@ -24,6 +24,7 @@
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptx=8.0" 2>&1 | FileCheck %s --check-prefix=AMD-PTX
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptx-compiler=ptxas" 2>&1 | FileCheck %s --check-prefix=AMD-COMPILER
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptxas-options=-v" 2>&1 | FileCheck %s --check-prefix=AMD-OPTIONS
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 ptxas-options=input.ptx" 2>&1 | FileCheck %s --check-prefix=INPUT
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx9-4-generic code-object-version=5" 2>&1 | FileCheck %s --check-prefix=GENERIC
 // RUN: not gpulower-opt %s --gpulower-lower="interleave=4294967295" 2>&1 | FileCheck %s --check-prefix=INTERLEAVE
 // RUN: not gpulower-opt %s --gpulower-serialize="compress=zstd:23" 2>&1 | FileCheck %s --check-prefix=COMPRESS
@@ -57,6 +58,7 @@
 // AMD-PTX: error: option 'ptx' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
 // AMD-COMPILER: error: option 'ptx-compiler' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
 // AMD-OPTIONS: error: option 'ptxas-options' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
+// INPUT: error: option 'ptxas-options' cannot be honoured for sm_80: `input.ptx`: it does not start with a dash, and would be taken for an input file
 // INTERLEAVE: error: option 'interleave' cannot be '4294967295': expected 1|2|4|8
 // COMPRESS: error: option 'compress' cannot be 'zstd:23': expected none|lz4|zstd[:LEVEL]
 // BITS: option 'index-bitwidth' cannot be '0': expected 32|64
