@@ -74,11 +74,15 @@ pub(super) const NUMBER: Form<u32> = Form {
     carry_over: |to, from| *to = *from,
 };
 
+/// What MLIR's attributes of kernels hold as a number above 0.
 pub(super) const ABOVE_ZERO: Form<Option<u32>> = Form {
     values: "N",
     meaning: "a number above 0",
-    examples: &["32", "1", "255", "256", "65536", "4294967295"],
-    read: |text, to| set(to, text.parse().ok().filter(|number| *number > 0)),
+    examples: &["32", "1", "255", "256", "65536", "2147483647"],
+    read: |text, to| {
+        let is_above_zero = |number: &u32| i32::try_from(*number).is_ok_and(|number| number > 0);
+        set(to, text.parse().ok().filter(is_above_zero))
+    },
     print: |value| value.map(|number| number.to_string()).unwrap_or_default(),
     carry_over: |to, from| *to = *from,
 };

@@ -15,6 +15,7 @@ use crate::target::TargetError;
 
 pub use crate::container::fatbin::Compression;
 
+pub(crate) use self::resolve::reserved_ptxas_option;
 pub use self::{
     resolve::{Resolved, ResolvedVendor},
     table::{DESCRIPTIONS, OptionDescription, Options, Rules},

@@ -152,9 +152,11 @@ fn functions_of_shared_libraries_are_called() {
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("libhelper.so");
     let output = format!("-o{}", library.display());
+    // This program may run under an emulator: clang may be of another processor.
+    let target = format!("--target={}-linux-gnu", std::env::consts::ARCH);
     run_tool(
         "clang",
-        &["-shared", "-fPIC", "-xc", "-", &output],
+        &[&target, "-shared", "-fPIC", "-xc", "-", &output],
         b"int helper(int a) { return a + 5; }",
     );
     let source = "func.func private @helper(i32) -> i32

@@ -44,7 +44,7 @@ fn bitcode(path: &Path, target: &str, version: Option<CodeObjectVersion>) -> Vec
         code_object_version: version,
         ..Options::default()
     };
-    let search = Search::default().with_cuda(testing::nvidia::toolkit());
+    let search = Search::from_variables(|name| std::env::var_os(name)).with_cuda(testing::nvidia::toolkit());
     let compiler = Compiler::builder()
         .options(options)
         .toolkit(Toolkit::discover(&search))

@@ -57,14 +57,6 @@ pub enum Damage {
     Signature,
 }
 
-impl Damage {
-    /// Whether the entry is whole, and is not trusted.
-    #[must_use]
-    pub const fn is_of_trust(&self) -> bool {
-        matches!(self, Self::Unsigned | Self::Stranger(_) | Self::Signature)
-    }
-}
-
 /// The name of an entry in a store.
 pub(crate) fn name(id: &Id) -> String {
     let digits = blake3::Hash::from_bytes(*id).to_hex();

@@ -471,11 +471,18 @@ fn short(digest: Md5) -> String {
     bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is told of damaged copies of a file: cut off, and with a byte that is another, at places all over it.
+/// What is told of damaged copies of a file: cut off, and with a byte that is another, at places all over it, but not in what zstd
+/// compressed: its decoder for x86-64 notices other damages than that in C.
 fn damaged(kind: &str, good: &[u8]) -> String {
+    const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+    let compressed = good.windows(ZSTD.len()).position(|bytes| bytes == ZSTD);
+    let compressed = compressed.unwrap_or(good.len());
     let mut digest = Md5::new();
     for place in (0..good.len()).step_by((good.len() / PLACES).max(1)) {
         digest.update(told(kind, &good[..place]));
+        if place >= compressed {
+            continue;
+        }
         let mut changed = good.to_vec();
         for value in [good[place] ^ 0x01, good[place].wrapping_add(0x10), 0xff] {
             changed[place] = value;

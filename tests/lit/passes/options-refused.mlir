@@ -8,6 +8,7 @@
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 prec-div=x" 2>&1 | FileCheck %s --check-prefix=DIV
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 fp-contract=true" 2>&1 | FileCheck %s --check-prefix=CONTRACT
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 max-registers=0" 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 max-registers=4294967295" 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 wave-size=48" 2>&1 | FileCheck %s --check-prefix=WAVE
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 code-object-version=3" 2>&1 | FileCheck %s --check-prefix=COV
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 debug=yes" 2>&1 | FileCheck %s --check-prefix=DEBUG
@@ -42,6 +43,7 @@
 // DIV: error: option 'prec-div' cannot be 'x': expected true|false
 // CONTRACT: error: option 'fp-contract' cannot be 'true': expected off|on|fast
 // REGISTERS: error: option 'max-registers' cannot be '0': expected N
+// MANY: error: option 'max-registers' cannot be '4294967295': expected N
 // WAVE: error: option 'wave-size' cannot be '48': expected 32|64
 // COV: error: option 'code-object-version' cannot be '3': expected 4|5|6
 // DEBUG: error: option 'debug' cannot be 'yes': expected none|line-tables|full

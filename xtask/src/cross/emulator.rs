@@ -74,11 +74,15 @@ impl Emulator {
     /// A CUDA tree of the other processor whose programs can be started here as well; `native` is this machine's.
     pub fn cuda(&self, tree: &Path, native: &Path) -> Result<PathBuf, Failure> {
         let mut programs = entries(&tree.join("bin"))?;
-        // NVIDIA's needs a newer C library (2.38) than Debian 12 has. This machine's says the same of a file.
-        programs.retain(|program| !program.ends_with("cuobjdump"));
-        let reader = self.wrapped("cuda/bin", &programs)?.join("cuobjdump");
-        let _ = fs::remove_file(&reader);
-        symlink(native.join("bin/cuobjdump"), &reader).context(|| format!("make {}", reader.display()))?;
+        // cuobjdump needs a newer C library (2.38) than Debian 12 has, and nvcc starts its parts by this machine's shell, which
+        // knows nothing of qemu. This machine's write and say the same.
+        const NATIVE: [&str; 2] = ["cuobjdump", "nvcc"];
+        programs.retain(|program| !NATIVE.iter().any(|name| program.ends_with(name)));
+        let folder = self.wrapped("cuda/bin", &programs)?;
+        for name in NATIVE {
+            let text = format!("#!/bin/sh\nexec '{}' \"$@\"\n", native.join("bin").join(name).display());
+            write_script(&folder.join(name), &text)?;
+        }
         let wrapped = self.folder.join("cuda");
         for entry in entries(tree)? {
             let link = wrapped.join(entry.file_name().unwrap_or_default());
@@ -139,18 +143,37 @@ int main(int count, char **arguments)
     return WEXITSTATUS(status);
 }"#;
 
-    #[test]
-    fn programs_start_others_of_that_processor() {
-        let folder = tempfile::tempdir().unwrap();
-        let (source, program) = (folder.path().join("starts.c"), folder.path().join("starts"));
-        fs::write(&source, STARTS_ITSELF).unwrap();
+    /// What a program of that text ends with under qemu.
+    fn status_of(text: &str, folder: &Path, sysroot: &Path) -> Option<i32> {
+        let (source, program) = (folder.join("starts.c"), folder.join("starts"));
+        fs::write(&source, text).unwrap();
         run(Command::new("aarch64-linux-gnu-gcc")
             .arg(&source)
             .arg("-o")
             .arg(&program))
         .unwrap();
-        let emulator = Emulator::new(folder.path().join("qemu"), Path::new("/usr/aarch64-linux-gnu")).unwrap();
+        let emulator = Emulator::new(folder.join("qemu"), sysroot).unwrap();
         let said = capture(Command::new(emulator.runner()).arg(&program)).unwrap();
-        assert_eq!(said.status.code(), Some(42), "{said:?}");
+        said.status.code()
+    }
+
+    #[test]
+    fn programs_start_others_of_that_processor() {
+        let folder = tempfile::tempdir().unwrap();
+        let sysroot = Path::new("/usr/aarch64-linux-gnu");
+        assert_eq!(status_of(STARTS_ITSELF, folder.path(), sysroot), Some(42));
+    }
+
+    #[test]
+    fn programs_start_those_of_this_machine_that_the_folder_has_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let sysroot = folder.path().join("sysroot");
+        fs::create_dir_all(sysroot.join("bin")).unwrap();
+        symlink("/usr/aarch64-linux-gnu/lib", sysroot.join("lib")).unwrap();
+        fs::copy("/usr/aarch64-linux-gnu/lib/libc.so.6", sysroot.join("bin/true")).unwrap();
+        let text = r#"
+#include <unistd.h>
+int main(void) { return execv("/bin/true", (char *[]){"true", NULL}); }"#;
+        assert_eq!(status_of(text, folder.path(), &sysroot), Some(0));
     }
 }

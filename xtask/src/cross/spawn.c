@@ -23,7 +23,7 @@ static int find(const char *name, char path[PATH_MAX]) {
   const char *folder = getenv("PATH");
   if (strchr(name, '/') || !folder) {
     snprintf(path, PATH_MAX, "%s", name);
-    return access(path, X_OK) ? errno : 0;
+    return 0;
   }
   while (folder) {
     const char *end = strchrnul(folder, ':');
@@ -35,6 +35,23 @@ static int find(const char *name, char path[PATH_MAX]) {
   return ENOENT;
 }
 
+/* Where a child is told to begin: what posix_spawn_file_actions_t holds is not to be read. */
+static __thread const posix_spawn_file_actions_t *moves;
+static __thread char folder_of_child[PATH_MAX];
+
+int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *folder) {
+  int (*next)(posix_spawn_file_actions_t *, const char *) = dlsym(RTLD_NEXT, "posix_spawn_file_actions_addchdir_np");
+  moves = actions;
+  snprintf(folder_of_child, PATH_MAX, "%s/", folder);
+  return next(actions, folder);
+}
+
+/* Where a program is that is started from `folder`. qemu opens files in SYSROOT where they are there, but starts those
+ * of this machine. */
+static void seen_from_here(const char *folder, const char *path, char outside[PATH_MAX]) {
+  snprintf(outside, PATH_MAX, "%s%s", *path == '/' ? "/proc/self/root" : folder, path);
+}
+
 static int is_of_this_processor(const char *path) {
   Elf64_Ehdr header;
   int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -44,11 +61,15 @@ static int is_of_this_processor(const char *path) {
   return size == sizeof header && !memcmp(header.e_ident, ELFMAG, SELFMAG) && header.e_machine == EM_AARCH64;
 }
 
-/* The words that start a program; `words` has room for eight more than `arguments` has. Gives the program. */
-static const char *by_qemu(const char *path, char *const arguments[], const char *words[]) {
+/* The words that start a program from `folder`; `words` has space for eight more than `arguments` has. Gives the
+ * program.
+ */
+static const char *by_qemu(const char *folder, const char *path, char *const arguments[], const char *words[]) {
+  char outside[PATH_MAX];
   const char *before[] = {QEMU, "-L", SYSROOT, "-E", "LD_PRELOAD=" THIS, "-0", arguments[0], path};
   int count = 0;
-  if (arguments[0] && is_of_this_processor(path)) {
+  seen_from_here(folder, path, outside);
+  if (arguments[0] && is_of_this_processor(outside)) {
     for (; count < 8; count++)
       words[count] = before[count];
     arguments++;
@@ -68,7 +89,7 @@ static int length(char *const list[]) {
 
 int execve(const char *path, char *const arguments[], char *const environment[]) {
   const char *words[length(arguments) + 9];
-  path = by_qemu(path, arguments, words);
+  path = by_qemu("", path, arguments, words);
   return syscall(SYS_execve, path, words, environment);
 }
 
@@ -84,11 +105,14 @@ int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t
                 const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
   int (*next)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
               char *const[]) = dlsym(RTLD_NEXT, "posix_spawn");
-  const char *words[length(arguments) + 9];
+  const char *words[length(arguments) + 9], *folder = actions && actions == moves ? folder_of_child : "";
+  char outside[PATH_MAX];
+  moves = NULL;
+  seen_from_here(folder, path, outside);
   /* qemu makes no `vfork`, and so nobody would hear of a program that is not there. */
-  if (access(path, X_OK))
+  if (access(outside, X_OK))
     return errno;
-  path = by_qemu(path, arguments, words);
+  path = by_qemu(folder, path, arguments, words);
   return next(child, path, actions, attributes, (char *const *)words, environment);
 }
 

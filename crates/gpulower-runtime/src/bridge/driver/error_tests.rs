@@ -46,9 +46,9 @@ fn a_malformed_library_is_an_error_with_the_loaders_reason() {
         path
     };
     let real = std::fs::read(gpulower_testing::nvidia::part("lib/libnvfatbin.so.13")).unwrap();
-    // Machine 183 is AArch64.
+    // Machine 2 is SPARC.
     let mut foreign = real.clone();
-    foreign[18] = 183;
+    foreign[18] = 2;
     for (path, reason) in [
         (
             file(
