@@ -516,16 +516,15 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
     module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
   }
 
-  LogicalResult initializeOptions(StringRef text,
-                                  function_ref<LogicalResult(const Twine &)> refuse) final {
-    return failure(failed(Pass::initializeOptions(text, refuse)) ||
+  LogicalResult initializeOptions(StringRef text, gpulower::Refuse refuse) final {
+    return failure(failed(Pass::initializeOptions(text, gpulower::InWords{text, refuse})) ||
                    failed(gpulower::checkRange("kernel-index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
-  Option<bool> barePointers{*this, "bare-pointers",
+  Option<bool, gpulower::QuietParser<bool>> barePointers{*this, "bare-pointers",
                             llvm::cl::desc("Kernels take memrefs of static shape as plain pointers"),
                             llvm::cl::init(false)};
-  Option<unsigned> indexBitwidth{*this, "kernel-index-bitwidth",
+  Option<unsigned, gpulower::QuietParser<unsigned>> indexBitwidth{*this, "kernel-index-bitwidth",
                                  llvm::cl::desc("Bits of index in kernels"), llvm::cl::init(64)};
 };
 

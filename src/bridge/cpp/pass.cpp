@@ -205,8 +205,7 @@ static GpulowerRange optionRange = nullptr;
 /// Call once, before the passes that ask are registered.
 extern "C" void gpulowerSetOptionRange(GpulowerRange range) { optionRange = range; }
 
-LogicalResult gpulower::checkRange(StringRef name, StringRef like, unsigned value,
-                                   function_ref<LogicalResult(const Twine &)> refuse) {
+LogicalResult gpulower::checkRange(StringRef name, StringRef like, unsigned value, Refuse refuse) {
   std::string text = std::to_string(value);
   StringRef expected = toStringRef(optionRange(fromStringRef(like), fromStringRef(text)));
   if (expected.empty())

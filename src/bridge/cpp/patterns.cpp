@@ -238,23 +238,27 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
   ExpandPass(const ExpandPass &other) : PassWrapper<Derived, OperationPass<>>(other) {}
 
   template <typename T>
-  using Option = typename Pass::template Option<T>;
+  using Option = typename Pass::template Option<T, gpulower::QuietParser<T>>;
 
-  Pass::Option<bool> amd{*this, "amd", llvm::cl::desc("The chip is AMD's, not NVIDIA's"),
+  LogicalResult initializeOptions(StringRef text, gpulower::Refuse refuse) final {
+    return Pass::initializeOptions(text, gpulower::InWords{text, refuse});
+  }
+
+  Option<bool> amd{*this, "amd", llvm::cl::desc("The chip is AMD's, not NVIDIA's"),
                          llvm::cl::init(false)};
   Pass::Option<std::string> chipset{*this, "chipset", llvm::cl::desc("AMD's chip, such as gfx942"),
                                     llvm::cl::init("")};
-  Pass::Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("Lanes in a subgroup"),
+  Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("Lanes in a subgroup"),
                                       llvm::cl::init(32)};
-  Pass::Option<unsigned> capability{*this, "capability",
+  Option<unsigned> capability{*this, "capability",
                                     llvm::cl::desc("NVIDIA's compute capability, such as 90; 0: not known"),
                                     llvm::cl::init(0)};
-  Pass::Option<bool> redux{*this, "redux", llvm::cl::desc("The chip has redux.sync"),
+  Option<bool> redux{*this, "redux", llvm::cl::desc("The chip has redux.sync"),
                            llvm::cl::init(false)};
-  Pass::Option<bool> clusters{*this, "clusters",
+  Option<bool> clusters{*this, "clusters",
                               llvm::cl::desc("The chip has clusters of workgroups"),
                               llvm::cl::init(false)};
-  Pass::Option<bool> barePointers{*this, "bare-pointers", llvm::cl::desc("Memrefs are passed as pointers alone"),
+  Option<bool> barePointers{*this, "bare-pointers", llvm::cl::desc("Memrefs are passed as pointers alone"),
                                   llvm::cl::init(false)};
 
   bool canScheduleOn(RegisteredOperationName name) const override {
@@ -416,14 +420,13 @@ struct LowerWithIndices : PassWrapper<Derived, OperationPass<>> {
       this->signalPassFailure();
   }
 
-  LogicalResult initializeOptions(StringRef text,
-                                  function_ref<LogicalResult(const Twine &)> refuse) final {
-    return failure(failed(Pass::initializeOptions(text, refuse)) ||
+  LogicalResult initializeOptions(StringRef text, gpulower::Refuse refuse) final {
+    return failure(failed(Pass::initializeOptions(text, gpulower::InWords{text, refuse})) ||
                    failed(gpulower::checkRange("index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
-  Pass::Option<unsigned> indexBitwidth{*this, "index-bitwidth",
-                                       llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
+  Pass::Option<unsigned, gpulower::QuietParser<unsigned>> indexBitwidth{
+      *this, "index-bitwidth", llvm::cl::desc("Bits of index"), llvm::cl::init(64)};
 };
 
 /// Device functions of the `func` dialect. The conversions of `gpu` would make wrappers for a C caller of them, and

@@ -36,6 +36,10 @@
 // RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-interleave-loops{index-bitwidth=7}))" 2>&1 | FileCheck %s --check-prefix=SEVEN
 // RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpulower-host-to-llvm{kernel-index-bitwidth=0})" 2>&1 | FileCheck %s --check-prefix=HOST
 
+// What is no number is refused in one message of ours. LLVM's parser of numbers prints one of its own.
+// RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=x}))" 2>&1 | FileCheck %s --check-prefix=WORD --implicit-check-not="value invalid"
+// RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpulower-host-to-llvm{bare-pointers=maybe})" 2>&1 | FileCheck %s --check-prefix=TRUTH --implicit-check-not="invalid value"
+
 // O: error: option 'O' cannot be '4': expected 0|1|2|3
 // FAST: error: option 'fast' cannot be 'yes': expected true|false
 // FTZ: error: option 'ftz' cannot be 'yes': expected true|false
@@ -67,6 +71,8 @@
 // COUNT: option 'count' cannot be '4294967295': expected 1|2|4|8
 // SEVEN: option 'index-bitwidth' cannot be '7': expected 32|64
 // HOST: option 'kernel-index-bitwidth' cannot be '0': expected 32|64
+// WORD: error: 'index-bitwidth=x' has a value that is no number, or neither true nor false
+// TRUTH: error: 'bare-pointers=maybe' has a value that is no number, or neither true nor false
 // GENERIC: error: {{.*}}gfx9-4-generic{{.*}}6
 gpu.module @m {
   gpu.func @k() kernel {
