@@ -1,8 +1,6 @@
 //! A step as MLIR: a function of linalg on tensors, and its schedule in the transform dialect. Both are in `mlir/`, as text with
 //! `$name` for what is filled in.
 
-use std::fmt::Display;
-
 use crate::graph::{Graph, Kind, Step};
 
 /// What is said where [`Tiles::of`] has none.
@@ -69,27 +67,11 @@ pub fn source(graph: &Graph, step: &Step, tiles: &Tiles, name: &str) -> String {
     let (units_down, units_across) = (block_rows / down, block_columns / across);
     let threads = units_down * units_across * if tiles.warps { 32 } else { 1 };
     let [rows, columns] = graph.matrix(step.output);
-    let (template, words): (&str, &[(&str, &str)]) = match step.kind {
-        Kind::Product { transposed: false } => (
-            PRODUCT,
-            &[("type_of_b", "$sum x $columns x f16"), ("map_of_b", "(k, j)")],
-        ),
-        Kind::Product { transposed: true } => (
-            PRODUCT,
-            &[("type_of_b", "$columns x $sum x f16"), ("map_of_b", "(j, k)")],
-        ),
-        Kind::Softmax => (
-            ROWS,
-            &[
-                ("function", "softmax"),
-                ("combine", "arith.maximumf"),
-                ("start", "0xFF800000"),
-            ],
-        ),
-        Kind::Normalize => (
-            ROWS,
-            &[("function", "normalize"), ("combine", "arith.addf"), ("start", "0.0")],
-        ),
+    let (template, words) = match step.kind {
+        Kind::Product { transposed: false } => (PRODUCT, "rows_of_b=$sum columns_of_b=$columns map_of_b=(k,j)"),
+        Kind::Product { transposed: true } => (PRODUCT, "rows_of_b=$columns columns_of_b=$sum map_of_b=(j,k)"),
+        Kind::Softmax => (ROWS, "function=softmax combine=arith.maximumf start=0xFF800000"),
+        Kind::Normalize => (ROWS, "function=normalize combine=arith.addf start=0.0"),
     };
     let (mut parameters, mut views) = (Vec::new(), String::new());
     for (index, value) in step.operands.iter().chain([&step.output]).enumerate() {
@@ -102,42 +84,38 @@ pub fn source(graph: &Graph, step: &Step, tiles: &Tiles, name: &str) -> String {
         views += &view(index, shape, &seen);
     }
     // For what is done to each element of a product, a thread takes 8 or 4 neighbours of as many rows as it has to.
-    let width = if threads * 8 / block_columns <= block_rows {
+    let width = if threads * 8 <= block_rows * block_columns {
         8
     } else {
         4
     };
-    let values: [(&str, &dyn Display); _] = [
-        ("library", &LIBRARY),
-        ("sum", &graph.matrix(step.operands[0])[1]),
-        ("name", &name),
-        ("parameters", &parameters.join(", ")),
-        ("views", &views),
-        ("each", &step.each.join("\n  ")),
-        ("last", &format!("%x{}", step.each.len())),
-        ("out", &format!("%m{}", step.operands.len())),
-        ("rows", &rows),
-        ("columns", &columns),
-        ("parts", &(columns / threads)),
-        ("unit", if tiles.warps { &"warp" } else { &"thread" }),
-        ("block_rows", &block_rows),
-        ("block_columns", &block_columns),
-        ("block_size", &threads),
-        ("down", &units_down),
-        ("across", &units_across),
-        ("matrices_down", &down.div_ceil(16)),
-        ("matrices_across", &across.div_ceil(16)),
-        ("step", &tiles.depth()),
-        ("threads_down", &(threads * width / block_columns)),
-        ("threads_across", &(block_columns / width)),
-    ];
-    fill(&fill(template, words), &values)
+    let sizes = format!(
+        "rows={rows} columns={columns} sum={} parts={} block_rows={block_rows} block_columns={block_columns} block_size={threads} \
+         down={units_down} across={units_across} matrices_down={} matrices_across={} depth={} threads_down={} threads_across={}",
+        graph.matrix(step.operands[0])[1],
+        columns / threads,
+        down.div_ceil(16),
+        across.div_ceil(16),
+        tiles.depth(),
+        threads * width / block_columns,
+        block_columns / width
+    );
+    let unit = if tiles.warps { "unit=warp" } else { "unit=thread" };
+    let names = format!("name={name} last=%x{} out=%m{}", step.each.len(), step.operands.len());
+    let text = template
+        .replace("$library", LIBRARY)
+        .replace("$parameters", &parameters.join(", "));
+    let text = text.replace("$views", &views).replace("$each", &step.each.join("\n  "));
+    [words, &names, &sizes, unit]
+        .iter()
+        .fold(text, |text, words| fill(&text, words))
 }
 
-/// Puts values for the names in a text.
-fn fill(text: &str, values: &[(&str, impl Display)]) -> String {
-    values.iter().fold(text.to_owned(), |text, (name, value)| {
-        text.replace(&format!("${name}"), &value.to_string())
+/// Fills in words `name=value`, each of which stands as `$name` in a text.
+fn fill(text: &str, words: &str) -> String {
+    let words = words.split(' ').filter_map(|word| word.split_once('='));
+    words.fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("${name}"), value)
     })
 }
 

@@ -1,7 +1,7 @@
 // A product in f32 of matrices of f16, what follows it for each element, and how it is divided.
 
 !a = tensor<$rows x $sum x f16>
-!b = tensor<$type_of_b>
+!b = tensor<$rows_of_b x $columns_of_b x f16>
 !vector = tensor<$columns x f16>
 !matrix = tensor<$rows x $columns x f16>
 !memory = memref<$rows x $columns x f16>
@@ -54,7 +54,7 @@ transform.named_sequence @__transform_main(%module: !op) {
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]) : (!op) -> (!op, !op)
   %product2, %units = transform.structured.tile_using_forall %product1 num_threads [$down, $across]
       (mapping = [#gpu.$unit<linear_dim_1>, #gpu.$unit<linear_dim_0>]) : (!op) -> (!op, !op)
-  %product3, %sum = transform.structured.tile_using_for %product2 tile_sizes [0, 0, $step] : (!op) -> (!op, !op)
+  %product3, %sum = transform.structured.tile_using_for %product2 tile_sizes [0, 0, $depth] : (!op) -> (!op, !op)
   transform.include @$unit_loops failures(propagate) (%product3) : (!op) -> ()
   %last2, %elements = transform.structured.tile_using_forall %last1 num_threads [$threads_down, $threads_across]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]) : (!op) -> (!op, !op)
