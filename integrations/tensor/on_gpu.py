@@ -85,7 +85,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as name:
             for key, array in inputs.items():
                 array.tofile(Path(name) / f"{key}.bin")
-            run = subprocess.run([sys.argv[1], "run", model, "--data", name], check=False, capture_output=True, text=True)
+            run = subprocess.run([sys.argv[1], "run", model, name], check=False, capture_output=True, text=True)
             print(run.stdout + run.stderr, flush=True)
             if run.returncode != 0:
                 right = False

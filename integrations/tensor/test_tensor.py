@@ -28,7 +28,7 @@ def executed(folder: Path, inputs: dict[str, Any]) -> Any:
     """Runs all steps of a plan one after the other."""
     plan = json.loads((folder / "plan.json").read_text())
     values = [np.full(shape, np.nan, np.float16) for shape in plan["shapes"]]
-    for value, name in plan["inputs"]:
+    for value, name in enumerate(plan["inputs"]):
         values[value] = inputs[name]
     for step in plan["steps"]:
         code = codeobject.read(folder / step["file"], "gfx942")
@@ -48,7 +48,7 @@ class Tensor(unittest.TestCase):
     def test_amd_images_compute_what_numpy_computes(self) -> None:
         for model in MODELS:
             with self.subTest(model), tempfile.TemporaryDirectory() as name:
-                program("compile", model, "--target", "gfx942", "--output", name)
+                program("compile", model, "gfx942", name)
                 inputs = inputs_of(model)
                 expected = reference(model, inputs)
                 error = np.abs(executed(Path(name), inputs) - expected).max() / np.abs(expected).max()
@@ -56,15 +56,22 @@ class Tensor(unittest.TestCase):
 
     def test_every_step_has_a_cubin(self) -> None:
         with tempfile.TemporaryDirectory() as name:
-            program("compile", "attention:64,64", "--target", "sm_90", "--output", name)
+            program("compile", "attention:64,64", "sm_90", name)
             files = [step["file"] for step in json.loads((Path(name) / "plan.json").read_text())["steps"]]
             self.assertEqual(len(files), 8)
             self.assertTrue(all((Path(name) / file).read_bytes().startswith(b"\x7fELF") for file in files))
 
+    def test_sizes_that_no_tiles_divide_are_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            arguments = [PROGRAM, "compile", "mlp:16,16,16,17", "gfx942", name]
+            result = subprocess.run(arguments, check=False, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("error: no tiles fit: sizes have to be multiples of 16", result.stderr)
+
     def test_the_exported_graph_is_a_function_of_c(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             file = Path(name) / "mlp.o"
-            program("export", "mlp:64,64,64,64", "--target", "sm_80,sm_90", "--output", file)
+            program("export", "mlp:64,64,64,64", "sm_80,sm_90", file)
             symbols = subprocess.run(["nm", file], check=True, capture_output=True, text=True).stdout
             self.assertRegex(symbols, r" T mlp\n")
             self.assertEqual(symbols.count("__device_stub__"), 2)

@@ -14,6 +14,7 @@ mod identical;
 mod input;
 mod job;
 mod kernels;
+mod launches;
 mod machine_code;
 mod module_text;
 mod nesting;
@@ -50,6 +51,7 @@ use inkwell::module::Module as LlvmModule;
 use melior::ir::Module;
 
 pub use self::input::InputError;
+pub(crate) use self::launches::constant as constant_of_launch;
 pub(crate) use self::stack::StackError;
 pub(crate) use self::{
     content::Content,
@@ -62,6 +64,7 @@ pub(crate) use self::{
 pub use self::{
     emit::{Emit, EmitError},
     input::{InputKind, context, parse, prepare},
+    launches::{KernelLaunch, LaunchArgument, launches},
     nesting::{MAX_EXPANSION, MAX_LEVELS},
     phases::{Phase, Plan, PlannedOutput},
     pool::Executor,

@@ -2,12 +2,12 @@
 //! that its sizes are then.
 
 use melior::ir::{
-    attribute::{DenseI32ArrayAttribute, IntegerAttribute},
-    operation::{OperationLike, OperationRef, OperationResult},
+    attribute::DenseI32ArrayAttribute,
+    operation::{OperationLike, OperationRef},
 };
 
 use super::Runtime;
-use crate::device::lower::name_of;
+use crate::compiler::constant_of_launch as constant;
 
 /// Most work items of a workgroup, for both vendors.
 const MOST_ITEMS: i64 = 1024;
@@ -128,29 +128,4 @@ fn wrong_size(launch: OperationRef<'_, '_>, kernel: Option<OperationRef<'_, '_>>
             by(stated.iter().map(i64::to_string).collect())
         )
     })
-}
-
-/// The number that a group of one operand is, if it is a constant.
-fn constant(launch: OperationRef<'_, '_>, group: usize) -> Option<i64> {
-    let sizes = DenseI32ArrayAttribute::try_from(launch.attribute("operandSegmentSizes").ok()?).ok()?;
-    let mut first = 0;
-    for index in 0..group {
-        first += usize::try_from(sizes.element(index).ok()?).ok()?;
-    }
-    if sizes.element(group).ok()? != 1 {
-        return None;
-    }
-    let operand = OperationResult::try_from(launch.operand(first).ok()?).ok()?;
-    let made_by = operand.owner();
-    if !matches!(
-        name_of(&made_by).as_str(),
-        "arith.constant" | "llvm.mlir.constant" | "index.constant"
-    ) {
-        return None;
-    }
-    Some(
-        IntegerAttribute::try_from(made_by.attribute("value").ok()?)
-            .ok()?
-            .value(),
-    )
 }

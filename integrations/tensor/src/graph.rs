@@ -1,218 +1,142 @@
-//! The graph: operations on matrices of f16, and its division into steps, each of which becomes one kernel.
+//! The graph: matrices of f16, and the steps that make them. Each step becomes one kernel.
 
-use std::fmt;
-
-/// A value of a graph.
+/// A value of a graph: its place in `Graph::shapes`.
 pub type Value = usize;
 
-/// What is done to each element of a product before it is stored.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Elementwise {
-    /// Adds a row to each row.
-    Bias(Value),
-    /// Adds another matrix.
-    Add(Value),
-    /// Multiplies with a number.
-    Scale(f32),
-    /// `x / 2 * (1 + erf(x / sqrt(2)))`.
-    Gelu,
-}
-
-/// What makes a value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Op {
-    /// Comes from outside.
-    Input(&'static str),
+/// What a step begins with.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
     /// `a * b`, or `a * b^T`.
-    Matmul { a: Value, b: Value, transposed: bool },
-    /// One of these, of a product.
-    Each(Value, Elementwise),
+    Product { transposed: bool },
     /// Of each row.
-    Softmax(Value),
-    /// Of each row, with scale and shift.
-    LayerNorm(Value, Value, Value),
+    Softmax,
+    /// Of each row: its mean becomes 0, its variance 1.
+    Normalize,
 }
 
-/// A graph; the last value is its result.
+#[derive(Debug)]
+pub struct Step {
+    pub kind: Kind,
+    /// What is done to each element then, as MLIR: from `%x0` to `%x1` and so on.
+    pub each: Vec<String>,
+    pub operands: Vec<Value>,
+    pub output: Value,
+}
+
 #[derive(Debug, Default)]
 pub struct Graph {
-    values: Vec<(Vec<usize>, Op)>,
+    /// Of all values. Inputs come first; the last value is the result.
+    pub shapes: Vec<Vec<usize>>,
+    pub inputs: Vec<&'static str>,
+    pub steps: Vec<Step>,
 }
-
-/// One kernel: what it computes, and of what.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// What comes out.
-    pub output: Value,
-    /// Its first operation: a product, or one on rows.
-    pub op: Op,
-    /// What follows a product in the same kernel.
-    pub each: Vec<Elementwise>,
-}
-
-/// Shapes that do not fit each other.
-#[derive(Debug)]
-pub struct ShapeError(String);
-
-impl fmt::Display for ShapeError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ShapeError {}
 
 impl Graph {
-    fn push(&mut self, shape: Vec<usize>, op: Op) -> Value {
-        self.values.push((shape, op));
-        self.values.len() - 1
+    /// Rows and columns of a matrix.
+    pub fn matrix(&self, value: Value) -> [usize; 2] {
+        [self.shapes[value][0], self.shapes[value][1]]
     }
 
-    /// The sizes of a value.
-    pub fn shape(&self, value: Value) -> &[usize] {
-        self.values.get(value).map_or(&[], |(shape, _)| shape)
+    fn input(&mut self, name: &'static str, shape: &[usize]) -> Value {
+        self.inputs.push(name);
+        self.shapes.push(shape.to_vec());
+        self.shapes.len() - 1
     }
 
-    /// How many values there are.
-    pub const fn len(&self) -> usize {
-        self.values.len()
+    fn step(&mut self, kind: Kind, operands: &[Value], shape: [usize; 2]) -> Value {
+        let output = self.shapes.len();
+        self.shapes.push(shape.to_vec());
+        self.steps.push(Step {
+            kind,
+            each: Vec::new(),
+            operands: operands.to_vec(),
+            output,
+        });
+        output
     }
 
-    /// The inputs with their names.
-    pub fn inputs(&self) -> impl Iterator<Item = (Value, &'static str)> + '_ {
-        let input = |(value, (_, op)): (Value, &(Vec<usize>, Op))| match op {
-            Op::Input(name) => Some((value, *name)),
-            _ => None,
-        };
-        self.values.iter().enumerate().filter_map(input)
+    fn rows(&mut self, kind: Kind, x: Value) -> Value {
+        self.step(kind, &[x], self.matrix(x))
     }
 
-    /// A value from outside.
-    pub fn input(&mut self, name: &'static str, shape: &[usize]) -> Value {
-        self.push(shape.to_vec(), Op::Input(name))
+    /// `a * b`, or `a * b^T`.
+    fn product(&mut self, a: Value, b: Value, transposed: bool) -> Value {
+        let ([m, k], [first, second]) = (self.matrix(a), self.matrix(b));
+        let (inner, n) = if transposed { (second, first) } else { (first, second) };
+        assert_eq!(k, inner, "no product of values {a} and {b}");
+        self.step(Kind::Product { transposed }, &[a, b], [m, n])
     }
 
-    fn product(&mut self, a: Value, b: Value, transposed: bool) -> Result<Value, ShapeError> {
-        match (self.shape(a), self.shape(b), transposed) {
-            (&[m, k], &[inner, n], false) | (&[m, k], &[n, inner], true) if k == inner => {
-                Ok(self.push(vec![m, n], Op::Matmul { a, b, transposed }))
-            }
-            (left, right, _) => Err(ShapeError(format!("no product of {left:?} and {right:?}"))),
-        }
+    /// Does something to each element of the newest value, in its step: `operation` makes `%next` of `%x`.
+    fn each(&mut self, operation: &str) {
+        let each = &mut self.steps.last_mut().expect("a step was made").each;
+        let [x, y, next] = [
+            format!("%x{}", each.len()),
+            format!("%y{}", each.len()),
+            format!("%x{}", each.len() + 1),
+        ];
+        each.push(operation.replace("%x", &x).replace("%y", &y).replace("%next", &next));
     }
 
-    /// `a * b`.
-    pub fn matmul(&mut self, a: Value, b: Value) -> Result<Value, ShapeError> {
-        self.product(a, b, false)
+    fn gelu(&mut self) {
+        self.each("%next = func.call @gelu(%x) : (!wide) -> !wide");
     }
 
-    /// `a * b^T`.
-    pub fn matmul_transposed(&mut self, a: Value, b: Value) -> Result<Value, ShapeError> {
-        self.product(a, b, true)
+    fn scale(&mut self, factor: f32) {
+        self.each(&format!(
+            "%y = arith.constant dense<{factor:?}> : !wide  %next = arith.mulf %x, %y : !wide"
+        ));
     }
 
-    /// Something done to each element of a product.
-    pub fn each(&mut self, value: Value, what: Elementwise) -> Value {
-        self.push(self.shape(value).to_vec(), Op::Each(value, what))
-    }
-
-    /// Softmax of each row.
-    pub fn softmax(&mut self, value: Value) -> Value {
-        self.push(self.shape(value).to_vec(), Op::Softmax(value))
-    }
-
-    /// Layer normalisation of each row.
-    pub fn layer_norm(&mut self, value: Value, scale: Value, shift: Value) -> Value {
-        self.push(self.shape(value).to_vec(), Op::LayerNorm(value, scale, shift))
-    }
-
-    /// The steps in order. What is done to each element of a value that nothing else uses goes into the step that makes it.
-    pub fn steps(&self) -> Result<Vec<Step>, ShapeError> {
-        let mut steps: Vec<Step> = Vec::new();
-        for (output, (_, op)) in self.values.iter().enumerate() {
-            match op {
-                Op::Input(_) => {}
-                Op::Each(of, what) => {
-                    let uses = self.values.iter().filter(|(_, op)| uses(op).contains(of)).count();
-                    let made = steps.iter_mut().find(|step| step.output == *of);
-                    let Some(step) = made.filter(|step| uses == 1 && matches!(step.op, Op::Matmul { .. })) else {
-                        return Err(ShapeError(format!("{what:?} follows no product of its own")));
-                    };
-                    step.each.push(*what);
-                    step.output = output;
-                }
-                op => steps.push(Step {
-                    output,
-                    op: op.clone(),
-                    each: Vec::new(),
-                }),
-            }
-        }
-        Ok(steps)
-    }
-}
-
-fn uses(op: &Op) -> Vec<Value> {
-    match op {
-        Op::Input(_) => vec![],
-        Op::Matmul { a, b, .. } => vec![*a, *b],
-        Op::Each(of, Elementwise::Bias(other) | Elementwise::Add(other)) => vec![*of, *other],
-        Op::Each(of, _) | Op::Softmax(of) => vec![*of],
-        Op::LayerNorm(of, scale, shift) => vec![*of, *scale, *shift],
+    /// Adds or multiplies (`arith.addf`, `arith.mulf`) the elements of a matrix, or of a row to each row.
+    fn with(&mut self, operation: &str, other: Value) {
+        let step = self.steps.last_mut().expect("a step was made");
+        let (shape, of_other) = (&self.shapes[step.output], &self.shapes[other]);
+        assert!(
+            shape.ends_with(of_other),
+            "value {other} is no row of value {}",
+            step.output
+        );
+        let kind = if of_other.len() == 1 { "vector" } else { "matrix" };
+        let operand = step.operands.len();
+        step.operands.push(other);
+        self.each(&format!(
+            "%y = func.call @widen_{kind}(%t{operand}) : (!{kind}) -> !wide  %next = {operation} %x, %y : !wide"
+        ));
     }
 }
 
 /// A network of two layers: `gelu(x * w1 + b1) * w2 + b2`.
-pub fn mlp(rows: usize, input: usize, hidden: usize, output: usize) -> Result<Graph, ShapeError> {
+pub fn mlp(rows: usize, input: usize, hidden: usize, output: usize) -> Graph {
     let mut g = Graph::default();
     let x = g.input("x", &[rows, input]);
     let (w1, b1) = (g.input("w1", &[input, hidden]), g.input("b1", &[hidden]));
     let (w2, b2) = (g.input("w2", &[hidden, output]), g.input("b2", &[output]));
-    let product = g.matmul(x, w1)?;
-    let biased = g.each(product, Elementwise::Bias(b1));
-    let active = g.each(biased, Elementwise::Gelu);
-    let product = g.matmul(active, w2)?;
-    g.each(product, Elementwise::Bias(b2));
-    Ok(g)
+    let active = g.product(x, w1, false);
+    g.with("arith.addf", b1);
+    g.gelu();
+    g.product(active, w2, false);
+    g.with("arith.addf", b2);
+    g
 }
 
 /// An attention block with one head: layer norm, projections, `softmax(q * k^T / sqrt(d)) * v`, projection, residual.
-pub fn attention(rows: usize, width: usize) -> Result<Graph, ShapeError> {
+pub fn attention(rows: usize, width: usize) -> Graph {
     let mut g = Graph::default();
     let x = g.input("x", &[rows, width]);
     let (scale, shift) = (g.input("scale", &[width]), g.input("shift", &[width]));
     let [wq, wk, wv, wo] = ["wq", "wk", "wv", "wo"].map(|name| g.input(name, &[width, width]));
-    let normal = g.layer_norm(x, scale, shift);
-    let (q, k, v) = (g.matmul(normal, wq)?, g.matmul(normal, wk)?, g.matmul(normal, wv)?);
-    let scores = g.matmul_transposed(q, k)?;
-    let scaled = g.each(scores, Elementwise::Scale(1.0 / (width as f32).sqrt()));
-    let weights = g.softmax(scaled);
-    let mixed = g.matmul(weights, v)?;
-    let out = g.matmul(mixed, wo)?;
-    g.each(out, Elementwise::Add(x));
-    Ok(g)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn elementwise_operations_go_into_the_product_before_them() {
-        let steps = mlp(64, 64, 64, 64).and_then(|graph| graph.steps()).expect("it fits");
-        assert_eq!(steps.iter().map(|step| step.each.len()).collect::<Vec<_>>(), [2, 1]);
-        let steps = attention(64, 64).and_then(|graph| graph.steps()).expect("it fits");
-        assert_eq!(steps.len(), 8);
-    }
-
-    #[test]
-    fn shapes_have_to_fit() {
-        let mut graph = Graph::default();
-        let (a, b) = (graph.input("a", &[4, 8]), graph.input("b", &[4, 8]));
-        assert_eq!(
-            graph.matmul(a, b).expect_err("8 is not 4").to_string(),
-            "no product of [4, 8] and [4, 8]"
-        );
-        assert!(graph.matmul_transposed(a, b).is_ok());
-    }
+    let normal = g.rows(Kind::Normalize, x);
+    g.with("arith.mulf", scale);
+    g.with("arith.addf", shift);
+    let q = g.product(normal, wq, false);
+    let k = g.product(normal, wk, false);
+    let v = g.product(normal, wv, false);
+    let scores = g.product(q, k, true);
+    g.scale(1.0 / (width as f32).sqrt());
+    let weights = g.rows(Kind::Softmax, scores);
+    let mixed = g.product(weights, v, false);
+    g.product(mixed, wo, false);
+    g.with("arith.addf", x);
+    g
 }

@@ -1,36 +1,36 @@
 //! A tensor compiler: a graph to linalg, linalg to kernels by MLIR's own passes, kernels to machine code by gpulower.
-//!
-//! ```sh
-//! gpulower-tensor compile MODEL --target gfx942 --output FOLDER   # images, and plan.json
-//! gpulower-tensor run MODEL --data FOLDER                         # on the first GPU, with tiles chosen by measuring
-//! gpulower-tensor export MODEL --target sm_80,sm_90 --output mlp.o
-//! ```
-//!
-//! MODEL is `mlp:ROWS,INPUT,HIDDEN,OUTPUT` or `attention:ROWS,WIDTH`. README.md says the rest.
+//! USAGE says how it is called, README.md the rest.
 
 mod device;
 mod graph;
-mod linalg;
 mod lower;
 mod program;
-mod schedule;
+mod step;
 
-use std::{error::Error, fs, path::Path, process::ExitCode};
+use std::{env, error::Error, fs, path::Path, process::ExitCode};
 
 use gpulower::{
     Compiler, Emit, Target,
     cache::Cache,
     offload::{ExportForm, ExportOptions, export_source},
 };
+use serde_json::json;
 
-use crate::{graph::Graph, lower::Kernel};
+use crate::{
+    graph::Graph,
+    lower::{Kernel, lower},
+    program::program,
+    step::{NO_TILES, Tiles},
+};
 
-const USAGE: &str = "usage: gpulower-tensor compile|run|export mlp:ROWS,INPUT,HIDDEN,OUTPUT|attention:ROWS,WIDTH \
-                     [--target LIST] [--output PATH] [--data FOLDER] [--cache FOLDER] [--finish-with LIST]";
+const USAGE: &str = "usage:
+  gpulower-tensor compile MODEL TARGET FOLDER   images, and plan.json, which says how to launch them
+  gpulower-tensor run MODEL FOLDER              on the first GPU, with tiles chosen by measuring
+  gpulower-tensor export MODEL TARGETS FILE     an object for clang 19, with a function for C
+MODEL is mlp:ROWS,INPUT,HIDDEN,OUTPUT or attention:ROWS,WIDTH. GPULOWER_TENSOR_CACHE is a folder for what was compiled.";
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match command(&arguments) {
+    match command() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -39,35 +39,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn command(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let [action, model, options @ ..] = arguments else {
-        return Err(USAGE.into());
-    };
-    let option = |name: &str| {
-        let given = options.chunks_exact(2).find(|pair| pair[0] == name);
-        given.map(|pair| pair[1].as_str())
-    };
-    let needed = |name: &str| option(name).ok_or_else(|| format!("{name} is missing\n{USAGE}"));
-    let graph = graph_of(model)?;
+fn command() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut builder = Compiler::builder().environment();
-    if let Some(folder) = option("--cache") {
+    if let Some(folder) = env::var_os("GPULOWER_TENSOR_CACHE") {
         builder = builder.cache(Cache::builder().directory(folder).build());
     }
     let compiler = builder.build();
-    match action.as_str() {
-        "compile" => compile(&graph, &compiler, needed("--target")?, Path::new(needed("--output")?)),
-        "run" => device::run(&graph, compiler, Path::new(needed("--data")?)),
-        "export" => {
-            let name = model.split(':').next().unwrap_or_default();
-            let form = ExportForm::Object(option("--finish-with").unwrap_or("clang-19").parse()?);
-            export(
-                &graph,
-                &compiler,
-                needed("--target")?,
-                (name, needed("--output")?),
-                form,
-            )
-        }
+    match words.as_slice() {
+        ["compile", model, target, folder] => compile(&compiler, &graph_of(model)?, target.parse()?, Path::new(folder)),
+        ["run", model, folder] => device::run(&graph_of(model)?, compiler, Path::new(folder)),
+        ["export", model, targets, file] => export(&compiler, model, &Target::parse_list(targets)?, file),
         _ => Err(USAGE.into()),
     }
 }
@@ -76,60 +59,50 @@ fn graph_of(model: &str) -> Result<Graph, Box<dyn Error>> {
     let (name, sizes) = model.split_once(':').ok_or(USAGE)?;
     let sizes = sizes.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>()?;
     match (name, sizes.as_slice()) {
-        ("mlp", &[rows, input, hidden, output]) => Ok(graph::mlp(rows, input, hidden, output)?),
-        ("attention", &[rows, width]) => Ok(graph::attention(rows, width)?),
+        ("mlp", &[rows, input, hidden, output]) => Ok(graph::mlp(rows, input, hidden, output)),
+        ("attention", &[rows, width]) => Ok(graph::attention(rows, width)),
         _ => Err(USAGE.into()),
     }
 }
 
 /// All steps, with the tiles that come first.
-fn lowered(graph: &Graph, tensor_cores: bool) -> Result<Vec<Kernel>, Box<dyn Error>> {
-    let lower = |(number, step)| {
-        let tiles = lower::candidates(graph, step, tensor_cores);
-        lower::lower(graph, number, step, tiles.first())
-    };
-    graph.steps()?.iter().enumerate().map(lower).collect()
+fn lowered(graph: &Graph, targets: &[Target]) -> Result<Vec<Kernel>, Box<dyn Error>> {
+    let tensor_cores = targets.iter().all(|target| target.as_amd().is_none());
+    let lowered = graph.steps.iter().enumerate().map(|(number, step)| {
+        let tiles = Tiles::of(graph, step, tensor_cores);
+        lower(graph, number, step, tiles.first().ok_or(NO_TILES)?)
+    });
+    lowered.collect()
 }
 
-/// Writes an image for each step.
-fn compile(graph: &Graph, compiler: &Compiler, target: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
-    let target: Target = target.parse()?;
-    let kernels = lowered(graph, target.as_amd().is_none())?;
+/// Writes an image for each step, and what one has to know to launch it.
+fn compile(compiler: &Compiler, graph: &Graph, target: Target, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let kernels = lowered(graph, &[target])?;
+    let text = program(graph, &kernels, "graph");
+    let compiled = compiler.compile_source("graph.mlir", text.as_bytes(), &[target], Emit::Binary)?;
     fs::create_dir_all(folder)?;
-    let names: Vec<String> = kernels.iter().map(|kernel| format!("{}.mlir", kernel.name)).collect();
-    let sources = names
-        .iter()
-        .zip(&kernels)
-        .map(|(name, kernel)| (name.as_str(), kernel.device.as_bytes()));
-    let sources: Vec<_> = sources.collect();
-    let mut files = Vec::new();
-    for result in compiler.compile_many(&sources, &[target], Emit::Binary) {
-        for artifact in result?.artifacts {
-            let file = format!("{}.{}", artifact.module, artifact.format.extension());
-            fs::write(folder.join(&file), &artifact.bytes)?;
-            files.push(file);
-        }
+    let mut steps = Vec::new();
+    for (kernel, artifact) in kernels.iter().zip(compiled.artifacts) {
+        let file = format!("{}.{}", artifact.module, artifact.format.extension());
+        fs::write(folder.join(&file), &artifact.bytes)?;
+        let (name, arguments) = (&kernel.name, &kernel.arguments);
+        steps.push(
+            json!({"file": file, "kernel": name, "grid": kernel.grid, "block": kernel.block, "arguments": arguments}),
+        );
     }
-    Ok(fs::write(
-        folder.join("plan.json"),
-        program::plan(graph, &kernels, &files),
-    )?)
+    let plan = json!({"inputs": graph.inputs, "shapes": graph.shapes, "steps": steps});
+    Ok(fs::write(folder.join("plan.json"), plan.to_string())?)
 }
 
-/// Writes the whole graph as one file that a clang without MLIR finishes.
-fn export(
-    graph: &Graph,
-    compiler: &Compiler,
-    targets: &str,
-    (name, output): (&str, &str),
-    form: ExportForm,
-) -> Result<(), Box<dyn Error>> {
-    let targets = Target::parse_list(targets)?;
-    let kernels = lowered(graph, targets.iter().all(|target| target.as_amd().is_none()))?;
-    let text = program::program(graph, &kernels, name)?;
+/// Writes the whole graph as one object that a clang without MLIR finishes. Its function has the model's name.
+fn export(compiler: &Compiler, model: &str, targets: &[Target], file: &str) -> Result<(), Box<dyn Error>> {
+    let graph = graph_of(model)?;
+    let name = model.split(':').next().unwrap_or(model);
+    let text = program(&graph, &lowered(&graph, targets)?, name);
+    let form = ExportForm::Object("clang-19".parse()?);
     let options = ExportOptions::new(form, format!("{name}.mlir"), "x86_64-unknown-linux-gnu".parse()?);
-    let exported = export_source(compiler, &format!("{name}.mlir"), text.as_bytes(), &targets, &options)?;
-    fs::write(output, &exported.bytes)?;
-    println!("{}", exported.finish.commands(output, name));
+    let exported = export_source(compiler, &format!("{name}.mlir"), text.as_bytes(), targets, &options)?;
+    fs::write(file, &exported.bytes)?;
+    println!("{}", exported.finish.commands(file, name));
     Ok(())
 }

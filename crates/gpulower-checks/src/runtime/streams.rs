@@ -80,7 +80,9 @@ fn time_between_events(gpu: &Gpu) -> Outcome {
     let elapsed = end.since(&start)?;
     ensure!(!elapsed.is_zero(), "no time between two events");
     ensure!(start.since(&end)?.is_zero(), "time runs backwards");
-    Ok(format!("{elapsed:?} around a kernel of {WAIT} ns"))
+    let timed = gpu.stream.time(|| launch(&spin, &ONE, &arguments, &gpu.stream))?;
+    ensure!(!timed.is_zero(), "a stream takes no time");
+    Ok(format!("{elapsed:?} and {timed:?} around kernels of {WAIT} ns"))
 }
 
 fn streams_at_the_same_time(gpu: &Gpu) -> Outcome {

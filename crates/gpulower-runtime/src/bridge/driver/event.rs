@@ -51,6 +51,22 @@ impl Context {
     }
 }
 
+impl Stream {
+    /// The time that the stream takes for what `work` enqueues in it, by two events around it.
+    ///
+    /// # Errors
+    ///
+    /// What `work` returns, or [`DriverError`].
+    pub fn time<E: From<DriverError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Duration, E> {
+        let (start, end) = (self.context().timing_event()?, self.context().timing_event()?);
+        start.record(self)?;
+        work()?;
+        end.record(self)?;
+        end.synchronize()?;
+        Ok(end.since(&start)?)
+    }
+}
+
 impl Event {
     pub(super) fn context(&self) -> &Context {
         &self.context

@@ -1,0 +1,83 @@
+// What is done to a number, and to each element of a matrix in f32. MLIR inlines it, and fuses what follows each other.
+
+// exp(x - max), added up, and divided by the sum.
+func.func private @softmax_term(%x: f32, %max: f32) -> f32 {
+  %d = arith.subf %x, %max : f32
+  %e = math.exp %d : f32
+  return %e : f32
+}
+func.func private @softmax_result(%x: f32, %max: f32, %sum: f32) -> f32 {
+  %e = func.call @softmax_term(%x, %max) : (f32, f32) -> f32
+  %y = arith.divf %e, %sum : f32
+  return %y : f32
+}
+
+// (x - mean) / sqrt(variance + 1e-5)
+func.func private @difference(%x: f32, %sum: f32) -> f32 {
+  %n = arith.constant $columns.0 : f32
+  %mean = arith.divf %sum, %n : f32
+  %d = arith.subf %x, %mean : f32
+  return %d : f32
+}
+func.func private @normalize_term(%x: f32, %sum: f32) -> f32 {
+  %d = func.call @difference(%x, %sum) : (f32, f32) -> f32
+  %square = arith.mulf %d, %d : f32
+  return %square : f32
+}
+func.func private @normalize_result(%x: f32, %sum: f32, %squares: f32) -> f32 {
+  %d = func.call @difference(%x, %sum) : (f32, f32) -> f32
+  %n = arith.constant $columns.0 : f32
+  %variance = arith.divf %squares, %n : f32
+  %small = arith.constant 1.0e-5 : f32
+  %v = arith.addf %variance, %small : f32
+  %r = math.rsqrt %v : f32
+  %y = arith.mulf %d, %r : f32
+  return %y : f32
+}
+
+// x / 2 * (1 + erf(x / sqrt(2)))
+func.func private @gelu(%values: !wide) -> !wide {
+  %empty = tensor.empty() : !wide
+  %result = linalg.generic {indexing_maps = [#element, #element], iterator_types = #each}
+      ins(%values : !wide) outs(%empty : !wide) {
+  ^bb0(%x: f32, %old: f32):
+    %one = arith.constant 1.0 : f32
+    %half = arith.constant 0.5 : f32
+    %root = arith.constant 0.70710677 : f32
+    %scaled = arith.mulf %x, %root : f32
+    %erf = math.erf %scaled : f32
+    %more = arith.addf %erf, %one : f32
+    %halved = arith.mulf %x, %half : f32
+    %y = arith.mulf %halved, %more : f32
+    linalg.yield %y : f32
+  } -> !wide
+  return %result : !wide
+}
+
+// A row becomes all rows.
+func.func private @widen_vector(%values: !vector) -> !wide {
+  %empty = tensor.empty() : !wide
+  %result = linalg.generic {indexing_maps = [#columns, #element], iterator_types = #each}
+      ins(%values : !vector) outs(%empty : !wide) {
+  ^bb0(%h: f16, %old: f32):
+    %y = arith.extf %h : f16 to f32
+    linalg.yield %y : f32
+  } -> !wide
+  return %result : !wide
+}
+func.func private @widen_matrix(%values: !matrix) -> !wide {
+  %result = arith.extf %values : !matrix to !wide
+  return %result : !wide
+}
+
+// As it is stored.
+func.func private @rounded(%values: !wide) -> !matrix {
+  %empty = tensor.empty() : !matrix
+  %result = linalg.generic {indexing_maps = [#element, #element], iterator_types = #each}
+      ins(%values : !wide) outs(%empty : !matrix) {
+  ^bb0(%x: f32, %old: f16):
+    %y = arith.truncf %x : f32 to f16
+    linalg.yield %y : f16
+  } -> !matrix
+  return %result : !matrix
+}
