@@ -16,6 +16,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
@@ -285,6 +286,12 @@ LogicalResult run(int argc, char **argv, DialectRegistry &registry) {
   if (!to) {
     llvm::errs() << problem << "\n";
     return failure();
+  }
+  // Where a run fails, LLVM removes what it wrote to. A link or a device is not its own: root would lose /dev/stdout.
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(output, status, /*follow=*/false) || !llvm::sys::fs::is_regular_file(status)) {
+    to->keep();
+    llvm::sys::DontRemoveFileOnSignal(output);
   }
   if (failed(MlirOptMain(to->os(), std::move(from), registry, ours)))
     return failure();

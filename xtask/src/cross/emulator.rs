@@ -81,7 +81,10 @@ impl Emulator {
         let folder = self.wrapped("cuda/bin", &programs)?;
         for name in NATIVE {
             let text = format!("#!/bin/sh\nexec '{}' \"$@\"\n", native.join("bin").join(name).display());
-            write_script(&folder.join(name), &text)?;
+            let script = folder.join(name);
+            // It may be a link to the program itself, of an earlier build.
+            let _ = fs::remove_file(&script);
+            write_script(&script, &text)?;
         }
         let wrapped = self.folder.join("cuda");
         for entry in entries(tree)? {
