@@ -15,7 +15,7 @@ namespace gpulower::late {
 namespace {
 
 /// Longer bodies run two iterations at once, and those that are longer still have enough to do between two loads.
-constexpr unsigned mostInstructions = 64;
+constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
@@ -69,6 +69,7 @@ public:
     for (Instruction *instruction : instructions)
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
+    findGuard();
     return std::move(plan);
   }
 
@@ -155,6 +156,37 @@ private:
     default:
       return false;
     }
+  }
+
+  /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is nothing that
+  /// could not be computed before it.
+  void findGuard() {
+    BasicBlock *guard = plan.preheader->getSinglePredecessor();
+    auto *branch = guard ? dyn_cast<BranchInst>(guard->getTerminator()) : nullptr;
+    auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+    if (!compare || analyses.loops.getLoopFor(guard) != loop.getParentLoop())
+      return;
+    unsigned enters = branch->getSuccessor(0) == plan.preheader ? 0 : 1;
+    BasicBlock *outside = branch->getSuccessor(1 - enters);
+    auto *leaves = dyn_cast<BranchInst>(plan.exit->getTerminator());
+    if (!leaves || !leaves->isUnconditional() || leaves->getSuccessor(0) != outside ||
+        &*plan.exit->getFirstNonPHIOrDbg() != leaves)
+      return;
+    CmpInst::Predicate predicate = enters == 0 ? compare->getPredicate() : compare->getInversePredicate();
+    const SCEV *left = evolution.getSCEV(compare->getOperand(0)), *right = evolution.getSCEV(compare->getOperand(1));
+    if (predicate != plan.condition.predicate) {
+      std::swap(left, right);
+      predicate = CmpInst::getSwappedPredicate(predicate);
+    }
+    if (predicate != plan.condition.predicate || left != plan.condition.start ||
+        right != evolution.getSCEV(plan.condition.bound))
+      return;
+    for (Instruction &instruction : *plan.preheader)
+      if (!instruction.isTerminator() && (isa<PHINode>(instruction) || instruction.mayReadOrWriteMemory() ||
+                                          !isSafeToSpeculativelyExecute(&instruction)))
+        return;
+    plan.guard = guard;
+    plan.outside = outside;
   }
 
   /// A value that the loop adds something constant to in each iteration.
