@@ -21,6 +21,8 @@ constexpr unsigned mostInstructionsOfTwo = 160;
 constexpr unsigned mostLoads = 6;
 /// Where the step is not known, every address takes a register of its own, times the iterations.
 constexpr unsigned mostAddresses = 8;
+/// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
+constexpr uint64_t largestElement = 256;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 
@@ -247,6 +249,8 @@ private:
   bool areApart(LoadInst &load, StoreInst &store, SmallVectorImpl<MayOverlap> &checks) {
     if (areOfOtherMemory(load, store))
       return true;
+    if (isOneElement(load, store))
+      return position[&load] < position[&store];
     auto *from = recurrence(evolution.getSCEV(load.getPointerOperand()));
     auto *to = recurrence(evolution.getSCEV(store.getPointerOperand()));
     TypeSize loaded = layout.getTypeStoreSize(load.getType());
@@ -269,6 +273,36 @@ private:
       return false;
     checks.push_back(pair);
     return true;
+  }
+
+  /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its index moves as
+  /// the counter does, in fewer bits than an address has.
+  bool isOneElement(LoadInst &load, StoreInst &store) {
+    const SCEV *address = evolution.getSCEV(load.getPointerOperand());
+    auto *sum = dyn_cast<SCEVAddExpr>(address);
+    if (!sum || address != evolution.getSCEV(store.getPointerOperand()))
+      return false;
+    const SCEV *moving = nullptr;
+    for (const SCEV *part : sum->operands())
+      if (!evolution.isLoopInvariant(part, &loop)) {
+        if (moving)
+          return false;
+        moving = part;
+      }
+    uint64_t size = 1;
+    if (auto *product = dyn_cast_or_null<SCEVMulExpr>(moving); product && product->getNumOperands() == 2)
+      if (auto *factor = dyn_cast<SCEVConstant>(product->getOperand(0))) {
+        size = factor->getAPInt().getLimitedValue(largestElement + 1);
+        moving = product->getOperand(1);
+      }
+    auto *extended = dyn_cast_or_null<SCEVIntegralCastExpr>(moving);
+    auto *index = extended && !isa<SCEVTruncateExpr>(extended) ? recurrence(extended->getOperand()) : nullptr;
+    auto fits = [&](Type *type) {
+      TypeSize bytes = layout.getTypeStoreSize(type);
+      return !bytes.isScalable() && bytes <= size;
+    };
+    return index && index->getStepRecurrence(evolution) == plan.condition.step && size <= largestElement && fits(load.getType()) &&
+           fits(store.getValueOperand()->getType());
   }
 
   /// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.
