@@ -303,7 +303,7 @@ fn a_part_does_not_begin_once_the_call_is_cancelled() {
     let token = CancellationToken::new();
     token.cancel();
     let linked = keep.0.lock().expect("not poisoned").clone();
-    let (stage, error) = in_parts(&linked, None, Interrupt::new(&token, None)).expect_err("cancelled");
+    let (stage, error) = in_parts(&linked, Interrupt::new(&token, None)).expect_err("cancelled");
     assert_eq!(
         (stage, error.to_string().as_str()),
         (Stage::Optimize, "cancelled before it was done")
