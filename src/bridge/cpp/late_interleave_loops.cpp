@@ -92,8 +92,9 @@ private:
       allowed = both(allowed, areApart(pair));
     if (plan.condition.predicate != CmpInst::ICMP_NE) {
       end = builder.CreateSub(plan.condition.bound, distance);
-      // It follows from what was asked, but wide_ranges.cpp has to see it.
-      allowed = both(allowed, builder.CreateICmp(plan.condition.predicate, start, end));
+      // It follows from what was asked, but wide_ranges.cpp has to see it, which looks at constant steps.
+      if (plan.guard || isa<SCEVConstant>(plan.condition.step))
+        allowed = both(allowed, builder.CreateICmp(plan.condition.predicate, start, end));
     }
 
     for (PHINode &phi : plan.header->phis())
