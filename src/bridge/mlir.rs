@@ -76,6 +76,7 @@ unsafe extern "C-unwind" {
     fn gpulowerLoadSingleRegisters(root: mlir_sys::MlirOperation);
     fn gpulowerHasPtxText(root: mlir_sys::MlirOperation) -> bool;
     fn gpulowerNameAssertions(root: mlir_sys::MlirOperation);
+    fn gpulowerCarryPromises(root: mlir_sys::MlirOperation);
     fn gpulowerGlobalSize(operation: mlir_sys::MlirOperation) -> i64;
 }
 
@@ -640,6 +641,12 @@ pub(crate) fn has_ptx_text(module: &Module<'_>) -> bool {
 pub(crate) fn name_assertions(module: &mut Module<'_>) {
     // SAFETY: the module is alive and borrowed exclusively.
     unsafe { gpulowerNameAssertions(module.as_operation().to_raw()) }
+}
+
+/// Keeps what kernels promise of their memrefs (`llvm.noalias`) past MLIR's conversion: called before it and after it.
+pub(crate) fn carry_promises(module: &mut Module<'_>) {
+    // SAFETY: the module is alive and borrowed exclusively.
+    unsafe { gpulowerCarryPromises(module.as_operation().to_raw()) }
 }
 
 /// All operations of a module, in order, outermost first.

@@ -1,5 +1,5 @@
 //! Passes written in C++ (`cpp/patterns.cpp`, `cpp/host.cpp`, ...) that pipelines call by name: `gpulower-expand-gpu`, `gpulower-expand-gpu-blocks`,
-//! `gpulower-canonicalize`, `gpulower-round-doubles-to-odd`, `gpulower-interleave-loops`, `gpulower-func-to-llvm`, `gpulower-vector-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
+//! `gpulower-canonicalize`, `gpulower-round-doubles-to-odd`, `gpulower-func-to-llvm`, `gpulower-vector-to-llvm`, `gpulower-expand-host` and `gpulower-host-to-llvm`.
 
 use std::{panic::catch_unwind, sync::OnceLock};
 
@@ -13,7 +13,6 @@ static RANGE: OnceLock<Range> = OnceLock::new();
 unsafe extern "C-unwind" {
     fn gpulowerSetOptionRange(range: extern "C" fn(Bytes, Bytes) -> Bytes);
     fn gpulowerRegisterPatternPasses();
-    fn gpulowerRegisterInterleavePass();
     fn gpulowerRegisterCanonicalizePass();
     fn gpulowerRegisterHostPasses();
 }
@@ -26,7 +25,6 @@ pub(crate) fn register_patterns(range: Range) {
         unsafe {
             gpulowerSetOptionRange(expected);
             gpulowerRegisterPatternPasses();
-            gpulowerRegisterInterleavePass();
             gpulowerRegisterCanonicalizePass();
             gpulowerRegisterHostPasses();
         }

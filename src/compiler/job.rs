@@ -449,14 +449,9 @@ impl<'a, 'c> Job<'a, 'c> {
             false => BTreeMap::new(),
         };
         let decisions = RefCell::new(Vec::new());
-        let mut resolved = self.resolved.clone();
-        if lowered.iter().any(|(_, module)| module.is_some()) {
-            // The loops of MLIR are interleaved by now.
-            resolved.interleave = 1;
-        }
         let job = DeviceJob {
             name: &self.name,
-            resolved: &resolved,
+            resolved: &self.resolved,
             libraries: &self.libraries,
             vendor_library: &|which| self.compiler.vendor_library(which),
             locate: &locate,

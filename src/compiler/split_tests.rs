@@ -51,18 +51,15 @@ fn both(name: &str, text: &str) -> (String, Option<String>) {
     let keep = Arc::new(Keep::default());
     let whole = compile(&builder().listener(keep.clone()).build(), name, text, Emit::Ptx).expect("compiles");
     let linked = keep.0.lock().expect("not poisoned").clone();
-    // Loops of MLIR are interleaved before.
-    let interleave = name.ends_with(".mlir").then_some(1);
-    let parts = in_parts(&linked, interleave, Interrupt::default()).expect("no part is interrupted");
+    let parts = in_parts(&linked, Interrupt::default()).expect("no part is interrupted");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (text(whole), parts.map(text))
 }
 
 /// The PTX of the parts of a linked module, if they can be put together.
-fn in_parts(linked: &[u8], interleave: Option<u32>, interrupt: Interrupt) -> StageResult<Option<Vec<u8>>> {
+fn in_parts(linked: &[u8], interrupt: Interrupt) -> StageResult<Option<Vec<u8>>> {
     let target: Target = "sm_80".parse().expect("a target");
-    let mut resolved = Options::default().resolve(&target, None).expect("resolves");
-    resolved.interleave = interleave.unwrap_or(resolved.interleave);
+    let resolved = Options::default().resolve(&target, None).expect("resolves");
     let job = DeviceJob {
         name: "m",
         resolved: &resolved,
@@ -306,7 +303,7 @@ fn a_part_does_not_begin_once_the_call_is_cancelled() {
     let token = CancellationToken::new();
     token.cancel();
     let linked = keep.0.lock().expect("not poisoned").clone();
-    let (stage, error) = in_parts(&linked, None, Interrupt::new(&token, None)).expect_err("cancelled");
+    let (stage, error) = in_parts(&linked, Interrupt::new(&token, None)).expect_err("cancelled");
     assert_eq!(
         (stage, error.to_string().as_str()),
         (Stage::Optimize, "cancelled before it was done")

@@ -106,7 +106,11 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         warnings.extend(run_and_verify(context, module, &to_branches(resolved, contents))?);
         warnings.extend(run_and_verify(context, module, &to_elements(resolved))?);
         let vectors = has_any(module, "vector.");
+        if !resolved.bare_pointers {
+            mlir::carry_promises(module);
+        }
         warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors))?);
+        mlir::carry_promises(module);
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);
         }

@@ -26,7 +26,6 @@ pub(super) struct Contents {
 ///   conversion cannot carry `!gpu.mma_matrix` through an `scf.for`; but that of the accumulators of warpgroups can, and
 ///   not through the branches that it becomes, so that where there are some `nvgpu` comes first;
 /// - `vector` before `gpu`: masked transfers create `arith` and `memref` operations that the gpu conversion then takes;
-/// - loops are interleaved while they are `scf.for`, and tidied before, so that constants can be seen;
 /// - `func` before `gpu`: the gpu conversion would turn a declared device function into a C wrapper;
 /// - `affine` twice: expanding strided metadata creates it anew.
 ///
@@ -51,17 +50,9 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
     );
     let vectors = only(contents.vectors, "convert-vector-to-scf,");
     let warpgroups = only(contents.warpgroups, "convert-nvgpu-to-nvvm,");
-    let interleave = match resolved.interleave {
-        0 | 1 => String::new(),
-        count => format!(
-            "gpulower-canonicalize,cse,gpulower-interleave-loops{{count={count} {}}},",
-            index_option(resolved)
-        ),
-    };
     let chip = expansion_options(resolved);
     in_gpu_module(&format!(
-        "{first}gpulower-expand-gpu{{{chip}}},{scaled}{vectors}lower-affine,scf-forall-to-for,{warpgroups}{interleave}\
-         convert-scf-to-cf,{dialect_of_chip}"
+        "{first}gpulower-expand-gpu{{{chip}}},{scaled}{vectors}lower-affine,scf-forall-to-for,{warpgroups}convert-scf-to-cf,{dialect_of_chip}"
     ))
 }
 
@@ -234,18 +225,6 @@ mod tests {
                 &[("index-bitwidth", "32")],
                 "gpulower-func-to-llvm{index-bitwidth=32}",
             ),
-            ("sm_90", &[], "gpulower-interleave-loops{count=4 index-bitwidth=64}"),
-            ("sm_90", &[("O", "2")], "gpulower-interleave-loops{count=4 "),
-            (
-                "sm_90",
-                &[("O", "1"), ("interleave", "2")],
-                "gpulower-interleave-loops{count=2 ",
-            ),
-            (
-                "gfx942",
-                &[("interleave", "8"), ("index-bitwidth", "32")],
-                "gpulower-interleave-loops{count=8 index-bitwidth=32}",
-            ),
             (
                 "sm_90",
                 &[("bare-pointers", "true")],
@@ -254,19 +233,6 @@ mod tests {
         ] {
             let text = all(&resolved(target, options));
             assert!(text.contains(part), "{target}: {part} is not in\n{text}");
-        }
-    }
-
-    #[test]
-    fn loops_are_interleaved_where_it_was_measured_or_asked_for() {
-        for (target, options) in [
-            ("sm_90", &[("interleave", "1")][..]),
-            ("sm_90", &[("O", "1")]),
-            ("sm_90", &[("debug", "full")]),
-            ("gfx942", &[]),
-        ] {
-            let text = all(&resolved(target, options));
-            assert!(!text.contains("interleave"), "{target} {options:?}:\n{text}");
         }
     }
 

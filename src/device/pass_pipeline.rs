@@ -8,7 +8,7 @@ const FAST_PASSES: &str = "default<O0>,cgscc(function(sroa,early-cse,simplifycfg
     function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,nvptx-lower-args,infer-address-spaces,\
     loop-mssa(licm<allowspeculation>),early-cse)";
 
-/// LLVM's passes, and after them ours for loops that did not come as `scf.for`: [`Resolved::interleave`] is 1 for those that did.
+/// LLVM's passes, and after them ours, which interleaves loops.
 pub(super) fn pipeline(resolved: &Resolved) -> String {
     if let Some(passes) = &resolved.llvm_passes {
         return passes.clone();
@@ -87,6 +87,15 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
+    fn passes(target: &str, options: &[(&str, &str)]) -> String {
+        let mut asked = Options::default();
+        for (name, value) in options {
+            asked.set(name, value).expect("an option");
+        }
+        let target = target.parse().expect("a target");
+        pipeline(&asked.resolve(&target, None).expect("resolves"))
+    }
+
     #[test]
     fn kernels_for_nvidia_get_passes_of_their_own() {
         for (target, level, begins) in [
@@ -95,13 +104,32 @@ mod tests {
             ("sm_90", "1", "default<O1>"),
             ("gfx942", "3", "default<O3>"),
         ] {
-            let mut options = Options::default();
-            options.set("O", level).expect("an option");
-            let resolved = options
-                .resolve(&target.parse().expect("a target"), None)
-                .expect("resolves");
-            let passes = pipeline(&resolved);
+            let passes = passes(target, &[("O", level)]);
             assert!(passes.starts_with(begins), "{target} -O{level}: {passes}");
+        }
+    }
+
+    #[test]
+    fn loops_are_interleaved_where_it_was_measured_or_asked_for() {
+        for (target, options, count) in [
+            ("sm_90", &[][..], Some(4)),
+            ("sm_90", &[("O", "2")], Some(4)),
+            ("sm_90", &[("O", "1"), ("interleave", "2")], Some(2)),
+            ("gfx942", &[("interleave", "8")], Some(8)),
+            ("sm_90", &[("interleave", "1")], None),
+            ("sm_90", &[("O", "1")], None),
+            ("sm_90", &[("debug", "full")], None),
+            ("sm_90", &[("llvm-passes", "dce")], None),
+            ("gfx942", &[], None),
+        ] {
+            let passes = passes(target, options);
+            match count {
+                Some(count) => assert!(
+                    passes.ends_with(&format!(",function(gpulower-interleave-late<{count}>)")),
+                    "{target} {options:?}: {passes}"
+                ),
+                None => assert!(!passes.contains("interleave"), "{target} {options:?}: {passes}"),
+            }
         }
     }
 }

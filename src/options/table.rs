@@ -159,7 +159,7 @@ options! {
     llvm_passes: Option<String> = None, PIPELINE, {
         names: &["llvm-passes"], default: "`default<On>`, and our own", passes: &[], rules: Rules { is_the_callers: true, ..ORDINARY },
         summary: "Passes of LLVM's to run in place of those of the optimisation level",
-        nvidia: "run after libraries were linked, in place of `default<On>` and of interleaving loops of LLVM IR; what prints or writes files is refused; code generation and the PTX compiler \
+        nvidia: "run after libraries were linked, in place of `default<On>` and of interleaving loops; what prints or writes files is refused; code generation and the PTX compiler \
             keep the level of `O`. Refused for PTX, and with `input-optimized`",
         amd: "the same, without the PTX compiler",
     };
@@ -318,7 +318,7 @@ options! {
     /// How many iterations of a loop run at once, with their loads first: 1, 2, 4 or 8. `None` means 4 for NVIDIA from
     /// optimisation level 2 on, and 1 otherwise.
     interleave: Option<u32> = None, choice!("1" => Some(1), "2" => Some(2), "4" => Some(4), "8" => Some(8)), {
-        names: &["interleave"], default: "4 for NVIDIA from O=2 on, but with speed=fast, else 1", passes: &[ATTACH, LOWER], rules: ORDINARY,
+        names: &["interleave"], default: "4 for NVIDIA from O=2 on, but with speed=fast, else 1", passes: &[ATTACH, SERIALIZE], rules: ORDINARY,
         summary: "Iterations of a loop that run at once, with their loads first",
         nvidia: "how many iterations of a loop run at once, see below", amd: "",
     };

@@ -33,6 +33,9 @@ struct LoopCondition {
 
 struct InterleavePlan {
   llvm::BasicBlock *preheader = nullptr, *header = nullptr, *latch = nullptr, *exit = nullptr;
+  /// Where there is one: the block that ends with the question whether there is any iteration, and where it goes if there is
+  /// none, which is where `exit` goes.
+  llvm::BasicBlock *guard = nullptr, *outside = nullptr;
   /// Those of the loop, each behind those that it can be reached from.
   llvm::SmallVector<llvm::BasicBlock *, 4> blocks;
   LoopCondition condition;

@@ -8,6 +8,7 @@
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
@@ -27,17 +28,19 @@ public:
 
   /// From (`counter` is what the last branch compares)
   ///
-  ///   do body(i) while (counter < bound)
+  ///   if (counter < bound)
+  ///     do body(i) while (counter < bound)
   ///
   /// to (with a count of 4)
   ///
-  ///   if (four are left, and loads and stores are apart)
+  ///   if (four are left && loads and stores are apart)
   ///     do { loads of i, i + step, ..; rest of i, i + step, .. } while (counter < bound - 3 * step)
-  ///   if (any are left)
+  ///   if (counter < bound)
   ///     do body(i) while (counter < bound)
   ///
-  /// The counter takes the same values as before, in the same order, and nothing overflows that did not before. False:
-  /// what has to be known before the loop cannot be computed there.
+  /// The counter takes the same values as before, in the same order, and nothing overflows that did not before. The first
+  /// branch is there if plan.guard is: threads that part there would not come together again for the new loop. False: what
+  /// has to be known before the loop cannot be computed there.
   bool run() {
     if (!canBeComputedBefore())
       return false;
@@ -46,6 +49,7 @@ public:
     for (unsigned iteration = 0; iteration < plan.count; ++iteration)
       cloneRest(iteration);
     leave();
+    tidy();
     divide();
     addStringMetadataToLoop(&loop, "llvm.loop.unroll.disable");
     update();
@@ -61,25 +65,41 @@ private:
   }
 
   Value *expand(const SCEV *value) {
-    return expander.expandCodeFor(value, value->getType(), plan.preheader->getTerminator()->getIterator());
+    return expander.expandCodeFor(value, value->getType(), builder.GetInsertPoint());
   }
 
-  /// The branch before the loop, and the blocks of the new one, which are empty.
+  Value *both(Value *left, Value *right) { return left ? builder.CreateAnd(left, right) : right; }
+
+  /// The branches before the loop, and the blocks of the new one, which are empty.
   void enter() {
+    if (plan.guard) {
+      for (Instruction &instruction : make_early_inc_range(*plan.preheader))
+        if (!instruction.isTerminator()) {
+          instruction.moveBefore(plan.guard->getTerminator()->getIterator());
+          instruction.dropUBImplyingAttrsAndMetadata();
+          hoisted.push_back(&instruction);
+        }
+      builder.SetInsertPoint(plan.guard->getTerminator());
+    }
     Value *step = expand(plan.condition.step);
-    distance = builder.CreateMul(step, ConstantInt::get(step->getType(), plan.count - 1));
-    Value *start = expand(plan.condition.start);
-    Value *allowed = areLeft(start);
+    distance = times(plan.condition.step, step, plan.count - 1);
+    start = expand(plan.condition.start);
+    Value *enough = areLeft(start), *allowed = plan.guard ? nullptr : enough;
+    builder.SetInsertPoint(plan.preheader->getTerminator());
     if (!analyses.evolution.getUnsignedRangeMax(plan.condition.step).ult(largestStep(*plan.condition.step)))
-      allowed = builder.CreateAnd(
-          allowed, builder.CreateICmpULT(step, ConstantInt::get(step->getType(), largestStep(*plan.condition.step))));
+      allowed = both(allowed, builder.CreateICmpULT(step, ConstantInt::get(step->getType(), largestStep(*plan.condition.step))));
     for (const MayOverlap &pair : plan.checks)
-      allowed = builder.CreateAnd(allowed, areApart(pair));
-    end = plan.condition.predicate == CmpInst::ICMP_NE ? nullptr : builder.CreateSub(plan.condition.bound, distance);
+      allowed = both(allowed, areApart(pair));
+    if (plan.condition.predicate != CmpInst::ICMP_NE) {
+      end = builder.CreateSub(plan.condition.bound, distance);
+      // It follows from what was asked, but wide_ranges.cpp has to see it, which looks at constant steps.
+      if (plan.guard || isa<SCEVConstant>(plan.condition.step))
+        allowed = both(allowed, builder.CreateICmp(plan.condition.predicate, start, end));
+    }
 
     for (PHINode &phi : plan.header->phis())
       if (const SCEV *each = stepOf(phi))
-        turns.push_back({&phi, builder.CreateMul(expand(each), ConstantInt::get(each->getType(), plan.count))});
+        turns.push_back({&phi, times(each, expand(each), plan.count)});
     copies.resize(plan.count);
     BasicBlock *before = plan.header;
     for (auto [number, copy] : enumerate(copies)) {
@@ -91,8 +111,25 @@ private:
     rest = BasicBlock::Create(function.getContext(), plan.header->getName() + ".rest", &function, before);
     main = BasicBlock::Create(function.getContext(), plan.header->getName() + ".main", &function, blockOf(plan.header, 0));
     BranchInst::Create(blockOf(plan.header, 0), main);
-    builder.CreateCondBr(allowed, main, rest);
+    if (plan.guard) {
+      without.push_back(plan.guard);
+      BranchInst::Create(plan.preheader, behind, enough, plan.guard->getTerminator()->getIterator());
+      plan.guard->getTerminator()->eraseFromParent();
+    }
+    if (allowed) {
+      without.push_back(plan.preheader);
+      builder.CreateCondBr(allowed, main, plan.guard ? behind : rest);
+    } else {
+      builder.CreateBr(main);
+    }
     plan.preheader->getTerminator()->eraseFromParent();
+  }
+
+  /// A multiple, with what is known of overflow: a product of numbers of 32 bits is one instruction.
+  Value *times(const SCEV *known, Value *value, unsigned factor) {
+    APInt most = analyses.evolution.getUnsignedRangeMax(known);
+    bool fits = most.getActiveBits() + Log2_32_Ceil(factor + 1) < most.getBitWidth();
+    return builder.CreateMul(value, ConstantInt::get(value->getType(), factor), "", fits, fits);
   }
 
   /// What a counter or an address moves by in each iteration; null for other values.
@@ -194,6 +231,15 @@ private:
       (*copies[iteration])[&phi] = carried(phi, iteration - 1);
   }
 
+  /// The conditions of all iterations but the last, and counters that only they need.
+  void tidy() {
+    for (unsigned iteration = plan.count; iteration-- > 0;)
+      for (BasicBlock *block : llvm::reverse(plan.blocks))
+        for (Instruction &copy : make_early_inc_range(llvm::reverse(*blockOf(block, iteration))))
+          if (isInstructionTriviallyDead(&copy))
+            copy.eraseFromParent();
+  }
+
   void cloneRest(unsigned iteration) {
     if (iteration > 0)
       mapPhis(iteration);
@@ -224,20 +270,58 @@ private:
     }
     Value *counter = valueOf(condition.counter, last);
     builder.CreateCondBr(end ? builder.CreateICmp(condition.predicate, counter, end) : areLeft(counter), header, behind);
+    for (PHINode &phi : plan.header->phis())
+      cast<PHINode>((*copies[0])[&phi])->addIncoming(carried(phi, last), latch);
     builder.SetInsertPoint(behind);
+    if (plan.guard)
+      return leaveGuarded(counter, latch);
     builder.CreateCondBr(builder.CreateICmp(condition.predicate, counter, condition.bound), rest, plan.exit);
     builder.SetInsertPoint(rest);
     for (PHINode &phi : plan.header->phis()) {
-      cast<PHINode>((*copies[0])[&phi])->addIncoming(carried(phi, last), latch);
-      PHINode *start = builder.CreatePHI(phi.getType(), 2, phi.getName());
-      start->addIncoming(phi.getIncomingValueForBlock(plan.preheader), plan.preheader);
-      start->addIncoming(carried(phi, last), behind);
-      phi.setIncomingValueForBlock(plan.preheader, start);
+      PHINode *first = builder.CreatePHI(phi.getType(), 2, phi.getName());
+      first->addIncoming(phi.getIncomingValueForBlock(plan.preheader), plan.preheader);
+      first->addIncoming(carried(phi, last), behind);
+      phi.setIncomingValueForBlock(plan.preheader, first);
       phi.replaceIncomingBlockWith(plan.preheader, rest);
     }
     builder.CreateBr(plan.header);
     for (PHINode &phi : plan.exit->phis())
       phi.addIncoming(carriedOut(phi, last), behind);
+  }
+
+  /// The same, where whether there are any iterations is asked behind the new loop.
+  void leaveGuarded(Value *counter, BasicBlock *latch) {
+    const LoopCondition &condition = plan.condition;
+    unsigned last = plan.count - 1;
+    SmallVector<PHINode *> merged;
+    // What is the same on both ways needs no register of its own.
+    auto merge = [&](Value *skipped, Value *computed) -> Value * {
+      if (skipped == computed)
+        return skipped;
+      for (PHINode *phi : merged)
+        if (phi->getIncomingValueForBlock(plan.guard) == skipped && phi->getIncomingValueForBlock(latch) == computed)
+          return phi;
+      PHINode *phi = PHINode::Create(skipped->getType(), 3, "", behind->begin());
+      for (BasicBlock *block : without)
+        phi->addIncoming(skipped, block);
+      phi->addIncoming(computed, latch);
+      merged.push_back(phi);
+      return phi;
+    };
+    for (PHINode &phi : plan.header->phis()) {
+      phi.setIncomingValueForBlock(plan.preheader, merge(phi.getIncomingValueForBlock(plan.preheader), carried(phi, last)));
+      phi.replaceIncomingBlockWith(plan.preheader, rest);
+    }
+    for (PHINode &phi : plan.outside->phis()) {
+      Value *out = phi.getIncomingValueForBlock(plan.exit);
+      auto *passed = dyn_cast<PHINode>(out);
+      out = passed && passed->getParent() == plan.exit ? carriedOut(*passed, last) : valueOf(out, last);
+      phi.setIncomingValueForBlock(plan.guard, merge(phi.getIncomingValueForBlock(plan.guard), out));
+      phi.replaceIncomingBlockWith(plan.guard, behind);
+    }
+    Value *reached = merge(start, counter);
+    builder.CreateCondBr(builder.CreateICmp(condition.predicate, reached, condition.bound), rest, plan.outside);
+    BranchInst::Create(plan.header, rest);
   }
 
   Value *carriedOut(PHINode &phi, unsigned last) { return valueOf(phi.getIncomingValueForBlock(plan.latch), last); }
@@ -260,14 +344,17 @@ private:
         return moved.contains(user) || isInLoops(at);
       });
     };
-    SmallVector<Instruction *> order;
-    for (Instruction &instruction : llvm::reverse(*plan.preheader)) {
+    SmallVector<Instruction *> order, all(hoisted);
+    for (Instruction &instruction : *plan.preheader)
+      all.push_back(&instruction);
+    for (Instruction *instruction : llvm::reverse(all)) {
       // Two copies of memory are two memories, and two freezes of poison two values.
-      if (isa<PHINode, CallBase, AllocaInst, FreezeInst>(instruction) || instruction.isTerminator() || instruction.mayReadOrWriteMemory() ||
-          instruction.getType()->isTokenTy() || instruction.use_empty() || !isForLoops(instruction))
+      if (isa<PHINode, CallBase, AllocaInst, FreezeInst>(instruction) || instruction->isTerminator() ||
+          instruction->mayReadOrWriteMemory() || instruction->getType()->isTokenTy() || instruction->use_empty() ||
+          !isForLoops(*instruction))
         continue;
-      moved.insert(&instruction);
-      order.push_back(&instruction);
+      moved.insert(instruction);
+      order.push_back(instruction);
     }
     ValueToValueMapTy again;
     for (Instruction *instruction : llvm::reverse(order)) {
@@ -285,6 +372,9 @@ private:
         else if (!isInLoops(record->getParent()))
           record->setKillLocation();
     }
+    for (Instruction &copy : make_early_inc_range(llvm::reverse(*rest)))
+      if (isInstructionTriviallyDead(&copy))
+        copy.eraseFromParent();
   }
 
   void update() {
@@ -317,7 +407,11 @@ private:
   /// Values that move by as much in each iteration, and how far they move in each turn.
   SmallVector<std::pair<PHINode *, Value *>, 4> turns;
   BasicBlock *main = nullptr, *behind = nullptr, *rest = nullptr;
-  Value *distance = nullptr, *end = nullptr;
+  Value *distance = nullptr, *start = nullptr, *end = nullptr;
+  /// What was computed before the loop if it has iterations, and is computed in any case now.
+  SmallVector<Instruction *> hoisted;
+  /// Those that lead past the new loop, if whether there are any iterations is asked behind it.
+  SmallVector<BasicBlock *, 2> without;
 };
 
 class InterleaveLoops : public PassInfoMixin<InterleaveLoops> {

@@ -15,12 +15,14 @@ namespace gpulower::late {
 namespace {
 
 /// Longer bodies run two iterations at once, and those that are longer still have enough to do between two loads.
-constexpr unsigned mostInstructions = 64;
+constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
 /// Where the step is not known, every address takes a register of its own, times the iterations.
 constexpr unsigned mostAddresses = 8;
+/// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
+constexpr uint64_t largestElement = 256;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 
@@ -69,6 +71,7 @@ public:
     for (Instruction *instruction : instructions)
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
+    findGuard();
     return std::move(plan);
   }
 
@@ -157,6 +160,37 @@ private:
     }
   }
 
+  /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is nothing that
+  /// could not be computed before it.
+  void findGuard() {
+    BasicBlock *guard = plan.preheader->getSinglePredecessor();
+    auto *branch = guard ? dyn_cast<BranchInst>(guard->getTerminator()) : nullptr;
+    auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+    if (!compare || analyses.loops.getLoopFor(guard) != loop.getParentLoop())
+      return;
+    unsigned enters = branch->getSuccessor(0) == plan.preheader ? 0 : 1;
+    BasicBlock *outside = branch->getSuccessor(1 - enters);
+    auto *leaves = dyn_cast<BranchInst>(plan.exit->getTerminator());
+    if (!leaves || !leaves->isUnconditional() || leaves->getSuccessor(0) != outside ||
+        &*plan.exit->getFirstNonPHIOrDbg() != leaves)
+      return;
+    CmpInst::Predicate predicate = enters == 0 ? compare->getPredicate() : compare->getInversePredicate();
+    const SCEV *left = evolution.getSCEV(compare->getOperand(0)), *right = evolution.getSCEV(compare->getOperand(1));
+    if (predicate != plan.condition.predicate) {
+      std::swap(left, right);
+      predicate = CmpInst::getSwappedPredicate(predicate);
+    }
+    if (predicate != plan.condition.predicate || left != plan.condition.start ||
+        right != evolution.getSCEV(plan.condition.bound))
+      return;
+    for (Instruction &instruction : *plan.preheader)
+      if (!instruction.isTerminator() && (isa<PHINode>(instruction) || instruction.mayReadOrWriteMemory() ||
+                                          !isSafeToSpeculativelyExecute(&instruction)))
+        return;
+    plan.guard = guard;
+    plan.outside = outside;
+  }
+
   /// A value that the loop adds something constant to in each iteration.
   const SCEVAddRecExpr *recurrence(const SCEV *value) const {
     auto *found = dyn_cast<SCEVAddRecExpr>(value);
@@ -215,6 +249,8 @@ private:
   bool areApart(LoadInst &load, StoreInst &store, SmallVectorImpl<MayOverlap> &checks) {
     if (areOfOtherMemory(load, store))
       return true;
+    if (isOneElement(load, store))
+      return position[&load] < position[&store];
     auto *from = recurrence(evolution.getSCEV(load.getPointerOperand()));
     auto *to = recurrence(evolution.getSCEV(store.getPointerOperand()));
     TypeSize loaded = layout.getTypeStoreSize(load.getType());
@@ -237,6 +273,36 @@ private:
       return false;
     checks.push_back(pair);
     return true;
+  }
+
+  /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its index moves as
+  /// the counter does, in fewer bits than an address has.
+  bool isOneElement(LoadInst &load, StoreInst &store) {
+    const SCEV *address = evolution.getSCEV(load.getPointerOperand());
+    auto *sum = dyn_cast<SCEVAddExpr>(address);
+    if (!sum || address != evolution.getSCEV(store.getPointerOperand()))
+      return false;
+    const SCEV *moving = nullptr;
+    for (const SCEV *part : sum->operands())
+      if (!evolution.isLoopInvariant(part, &loop)) {
+        if (moving)
+          return false;
+        moving = part;
+      }
+    uint64_t size = 1;
+    if (auto *product = dyn_cast_or_null<SCEVMulExpr>(moving); product && product->getNumOperands() == 2)
+      if (auto *factor = dyn_cast<SCEVConstant>(product->getOperand(0))) {
+        size = factor->getAPInt().getLimitedValue(largestElement + 1);
+        moving = product->getOperand(1);
+      }
+    auto *extended = dyn_cast_or_null<SCEVIntegralCastExpr>(moving);
+    auto *index = extended && !isa<SCEVTruncateExpr>(extended) ? recurrence(extended->getOperand()) : nullptr;
+    auto fits = [&](Type *type) {
+      TypeSize bytes = layout.getTypeStoreSize(type);
+      return !bytes.isScalable() && bytes <= size;
+    };
+    return index && index->getStepRecurrence(evolution) == plan.condition.step && size <= largestElement && fits(load.getType()) &&
+           fits(store.getValueOperand()->getType());
   }
 
   /// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.

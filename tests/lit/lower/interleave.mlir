@@ -70,7 +70,7 @@ gpu.module @kernels {
   // CHECK: sub.s64
   // FOUR-COUNT-4: ld.global.b32
   // FOUR: st.global
-  // An index of 32 bits cannot hold an address.
+  // An index of 32 bits may begin anew at 0, so that two addresses do not stay as far apart as they are before the loop.
   // NARROW-LABEL: .entry may_overlap(
   // NARROW: ld.global.b32
   // NARROW-NOT: ld.global
@@ -111,6 +111,9 @@ gpu.module @kernels {
   // CHECK-LABEL: .entry in_place(
   // FOUR-COUNT-4: ld.global.b32
   // FOUR: st.global
+  // NARROW-LABEL: .entry in_place(
+  // NARROW-COUNT-4: ld.global.b32
+  // NARROW: st.global
   gpu.func @in_place(%x: memref<?xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c256 = arith.constant 256 : index
@@ -162,7 +165,7 @@ gpu.module @kernels {
 
   // The front end has promised that nobody else reaches what %x points to: even a scattered store is no obstacle.
   // CHECK-LABEL: .entry alone(
-  // FOUR-COUNT-4: ld.global.b32
+  // FOUR-COUNT-4: ld.global.nc.b32
   // FOUR: st.global
   gpu.func @alone(%x: memref<?xi32> {llvm.noalias}, %y: memref<?xi32>) kernel {
     %c0 = arith.constant 0 : index

@@ -27,13 +27,11 @@
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx942 ptxas-options=-v" 2>&1 | FileCheck %s --check-prefix=AMD-OPTIONS
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=sm_80 ptxas-options=input.ptx" 2>&1 | FileCheck %s --check-prefix=INPUT
 // RUN: not gpulower-opt %s --gpulower-attach-targets="targets=gfx9-4-generic code-object-version=5" 2>&1 | FileCheck %s --check-prefix=GENERIC
-// RUN: not gpulower-opt %s --gpulower-lower="interleave=4294967295" 2>&1 | FileCheck %s --check-prefix=INTERLEAVE
+// RUN: not gpulower-opt %s --gpulower-serialize="interleave=4294967295" 2>&1 | FileCheck %s --check-prefix=INTERLEAVE
 // RUN: not gpulower-opt %s --gpulower-serialize="compress=zstd:23" 2>&1 | FileCheck %s --check-prefix=COMPRESS
 
 // The passes that a pipeline is made of have the same ranges. MLIR's type converter ends the process over 0 bits and takes 7.
 // RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=0}))" 2>&1 | FileCheck %s --check-prefix=BITS
-// RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-interleave-loops{count=4294967295}))" 2>&1 | FileCheck %s --check-prefix=COUNT
-// RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-interleave-loops{index-bitwidth=7}))" 2>&1 | FileCheck %s --check-prefix=SEVEN
 // RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpulower-host-to-llvm{kernel-index-bitwidth=0})" 2>&1 | FileCheck %s --check-prefix=HOST
 
 // What is no number is refused in one message of ours. LLVM's parser of numbers prints one of its own.
@@ -68,8 +66,6 @@
 // INTERLEAVE: error: option 'interleave' cannot be '4294967295': expected 1|2|4|8
 // COMPRESS: error: option 'compress' cannot be 'zstd:23': expected none|lz4|zstd[:LEVEL]
 // BITS: option 'index-bitwidth' cannot be '0': expected 32|64
-// COUNT: option 'count' cannot be '4294967295': expected 1|2|4|8
-// SEVEN: option 'index-bitwidth' cannot be '7': expected 32|64
 // HOST: option 'kernel-index-bitwidth' cannot be '0': expected 32|64
 // WORD: error: 'index-bitwidth=x' has a value that is no number, or neither true nor false
 // TRUTH: error: 'bare-pointers=maybe' has a value that is no number, or neither true nor false

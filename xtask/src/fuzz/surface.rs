@@ -96,7 +96,6 @@ const PIPELINES: &[&str] = &[
     "builtin.module(gpulower-attach-targets{targets=sm_90 fast=true ftz=true},gpulower-serialize{format=isa})",
     "builtin.module(gpulower-attach-targets{targets=gfx90a wave-size=64},gpulower-serialize{format=isa})",
     "builtin.module(gpulower-embed-offload{targets=gfx942 finish-with=clang-22,rocm})",
-    "builtin.module(gpu.module(gpulower-interleave-loops{count=4 index-bitwidth=64}))",
     "builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=64}))",
     "builtin.module(gpu.module(gpulower-expand-gpu{amd=true chipset=gfx942 subgroup-size=64}))",
     "builtin.module(gpulower-host-to-llvm{kernel-index-bitwidth=64})",
@@ -105,8 +104,6 @@ const PIPELINES: &[&str] = &[
 /// Passes with an option, whose value is put at the `%`.
 const PASS_OPTIONS: &[&str] = &[
     "builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=%}))",
-    "builtin.module(gpu.module(gpulower-interleave-loops{count=%}))",
-    "builtin.module(gpu.module(gpulower-interleave-loops{index-bitwidth=%}))",
     "builtin.module(gpu.module(gpulower-expand-gpu{subgroup-size=%}))",
     "builtin.module(gpu.module(gpulower-expand-gpu{capability=%}))",
     "builtin.module(gpu.module(gpulower-expand-gpu-blocks{amd=true chipset=% subgroup-size=64}))",
