@@ -72,7 +72,7 @@ impl Compiler {
             };
             let choice = request.options.ptx_compiler;
             // Where compilers are to stay in processes of their own, this one loads none.
-            let may_look = request.options.isolation == Isolation::InProcess && !is_common(&target);
+            let may_look = self.options.isolation == Isolation::InProcess && !is_common(&target);
             if let Target::Nvidia(chip) = target
                 && (may_look || self.ptx_to_cubin.first(choice).is_none())
             {

@@ -191,6 +191,8 @@ fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<Err
         let context = context();
         let pool = Pool::new(Threads::Own(request.threads));
         let request = request.into_request(&context)?;
+        // The process that asks loads no compilers of PTX, and could not ask them which chips they know.
+        compiler.refusal(&request).map_or(Ok(()), Err)?;
         job::run_here(compiler, request, Helpers::Own(&pool))
     };
     let result = catch_unwind(AssertUnwindSafe(run));

@@ -75,6 +75,18 @@ define ptx_kernel void @minus_zero(ptr addrspace(1) %p, ptr addrspace(1) %q) {
   ret void
 }
 
+; LLVM makes a maximum with 0 of a conversion that saturates.
+; CHECK-LABEL: .entry converted(
+; CHECK: min.f64 [[MOST:%rd[0-9]+]], {{.*}}, 0d3FF0000000000000
+; CHECK-NOT: max.f64 {{.*}}, [[MOST]],
+define ptx_kernel void @converted(ptr addrspace(1) %p, ptr addrspace(1) %q) {
+  %x = load double, ptr addrspace(1) %q
+  %most = call double @llvm.minimumnum.f64(double %x, double 1.0)
+  %y = call i16 @llvm.fptoui.sat.i16.f64(double %most)
+  store i16 %y, ptr addrspace(1) %p
+  ret void
+}
+
 ; These are saturations: 0 for NaN, or there is none.
 ; CHECK-LABEL: .entry saturated(
 ; CHECK: max.f32
