@@ -215,3 +215,22 @@ fn code_objects_by_release() {
         assert!(error.starts_with(message), "{list} {chip}: {error}");
     }
 }
+
+#[test]
+fn each_chip_has_a_first_clang() {
+    for (chip, release) in [
+        ("sm_86", 15),
+        ("sm_87", 16),
+        ("sm_88", 23),
+        ("sm_89", 16),
+        ("sm_90", 16),
+        ("sm_90a", 18),
+        ("sm_100a", 20),
+        ("sm_100f", 21),
+        ("sm_103", 21),
+        ("sm_110", 23),
+        ("sm_121a", 21),
+    ] {
+        assert_eq!(first_clang_nvidia(&chip.parse().expect(chip)), release, "{chip}");
+    }
+}
