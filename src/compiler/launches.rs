@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use melior::ir::{
-    Module, ShapedTypeLike, Value, ValueLike,
+    Module, RegionLike as _, ShapedTypeLike, Value, ValueLike,
     attribute::{DenseI32ArrayAttribute, IntegerAttribute},
-    block::BlockArgument,
+    block::{BlockArgument, BlockLike as _},
     operation::{OperationLike, OperationRef, OperationResult},
     r#type::{DimSize, MemRefType},
 };
@@ -132,7 +132,12 @@ fn parameter<'a>(mut value: Value<'a, 'a>) -> Option<usize> {
         let is_view = VIEWS.iter().any(|name| is_called(&operation, name));
         value = is_view.then(|| operation.operand(0).ok()).flatten()?;
     }
-    Some(BlockArgument::try_from(value).ok()?.argument_number())
+    let argument = BlockArgument::try_from(value).ok()?;
+    let block = argument.owner();
+    // Loops have arguments, too.
+    let function = block.parent_operation()?;
+    let is_its = name_of(&function).ends_with(".func") && function.region(0).ok()?.first_block()? == block;
+    is_its.then(|| argument.argument_number())
 }
 
 #[cfg(test)]
@@ -171,5 +176,23 @@ mod tests {
             ],
         };
         assert_eq!(launches(&module), [launch]);
+    }
+
+    #[test]
+    fn arguments_of_loops_are_no_parameters() {
+        let source = r#"module attributes {gpu.container_module} {
+  gpu.module @m { gpu.func @k(%x: memref<8xf32>) kernel { gpu.return } }
+  func.func @f(%n: index, %x: memref<8xf32>, %y: memref<8xf32>) {
+    %one = arith.constant 1 : index
+    scf.for %i = %one to %n step %one iter_args(%a = %x, %b = %y) -> (memref<8xf32>, memref<8xf32>) {
+      gpu.launch_func @m::@k blocks in (%one, %one, %one) threads in (%one, %one, %one) args(%a : memref<8xf32>)
+      scf.yield %b, %a : memref<8xf32>, memref<8xf32>
+    }
+    return
+  }
+}"#;
+        let context = compiler::context();
+        let module = compiler::parse(&context, "source", source.as_bytes()).expect("it is right");
+        assert_eq!(launches(&module)[0].arguments[0].parameter, None);
     }
 }

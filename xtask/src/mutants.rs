@@ -88,10 +88,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         let report = folder.join("mutants.out/outcomes.json");
         let text = fs::read_to_string(&report).context(|| format!("read {} ({status})", report.display()))?;
         let report: serde_json::Value = serde_json::from_str(&text).context(|| format!("read {}", report.display()))?;
-        let before = std::mem::take(&mut missed);
         for outcome in report["outcomes"].as_array().into_iter().flatten() {
             let name = outcome["scenario"]["Mutant"]["name"].as_str();
-            let Some(name) = name.filter(|name| tests == ROUNDS[0] || before.contains(*name)) else {
+            // What a round does not report stays as it was.
+            let Some(name) = name.filter(|name| tests == ROUNDS[0] || missed.remove(*name)) else {
                 continue;
             };
             match outcome["summary"].as_str() {

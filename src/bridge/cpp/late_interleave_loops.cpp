@@ -76,7 +76,9 @@ private:
       for (Instruction &instruction : make_early_inc_range(*plan.preheader))
         if (!instruction.isTerminator()) {
           instruction.moveBefore(plan.guard->getTerminator()->getIterator());
+          // The guard may not have let it be reached.
           instruction.dropUBImplyingAttrsAndMetadata();
+          instruction.dropPoisonGeneratingFlags();
           hoisted.push_back(&instruction);
         }
       builder.SetInsertPoint(plan.guard->getTerminator());
@@ -363,7 +365,12 @@ private:
       RemapInstruction(copy, again, RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
       again[instruction] = copy;
       instruction->moveBefore(main->getTerminator()->getIterator());
-      instruction->replaceUsesWithIf(copy, [&](Use &use) { return loop.contains(cast<Instruction>(use.getUser())); });
+      instruction->replaceUsesWithIf(copy, [&](Use &use) {
+        auto *user = cast<Instruction>(use.getUser());
+        auto *phi = dyn_cast<PHINode>(user);
+        const BasicBlock *at = phi ? phi->getIncomingBlock(use) : user->getParent();
+        return at == rest || loop.contains(at);
+      });
       SmallVector<DbgVariableRecord *> records;
       findDbgUsers(instruction, records);
       for (DbgVariableRecord *record : records)
@@ -448,7 +455,7 @@ void addInterleaving(PassBuilder &builder) {
       [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
         unsigned count = 0;
         if (!name.consume_front(passName) || !name.consume_front("<") || !name.consume_back(">") ||
-            name.getAsInteger(10, count))
+            name.getAsInteger(10, count) || !llvm::is_contained({1u, 2u, 4u, 8u}, count))
           return false;
         passes.addPass(InterleaveLoops(count));
         return true;

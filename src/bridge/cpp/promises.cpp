@@ -18,7 +18,7 @@ static int32_t piecesOf(Type type) {
   return isa<UnrankedMemRefType>(type) ? 2 : 1;
 }
 
-/// Takes `llvm.noalias` from the memrefs of kernels below `root`; in functions that such kernels have become, gives it to the pointers
+/// Takes `llvm.noalias` from the memrefs of `gpu.func`s below `root`; in functions that these have become, gives it to the pointers
 /// through which memory is reached.
 extern "C" void gpulowerCarryPromises(MlirOperation root) {
   StringRef promise = LLVM::LLVMDialect::getNoAliasAttrName();
@@ -35,10 +35,12 @@ extern "C" void gpulowerCarryPromises(MlirOperation root) {
         function->setAttr(carried, DenseI32ArrayAttr::get(function.getContext(), places));
     } else if (auto function = dyn_cast<LLVM::LLVMFuncOp>(operation)) {
       auto places = dyn_cast_or_null<DenseI32ArrayAttr>(function->removeAttr(carried));
-      if (!places || unsigned(places[0]) != function.getNumArguments())
+      // Anybody can write one.
+      if (!places || places.empty() || unsigned(places[0]) != function.getNumArguments())
         return;
       for (int32_t place : places.asArrayRef().drop_front())
-        function.setArgAttr(unsigned(place), promise, UnitAttr::get(function.getContext()));
+        if (place >= 0 && place < places[0] && isa<LLVM::LLVMPointerType>(function.getArgumentTypes()[place]))
+          function.setArgAttr(unsigned(place), promise, UnitAttr::get(function.getContext()));
     }
   });
 }

@@ -18,9 +18,16 @@ extern char **environ;
 /* Programs of this machine cannot load it, and nobody is to see it in an environment. */
 __attribute__((constructor)) static void hide(void) { unsetenv("LD_PRELOAD"); }
 
+/* Where a program is that is started from `folder`. qemu opens files in SYSROOT where they are there, but starts those
+ * of this machine. */
+static void seen_from_here(const char *folder, const char *path, char outside[PATH_MAX]) {
+  snprintf(outside, PATH_MAX, "%s%s", *path == '/' ? "/proc/self/root" : folder, path);
+}
+
 /* Writes where PATH has a program; 0, or the number of the error. */
 static int find(const char *name, char path[PATH_MAX]) {
   const char *folder = getenv("PATH");
+  char outside[PATH_MAX];
   if (strchr(name, '/') || !folder) {
     snprintf(path, PATH_MAX, "%s", name);
     return 0;
@@ -28,7 +35,8 @@ static int find(const char *name, char path[PATH_MAX]) {
   while (folder) {
     const char *end = strchrnul(folder, ':');
     snprintf(path, PATH_MAX, "%.*s/%s", end == folder ? 1 : (int)(end - folder), end == folder ? "." : folder, name);
-    if (!access(path, X_OK))
+    seen_from_here("", path, outside);
+    if (!access(outside, X_OK))
       return 0;
     folder = *end ? end + 1 : NULL;
   }
@@ -44,12 +52,6 @@ int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, co
   moves = actions;
   snprintf(folder_of_child, PATH_MAX, "%s/", folder);
   return next(actions, folder);
-}
-
-/* Where a program is that is started from `folder`. qemu opens files in SYSROOT where they are there, but starts those
- * of this machine. */
-static void seen_from_here(const char *folder, const char *path, char outside[PATH_MAX]) {
-  snprintf(outside, PATH_MAX, "%s%s", *path == '/' ? "/proc/self/root" : folder, path);
 }
 
 static int is_of_this_processor(const char *path) {
@@ -120,5 +122,7 @@ int posix_spawnp(pid_t *child, const char *name, const posix_spawn_file_actions_
                  const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
   char path[PATH_MAX];
   int error = find(name, path);
+  if (error)
+    moves = NULL;
   return error ? error : posix_spawn(child, path, actions, attributes, arguments, environment);
 }

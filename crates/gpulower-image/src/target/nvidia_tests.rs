@@ -283,7 +283,10 @@ fn code_runs_where_the_manual_says() {
 fn attributes_are_read() {
     assert_eq!(NvidiaTarget::from_llvm("sm_90", ""), Ok(target("sm_90")));
     assert_eq!(NvidiaTarget::from_llvm("sm_90", "+ptx80"), Ok(target("sm_90+ptx80")));
-    assert_eq!(NvidiaTarget::from_llvm("sm_90", "+ptx80,+ptx80"), Ok(target("sm_90+ptx80")));
+    assert_eq!(
+        NvidiaTarget::from_llvm("sm_90", "+ptx80,+ptx80"),
+        Ok(target("sm_90+ptx80"))
+    );
     let refusal = |features: &str| NvidiaTarget::from_llvm("sm_90", features).unwrap_err().to_string();
     assert_eq!(
         refusal("+ptx60"),
