@@ -163,8 +163,8 @@ void chooseZeros(Module &module) {
 }
 
 /// For ptxas `max(min(x, 1), 0)` and `min(max(x, 0), 1)` are a saturation (`FADD.SAT`, `FMUL.SAT`, `HFMA2.SAT`), which is 0 for NaN, where
-/// the first is 1; and it takes -0 for 0. What becomes of `fptoui.sat` begins with such a `max(x, 0)`. (Seen with ptxas 13.0 for sm_75 to sm_120, of f32, and from
-/// sm_90 on of single f16. Of f64 it makes `min(max(x, 0), 1)`, which is 0 for NaN, too.)
+/// the first is 1; and it takes -0 for 0. What becomes of `fptoui.sat` begins with such a `max(x, 0)`. (Seen with ptxas 13.0
+/// for sm_75 to sm_120, of f32, and from sm_90 on of single f16. Of f64 it makes `min(max(x, 0), 1)`, which is 0 for NaN, too.)
 void keepFromSaturating(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {

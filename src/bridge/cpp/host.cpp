@@ -521,11 +521,11 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
                    failed(gpulower::checkRange("kernel-index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 
-  Option<bool, gpulower::QuietParser<bool>> barePointers{*this, "bare-pointers",
-                            llvm::cl::desc("Kernels take memrefs of static shape as plain pointers"),
-                            llvm::cl::init(false)};
-  Option<unsigned, gpulower::QuietParser<unsigned>> indexBitwidth{*this, "kernel-index-bitwidth",
-                                 llvm::cl::desc("Bits of index in kernels"), llvm::cl::init(64)};
+  Option<bool, gpulower::QuietParser<bool>> barePointers{
+      *this, "bare-pointers", llvm::cl::desc("Kernels take memrefs of static shape as plain pointers"),
+      llvm::cl::init(false)};
+  Option<unsigned, gpulower::QuietParser<unsigned>> indexBitwidth{
+      *this, "kernel-index-bitwidth", llvm::cl::desc("Bits of index in kernels"), llvm::cl::init(64)};
 };
 
 } // namespace

@@ -245,21 +245,21 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
   }
 
   Option<bool> amd{*this, "amd", llvm::cl::desc("The chip is AMD's, not NVIDIA's"),
-                         llvm::cl::init(false)};
+                   llvm::cl::init(false)};
   Pass::Option<std::string> chipset{*this, "chipset", llvm::cl::desc("AMD's chip, such as gfx942"),
                                     llvm::cl::init("")};
   Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("Lanes in a subgroup"),
-                                      llvm::cl::init(32)};
+                                llvm::cl::init(32)};
   Option<unsigned> capability{*this, "capability",
-                                    llvm::cl::desc("NVIDIA's compute capability, such as 90; 0: not known"),
-                                    llvm::cl::init(0)};
+                              llvm::cl::desc("NVIDIA's compute capability, such as 90; 0: not known"),
+                              llvm::cl::init(0)};
   Option<bool> redux{*this, "redux", llvm::cl::desc("The chip has redux.sync"),
-                           llvm::cl::init(false)};
+                     llvm::cl::init(false)};
   Option<bool> clusters{*this, "clusters",
-                              llvm::cl::desc("The chip has clusters of workgroups"),
-                              llvm::cl::init(false)};
+                        llvm::cl::desc("The chip has clusters of workgroups"),
+                        llvm::cl::init(false)};
   Option<bool> barePointers{*this, "bare-pointers", llvm::cl::desc("Memrefs are passed as pointers alone"),
-                                  llvm::cl::init(false)};
+                            llvm::cl::init(false)};
 
   bool canScheduleOn(RegisteredOperationName name) const override {
     return name.getStringRef() == "gpu.module";

@@ -249,10 +249,14 @@ fn unknown_chips() {
 #[test]
 fn a_chip_that_cuda_13_has_dropped() {
     let work = Workshop::new();
-    refused(&work, &example("transpose.mlir"), &["-t", "sm_70"]).says(&[
-        "error: ptx-to-cubin, module transpose, target sm_70: no PTX compiler at hand knows sm_70",
-        "use a CUDA 12 toolkit, or emit PTX",
-    ]);
+    // Before the memrefs of unknown sizes, which `--bare-pointers` is refused for, and wherever it is compiled.
+    for isolation in ["in-process", "worker"] {
+        let options = ["-t", "sm_70", "--bare-pointers", "--isolation", isolation];
+        refused(&work, &example("transpose.mlir"), &options).says(&[
+            "error: ptx-to-cubin, module transpose, target sm_70: no PTX compiler at hand knows sm_70",
+            "use a CUDA 12 toolkit, or emit PTX",
+        ]);
+    }
     work.run(&[
         "compile",
         &example("transpose.mlir"),
