@@ -205,7 +205,8 @@ impl RemoteBuilder {
         self
     }
 
-    /// Takes nothing but what this key, or another that was named so, has signed.
+    /// Takes nothing but what this key, or another that was named so, has signed. Without a key of its own to sign with, it
+    /// uploads nothing: clients like it would refuse that, and it would take the place of what is signed.
     #[must_use]
     pub fn accept(mut self, key: PublicKey) -> Self {
         self.accepted.push(key);
@@ -297,7 +298,7 @@ impl Remote {
     /// Uploads an entry, some time from now. What another machine uploaded before stays, where the service can tell.
     pub fn put(&self, id: &Id, content: Arc<[u8]>) {
         let inner = self.inner();
-        if inner.read_only {
+        if !inner.uploads_entries() {
             return;
         }
         let is_claimed = inner.claims.take(id);
@@ -414,8 +415,12 @@ impl Remote {
     /// [`StoreError`] where the service refuses, or did not answer.
     pub fn send(&self, id: &Id, content: &[u8]) -> Result<Written, StoreError> {
         let inner = self.inner();
-        if inner.read_only {
-            return Err(StoreError::new(Refusal::Denied, "this client is read-only"));
+        if !inner.uploads_entries() {
+            let why = match inner.read_only {
+                true => "this client is read-only",
+                false => "this client takes signed entries alone and has no key to sign with",
+            };
+            return Err(StoreError::new(Refusal::Denied, why));
         }
         let bytes = entry::encode(id, content, inner.signer.as_ref());
         let end = Instant::now() + inner.deadline;
@@ -448,6 +453,10 @@ impl Held {
 }
 
 impl Inner {
+    fn uploads_entries(&self) -> bool {
+        !self.read_only && (self.accepted.is_empty() || self.signer.is_some())
+    }
+
     /// The time for a question. A service that was never there is to cost less than a deadline in all.
     fn allowance(&self) -> Duration {
         match self.is_alive.load(Ordering::Relaxed) {
@@ -542,7 +551,7 @@ impl Inner {
     fn claim(&self, id: &Id, stop: &dyn Fn() -> bool) -> Option<Vec<u8>> {
         let patience = self.claims.patience();
         let is_out = self.reads.is_open() || self.writes.is_open();
-        if patience.is_zero() || self.read_only || is_out || !self.store.is_conditional() {
+        if patience.is_zero() || !self.uploads_entries() || is_out || !self.store.is_conditional() {
             return None;
         }
         let start = Instant::now();

@@ -211,6 +211,15 @@ fn a_client_that_demands_signatures_takes_nothing_else() {
     assert_eq!(demanding.get(&ID), Answer::Miss);
     assert_eq!(demanding.statistics().refused, 2);
     fill(Some(&ours));
+    // What it made itself is not signed, and comes late: what is signed stays.
+    demanding.put(&ID, (*b"content").into());
+    finish(&demanding);
+    assert_eq!(demanding.statistics().uploaded, 0);
+    assert!(
+        demanding
+            .send(&ID, b"content")
+            .is_err_and(|error| error.refusal == Refusal::Denied)
+    );
     assert_eq!(demanding.get(&ID), Answer::Hit(b"content".to_vec()));
     // Who demands nothing takes all of them.
     fill(Some(&theirs));

@@ -224,19 +224,15 @@ fn only_signed_results_are_taken_where_that_is_asked_for() {
     work.run(&["cache", "keygen", "ours.key"]).failed(1);
     let path = work.path("ours.key").display().to_string();
     let input = example("softmax.mlir");
-    compile(&work, "a", &url, &input, &["--cache-sign-key", &path]).quiet();
-    let stranger = compile(&work, "b", &url, &input, &["--cache-accept-key", &theirs]);
+    compile(&work, "a", &url, &input, &[]).quiet();
+    let unsigned = compile(&work, "b", &url, &input, &["--cache-accept-key", &ours]);
     assert!(
-        sources(&stranger).1 > 4 && stranger.stderr.contains("which is not accepted"),
+        sources(&unsigned).1 > 4 && unsigned.stderr.contains("it is not signed"),
         "{}",
-        stranger.stderr
+        unsigned.stderr
     );
-    assert_eq!(shared(&stranger, "hits"), 0);
-    let both = format!("{theirs},{ours}");
-    let friend = compile(&work, "c", &url, &input, &["--cache-accept-key", &both]);
-    assert_same_outputs(&work, "a", "b");
-    // The stranger's own results have taken the place of ours, and are not signed.
-    assert!(shared(&friend, "refused") > 0, "{}", friend.stdout.escape_ascii());
+    assert_eq!((shared(&unsigned, "hits"), shared(&unsigned, "uploaded")), (0, 0));
+    // A signer replaces what it refuses, and it alone does.
     compile(
         &work,
         "d",
@@ -244,6 +240,11 @@ fn only_signed_results_are_taken_where_that_is_asked_for() {
         &input,
         &["--cache-sign-key", &path, "--cache-accept-key", &ours],
     );
+    let stranger = compile(&work, "c", &url, &input, &["--cache-accept-key", &theirs]);
+    assert!(stranger.stderr.contains("which is not accepted"), "{}", stranger.stderr);
+    assert_same_outputs(&work, "a", "c");
+    let both = format!("{theirs},{ours}");
+    compile(&work, "f", &url, &input, &["--cache-accept-key", &both]).quiet();
     let again = compile(&work, "e", &url, &input, &["--cache-accept-key", &ours]).quiet();
     assert_eq!(sources(&again), (vec!["remote".to_owned(); 2], 0));
 }
