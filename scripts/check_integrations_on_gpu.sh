@@ -4,7 +4,8 @@
 #   scripts/check_integrations_on_gpu.sh make DIRECTORY [WHEEL]   # where cargo is, after `cargo xtask test integrations`
 #   scripts/check_integrations_on_gpu.sh run DIRECTORY            # where the GPU is: python3 with numpy, cupy, torch, triton
 #
-# DIRECTORY is carried over: the stripped package, Triton's kernels, numba-cuda-mlir's MLIR, xDSL. Nothing is downloaded there.
+# DIRECTORY is carried over: the stripped package, Triton's kernels, numba-cuda-mlir's MLIR, xDSL, and the tensor compiler where
+# GPULOWER_TENSOR names its program. Nothing is downloaded there.
 # numba-cuda-mlir is compared with itself where it is installed. The exit status is 1 if anything fails.
 set -eu
 
@@ -38,6 +39,12 @@ make)
     find "$directory" -name __pycache__ -prune -exec rm -r {} +
     XZ_OPT="${XZ_OPT:--T0 -6}" tar -C "$directory" -cJf "$directory/site.tar.xz" site
     rm -rf "$directory/site"
+    if [ -n "${GPULOWER_TENSOR:-}" ]; then
+        mkdir -p "$directory/tensor"
+        cp "$here/integrations/tensor/on_gpu.py" "$directory/tensor"
+        strip -o "$directory/tensor/gpulower-tensor" "$GPULOWER_TENSOR"
+        xz -f -T0 "$directory/tensor/gpulower-tensor"
+    fi
     cp "$here/scripts/check_integrations_on_gpu.sh" "$directory/run.sh"
     ls -l "$directory"
     ;;
@@ -58,6 +65,11 @@ run)
     part triton "$python" "$directory/triton/on_gpu.py"
     part numba "$python" "$directory/numba/on_gpu.py" run "$directory/numba"
     part xdsl "$python" -c 'import saxpy; saxpy.run(); print("saxpy right")'
+    if [ -d "$directory/tensor" ]; then
+        xz -dc "$directory/tensor/gpulower-tensor.xz" > "$work/gpulower-tensor"
+        chmod +x "$work/gpulower-tensor"
+        part tensor "$python" "$directory/tensor/on_gpu.py" "$work/gpulower-tensor"
+    fi
     exit $failed
     ;;
 *)

@@ -5,7 +5,7 @@
 #
 # A line for each part; what the parts print is in LOGS (the folder `logs` here, if that variable is not set). The exit status
 # is 0 when every part is right. Needs a driver, and Python with numpy, cupy and mpmath; the parts `run` and `session`, which
-# compile, need xz and a CUDA toolkit as well.
+# compile, need xz and a CUDA toolkit as well, `python` and `integrations` torch, and the latter Triton.
 set -u
 cd "$(dirname "$0")" || exit 2
 logs=${LOGS:-$PWD/logs}
@@ -22,7 +22,7 @@ part() {
     return
   fi
   run=$((run + 1))
-  if timeout 600 "$@" > "$logs/$name.txt" 2>&1; then
+  if timeout 1800 "$@" > "$logs/$name.txt" 2>&1; then
     printf 'ok     %-12s %s\n' "$name" "$(tail -n 1 "$logs/$name.txt")"
   else
     status=$?
@@ -45,6 +45,8 @@ part runtime runtime runtime/gpulower-checks runtime
 part run run scripts/check_run_on_gpu.sh run run
 part session session scripts/check_session_on_gpu.sh run session
 part export export export/run.sh
+part python python scripts/check_python_on_gpu.sh run python
+part integrations integrations scripts/check_integrations_on_gpu.sh run integrations
 
 echo "$((run - failed)) of $run parts are right"
 [ "$failed" -eq 0 ] && [ "$run" -gt 0 ]

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use crate::command::{Context, Failure, capture, run as run_command, shown, succeeds};
 use crate::demo::{Example, examples};
 use crate::env::{Workspace, set};
+use crate::{integrations, wheel};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -24,12 +25,14 @@ pub struct Options {
 enum Action {
     /// Say which parts there are, what each checks, and by what.
     List,
-    /// Build everything into a folder, with `run.sh`, for a machine with a GPU.
+    /// Build some parts into a folder, with `run.sh`, for a machine with a GPU.
     Make {
         /// The folder.
         directory: PathBuf,
+        /// Their names; all of them, if there is none.
+        parts: Vec<String>,
     },
-    /// Build everything, and run some parts here.
+    /// Build some parts, and run them here.
     Run {
         /// Their names; all of them, if there is none.
         parts: Vec<String>,
@@ -37,7 +40,7 @@ enum Action {
 }
 
 /// What is checked on a GPU: each part's name, what it is about, and the file that checks it.
-const PARTS: [(&str, &str, &str); 11] = [
+const PARTS: [(&str, &str, &str); 13] = [
     (
         "examples",
         "the kernels of examples/, against NumPy",
@@ -81,13 +84,23 @@ const PARTS: [(&str, &str, &str); 11] = [
         "programs that clang and cc finished",
         "scripts/export_on_gpu/make.sh",
     ),
+    (
+        "python",
+        "the Python package with cupy, torch, cuda.core",
+        "scripts/check_python_on_gpu.sh",
+    ),
+    (
+        "integrations",
+        "Triton, numba-cuda-mlir, xDSL, the tensor crate",
+        "scripts/check_integrations_on_gpu.sh",
+    ),
 ];
 
 /// Compilers that exports are finished with (`scripts/export_on_gpu/make.sh`).
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
 
 /// What `run.sh` starts on the machine with the GPU.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 10] = [
     "check_on_gpu.py",
     "check_lowering_on_gpu.py",
     "check_subgroups_on_gpu.py",
@@ -96,6 +109,8 @@ const SCRIPTS: [&str; 8] = [
     "check_device_link_on_gpu.py",
     "check_run_on_gpu.sh",
     "check_session_on_gpu.sh",
+    "check_python_on_gpu.sh",
+    "check_integrations_on_gpu.sh",
 ];
 
 /// The chip whose devices `check_containers_on_gpu.py` knows.
@@ -103,8 +118,8 @@ const CONTAINERS_FOR: &str = "sm_90";
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     match &options.action {
-        Some(Action::Make { directory }) => {
-            make(workspace, directory, &options.target)?;
+        Some(Action::Make { directory, parts }) => {
+            make(workspace, directory, &options.target, parts)?;
             println!(
                 "Copy {} to the machine with the GPU, and run its run.sh.",
                 directory.display()
@@ -113,24 +128,16 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         }
         Some(Action::List) => {
             for (name, what, by) in PARTS {
-                println!("{name:<11} {what:<48} {by}");
+                println!("{name:<12} {what:<48} {by}");
             }
             Ok(())
         }
         None => here(workspace, &options.target, &[]),
-        Some(Action::Run { parts }) => {
-            let unknown = |part: &&String| PARTS.iter().all(|(name, ..)| name != part);
-            match parts.iter().find(unknown) {
-                Some(part) => Err(Failure::new(format!(
-                    "there is no part {part}: `cargo xtask gpu list` names them"
-                ))),
-                None => here(workspace, &options.target, parts),
-            }
-        }
+        Some(Action::Run { parts }) => here(workspace, &options.target, parts),
     }
 }
 
-/// Builds everything, and runs it on this machine.
+/// Builds parts, all of them if none is named, and runs them on this machine.
 fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Failure> {
     if !succeeds(Command::new("nvidia-smi").arg("-L")) {
         return Err(Failure::new(
@@ -139,12 +146,18 @@ fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Fai
         ));
     }
     let directory = workspace.root.join("target/gpu");
-    make(workspace, &directory, target)?;
+    make(workspace, &directory, target, parts)?;
     run_command(Command::new(directory.join("run.sh")).args(parts))
 }
 
 /// Fills the folder, with a line for each part.
-fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Failure> {
+fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String]) -> Result<(), Failure> {
+    let unknown = |part: &&String| PARTS.iter().all(|(name, ..)| name != part);
+    if let Some(part) = parts.iter().find(unknown) {
+        return Err(Failure::new(format!(
+            "there is no part {part}: `cargo xtask gpu list` names them"
+        )));
+    }
     fs::create_dir_all(directory).context(|| format!("create {}", directory.display()))?;
     let directory = fs::canonicalize(directory).context(|| format!("find {}", directory.display()))?;
     let maker = Maker {
@@ -154,53 +167,15 @@ fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Fai
         target,
     };
     maker.scripts()?;
-    let kernels: Vec<Example> = examples(&workspace.root.join("examples"))?
-        .into_iter()
-        .filter(|example| example.allows(target))
-        .collect();
-    maker.part("examples", maker.examples(&kernels, "cubins", "cubin"))?;
-    maker.part("fatbins", maker.examples(&kernels, "fatbins", "fatbin"))?;
-    let lowering = maker.compile("scripts/lowering.mlir", "lowering.cubin", &[]);
-    maker.part("lowering", vec![lowering])?;
-    let subgroups = maker.compile("tests/amd/kernels/subgroups.mlir", "subgroups.cubin", &[]);
-    let orderings = maker.compile("scripts/orderings.mlir", "orderings.cubin", &[]);
-    maker.part("subgroups", vec![subgroups, orderings])?;
-    maker.part(
-        "math",
-        vec![maker.script("scripts/check_math_on_gpu.py", "math", &[target])],
-    )?;
-    if target == CONTAINERS_FOR {
-        let containers = maker.script("scripts/check_containers_on_gpu.py", "containers", &[]);
-        maker.part("containers", vec![containers])?;
-    } else {
-        println!("absent containers: what is expected is written down for {CONTAINERS_FOR} alone");
-    }
-    maker.part("link", maker.link())?;
-    maker.part(
-        "runtime",
-        vec![maker.script("scripts/check_runtime_on_gpu.sh", "runtime", &[target])],
-    )?;
-    maker.part(
-        "run",
-        vec![maker.script("scripts/check_run_on_gpu.sh", "run", &[target])],
-    )?;
-    maker.part(
-        "session",
-        vec![maker.script("scripts/check_session_on_gpu.sh", "session", &[])],
-    )?;
-    match CLANGS
-        .iter()
-        .find(|clang| !succeeds(Command::new(clang).arg("--version")))
-    {
-        None => maker.part("export", vec![maker.export()]),
-        Some(missing) => {
-            println!(
-                "absent export: there is no {missing}, and {} are needed",
-                CLANGS.join(", ")
-            );
-            Ok(())
+    for (name, ..) in PARTS {
+        if parts.is_empty() || parts.iter().any(|part| part == name) {
+            match maker.commands(name)? {
+                Ok(commands) => maker.part(name, commands)?,
+                Err(why) => println!("absent {name}: {why}"),
+            }
         }
     }
+    Ok(())
 }
 
 /// The program, built unless the variable `GPULOWER` names one.
@@ -220,6 +195,63 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// What makes a part, or why it cannot be made.
+    fn commands(&self, part: &str) -> Result<Result<Vec<Command>, String>, Failure> {
+        let examples = |folder, emit| -> Result<Vec<Command>, Failure> {
+            let mut kernels = examples(&self.workspace.root.join("examples"))?;
+            kernels.retain(|example| example.allows(self.target));
+            Ok(self.examples(&kernels, folder, emit))
+        };
+        Ok(Ok(match part {
+            "examples" => examples("cubins", "cubin")?,
+            "fatbins" => examples("fatbins", "fatbin")?,
+            "lowering" => vec![self.compile("scripts/lowering.mlir", "lowering.cubin", &[])],
+            "subgroups" => vec![
+                self.compile("tests/amd/kernels/subgroups.mlir", "subgroups.cubin", &[]),
+                self.compile("scripts/orderings.mlir", "orderings.cubin", &[]),
+            ],
+            "math" => vec![self.script("scripts/check_math_on_gpu.py", "math", &[self.target])],
+            "containers" if self.target != CONTAINERS_FOR => {
+                return Ok(Err(format!(
+                    "what is expected is written down for {CONTAINERS_FOR} alone"
+                )));
+            }
+            "containers" => vec![self.script("scripts/check_containers_on_gpu.py", "containers", &[])],
+            "link" => self.link(),
+            "runtime" => vec![self.script("scripts/check_runtime_on_gpu.sh", "runtime", &[self.target])],
+            "run" => vec![self.script("scripts/check_run_on_gpu.sh", "run", &[self.target])],
+            "session" => vec![self.script("scripts/check_session_on_gpu.sh", "session", &[])],
+            "export" => {
+                let is_missing = |clang: &&&str| !succeeds(Command::new(clang).arg("--version"));
+                if let Some(missing) = CLANGS.iter().find(is_missing) {
+                    return Ok(Err(format!(
+                        "there is no {missing}, and {} are needed",
+                        CLANGS.join(", ")
+                    )));
+                }
+                vec![self.export()]
+            }
+            "python" => vec![self.with_wheel("scripts/check_python_on_gpu.sh", "python")?],
+            "integrations" => {
+                integrations::packages(self.workspace)?;
+                let mut build = self.workspace.cargo("build");
+                build.args(["--locked", "-p", "gpulower-tensor"]);
+                let mut make = self.with_wheel("scripts/check_integrations_on_gpu.sh", "integrations")?;
+                make.env("GPULOWER_TENSOR", self.workspace.binaries()?.join("gpulower-tensor"));
+                vec![build, make]
+            }
+            _ => unreachable!("a part of PARTS"),
+        }))
+    }
+
+    /// A script that takes the Python package along.
+    fn with_wheel(&self, script: &str, folder: &str) -> Result<Command, Failure> {
+        let wheels = self.workspace.root.join("target/gpu-wheels");
+        wheel::make(self.workspace, true, &wheels)?;
+        let wheel = wheel::only(&wheels)?;
+        Ok(self.script(script, folder, &[&wheel.display().to_string()]))
+    }
+
     /// Runs the commands of a part, and says so in a line; what they print is shown where one fails.
     fn part(&self, name: &str, commands: Vec<Command>) -> Result<(), Failure> {
         for mut command in commands {

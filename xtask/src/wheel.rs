@@ -60,16 +60,19 @@ pub fn for_target(workspace: &Workspace, target: &str, out: &Path) -> Result<Com
 
 /// The wheel that the tests made last.
 pub fn tested(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let folder = workspace.root.join(TESTED).join("wheels");
-    let mut entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let wheel = entries.find(|entry| entry.path().extension().is_some_and(|extension| extension == "whl"));
-    let wheel = wheel.map(|entry| entry.path());
-    wheel.ok_or_else(|| {
-        Failure::new(format!(
-            "{} has no wheel: `cargo xtask test python` makes it",
-            folder.display()
-        ))
-    })
+    only(&workspace.root.join(TESTED).join("wheels"))
+        .map_err(|error| Failure::new(format!("{error}: `cargo xtask test python` makes it")))
+}
+
+/// The wheel in a folder.
+pub fn only(folder: &Path) -> Result<PathBuf, Failure> {
+    let mut paths = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let wheel = paths.find(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    wheel.ok_or_else(|| Failure::new(format!("{} has no wheel", folder.display())))
 }
 
 /// The part `python` of the tests.
