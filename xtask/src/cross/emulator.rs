@@ -37,9 +37,11 @@ impl Emulator {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cross/spawn.c");
         run(compiler.arg(source).arg("-o").arg(&library))?;
         // The device libraries are named, since qemu does not put the folder in the place of the system's for every call (`statx`).
+        // GLib's own allocator, which qemu 7.2 uses, stays locked in a child that one thread makes while another one allocates, and
+        // the child waits for ever; `malloc` does not.
         let text = format!(
             "#!/bin/sh\n: \"${{HIP_DEVICE_LIB_PATH={sysroot}/usr/lib/{MULTIARCH}/amdgcn/bitcode}}\"\nexport HIP_DEVICE_LIB_PATH\n\
-             exec {QEMU} -L '{sysroot}' -E 'LD_PRELOAD={}' \"$@\"\n",
+             export G_SLICE=always-malloc\nexec {QEMU} -L '{sysroot}' -E 'LD_PRELOAD={}' \"$@\"\n",
             library.display()
         );
         write_script(&runner, &text)?;

@@ -166,11 +166,12 @@ impl Cross<'_> {
                 command.env(variable, program);
             }
         }
-        // lld: GNU ld takes minutes for LLVM's archives.
+        // lld: GNU ld takes minutes for LLVM's archives. The libraries are named to the linker, not to rustc, which would take
+        // Debian's libzstd.a for the one that a crate builds.
         let flags = [
             "-Clink-arg=-fuse-ld=lld".to_owned(),
             format!("-Clink-arg=-B{}", llvm.join("bin").display()),
-            format!("-Lnative={}", self.sysroot.join("usr/lib").join(MULTIARCH).display()),
+            format!("-Clink-arg=-L{}", self.sysroot.join("usr/lib").join(MULTIARCH).display()),
         ];
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         let clang = "-isystem /usr/aarch64-linux-gnu/include";
