@@ -171,7 +171,10 @@ impl Cross<'_> {
         let flags = [
             "-Clink-arg=-fuse-ld=lld".to_owned(),
             format!("-Clink-arg=-B{}", llvm.join("bin").display()),
-            format!("-Clink-arg=-L{}", self.sysroot.join("usr/lib").join(MULTIARCH).display()),
+            format!(
+                "-Clink-arg=-L{}",
+                self.sysroot.join("usr/lib").join(MULTIARCH).display()
+            ),
         ];
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         let clang = "-isystem /usr/aarch64-linux-gnu/include";
