@@ -28,8 +28,10 @@ enum Action {
     Make {
         /// The folder.
         directory: PathBuf,
+        /// Names of parts; all of them, if there is none.
+        parts: Vec<String>,
     },
-    /// Build everything, and run some parts here.
+    /// Build parts, and run them here.
     Run {
         /// Their names; all of them, if there is none.
         parts: Vec<String>,
@@ -87,7 +89,7 @@ const PARTS: [(&str, &str, &str); 11] = [
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
 
 /// What `run.sh` starts on the machine with the GPU.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 7] = [
     "check_on_gpu.py",
     "check_lowering_on_gpu.py",
     "check_subgroups_on_gpu.py",
@@ -95,16 +97,19 @@ const SCRIPTS: [&str; 8] = [
     "check_containers_on_gpu.py",
     "check_device_link_on_gpu.py",
     "check_run_on_gpu.sh",
-    "check_session_on_gpu.sh",
 ];
+
+/// A chip whose code no other one runs that the checks are for.
+const OTHER_CHIP: &str = "sm_80";
 
 /// The chip whose devices `check_containers_on_gpu.py` knows.
 const CONTAINERS_FOR: &str = "sm_90";
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     match &options.action {
-        Some(Action::Make { directory }) => {
-            make(workspace, directory, &options.target)?;
+        Some(Action::Make { directory, parts }) => {
+            check_names(parts)?;
+            make(workspace, directory, &options.target, parts)?;
             println!(
                 "Copy {} to the machine with the GPU, and run its run.sh.",
                 directory.display()
@@ -119,14 +124,18 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
         }
         None => here(workspace, &options.target, &[]),
         Some(Action::Run { parts }) => {
-            let unknown = |part: &&String| PARTS.iter().all(|(name, ..)| name != part);
-            match parts.iter().find(unknown) {
-                Some(part) => Err(Failure::new(format!(
-                    "there is no part {part}: `cargo xtask gpu list` names them"
-                ))),
-                None => here(workspace, &options.target, parts),
-            }
+            check_names(parts)?;
+            here(workspace, &options.target, parts)
         }
+    }
+}
+
+fn check_names(parts: &[String]) -> Result<(), Failure> {
+    match parts.iter().find(|part| PARTS.iter().all(|(name, ..)| name != part)) {
+        Some(part) => Err(Failure::new(format!(
+            "there is no part {part}: `cargo xtask gpu list` names them"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -139,12 +148,12 @@ fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Fai
         ));
     }
     let directory = workspace.root.join("target/gpu");
-    make(workspace, &directory, target)?;
+    make(workspace, &directory, target, parts)?;
     run_command(Command::new(directory.join("run.sh")).args(parts))
 }
 
-/// Fills the folder, with a line for each part.
-fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Failure> {
+/// Fills the folder, with a line for each part: all of them, where none is named.
+fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String]) -> Result<(), Failure> {
     fs::create_dir_all(directory).context(|| format!("create {}", directory.display()))?;
     let directory = fs::canonicalize(directory).context(|| format!("find {}", directory.display()))?;
     let maker = Maker {
@@ -152,6 +161,7 @@ fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Fai
         gpulower: gpulower(workspace)?,
         directory: &directory,
         target,
+        parts,
     };
     maker.scripts()?;
     let kernels: Vec<Example> = examples(&workspace.root.join("examples"))?
@@ -176,18 +186,14 @@ fn make(workspace: &Workspace, directory: &Path, target: &str) -> Result<(), Fai
         println!("absent containers: what is expected is written down for {CONTAINERS_FOR} alone");
     }
     maker.part("link", maker.link())?;
-    maker.part(
-        "runtime",
-        vec![maker.script("scripts/check_runtime_on_gpu.sh", "runtime", &[target])],
-    )?;
+    maker.part("runtime", maker.runtime())?;
     maker.part(
         "run",
         vec![maker.script("scripts/check_run_on_gpu.sh", "run", &[target])],
     )?;
-    maker.part(
-        "session",
-        vec![maker.script("scripts/check_session_on_gpu.sh", "session", &[])],
-    )?;
+    // One program for both.
+    let with_program = if maker.wants("session") { "session" } else { "runtime" };
+    maker.part(with_program, maker.checks())?;
     match CLANGS
         .iter()
         .find(|clang| !succeeds(Command::new(clang).arg("--version")))
@@ -217,11 +223,19 @@ struct Maker<'a> {
     gpulower: PathBuf,
     directory: &'a Path,
     target: &'a str,
+    parts: &'a [String],
 }
 
 impl Maker<'_> {
-    /// Runs the commands of a part, and says so in a line; what they print is shown where one fails.
+    fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == part)
+    }
+
+    /// Runs the commands of a part that is wanted, and says so in a line; what they print is shown where one fails.
     fn part(&self, name: &str, commands: Vec<Command>) -> Result<(), Failure> {
+        if !self.wants(name) {
+            return Ok(());
+        }
         for mut command in commands {
             let output = capture(&mut command)?;
             if !output.status.success() {
@@ -318,6 +332,35 @@ impl Maker<'_> {
         vec![self.folder("link"), joined, linked]
     }
 
+    /// The program that drives GPUs, with LLVM in it: without symbols, and packed.
+    fn checks(&self) -> Vec<Command> {
+        let mut build = self.workspace.cargo("build");
+        build.args(["--release", "--locked", "--package", "gpulower-checks"]);
+        let target = set("CARGO_TARGET_DIR").map_or_else(|| self.workspace.root.join("target"), PathBuf::from);
+        let to = self.directory.join("gpulower-checks");
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(&to).arg(target.join("release/gpulower-checks"));
+        let mut pack = Command::new("xz");
+        pack.args(["-f", "-T0"]).arg(to);
+        vec![build, strip, pack]
+    }
+
+    /// The images that the runtime is checked with.
+    fn runtime(&self) -> Vec<Command> {
+        const KERNELS: &str = "crates/gpulower-checks/src/runtime";
+        let cuda = set("GPULOWER_CUDA").map_or_else(|| self.workspace.wheel_cuda(), PathBuf::from);
+        let mut commands = vec![self.folder("runtime")];
+        for (chip, output) in [(self.target, "plain.cubin"), (OTHER_CHIP, "other.cubin")] {
+            let mut ptxas = self.program(cuda.join("bin/ptxas"));
+            ptxas.arg(format!("-arch={chip}")).arg(format!("{KERNELS}/plain.ptx"));
+            ptxas.arg("-o").arg(self.directory.join("runtime").join(output));
+            commands.push(ptxas);
+        }
+        commands.push(self.compile("examples/saxpy.mlir", "runtime/saxpy.cubin", &[]));
+        commands.push(self.compile(format!("{KERNELS}/strided.mlir"), "runtime/strided.cubin", &[]));
+        commands
+    }
+
     fn export(&self) -> Command {
         let mut command = self.program("scripts/export_on_gpu/make.sh");
         let cuda = set("CUDA_ROOT").unwrap_or_else(|| self.workspace.wheel_cuda().into());
@@ -349,6 +392,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: Path::new("/out"),
             target: "sm_90",
+            parts: &[],
         };
         let all = examples(&workspace.root.join("examples")).unwrap();
         let chosen: Vec<Example> = all
@@ -373,6 +417,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: folder.path(),
             target: "sm_90",
+            parts: &[],
         };
         maker.scripts().unwrap();
         let script = fs::read_to_string(folder.path().join("run.sh")).unwrap();
@@ -398,6 +443,23 @@ mod tests {
         for (name, _, by) in PARTS {
             assert!(root.join(by).exists(), "{name}: {by}");
         }
+    }
+
+    #[test]
+    fn run_sh_unpacks_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("run.sh");
+        fs::copy(workspace().root.join("scripts/run_on_gpu.sh"), &script).unwrap();
+        fs::create_dir(folder.path().join("runtime")).unwrap();
+        let program = folder.path().join("gpulower-checks");
+        fs::write(&program, "#!/bin/sh\necho checked \"$@\"\n").unwrap();
+        run_command(Command::new("xz").arg(&program)).unwrap();
+        let output = capture(Command::new(&script).args(["runtime", "session"])).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            text,
+            "ok     runtime      checked runtime runtime\nok     session      checked session\n2 of 2 parts are right\n"
+        );
     }
 
     #[test]
