@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     for warning in compilation.warnings() {
-        eprintln!("warning: {}: {}", warning.stage, warning.message);
+        eprintln!("warning: {warning}");
     }
     Ok(())
 }

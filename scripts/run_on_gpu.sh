@@ -5,7 +5,7 @@
 #
 # A line for each part; what the parts print is in LOGS (the folder `logs` here, if that variable is not set). The exit status
 # is 0 when every part is right. Needs a driver, and Python with numpy, cupy and mpmath; the parts `run` and `session`, which
-# compile, need xz and a CUDA toolkit as well, `python` and `integrations` torch, and the latter Triton.
+# compile, need a CUDA toolkit as well, `runtime`, `run`, `session`, `python` and `integrations` xz, and the last two torch and Triton.
 set -u
 cd "$(dirname "$0")" || exit 2
 logs=${LOGS:-$PWD/logs}
@@ -32,6 +32,11 @@ part() {
   fi
 }
 
+# The program of the parts `runtime` and `session`.
+if [ -e gpulower-checks.xz ]; then
+  xz -dc gpulower-checks.xz > gpulower-checks && chmod +x gpulower-checks || exit 2
+fi
+
 wanted="$*"
 python=${PYTHON:-python3}
 part examples cubins "$python" scripts/check_on_gpu.py cubins
@@ -41,9 +46,9 @@ part subgroups orderings.cubin "$python" scripts/check_subgroups_on_gpu.py subgr
 part math math "$python" scripts/check_math_on_gpu.py run math
 part containers containers "$python" scripts/check_containers_on_gpu.py run containers
 part link link "$python" scripts/check_device_link_on_gpu.py link
-part runtime runtime runtime/gpulower-checks runtime
+part runtime runtime ./gpulower-checks runtime runtime
 part run run scripts/check_run_on_gpu.sh run run
-part session session scripts/check_session_on_gpu.sh run session
+part session gpulower-checks ./gpulower-checks session
 part export export export/run.sh
 part python python scripts/check_python_on_gpu.sh run python
 part integrations integrations scripts/check_integrations_on_gpu.sh run integrations

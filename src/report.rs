@@ -1,5 +1,7 @@
 //! What a compilation returns when it succeeds: artifacts, and how they came about.
 
+use std::fmt;
+
 use gpulower_runtime::{ChooseError, Context, LoadOptions, Module, ModuleError};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
@@ -96,6 +98,20 @@ pub struct Warning {
     pub location: Option<Location>,
     /// What it is.
     pub message: String,
+}
+
+/// All but the place.
+impl fmt::Display for Warning {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.stage.name())?;
+        if let Some(module) = &self.module {
+            write!(formatter, ", module {module}")?;
+        }
+        if let Some(target) = &self.target {
+            write!(formatter, ", target {target}")?;
+        }
+        write!(formatter, ": {}", self.message)
+    }
 }
 
 /// A kernel as the lowered MLIR declares it, in MLIR's syntax.

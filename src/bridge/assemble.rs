@@ -60,6 +60,17 @@ mod tests {
     }
 
     #[test]
+    fn what_the_context_finds_is_said_too() {
+        let error = assemble(TRIPLE, "gfx942", "", "k.s", "k:\n\ts_endpgm\nk:\n").expect_err("refused");
+        assert!(
+            error
+                .to_string()
+                .starts_with("k.s:3:1: error: symbol 'k' is already defined"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn text_for_another_chip_is_refused() {
         let text = "\t.amdgcn_target \"amdgcn-amd-amdhsa--gfx90a\"\n";
         let error = assemble(TRIPLE, "gfx942", "", "k.s", text).expect_err("refused");

@@ -28,7 +28,7 @@ use llvm_sys::{
 };
 
 use super::{
-    contain::LlvmError,
+    contain::{LlvmError, Uncontained},
     mgpu::{self, Gpu},
 };
 
@@ -193,6 +193,7 @@ fn text(error: LLVMErrorRef) -> String {
 }
 
 extern "C" fn report(closure: *mut c_void, error: LLVMErrorRef) {
+    let _uncontained = Uncontained::new();
     let text = text(error);
     // SAFETY: the closure is the box of the engine, which outlives the session.
     let reported = unsafe { &*closure.cast::<Mutex<Vec<String>>>() };

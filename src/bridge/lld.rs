@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
+use super::contain::Uncontained;
+
 /// A link that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -34,6 +36,7 @@ unsafe extern "C-unwind" {
 
 /// Copies lld's text into the `String` behind `context`.
 unsafe extern "C" fn collect(context: *mut c_void, text: *const c_char, length: usize) {
+    let _uncontained = Uncontained::new();
     if length == 0 {
         return;
     }

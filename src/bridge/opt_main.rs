@@ -68,7 +68,12 @@ fn begun_character(text: &[u8]) -> usize {
 /// Runs `mlir-opt`'s driver on a command line and returns the exit status, 0 or 1. The driver prints and, for `--help`
 /// or a bad option, exits: it is for the `main` of a tool. What it writes to the standard error output, with names and lines
 /// of the input, goes through `shown`.
-pub fn opt_main(arguments: impl IntoIterator<Item = OsString>, shown: fn(&str) -> String) -> i32 {
+///
+/// # Safety
+///
+/// No other thread is in LLVM or MLIR meanwhile: what a command line sets are variables of the process. And no word names a plugin
+/// (`--load-pass-plugin`), unless the caller vouches for what its constructors do.
+pub unsafe fn opt_main(arguments: impl IntoIterator<Item = OsString>, shown: fn(&str) -> String) -> i32 {
     let _ = SHOWN.set(shown);
     let arguments: Vec<CString> = arguments
         .into_iter()

@@ -75,14 +75,28 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_
     })
 }
 
-/// Carries out one request in this process, with the help of `helpers`.
+/// Carries out one request in this process, with the help of `helpers`, as long as there is a reason to.
 pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
+    /// What takes longer is named.
+    const SOON: Duration = Duration::from_secs(1);
     let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
     let name = request.name.clone();
     let target = request.target;
-    Job::new(compiler, request, helpers)
-        .and_then(Job::run)
-        .map_err(|error| error.in_module(&name).for_target(&target))
+    let about = |error: Error| error.in_module(&name).for_target(&target);
+    let job = Job::new(compiler, request, helpers).map_err(about)?;
+    let interrupt = job.clock.interrupt().clone();
+    let (result, ended) = watched(&|| interrupt.check().is_err(), || job.run_steps());
+    let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
+        return result.map_err(about);
+    };
+    // Passes that were left out look like success, or fail for want of what others would have done.
+    let stage = result.err().map_or(Stage::CodeGen, |error| error.stage);
+    let mut error = Error::new(stage, reason);
+    if ended.time > SOON && !ended.step.is_empty() {
+        let Ended { step, time } = ended;
+        error.message += &format!("; {step} cannot be interrupted, and took {:.1} s", time.as_secs_f64());
+    }
+    Err(about(error))
 }
 
 pub(super) struct Job<'a, 'c> {
@@ -181,25 +195,6 @@ impl<'a, 'c> Job<'a, 'c> {
             warnings: Vec::new(),
             own: None,
         })
-    }
-
-    /// Carries out the steps of the plan, as long as there is a reason to.
-    fn run(self) -> Result<Outcome, Error> {
-        /// What takes longer is named.
-        const SOON: Duration = Duration::from_secs(1);
-        let interrupt = self.clock.interrupt().clone();
-        let (result, ended) = watched(&|| interrupt.check().is_err(), || self.run_steps());
-        let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
-            return result;
-        };
-        // Passes that were left out look like success, or fail for want of what others would have done.
-        let stage = result.err().map_or(Stage::CodeGen, |error| error.stage);
-        let mut error = Error::new(stage, reason);
-        if ended.time > SOON && !ended.step.is_empty() {
-            let Ended { step, time } = ended;
-            error.message += &format!("; {step} cannot be interrupted, and took {:.1} s", time.as_secs_f64());
-        }
-        Err(error)
     }
 
     /// For a module of kernels that others have, too: these are all of its functions.
@@ -461,7 +456,7 @@ impl<'a, 'c> Job<'a, 'c> {
             own: self.own.as_ref(),
             has_places,
         };
-        let code = device::compile_to_link(&context, module, &job, &self.interface, output, clock).map_err(
+        let code = device::generate_code(&context, module, &job, &self.interface, output, clock).map_err(
             |(stage, error)| match error {
                 DeviceError::Interrupted(reason) => Error::new(stage, reason),
                 error => {

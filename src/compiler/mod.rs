@@ -19,6 +19,7 @@ mod machine_code;
 mod module_text;
 mod nesting;
 mod phases;
+pub(crate) mod pipeline;
 mod plan;
 mod pool;
 mod ptx_places;

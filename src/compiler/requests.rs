@@ -13,6 +13,7 @@ use super::{
     Compiler,
     emit::Emit,
     input::{InputError, InputKind, check_nesting, check_sizes, parse},
+    pipeline::{check_pipeline, refused},
     request::{Part, Request, SharedModule, Source},
     stack::with_deep_stack,
     targets::{PlannedGeneration, Targets},
@@ -25,7 +26,7 @@ use crate::{
             symbol_attribute_name,
         },
     },
-    device::lower,
+    device::lower::{self, LowerError},
     error::{Error, Failure},
     options::DebugLevel,
     stage::Stage,
@@ -253,12 +254,28 @@ pub(crate) fn outline<'c>(context: &'c Context, module: &Module<'c>) -> Result<O
 /// # Errors
 ///
 /// [`Failure`] of the stage `plan`: the pipeline's text, or what a pass reported.
+///
+/// ```
+/// use gpulower::{ErrorKind, compiler};
+///
+/// let context = compiler::context();
+/// let mut module = compiler::parse(&context, "m.mlir", b"gpu.module @m {}")?;
+/// compiler::run_pipeline(&mut module, "builtin.module(canonicalize)")?;
+/// for wrong in ["builtin.module(nothing)".to_owned(), "any(".repeat(1_000_000)] {
+///     let failure = compiler::run_pipeline(&mut module, &wrong).expect_err("no pipeline");
+///     assert_eq!(failure.errors[0].kind, ErrorKind::Option);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn run_pipeline(module: &mut Module<'_>, pipeline: &str) -> Result<(), Failure> {
+    check_pipeline(pipeline)?;
     with_deep_stack(|| {
         let context = context_of(module.context());
         match lower::run(context, module, pipeline) {
             Ok(_) => Ok(()),
-            Err(error) => Err(Failure::from(Error::new(Stage::Plan, error))),
+            // It is the caller's, and not ours.
+            Err(LowerError::Pipeline(reason)) => Err(refused(reason).into()),
+            Err(error) => Err(Error::new(Stage::Plan, error).into()),
         }
     })
 }

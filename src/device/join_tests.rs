@@ -1,6 +1,6 @@
 //! Tests of joining modules of LLVM IR, and of compiling what remains open.
 
-use super::super::{DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, VendorLibrary, compile_to_link};
+use super::super::{DeviceError, DeviceJob, DeviceOutput, LoadedLibrary, StageClock, VendorLibrary, generate_code};
 use super::*;
 use crate::bridge::llvm::DeviceContext;
 use crate::image::symbols::LinkInterface;
@@ -70,7 +70,7 @@ fn compile<'c>(
         own: None,
         has_places: false,
     };
-    compile_to_link(context, module, &job, others, output, &mut StageClock::default())
+    generate_code(context, module, &job, others, output, &mut StageClock::default())
         .map(|bytes| String::from_utf8(bytes).expect("text"))
         .map_err(|(_, error)| error)
 }

@@ -421,7 +421,7 @@ pub type StageResult<T> = Result<T, (Stage, DeviceError)>;
 
 /// Compiles LLVM IR: links what it needs, checks that nothing is unresolved, optimises and emits. What `others` define, with
 /// which the result will be linked, may stay undefined, and what they need stays visible.
-pub(crate) fn compile_to_link<'c>(
+pub(crate) fn generate_code<'c>(
     context: &'c DeviceContext,
     module: DeviceModule<'c>,
     job: &DeviceJob<'_>,

@@ -19,7 +19,7 @@ pub(super) fn pipeline(resolved: &Resolved) -> String {
     };
     match resolved.interleave {
         count if count > 1 && !resolved.input_optimized => {
-            format!("{passes},function(gpulower-interleave-late<{count}>)")
+            format!("{passes},function(gpulower-interleave<{count}>)")
         }
         _ => passes,
     }
@@ -125,7 +125,7 @@ mod tests {
             let passes = passes(target, options);
             match count {
                 Some(count) => assert!(
-                    passes.ends_with(&format!(",function(gpulower-interleave-late<{count}>)")),
+                    passes.ends_with(&format!(",function(gpulower-interleave<{count}>)")),
                     "{target} {options:?}: {passes}"
                 ),
                 None => assert!(!passes.contains("interleave"), "{target} {options:?}: {passes}"),

@@ -53,7 +53,7 @@ fn calls_others(module: &DeviceModule<'_>) -> Result<bool, LlvmError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DeviceJob, DeviceOutput, LoadedLibrary, StageClock, VendorLibrary, compile_to_link};
+    use super::super::{DeviceJob, DeviceOutput, LoadedLibrary, StageClock, VendorLibrary, generate_code};
     use crate::bridge::llvm::DeviceContext;
     use crate::image::hsaco::Hsaco;
     use crate::image::symbols::{FunctionRegisters, LinkInterface};
@@ -89,7 +89,7 @@ mod tests {
             ..LinkInterface::default()
         };
         let mut clock = StageClock::default();
-        let object = compile_to_link(&context, module, &job, &interface, DeviceOutput::Object, &mut clock);
+        let object = generate_code(&context, module, &job, &interface, DeviceOutput::Object, &mut clock);
         let object = object.expect("compiles");
         let hsaco = Hsaco::read(&object).expect("an object");
         let kernel = hsaco.resources().next().expect("a kernel");

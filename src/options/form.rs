@@ -12,7 +12,7 @@ use crate::{
 pub(super) struct Form<T> {
     /// What values look like: `off|on|fast`, `N`.
     pub values: &'static str,
-    /// What values are, in words; empty where `values` lists them.
+    /// What values are, in words; empty where `values` lists them. A refusal says this.
     pub meaning: &'static str,
     /// Some of them.
     pub examples: &'static [&'static str],
@@ -64,7 +64,7 @@ pub(super) const OPEN_SWITCH: Form<Option<bool>> = choice!(
 
 pub(super) const NUMBER: Form<u32> = Form {
     values: "N",
-    meaning: "a number",
+    meaning: "a number from 0 to 4294967295",
     examples: &["1", "0", "4294967295"],
     read: |text, to| {
         *to = text.parse().map_err(|_| Wrong::Value)?;
@@ -77,7 +77,7 @@ pub(super) const NUMBER: Form<u32> = Form {
 /// What MLIR's attributes of kernels hold as a number above 0.
 pub(super) const ABOVE_ZERO: Form<Option<u32>> = Form {
     values: "N",
-    meaning: "a number above 0",
+    meaning: "a number from 1 to 2147483647",
     examples: &["32", "1", "255", "256", "65536", "2147483647"],
     read: |text, to| {
         let is_above_zero = |number: &u32| i32::try_from(*number).is_ok_and(|number| number > 0);
@@ -89,7 +89,7 @@ pub(super) const ABOVE_ZERO: Form<Option<u32>> = Form {
 
 pub(super) const SECONDS: Form<Option<Duration>> = Form {
     values: "SECONDS",
-    meaning: "seconds, such as 30 or 0.5",
+    meaning: "seconds above 0, such as 30 or 0.5",
     examples: &["600", "3600.5"],
     read: |text, to| set(to, seconds(text).filter(|limit| !limit.is_zero())),
     print: |value| {
@@ -115,7 +115,7 @@ fn seconds(text: &str) -> Option<Duration> {
 
 pub(super) const MEBIBYTES: Form<Option<u64>> = Form {
     values: "N",
-    meaning: "MiB, or bytes with a `B` behind the number",
+    meaning: "MiB above 0, or bytes with a `B` behind the number",
     examples: &["4096", "4294967297B"],
     read: |text, to| {
         let bytes = match text.strip_suffix('B') {
@@ -229,8 +229,8 @@ pub(super) const PIPELINE: Form<Option<String>> = Form {
 const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion assume-simplify bdce \
     break-crit-edges called-value-propagation callsite-splitting cgscc chr consthoist constmerge constraint-elimination \
     correlated-propagation dce deadargelim default devirt dfa-jump-threading div-rem-pairs drop-unnecessary-assumes dse early-cse \
-    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-interleave-late \
-    gpulower-leave-unrolling gpulower-load-before-branches gpulower-unroll gpulower-unroll-whole gvn gvn-hoist gvn-sink \
+    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-interleave gpulower-leave-unrolling \
+    gpulower-load-before-branches gpulower-unroll gpulower-unroll-whole gvn gvn-hoist gvn-sink \
     indvars infer-address-spaces infer-alignment inferattrs inline instcombine instsimplify invalidate ipsccp jump-threading lcssa \
     libcalls-shrinkwrap licm load-store-vectorizer loop loop-bound-split loop-deletion loop-distribute loop-flatten loop-fusion \
     loop-idiom loop-instsimplify loop-interchange loop-load-elim loop-mssa loop-reduce loop-rotate loop-simplify loop-simplifycfg \

@@ -144,7 +144,7 @@ options! {
         "balanced" => Speed::Balanced,
         "best" => Speed::Best
     ), {
-        names: &["speed"], default: "balanced", passes: &[ATTACH, LOWER, SERIALIZE], rules: ORDINARY,
+        names: &["speed"], default: "balanced", passes: &[ATTACH, SERIALIZE], rules: ORDINARY,
         summary: "What time is spent on: fast is for first runs and tests, best tries variants of each kernel; other options win over what it stands for",
         nvidia: "see below", amd: "see below",
     };
@@ -369,6 +369,15 @@ impl OptionDescription {
         DESCRIPTIONS.iter().find(|option| option.names.contains(&name))
     }
 
+    /// What its values are, for a person whose value is none.
+    pub(super) const fn values_in_words(&self) -> &'static str {
+        if self.meaning.is_empty() {
+            self.values
+        } else {
+            self.meaning
+        }
+    }
+
     /// The options of a pass.
     pub fn of_pass(pass: &str) -> impl Iterator<Item = &'static Self> {
         DESCRIPTIONS.iter().filter(move |option| option.passes.contains(&pass))
@@ -392,7 +401,7 @@ impl OptionDescription {
     /// What the values of an option are, if it does not take this one; otherwise nothing.
     pub fn expected(name: &str, value: &str) -> &'static str {
         match Self::named(name) {
-            Some(option) if Options::default().set(name, value).is_err() => option.values,
+            Some(option) if Options::default().set(name, value).is_err() => option.values_in_words(),
             _ => "",
         }
     }

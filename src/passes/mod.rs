@@ -13,7 +13,6 @@ mod attach_targets;
 mod embed_offload;
 mod kernel_table;
 mod lower;
-mod pipeline;
 mod run;
 mod serialize;
 mod to_binary;
@@ -26,7 +25,7 @@ use std::{
 
 use melior::ir::Location;
 
-pub use pipeline::{check_pipeline, parse_pipeline};
+pub use crate::compiler::pipeline::{check_pipeline, parse_pipeline};
 pub use run::{PassDescription, Transformed, descriptions, run};
 
 use crate::{

@@ -100,7 +100,7 @@ const PARTS: [(&str, &str, &str); 13] = [
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
 
 /// What `run.sh` starts on the machine with the GPU.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 9] = [
     "check_on_gpu.py",
     "check_lowering_on_gpu.py",
     "check_subgroups_on_gpu.py",
@@ -108,10 +108,12 @@ const SCRIPTS: [&str; 10] = [
     "check_containers_on_gpu.py",
     "check_device_link_on_gpu.py",
     "check_run_on_gpu.sh",
-    "check_session_on_gpu.sh",
     "check_python_on_gpu.sh",
     "check_integrations_on_gpu.sh",
 ];
+
+/// A chip whose code no other one runs that the checks are for.
+const OTHER_CHIP: &str = "sm_80";
 
 /// The chip whose devices `check_containers_on_gpu.py` knows.
 const CONTAINERS_FOR: &str = "sm_90";
@@ -165,10 +167,11 @@ fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String])
         gpulower: gpulower(workspace)?,
         directory: &directory,
         target,
+        parts,
     };
     maker.scripts()?;
     for (name, ..) in PARTS {
-        if parts.is_empty() || parts.iter().any(|part| part == name) {
+        if maker.wants(name) {
             match maker.commands(name)? {
                 Ok(commands) => maker.part(name, commands)?,
                 Err(why) => println!("absent {name}: {why}"),
@@ -192,6 +195,7 @@ struct Maker<'a> {
     gpulower: PathBuf,
     directory: &'a Path,
     target: &'a str,
+    parts: &'a [String],
 }
 
 impl Maker<'_> {
@@ -218,9 +222,11 @@ impl Maker<'_> {
             }
             "containers" => vec![self.script("scripts/check_containers_on_gpu.py", "containers", &[])],
             "link" => self.link(),
-            "runtime" => vec![self.script("scripts/check_runtime_on_gpu.sh", "runtime", &[self.target])],
+            "runtime" => self.runtime().into_iter().chain(self.checks()).collect(),
             "run" => vec![self.script("scripts/check_run_on_gpu.sh", "run", &[self.target])],
-            "session" => vec![self.script("scripts/check_session_on_gpu.sh", "session", &[])],
+            // One program for both.
+            "session" if self.wants("runtime") => Vec::new(),
+            "session" => self.checks(),
             "export" => {
                 let is_missing = |clang: &&&str| !succeeds(Command::new(clang).arg("--version"));
                 if let Some(missing) = CLANGS.iter().find(is_missing) {
@@ -254,6 +260,9 @@ impl Maker<'_> {
 
     /// Runs the commands of a part, and says so in a line; what they print is shown where one fails.
     fn part(&self, name: &str, commands: Vec<Command>) -> Result<(), Failure> {
+        if !self.wants(name) {
+            return Ok(());
+        }
         for mut command in commands {
             let output = capture(&mut command)?;
             if !output.status.success() {
@@ -350,6 +359,35 @@ impl Maker<'_> {
         vec![self.folder("link"), joined, linked]
     }
 
+    /// The program that drives GPUs, with LLVM in it: without symbols, and packed.
+    fn checks(&self) -> Vec<Command> {
+        let mut build = self.workspace.cargo("build");
+        build.args(["--release", "--locked", "--package", "gpulower-checks"]);
+        let target = set("CARGO_TARGET_DIR").map_or_else(|| self.workspace.root.join("target"), PathBuf::from);
+        let to = self.directory.join("gpulower-checks");
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(&to).arg(target.join("release/gpulower-checks"));
+        let mut pack = Command::new("xz");
+        pack.args(["-f", "-T0"]).arg(to);
+        vec![build, strip, pack]
+    }
+
+    /// The images that the runtime is checked with.
+    fn runtime(&self) -> Vec<Command> {
+        const KERNELS: &str = "crates/gpulower-checks/src/runtime";
+        let cuda = set("GPULOWER_CUDA").map_or_else(|| self.workspace.wheel_cuda(), PathBuf::from);
+        let mut commands = vec![self.folder("runtime")];
+        for (chip, output) in [(self.target, "plain.cubin"), (OTHER_CHIP, "other.cubin")] {
+            let mut ptxas = self.program(cuda.join("bin/ptxas"));
+            ptxas.arg(format!("-arch={chip}")).arg(format!("{KERNELS}/plain.ptx"));
+            ptxas.arg("-o").arg(self.directory.join("runtime").join(output));
+            commands.push(ptxas);
+        }
+        commands.push(self.compile("examples/saxpy.mlir", "runtime/saxpy.cubin", &[]));
+        commands.push(self.compile(format!("{KERNELS}/strided.mlir"), "runtime/strided.cubin", &[]));
+        commands
+    }
+
     fn export(&self) -> Command {
         let mut command = self.program("scripts/export_on_gpu/make.sh");
         let cuda = set("CUDA_ROOT").unwrap_or_else(|| self.workspace.wheel_cuda().into());
@@ -381,6 +419,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: Path::new("/out"),
             target: "sm_90",
+            parts: &[],
         };
         let all = examples(&workspace.root.join("examples")).unwrap();
         let chosen: Vec<Example> = all
@@ -405,6 +444,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: folder.path(),
             target: "sm_90",
+            parts: &[],
         };
         maker.scripts().unwrap();
         let script = fs::read_to_string(folder.path().join("run.sh")).unwrap();
@@ -430,6 +470,23 @@ mod tests {
         for (name, _, by) in PARTS {
             assert!(root.join(by).exists(), "{name}: {by}");
         }
+    }
+
+    #[test]
+    fn run_sh_unpacks_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("run.sh");
+        fs::copy(workspace().root.join("scripts/run_on_gpu.sh"), &script).unwrap();
+        fs::create_dir(folder.path().join("runtime")).unwrap();
+        let program = folder.path().join("gpulower-checks");
+        fs::write(&program, "#!/bin/sh\necho checked \"$@\"\n").unwrap();
+        run_command(Command::new("xz").arg(&program)).unwrap();
+        let output = capture(Command::new(&script).args(["runtime", "session"])).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            text,
+            "ok     runtime      checked runtime runtime\nok     session      checked session\n2 of 2 parts are right\n"
+        );
     }
 
     #[test]

@@ -144,22 +144,14 @@ impl From<&Error> for Problem {
 impl Problem {
     /// A warning, of what was made of this input.
     pub(crate) fn warning(warning: &Warning, input: Option<usize>) -> Self {
-        let mut text = warning.place().map(|place| format!("{place}: ")).unwrap_or_default();
-        text.push_str(warning.stage.name());
-        if let Some(module) = &warning.module {
-            text.push_str(&format!(", module {module}"));
-        }
-        if let Some(target) = &warning.target {
-            text.push_str(&format!(", target {target}"));
-        }
-        text.push_str(&format!(": {}", warning.message));
+        let place = warning.place().map(|place| format!("{place}: ")).unwrap_or_default();
         Self {
             stage: warning.stage.name().into(),
             input,
             module: warning.module.as_ref().map(Text::from),
             target: warning.target.map(|target| target.to_string().into()),
             message: Text::from(&warning.message),
-            text: text.into(),
+            text: format!("{place}{warning}").into(),
             ..Self::default()
         }
         .at(warning.location.as_ref())

@@ -58,7 +58,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     } else {
         passes::register(environment);
     }
-    let status = gpulower::opt_main(arguments, cli::shown);
+    // SAFETY: this is the program, which has no other thread yet, and words that name plugins were refused.
+    #[allow(
+        unsafe_code,
+        reason = "what LLVM's options change is the whole process, which is this program"
+    )]
+    let status = unsafe { gpulower::opt_main(arguments, cli::shown) };
     cli::finish_cache(cache.as_ref());
     u8::try_from(status).unwrap_or(1)
 }

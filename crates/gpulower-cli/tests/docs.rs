@@ -159,11 +159,19 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/runtime.md", "nothing in k.cubin loads", "needs a GPU"),
     ("docs/runtime.md", "let mut arguments = ", COMPILED),
     ("docs/runtime.md", "match stream.synchronize() {", COMPILED),
-    ("docs/runtime.md", "scripts/check_runtime_on_gpu.sh", "needs a GPU"),
+    (
+        "docs/runtime.md",
+        "cargo xtask gpu make DIRECTORY runtime",
+        "needs a GPU",
+    ),
     ("docs/runtime.md", "GPULOWER_HIP_INCLUDE", "needs HIP's headers"),
     ("docs/sessions.md", "let session = ", COMPILED),
     ("docs/sessions.md", "let context = ", COMPILED),
-    ("docs/sessions.md", "scripts/check_session_on_gpu.sh", "needs a GPU"),
+    (
+        "docs/sessions.md",
+        "cargo xtask gpu make DIRECTORY session",
+        "needs a GPU",
+    ),
     ("docs/targets.md", "\"decisions\": [", "is a part of a report"),
 ];
 

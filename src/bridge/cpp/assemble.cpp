@@ -66,6 +66,11 @@ GpulowerOutcome gpulowerAssemble(GpulowerBytes tripleName, GpulowerBytes chip,
     std::unique_ptr<MCObjectFileInfo> file(
         target->createMCObjectFileInfo(context, /*PIC=*/true));
     context.setObjectFileInfo(file.get());
+    // Of its own it prints them.
+    context.setDiagnosticHandler([&](const SMDiagnostic &diagnostic, bool, const SourceMgr &,
+                                     std::vector<const MDNode *> &) {
+      diagnostic.print(nullptr, stream, /*ShowColors=*/false);
+    });
     raw_svector_ostream output(*buffer);
     std::unique_ptr<MCAsmBackend> backend(
         target->createMCAsmBackend(*subtarget, *registers, options));

@@ -4,7 +4,7 @@
 #include "code_generation.h"
 #include "contain.h"
 #include "for_ptx.h"
-#include "late_interleave.h"
+#include "interleave.h"
 #include "pass_limits.h"
 
 #include "mlir/CAPI/IR.h"
@@ -663,7 +663,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
     if (module.getTargetTriple().isNVPTX())
       gpulower::addPassesForPtx(builder);
-    gpulower::late::addInterleaving(builder);
+    gpulower::interleave::addInterleaving(builder);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
     CGSCCAnalysisManager components;

@@ -517,7 +517,7 @@ struct HostToLlvm final : PassWrapper<HostToLlvm, OperationPass<ModuleOp>> {
   }
 
   LogicalResult initializeOptions(StringRef text, gpulower::Refuse refuse) final {
-    return failure(failed(Pass::initializeOptions(text, gpulower::InWords{text, refuse})) ||
+    return failure(failed(Pass::initializeOptions(text, gpulower::InWords{refuse})) ||
                    failed(gpulower::checkRange("kernel-index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 

@@ -13,6 +13,12 @@ using Refuse = llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)>;
 /// Refuses a value of a pass's option `name` that the table's option `like` does not take.
 llvm::LogicalResult checkRange(llvm::StringRef name, llvm::StringRef like, unsigned value, Refuse refuse);
 
+/// What this thread's last value was that could not be read, in words: MLIR passes nothing on of it.
+inline thread_local std::string unread;
+
+inline const char *whatIsRead(unsigned) { return "a number"; }
+inline const char *whatIsRead(bool) { return "true|false"; }
+
 inline bool isRead(llvm::StringRef text, unsigned &value) { return !text.getAsInteger(0, value); }
 
 inline bool isRead(llvm::StringRef text, bool &value) {
@@ -24,18 +30,21 @@ inline bool isRead(llvm::StringRef text, bool &value) {
 template <typename T> struct QuietParser : llvm::cl::parser<T> {
   using llvm::cl::parser<T>::parser;
 
-  bool parse(llvm::cl::Option &, llvm::StringRef, llvm::StringRef text, T &value) { return !isRead(text, value); }
+  bool parse(llvm::cl::Option &option, llvm::StringRef, llvm::StringRef text, T &value) {
+    if (isRead(text, value))
+      return false;
+    unread = ("option '" + option.ArgStr + "' cannot be '" + text + "': expected " + whatIsRead(value)).str();
+    return true;
+  }
 };
 
 /// Refuses in words what MLIR refuses without any.
 struct InWords {
-  llvm::StringRef options;
   Refuse refuse;
 
   llvm::LogicalResult operator()(const llvm::Twine &message) const {
     std::string words = message.str();
-    return refuse(words.empty() ? "'" + options.str() + "' has a value that is no number, or neither true nor false"
-                                : words);
+    return refuse(words.empty() ? unread : words);
   }
 };
 

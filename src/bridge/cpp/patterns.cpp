@@ -241,7 +241,7 @@ struct ExpandPass : PassWrapper<Derived, OperationPass<>> {
   using Option = typename Pass::template Option<T, gpulower::QuietParser<T>>;
 
   LogicalResult initializeOptions(StringRef text, gpulower::Refuse refuse) final {
-    return Pass::initializeOptions(text, gpulower::InWords{text, refuse});
+    return Pass::initializeOptions(text, gpulower::InWords{refuse});
   }
 
   Option<bool> amd{*this, "amd", llvm::cl::desc("The chip is AMD's, not NVIDIA's"),
@@ -421,7 +421,7 @@ struct LowerWithIndices : PassWrapper<Derived, OperationPass<>> {
   }
 
   LogicalResult initializeOptions(StringRef text, gpulower::Refuse refuse) final {
-    return failure(failed(Pass::initializeOptions(text, gpulower::InWords{text, refuse})) ||
+    return failure(failed(Pass::initializeOptions(text, gpulower::InWords{refuse})) ||
                    failed(gpulower::checkRange("index-bitwidth", "index-bitwidth", indexBitwidth, refuse)));
   }
 

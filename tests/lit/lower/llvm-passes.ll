@@ -9,7 +9,7 @@
 ; LEVEL: ret void
 
 ; RUN: not gpulower compile %s --target sm_90 --llvm-passes nonsense -o %t.out 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-; UNKNOWN: option 'llvm-passes' cannot be 'nonsense': expected OPTIMIZATION
+; UNKNOWN: option 'llvm-passes' cannot be 'nonsense': expected optimizations, as `opt -passes` takes them
 ; RUN: not gpulower compile %s --target sm_90 --llvm-passes sroa --input-optimized -o %t.out 2>&1 | FileCheck %s --check-prefix=BOTH
 ; BOTH: option 'llvm-passes' cannot be honoured for sm_90: with input-optimized none are run; leave one of the two out
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o %t.ptx

@@ -37,6 +37,11 @@
 // What is no number is refused in one message of ours. LLVM's parser of numbers prints one of its own.
 // RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-func-to-llvm{index-bitwidth=x}))" 2>&1 | FileCheck %s --check-prefix=WORD --implicit-check-not="value invalid"
 // RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpulower-host-to-llvm{bare-pointers=maybe})" 2>&1 | FileCheck %s --check-prefix=TRUTH --implicit-check-not="invalid value"
+// Of several options the one is named that is wrong.
+// RUN: not gpulower-opt %s --pass-pipeline="builtin.module(gpu.module(gpulower-expand-gpu{amd=true chipset=gfx942 redux=x clusters=false}))" 2>&1 | FileCheck %s --check-prefix=ONE
+
+// What a speed stands for is done behind it.
+// RUN: not gpulower-opt %s --gpulower-lower="speed=fast" 2>&1 | FileCheck %s --check-prefix=NO-SPEED
 
 // O: error: option 'O' cannot be '4': expected 0|1|2|3
 // FAST: error: option 'fast' cannot be 'yes': expected true|false
@@ -44,15 +49,15 @@
 // SQRT: error: option 'prec-sqrt' cannot be '2': expected true|false
 // DIV: error: option 'prec-div' cannot be 'x': expected true|false
 // CONTRACT: error: option 'fp-contract' cannot be 'true': expected off|on|fast
-// REGISTERS: error: option 'max-registers' cannot be '0': expected N
-// MANY: error: option 'max-registers' cannot be '4294967295': expected N
+// REGISTERS: error: option 'max-registers' cannot be '0': expected a number from 1 to 2147483647
+// MANY: error: option 'max-registers' cannot be '4294967295': expected a number from 1 to 2147483647
 // WAVE: error: option 'wave-size' cannot be '48': expected 32|64
 // COV: error: option 'code-object-version' cannot be '3': expected 4|5|6
 // DEBUG: error: option 'debug' cannot be 'yes': expected none|line-tables|full
 // INDEX: error: option 'index-bitwidth' cannot be '16': expected 32|64
 // BARE: error: option 'bare-pointers' cannot be 'no': expected true|false
-// SPILL: error: option 'spill-warning' cannot be '-1': expected N
-// TIME: error: option 'time-limit' cannot be '0': expected SECONDS
+// SPILL: error: option 'spill-warning' cannot be '-1': expected a number from 0 to 4294967295
+// TIME: error: option 'time-limit' cannot be '0': expected seconds above 0, such as 30 or 0.5
 // REGEX: error: option 'module' is not a regular expression:
 // COMMA: error: target 2 of the list 'sm_80,,sm_90' is empty: remove the extra comma
 // NAME: no such option sparkle
@@ -64,11 +69,13 @@
 // AMD-OPTIONS: error: option 'ptxas-options' cannot be honoured for gfx942: only NVIDIA's targets have it; leave the option out
 // INPUT: error: option 'ptxas-options' cannot be honoured for sm_80: `input.ptx`: it does not start with a dash, and would be taken for an input file
 // INTERLEAVE: error: option 'interleave' cannot be '4294967295': expected 1|2|4|8
-// COMPRESS: error: option 'compress' cannot be 'zstd:23': expected none|lz4|zstd[:LEVEL]
+// COMPRESS: error: option 'compress' cannot be 'zstd:23': expected `none`, `lz4`, `zstd`, or `zstd:LEVEL` with a level of 1 to 22
 // BITS: option 'index-bitwidth' cannot be '0': expected 32|64
 // HOST: option 'kernel-index-bitwidth' cannot be '0': expected 32|64
-// WORD: error: 'index-bitwidth=x' has a value that is no number, or neither true nor false
-// TRUTH: error: 'bare-pointers=maybe' has a value that is no number, or neither true nor false
+// WORD: error: option 'index-bitwidth' cannot be 'x': expected a number
+// TRUTH: error: option 'bare-pointers' cannot be 'maybe': expected true|false
+// ONE: error: option 'redux' cannot be 'x': expected true|false
+// NO-SPEED: no such option speed
 // GENERIC: error: {{.*}}gfx9-4-generic{{.*}}6
 gpu.module @m {
   gpu.func @k() kernel {

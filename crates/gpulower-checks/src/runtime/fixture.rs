@@ -16,7 +16,7 @@ pub const PLAIN: &str = include_str!("plain.ptx");
 /// Those that need clusters.
 pub const CLUSTER: &str = include_str!("cluster.ptx");
 
-/// What `scripts/check_runtime_on_gpu.sh make` made.
+/// What `cargo xtask gpu make` made.
 #[derive(Clone)]
 pub struct Images {
     /// `plain.ptx` for the GPU's chip.
@@ -34,13 +34,8 @@ impl Images {
     pub fn read(directory: &Path) -> Result<Self, String> {
         let read = |name: &str| {
             let path = directory.join(name);
-            std::fs::read(&path).map_err(|error| {
-                format!(
-                    "{}: {error}; scripts/check_runtime_on_gpu.sh make {} makes it",
-                    path.display(),
-                    directory.display()
-                )
-            })
+            std::fs::read(&path)
+                .map_err(|error| format!("{}: {error}; `cargo xtask gpu make` makes it", path.display(),))
         };
         Ok(Self {
             plain: read("plain.cubin")?,

@@ -1,8 +1,8 @@
 //! Checks the runtime on an NVIDIA GPU: devices, memory, streams, loading, launching, faults.
 //!
 //! ```sh
-//! scripts/check_runtime_on_gpu.sh make DIRECTORY      # where ptxas is: this program, and images for it
-//! scripts/check_runtime_on_gpu.sh run DIRECTORY       # where the GPU is
+//! cargo xtask gpu make DIRECTORY runtime      # where ptxas is: this program, and images for it
+//! DIRECTORY/run.sh runtime                    # where the GPU is
 //! ```
 //!
 //! It prints a line for each check, and ends with 1 if one failed. Of gpulower it uses the runtime alone.

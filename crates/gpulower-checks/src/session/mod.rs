@@ -2,8 +2,8 @@
 //! for the newer chips compute there.
 //!
 //! ```sh
-//! scripts/check_session_on_gpu.sh make DIRECTORY           # where LLVM is
-//! scripts/check_session_on_gpu.sh run DIRECTORY [NAME ..]  # where the GPU and a CUDA toolkit are
+//! cargo xtask gpu make DIRECTORY session      # where LLVM is
+//! DIRECTORY/run.sh session                    # where the GPU and a CUDA toolkit are
 //! ```
 //!
 //! It prints a line for each check, and ends with 1 if one failed. It compiles by itself, and so takes a CUDA toolkit, which is

@@ -265,16 +265,7 @@ fn labelled(place: Option<&str>, kind: &str, text: &str) {
 
 /// Passes on a warning of the library.
 pub fn warning(warning: &Warning) {
-    let mut text = warning.stage.to_string();
-    if let Some(module) = &warning.module {
-        text.push_str(&format!(", module {module}"));
-    }
-    if let Some(target) = &warning.target {
-        text.push_str(&format!(", target {target}"));
-    }
-    text.push_str(": ");
-    text.push_str(&warning.message);
-    labelled(warning.place().as_deref(), "warning", &text);
+    labelled(warning.place().as_deref(), "warning", &warning.to_string());
 }
 
 /// A warning of the command line's own.

@@ -1,6 +1,9 @@
 //! `gpulower targets`: every chip, what it has, and who can finish it here.
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use gpulower::{
     Compiler, Target,
     serialize::nvidia::{PtxCompiler, PtxToCubin},
@@ -22,8 +25,8 @@ pub struct Arguments {
     #[arg(value_parser = Suggested::targets(), hide_possible_values = true)]
     target: Option<String>,
     /// List the chips of one vendor alone
-    #[arg(long, conflicts_with = "target")]
-    vendor: Option<VendorName>,
+    #[arg(long, conflicts_with = "target", value_parser = PossibleValuesParser::new(["nvidia", "amd"]).map(vendor))]
+    vendor: Option<Vendor>,
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -31,10 +34,8 @@ pub struct Arguments {
     toolkits: environment::Toolkits,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum VendorName {
-    Nvidia,
-    Amd,
+fn vendor(name: String) -> Vendor {
+    if name == "amd" { Vendor::Amd } else { Vendor::Nvidia }
 }
 
 /// One chip.
@@ -112,11 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 
 impl Arguments {
     fn wants(&self, vendor: Vendor) -> bool {
-        match self.vendor {
-            None => true,
-            Some(VendorName::Nvidia) => vendor == Vendor::Nvidia,
-            Some(VendorName::Amd) => vendor == Vendor::Amd,
-        }
+        self.vendor.is_none_or(|wanted| wanted == vendor)
     }
 }
 

@@ -48,7 +48,7 @@ pub fn entries(ptx: &[u8]) -> Result<Vec<PtxEntry>, ReadError> {
     while let Some(token) = reader.tokens.token()? {
         match token {
             Token::Word(b".entry") => entries.extend(reader.entry()?),
-            Token::Punctuation(b'{') => reader.skip_body()?,
+            Token::Punctuation(b'{') => reader.tokens.braces(|_| {})?,
             _ => {}
         }
     }
@@ -89,19 +89,6 @@ impl<'text> Reader<'text> {
         }
     }
 
-    /// Skips to the end of the body whose `{` was just read.
-    fn skip_body(&mut self) -> Result<(), ReadError> {
-        let mut depth = 1usize;
-        while depth > 0 {
-            match self.tokens.some("the end of a body")? {
-                Token::Punctuation(b'{') => depth += 1,
-                Token::Punctuation(b'}') => depth -= 1,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Reads what follows `.entry`; `None` for a declaration.
     fn entry(&mut self) -> Result<Option<PtxEntry>, ReadError> {
         let mut entry = PtxEntry {
@@ -116,7 +103,7 @@ impl<'text> Reader<'text> {
         loop {
             match token {
                 Token::Punctuation(b'{') => {
-                    self.skip_body()?;
+                    self.tokens.braces(|_| {})?;
                     return Ok(Some(entry));
                 }
                 Token::Punctuation(b';') => return Ok(None),

@@ -26,7 +26,7 @@ pub fn symbols(ptx: &[u8]) -> Result<LinkSymbols<'_>, ReadError> {
     while let Some(token) = reader.tokens.token()? {
         let Token::Word(word) = token else {
             match token {
-                Token::Punctuation(b'{') => reader.skip_braces()?,
+                Token::Punctuation(b'{') => reader.tokens.braces(|_| {})?,
                 Token::Punctuation(b';') => linkage = Linkage::Private,
                 _ => {}
             }
@@ -124,24 +124,6 @@ impl<'text> Reader<'text> {
         self.tokens.error(problem)
     }
 
-    /// Skips to the brace that closes the one just read.
-    fn skip_braces(&mut self) -> Result<(), ReadError> {
-        self.braces(|_, _| {})
-    }
-
-    fn braces(&mut self, mut word: impl FnMut(&mut Module<'text>, &'text [u8])) -> Result<(), ReadError> {
-        let mut depth = 1usize;
-        while depth > 0 {
-            match self.tokens.some("the end of a body")? {
-                Token::Punctuation(b'{') => depth += 1,
-                Token::Punctuation(b'}') => depth -= 1,
-                Token::Word(found) => word(&mut self.module, found),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Reads what follows `.func` or `.entry`: `(results) NAME (parameters) directives`, then a body or `;`.
     fn function(&mut self, linkage: Linkage, kind: SymbolKind) -> Result<(), ReadError> {
         let mut function: Option<&'text str> = None;
@@ -159,9 +141,9 @@ impl<'text> Reader<'text> {
                     };
                     if end == b'{' {
                         self.module.define(function, kind, linkage);
-                        return self.braces(|module, word| {
+                        return self.tokens.braces(|word| {
                             if let Some(used) = name(word) {
-                                module.uses(used, function);
+                                self.module.uses(used, function);
                             }
                         });
                     }

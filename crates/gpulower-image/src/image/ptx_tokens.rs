@@ -84,6 +84,20 @@ impl<'text> Tokens<'text> {
         }
     }
 
+    /// Skips to the brace that closes the one just read, and gives the words on the way.
+    pub(super) fn braces(&mut self, mut word: impl FnMut(&'text [u8])) -> Result<(), ReadError> {
+        let mut depth = 1usize;
+        while depth > 0 {
+            match self.some("the end of a body")? {
+                Token::Punctuation(b'{') => depth += 1,
+                Token::Punctuation(b'}') => depth -= 1,
+                Token::Word(found) => word(found),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// What is wrong at the token that was read last.
     pub(super) fn error(&self, problem: impl fmt::Display) -> ReadError {
         let before = self.text.get(..self.start).unwrap_or_default();

@@ -150,7 +150,8 @@ impl<'a> Launch<'a> {
     ///
     /// A kernel does what its code says with the addresses that it is given. The caller vouches that it stays within memory
     /// that it may use, that this memory lives until the kernel is done, and that nothing else uses it meanwhile in a way
-    /// that conflicts. An address that is no memory of the device's ends the context; but one of pinned host memory, or on
+    /// that conflicts; and, of a kernel whose image does not say its parameters (`KernelInterface::parameters` is `None`), that
+    /// the arguments are those. An address that is no memory of the device's ends the context; but one of pinned host memory, or on
     /// machines where devices reach all memory any address of the process, is memory of this program.
     pub unsafe fn enqueue(mut self, stream: &Stream) -> Result<(), DriverError> {
         let call = "launching a kernel";
@@ -208,7 +209,8 @@ impl<'a> Launch<'a> {
             }
         } else {
             // SAFETY: function and stream live, and their context is current; there is an address for each parameter, of as many
-            // bytes as the kernel's code says (the maker of the value checked that), and what the kernel does with them the
+            // bytes as the kernel's code says (the maker of the value checked that where the image says it, else the caller
+            // vouches for it), and what the kernel does with them the
             // caller vouches for.
             unsafe {
                 (functions.launch)(

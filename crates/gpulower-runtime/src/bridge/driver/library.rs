@@ -54,7 +54,11 @@ pub(super) enum Own {
 
 /// Opens the first of `places` that can be opened. One that the process has loaded already comes first: two copies of a
 /// driver's library in one process do not share their contexts.
-pub(super) fn open(vendor: Vendor, places: &[PathBuf]) -> Result<(Library, PathBuf), DriverLoadError> {
+///
+/// # Safety
+///
+/// What is found there is the vendor's driver.
+pub(super) unsafe fn open(vendor: Vendor, places: &[PathBuf]) -> Result<(Library, PathBuf), DriverLoadError> {
     for path in places {
         // SAFETY: nothing is loaded, so no constructor runs.
         if let Ok(library) = unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_LOCAL | NO_LOAD) } {
@@ -63,8 +67,7 @@ pub(super) fn open(vendor: Vendor, places: &[PathBuf]) -> Result<(Library, PathB
     }
     let mut tried = Vec::new();
     for path in places {
-        // SAFETY: loading runs the constructors of the library. It is the driver by its name, or what the caller names as
-        // such; a program that cannot trust the driver of its machine cannot use the GPU.
+        // SAFETY: loading runs the constructors of the library, which is the driver, as the caller promises.
         match unsafe { vendor_library::open(path) } {
             Ok(library) => return Ok((library, path.clone())),
             Err(reason) => tried.push((path.clone(), reason)),

@@ -65,7 +65,8 @@ impl Driver {
         if let Some(driver) = place.get() {
             return Ok(driver.clone());
         }
-        // SAFETY: the driver's names, in the places that the system's administrator fills.
+        // SAFETY: the driver's names, in the places that the system's administrator fills. A program that cannot trust the
+        // driver of its machine cannot use the GPU.
         let driver = unsafe { Self::load_from(vendor, &library::places(vendor)) }?;
         // Another thread may have been faster: its driver is everybody's, for contexts are kept there.
         Ok(place.get_or_init(|| driver).clone())
@@ -81,7 +82,8 @@ impl Driver {
     ///
     /// What is found there is the vendor's driver: its constructors run, and functions are called by their names.
     pub unsafe fn load_from(vendor: Vendor, places: &[PathBuf]) -> Result<Self, DriverLoadError> {
-        let (library, path) = library::open(vendor, places)?;
+        // SAFETY: the caller's contract.
+        let (library, path) = unsafe { library::open(vendor, places) }?;
         let api = library::api(&library, vendor)
             .map_err(|missing| library::why_missing(&library, vendor, &path, missing.0))?;
         // The driver starts threads of its own: it is never unloaded.

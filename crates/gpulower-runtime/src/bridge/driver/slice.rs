@@ -98,8 +98,9 @@ impl<'owner> DeviceSlice<'owner> {
         let call = "copying pinned memory to the device";
         self.check_pinned(call, &data, stream)?;
         Transfer::start(data, stream, call, |entered, host| {
-            // SAFETY: both sides have that size; the transfer keeps the host's side until the copy is done, and the driver the
-            // device's, for memory is given back behind what uses it.
+            // SAFETY: both sides have that size, and the transfer keeps the host's until the copy is done. The device's is given
+            // back behind the copy. Only what was allocated in another stream may be given back before it: the copy then meets
+            // other bytes of the device, or fails, and no memory of the host's.
             unsafe { (entered.functions().copy_to_device)(self.address(), host.cast_const(), self.bytes, stream.raw()) }
         })
     }

@@ -2,7 +2,7 @@
 // the memory busy; neither LLVM nor the PTX compiler moves a load over a store that may write what is loaded. It comes
 // after LLVM's other passes, which then see one copy of the body, and whichever language it was written in.
 
-#include "late_interleave.h"
+#include "interleave.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/IR/DebugInfo.h"
@@ -14,10 +14,10 @@
 
 using namespace llvm;
 
-namespace gpulower::late {
+namespace gpulower::interleave {
 namespace {
 
-constexpr StringLiteral passName = "gpulower-interleave-late";
+constexpr StringLiteral passName = "gpulower-interleave";
 
 /// Writes a loop anew as an InterleavePlan allows.
 class Interleaver {
@@ -462,4 +462,4 @@ void addInterleaving(PassBuilder &builder) {
       });
 }
 
-} // namespace gpulower::late
+} // namespace gpulower::interleave

@@ -1,6 +1,6 @@
 // Which iterations of a loop may run at once with their loads first.
-#ifndef GPULOWER_BRIDGE_LATE_INTERLEAVE_H
-#define GPULOWER_BRIDGE_LATE_INTERLEAVE_H
+#ifndef GPULOWER_BRIDGE_INTERLEAVE_H
+#define GPULOWER_BRIDGE_INTERLEAVE_H
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -13,7 +13,7 @@
 
 #include <optional>
 
-namespace gpulower::late {
+namespace gpulower::interleave {
 
 /// A load that a store of another iteration might meet, so that their addresses are to be compared before the loop. Both
 /// move by `stride` bytes in each iteration.
@@ -59,9 +59,9 @@ std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses an
 /// Far from the end of the type, so that no product of it can overflow.
 uint64_t largestStep(const llvm::SCEV &step);
 
-/// Makes the pass known to `builder` under its name: `gpulower-interleave-late<COUNT>`, for functions.
+/// Makes the pass known to `builder` under its name: `gpulower-interleave<COUNT>`, for functions.
 void addInterleaving(llvm::PassBuilder &builder);
 
-} // namespace gpulower::late
+} // namespace gpulower::interleave
 
 #endif

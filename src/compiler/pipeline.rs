@@ -32,7 +32,7 @@ pub fn check_pipeline(pipeline: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn refused(reason: String) -> Error {
+pub(super) fn refused(reason: String) -> Error {
     Error::new(Stage::Plan, OptionError::Pass(reason))
 }
 

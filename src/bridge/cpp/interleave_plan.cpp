@@ -1,8 +1,8 @@
 // Which iterations of a loop may run at once with their loads first. Everything here is a proof: what it does not
 // understand it leaves alone.
 
-#include "late_interleave.h"
 #include "for_ptx.h"
+#include "interleave.h"
 
 #include "llvm/Analysis/LoopIterator.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -11,7 +11,7 @@
 
 using namespace llvm;
 
-namespace gpulower::late {
+namespace gpulower::interleave {
 namespace {
 
 /// Longer bodies run two iterations at once, and those that are longer still have enough to do between two loads.
@@ -360,4 +360,4 @@ std::optional<InterleavePlan> planInterleaving(Loop &loop, LoopAnalyses analyses
   return Planner(loop, analyses, count).make();
 }
 
-} // namespace gpulower::late
+} // namespace gpulower::interleave
