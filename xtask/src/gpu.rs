@@ -199,6 +199,10 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == part)
+    }
+
     /// What makes a part, or why it cannot be made.
     fn commands(&self, part: &str) -> Result<Result<Vec<Command>, String>, Failure> {
         let examples = |folder, emit| -> Result<Vec<Command>, Failure> {
@@ -260,9 +264,6 @@ impl Maker<'_> {
 
     /// Runs the commands of a part, and says so in a line; what they print is shown where one fails.
     fn part(&self, name: &str, commands: Vec<Command>) -> Result<(), Failure> {
-        if !self.wants(name) {
-            return Ok(());
-        }
         for mut command in commands {
             let output = capture(&mut command)?;
             if !output.status.success() {
