@@ -58,11 +58,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     } else {
         passes::register(environment);
     }
-    // SAFETY: this is the program, which has no other thread yet, and words that name plugins were refused.
-    #[allow(
-        unsafe_code,
-        reason = "what LLVM's options change is the whole process, which is this program"
-    )]
+    #[allow(unsafe_code, reason = "LLVM's options change the process, which is this program")]
+    // SAFETY: no other thread is in LLVM yet, and words that name plugins were refused.
     let status = unsafe { gpulower::opt_main(arguments, cli::shown) };
     cli::finish_cache(cache.as_ref());
     u8::try_from(status).unwrap_or(1)
