@@ -37,6 +37,8 @@ pub mod offload;
 pub mod pack;
 mod read;
 #[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
 mod seeds_tests;
 pub mod target;
 

@@ -42,7 +42,7 @@ use crate::{
 const PLACES: usize = 30;
 
 /// Everything that the readers of a kind say of a file.
-fn told(kind: &str, bytes: &[u8]) -> String {
+pub(crate) fn told(kind: &str, bytes: &[u8]) -> String {
     let mut told = Told::default();
     let text = String::from_utf8_lossy(bytes);
     match kind {
@@ -468,27 +468,32 @@ impl Told {
     }
 }
 
-fn short(digest: Md5) -> String {
+pub(crate) fn short(digest: Md5) -> String {
     let bytes = digest.finalize();
     bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What is told of damaged copies of a file.
+fn damaged(kind: &str, good: &[u8]) -> String {
+    damaged_by(&|bytes| told(kind, bytes), good, PLACES)
+}
+
 /// What is told of damaged copies of a file: cut off, and with a byte that is another, at places all over it, but not in what zstd
 /// compressed: its decoder for x86-64 notices other damages than that in C.
-fn damaged(kind: &str, good: &[u8]) -> String {
+pub(crate) fn damaged_by(told: &dyn Fn(&[u8]) -> String, good: &[u8], places: usize) -> String {
     const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
     let compressed = good.windows(ZSTD.len()).position(|bytes| bytes == ZSTD);
     let compressed = compressed.unwrap_or(good.len());
     let mut digest = Md5::new();
-    for place in (0..good.len()).step_by((good.len() / PLACES).max(1)) {
-        digest.update(told(kind, &good[..place]));
+    for place in (0..good.len()).step_by((good.len() / places).max(1)) {
+        digest.update(told(&good[..place]));
         if place >= compressed {
             continue;
         }
         let mut changed = good.to_vec();
         for value in [good[place] ^ 0x01, good[place].wrapping_add(0x10), 0xff] {
             changed[place] = value;
-            digest.update(told(kind, &changed));
+            digest.update(told(&changed));
         }
     }
     short(digest)

@@ -1,7 +1,7 @@
 //! Small files that would describe large results if they were believed.
 
-use gpulower_image::container::fatbin::{self, Content};
-use gpulower_image::inspect::{Inspection, inspect};
+use crate::container::fatbin::{self, Content};
+use crate::inspect::{Inspection, inspect};
 use gpulower_testing::nvidia;
 
 /// A section of a file that is put together by hand.
