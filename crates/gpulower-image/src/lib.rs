@@ -28,6 +28,8 @@
 mod table;
 
 pub mod container;
+#[cfg(test)]
+mod elf_tests;
 mod file_kind;
 pub mod image;
 pub mod inspect;

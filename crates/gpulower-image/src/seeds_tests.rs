@@ -76,12 +76,18 @@ pub(crate) fn told(kind: &str, bytes: &[u8]) -> String {
             for kernel in read.iter().flat_map(|read| &read.kernels) {
                 for chip in ["sm_52", "sm_75", "sm_80", "sm_86", "sm_90", "sm_120"] {
                     let target: Target = chip.parse().expect(chip);
-                    for (threads, dynamic) in [(32, 0), (200, 20_000), (1024, 100)] {
-                        told.line(chip, Occupancy::of(&target, kernel, threads, dynamic));
+                    for (threads, dynamic) in [(32, 0), (160, 0), (200, 20_000), (1024, 100)] {
+                        let occupancy = Occupancy::of(&target, kernel, threads, dynamic);
+                        told.line(chip, occupancy.as_ref().map(|found| (found.percent(), picture(found))));
+                        told.line(chip, occupancy);
                     }
                 }
             }
-            told.line("cubin", read);
+            told.line("cubin", &read);
+            if let Ok(mut read) = read {
+                read.add_log(&ptx_log::parse(LOG));
+                told.line("with a log", read.kernels);
+            }
             told.line("joins", join_cubin::check(bytes));
             let renamed = [("k", "other")];
             told.line("joined", join_cubin::join_renamed(&[(bytes, &[]), (bytes, &renamed)]));
@@ -391,10 +397,17 @@ fn bundles() -> String {
             let written = fatbin::write(&[image, image]).expect("a driver could load it");
             told.0 += &self::told("fatbin", &written);
             told.0 += &self::told("inspect", &written);
-            // Every byte of the container's and the first entry's headers.
-            for place in 0..80 {
+            // Every byte of the container's and the first entry's headers, and kinds of images.
+            for place in 0..128 {
+                for bits in [0x01, 0x20, 0x80, 0xa0] {
+                    let mut changed = written.clone();
+                    changed[place] ^= bits;
+                    told.0 += &self::told("fatbin", &changed);
+                }
+            }
+            for kind in 0..0x48 {
                 let mut changed = written.clone();
-                changed[place] ^= 0x11;
+                changed[16] = kind;
                 told.0 += &self::told("fatbin", &changed);
             }
         }
@@ -436,6 +449,18 @@ fn bundles() -> String {
     }
     told.0
 }
+
+/// What `ptxas` printed of kernels.
+const LOG: &str = "\
+ptxas info    : Compiling entry function 'k' for 'sm_80'
+ptxas info    : Function properties for k
+    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 8 registers, used 1 barriers, 360 bytes cmem[0]
+ptxas info    : Compiling entry function 'spilling' for 'sm_80'
+ptxas info    : Function properties for spilling
+    160 bytes stack frame, 140 bytes spill stores, 148 bytes spill loads
+ptxas info    : Used 24 registers, used 0 barriers, 360 bytes cmem[0]
+";
 
 /// What divides a module into kernels, and what holds them together.
 const PTX: &str = r#".version 8.0

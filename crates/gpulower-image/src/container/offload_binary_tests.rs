@@ -40,6 +40,7 @@ fn numbers_of_languages() {
         OffloadKindNumber(3).read_as(KindNumbering::BitMask),
         [OffloadKind::OpenMp, OffloadKind::Cuda]
     );
+    assert_eq!(OffloadKindNumber(15).read_as(KindNumbering::BitMask).len(), 4);
     for number in 0..9 {
         assert_eq!(ImageKind::from_number(number).number(), number);
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    container::fatbin,
     image::ptx_components,
     recorded_tests::Ptxas,
     seeds_tests::{damaged_by, short, told},
@@ -95,6 +96,14 @@ fn all(mut ptxas: Ptxas) -> String {
         digest.update(format!("{plain:?}{:?}", join(&[&cubins[3], cubin, &cubins[0]])));
         digest.update(told("cubin", cubin));
         digest.update(told("elf", cubin));
+        digest.update(told("inspect", cubin));
+        for chip in ["sm_80", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f"] {
+            let image = fatbin::Image::new(fatbin::Content::Cubin(cubin), chip).unwrap();
+            digest.update(format!(
+                "{:?}",
+                fatbin::write(&[image]).map_err(|error| error.to_string())
+            ));
+        }
         let of_damaged = |bytes: &[u8]| format!("{:?}", join(&[bytes, &cubins[0]]).map_err(|error| error.to_string()));
         digest.update(damaged_by(&of_damaged, cubin, 20 + index % 7));
     }
@@ -103,20 +112,20 @@ fn all(mut ptxas: Ptxas) -> String {
 
 #[test]
 fn turing() {
-    assert_eq!(all(Ptxas::new("13.0", "sm_75")), "f0c6ee2e235b");
+    assert_eq!(all(Ptxas::new("13.0", "sm_75")), "cda53cf11ca9");
 }
 
 #[test]
 fn ampere_with_cuda_12() {
-    assert_eq!(all(Ptxas::new("12.4", "sm_80")), "fb9ee92db75b");
+    assert_eq!(all(Ptxas::new("12.4", "sm_80")), "83d901699adb");
 }
 
 #[test]
 fn hopper() {
-    assert_eq!(all(Ptxas::new("13.0", "sm_90")), "77e21d179f08");
+    assert_eq!(all(Ptxas::new("13.0", "sm_90")), "83c250b3afa8");
 }
 
 #[test]
 fn blackwell() {
-    assert_eq!(all(Ptxas::new("13.0", "sm_100")), "516030fdc113");
+    assert_eq!(all(Ptxas::new("13.0", "sm_100")), "da8e3d2205b8");
 }
