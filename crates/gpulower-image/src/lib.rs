@@ -41,6 +41,8 @@ mod read;
 #[cfg(test)]
 mod recorded_tests;
 #[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
 mod seeds_tests;
 pub mod target;
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 use gpulower_testing::nvidia;
 use md5::{Digest as _, Md5};
 
-/// `ptxas` of a release for a chip.
+/// `ptxas` of a release for a chip. One test uses each: what it does not use is not kept.
 pub struct Ptxas {
     release: &'static str,
     pub chip: &'static str,

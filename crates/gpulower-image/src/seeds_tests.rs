@@ -193,6 +193,12 @@ pub(crate) fn told(kind: &str, bytes: &[u8]) -> String {
         "export_check" => {
             let report = check::check(bytes);
             told.line("complete", report.as_ref().map(|report| report.is_complete(&[])));
+            let of = |release| {
+                report
+                    .as_ref()
+                    .map(|report| (report.of(release), report.is_complete(&[release])))
+            };
+            ClangRelease::all().for_each(|release| told.line("of a release", of(release)));
             told.line("report", report);
         }
         "inspect" => {
@@ -485,10 +491,10 @@ const PTX: &str = r#".version 8.0
 "#;
 
 #[derive(Default)]
-struct Told(String);
+pub(crate) struct Told(pub(crate) String);
 
 impl Told {
-    fn line(&mut self, name: &str, value: impl Debug) {
+    pub(crate) fn line(&mut self, name: &str, value: impl Debug) {
         writeln!(self.0, "{name}: {value:?}").expect("a string grows");
     }
 }
