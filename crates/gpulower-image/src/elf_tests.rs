@@ -8,6 +8,7 @@ use crate::{
     FileKind,
     container::bundle,
     image::{cubin, elf::Elf, hsaco::Hsaco},
+    offload::check,
     seeds_tests::short,
 };
 
@@ -218,4 +219,30 @@ fn the_machine_of_another_file_is_named() {
         let error = cubin::read(&elf(machine, &[], &[])).expect_err("no cubin").to_string();
         assert!(error.contains(words), "{error}");
     }
+}
+
+/// What is said of host objects in which one byte is more.
+fn each_byte_of_entries(seed: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus/export_check")
+        .join(seed);
+    let good = fs::read(path).expect("seeds can be read");
+    let mut digest = Md5::new();
+    let mut changed = good.clone();
+    for place in 0..good.len() {
+        changed[place] = good[place].wrapping_add(1);
+        digest.update(format!("{:?}", check::check(&changed)));
+        changed[place] = good[place];
+    }
+    short(digest)
+}
+
+#[test]
+fn each_byte_of_an_object_for_cuda() {
+    assert_eq!(each_byte_of_entries("cuda.o"), "ca5548e798bb");
+}
+
+#[test]
+fn each_byte_of_an_object_for_hip() {
+    assert_eq!(each_byte_of_entries("hip.o"), "5af97508f907");
 }

@@ -19,7 +19,9 @@ use crate::{
     recorded_tests::Ptxas,
     seeds_tests::{Told, short, told},
     target::{
-        AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, PtxPolicy, Target, selection::cubin_links,
+        AmdTarget, CodeObjectVersion, ComputeCapability, CudaRelease, NvidiaArch, NvidiaTarget, PtxIsa, PtxPolicy,
+        Suffix, Target,
+        selection::{LoadableImage, cubin_links, select_for_link},
     },
 };
 
@@ -152,6 +154,35 @@ fn chips() {
             }
         }
     }
+    let suffixes = [Suffix::Plain, Suffix::ArchitectureSpecific, Suffix::FamilySpecific];
+    let numbers = [50, 53, 72, 75, 80, 86, 87, 90, 100, 101, 103, 110, 120, 121];
+    let archs: Vec<NvidiaArch> = suffixes
+        .iter()
+        .flat_map(|&suffix| numbers.map(|number| NvidiaArch { number, suffix }))
+        .collect();
+    for (index, &arch) in archs.iter().enumerate() {
+        let runs = numbers.map(|number| arch.cubin_runs_on(ComputeCapability::new(number / 10, number % 10)));
+        told.line("runs", runs);
+        let other = archs[index / 2];
+        let images = [
+            LoadableImage::Ptx { arch, isa: (8, 0) },
+            LoadableImage::Cubin { arch },
+            LoadableImage::LtoIr { arch: other },
+            LoadableImage::Cubin { arch: other },
+        ];
+        for target in NvidiaTarget::all() {
+            let chosen = |images: &[LoadableImage]| select_for_link(&target, images);
+            told.line(
+                "chosen",
+                (
+                    chosen(&images),
+                    chosen(&images[..2]),
+                    chosen(&images[..1]),
+                    chosen(&images[2..3]),
+                ),
+            );
+        }
+    }
     for target in AmdTarget::all() {
         told.line(
             "matrices",
@@ -164,7 +195,7 @@ fn chips() {
         );
     }
     assert!(NvidiaTarget::all().count() > 10);
-    assert_eq!(digest(&told), "e1c1ea487ccd");
+    assert_eq!(digest(&told), "8fbc3b9c7e35");
 }
 
 /// Images of every kind, one after the other in a section, and in sections of their own.

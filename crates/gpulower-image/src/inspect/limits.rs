@@ -78,6 +78,7 @@ mod tests {
             limits.read(1).unwrap_err(),
             "not read: containers name the same bytes too often"
         );
+        assert!(Limits::of(&[]).part(0, 12).is_ok());
         assert!(
             limits
                 .part(0, 13)

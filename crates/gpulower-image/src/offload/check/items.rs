@@ -180,6 +180,9 @@ mod tests {
             told.line("taken", result);
         }
         use md5::Digest as _;
-        assert_eq!(crate::seeds_tests::short(md5::Md5::new_with_prefix(&told.0)), "aa82df235523");
+        assert_eq!(
+            crate::seeds_tests::short(md5::Md5::new_with_prefix(&told.0)),
+            "aa82df235523"
+        );
     }
 }
