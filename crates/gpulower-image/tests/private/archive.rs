@@ -111,7 +111,7 @@ fn names_have_no_more_bytes_than_the_file() {
     let file = |size: usize| {
         let header = |name: &str, size: usize| format!("{name:<48}{size:<10}`\n");
         let names = "n".repeat(size) + "/\n";
-        let padding = if size % 2 == 0 { "" } else { "\n" };
+        let padding = if size.is_multiple_of(2) { "" } else { "\n" };
         format!(
             "!<arch>\n{}{names}{padding}{}",
             header("//", names.len()),
