@@ -136,6 +136,7 @@ pub(crate) fn told(kind: &str, bytes: &[u8]) -> String {
             told.line("k", log.function("k"));
             told.line("log", log);
             told.line("without times", ptx_log::without_times(&text));
+            told.line("all", ptx_log::parse(LOG));
         }
         "fatbin" => match fatbin::read(bytes) {
             Ok(read) => {
@@ -206,6 +207,11 @@ pub(crate) fn told(kind: &str, bytes: &[u8]) -> String {
             if let Ok(inspection) = &inspection {
                 told.line("problems", inspection.problems().collect::<Vec<_>>());
                 told.line("names", inspect::file_names(inspection, "input"));
+                let kernels = inspection.images.iter().flat_map(|image| &image.kernels);
+                told.line(
+                    "parameters",
+                    kernels.map(inspect::Kernel::parameters).collect::<Vec<_>>(),
+                );
                 let (images, containers) = (&inspection.images, inspection.containers.len());
                 told.line(
                     "images",
@@ -415,6 +421,9 @@ fn bundles() -> String {
                 let mut changed = written.clone();
                 changed[16] = kind;
                 told.0 += &self::told("fatbin", &changed);
+                if compression == Compression::None {
+                    told.0 += &self::told("inspect", &changed);
+                }
             }
         }
     }
@@ -465,7 +474,7 @@ ptxas info    : Used 8 registers, used 1 barriers, 360 bytes cmem[0]
 ptxas info    : Compiling entry function 'spilling' for 'sm_80'
 ptxas info    : Function properties for spilling
     160 bytes stack frame, 140 bytes spill stores, 148 bytes spill loads
-ptxas info    : Used 24 registers, used 0 barriers, 360 bytes cmem[0]
+ptxas info    : Used 24 registers, used 0 barriers, 8 bytes lmem, 360 bytes cmem[0]
 ";
 
 /// What divides a module into kernels, and what holds them together.

@@ -79,6 +79,7 @@ mod tests {
             "not read: containers name the same bytes too often"
         );
         assert!(Limits::of(&[]).part(0, 12).is_ok());
+        assert_eq!(Limits::of(&[0; 65]).parts, 1026);
         assert!(
             limits
                 .part(0, 13)

@@ -112,20 +112,35 @@ fn all(mut ptxas: Ptxas) -> String {
 
 #[test]
 fn turing() {
-    assert_eq!(all(Ptxas::new("13.0", "sm_75")), "cda53cf11ca9");
+    assert_eq!(all(Ptxas::new("13.0", "sm_75")), "5ce8517a4bf6");
 }
 
 #[test]
 fn ampere_with_cuda_12() {
-    assert_eq!(all(Ptxas::new("12.4", "sm_80")), "83d901699adb");
+    assert_eq!(all(Ptxas::new("12.4", "sm_80")), "ba3fb2d2c71c");
 }
 
 #[test]
 fn hopper() {
-    assert_eq!(all(Ptxas::new("13.0", "sm_90")), "83c250b3afa8");
+    assert_eq!(all(Ptxas::new("13.0", "sm_90")), "fcd1d984aa79");
 }
 
 #[test]
 fn blackwell() {
-    assert_eq!(all(Ptxas::new("13.0", "sm_100")), "da8e3d2205b8");
+    assert_eq!(all(Ptxas::new("13.0", "sm_100")), "e1ec4cbad7cd");
+}
+
+#[test]
+fn kernels_are_called_something_else_than_what_is_shared() {
+    let cubin = include_bytes!("../../../../../fuzz/corpus/cubin/sm_90a.cubin");
+    for (name, is_refused) in [
+        ("", true),
+        ("two words", true),
+        ("zero\0", true),
+        ("_param", true),
+        ("a_1$%", false),
+    ] {
+        let joined = join_renamed(&[(cubin, &[("k", name)])]);
+        assert_eq!(joined.is_err(), is_refused, "{name:?}");
+    }
 }
