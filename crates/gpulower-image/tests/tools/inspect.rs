@@ -1,4 +1,4 @@
-//! Inspections of small files, without NVIDIA's tools; those with them are in `nvidia_tests`.
+//! Inspections of small files, without NVIDIA's tools; those with them are in `inspect_nvidia`, and those of files that are put together by hand in `src/inspect/tests.rs`.
 
 use gpulower_image::FileKind;
 use gpulower_image::container::bundle::{self, BundleImage, BundleOptions};
