@@ -197,6 +197,18 @@ S
 "$llvm/llvm-offload-binary" -o cuda.offload \
     --image=file=relocatable.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda
 "$llvm/llvm-offload-binary" -o hip.offload --image=file=gfx1030.o,triple=amdgcn-amd-amdhsa,arch=gfx1030,kind=hip
+cat > openmp.c <<'C'
+#pragma omp begin declare target
+int counter = 5;
+#pragma omp end declare target
+void g(int *a) {
+#pragma omp target map(tofrom : a[0 : 1])
+  a[0] += counter;
+}
+C
+"$llvm/clang" -Os -fno-ident -fno-asynchronous-unwind-tables -fopenmp --offload-arch=gfx942 -nogpulib -nogpuinc \
+    -c openmp.c -o openmp.o
+seed export_check openmp.o
 exported cuda 2 cuda.offload > cuda.s
 exported hip 4 hip.offload > hip.s
 for language in cuda hip; do

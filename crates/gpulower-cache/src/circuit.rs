@@ -199,4 +199,17 @@ mod tests {
         assert_eq!(after(Duration::from_secs(10)), Some(Duration::from_secs(20)));
         assert_eq!(after(MOST_PAUSE), Some(MOST_PAUSE));
     }
+
+    #[test]
+    fn a_quarter_of_the_time_is_not_slow_and_most_of_it_is_lost() {
+        let circuit = Circuit::new(PATIENCE, LONG);
+        assert!((0..20).all(|_| !circuit.note(Ended::Answered, PATIENCE / 4)));
+        let most = PATIENCE.mul_f64(0.7);
+        assert!(circuit.note(Ended::Failed, most));
+        let circuit = Circuit::new(PATIENCE, LONG);
+        assert!(!circuit.note(Ended::Failed, most - QUICK));
+        *circuit.state.lock().expect("nobody panicked") = State::Trying { pause: LONG };
+        circuit.note(Ended::Failed, QUICK);
+        assert!(!circuit.may_ask(), "not before the pause is over");
+    }
 }

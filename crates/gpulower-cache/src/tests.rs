@@ -36,6 +36,15 @@ fn another_machine_finds_what_was_put() {
 struct Waiting {
     store: InMemory,
     writes: std::sync::Mutex<()>,
+    /// What was asked, and how much time it was given.
+    asked: std::sync::Mutex<Vec<(&'static str, Duration)>>,
+}
+
+impl Waiting {
+    fn note(&self, what: &'static str, deadline: Instant) {
+        let time = deadline.saturating_duration_since(Instant::now());
+        self.asked.lock().expect("nobody panicked").push((what, time));
+    }
 }
 
 impl Store for Waiting {
@@ -44,10 +53,12 @@ impl Store for Waiting {
     }
 
     fn get(&self, name: &str, most: u64, deadline: Instant) -> Result<Option<Vec<u8>>, StoreError> {
+        self.note("get", deadline);
         self.store.get(name, most, deadline)
     }
 
     fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool, deadline: Instant) -> Result<Written, StoreError> {
+        self.note("put", deadline);
         drop(self.writes.lock());
         self.store.put(name, bytes, only_new, deadline)
     }
@@ -57,10 +68,12 @@ impl Store for Waiting {
     }
 
     fn remove(&self, name: &str, deadline: Instant) -> Result<(), StoreError> {
+        self.note("remove", deadline);
         self.store.remove(name, deadline)
     }
 
     fn list(&self, prefix: &str, deadline: Instant) -> Result<Vec<Listed>, StoreError> {
+        self.note("list", deadline);
         self.store.list(prefix, deadline)
     }
 }
@@ -364,4 +377,55 @@ fn a_claim_needs_a_store_that_writes() {
     let (store, remote) = with(|builder| builder);
     assert_eq!(remote.claim(&ID, &|| false), None);
     assert_eq!(store.take_requests(), Vec::<String>::new());
+}
+
+#[test]
+fn each_question_has_its_deadline() {
+    let store = Arc::new(Waiting::default());
+    let hours = |number: u64| Duration::from_secs(3600 * number);
+    let remote = Remote::builder(Arc::clone(&store) as _)
+        .deadline(hours(4))
+        .wait(hours(1))
+        .build();
+    let _ = remote.get(&ID);
+    let _ = remote.get(&ID);
+    remote.put(&ID, (*b"content").into());
+    finish(&remote);
+    let held = remote.list().expect("it is there");
+    remote.remove(&held[0]).expect("it is there");
+    remote.fetch(&ID).expect("it answers");
+    remote.send(&ID, b"content").expect("it answers");
+    assert_eq!(remote.claim(&[7; 32], &|| false), None);
+    remote.abandon(&[7; 32]);
+    finish(&remote);
+    let asked = store.asked.lock().expect("nobody panicked");
+    let rounded = |time: &Duration| (time.as_secs_f64() / 3600.0).round() as u32;
+    let asked: Vec<_> = asked.iter().map(|(what, time)| (*what, rounded(time))).collect();
+    // As long as the service has not answered, less. Lists are short.
+    let expected = [
+        ("get", 3),
+        ("get", 4),
+        ("put", 4),
+        ("list", 0),
+        ("list", 0),
+        ("remove", 4),
+        ("get", 4),
+        ("put", 4),
+        // The claim.
+        ("put", 4),
+        ("remove", 4),
+    ];
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn a_value_may_be_as_large_as_was_said() {
+    let store = InMemory::default();
+    let now = Instant::now();
+    store.put("name", b"content".to_vec(), true, now).expect("memory");
+    assert!(store.get("name", 7, now).is_ok_and(|found| found.is_some()));
+    assert_eq!(
+        store.get("name", 6, now).expect_err("too large").refusal,
+        Refusal::TooLarge
+    );
 }

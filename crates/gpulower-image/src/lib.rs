@@ -28,6 +28,8 @@
 mod table;
 
 pub mod container;
+#[cfg(test)]
+mod elf_tests;
 mod file_kind;
 pub mod image;
 pub mod inspect;
@@ -36,6 +38,10 @@ pub mod occupancy;
 pub mod offload;
 pub mod pack;
 mod read;
+#[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
+mod rules_tests;
 #[cfg(test)]
 mod seeds_tests;
 pub mod target;

@@ -41,11 +41,7 @@ fn penalty(wanted: &str, candidate: &str) -> Option<usize> {
     // With another beginning it is another word: `h100` does not mean `sm_100`.
     let limit = if common < 2 { 1 } else { (wanted.len() / 3).clamp(2, 3) };
     let uncommon = wanted.chars().count().saturating_sub(common);
-    match distance {
-        0 => Some(0),
-        _ if distance <= limit && !wanted.is_empty() => Some(distance + 2 * uncommon),
-        _ => None,
-    }
+    (distance <= limit && !wanted.is_empty()).then_some(distance + 2 * uncommon)
 }
 
 /// Lower case, letters and digits only.

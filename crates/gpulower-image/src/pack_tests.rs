@@ -147,3 +147,22 @@ fn containers_hold_what_is_theirs() {
         [(Some("nvptx64-nvidia-cuda"), Some("sm_80"), Some("all")), amd, amd]
     );
 }
+
+#[test]
+fn what_was_asked_for_is_read_of_what_was_written() {
+    let policy: PtxPolicy = "all".parse().expect("a policy");
+    let text = gpulower_testing::nvidia::store_kernel("7.8", "sm_80");
+    let mut first = Pack::default();
+    first.add("a.ptx", text.as_bytes(), None).expect("PTX");
+    first.set_include_ptx(&policy, "a.ptx").expect("the first");
+    for format in [PackFormat::Fatbin, PackFormat::Offload] {
+        let written = first.write(format, Compression::None).expect("it can be written");
+        let mut second = Pack::default();
+        second.add("written", &written, None).expect("it can be read");
+        assert_eq!(second.include_ptx(), Some(&policy));
+    }
+    let level = |compression| bundle_compression(compression).expect("zstd").map(|found| found.level);
+    assert_eq!(level(fatbin::ZSTD_DEFAULT), Some(bundle::Compression::default().level));
+    assert_eq!(level(Compression::Zstd { level: 7 }), Some(7));
+    assert_eq!(level(Compression::None), None);
+}

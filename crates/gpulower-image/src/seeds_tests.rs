@@ -42,7 +42,7 @@ use crate::{
 const PLACES: usize = 30;
 
 /// Everything that the readers of a kind say of a file.
-fn told(kind: &str, bytes: &[u8]) -> String {
+pub(crate) fn told(kind: &str, bytes: &[u8]) -> String {
     let mut told = Told::default();
     let text = String::from_utf8_lossy(bytes);
     match kind {
@@ -76,12 +76,18 @@ fn told(kind: &str, bytes: &[u8]) -> String {
             for kernel in read.iter().flat_map(|read| &read.kernels) {
                 for chip in ["sm_52", "sm_75", "sm_80", "sm_86", "sm_90", "sm_120"] {
                     let target: Target = chip.parse().expect(chip);
-                    for (threads, dynamic) in [(32, 0), (200, 20_000), (1024, 100)] {
-                        told.line(chip, Occupancy::of(&target, kernel, threads, dynamic));
+                    for (threads, dynamic) in [(32, 0), (160, 0), (200, 20_000), (1024, 100)] {
+                        let occupancy = Occupancy::of(&target, kernel, threads, dynamic);
+                        told.line(chip, occupancy.as_ref().map(|found| (found.percent(), picture(found))));
+                        told.line(chip, occupancy);
                     }
                 }
             }
-            told.line("cubin", read);
+            told.line("cubin", &read);
+            if let Ok(mut read) = read {
+                read.add_log(&ptx_log::parse(LOG));
+                told.line("with a log", read.kernels);
+            }
             told.line("joins", join_cubin::check(bytes));
             let renamed = [("k", "other")];
             told.line("joined", join_cubin::join_renamed(&[(bytes, &[]), (bytes, &renamed)]));
@@ -130,6 +136,7 @@ fn told(kind: &str, bytes: &[u8]) -> String {
             told.line("k", log.function("k"));
             told.line("log", log);
             told.line("without times", ptx_log::without_times(&text));
+            told.line("all", ptx_log::parse(LOG));
         }
         "fatbin" => match fatbin::read(bytes) {
             Ok(read) => {
@@ -187,6 +194,12 @@ fn told(kind: &str, bytes: &[u8]) -> String {
         "export_check" => {
             let report = check::check(bytes);
             told.line("complete", report.as_ref().map(|report| report.is_complete(&[])));
+            let of = |release| {
+                report
+                    .as_ref()
+                    .map(|report| (report.of(release), report.is_complete(&[release])))
+            };
+            ClangRelease::all().for_each(|release| told.line("of a release", of(release)));
             told.line("report", report);
         }
         "inspect" => {
@@ -194,6 +207,11 @@ fn told(kind: &str, bytes: &[u8]) -> String {
             if let Ok(inspection) = &inspection {
                 told.line("problems", inspection.problems().collect::<Vec<_>>());
                 told.line("names", inspect::file_names(inspection, "input"));
+                let kernels = inspection.images.iter().flat_map(|image| &image.kernels);
+                told.line(
+                    "parameters",
+                    kernels.map(inspect::Kernel::parameters).collect::<Vec<_>>(),
+                );
                 let (images, containers) = (&inspection.images, inspection.containers.len());
                 told.line(
                     "images",
@@ -391,11 +409,21 @@ fn bundles() -> String {
             let written = fatbin::write(&[image, image]).expect("a driver could load it");
             told.0 += &self::told("fatbin", &written);
             told.0 += &self::told("inspect", &written);
-            // Every byte of the container's and the first entry's headers.
-            for place in 0..80 {
+            // Every byte of the container's and the first entry's headers, and kinds of images.
+            for place in 0..128 {
+                for bits in [0x01, 0x20, 0x80, 0xa0] {
+                    let mut changed = written.clone();
+                    changed[place] ^= bits;
+                    told.0 += &self::told("fatbin", &changed);
+                }
+            }
+            for kind in 0..0x48 {
                 let mut changed = written.clone();
-                changed[place] ^= 0x11;
+                changed[16] = kind;
                 told.0 += &self::told("fatbin", &changed);
+                if compression == Compression::None {
+                    told.0 += &self::told("inspect", &changed);
+                }
             }
         }
     }
@@ -437,6 +465,18 @@ fn bundles() -> String {
     told.0
 }
 
+/// What `ptxas` printed of kernels.
+const LOG: &str = "\
+ptxas info    : Compiling entry function 'k' for 'sm_80'
+ptxas info    : Function properties for k
+    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 8 registers, used 1 barriers, 360 bytes cmem[0]
+ptxas info    : Compiling entry function 'spilling' for 'sm_80'
+ptxas info    : Function properties for spilling
+    160 bytes stack frame, 140 bytes spill stores, 148 bytes spill loads
+ptxas info    : Used 24 registers, used 0 barriers, 8 bytes lmem, 360 bytes cmem[0]
+";
+
 /// What divides a module into kernels, and what holds them together.
 const PTX: &str = r#".version 8.0
 .target sm_90, debug
@@ -460,35 +500,40 @@ const PTX: &str = r#".version 8.0
 "#;
 
 #[derive(Default)]
-struct Told(String);
+pub(crate) struct Told(pub(crate) String);
 
 impl Told {
-    fn line(&mut self, name: &str, value: impl Debug) {
+    pub(crate) fn line(&mut self, name: &str, value: impl Debug) {
         writeln!(self.0, "{name}: {value:?}").expect("a string grows");
     }
 }
 
-fn short(digest: Md5) -> String {
+pub(crate) fn short(digest: Md5) -> String {
     let bytes = digest.finalize();
     bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What is told of damaged copies of a file.
+fn damaged(kind: &str, good: &[u8]) -> String {
+    damaged_by(&|bytes| told(kind, bytes), good, PLACES)
+}
+
 /// What is told of damaged copies of a file: cut off, and with a byte that is another, at places all over it, but not in what zstd
 /// compressed: its decoder for x86-64 notices other damages than that in C.
-fn damaged(kind: &str, good: &[u8]) -> String {
+pub(crate) fn damaged_by(told: &dyn Fn(&[u8]) -> String, good: &[u8], places: usize) -> String {
     const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
     let compressed = good.windows(ZSTD.len()).position(|bytes| bytes == ZSTD);
     let compressed = compressed.unwrap_or(good.len());
     let mut digest = Md5::new();
-    for place in (0..good.len()).step_by((good.len() / PLACES).max(1)) {
-        digest.update(told(kind, &good[..place]));
+    for place in (0..good.len()).step_by((good.len() / places).max(1)) {
+        digest.update(told(&good[..place]));
         if place >= compressed {
             continue;
         }
         let mut changed = good.to_vec();
         for value in [good[place] ^ 0x01, good[place].wrapping_add(0x10), 0xff] {
             changed[place] = value;
-            digest.update(told(kind, &changed));
+            digest.update(told(&changed));
         }
     }
     short(digest)

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests end so")]
 
 pub mod amd;
+pub mod kernels;
 pub mod nvidia;
 pub mod pages;
 pub mod servers;

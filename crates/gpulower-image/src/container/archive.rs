@@ -123,8 +123,8 @@ fn read_into<'data>(bytes: &'data [u8], members: &mut Vec<Member<'data>>) -> Res
 
 fn decimal(field: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(field).ok()?.trim_end();
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten()
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

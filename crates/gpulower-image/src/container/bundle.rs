@@ -1113,3 +1113,17 @@ impl<'data> Text<'data> {
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_in_proportion_to_the_file() {
+        assert_eq!(
+            [0, (1 << 24) - 1, 1 << 24, 1 << 25, 1 << 60].map(window_log),
+            [24, 24, 25, 26, 27]
+        );
+        assert_eq!(default_budget(b"ab"), 2048 + (64 << 20));
+    }
+}

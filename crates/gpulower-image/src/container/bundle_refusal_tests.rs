@@ -523,3 +523,28 @@ fn values_serialize() {
     let form = serde_json::to_value(read(&text()).unwrap().form).unwrap();
     assert_eq!(form, serde_json::json!({"text": ";"}));
 }
+
+#[test]
+fn at_the_limits() {
+    let aligned = |alignment| {
+        let options = BundleOptions {
+            alignment,
+            ..BundleOptions::default()
+        };
+        write(&[image(DEVICE, b"code")], &options).map(|bytes| bytes.len())
+    };
+    assert_eq!(aligned(MAX_ALIGNMENT).unwrap(), 4 + MAX_ALIGNMENT as usize);
+    assert!(aligned(2 * MAX_ALIGNMENT).is_err());
+    // A bundle that is said to end with its header has nothing to inflate.
+    let mut small = compressed(CompressionVersion::V2, CompressionMethod::Zstd);
+    for (size, words) in [(23u32, "less than its header"), (24, "zstd")] {
+        small[8..12].copy_from_slice(&size.to_le_bytes());
+        let error = read(&small).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let id = |size: usize| format!("hip-amdgcn-amd-amdhsa--gfx942{}", "-".repeat(size)).parse::<BundleId>();
+    let long = "it has to be 1 to";
+    let room = crate::container::bundle_id::MAX_LENGTH - "hip-amdgcn-amd-amdhsa--gfx942".len();
+    assert!(id(room).is_ok_and(|_| true) || !id(room).unwrap_err().to_string().contains(long));
+    assert!(id(room + 1).unwrap_err().to_string().contains(long));
+}

@@ -677,3 +677,31 @@ impl<'data> Extension<'data> {
         Ok(Some((file.u32(0)?, file.u32(4)?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_compress_have_names() {
+        for compression in [Compression::None, Compression::Lz4, ZSTD_DEFAULT] {
+            assert_eq!(Compression::from_name(compression.name()), Some(compression));
+        }
+        assert_eq!(Compression::from_name("zlib"), None);
+    }
+
+    #[test]
+    fn an_image_may_have_a_gigabyte() {
+        let ptx = gpulower_testing::nvidia::store_kernel("7.8", "sm_90");
+        let image = Image {
+            compression: ZSTD_DEFAULT,
+            ..Image::new(Content::Ptx(&ptx), "sm_90").unwrap()
+        };
+        let mut bytes = write(&[image]).unwrap();
+        for (size, is_refused) in [(MAX_DECOMPRESSED, false), (MAX_DECOMPRESSED + 1, true)] {
+            bytes[16 + 0x38..16 + 0x40].copy_from_slice(&size.to_le_bytes());
+            let error = read(&bytes).unwrap().entries[0].payload().unwrap_err().to_string();
+            assert_eq!(error.contains("are read"), is_refused, "{error}");
+        }
+    }
+}

@@ -305,3 +305,7 @@ impl Writer {
         Ok(id)
     }
 }
+
+#[cfg(test)]
+#[path = "host_object_tests.rs"]
+mod tests;

@@ -828,3 +828,7 @@ impl<'data> EntryReader<'_, 'data> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "offload_binary_tests.rs"]
+mod tests;

@@ -137,6 +137,9 @@ mod tests {
             "{error}"
         );
         assert_eq!(read[3].offset, 0x110);
+        assert!(error.contains("8 bytes where at least 12 are needed"), "{error}");
+        let error = read[3].half(7).unwrap_err().to_string();
+        assert!(error.contains("8 bytes where at least 9 are needed"), "{error}");
     }
 
     #[test]

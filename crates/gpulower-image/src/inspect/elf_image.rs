@@ -100,3 +100,14 @@ pub(super) fn section_sizes(elf: &Elf<'_>, file_size: usize) -> Result<Vec<Secti
         })
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_no_more_bytes_than_the_file() {
+        assert_eq!(owned(&["ab", "c"], 3), Ok(vec!["ab".to_owned(), "c".to_owned()]));
+        assert!(owned(&["ab", "c"], 2).is_err());
+    }
+}

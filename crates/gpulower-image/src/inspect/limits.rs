@@ -78,6 +78,8 @@ mod tests {
             limits.read(1).unwrap_err(),
             "not read: containers name the same bytes too often"
         );
+        assert!(Limits::of(&[]).part(0, 12).is_ok());
+        assert_eq!(Limits::of(&[0; 65]).parts, 1026);
         assert!(
             limits
                 .part(0, 13)

@@ -46,3 +46,8 @@ pub fn inspect(name: &str, bytes: &[u8]) -> Result<Inspection, ReadError> {
 pub fn inspect_with(name: &str, bytes: &[u8], see: &mut dyn FnMut(&Image, &[u8])) -> Result<Inspection, ReadError> {
     walk::file(name, bytes, see)
 }
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod tests;

@@ -136,3 +136,11 @@ fn nothing_panics() {
         }
     }
 }
+
+#[test]
+fn vendors_are_called_what_they_call_themselves() {
+    assert_eq!(
+        [Vendor::Nvidia, Vendor::Amd].map(|vendor| vendor.to_string()),
+        ["NVIDIA", "AMD"]
+    );
+}

@@ -105,3 +105,24 @@ fn every_truncation_and_every_wrong_byte_is_survived() {
         }
     }
 }
+
+#[test]
+fn names_have_no_more_bytes_than_the_file() {
+    let file = |size: usize| {
+        let header = |name: &str, size: usize| format!("{name:<48}{size:<10}`\n");
+        let names = "n".repeat(size) + "/\n";
+        let padding = if size.is_multiple_of(2) { "" } else { "\n" };
+        format!(
+            "!<arch>\n{}{names}{padding}{}",
+            header("//", names.len()),
+            header("/0", 0).repeat(2)
+        )
+    };
+    let exact = file(191);
+    assert_eq!(exact.len(), 2 * 191);
+    assert_eq!((read(exact.as_bytes()).0.len(), read(exact.as_bytes()).1), (2, None));
+    let over = file(192);
+    let (members, error) = read(over.as_bytes());
+    assert_eq!(members.len(), 1);
+    assert!(error.expect("too many").to_string().ends_with("the names overlap"));
+}

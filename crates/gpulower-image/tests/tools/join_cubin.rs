@@ -2,7 +2,10 @@
 
 use gpulower_image::image::cubin;
 use gpulower_image::image::join_cubin::*;
-use gpulower_testing::nvidia;
+use gpulower_testing::{
+    kernels::{BODIES, BRANCHES, DIVISION, FILES, PLAIN, SHARED, head, kernel, lines},
+    nvidia,
+};
 
 /// What `ptxas` makes of PTX.
 fn compile(ptx: &str, chip: &str, options: &[&str]) -> Vec<u8> {
@@ -14,35 +17,6 @@ fn compile(ptx: &str, chip: &str, options: &[&str]) -> Vec<u8> {
     arguments.extend(options.iter().map(|option| std::ffi::OsStr::new(*option)));
     nvidia::run("ptxas", &arguments);
     std::fs::read(output).unwrap()
-}
-
-fn head(chip: &str) -> String {
-    format!(".version 9.0\n.target {chip}\n.address_size 64\n")
-}
-
-/// Statements of a kernel that loads `%f1`, changes it and stores it.
-const PLAIN: &str = "add.f32 %f1, %f1, %f1;";
-/// A slow path, which is a function of its own.
-const DIVISION: &str = "div.rn.f32 %f1, %f1, %f2;";
-/// Two such functions of other kinds.
-const DOUBLE: &str = "cvt.f64.f32 %d1, %f1; div.rn.f64 %d2, %d1, %d1; sqrt.rn.f64 %d2, %d2; cvt.rn.f32.f64 %f1, %d2;";
-const SHARED: &str = ".shared .align 16 .b8 tile[260]; mov.u32 %r2, tile; st.shared.f32 [%r2+4], %f1; bar.sync 0; \
-     ld.shared.f32 %f1, [%r2+8]; div.rn.f32 %f1, %f1, %f2;";
-const LOCAL: &str = ".local .align 16 .b8 frame[256]; mov.u64 %rd2, frame; and.b32 %r2, %r1, 31; \
-     mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd2, %rd3; st.local.f32 [%rd3], %f1; ld.local.f32 %f1, [%rd2+16];";
-/// A table of addresses in a constant bank of the kernel.
-const BRANCHES: &str = "and.b32 %r2, %r1, 3; targets: .branchtargets A, B, C, D; brx.idx %r2, targets; \
-     A: add.f32 %f1, %f1, %f1; bra E; B: mul.f32 %f1, %f1, %f1; bra E; C: sin.approx.f32 %f1, %f1; bra E; \
-     D: cos.approx.f32 %f1, %f1; E:";
-const BODIES: [&str; 6] = [PLAIN, DIVISION, DOUBLE, SHARED, LOCAL, BRANCHES];
-
-fn kernel(name: &str, body: &str) -> String {
-    format!(
-        ".visible .entry {name}(.param .u64 p)\n{{\n\
-         .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .f64 %d<4>;\n\
-         ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; ld.global.f32 %f1, [%rd1]; ld.global.f32 %f2, [%rd1+4];\n\
-         {body}\nst.global.f32 [%rd1], %f1; ret;\n}}\n"
-    )
 }
 
 /// Joins kernels that were compiled apart, and compiles them together.
@@ -171,17 +145,12 @@ fn what_cannot_be_joined_is_refused() {
 
 #[test]
 fn line_tables_are_joined() {
-    const FILES: &str = ".file 1 \"a.mlir\"\n.file 2 \"directory/b.mlir\"\n";
-    let body = |file: u32, line: u32, body: &str| {
-        let (next, last) = (line + 1, line + 200);
-        format!("\n.loc {file} {line} 3\nadd.f32 %f2, %f2, %f1;\n.loc {file} {next} 0\n{body}\n.loc {file} {last} 7\n")
-    };
     // So many that lines of the PTX need two bytes.
     let kernels: Vec<String> = (0..12)
         .map(|index| {
             kernel(
                 &format!("k{index}"),
-                &body(1 + index % 2, 40 * index + 1, BODIES[index as usize % 3]),
+                &lines(1 + index % 2, 40 * index + 1, BODIES[index as usize % 3]),
             )
         })
         .chain([kernel("without_lines", PLAIN)])

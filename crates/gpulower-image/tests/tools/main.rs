@@ -9,7 +9,6 @@ mod fatbin;
 mod host_object;
 mod hsaco;
 mod inspect;
-mod inspect_hostile;
 mod inspect_nvidia;
 mod join_cubin;
 mod join_object;

@@ -185,3 +185,6 @@ fn check_variables(parts: &[Part<'_>]) -> Result<(), CubinJoinError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

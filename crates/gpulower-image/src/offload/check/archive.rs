@@ -45,3 +45,17 @@ pub(super) fn check(bytes: &[u8], reader: Option<&dyn LlvmIrReader>) -> Report {
     }
     report
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn members_that_are_no_host_files_are_passed_over() {
+        let member = |contents: &str| format!("{:<48}{:<10}`\n{contents}", "a.txt/", contents.len());
+        let problems = |contents| {
+            let archive = format!("!<arch>\n{}", member(contents));
+            super::check(archive.as_bytes(), None).problems.len()
+        };
+        // Besides that there is nothing for a GPU in it.
+        assert_eq!((problems("text"), problems("\x7fELF")), (1, 2));
+    }
+}

@@ -136,4 +136,53 @@ mod tests {
         assert_eq!(listed(names.into_iter().take(2)), "a, a");
         assert_eq!(listed(names), "a, a, a, a, a, a, a, a and 2 more");
     }
+
+    /// Entries of every kind, alone and in pairs.
+    #[test]
+    fn entries_are_taken_as_before() {
+        let mut entries = Vec::new();
+        for flags in [0, 1, 2, 3, 7, 8, 9, 16, 24] {
+            for (size, has_address) in [(0, true), (0, false), (4, true), (4, false)] {
+                for kind in [None, Some(1), Some(2)] {
+                    entries.push(FoundEntry {
+                        section: EntryLayout::Clang15
+                            .section(Runtime::OpenMp)
+                            .replace("omp", if size == 0 { "omp" } else { "cuda" }),
+                        bytes: 32,
+                        name: format!("e{}", entries.len()),
+                        size,
+                        flags,
+                        kind,
+                        has_address,
+                        retained: true,
+                    });
+                }
+            }
+        }
+        let mut told = crate::seeds_tests::Told::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let some = [entry, &entries[index / 2]];
+            told.line("is", (is_declaration(entry), is_texture(entry)));
+            for layout in [
+                EntryLayout::Clang15,
+                EntryLayout::Clang18,
+                EntryLayout::Clang20,
+                EntryLayout::Clang21,
+            ] {
+                for textures in [false, true] {
+                    let mut result = Registered::default();
+                    take(&mut result, &some, layout, textures);
+                    told.line("taken", result);
+                }
+            }
+            let mut result = Registered::default();
+            take_for_openmp(&mut result, &some);
+            told.line("taken", result);
+        }
+        use md5::Digest as _;
+        assert_eq!(
+            crate::seeds_tests::short(md5::Md5::new_with_prefix(&told.0)),
+            "aa82df235523"
+        );
+    }
 }

@@ -1,72 +1,9 @@
 //! Small files that would describe large results if they were believed.
 
-use gpulower_image::container::fatbin::{self, Content};
-use gpulower_image::inspect::{Inspection, inspect};
+use crate::container::fatbin::{self, Content};
+use crate::elf_tests::{Section, elf};
+use crate::inspect::{Inspection, inspect};
 use gpulower_testing::nvidia;
-
-/// A section of a file that is put together by hand.
-struct Section<'a> {
-    name: &'a str,
-    kind: u32,
-    link: u32,
-    entry_size: u64,
-    /// Which of the contents it is.
-    content: usize,
-}
-
-/// An ELF file for a machine, whose sections may share contents.
-fn elf(machine: u16, contents: &[&[u8]], sections: &[Section<'_>]) -> Vec<u8> {
-    let mut names = vec![0];
-    let mut name_offsets = Vec::new();
-    for section in sections {
-        name_offsets.push(names.len() as u32);
-        names.extend(section.name.as_bytes());
-        names.push(0);
-    }
-    let mut bytes = vec![0; 64];
-    let mut places = Vec::new();
-    for content in contents.iter().chain([&names.as_slice()]) {
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-        places.push((bytes.len() as u64, content.len() as u64));
-        bytes.extend(*content);
-    }
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    let table = bytes.len() as u64;
-    let mut header = |name: u32, kind: u32, (offset, size): (u64, u64), link: u32, entry_size: u64| {
-        bytes.extend(name.to_le_bytes());
-        bytes.extend(kind.to_le_bytes());
-        bytes.extend([0; 16]);
-        bytes.extend(offset.to_le_bytes());
-        bytes.extend(size.to_le_bytes());
-        bytes.extend(link.to_le_bytes());
-        bytes.extend([0; 4]);
-        bytes.extend(1u64.to_le_bytes());
-        bytes.extend(entry_size.to_le_bytes());
-    };
-    header(0, 0, (0, 0), 0, 0);
-    for (section, name) in sections.iter().zip(name_offsets) {
-        header(
-            name,
-            section.kind,
-            places[section.content],
-            section.link,
-            section.entry_size,
-        );
-    }
-    header(0, 3, places[contents.len()], 0, 0);
-    let count = sections.len() as u16 + 2;
-    bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-    bytes[7] = 0x41;
-    bytes[8] = 8;
-    bytes[16..18].copy_from_slice(&2u16.to_le_bytes());
-    bytes[18..20].copy_from_slice(&machine.to_le_bytes());
-    bytes[40..48].copy_from_slice(&table.to_le_bytes());
-    bytes[48..52].copy_from_slice(&(90u32 << 8).to_le_bytes());
-    bytes[58..60].copy_from_slice(&64u16.to_le_bytes());
-    bytes[60..62].copy_from_slice(&count.to_le_bytes());
-    bytes[62..64].copy_from_slice(&(count - 1).to_le_bytes());
-    bytes
-}
 
 fn symbol(name: usize, other: u8) -> Vec<u8> {
     let mut bytes = (name as u32).to_le_bytes().to_vec();
