@@ -1,6 +1,5 @@
-//! What `ptxas` made of modules (`tests/ptxas/`), for tests that need no toolkit. `tests/tools/` runs it.
-//!
-//! `GPULOWER_BLESS=1 cargo test -p gpulower-image --lib` runs it as well, and writes what changed.
+//! What `ptxas` makes of modules. It is kept in `target/ptxas`, so that it is started once, and not for each run of tests that
+//! are to take seconds.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
@@ -11,17 +10,16 @@ use md5::{Digest as _, Md5};
 pub struct Ptxas {
     release: &'static str,
     pub chip: &'static str,
-    /// By the hash of what they were made of.
+    program: PathBuf,
+    /// By the hash of what they were made of, and by.
     known: BTreeMap<[u8; 16], Vec<u8>>,
     used: BTreeMap<[u8; 16], Vec<u8>>,
-    is_blessed: bool,
 }
 
 impl Ptxas {
     pub fn new(release: &'static str, chip: &'static str) -> Self {
         let mut known = BTreeMap::new();
-        let bytes = fs::read(path(release, chip)).map(|bytes| zstd::decode_all(bytes.as_slice()).expect("zstd's"));
-        let bytes = bytes.unwrap_or_default();
+        let bytes = fs::read(path(release, chip)).unwrap_or_default();
         let mut rest = bytes.as_slice();
         while let Some((key, after)) = rest.split_first_chunk::<16>() {
             let (size, after) = after.split_first_chunk::<4>().expect("a size");
@@ -29,12 +27,16 @@ impl Ptxas {
             known.insert(*key, cubin.to_vec());
             rest = after;
         }
+        let program = nvidia::part(&match release {
+            "13.0" => "bin/ptxas".to_owned(),
+            release => format!("cuda-{release}/bin/ptxas"),
+        });
         Self {
             release,
             chip,
+            program,
             known,
             used: BTreeMap::new(),
-            is_blessed: std::env::var_os("GPULOWER_BLESS").is_some(),
         }
     }
 
@@ -42,12 +44,16 @@ impl Ptxas {
     pub fn cubin(&mut self, text: &str, options: &[&str]) -> Vec<u8> {
         let version = if self.release.starts_with("12.") { "8.4" } else { "9.0" };
         let text = format!(".version {version}\n.target {}\n.address_size 64\n{text}", self.chip);
-        let key = Md5::new_with_prefix(format!("{text}{options:?}")).finalize().into();
-        let cubin = match self.known.get(&key) {
-            Some(cubin) => cubin.clone(),
-            None if self.is_blessed => self.run(&text, options),
-            None => panic!("ptxas was not seen with this: GPULOWER_BLESS=1 cargo test -p gpulower-image --lib"),
-        };
+        // Another program has another size.
+        let size = fs::metadata(&self.program).expect("it is there").len();
+        let key = Md5::new_with_prefix(format!("{text}{options:?}{size}"))
+            .finalize()
+            .into();
+        let cubin = self
+            .known
+            .get(&key)
+            .cloned()
+            .unwrap_or_else(|| self.run(&text, options));
         self.used.insert(key, cubin.clone());
         cubin
     }
@@ -56,11 +62,7 @@ impl Ptxas {
         let folder = tempfile::tempdir().expect("a folder");
         let (input, output) = (folder.path().join("k.ptx"), folder.path().join("k.cubin"));
         fs::write(&input, text).expect("it can be written");
-        let program = match self.release {
-            "13.0" => "bin/ptxas".to_owned(),
-            release => format!("cuda-{release}/bin/ptxas"),
-        };
-        let mut command = Command::new(nvidia::part(&program));
+        let mut command = Command::new(&self.program);
         command.args(["-arch", self.chip]).args(options).arg(&input);
         assert!(command.arg("-o").arg(&output).status().expect("it starts").success());
         fs::read(&output).expect("it was written")
@@ -69,7 +71,7 @@ impl Ptxas {
 
 impl Drop for Ptxas {
     fn drop(&mut self) {
-        if !self.is_blessed || self.used == self.known {
+        if self.used == self.known {
             return;
         }
         let mut bytes = Vec::new();
@@ -78,19 +80,16 @@ impl Drop for Ptxas {
             bytes.extend_from_slice(&(cubin.len() as u32).to_le_bytes());
             bytes.extend_from_slice(cubin);
         }
-        let bytes = zstd::bulk::compress(&bytes, 22).expect("it can be compressed");
+        // Whoever reads meanwhile sees the old file or the new one. What cannot be kept is made again.
         let path = path(self.release, self.chip);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("the checkout can be written to");
-        fs::write(path, bytes).expect("the checkout can be written to");
+        let new = path.with_extension(std::process::id().to_string());
+        let _ = fs::create_dir_all(path.parent().expect("a folder"))
+            .and_then(|()| fs::write(&new, bytes))
+            .and_then(|()| fs::rename(&new, &path));
     }
 }
 
 fn path(release: &str, chip: &str) -> PathBuf {
-    [
-        env!("CARGO_MANIFEST_DIR"),
-        "tests/ptxas",
-        &format!("{release}-{chip}.zst"),
-    ]
-    .iter()
-    .collect()
+    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/ptxas");
+    PathBuf::from(target).join(format!("{release}-{chip}"))
 }
