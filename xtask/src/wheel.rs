@@ -1,8 +1,8 @@
 //! `cargo xtask wheel`, and the tests of the Python package: in an environment of its own, with the wheel and no LLVM.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use clap::Args;
 
@@ -33,10 +33,9 @@ const TESTED: &str = "target/python";
 const REQUIREMENTS: &str = "crates/gpulower-python/tests/requirements.txt";
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
-    let tools = tools(workspace)?;
-    run_command(&mut wheel(workspace, &tools, options.dev, &options.out))?;
+    make(workspace, options.dev, &options.out)?;
     if options.sdist {
-        run_command(&mut sources(workspace, &tools, &options.out))?;
+        run_command(&mut sources(workspace, &tools(workspace)?, &options.out))?;
     }
     Ok(())
 }
@@ -44,7 +43,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
 /// Makes the wheel in a folder.
 pub fn make(workspace: &Workspace, dev: bool, out: &Path) -> Result<(), Failure> {
     let tools = tools(workspace)?;
-    run_command(&mut wheel(workspace, &tools, dev, out))
+    run_command(&mut wheel(workspace, &tools, dev, out)?)
 }
 
 /// What makes the wheel for another processor. What it needs of the system is not looked for: that is not here.
@@ -131,7 +130,7 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     Ok(vec![
         ruff,
         format,
-        wheel(workspace, &tools, true, &wheels),
+        wheel(workspace, &tools, true, &wheels)?,
         sources(workspace, &tools, &wheels),
         venv,
         install,
@@ -160,7 +159,19 @@ fn without_llvm(environment: &Path) -> Result<std::ffi::OsString, Failure> {
     .context(|| "put together PATH".to_owned())
 }
 
-fn wheel(workspace: &Workspace, tools: &Path, dev: bool, out: &Path) -> Command {
+/// What makes the wheel. The library of the last one is removed: maturin changes which libraries it needs in the file that cargo
+/// linked, and the names that it gives them are found nowhere the next time.
+fn wheel(workspace: &Workspace, tools: &Path, dev: bool, out: &Path) -> Result<Command, Failure> {
+    let debug = workspace.binaries()?;
+    let built = debug.with_file_name(if dev { "debug" } else { "release" });
+    for library in [built.join("deps/lib_native.so"), built.join("lib_native.so")] {
+        match fs::remove_file(&library) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).context(|| format!("remove {}", library.display()));
+            }
+            _ => {}
+        }
+    }
     let mut maturin = maturin(workspace, tools, "build");
     maturin.args(["--locked", "--auditwheel", "repair", "--out"]).arg(out);
     if dev {
@@ -169,7 +180,7 @@ fn wheel(workspace: &Workspace, tools: &Path, dev: bool, out: &Path) -> Command 
         maturin.args(["--profile", "release", "--strip"]);
     }
     maturin.arg("--interpreter").arg(tools.join("bin/python"));
-    maturin
+    Ok(maturin)
 }
 
 fn sources(workspace: &Workspace, tools: &Path, out: &Path) -> Command {
