@@ -54,6 +54,7 @@ class Cache:
     #: `GPULOWER_CACHE_REMOTE` says. It may have a password in it, and is not shown.
     remote: str | None = dataclasses.field(default=None, repr=False)
     #: The file of a key to sign them with, and keys that have to have signed them: `gpulower cache keygen`.
+    #: With the latter alone, nothing is uploaded: it would take the place of what is signed.
     sign_key: str | os.PathLike[str] | None = None
     accept_keys: tuple[str, ...] = ()
     #: Whose entries the directory may have: `group:NAME` or `user:NAME`.
