@@ -77,7 +77,9 @@ struct Counter<'a> {
 
 impl<'a> Counter<'a> {
     fn count(&mut self) -> Result<(), Excess> {
-        while let Some(byte) = self.next() {
+        loop {
+            self.skip_the_rest_of_llvm_ir();
+            let Some(byte) = self.next() else { return Ok(()) };
             let continued = std::mem::take(&mut self.continues);
             match byte {
                 b'\n' => {
@@ -100,7 +102,6 @@ impl<'a> Counter<'a> {
                 b'}' => self.close(b'{'),
                 b'>' => self.close(b'<'),
                 b',' => self.comma(),
-                _ if self.language == InputKind::Llvm => {}
                 // Arrows and comparisons are no brackets.
                 b'-' | b'=' if self.peek() == Some(b'>') => {
                     self.position += 1;
@@ -114,7 +115,16 @@ impl<'a> Counter<'a> {
                 _ => {}
             }
         }
-        Ok(())
+    }
+
+    /// Most of LLVM IR has neither brackets nor lines, strings and comments.
+    fn skip_the_rest_of_llvm_ir(&mut self) {
+        if self.language != InputKind::Llvm {
+            return;
+        }
+        let rest = self.text.get(self.position..).unwrap_or_default();
+        let tells = |byte: &u8| matches!(byte, b'\n' | b'"' | b';' | b'(' | b'[' | b'{' | b'<' | b')' | b']' | b'}' | b'>' | b',');
+        self.position += rest.iter().position(tells).unwrap_or(rest.len());
     }
 
     fn next(&mut self) -> Option<u8> {

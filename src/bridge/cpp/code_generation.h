@@ -32,6 +32,9 @@ void putOddVectorsTogether(llvm::Module &module);
 /// Absolute values of integers of a module for NVIDIA become maxima.
 void computeAbsoluteValues(llvm::Module &module);
 
+/// Phis of structures become phis of their values, and values are taken out where a structure is made.
+void takeStructuresApart(llvm::Module &module);
+
 /// Shifts that may move a bit to that of the sign, in a module for NVIDIA, no longer say that the sign is kept.
 void forgetSignsOfShifts(llvm::Module &module);
 

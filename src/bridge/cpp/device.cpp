@@ -85,12 +85,14 @@ static void writeForPtxas(Module &module, TargetMachine &machine) {
   gpulower::putOddVectorsTogether(module);
   gpulower::compareWideRanges(module, machine);
   gpulower::takePackedHalvesApart(module);
+  gpulower::takeStructuresApart(module);
 }
 
 /// The same of LLVM's AMDGPU back end.
 static void writeForAmd(Module &module) {
   gpulower::convertSingleBits(module);
   gpulower::chooseZeros(module);
+  gpulower::takeStructuresApart(module);
 }
 
 static bool isKernel(const Function &function) {
