@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measure every operation of MLIR's math dialect on an NVIDIA GPU, in units in the last place.
 
-    check_math_on_gpu.py make DIR [CHIP]             where gpulower and CUDA's libdevice are
-    check_math_on_gpu.py run DIR [--seed N] [--only OPERATION ...]      where the GPU is
+    accuracy.py make FOLDER [--target CHIP]                       where gpulower and CUDA's libdevice are
+    accuracy.py run FOLDER [--seed N] [--only OPERATION ...]      where the GPU is
 
 `make` writes a kernel for each operation on f16, bf16, f32 and f64, or on i8 to i64, and compiles them to one
-cubin for CHIP (sm_90 if it is left out). It fails if MLIR has an operation that is unknown here. `run` launches
+cubin for CHIP. It fails if MLIR has an operation that is unknown here. `run` launches
 each of them on random numbers, random bit patterns and special values (on all values, for one argument of 16
 bits), and compares with a reference of higher precision: float64 for f16, bf16 and f32; for f64 the 80 bits of
 x86's long double, mpmath for erf and erfc, fractions for fma. It prints the largest error of each operation and
@@ -15,15 +15,15 @@ The error counts from the exact result, so that 0.5 is the best that rounding ca
 mpmath and a driver. GPULOWER names the program gpulower, CUDA_HOME the toolkit.
 """
 
-import argparse
 import fractions
+import math
 import os
-import pathlib
 import re
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import harness
+
+np = harness.need("numpy")
 
 # Largest errors of f32 and of f64, in ULP from the correctly rounded result, as the appendix "Mathematical Functions" of NVIDIA's
 # CUDA C Programming Guide (that of CUDA 11) states them for libdevice's functions. `None` is an operation whose result is exact, or rounded correctly.
@@ -91,8 +91,7 @@ def kernel(operation, kind):
 
 def check_complete():
     """Fails if MLIR's list of operations is not the one above."""
-    binaries = pathlib.Path(os.environ.get("GPULOWER_LLVM_BIN", "/usr/lib/llvm-22/bin"))
-    path = binaries.parent / "include/mlir/Dialect/Math/IR/MathOps.td"
+    path = harness.LLVM.parent / "include/mlir/Dialect/Math/IR/MathOps.td"
     if not path.is_file():
         sys.exit(f"no {path}, which lists MLIR's operations: run `cargo xtask setup`, or set GPULOWER_LLVM_BIN")
     known = set(BOUNDS) | set(INTEGER_UNARY) | set(INTEGER_BINARY)
@@ -101,19 +100,14 @@ def check_complete():
         sys.exit(f"{path} and this script differ in {sorted(listed ^ known)}")
 
 
-def make(folder, chip):
+def make(chosen):
     check_complete()
-    folder.mkdir(parents=True, exist_ok=True)
     kernels = [kernel(operation, kind) for kind in FLOATS for operation in BOUNDS]
     kernels += [kernel(operation, kind) for kind in INTEGERS for operation in INTEGER_UNARY + INTEGER_BINARY]
-    source = folder / "math.mlir"
+    source = chosen.folder / "math.mlir"
     source.write_text("gpu.module @math {\n" + "".join(kernels) + "}\n")
-    gpulower = os.environ.get("GPULOWER", ROOT / "target/debug/gpulower")
-    environment = {"CUDA_HOME": str(ROOT / ".toolkit/cuda")} | os.environ
-    command = [gpulower, "compile", source, "--target", chip, "--emit", "cubin", "-o", folder / "math.cubin"]
-    if subprocess.run(command, env=environment).returncode != 0:
-        sys.exit("gpulower does not compile the kernels")
-    print(f"{len(kernels)} kernels in {folder / 'math.cubin'}")
+    options = ["--target", chosen.target, "--emit", "cubin", "-o", chosen.folder / "math.cubin"]
+    harness.made([harness.GPULOWER, "compile", source, *options], env={"CUDA_HOME": str(harness.CUDA)} | os.environ)
 
 
 # --------------------------------------------------------------------------
@@ -209,8 +203,7 @@ def bound(operation, kind):
 
 
 def by_mpmath(name):
-    import mpmath
-
+    mpmath = harness.need("mpmath")
     mpmath.mp.prec = 120
     function = getattr(mpmath, name)
 
@@ -229,8 +222,6 @@ def by_mpmath(name):
 
 
 def by_math(name):
-    import math
-
     return lambda values: np.vectorize(getattr(math, name), otypes=[np.float64])(values)
 
 
@@ -386,6 +377,7 @@ class Guarded:
     def __init__(self, count, dtype):
         self.bytes = count * np.dtype(dtype).itemsize
         self.dtype = dtype
+        cp = harness.need("cupy")
         self.buffer = cp.full(self.bytes + 2 * self.GUARD, self.POISON, dtype=cp.uint8)
         self.array = self.buffer[self.GUARD : self.GUARD + self.bytes].view(dtype)
 
@@ -394,19 +386,13 @@ class Guarded:
         return all(bool((edge == self.POISON).all()) for edge in edges)
 
 
-def memref(array):
-    pointer = np.uint64(array.data.ptr)
-    return [pointer, pointer, np.int64(0), np.int64(array.size), np.int64(1)]
-
-
 def launch(module, name, arrays, kinds):
     """The results of a kernel; a message if it wrote beside them."""
     size = arrays[0].size
+    cp = harness.need("cupy")
     sources = [cp.asarray(array) for array in arrays]
     outputs = [Guarded(size, kind) for kind in kinds]
-    parameters = [part for array in [*(output.array for output in outputs), *sources] for part in memref(array)]
-    module.get_function(name)((-(-size // 256),), (256,), tuple(parameters))
-    cp.cuda.Device().synchronize()
+    harness.launch(module.get_function(name), (-(-size // 256),), (256,), *(output.array for output in outputs), *sources)
     if not all(output.is_whole() for output in outputs):
         sys.exit(f"{name} wrote beside its output")
     return [cp.asnumpy(output.array) for output in outputs]
@@ -477,15 +463,15 @@ def run_integers(module, rng, only):
     return wrong, count
 
 
-def run(folder, seed, only):
+def run(chosen):
+    seed, only = chosen.seed, chosen.only
     if np.finfo(np.longdouble).nmant < 63:
         sys.exit("the references for f64 need x86's long double, and this machine's is no wider than f64")
     unknown = set(only) - set(BOUNDS) - set(INTEGER_UNARY) - set(INTEGER_BINARY)
     if unknown:
         sys.exit(f"there is no operation {', '.join(sorted(unknown))}")
-    properties = cp.cuda.runtime.getDeviceProperties(0)
-    print(f"{properties['name'].decode()}, driver API {cp.cuda.runtime.driverGetVersion()}, seed {seed}")
-    module = cp.RawModule(path=str(folder / "math.cubin"))
+    module = harness.gpu().RawModule(path=str(chosen.folder / "math.cubin"))
+    print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     floats, first = run_floats(module, rng, only)
     integers, second = run_integers(module, rng, only)
@@ -495,27 +481,10 @@ def run(folder, seed, only):
     return 1 if floats + integers or first + second == 0 else 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    maker = verbs.add_parser("make")
-    maker.add_argument("folder", type=pathlib.Path)
-    maker.add_argument("chip", nargs="?", default="sm_90")
-    runner = verbs.add_parser("run")
-    runner.add_argument("folder", type=pathlib.Path)
-    runner.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
-    runner.add_argument("--only", nargs="+", default=[])
-    options = parser.parse_args()
-    if options.verb == "make":
-        make(options.folder, options.chip)
-        return 0
-    # `make` has no use for these.
-    global np, cp
-    import cupy as cp
-    import numpy as np
-
-    return run(options.folder, options.seed, options.only)
+def options(parser):
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--only", nargs="+", default=[])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.command_line(__doc__, run, make, options)
