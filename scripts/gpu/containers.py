@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,7 +43,7 @@ CASES = [
     "E90", "E90a", "E90 E90a", "E90a E90", "E80 P80", "P80 P90", "P90 P80", "P80 P90 P90a", "P90a P90 P80", "P75 P90a",
     "P90a", "P75 P80 P86 P87 P89", "P89 P87 P86 P80 P75", "P90 E90", "P90a E90", "P100 P80", "P100", "P100f P90",
     "E100 P80", "P90@9.9 P80", "P80 P90@9.9", "P90@9.9", "P90@9.9 E90", "E80 E86 E89 E100", "E75", "E87", "E89", "E89 P75",
-]
+]  # fmt: skip
 BARE = ["E90", "E80", "E90a", "P80", "P90@9.9", "P100", "P90a"]
 
 
@@ -69,14 +70,15 @@ class Maker:
 
     def expected(self, path: Path, names: list[str]) -> str:
         """What `gpulower inspect` says that a device of compute capability 9.0 with a driver of CUDA 13.0 does."""
-        text = harness.made([harness.GPULOWER, "inspect", path, "--device", "sm_90", "--driver", "13.0", "--json"])
-        (module,) = json.loads(text)["devices"][0]["modules"]
+        # It fails where the device would.
+        inspect: list[harness.Word] = [harness.GPULOWER, "inspect", path, "--device", "sm_90", "--driver", "13.0", "--json"]
+        (module,) = json.loads(subprocess.run(inspect, capture_output=True).stdout)["devices"][0]["modules"]
         if module["outcome"] == "fails":
             return f"{module['code']} {module['name']}"
         return str(self.numbers[names[module["image"] - 1]])
 
     def make(self) -> None:
-        cases = []
+        cases: list[dict[str, str]] = []
         for case in CASES:
             names = case.split()
             files = [f"sm_{name[1:].partition('@')[0]}={self.image(name)}" for name in names]

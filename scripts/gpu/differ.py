@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -42,11 +43,13 @@ def run(chosen: argparse.Namespace) -> int:
         shutil.copy(chosen.folder / LIBDEVICE.name, work / "cuda" / LIBDEVICE)
         # Sixteen threads that allocate have a memory of their own each otherwise, and do not give it back.
         environment = {**os.environ, "CUDA_HOME": f"{work}/cuda", "MALLOC_ARENA_MAX": "16"}
+        print(*chosen.options, flush=True)
         return subprocess.run([program, "differ", "gpu", *chosen.options], env=environment).returncode
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("options", nargs="*", default=["--count", "2000", "--seconds", "60"])
+    fresh = ["--seed", str(random.getrandbits(32)), "--count", "2000", "--seconds", "60"]
+    parser.add_argument("options", nargs="*", default=fresh)
 
 
 harness.command_line(__doc__, run, make, options)

@@ -43,9 +43,7 @@ class Checks:
         print(f"{'ok' if right else 'FAILED':6} {name:{self.width}} {detail}".rstrip(), flush=True)
         return right
 
-    def expect(
-        self, name: str, command: Sequence[Word], status: int = 0, text: str = "", printed: str | None = None, **more: Any
-    ) -> bool:
+    def expect(self, name: str, command: Sequence[Word], status: int = 0, text: str = "", printed: str | None = None, **more: Any) -> bool:
         """Runs a program: its exit status, a text in what it says, and all of its output, where these are given."""
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, **more)
@@ -93,7 +91,7 @@ def command_line(
 
 def made(command: Sequence[Word], **more: Any) -> str:
     """What a program prints that has to succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, **more)
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, capture_output=True, text=True, **more)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -157,8 +155,8 @@ def gpu() -> Any:
         found = runtime.getDeviceProperties(0)
     except runtime.CUDARuntimeError as error:
         sys.exit(f"cupy finds no NVIDIA GPU: {error}")
-    driver = runtime.driverGetVersion()
-    print(f"{found['name'].decode()}, compute capability {found['major']}.{found['minor']}, driver of CUDA {driver // 1000}.{driver % 1000 // 10}")
+    driver, capability = runtime.driverGetVersion(), f"{found['major']}.{found['minor']}"
+    print(f"{found['name'].decode()}, {capability}, driver for CUDA {driver // 1000}.{driver % 1000 // 10}")
     return cupy
 
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Do linked kernels compute what they should? Run on a machine with an NVIDIA GPU, Python, numpy and cupy.
+"""Do linked kernels compute what they should?
 
     gpulower compile examples/device_link/joined.mlir --device-link --target sm_90 -o link/joined.cubin
     gpulower link examples/device_link/kernels.ptx examples/device_link/functions.ptx --target sm_90 -o link/linked.cubin
     link.py run link
+
+Needs numpy, cupy and a driver.
 """
 
 from __future__ import annotations

@@ -58,9 +58,7 @@ def check_moves(module: Any, x: list[float]) -> None:
     out = launch(module, "moves", x)
     first = [i // WARP * WARP for i in range(THREADS)]
     check("rotate", out[0:64], [x[first[i] + (i + 3) % WARP] for i in range(THREADS)])
-    check(
-        "subgroup_broadcast first", out[64:128], [x[first[i] + 1] if i % 2 else x[i] for i in range(THREADS)]
-    )
+    check("subgroup_broadcast first", out[64:128], [x[first[i] + 1] if i % 2 else x[i] for i in range(THREADS)])
     check("shuffle f16", out[128:192], [x[i ^ 1] for i in range(THREADS)])
     # The last lane of each warp has no neighbour: its result is not defined.
     inside = [i for i in range(THREADS) if i % WARP < WARP - 1]
@@ -73,7 +71,7 @@ def check_moves(module: Any, x: list[float]) -> None:
 def integer_power(base: int, exponent: int) -> int:
     if exponent >= 0:
         return int(base**exponent)
-    return {1: 1, -1: (-1) ** (exponent % 2)}.get(base, 0)
+    return {1: 1, -1: 1 - 2 * (exponent % 2)}.get(base, 0)
 
 
 def half(value: float) -> float:
@@ -90,13 +88,13 @@ def check_math(module: Any) -> None:
     finite = [math.isfinite(v) for v in y]
     out = launch(module, "math", y)
     check("clampf", out[0:64], [v if math.isnan(v) else max(min(v, 3.5), -2.0) for v in y])
-    normal = [f and abs(v) >= 2**-126 for f, v in zip(finite, y)]
-    check("isnormal, isinf", out[64:128], [2 * math.isinf(v) + n for n, v in zip(normal, y)])
-    check("sincos, sine", out[128:192], [math.sin(v) if f else math.nan for f, v in zip(finite, y)], 1e-6)
-    check("sincos, cosine", out[192:256], [math.cos(v) if f else math.nan for f, v in zip(finite, y)], 1e-6)
+    normal = [f and abs(v) >= 2**-126 for f, v in zip(finite, y, strict=True)]
+    check("isnormal, isinf", out[64:128], [2 * math.isinf(v) + n for n, v in zip(normal, y, strict=True)])
+    check("sincos, sine", out[128:192], [math.sin(v) if f else math.nan for f, v in zip(finite, y, strict=True)], 1e-6)
+    check("sincos, cosine", out[192:256], [math.cos(v) if f else math.nan for f, v in zip(finite, y, strict=True)], 1e-6)
     check("ipowi", out[256:320], [integer_power(i // 8 - 3, i % 8 - 3) for i in range(THREADS)])
     check("ipowi vector<2xi32>", out[320:384], [integer_power(i // 8 - 3, i % 8) for i in range(THREADS)])
-    halves = [half(v) if f else math.nan for f, v in zip(finite, y)]
+    halves = [half(v) if f else math.nan for f, v in zip(finite, y, strict=True)]
     check("isnormal f16", out[384:448], [math.isfinite(v) and abs(v) >= 2**-14 for v in halves])
 
 

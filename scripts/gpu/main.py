@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import HERE, Checks, unpacked
+from harness import HERE, Checks, Word, unpacked
 
 CHECKS = "gpulower-checks"
 # Each part: what it is about, what checks it, and what it needs here.
@@ -42,7 +42,7 @@ PARTS = {
 def run(part: str, log: Path) -> tuple[int, list[str]]:
     """The exit status, and the lines that were printed."""
     _, by, needs = PARTS[part]
-    command = [sys.executable, HERE / by, "run", HERE / needs]
+    command: list[Word] = [sys.executable, HERE / by, "run", HERE / needs]
     if by == CHECKS:
         packed = HERE / f"{CHECKS}.xz"
         # The program takes the folder that it needs, where it needs more than itself.

@@ -10,7 +10,6 @@ FOLDER is carried over: the stripped package, the test, and the kernels that it 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys

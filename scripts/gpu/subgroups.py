@@ -38,7 +38,7 @@ def check_shuffles(cp: Any, module: Any, x: Any) -> None:
     for mode in ("xor", "up", "down", "idx"):
         function, bad, count = module.get_function(f"shuffle_{mode}"), [], 0
         for width in range(1, WARP + 1):
-            for offset in (*range(0, WARP + 2), 40, 64):
+            for offset in (*range(WARP + 2), 40, 64):
                 y = cp.zeros(WARP, dtype=cp.float32)
                 launch(function, (1,), (WARP,), cp.asarray(x), y, np.int32(offset), np.int32(width))
                 count += 1

@@ -19,6 +19,9 @@ pub struct Options {
     /// The NVIDIA chip.
     #[arg(long, default_value = "sm_90", global = true)]
     target: String,
+    /// What the program of `runtime`, `session` and `differ` is built with.
+    #[arg(long, default_value = "release", global = true)]
+    profile: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +80,7 @@ const CONTAINERS_FOR: &str = "sm_90";
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     match &options.action {
         Some(Action::Make { directory, parts }) => {
-            make(workspace, directory, &options.target, parts)?;
+            make(workspace, directory, options, parts)?;
             println!(
                 "Copy {} to the machine with the GPU, and run `python3 main.py` in it.",
                 directory.display()
@@ -85,13 +88,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             Ok(())
         }
         Some(Action::List) => run_command(&mut main(workspace, &workspace.root.join(SCRIPTS), &["--list".into()])),
-        None => here(workspace, &options.target, &[]),
-        Some(Action::Run { parts }) => here(workspace, &options.target, parts),
+        None => here(workspace, options, &[]),
+        Some(Action::Run { parts }) => here(workspace, options, parts),
     }
 }
 
 /// Builds parts, all of them if none is named, and runs them on this machine.
-fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Failure> {
+fn here(workspace: &Workspace, options: &Options, parts: &[String]) -> Result<(), Failure> {
     if !succeeds(Command::new("nvidia-smi").arg("-L")) {
         return Err(Failure::new(
             "`nvidia-smi -L` finds no NVIDIA GPU on this machine; `cargo xtask gpu make DIRECTORY` makes a folder for \
@@ -99,7 +102,7 @@ fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Fai
         ));
     }
     let directory = workspace.root.join("target/gpu");
-    make(workspace, &directory, target, parts)?;
+    make(workspace, &directory, options, parts)?;
     run_command(&mut main(workspace, &directory, parts))
 }
 
@@ -111,7 +114,7 @@ fn main(workspace: &Workspace, directory: &Path, arguments: &[String]) -> Comman
 }
 
 /// Fills the folder, with a line for each part.
-fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String]) -> Result<(), Failure> {
+fn make(workspace: &Workspace, directory: &Path, options: &Options, parts: &[String]) -> Result<(), Failure> {
     if let Some(part) = parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
         return Err(Failure::new(format!(
             "there is no part {part}: `cargo xtask gpu list` names them"
@@ -123,7 +126,8 @@ fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String])
         workspace,
         gpulower: gpulower(workspace)?,
         directory: &directory,
-        target,
+        target: &options.target,
+        profile: &options.profile,
         parts,
     };
     maker.scripts()?;
@@ -152,6 +156,7 @@ struct Maker<'a> {
     gpulower: PathBuf,
     directory: &'a Path,
     target: &'a str,
+    profile: &'a str,
     parts: &'a [String],
 }
 
@@ -337,11 +342,12 @@ impl Maker<'_> {
     /// The program that drives GPUs, with LLVM in it: without symbols, and packed.
     fn checks(&self) -> Vec<Command> {
         let mut build = self.workspace.cargo("build");
-        build.args(["--release", "--locked", "--package", "gpulower-checks"]);
+        build.args(["--locked", "--package", "gpulower-checks", "--profile", self.profile]);
         let target = set("CARGO_TARGET_DIR").map_or_else(|| self.workspace.root.join("target"), PathBuf::from);
         let to = self.directory.join("gpulower-checks");
         let mut strip = Command::new("strip");
-        strip.arg("-o").arg(&to).arg(target.join("release/gpulower-checks"));
+        let built = if self.profile == "dev" { "debug" } else { self.profile };
+        strip.arg("-o").arg(&to).arg(target.join(built).join("gpulower-checks"));
         let mut pack = Command::new("xz");
         pack.args(["-f", "-T0"]).arg(to);
         vec![build, strip, pack]
@@ -383,6 +389,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: Path::new("/out"),
             target: "sm_90",
+            profile: "release",
             parts: &[],
         };
         let all = examples(&workspace.root.join("examples")).unwrap();
@@ -408,6 +415,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: folder.path(),
             target: "sm_90",
+            profile: "release",
             parts: &[],
         };
         maker.scripts().unwrap();
