@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import tempfile
+from pathlib import Path
 
 import harness
 
@@ -25,30 +27,27 @@ def release() -> str:
 
 
 def make(chosen: argparse.Namespace) -> None:
-    folder, here = chosen.folder, harness.HERE / "export"
-    keep = {"cwd": folder, "env": {**os.environ, "CUDA_HOME": str(harness.CUDA)}}
+    here, cuda = harness.HERE / "export", release()
     sources = {unit: (harness.ROOT / f"examples/{unit}.mlir").read_text() for unit in UNITS}
     for unit in ("saxpy", "softmax"):
         host = (here / f"{unit}_host.mlir").read_text()
         sources[unit] = f"module attributes {{gpu.container_module}} {{\n{sources[unit]}{host}}}\n"
-    for unit, text in sources.items():
-        (folder / f"{unit}.mlir").write_text(text)
-    cuda = release()
-    harness.made([os.environ.get("CC", "cc"), "-O1", "-c", here / "main.c", "-o", "main.o"], **keep)
-    for finished, form in FORMS:
-        options = ["--emit", "self"] if finished == "self" else ["--emit", form, "--finish-with", f"{finished},cuda-{cuda}"]
-        commands = {}
-        for unit in UNITS:
-            export = [harness.GPULOWER, "export", f"{unit}.mlir", "--target", chosen.target, *options, "-o", f"{unit}.{form}"]
-            commands[unit] = harness.made(export, **keep).strip()
-        name, path = f"{finished}-{form}", "-Wl,-rpath,/usr/local/cuda/lib64"
-        # The commands make one program of each file; saxpy and softmax become one together, with the functions of main.c.
-        harness.shell(f"{commands['app']} {path} -o app-{name}", **keep)
-        more = "-x none softmax.obj" if form == "obj" else f"-x ir softmax.{form} -x none"
-        harness.shell(f"{commands['saxpy']} main.o {more} -lm {path} -o math-{name}", **keep)
-    for left in folder.iterdir():
-        if not left.name.startswith(("app-", "math-")):
-            left.unlink()
+    with tempfile.TemporaryDirectory() as work:
+        keep = {"cwd": work, "env": {**os.environ, "CUDA_HOME": str(harness.CUDA), "CUDA_ROOT": str(harness.CUDA)}}
+        for unit, text in sources.items():
+            Path(work, f"{unit}.mlir").write_text(text)
+        harness.made([os.environ.get("CC", "cc"), "-O1", "-c", here / "main.c", "-o", "main.o"], **keep)
+        for finished, form in FORMS:
+            options = ["--emit", "self"] if finished == "self" else ["--emit", form, "--finish-with", f"{finished},cuda-{cuda}"]
+            commands = {}
+            for unit in UNITS:
+                export = [harness.GPULOWER, "export", f"{unit}.mlir", "--target", chosen.target, *options, "-o", f"{unit}.{form}"]
+                commands[unit] = harness.made(export, **keep).rstrip("\n")
+            name, path = f"{finished}-{form}", "-Wl,-rpath,/usr/local/cuda/lib64"
+            # The commands make one program of each file; saxpy and softmax become one together, with the functions of main.c.
+            harness.shell(f"{commands['app']} {path} -o {chosen.folder}/app-{name}", **keep)
+            more = "-x none softmax.obj" if form == "obj" else f"-x ir softmax.{form} -x none"
+            harness.shell(f"{commands['saxpy']} main.o {more} -lm {path} -o {chosen.folder}/math-{name}", **keep)
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ def make(chosen: argparse.Namespace) -> None:
     (folder / "lib").mkdir(exist_ok=True)
     harness.made(["cp", "-d", *Path(os.environ["OPENMP"]).glob("lib*"), folder / "lib"])
     path = f"{cuda}/bin:{os.environ['PATH']}"
-    keep = {"cwd": folder, "env": {**os.environ, "CUDA_HOME": str(cuda), "PATH": path}}
+    keep = {"cwd": folder, "env": {**os.environ, "CUDA_HOME": str(cuda), "CUDA_ROOT": str(cuda), "PATH": path}}
 
     def export(source: Path, output: str) -> str:
         options = ["--kind", "openmp", "--target", chosen.target, "--finish-with", f"clang-22,cuda-{release()}"]
