@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -52,7 +53,8 @@ class Checks:
         said = (done.stdout + done.stderr).strip()
         if done.returncode == status and text in said and printed in (None, done.stdout.strip()):
             return self.check(name, True, said)
-        return self.check(name, False, f"exit status {done.returncode} (expected {status}), expected {printed or text!r}, said: {said}")
+        wanted = f", and {printed or text!r}" if printed or text else ""
+        return self.check(name, False, f"exit status {done.returncode} (expected {status}{wanted}), said: {said}")
 
     def status(self) -> int:
         """Says how many are right; the exit status."""
@@ -102,9 +104,9 @@ def shell(commands: str, **more: Any) -> str:
     return made(["sh", "-ec", commands], **more)
 
 
-def pack(program: Path, to: Path, *how: str) -> None:
+def pack(program: Path, to: Path) -> None:
     """Leaves a program in TO.xz, without symbols."""
-    made(["strip", *how, "-o", to, program])
+    made(["strip", "-o", to, program])
     made(["xz", "-f", "-T0", to])
 
 
@@ -117,23 +119,20 @@ def unpacked(path: Path, folder: Path) -> Path:
     return program
 
 
-def pack_site(chosen: argparse.Namespace, *more: Path) -> None:
-    """Leaves the Python package, and others, in FOLDER/site.tar.xz."""
-    site = chosen.folder / "site"
-    shutil.rmtree(site, ignore_errors=True)
-    made([sys.executable, "-m", "zipfile", "-e", chosen.wheel, site])
-    made(["strip", "--strip-unneeded", *site.glob("gpulower/_native*.so")])
-    for package in more:
-        made(["cp", "-r", package, site])
-    for cache in site.rglob("__pycache__"):
-        shutil.rmtree(cache)
-    made(["tar", "-C", chosen.folder, "-cJf", chosen.folder / "site.tar.xz", "site"], env={"XZ_OPT": "-T0 -6", **os.environ})
-    shutil.rmtree(site)
+def pack_site(chosen: argparse.Namespace) -> None:
+    """Leaves the Python package beside FOLDER, for all parts, unless what is there is newer."""
+    archive = chosen.folder.parent / "site.tar.xz"
+    if archive.exists() and archive.stat().st_mtime > chosen.wheel.stat().st_mtime:
+        return
+    with tempfile.TemporaryDirectory() as work:
+        made([sys.executable, "-m", "zipfile", "-e", chosen.wheel, f"{work}/site"])
+        made(["strip", "--strip-unneeded", *Path(work).glob("site/gpulower/_native*.so")])
+        made(["tar", "-C", work, "-cJf", archive, "site"], env={"XZ_OPT": "-T0", **os.environ})
 
 
 def unpacked_site(folder: Path, work: str) -> dict[str, str]:
-    """The environment in which Python finds them, and writes to a folder of its own alone."""
-    with tarfile.open(folder / "site.tar.xz") as archive:
+    """The environment in which Python finds it, and writes to a folder of its own alone."""
+    with tarfile.open(folder.parent / "site.tar.xz") as archive:
         archive.extractall(work)
     caches = {"XDG_CACHE_HOME": f"{work}/cache", "TRITON_CACHE_DIR": f"{work}/triton", "PYTHONDONTWRITEBYTECODE": "1"}
     return {**os.environ, **caches, "PYTHONPATH": f"{work}/site"}

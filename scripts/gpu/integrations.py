@@ -35,7 +35,13 @@ def make(chosen: argparse.Namespace) -> None:
     numba = chosen.folder / "numba"
     harness.made([environment / "bin/python", numba / "on_gpu.py", "make", numba], env=os.environ | variables)
     (packages,) = environment.glob("lib/python3*/site-packages")
-    harness.pack_site(chosen, *(packages / name for name in MODULES))
+    harness.pack_site(chosen)
+    modules = chosen.folder / "modules"
+    shutil.rmtree(modules, ignore_errors=True)
+    modules.mkdir()
+    harness.made(["cp", "-r", *(packages / name for name in MODULES), modules])
+    for cache in list(modules.rglob("__pycache__")):
+        shutil.rmtree(cache)
     tensor = chosen.folder / "tensor"
     tensor.mkdir(exist_ok=True)
     shutil.copy(harness.ROOT / "integrations/tensor/on_gpu.py", tensor)
@@ -55,8 +61,8 @@ def run(chosen: argparse.Namespace) -> int:
         }
         for name, command in commands.items():
             print(f"== {name}", flush=True)
-            variables = environment | {"PYTHONPATH": f"{chosen.folder / name}:{environment['PYTHONPATH']}"}
-            status = subprocess.run([sys.executable, *command], env=variables).returncode
+            paths = f"{chosen.folder / name}:{environment['PYTHONPATH']}:{chosen.folder / 'modules'}"
+            status = subprocess.run([sys.executable, *command], env=environment | {"PYTHONPATH": paths}).returncode
             checks.check(name, status == 0, f"exit status {status}" if status else "")
     return checks.status()
 
