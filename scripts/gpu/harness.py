@@ -132,8 +132,10 @@ def pack_site(chosen: argparse.Namespace) -> None:
 
 def unpacked_site(folder: Path, work: str) -> dict[str, str]:
     """The environment in which Python finds it, and writes to a folder of its own alone."""
-    with tarfile.open(folder.parent / "site.tar.xz") as archive:
-        archive.extractall(work)
+    # What needs no Python package does without the archive.
+    if (folder.parent / "site.tar.xz").exists():
+        with tarfile.open(folder.parent / "site.tar.xz") as archive:
+            archive.extractall(work)
     caches = {"XDG_CACHE_HOME": f"{work}/cache", "TRITON_CACHE_DIR": f"{work}/triton", "PYTHONDONTWRITEBYTECODE": "1"}
     return {**os.environ, **caches, "PYTHONPATH": f"{work}/site"}
 
@@ -155,7 +157,7 @@ def gpu() -> Any:
     except runtime.CUDARuntimeError as error:
         sys.exit(f"cupy finds no NVIDIA GPU: {error}")
     driver, capability = runtime.driverGetVersion(), f"{found['major']}.{found['minor']}"
-    print(f"{found['name'].decode()}, {capability}, driver for CUDA {driver // 1000}.{driver % 1000 // 10}")
+    print(f"{found['name'].decode()}, {capability}, driver for CUDA {driver // 1000}.{driver % 1000 // 10}", flush=True)
     return cupy
 
 

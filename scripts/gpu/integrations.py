@@ -4,8 +4,9 @@
     integrations.py make FOLDER --wheel WHEEL    after `cargo xtask test integrations`
     integrations.py run FOLDER                   where the GPU is: python3 with numpy, cupy, torch, triton
 
-FOLDER is carried over: the stripped package, Triton's kernels, numba-cuda-mlir's MLIR, xDSL, and the tensor compiler, whose program
-GPULOWER_TENSOR names. Nothing is downloaded there. numba-cuda-mlir is compared with itself where it is installed.
+FOLDER and ../site.tar.xz, the stripped package, are carried over: Triton's kernels, numba-cuda-mlir's MLIR, xDSL, and the tensor
+compiler, whose program GPULOWER_TENSOR names. Any of these folders may be left out. Nothing is downloaded there. numba-cuda-mlir is
+compared with itself where it is installed.
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ def make(chosen: argparse.Namespace) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
+    harness.gpu()
     checks = harness.Checks("integrations", 14)
     with tempfile.TemporaryDirectory() as work:
         environment = harness.unpacked_site(chosen.folder, work)
-        tensor = harness.unpacked(chosen.folder / "tensor/gpulower-tensor.xz", Path(work))
+        tensor = Path(work) / "gpulower-tensor"
+        if (chosen.folder / "tensor").is_dir():
+            harness.unpacked(chosen.folder / f"tensor/{tensor.name}.xz", tensor.parent)
         commands: dict[str, list[harness.Word]] = {
             "triton": [chosen.folder / "triton/on_gpu.py"],
             "numba": [chosen.folder / "numba/on_gpu.py", "run", chosen.folder / "numba"],
@@ -60,6 +64,9 @@ def run(chosen: argparse.Namespace) -> int:
             "tensor": [chosen.folder / "tensor/on_gpu.py", tensor],
         }
         for name, command in commands.items():
+            if not (chosen.folder / name).is_dir():
+                print(f"absent {name}")
+                continue
             print(f"== {name}", flush=True)
             paths = f"{chosen.folder / name}:{environment['PYTHONPATH']}:{chosen.folder / 'modules'}"
             status = subprocess.run([sys.executable, *command], env=environment | {"PYTHONPATH": paths}).returncode

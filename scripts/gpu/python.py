@@ -4,7 +4,7 @@
     python.py make FOLDER --wheel WHEEL      where CUDA's tools are
     python.py run FOLDER                     where the GPU is: python3 with numpy, cupy and torch
 
-FOLDER is carried over: the stripped package, the test, and the kernels that it launches, compiled. Nothing is downloaded there.
+FOLDER and ../site.tar.xz, the stripped package, are carried over: the test, and the kernels that it launches, compiled.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def make(chosen: argparse.Namespace) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
+    harness.gpu()
     with tempfile.TemporaryDirectory() as work:
         test = [sys.executable, chosen.folder / "test_gpu.py", "run", chosen.folder / "kernels.pickle"]
         return subprocess.run(test, env=harness.unpacked_site(chosen.folder, work)).returncode
