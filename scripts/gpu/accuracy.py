@@ -424,15 +424,15 @@ def measure(module, operation, form, table, rng):
     return float(errors[which][index]), where, arrays[0].size
 
 
-def run_floats(module, rng, only):
+def run_floats(checks, module, rng, only):
     print("largest error in ULP (bound)")
-    print(f"{'operation':12}" + "".join(f"{kind:>22}" for kind in FLOATS))
-    wrong, count = [], 0
+    print(f"{'':6} {'operation':12}" + "".join(f"{kind:>22}" for kind in FLOATS))
+    count = 0
     tables = {kind: references(kind) for kind in FLOATS}
     for operation in BOUNDS:
         if only and operation not in only:
             continue
-        cells = []
+        cells, wrong = [], []
         for kind in FLOATS:
             error, where, size = measure(module, operation, Format(kind), tables[kind], rng)
             limit = bound(operation, kind)
@@ -440,17 +440,17 @@ def run_floats(module, rng, only):
             cells.append(f"{error:.5f} ({limit:.5g})")
             if not error <= limit:
                 wrong.append(f"{operation} {kind}: {error} ULP, the bound is {limit}: {where}")
-        print(f"{operation:12}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
-    return wrong, count
+        checks.check(operation, not wrong, "\n".join(["".join(f"{cell:>22}" for cell in cells), *wrong]))
+    return count
 
 
-def run_integers(module, rng, only):
-    wrong, count = [], 0
-    print(f"\n{'operation':12}" + "".join(f"{kind:>10}" for kind in INTEGERS))
+def run_integers(checks, module, rng, only):
+    count = 0
+    print(f"\n{'':6} {'operation':12}" + "".join(f"{kind:>10}" for kind in INTEGERS))
     for operation in INTEGER_UNARY + INTEGER_BINARY:
         if only and operation not in only:
             continue
-        cells = []
+        cells, wrong = [], []
         for kind in INTEGERS:
             values = integer_inputs(operation, kind, rng)
             (found,) = launch(module, f"{operation}_{kind}", values, [f"uint{kind[1:]}"])
@@ -462,8 +462,8 @@ def run_integers(module, rng, only):
                 at = bad[0]
                 given = ", ".join(str(array[at]) for array in values)
                 wrong.append(f"{operation} {kind}: {given}: {found[at]} instead of {exact[at]}")
-        print(f"{operation:12}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
-    return wrong, count
+        checks.check(operation, not wrong, "\n".join(["".join(f"{cell:>10}" for cell in cells), *wrong]))
+    return count
 
 
 def run(chosen):
@@ -476,12 +476,9 @@ def run(chosen):
     module = harness.gpu().RawModule(path=str(chosen.folder / "math.cubin"))
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
-    floats, first = run_floats(module, rng, only)
-    integers, second = run_integers(module, rng, only)
-    for message in floats + integers:
-        print(f"WRONG {message}")
-    print(f"{first + second} results, " + (f"{len(floats + integers)} operations are wrong" if floats + integers else "all within their bounds"))
-    return 1 if floats + integers or first + second == 0 else 0
+    checks = harness.Checks("operations", 12)
+    print(f"{run_floats(checks, module, rng, only) + run_integers(checks, module, rng, only)} results")
+    return checks.status()
 
 
 def options(parser):

@@ -300,7 +300,7 @@ def run(chosen):
     cp = harness.gpu()
     print(f"seed {chosen.seed}")
     checks = harness.Checks(width=37)
-    print(f"{'':6} {'kernel':20} {'size':16} {'rel. error':>11} {'max error':>10} {'time [us]':>10} rate")
+    print(f"{'':6} {'kernel':20} {'size':16} {'rel. error':>10} {'max error':>10} {'time [us]':>10} rate")
     for name in chosen.only:
         path = chosen.folder / f"{name}.cubin"
         if not path.is_file():

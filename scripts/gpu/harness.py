@@ -40,7 +40,7 @@ class Checks:
         """Says one. Further lines of the detail are indented."""
         self.count += 1
         self.failed += not right
-        detail = detail.strip().replace("\n", "\n    ")
+        detail = detail.rstrip().replace("\n", "\n    ")
         print(f"{'ok' if right else 'FAILED':6} {name:{self.width}} {detail}".rstrip(), flush=True)
         return right
 
