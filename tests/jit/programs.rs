@@ -213,7 +213,7 @@ fn has_gpu() -> bool {
 fn a_program_with_kernels_needs_a_driver_and_the_process_goes_on() {
     assert!(
         !has_gpu(),
-        "this test is for machines without a GPU; scripts/check_run_on_gpu.sh is for others"
+        "this test is for machines without a GPU; scripts/gpu/run.py is for others"
     );
     for target in [None, Some("sm_90"), Some("gfx942")] {
         let options = ProgramOptions {
@@ -239,7 +239,7 @@ fn a_program_with_kernels_needs_a_driver_and_the_process_goes_on() {
 fn a_module_that_mlirs_passes_lowered_needs_a_driver_too() {
     assert!(
         !has_gpu(),
-        "this test is for machines without a GPU; scripts/check_run_on_gpu.sh is for others"
+        "this test is for machines without a GPU; scripts/gpu/run.py is for others"
     );
     let source = "module attributes {gpu.container_module} {
       gpu.module @k { gpu.func @f(%p: memref<?xf32>, %v: f32) kernel {

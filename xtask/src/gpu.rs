@@ -19,13 +19,16 @@ pub struct Options {
     /// The NVIDIA chip.
     #[arg(long, default_value = "sm_90", global = true)]
     target: String,
+    /// What the program of `runtime`, `session` and `differ` is built with.
+    #[arg(long, default_value = "release", global = true)]
+    profile: String,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Say which parts there are, what each checks, and by what.
     List,
-    /// Build some parts into a folder, with `run.sh`, for a machine with a GPU.
+    /// Build some parts into a folder, with `main.py`, for a machine with a GPU.
     Make {
         /// The folder.
         directory: PathBuf,
@@ -39,108 +42,59 @@ enum Action {
     },
 }
 
-/// What is checked on a GPU: each part's name, what it is about, and the file that checks it.
-const PARTS: [(&str, &str, &str); 13] = [
-    (
-        "examples",
-        "the kernels of examples/, against NumPy",
-        "scripts/check_on_gpu.py",
-    ),
-    ("fatbins", "the same from fat binaries", "scripts/check_on_gpu.py"),
-    (
-        "lowering",
-        "what gpulower lowers by itself",
-        "scripts/check_lowering_on_gpu.py",
-    ),
-    (
-        "subgroups",
-        "shuffles, scans, the last block of a grid",
-        "scripts/check_subgroups_on_gpu.py",
-    ),
-    (
-        "math",
-        "every operation of the math dialect, in ULP",
-        "scripts/check_math_on_gpu.py",
-    ),
-    (
-        "containers",
-        "which image of a fat binary the driver takes",
-        "scripts/check_containers_on_gpu.py",
-    ),
-    ("link", "device linking", "scripts/check_device_link_on_gpu.py"),
-    (
-        "runtime",
-        "loading and launching",
-        "crates/gpulower-checks/src/runtime/",
-    ),
-    ("run", "whole programs", "scripts/check_run_on_gpu.sh"),
-    (
-        "session",
-        "sessions, and MLIR's operations for newer chips",
-        "crates/gpulower-checks/src/session/",
-    ),
-    (
-        "export",
-        "programs that clang and cc finished",
-        "scripts/export_on_gpu/make.sh",
-    ),
-    (
-        "python",
-        "the Python package with cupy, torch, cuda.core",
-        "scripts/check_python_on_gpu.sh",
-    ),
-    (
-        "integrations",
-        "Triton, numba-cuda-mlir, xDSL, the tensor crate",
-        "scripts/check_integrations_on_gpu.sh",
-    ),
+/// The checks, in Python, with `main.py`, which runs them and says what there is.
+const SCRIPTS: &str = "scripts/gpu";
+
+/// What is checked on a GPU, as `main.py` has it.
+const PARTS: [&str; 16] = [
+    "examples",
+    "fatbins",
+    "lowering",
+    "subgroups",
+    "math",
+    "small-numbers",
+    "containers",
+    "link",
+    "runtime",
+    "run",
+    "session",
+    "differ",
+    "export",
+    "openmp",
+    "python",
+    "integrations",
 ];
 
-/// Compilers that exports are finished with (`scripts/export_on_gpu/make.sh`).
+/// Compilers that exports are finished with (`scripts/gpu/export.py`).
 const CLANGS: [&str; 3] = ["clang-16", "clang-19", "clang-22"];
 
-/// What `run.sh` starts on the machine with the GPU.
-const SCRIPTS: [&str; 9] = [
-    "check_on_gpu.py",
-    "check_lowering_on_gpu.py",
-    "check_subgroups_on_gpu.py",
-    "check_math_on_gpu.py",
-    "check_containers_on_gpu.py",
-    "check_device_link_on_gpu.py",
-    "check_run_on_gpu.sh",
-    "check_python_on_gpu.sh",
-    "check_integrations_on_gpu.sh",
-];
+/// How many expressions there are of each kind of `small-numbers`.
+const EXPRESSIONS: &str = "640";
 
 /// A chip whose code no other one runs that the checks are for.
 const OTHER_CHIP: &str = "sm_80";
 
-/// The chip whose devices `check_containers_on_gpu.py` knows.
+/// The chip whose devices `scripts/gpu/containers.py` knows.
 const CONTAINERS_FOR: &str = "sm_90";
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     match &options.action {
         Some(Action::Make { directory, parts }) => {
-            make(workspace, directory, &options.target, parts)?;
+            make(workspace, directory, options, parts)?;
             println!(
-                "Copy {} to the machine with the GPU, and run its run.sh.",
+                "Copy {} to the machine with the GPU, and run `python3 main.py` in it.",
                 directory.display()
             );
             Ok(())
         }
-        Some(Action::List) => {
-            for (name, what, by) in PARTS {
-                println!("{name:<12} {what:<48} {by}");
-            }
-            Ok(())
-        }
-        None => here(workspace, &options.target, &[]),
-        Some(Action::Run { parts }) => here(workspace, &options.target, parts),
+        Some(Action::List) => run_command(&mut main(workspace, &workspace.root.join(SCRIPTS), &["--list".into()])),
+        None => here(workspace, options, &[]),
+        Some(Action::Run { parts }) => here(workspace, options, parts),
     }
 }
 
 /// Builds parts, all of them if none is named, and runs them on this machine.
-fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Failure> {
+fn here(workspace: &Workspace, options: &Options, parts: &[String]) -> Result<(), Failure> {
     if !succeeds(Command::new("nvidia-smi").arg("-L")) {
         return Err(Failure::new(
             "`nvidia-smi -L` finds no NVIDIA GPU on this machine; `cargo xtask gpu make DIRECTORY` makes a folder for \
@@ -148,14 +102,20 @@ fn here(workspace: &Workspace, target: &str, parts: &[String]) -> Result<(), Fai
         ));
     }
     let directory = workspace.root.join("target/gpu");
-    make(workspace, &directory, target, parts)?;
-    run_command(Command::new(directory.join("run.sh")).args(parts))
+    make(workspace, &directory, options, parts)?;
+    run_command(&mut main(workspace, &directory, parts))
+}
+
+/// What runs the checks of a folder.
+fn main(workspace: &Workspace, directory: &Path, arguments: &[String]) -> Command {
+    let mut command = workspace.command("python3");
+    command.arg(directory.join("main.py")).args(arguments);
+    command
 }
 
 /// Fills the folder, with a line for each part.
-fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String]) -> Result<(), Failure> {
-    let unknown = |part: &&String| PARTS.iter().all(|(name, ..)| name != part);
-    if let Some(part) = parts.iter().find(unknown) {
+fn make(workspace: &Workspace, directory: &Path, options: &Options, parts: &[String]) -> Result<(), Failure> {
+    if let Some(part) = parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
         return Err(Failure::new(format!(
             "there is no part {part}: `cargo xtask gpu list` names them"
         )));
@@ -166,11 +126,12 @@ fn make(workspace: &Workspace, directory: &Path, target: &str, parts: &[String])
         workspace,
         gpulower: gpulower(workspace)?,
         directory: &directory,
-        target,
+        target: &options.target,
+        profile: &options.profile,
         parts,
     };
     maker.scripts()?;
-    for (name, ..) in PARTS {
+    for name in PARTS {
         if maker.wants(name) {
             match maker.commands(name)? {
                 Ok(commands) => maker.part(name, commands)?,
@@ -195,6 +156,7 @@ struct Maker<'a> {
     gpulower: PathBuf,
     directory: &'a Path,
     target: &'a str,
+    profile: &'a str,
     parts: &'a [String],
 }
 
@@ -211,26 +173,43 @@ impl Maker<'_> {
             Ok(self.examples(&kernels, folder, emit))
         };
         Ok(Ok(match part {
-            "examples" => examples("cubins", "cubin")?,
+            "examples" => examples("examples", "cubin")?,
             "fatbins" => examples("fatbins", "fatbin")?,
-            "lowering" => vec![self.compile("scripts/lowering.mlir", "lowering.cubin", &[])],
-            "subgroups" => vec![
-                self.compile("tests/amd/kernels/subgroups.mlir", "subgroups.cubin", &[]),
-                self.compile("scripts/orderings.mlir", "orderings.cubin", &[]),
+            "lowering" => vec![
+                self.folder(part),
+                self.compile("scripts/gpu/lowering.mlir", "lowering/lowering.cubin", &[]),
             ],
-            "math" => vec![self.script("scripts/check_math_on_gpu.py", "math", &[self.target])],
+            "subgroups" => vec![
+                self.folder(part),
+                self.compile("tests/amd/kernels/subgroups.mlir", "subgroups/subgroups.cubin", &[]),
+                self.compile("scripts/gpu/orderings.mlir", "subgroups/orderings.cubin", &[]),
+            ],
+            "math" => vec![self.script("accuracy.py", part)],
+            "small-numbers" if !succeeds(Command::new("python3").args(["-c", "import numpy, ml_dtypes"])) => {
+                return Ok(Err("python3 has no numpy, or no ml_dtypes".to_owned()));
+            }
+            "small-numbers" => {
+                let mut make = self.script("small_numbers.py", part);
+                make.args(["--count", EXPRESSIONS]);
+                vec![make]
+            }
             "containers" if self.target != CONTAINERS_FOR => {
                 return Ok(Err(format!(
                     "what is expected is written down for {CONTAINERS_FOR} alone"
                 )));
             }
-            "containers" => vec![self.script("scripts/check_containers_on_gpu.py", "containers", &[])],
+            "containers" => vec![self.script("containers.py", part)],
             "link" => self.link(),
             "runtime" => self.runtime().into_iter().chain(self.checks()).collect(),
-            "run" => vec![self.script("scripts/check_run_on_gpu.sh", "run", &[self.target])],
-            // One program for both.
+            "run" => vec![self.script("run.py", part)],
+            // One program for all three.
             "session" if self.wants("runtime") => Vec::new(),
             "session" => self.checks(),
+            "differ" => {
+                let made = self.wants("runtime") || self.wants("session");
+                let checks = if made { Vec::new() } else { self.checks() };
+                checks.into_iter().chain([self.script("differ.py", part)]).collect()
+            }
             "export" => {
                 let is_missing = |clang: &&&str| !succeeds(Command::new(clang).arg("--version"));
                 if let Some(missing) = CLANGS.iter().find(is_missing) {
@@ -239,14 +218,18 @@ impl Maker<'_> {
                         CLANGS.join(", ")
                     )));
                 }
-                vec![self.export()]
+                vec![self.script("export.py", part)]
             }
-            "python" => vec![self.with_wheel("scripts/check_python_on_gpu.sh", "python")?],
+            "openmp" if set("OPENMP").is_none() => {
+                return Ok(Err("OPENMP names no folder of libomptarget.so".to_owned()));
+            }
+            "openmp" => vec![self.script("openmp.py", part)],
+            "python" => vec![self.with_wheel("python.py", part)?],
             "integrations" => {
                 integrations::packages(self.workspace)?;
                 let mut build = self.workspace.cargo("build");
                 build.args(["--locked", "-p", "gpulower-tensor"]);
-                let mut make = self.with_wheel("scripts/check_integrations_on_gpu.sh", "integrations")?;
+                let mut make = self.with_wheel("integrations.py", part)?;
                 make.env("GPULOWER_TENSOR", self.workspace.binaries()?.join("gpulower-tensor"));
                 vec![build, make]
             }
@@ -255,11 +238,15 @@ impl Maker<'_> {
     }
 
     /// A script that takes the Python package along.
-    fn with_wheel(&self, script: &str, folder: &str) -> Result<Command, Failure> {
+    fn with_wheel(&self, script: &str, part: &str) -> Result<Command, Failure> {
         let wheels = self.workspace.root.join("target/gpu-wheels");
-        wheel::make(self.workspace, true, &wheels)?;
-        let wheel = wheel::only(&wheels)?;
-        Ok(self.script(script, folder, &[&wheel.display().to_string()]))
+        // One package for both.
+        if part == "python" || !self.wants("python") {
+            wheel::make(self.workspace, true, &wheels)?;
+        }
+        let mut command = self.script(script, part);
+        command.arg("--wheel").arg(wheel::only(&wheels)?);
+        Ok(command)
     }
 
     /// Runs the commands of a part, and says so in a line; what they print is shown where one fails.
@@ -286,14 +273,15 @@ impl Maker<'_> {
         command
     }
 
-    /// `run.sh`, and the scripts that it starts.
+    /// `main.py`, and what it starts.
     fn scripts(&self) -> Result<(), Failure> {
-        let scripts = self.directory.join("scripts");
-        fs::create_dir_all(&scripts).context(|| format!("create {}", scripts.display()))?;
-        let copies = SCRIPTS.iter().map(|name| (*name, scripts.join(name)));
-        for (name, to) in copies.chain([("run_on_gpu.sh", self.directory.join("run.sh"))]) {
-            let from = self.workspace.root.join("scripts").join(name);
-            fs::copy(&from, &to).context(|| format!("copy {} to {}", from.display(), to.display()))?;
+        let scripts = self.workspace.root.join(SCRIPTS);
+        for entry in fs::read_dir(&scripts).context(|| format!("read {}", scripts.display()))? {
+            let from = entry.context(|| format!("read {}", scripts.display()))?.path();
+            if from.extension().is_some_and(|extension| extension == "py") {
+                let to = self.directory.join(from.file_name().unwrap_or_default());
+                fs::copy(&from, &to).context(|| format!("copy {} to {}", from.display(), to.display()))?;
+            }
         }
         Ok(())
     }
@@ -314,7 +302,7 @@ impl Maker<'_> {
         command
     }
 
-    /// Each kernel in a form, under the name that `check_on_gpu.py` looks for.
+    /// Each kernel in a form, under the name that `examples.py` looks for.
     fn examples(&self, kernels: &[Example], folder: &str, emit: &str) -> Vec<Command> {
         let mut commands = vec![self.folder(folder)];
         commands.extend(kernels.iter().map(|example| {
@@ -334,17 +322,11 @@ impl Maker<'_> {
         command
     }
 
-    /// A script of ours that fills a folder with its action `make`.
-    fn script(&self, script: &str, folder: &str, more: &[&str]) -> Command {
-        let mut command = match Path::new(script).extension().is_some_and(|extension| extension == "py") {
-            true => {
-                let mut python = self.program("python3");
-                python.arg(script);
-                python
-            }
-            false => self.program(self.workspace.root.join(script)),
-        };
-        command.arg("make").arg(self.directory.join(folder)).args(more);
+    /// A script of ours that fills the folder of a part with its action `make`.
+    fn script(&self, script: &str, part: &str) -> Command {
+        let mut command = self.program("python3");
+        command.arg(Path::new(SCRIPTS).join(script)).arg("make");
+        command.arg(self.directory.join(part)).args(["--target", self.target]);
         command
     }
 
@@ -363,11 +345,12 @@ impl Maker<'_> {
     /// The program that drives GPUs, with LLVM in it: without symbols, and packed.
     fn checks(&self) -> Vec<Command> {
         let mut build = self.workspace.cargo("build");
-        build.args(["--release", "--locked", "--package", "gpulower-checks"]);
+        build.args(["--locked", "--package", "gpulower-checks", "--profile", self.profile]);
         let target = set("CARGO_TARGET_DIR").map_or_else(|| self.workspace.root.join("target"), PathBuf::from);
         let to = self.directory.join("gpulower-checks");
         let mut strip = Command::new("strip");
-        strip.arg("-o").arg(&to).arg(target.join("release/gpulower-checks"));
+        let built = if self.profile == "dev" { "debug" } else { self.profile };
+        strip.arg("-o").arg(&to).arg(target.join(built).join("gpulower-checks"));
         let mut pack = Command::new("xz");
         pack.args(["-f", "-T0"]).arg(to);
         vec![build, strip, pack]
@@ -387,17 +370,6 @@ impl Maker<'_> {
         commands.push(self.compile("examples/saxpy.mlir", "runtime/saxpy.cubin", &[]));
         commands.push(self.compile(format!("{KERNELS}/strided.mlir"), "runtime/strided.cubin", &[]));
         commands
-    }
-
-    fn export(&self) -> Command {
-        let mut command = self.program("scripts/export_on_gpu/make.sh");
-        let cuda = set("CUDA_ROOT").unwrap_or_else(|| self.workspace.wheel_cuda().into());
-        command
-            .env("CUDA_ROOT", cuda)
-            .arg(self.directory.join("export"))
-            .arg(self.target)
-            .arg(&self.gpulower);
-        command
     }
 }
 
@@ -420,6 +392,7 @@ mod tests {
             gpulower: "gpulower".into(),
             directory: Path::new("/out"),
             target: "sm_90",
+            profile: "release",
             parts: &[],
         };
         let all = examples(&workspace.root.join("examples")).unwrap();
@@ -436,87 +409,82 @@ mod tests {
         );
     }
 
-    #[test]
-    fn everything_that_is_run_is_copied() {
-        let workspace = workspace();
+    /// A folder without parts.
+    fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
+        let workspace = workspace();
         let maker = Maker {
             workspace: &workspace,
             gpulower: "gpulower".into(),
             directory: folder.path(),
             target: "sm_90",
+            profile: "release",
             parts: &[],
         };
         maker.scripts().unwrap();
-        let script = fs::read_to_string(folder.path().join("run.sh")).unwrap();
-        let named: Vec<&str> = script
-            .split_whitespace()
-            .filter_map(|word| word.strip_prefix("scripts/"))
-            .collect();
-        assert_eq!(named.len(), SCRIPTS.len() + 1, "the examples are run twice: {named:?}");
-        for name in named {
-            assert!(folder.path().join("scripts").join(name).is_file(), "{name}");
+        folder
+    }
+
+    fn output(folder: &Path, arguments: &[&str]) -> (bool, String) {
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let output = capture(&mut main(&workspace(), folder, &arguments)).unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.success(), text)
+    }
+
+    #[test]
+    fn the_list_is_what_main_py_runs() {
+        let (_, list) = output(folder().path(), &["--list"]);
+        let words = |line: &str, at| line.split_whitespace().nth(at).map(str::to_owned);
+        let names: Vec<_> = list.lines().filter_map(|line| words(line, 0)).collect();
+        assert_eq!(names, PARTS);
+        for by in list.lines().filter_map(|line| line.split_whitespace().next_back()) {
+            assert!(workspace().root.join(by).exists(), "{by}");
         }
     }
 
     #[test]
-    fn the_list_is_what_run_sh_runs() {
-        let root = workspace().root;
-        let script = fs::read_to_string(root.join("scripts/run_on_gpu.sh")).unwrap();
-        let run: Vec<&str> = script
-            .lines()
-            .filter_map(|line| line.strip_prefix("part ")?.split(' ').next())
-            .collect();
-        assert_eq!(run, PARTS.map(|(name, ..)| name));
-        for (name, _, by) in PARTS {
-            assert!(root.join(by).exists(), "{name}: {by}");
-        }
-    }
-
-    #[test]
-    fn run_sh_unpacks_the_program() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("run.sh");
-        fs::copy(workspace().root.join("scripts/run_on_gpu.sh"), &script).unwrap();
+    fn main_py_unpacks_the_program() {
+        let folder = folder();
         fs::create_dir(folder.path().join("runtime")).unwrap();
         let program = folder.path().join("gpulower-checks");
-        fs::write(&program, "#!/bin/sh\necho checked \"$@\"\n").unwrap();
+        fs::write(&program, "#!/bin/sh\necho checked $# \"$1\"\n").unwrap();
         run_command(Command::new("xz").arg(&program)).unwrap();
-        let output = capture(Command::new(&script).args(["runtime", "session"])).unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(
-            text,
-            "ok     runtime      checked runtime runtime\nok     session      checked session\n2 of 2 parts are right\n"
-        );
+        let (right, text) = output(folder.path(), &["runtime", "session"]);
+        let lines = "ok     runtime        checked 2 runtime\nok     session        checked 1 session\n";
+        assert_eq!((right, text), (true, format!("{lines}2 of 2 parts are right\n")));
     }
 
     #[test]
-    fn run_sh_fails_where_there_is_nothing_to_run() {
-        let workspace = workspace();
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("run.sh");
-        fs::copy(workspace.root.join("scripts/run_on_gpu.sh"), &script).unwrap();
-        let output = capture(&mut Command::new(&script)).unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(!output.status.success(), "{text}");
+    fn main_py_fails_where_there_is_nothing_to_run() {
+        let folder = folder();
+        let (right, text) = output(folder.path(), &[]);
         assert!(
-            text.contains("absent math: there is no math here") && text.ends_with("0 of 0 parts are right\n"),
+            !right && text.contains("absent math: there is no math here") && text.ends_with("0 of 0 parts are right\n"),
             "{text}"
         );
-        // A part that fails is named, with what it said.
+    }
+
+    /// A part that fails is named, with what it said; so is a check of it.
+    #[test]
+    fn main_py_says_what_failed() {
+        let folder = folder();
         fs::create_dir(folder.path().join("export")).unwrap();
-        fs::write(
-            folder.path().join("export/run.sh"),
-            "#!/bin/sh\necho no such device\nexit 3\n",
-        )
-        .unwrap();
-        run_command(Command::new("chmod").arg("+x").arg(folder.path().join("export/run.sh"))).unwrap();
-        let output = capture(Command::new(&script).arg("export")).unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(!output.status.success(), "{text}");
+        for (name, text) in [("right", "echo all right"), ("wrong", "echo no such device\nexit 3")] {
+            fs::write(folder.path().join("export").join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        }
+        let (right, text) = output(folder.path(), &["export"]);
         assert!(
-            text.starts_with("FAILED export       exit status 3;") && text.contains("\n    no such device\n"),
+            !right && text.starts_with("FAILED export         exit status 1;"),
             "{text}"
         );
+        for line in [
+            "ok     right              all right",
+            "FAILED wrong              exit status 3 (expected 0), said: no such device",
+            "1 of 2 programs are right",
+        ] {
+            assert!(text.contains(&format!("\n    {line}\n")), "{text}");
+        }
     }
 }

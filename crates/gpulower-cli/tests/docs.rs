@@ -153,7 +153,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("docs/reliability.md", "let options = Options {", COMPILED),
     ("docs/run.md", "let mut program = ", COMPILED),
-    ("docs/run.md", "scripts/check_run_on_gpu.sh", "needs a GPU"),
+    ("docs/run.md", "python3 scripts/gpu/run.py", "needs a GPU"),
     ("docs/runtime.md", "gpulower-runtime = ", "is for a Cargo.toml"),
     ("docs/runtime.md", "let module = ", COMPILED),
     ("docs/runtime.md", "nothing in k.cubin loads", "needs a GPU"),

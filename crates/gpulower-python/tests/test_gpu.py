@@ -350,16 +350,17 @@ def main() -> int:
         path.write_bytes(pickle.dumps(MADE))
         return 0
     MADE.update(pickle.loads(path.read_bytes()))
-    failed = 0
+    count = failed = 0
     for name, test in list(globals().items()):
         if name.startswith("test_"):
+            count += 1
             try:
                 test()
                 print(f"ok     {name}")
             except Exception:
                 failed += 1
                 print(f"FAILED {name}\n{traceback.format_exc()}")
-    print(f"{failed} failed")
+    print(f"{count - failed} of {count} checks are right")
     return min(failed, 1)
 
 

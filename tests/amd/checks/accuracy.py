@@ -1,17 +1,15 @@
 """The math dialect as gpulower compiles it for AMD (ocml), in units in the last place: `cargo xtask amd -- math --target gfx942`.
 
-Kernels, inputs, references and bounds are those of scripts/check_math_on_gpu.py, with fewer inputs. The bounds are those of
+Kernels, inputs, references and bounds are those of scripts/gpu/accuracy.py, with fewer inputs. The bounds are those of
 NVIDIA's libdevice: AMD states none. A result that cannot be measured in units (NaN for a number, a wrong sign of zero) is "inf".
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import subprocess
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +20,9 @@ from amdexec.arguments import Geometry
 from amdexec.kernel import Argument, Buffer, execute, memref
 from amdexec.traps import Trap
 
-from .examples import ROOT
+from .examples import gpu_check
 
 Array = Any
-
-
-@cache
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("check_math_on_gpu", ROOT / "scripts" / "check_math_on_gpu.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    # It imports numpy where it has a GPU.
-    vars(module)["np"] = np
-    return module
 
 
 def launch(code: codeobject.CodeObject, name: str, arrays: list[Array], kinds: list[Any]) -> list[Array]:
@@ -55,7 +42,7 @@ def launch(code: codeobject.CodeObject, name: str, arrays: list[Array], kinds: l
 
 def measure(image: str, target: str, operation: str, kind: str, count: int, seed: int) -> tuple[float, str]:
     """The largest error, and where it is."""
-    module = script()
+    module = gpu_check("accuracy")
     code = codeobject.read(Path(image), target)
     rng = np.random.default_rng(seed)
     module.SIZE = module.SMALL = count
@@ -77,7 +64,7 @@ def measure(image: str, target: str, operation: str, kind: str, count: int, seed
 
 
 def compile_kernels(gpulower: Path, folder: Path, target: str, operations: list[str], kinds: list[str]) -> Path:
-    module = script()
+    module = gpu_check("accuracy")
     source = folder / "math.mlir"
     kernels = [module.kernel(operation, kind) for kind in kinds for operation in operations]
     source.write_text("gpu.module @math {\n" + "".join(kernels) + "}\n")
@@ -96,7 +83,7 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--processes", type=int, default=2)
     chosen = options.parse_args(arguments)
-    operations = [name for name in script().BOUNDS if not chosen.only or name in chosen.only]
+    operations = [name for name in gpu_check("accuracy").BOUNDS if not chosen.only or name in chosen.only]
     failed = []
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(chosen.processes) as pool:
         image = compile_kernels(chosen.gpulower, Path(folder), chosen.target, operations, chosen.kinds)
@@ -110,7 +97,7 @@ def main(arguments: list[str]) -> int:
             cells = []
             for kind, future in zip(chosen.kinds, futures, strict=True):
                 error, where = future.result()
-                limit = script().bound(name, kind)
+                limit = gpu_check("accuracy").bound(name, kind)
                 cells.append(f"{error:.5f} ({limit:.5g})")
                 if not error <= limit:
                     failed.append(f"{name} {kind}: {error} ULP, libdevice's bound is {limit}: {where}")

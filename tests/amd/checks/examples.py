@@ -1,8 +1,9 @@
-"""The kernels under examples/, with the references of scripts/check_on_gpu.py."""
+"""The kernels under examples/, with the references of scripts/gpu/examples.py."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,14 @@ from .case import CDNA, Case, Inputs, Launch, normal
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def _references() -> Any:
-    spec = importlib.util.spec_from_file_location("check_on_gpu", ROOT / "scripts" / "check_on_gpu.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def gpu_check(name: str) -> Any:
+    """A check of NVIDIA's GPUs, by the name of its file."""
+    if (folder := str(ROOT / "scripts/gpu")) not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
 
 
-gpu = _references()
+gpu = gpu_check("examples")
 Launches = Callable[[np.random.Generator, bool], Iterator[Launch]]
 F32 = np.float32
 

@@ -1,10 +1,7 @@
-"""The rewrites of `scripts/lowering.mlir`, with what `scripts/check_lowering_on_gpu.py` expects of them on NVIDIA's GPUs."""
+"""The rewrites of `scripts/gpu/lowering.mlir`, with what `scripts/gpu/lowering.py` expects of them on NVIDIA's GPUs."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .case import CDNA, RDNA, Array, Case, Inputs, Launch
-from .examples import ROOT, Launches
+from .examples import Launches, gpu_check
 
 COUNT = 512
 
@@ -27,11 +24,7 @@ class Wanted:
 
 def wanted(wave: int) -> dict[str, Wanted]:
     """By kernel. The script's functions run on numbers of places in the place of results, and say what belongs there."""
-    sys.modules.setdefault("cupy", types.ModuleType("cupy"))
-    spec = importlib.util.spec_from_file_location("check_lowering_on_gpu", ROOT / "scripts/check_lowering_on_gpu.py")
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = gpu_check("lowering")
     found: dict[str, Wanted] = {}
 
     def launch(module: None, name: str, values: list[float]) -> Array:
@@ -75,8 +68,8 @@ def _cases() -> Iterator[Case]:
     """`moves` is made for subgroups of 32."""
     for chips, wave, suffix in ((RDNA, 32, ""), (CDNA, 64, "_64")):
         for name in ("reduce", "math", "memory"):
-            yield Case(f"lowering_{name}{suffix}", "scripts/lowering.mlir", rewrites(name, wave), kernel=name, targets=chips)
-    yield Case("lowering_moves", "scripts/lowering.mlir", rewrites("moves", 32), kernel="moves", targets=RDNA)
+            yield Case(f"lowering_{name}{suffix}", "scripts/gpu/lowering.mlir", rewrites(name, wave), kernel=name, targets=chips)
+    yield Case("lowering_moves", "scripts/gpu/lowering.mlir", rewrites("moves", 32), kernel="moves", targets=RDNA)
 
 
 CASES = tuple(_cases())

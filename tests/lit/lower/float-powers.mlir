@@ -2,7 +2,7 @@
 // RUN: gpulower compile %s --target sm_90 --cuda %t/empty --emit ptx -o - | FileCheck %s
 
 // Powers of floats by integers. MLIR calls libdevice's function, which multiplies and rounds each time, and takes an exponent of
-// 32 bits, with an exponent of any type. Ours needs no library; scripts/check_math_on_gpu.py measures what it computes.
+// 32 bits, with an exponent of any type. Ours needs no library; scripts/gpu/accuracy.py measures what it computes.
 gpu.module @kernels {
   // Few factors are multiplied, and nothing else.
   // CHECK-LABEL: .entry cube(

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo xtask gpu make DIRECTORY runtime      # where ptxas is: this program, and images for it
-//! DIRECTORY/run.sh runtime                    # where the GPU is
+//! python3 DIRECTORY/main.py runtime           # where the GPU is
 //! ```
 //!
 //! It prints a line for each check, and ends with 1 if one failed. Of gpulower it uses the runtime alone.

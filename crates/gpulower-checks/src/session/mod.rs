@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo xtask gpu make DIRECTORY session      # where LLVM is
-//! DIRECTORY/run.sh session                    # where the GPU and a CUDA toolkit are
+//! python3 DIRECTORY/main.py session           # where the GPU and a CUDA toolkit are
 //! ```
 //!
 //! It prints a line for each check, and ends with 1 if one failed. It compiles by itself, and so takes a CUDA toolkit, which is

@@ -1,54 +1,49 @@
 #!/usr/bin/env python3
-"""Run scripts/lowering.mlir on an NVIDIA GPU and compare it with the host.
+"""Run scripts/gpu/lowering.mlir on an NVIDIA GPU and compare it with the host.
 
-    gpulower compile scripts/lowering.mlir --target sm_90 --emit cubin -o lowering.cubin
-    check_lowering_on_gpu.py lowering.cubin
+    gpulower compile scripts/gpu/lowering.mlir --target sm_90 --emit cubin -o lowering/lowering.cubin
+    lowering.py run lowering
 
-Needs numpy, cupy and a driver. The exit status is 0 when everything agrees.
+Needs numpy, cupy and a driver. The AMD executor takes what is expected from here: tests/amd/checks/lowering.py.
 """
 
+from __future__ import annotations
+
+import argparse
 import math
 import struct
-import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import cupy as cp
-import numpy as np
+import harness
 
+np = harness.need("numpy")
 THREADS, WARP, RESULTS = 64, 32, 512
-wrong = 0
+checks = harness.Checks(width=34)
 
 
-def launch(module, name, values):
+def launch(module: Any, name: str, values: Sequence[float]) -> Any:
     """The 512 results of one kernel; `out[64]` starts as 1, the atomics' neutral factor."""
+    cp = harness.need("cupy")
     source = cp.asarray(values, dtype=np.float32)
     out = cp.zeros(RESULTS, dtype=np.float32)
     out[64] = 1.0
-    parameters = []
-    for array in (source, out):
-        pointer = np.uint64(array.data.ptr)
-        parameters += [pointer, pointer, np.int64(0), np.int64(array.size), np.int64(1)]
-    module.get_function(name)((1,), (THREADS,), tuple(parameters))
-    cp.cuda.Device().synchronize()
+    harness.launch(module.get_function(name), (1,), (THREADS,), source, out)
     return cp.asnumpy(out)
 
 
-def check(what, got, want, tolerance=0.0):
-    global wrong
+def check(what: str, got: Any, want: Any, tolerance: float = 0.0) -> None:
     want = np.asarray(want, dtype=np.float64)
-    agrees = np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
-    wrong += not agrees
-    print(f"{what:34}{'ok' if agrees else 'WRONG'}")
-    if not agrees:
-        for index in np.flatnonzero(~np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True))[:4]:
-            print(f"    [{index}] {got[index]} instead of {want[index]}")
+    wrong = np.flatnonzero(~np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True))
+    checks.check(what, not wrong.size, ", ".join(f"[{at}] {got[at]} instead of {want[at]}" for at in wrong[:4]))
 
 
-def warps(values, reduce):
+def warps(values: list[float], reduce: Callable[[list[float]], float]) -> list[float]:
     """`reduce` of each thread's warp."""
     return [reduce(values[i // WARP * WARP :][:WARP]) for i in range(THREADS)]
 
 
-def check_reductions(module, x):
+def check_reductions(module: Any, x: list[float]) -> None:
     out = launch(module, "reduce", x)
     check("subgroup_reduce add f32", out[0:64], warps(x, sum))
     check("subgroup_reduce maxsi i32", out[64:128], warps(x, max))
@@ -59,13 +54,11 @@ def check_reductions(module, x):
     check("subgroup_reduce add vector<4xf16>", out[384:448], warps(x, sum), 1e-3)
 
 
-def check_moves(module, x):
+def check_moves(module: Any, x: list[float]) -> None:
     out = launch(module, "moves", x)
     first = [i // WARP * WARP for i in range(THREADS)]
     check("rotate", out[0:64], [x[first[i] + (i + 3) % WARP] for i in range(THREADS)])
-    check(
-        "subgroup_broadcast first", out[64:128], [x[first[i] + 1] if i % 2 else x[i] for i in range(THREADS)]
-    )
+    check("subgroup_broadcast first", out[64:128], [x[first[i] + 1] if i % 2 else x[i] for i in range(THREADS)])
     check("shuffle f16", out[128:192], [x[i ^ 1] for i in range(THREADS)])
     # The last lane of each warp has no neighbour: its result is not defined.
     inside = [i for i in range(THREADS) if i % WARP < WARP - 1]
@@ -75,37 +68,37 @@ def check_moves(module, x):
     check("subgroup_broadcast lane f64", out[384:448], [x[i + 5] for i in first])
 
 
-def integer_power(base, exponent):
+def integer_power(base: int, exponent: int) -> int:
     if exponent >= 0:
-        return base**exponent
-    return {1: 1, -1: (-1) ** (exponent % 2)}.get(base, 0)
+        return int(base**exponent)
+    return {1: 1, -1: 1 - 2 * (exponent % 2)}.get(base, 0)
 
 
-def half(value):
+def half(value: float) -> float:
     try:
-        return struct.unpack("e", struct.pack("e", value))[0]
+        return float(struct.unpack("e", struct.pack("e", value))[0])
     except OverflowError:
         return math.inf
 
 
-def check_math(module):
+def check_math(module: Any) -> None:
     special = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-40, 1.1754944e-38, 3e38, 1e-5, 6e-5, 7e-5]
     special += [100.0, -2.5, 3.75, 1e5, 12345.678]
     y = [float(v) for v in np.asarray(special + [i * 0.37 - 9 for i in range(46)], dtype=np.float32)]
     finite = [math.isfinite(v) for v in y]
     out = launch(module, "math", y)
     check("clampf", out[0:64], [v if math.isnan(v) else max(min(v, 3.5), -2.0) for v in y])
-    normal = [f and abs(v) >= 2**-126 for f, v in zip(finite, y)]
-    check("isnormal, isinf", out[64:128], [2 * math.isinf(v) + n for n, v in zip(normal, y)])
-    check("sincos, sine", out[128:192], [math.sin(v) if f else math.nan for f, v in zip(finite, y)], 1e-6)
-    check("sincos, cosine", out[192:256], [math.cos(v) if f else math.nan for f, v in zip(finite, y)], 1e-6)
+    normal = [f and abs(v) >= 2**-126 for f, v in zip(finite, y, strict=True)]
+    check("isnormal, isinf", out[64:128], [2 * math.isinf(v) + n for n, v in zip(normal, y, strict=True)])
+    check("sincos, sine", out[128:192], [math.sin(v) if f else math.nan for f, v in zip(finite, y, strict=True)], 1e-6)
+    check("sincos, cosine", out[192:256], [math.cos(v) if f else math.nan for f, v in zip(finite, y, strict=True)], 1e-6)
     check("ipowi", out[256:320], [integer_power(i // 8 - 3, i % 8 - 3) for i in range(THREADS)])
     check("ipowi vector<2xi32>", out[320:384], [integer_power(i // 8 - 3, i % 8) for i in range(THREADS)])
-    halves = [half(v) if f else math.nan for f, v in zip(finite, y)]
+    halves = [half(v) if f else math.nan for f, v in zip(finite, y, strict=True)]
     check("isnormal f16", out[384:448], [math.isfinite(v) and abs(v) >= 2**-14 for v in halves])
 
 
-def check_memory(module, x):
+def check_memory(module: Any, x: list[float]) -> None:
     out = launch(module, "memory", x)
     check("workgroup memref.alloca", out[0:64], x[::-1])
     check("atomics by compare and swap", out[64:66], [1024.0, 64.0])
@@ -114,18 +107,15 @@ def check_memory(module, x):
     check("all_reduce max f16", out[256:320], [max(x)] * THREADS)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    module = cp.RawModule(path=sys.argv[1])
+def run(chosen: argparse.Namespace) -> int:
+    module = harness.gpu().RawModule(path=str(chosen.folder / "lowering.cubin"))
     x = [float((i * 37) % 61 - 30) for i in range(THREADS)]
     check_reductions(module, x)
     check_moves(module, x)
     check_math(module)
     check_memory(module, x)
-    print(f"{wrong} wrong" if wrong else "everything agrees")
-    sys.exit(bool(wrong))
+    return checks.status()
 
 
 if __name__ == "__main__":
-    main()
+    harness.command_line(__doc__, run)

@@ -1,5 +1,5 @@
 // What gpulower lowers and MLIR's own conversions do not, in four kernels with results that
-// scripts/check_lowering_on_gpu.py knows. Launch: one block of 64 threads; 64 values in, 512 out.
+// scripts/gpu/lowering.py knows. Launch: one block of 64 threads; 64 values in, 512 out.
 
 gpu.module @k {
   gpu.func @reduce(%in: memref<?xf32>, %out: memref<?xf32>) kernel {

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Random expressions of integers of 8 to 64 bits, or of small floats, for every value of 16 bits, on an NVIDIA GPU.
 
-    scripts/check_small_numbers_on_gpu.py --gpulower PATH [--floats] [--target sm_90] [--seed 1] [--count 6400] [--threads N]
-    scripts/check_small_numbers_on_gpu.py --make FOLDER --gpulower PATH ...     # compile alone; the folder, with this file, is all that
-    FOLDER/check_small_numbers_on_gpu.py --run FOLDER                           # a machine with a GPU needs, and numpy and cupy
-    scripts/check_small_numbers_on_gpu.py --host --gpulower PATH ...            # the LLVM IR, on this machine's processor
+    small_numbers.py make FOLDER [--target sm_90] [--seed 1] [--count 6400] [--threads N]    # so many of integers, and of floats
+    small_numbers.py run FOLDER                                 # where the GPU is: numpy and cupy
+    small_numbers.py host [--floats] [--seed 1] ...             # the LLVM IR, on this machine's processor
+    small_numbers.py print [--floats] [--seed 1]                # the first module
 
 Each expression is a few operations of LLVM IR on two numbers of 16 bits: every value of one, and one other for each. LLVM's
 and ptxas' folds of small numbers are what it is about: what the sign of a part of a register is, where it wraps, what a comparison
 with NaN is, and how two halves of a register are computed with. The machine code is compared with the arithmetic of numpy
-and ml_dtypes. Needs these and cupy, and a CUDA toolkit for gpulower. The exit status is 1 if anything differs; what differs is printed as LLVM IR.
-A folder has sums of the expected results alone: with --run, what memory held is written beside the machine code.
+and ml_dtypes. `make` needs these, and a CUDA toolkit for gpulower, which GPULOWER names. What differs is printed as LLVM IR.
+A folder has sums of the expected results alone: what memory held, where it differs, is written beside the machine code.
 """
 
 import argparse
@@ -19,17 +19,17 @@ import hashlib
 import json
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 
-import numpy as np
+import harness
 
+np = harness.need("numpy")
 try:
     import ml_dtypes
 except ImportError:
-    ml_dtypes = None  # --run does without.
+    ml_dtypes = None  # `run` does without.
 
 X = np.arange(65536, dtype=np.int64)
 Y = (X * 40503 + 12345) & 0xFFFF
@@ -420,13 +420,14 @@ def sum_of(numbers):
 def compiled(options, folder, number, level, kind):
     """The path of what a module is compiled to, and what was said if it was refused."""
     path = folder / f"m{number}.{level}.{kind}"
-    command = [options.gpulower, "compile", folder / f"m{number}.ll", "-j1", "--no-cache", "--target", options.target, "-O", level, "--emit", kind, "-o", path]
+    command = [harness.GPULOWER, "compile", folder / f"m{number}.ll", "-j1", "--no-cache", "--target", options.target, "-O", level, "--emit", kind, "-o", path]
     done = subprocess.run(command, capture_output=True, text=True)
     return path, done.stderr if done.returncode else None
 
 
 def on_host(options, number):
     """How many runs differ: of the LLVM IR that instruction selection gets, on this machine's processor."""
+    sys.path.append(str(harness.HERE.parent))
     import run_ir
 
     text, expected = module(options.seed, number, options.floats)
@@ -457,6 +458,7 @@ def on_host(options, number):
 
 
 def make(options, folder):
+    folder.mkdir(parents=True, exist_ok=True)
     description = {"seed": options.seed, "floats": options.floats, "sums": {}, "refused": {}}
     with concurrent.futures.ProcessPoolExecutor(options.threads) as pool:
         futures = [pool.submit(made, options, folder, number) for number in range(-(-options.count // IN_MODULE))]
@@ -465,10 +467,8 @@ def make(options, folder):
     (folder / "expected.json").write_text(json.dumps(description))
 
 
-def run(folder):
-    """How many differ or were refused."""
-    import cupy
-
+def run(cupy, folder):
+    """How many were tried, differ, and were refused."""
     description = json.loads((folder / "expected.json").read_text())
     different = tried = 0
     refused = sum(len(levels) for levels in description["refused"].values()) * IN_MODULE
@@ -489,8 +489,7 @@ def run(folder):
                     np.save(folder / f"m{number}.{level}.k{at}.npy", got)
                     text = (folder / f"m{number}.ll").read_text()
                     print(differs(description, int(number), at, level, text, got), flush=True)
-    print(f"{tried} runs of expressions, each for 65,536 values; {different} different, {refused} refused")
-    return different + refused
+    return tried, different, refused
 
 
 def differs(description, number, at, level, text, got):
@@ -507,40 +506,37 @@ def differs(description, number, at, level, text, got):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpulower")
+    parser.add_argument("action", choices=["make", "run", "host", "print"])
+    parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=6400, help=f"how many expressions, in modules of {IN_MODULE}")
     parser.add_argument("--floats", action="store_true", help="floats of 16 bits in place of integers")
     parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--print", action="store_true", help="print the first module alone; needs no GPU")
-    parser.add_argument("--make", type=pathlib.Path, metavar="FOLDER", help="compile into a folder alone; needs no GPU")
-    parser.add_argument("--host", action="store_true", help="run LLVM IR on this machine's processor; needs no GPU")
-    parser.add_argument("--run", type=pathlib.Path, metavar="FOLDER", help="run what a folder has")
     options = parser.parse_args()
-    if options.print:
+    if options.action == "print":
         print(module(options.seed, 0, options.floats)[0])
-        return
-    if options.run:
-        sys.exit(run(options.run) != 0)
-    if not options.gpulower:
-        parser.error("--gpulower says which program compiles")
-    if options.host:
+        return 0
+    if options.action == "host":
         numbers = range(-(-options.count // IN_MODULE))
         with concurrent.futures.ProcessPoolExecutor(options.threads) as pool:
             different = sum(pool.map(on_host, [options] * len(numbers), numbers))
         print(f"{2 * IN_MODULE * len(numbers)} runs of expressions on this processor; {different} different or refused")
-        sys.exit(different != 0)
-    if options.make:
-        options.make.mkdir(parents=True, exist_ok=True)
-        shutil.copy(__file__, options.make)
-        make(options, options.make)
-        return
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        make(options, folder)
-        sys.exit(run(folder) != 0)
+        return min(different, 1)
+    if not options.folder:
+        parser.error(f"{options.action} needs a folder")
+    kinds = {"integers": False, "floats": True}
+    if options.action == "make":
+        for kind, options.floats in kinds.items():
+            make(options, options.folder / kind)
+        return 0
+    checks, cupy = harness.Checks("kinds"), harness.gpu()
+    for kind in kinds:
+        tried, different, refused = run(cupy, options.folder / kind)
+        said = f"{tried} runs of expressions, each for 65,536 values; {different} different, {refused} refused"
+        checks.check(kind, tried > 0 and different + refused == 0, said)
+    return checks.status()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Run the example kernels on an NVIDIA GPU and compare them with NumPy.
 
-    check_on_gpu.py DIRECTORY [--only NAME ...] [--seed N] [--repeat N]
+    examples.py run FOLDER [--only NAME ...] [--seed N] [--repeat N]
 
-DIRECTORY holds one cubin per example, NAME.cubin, with the kernel NAME in it.
+FOLDER holds one cubin per example, NAME.cubin, with the kernel NAME in it.
 Every case gets fresh random inputs, sizes that are no multiple of any tile, and
 outputs that start as NaN between guarded edges, so that neither an element which
 the kernel forgets nor one too many can pass. The reference is computed in float64.
@@ -13,31 +13,14 @@ to read the table. The exit status is 0 when every kernel is right, 1 when one
 is wrong or missing.
 """
 
-import argparse
 import math
-import pathlib
-import sys
 import zlib
 
-import numpy as np
+import harness
+from harness import memref
 
-try:
-    import cupy as cp
-except ImportError:  # the references below can be tested without a GPU
-    cp = None
-
-
-# --------------------------------------------------------------------------
-# The calling convention: a memref parameter of rank r becomes 3 + 2r kernel
-# parameters: allocated pointer, aligned pointer, offset, r sizes, r strides. The
-# pointers are 64 bits wide, the others i64, strides count elements.
-
-
-def memref(array):
-    """The kernel parameters that stand for one row-major device array."""
-    pointer = np.uint64(array.data.ptr)
-    strides = [s // array.itemsize for s in array.strides]
-    return [pointer, pointer, np.int64(0)] + [np.int64(v) for v in (*array.shape, *strides)]
+np = harness.need("numpy")
+cp = None  # the references below are the AMD executor's, too: tests/amd/checks/examples.py
 
 
 def ceil_div(a, b):
@@ -286,12 +269,11 @@ def median_time(kernel, case, repeat):
     return float(np.median(times))
 
 
-def check(name, path, seed, repeat):
-    """Run all cases of one kernel, print a line for each, return whether all are right."""
+def check(checks, name, path, seed, repeat):
+    """Run all cases of one kernel, and print a line for each."""
     kernel = cp.RawModule(path=str(path)).get_function(name)
     # Each kernel draws from its own stream: --only changes nobody's inputs.
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    all_right = True
     for case in CASES[name](rng):
         case.out.prepare()
         guards = case.out.guards()
@@ -299,61 +281,45 @@ def check(name, path, seed, repeat):
         cp.cuda.Device().synchronize()
         relative, largest = errors(case.out.array.get(), case.expected)
         if case.out.guards() != guards:
-            verdict = "WROTE OUTSIDE"
+            verdict = "wrote outside"
         elif not is_right(relative, case.tolerance):
-            verdict = "WRONG"
+            verdict = "wrong"
         else:
-            verdict = "ok"
-        all_right &= verdict == "ok"
-
+            verdict = ""
         time = median_time(kernel, case, repeat)
         if case.flops:
             rate = f"{case.flops / time / 1e3:9.1f} GFLOP/s"
         else:
             rate = f"{case.bytes_moved / time / 1e3:9.1f} GB/s"
-        print(f"{name:20} {case.size:16} {relative:10.2e} {largest:10.2e} {time:10.1f} "
-              f"{rate:18} {verdict}", flush=True)
-    return all_right
+        measured = f"{relative:10.2e} {largest:10.2e} {time:10.1f} {rate:18} {verdict}"
+        checks.check(f"{name:20} {case.size}", not verdict, measured)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("directory", type=pathlib.Path, help="where NAME.cubin lie")
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
-    parser.add_argument("--seed", type=int, help="repeat the inputs of an earlier run")
-    parser.add_argument("--repeat", type=int, default=20, help="timed launches per case")
-    options = parser.parse_args()
-    if cp is None:
-        sys.exit("check_on_gpu.py: cupy is missing: pip install cupy-cuda13x (or -cuda12x)")
-
-    seed = options.seed if options.seed is not None else np.random.SeedSequence().entropy % 2**32
-    properties = cp.cuda.runtime.getDeviceProperties(0)
-    print(f"device {properties['name'].decode()}, compute capability "
-          f"{properties['major']}.{properties['minor']}, driver API "
-          f"{cp.cuda.runtime.driverGetVersion()}, seed {seed}")
-    print(f"{'kernel':20} {'size':16} {'rel. error':>10} {'max error':>10} {'time [us]':>10} rate")
-
-    failed = []
-    for name in options.only:
-        path = options.directory / f"{name}.cubin"
+def run(chosen):
+    global cp
+    cp = harness.gpu()
+    print(f"seed {chosen.seed}")
+    checks = harness.Checks(width=37)
+    print(f"{'':6} {'kernel':20} {'size':16} {'rel. error':>10} {'max error':>10} {'time [us]':>10} rate")
+    for name in chosen.only:
+        path = chosen.folder / f"{name}.cubin"
         if not path.is_file():
-            print(f"{name:20} MISSING: {path}")
-            failed.append(name)
+            checks.check(name, False, f"missing: {path}")
             continue
         try:
-            if not check(name, path, seed, options.repeat):
-                failed.append(name)
+            check(checks, name, path, chosen.seed, chosen.repeat)
         except (cp.cuda.driver.CUDADriverError, cp.cuda.runtime.CUDARuntimeError) as error:
             # After a failed launch the context is often beyond use: stop here.
-            print(f"{name:20} FAILED: {error}")
-            failed.append(name)
+            checks.check(name, False, str(error))
             break
-    if failed:
-        print(f"failed: {', '.join(failed)} (repeat with --seed {seed})")
-        return 1
-    print(f"all {len(options.only)} kernels are right")
-    return 0
+    return checks.status()
+
+
+def options(parser):
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
+    parser.add_argument("--seed", type=int, default=np.random.SeedSequence().entropy % 2**32, help="repeat the inputs of an earlier run")
+    parser.add_argument("--repeat", type=int, default=20, help="timed launches per case")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.command_line(__doc__, run, options=options)

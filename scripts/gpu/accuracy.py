@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measure every operation of MLIR's math dialect on an NVIDIA GPU, in units in the last place.
 
-    check_math_on_gpu.py make DIR [CHIP]             where gpulower and CUDA's libdevice are
-    check_math_on_gpu.py run DIR [--seed N] [--only OPERATION ...]      where the GPU is
+    accuracy.py make FOLDER [--target CHIP]                       where gpulower and CUDA's libdevice are
+    accuracy.py run FOLDER [--seed N] [--only OPERATION ...]      where the GPU is
 
 `make` writes a kernel for each operation on f16, bf16, f32 and f64, or on i8 to i64, and compiles them to one
-cubin for CHIP (sm_90 if it is left out). It fails if MLIR has an operation that is unknown here. `run` launches
+cubin for CHIP. It fails if MLIR has an operation that is unknown here. `run` launches
 each of them on random numbers, random bit patterns and special values (on all values, for one argument of 16
 bits), and compares with a reference of higher precision: float64 for f16, bf16 and f32; for f64 the 80 bits of
 x86's long double, mpmath for erf and erfc, fractions for fma. It prints the largest error of each operation and
@@ -15,15 +15,18 @@ The error counts from the exact result, so that 0.5 is the best that rounding ca
 mpmath and a driver. GPULOWER names the program gpulower, CUDA_HOME the toolkit.
 """
 
-import argparse
 import fractions
+import math
 import os
-import pathlib
 import re
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import harness
+
+try:
+    import numpy as np
+except ImportError:
+    np = None  # `make` does without.
 
 # Largest errors of f32 and of f64, in ULP from the correctly rounded result, as the appendix "Mathematical Functions" of NVIDIA's
 # CUDA C Programming Guide (that of CUDA 11) states them for libdevice's functions. `None` is an operation whose result is exact, or rounded correctly.
@@ -91,8 +94,7 @@ def kernel(operation, kind):
 
 def check_complete():
     """Fails if MLIR's list of operations is not the one above."""
-    binaries = pathlib.Path(os.environ.get("GPULOWER_LLVM_BIN", "/usr/lib/llvm-22/bin"))
-    path = binaries.parent / "include/mlir/Dialect/Math/IR/MathOps.td"
+    path = harness.LLVM.parent / "include/mlir/Dialect/Math/IR/MathOps.td"
     if not path.is_file():
         sys.exit(f"no {path}, which lists MLIR's operations: run `cargo xtask setup`, or set GPULOWER_LLVM_BIN")
     known = set(BOUNDS) | set(INTEGER_UNARY) | set(INTEGER_BINARY)
@@ -101,19 +103,14 @@ def check_complete():
         sys.exit(f"{path} and this script differ in {sorted(listed ^ known)}")
 
 
-def make(folder, chip):
+def make(chosen):
     check_complete()
-    folder.mkdir(parents=True, exist_ok=True)
     kernels = [kernel(operation, kind) for kind in FLOATS for operation in BOUNDS]
     kernels += [kernel(operation, kind) for kind in INTEGERS for operation in INTEGER_UNARY + INTEGER_BINARY]
-    source = folder / "math.mlir"
+    source = chosen.folder / "math.mlir"
     source.write_text("gpu.module @math {\n" + "".join(kernels) + "}\n")
-    gpulower = os.environ.get("GPULOWER", ROOT / "target/debug/gpulower")
-    environment = {"CUDA_HOME": str(ROOT / ".toolkit/cuda")} | os.environ
-    command = [gpulower, "compile", source, "--target", chip, "--emit", "cubin", "-o", folder / "math.cubin"]
-    if subprocess.run(command, env=environment).returncode != 0:
-        sys.exit("gpulower does not compile the kernels")
-    print(f"{len(kernels)} kernels in {folder / 'math.cubin'}")
+    options = ["--target", chosen.target, "--emit", "cubin", "-o", chosen.folder / "math.cubin"]
+    harness.made([harness.GPULOWER, "compile", source, *options], env={"CUDA_HOME": str(harness.CUDA)} | os.environ)
 
 
 # --------------------------------------------------------------------------
@@ -209,8 +206,7 @@ def bound(operation, kind):
 
 
 def by_mpmath(name):
-    import mpmath
-
+    mpmath = harness.need("mpmath")
     mpmath.mp.prec = 120
     function = getattr(mpmath, name)
 
@@ -229,8 +225,6 @@ def by_mpmath(name):
 
 
 def by_math(name):
-    import math
-
     return lambda values: np.vectorize(getattr(math, name), otypes=[np.float64])(values)
 
 
@@ -386,6 +380,7 @@ class Guarded:
     def __init__(self, count, dtype):
         self.bytes = count * np.dtype(dtype).itemsize
         self.dtype = dtype
+        cp = harness.need("cupy")
         self.buffer = cp.full(self.bytes + 2 * self.GUARD, self.POISON, dtype=cp.uint8)
         self.array = self.buffer[self.GUARD : self.GUARD + self.bytes].view(dtype)
 
@@ -394,19 +389,13 @@ class Guarded:
         return all(bool((edge == self.POISON).all()) for edge in edges)
 
 
-def memref(array):
-    pointer = np.uint64(array.data.ptr)
-    return [pointer, pointer, np.int64(0), np.int64(array.size), np.int64(1)]
-
-
 def launch(module, name, arrays, kinds):
     """The results of a kernel; a message if it wrote beside them."""
     size = arrays[0].size
+    cp = harness.need("cupy")
     sources = [cp.asarray(array) for array in arrays]
     outputs = [Guarded(size, kind) for kind in kinds]
-    parameters = [part for array in [*(output.array for output in outputs), *sources] for part in memref(array)]
-    module.get_function(name)((-(-size // 256),), (256,), tuple(parameters))
-    cp.cuda.Device().synchronize()
+    harness.launch(module.get_function(name), (-(-size // 256),), (256,), *(output.array for output in outputs), *sources)
     if not all(output.is_whole() for output in outputs):
         sys.exit(f"{name} wrote beside its output")
     return [cp.asnumpy(output.array) for output in outputs]
@@ -435,15 +424,15 @@ def measure(module, operation, form, table, rng):
     return float(errors[which][index]), where, arrays[0].size
 
 
-def run_floats(module, rng, only):
+def run_floats(checks, module, rng, only):
     print("largest error in ULP (bound)")
-    print(f"{'operation':12}" + "".join(f"{kind:>22}" for kind in FLOATS))
-    wrong, count = [], 0
+    print(f"{'':6} {'operation':12}" + "".join(f"{kind:>22}" for kind in FLOATS))
+    count = 0
     tables = {kind: references(kind) for kind in FLOATS}
     for operation in BOUNDS:
         if only and operation not in only:
             continue
-        cells = []
+        cells, wrong = [], []
         for kind in FLOATS:
             error, where, size = measure(module, operation, Format(kind), tables[kind], rng)
             limit = bound(operation, kind)
@@ -451,17 +440,17 @@ def run_floats(module, rng, only):
             cells.append(f"{error:.5f} ({limit:.5g})")
             if not error <= limit:
                 wrong.append(f"{operation} {kind}: {error} ULP, the bound is {limit}: {where}")
-        print(f"{operation:12}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
-    return wrong, count
+        checks.check(operation, not wrong, "\n".join(["".join(f"{cell:>22}" for cell in cells), *wrong]))
+    return count
 
 
-def run_integers(module, rng, only):
-    wrong, count = [], 0
-    print(f"\n{'operation':12}" + "".join(f"{kind:>10}" for kind in INTEGERS))
+def run_integers(checks, module, rng, only):
+    count = 0
+    print(f"\n{'':6} {'operation':12}" + "".join(f"{kind:>10}" for kind in INTEGERS))
     for operation in INTEGER_UNARY + INTEGER_BINARY:
         if only and operation not in only:
             continue
-        cells = []
+        cells, wrong = [], []
         for kind in INTEGERS:
             values = integer_inputs(operation, kind, rng)
             (found,) = launch(module, f"{operation}_{kind}", values, [f"uint{kind[1:]}"])
@@ -473,49 +462,29 @@ def run_integers(module, rng, only):
                 at = bad[0]
                 given = ", ".join(str(array[at]) for array in values)
                 wrong.append(f"{operation} {kind}: {given}: {found[at]} instead of {exact[at]}")
-        print(f"{operation:12}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
-    return wrong, count
+        checks.check(operation, not wrong, "\n".join(["".join(f"{cell:>10}" for cell in cells), *wrong]))
+    return count
 
 
-def run(folder, seed, only):
+def run(chosen):
+    seed, only = chosen.seed, chosen.only
     if np.finfo(np.longdouble).nmant < 63:
         sys.exit("the references for f64 need x86's long double, and this machine's is no wider than f64")
     unknown = set(only) - set(BOUNDS) - set(INTEGER_UNARY) - set(INTEGER_BINARY)
     if unknown:
         sys.exit(f"there is no operation {', '.join(sorted(unknown))}")
-    properties = cp.cuda.runtime.getDeviceProperties(0)
-    print(f"{properties['name'].decode()}, driver API {cp.cuda.runtime.driverGetVersion()}, seed {seed}")
-    module = cp.RawModule(path=str(folder / "math.cubin"))
+    module = harness.gpu().RawModule(path=str(chosen.folder / "math.cubin"))
+    print(f"seed {seed}")
     rng = np.random.default_rng(seed)
-    floats, first = run_floats(module, rng, only)
-    integers, second = run_integers(module, rng, only)
-    for message in floats + integers:
-        print(f"WRONG {message}")
-    print(f"{first + second} results, " + (f"{len(floats + integers)} operations are wrong" if floats + integers else "all within their bounds"))
-    return 1 if floats + integers or first + second == 0 else 0
+    checks = harness.Checks("operations", 12)
+    print(f"{run_floats(checks, module, rng, only) + run_integers(checks, module, rng, only)} results")
+    return checks.status()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    maker = verbs.add_parser("make")
-    maker.add_argument("folder", type=pathlib.Path)
-    maker.add_argument("chip", nargs="?", default="sm_90")
-    runner = verbs.add_parser("run")
-    runner.add_argument("folder", type=pathlib.Path)
-    runner.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
-    runner.add_argument("--only", nargs="+", default=[])
-    options = parser.parse_args()
-    if options.verb == "make":
-        make(options.folder, options.chip)
-        return 0
-    # `make` has no use for these.
-    global np, cp
-    import cupy as cp
-    import numpy as np
-
-    return run(options.folder, options.seed, options.only)
+def options(parser):
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--only", nargs="+", default=[])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    harness.command_line(__doc__, run, make, options)
