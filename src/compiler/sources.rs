@@ -8,7 +8,8 @@ use super::{
     Compiler, Finished, Targets,
     emit::Emit,
     input::InputKind,
-    module_text::ModuleText,
+    module_text::{ModuleText, Readers},
+    pool::Helpers,
     refuse::one_of_each,
     request::{Part, Request, Source},
     requests::read_source,
@@ -327,7 +328,14 @@ impl Compiler {
         }
         let cache = self.known_kernels();
         let divided = std::str::from_utf8(bytes).ok();
-        let Some((rest, texts)) = divided.and_then(|text| ModuleText::divide(name, text, cache)) else {
+        let is_watched = self.listeners.iter().any(|listener| !listener.checkpoints().is_empty());
+        let readers = Readers {
+            // Who watches the stages sees the module as a whole.
+            helpers: if is_watched { Helpers::None } else { self.pool.helpers() },
+            contexts: &self.contexts,
+            cache,
+        };
+        let Some((rest, texts)) = divided.and_then(|text| ModuleText::divide(name, text, readers)) else {
             return Ok(None);
         };
         let texts: Vec<Arc<ModuleText>> = texts.into_iter().map(Arc::new).collect();
