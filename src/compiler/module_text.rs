@@ -352,6 +352,30 @@ enum Token {
     End,
 }
 
+/// Which bytes are of a kind.
+type Bytes = [bool; 256];
+
+/// Letters, digits, and some more.
+const fn and_alphanumeric(more: &[u8]) -> Bytes {
+    let mut bytes = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        bytes[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut index = 0;
+    while index < more.len() {
+        bytes[more[index] as usize] = true;
+        index += 1;
+    }
+    bytes
+}
+
+const OF_WORDS: Bytes = and_alphanumeric(b"_$.");
+
+/// Names, numbers, and what has nothing to do with where brackets end.
+const WITHOUT_BRACKETS: Bytes = and_alphanumeric(b" \n\t\r%@^$._-<>,:=+*?|");
+
 struct Lexer<'t> {
     text: &'t str,
     at: usize,
@@ -462,15 +486,13 @@ fn has_places(text: &str) -> bool {
 /// Whether a kernel has words of no dialects but those that every context has loaded. Parsing another later loads it, while
 /// other modules are lowered in the same context.
 fn has_known_dialects(text: &str) -> bool {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || "_$.".contains(character);
+    let bytes = text.as_bytes();
     text.match_indices('.').all(|(at, _)| {
-        let before = text.get(..at).unwrap_or_default();
-        let word = before
-            .rsplit(|character| !is_part(character))
-            .next()
-            .unwrap_or_default();
-        let first = word.split('.').next().unwrap_or_default();
-        first.is_empty() || first.starts_with(|first: char| first.is_ascii_digit()) || DIALECTS.contains(&first)
+        let before = bytes.get(..at).unwrap_or_default();
+        let other = before.iter().rposition(|byte| !OF_WORDS[usize::from(*byte)]);
+        let word = before.get(other.map_or(0, |other| other + 1)..).unwrap_or_default();
+        let first = word.split(|byte| *byte == b'.').next().unwrap_or_default();
+        first.first().is_none_or(u8::is_ascii_digit) || DIALECTS.iter().any(|dialect| dialect.as_bytes() == first)
     })
 }
 
@@ -520,6 +542,10 @@ impl<'t> Lexer<'t> {
         self.at += rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
     }
 
+    fn skip(&mut self, bytes: &Bytes) {
+        self.skip_while(|byte| bytes[usize::from(byte)]);
+    }
+
     /// The rest of a name after its sigil.
     fn name(&mut self) {
         if self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -549,7 +575,7 @@ impl<'t> Lexer<'t> {
         self.at += 1;
         let token = match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte));
+                self.skip(&OF_WORDS);
                 Token::Word
             }
             b'%' | b'^' => {
@@ -557,7 +583,7 @@ impl<'t> Lexer<'t> {
                 Token::Other
             }
             b'0'..=b'9' => {
-                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte));
+                self.skip(&OF_WORDS);
                 Token::Other
             }
             b'@' => {
@@ -654,8 +680,7 @@ impl<'t> Lexer<'t> {
         };
         let mut open = vec![close(first)];
         while let Some(last) = open.last() {
-            // Names and numbers have nothing to do with where it ends.
-            self.skip_while(|byte| byte.is_ascii_alphanumeric() || b" \n\t\r%@^$._-<>,:=+*?|".contains(&byte));
+            self.skip(&WITHOUT_BRACKETS);
             match self.token()?.0 {
                 Token::Open(byte) => open.push(close(byte)),
                 Token::Close(byte) if byte == *last => drop(open.pop()),

@@ -127,8 +127,16 @@ impl Compiler {
                 }),
             }
         }
+        let mut uses: HashMap<(usize, usize), usize> = HashMap::new();
+        for image in planned.iter().flat_map(|artifact| &artifact.images) {
+            *uses.entry(*image).or_default() += 1;
+        }
         for artifact in &planned {
-            let Some(result) = container::assemble(artifact, &origins, &outcomes) else {
+            for image in &artifact.images {
+                uses.entry(*image).and_modify(|uses| *uses -= 1);
+            }
+            let is_last = artifact.images.first().is_none_or(|image| uses.get(image) == Some(&0));
+            let Some(result) = container::assemble(artifact, &origins, &mut outcomes, is_last) else {
                 continue;
             };
             finished.push(Finished {
