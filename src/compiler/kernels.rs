@@ -5,6 +5,7 @@
 use std::{
     borrow::Cow,
     cell::Cell,
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
@@ -69,7 +70,7 @@ impl MadeCubin {
         Some(decision)
     }
 
-    fn whole(Made { value, from }: Made<Stored>) -> Self {
+    fn whole(Made { value, from, .. }: Made<Stored>) -> Self {
         Self {
             cubin: value.into_cubin(),
             kernels: 1,
@@ -95,6 +96,8 @@ pub(super) struct KernelPtx<'a> {
     pub content: Content,
     /// The kernel that is called [`PLACEHOLDER`] in the text, if one is.
     pub kernel: Option<String>,
+    /// How long the text is, as far as that is known: what is long takes long.
+    pub bytes: usize,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -244,6 +247,7 @@ impl PtxWork<'_> {
             Some(KernelPtx {
                 content: Content::of(&text),
                 kernel,
+                bytes: text.len(),
                 text: Box::new(move || Some(text.clone())),
             })
         };
@@ -259,8 +263,14 @@ impl PtxWork<'_> {
         let failed = AtomicBool::new(false);
         let done = AtomicUsize::new(0);
         let tools = self.compiler.identity(self.choice);
+        // The longest first: no thread is left with a long one while the others wait.
+        let mut order: Vec<usize> = (0..kernels.len()).collect();
+        order.sort_by_key(|index| Reverse(kernels.get(*index).map_or(0, |kernel| kernel.bytes)));
         let made = map_each(helpers, kernels.len(), |index| {
-            let kernel = kernels.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
+            let kernel = kernels.get(*order.get(index)?)?;
+            if failed.load(Ordering::Relaxed) {
+                return None;
+            }
             let name = kernel.kernel.as_deref().unwrap_or("kernels");
             let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
             let made = self.get_or_compile(kernel.content, &tools, true, || {
@@ -274,8 +284,10 @@ impl PtxWork<'_> {
             (self.told)(done.fetch_add(1, Ordering::Relaxed) + 1, kernels.len());
             Some(made)
         });
+        let mut made: Vec<_> = order.into_iter().zip(made).collect();
+        made.sort_unstable_by_key(|(index, _)| *index);
         let mut all = Vec::with_capacity(kernels.len());
-        for made in made.into_iter().map(Option::flatten) {
+        for made in made.into_iter().map(|(_, made)| made.flatten()) {
             match made {
                 Some(Ok(made)) => all.push(made),
                 // What the cache has is another cubin: that is not for the whole to hide.

@@ -3,7 +3,9 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use super::{
-    Compiler, container,
+    Compiler,
+    cached::KeptImage,
+    container,
     content::Content,
     emit::Emit,
     identical::first_of_each,
@@ -27,6 +29,8 @@ pub(crate) struct Finished {
     pub position: usize,
     /// What came out.
     pub result: Result<Artifact, Error>,
+    /// Where its bytes are kept.
+    pub kept: Option<KeptImage>,
 }
 
 pub(super) fn collect(finished: impl IntoIterator<Item = Finished>) -> Result<Compilation, Failure> {
@@ -124,6 +128,7 @@ impl Compiler {
                     module: origin.module,
                     position: origin.position,
                     result: Err(error),
+                    kept: None,
                 }),
             }
         }
@@ -143,6 +148,13 @@ impl Compiler {
                 module: artifact.module,
                 position: artifact.position,
                 result,
+                kept: match artifact.images.as_slice() {
+                    [(request, product)] if !artifact.format.is_container() => {
+                        let outcome = outcomes.get(*request).and_then(Option::as_ref);
+                        outcome.and_then(|outcome| Some((outcome.kept?, *product)))
+                    }
+                    _ => None,
+                },
             });
         }
         finished

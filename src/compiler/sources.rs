@@ -6,6 +6,7 @@ use melior::Context;
 
 use super::{
     Compiler, Finished, Targets,
+    cached::KeptImage,
     emit::Emit,
     input::InputKind,
     module_text::{ModuleText, Readers},
@@ -50,6 +51,8 @@ type Numbered<'a> = (usize, (&'a str, &'a [u8]));
 pub(super) struct OfInput {
     pub(super) artifacts: Vec<Artifact>,
     pub(super) errors: Vec<Error>,
+    /// Where the bytes of each artifact are kept, as far as that is known.
+    kept: Vec<Option<KeptImage>>,
     /// Whether a module of the input names libraries, in its target attributes: files that the input's key is not over.
     names_libraries: bool,
 }
@@ -127,7 +130,7 @@ impl Compiler {
                 && !result.names_libraries
                 && let (Some(before), Some(input)) = (keys.get(index), inputs.get(index))
             {
-                self.keep_artifacts(*before, key(*input), &result.artifacts);
+                self.keep_artifacts(*before, key(*input), &result.artifacts, &result.kept);
             }
             if let Some(slot) = results.get_mut(index) {
                 *slot = Some(result);
@@ -224,14 +227,18 @@ impl Compiler {
                     result.names_libraries = true;
                 }
             }
-            for Finished { module, result, .. } in
-                self.run_requests(is_threaded(context), requests, emit, call.reporter)
+            for Finished {
+                module, result, kept, ..
+            } in self.run_requests(is_threaded(context), requests, emit, call.reporter)
             {
                 let Some(of_input) = results.get_mut(input_of(module)) else {
                     continue;
                 };
                 match result {
-                    Ok(artifact) => of_input.artifacts.push(artifact),
+                    Ok(artifact) => {
+                        of_input.artifacts.push(artifact);
+                        of_input.kept.push(kept);
+                    }
                     Err(error) => of_input.errors.push(error),
                 }
             }
