@@ -275,6 +275,7 @@ impl Apart {
             let alone = piece.alone.as_ref()?;
             let kernel = alone.kernel.as_ref();
             Some(KernelPtx {
+                bytes: piece.functions.iter().map(FunctionText::bytes).sum(),
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {

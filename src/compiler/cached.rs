@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// A change of what is stored, or of what a key is over, is another number.
-const FORMAT: &str = "5";
+const FORMAT: &str = "6";
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));
@@ -54,6 +54,8 @@ pub(super) struct Made<T> {
     pub value: T,
     /// Where it was known from.
     pub from: Option<Source>,
+    /// Under which key it is kept.
+    pub kept: Option<Key>,
 }
 
 /// How one kind of result is kept.
@@ -115,7 +117,11 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     look: impl FnOnce(&Cache, &Key) -> Option<Found>,
     make: impl FnOnce() -> Result<T, Error>,
 ) -> Result<Made<T>, Error> {
-    let fresh = |value| Made { value, from: None };
+    let fresh = |value| Made {
+        value,
+        from: None,
+        kept: None,
+    };
     let Some((cache, before)) = cache.and_then(|cache| Some((cache, key()?))) else {
         return make().map(fresh);
     };
@@ -140,12 +146,14 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
             return Ok(Made {
                 value,
                 from: Some(from),
+                kept: Some(before),
             });
         }
         other => other.map(|(value, _)| value),
     };
     tracing::debug!(what, module, "cache miss");
     let made = make()?;
+    let mut kept_as = None;
     if let Some(known) = known {
         if !(kept.same)(&known, &made) {
             let entry = cache
@@ -163,9 +171,13 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
         && let Ok(bytes) = postcard::to_allocvec(&made)
     {
         cache.put(&before, bytes);
+        kept_as = Some(before);
     }
     drop(turn);
-    Ok(fresh(made))
+    Ok(Made {
+        kept: kept_as,
+        ..fresh(made)
+    })
 }
 
 /// Starts a key: what gives another result whatever is compiled.
@@ -246,9 +258,10 @@ impl Compiler {
             Some((ahead, index)) => ahead.get(cache, index, key),
             None => cache.get(key),
         };
-        let Made { mut value, from } = get_or_make(self.result_cache(), key, &kept, &stop, look, || {
+        let Made { mut value, from, kept } = get_or_make(self.result_cache(), key, &kept, &stop, look, || {
             job::run(self, request, helpers)
         })?;
+        value.kept = kept;
         if let Some(from) = from {
             value.stages.clear();
             value.decisions.push(taken(from));
@@ -278,14 +291,10 @@ impl Compiler {
 
     fn artifacts(cache: &Cache, (bytes, from): Found) -> Option<Vec<Artifact>> {
         match postcard::from_bytes::<Vec<(StoredArtifact, Bytes<'_>)>>(&bytes) {
-            Ok(stored) => {
-                let stored = stored.into_iter();
-                Some(
-                    stored
-                        .map(|(artifact, bytes)| artifact.taken(bytes.0.into_owned(), from))
-                        .collect(),
-                )
-            }
+            Ok(stored) => stored
+                .into_iter()
+                .map(|(artifact, bytes)| Some(artifact.taken(bytes.found(cache)?, from)))
+                .collect(),
             Err(_) => {
                 cache.note(CacheProblem::Undecodable { what: "an input" });
                 None
@@ -294,15 +303,30 @@ impl Compiler {
     }
 
     /// Keeps what came of a whole input, if nothing has changed since the key was computed.
-    pub(super) fn keep_artifacts(&self, before: Option<Key>, after: Option<Key>, artifacts: &[Artifact]) {
+    /// `images`: where the bytes of each are kept already.
+    pub(super) fn keep_artifacts(
+        &self,
+        before: Option<Key>,
+        after: Option<Key>,
+        artifacts: &[Artifact],
+        images: &[Option<KeptImage>],
+    ) {
         let Some((cache, key)) = self.result_cache().zip(before.filter(|_| before == after)) else {
             return;
         };
         if artifacts.iter().all(|artifact| names_no_place(&artifact.warnings)) {
-            let stored: Vec<(StoredArtifact, Bytes<'_>)> = artifacts
-                .iter()
-                .map(|artifact| (StoredArtifact::of(artifact), Bytes(Cow::Borrowed(&artifact.bytes))))
-                .collect();
+            let images = images.iter().copied().chain(std::iter::repeat(None));
+            let stored = artifacts.iter().zip(images).map(|(artifact, image)| {
+                let bytes = match image {
+                    // A service is asked once.
+                    Some((key, place)) if artifact.bytes.len() >= LEAST_BYTES_ELSEWHERE && cache.remote().is_none() => {
+                        Bytes::Elsewhere(*key.as_bytes(), place)
+                    }
+                    _ => Bytes::Here(Cow::Borrowed(&artifact.bytes)),
+                };
+                (StoredArtifact::of(artifact), bytes)
+            });
+            let stored: Vec<(StoredArtifact, Bytes<'_>)> = stored.collect();
             if let Ok(bytes) = postcard::to_allocvec(&stored) {
                 cache.put(&key, bytes);
             }
@@ -494,9 +518,32 @@ impl StoredArtifact {
     }
 }
 
+/// An image of a request, which is kept under this key: which one of the request.
+pub(super) type KeptImage = (Key, usize);
+
+/// Large artifacts that are images of a request are not kept once more.
+const LEAST_BYTES_ELSEWHERE: usize = 64 << 10;
+
 /// The bytes of an artifact, which are not copied to be kept.
 #[derive(Serialize, Deserialize)]
-struct Bytes<'a>(#[serde(serialize_with = "stored_bytes::serialize", deserialize_with = "owned_bytes")] Cow<'a, [u8]>);
+enum Bytes<'a> {
+    Here(#[serde(serialize_with = "stored_bytes::serialize", deserialize_with = "owned_bytes")] Cow<'a, [u8]>),
+    Elsewhere([u8; 32], usize),
+}
+
+impl Bytes<'_> {
+    /// `None` where they are not kept any more.
+    fn found(self, cache: &Cache) -> Option<Vec<u8>> {
+        match self {
+            Self::Here(bytes) => Some(bytes.into_owned()),
+            Self::Elsewhere(key, place) => {
+                let (bytes, _) = cache.get(&Key::of_bytes(key))?;
+                let outcome: Outcome = postcard::from_bytes(&bytes).ok()?;
+                Some(outcome.images.into_iter().nth(place)?.1)
+            }
+        }
+    }
+}
 
 fn owned_bytes<'a, 'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, [u8]>, D::Error> {
     stored_bytes::deserialize(deserializer).map(Cow::Owned)

@@ -42,6 +42,36 @@ fn compilers_share_a_cache_in_memory() {
     assert!(second[0].stages.is_empty());
 }
 
+/// The image of a large artifact is kept once, with its module; where it is gone, the artifact is made again.
+#[test]
+fn a_large_artifact_is_kept_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = || Cache::builder().directory(directory.path().join("cache")).build();
+    let compiler = || Compiler::builder().cache(cache()).build();
+    let large = KERNEL.replace("@k", &format!("@k{}", "a".repeat(LEAST_BYTES_ELSEWHERE / 2)));
+    let first = compile(&compiler(), &large);
+    let bytes = first[0].bytes.len() as u64;
+    assert!(bytes > LEAST_BYTES_ELSEWHERE as u64 && !is_taken(&first));
+    let holders = || {
+        let paths = cache().keys().expect("keys").into_iter();
+        let paths = paths.map(|key| cache().path(&key).expect("a path"));
+        let is_large = |path: &std::path::PathBuf| path.metadata().expect("a file").len() > bytes;
+        paths.filter(is_large).collect::<Vec<_>>()
+    };
+    assert_eq!(holders().len(), 1);
+    let second = compile(&compiler(), &large);
+    assert!(is_taken(&second) && second[0].bytes == first[0].bytes);
+    std::fs::remove_file(&holders()[0]).expect("is removed");
+    let third = compile(&compiler(), &large);
+    assert!(!is_taken(&third) && third[0].bytes == first[0].bytes);
+    assert_eq!(holders().len(), 1);
+    // In memory as well, and in both.
+    let in_memory = Compiler::builder().cache(Cache::builder().build()).build();
+    compile(&in_memory, &large);
+    let known = compile(&in_memory, &large);
+    assert!(is_taken(&known) && known[0].bytes == first[0].bytes);
+}
+
 #[test]
 fn one_of_two_inputs_is_known() {
     let compiler = Compiler::builder().cache(Cache::builder().build()).build();

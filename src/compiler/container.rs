@@ -17,11 +17,13 @@ use crate::{
     target::{Target, Vendor},
 };
 
-/// Puts an artifact together from what requests made. `None` where one of them failed.
+/// Puts an artifact together from what requests made. `None` where one of them failed. Where `is_last`, no other artifact has its first
+/// image.
 pub(super) fn assemble(
     planned: &PlannedArtifact,
     origins: &[Origin],
-    outcomes: &[Option<Outcome>],
+    outcomes: &mut [Option<Outcome>],
+    is_last: bool,
 ) -> Option<Result<Artifact, Error>> {
     let mut images: Vec<Part<'_>> = Vec::new();
     // The requests that take part, each once.
@@ -35,7 +37,7 @@ pub(super) fn assemble(
             makers.push((*request, outcome));
         }
     }
-    let (origin, _, first) = *images.first()?;
+    let (origin, ..) = *images.first()?;
     let (_, first_outcome) = *makers.first()?;
     // What a request reports belongs to the first artifact that is made of it.
     let firsts: Vec<&Outcome> = makers
@@ -61,13 +63,13 @@ pub(super) fn assemble(
         _ => None,
     };
     let bytes = match container {
-        None => first.to_vec(),
+        None => Vec::new(),
         Some(format) => match clock.time(Stage::Container, || write(format, &images)) {
             Ok(bytes) => bytes,
             Err(error) => return Some(Err(Error::new(Stage::Container, error).in_module(&origin.name))),
         },
     };
-    Some(Ok(Artifact {
+    let mut artifact = Artifact {
         input: None,
         module: origin.name.clone(),
         format: planned.format,
@@ -82,7 +84,13 @@ pub(super) fn assemble(
         decisions,
         warnings: firsts.iter().flat_map(|outcome| outcome.warnings.clone()).collect(),
         stages: clock.into_times(),
-    }))
+    };
+    if container.is_none() {
+        let (request, product) = planned.images.first()?;
+        let (_, bytes) = outcomes.get_mut(*request)?.as_mut()?.images.get_mut(*product)?;
+        artifact.bytes = if is_last { std::mem::take(bytes) } else { bytes.clone() };
+    }
+    Some(Ok(artifact))
 }
 
 type Part<'a> = (&'a Origin, &'a Image, &'a [u8]);

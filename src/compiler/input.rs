@@ -241,7 +241,7 @@ impl InputKind {
 }
 
 pub(super) fn is_bytecode(bytes: &[u8]) -> bool {
-    FileKind::of(bytes) == FileKind::MlirBytecode
+    FileKind::of_binary_ir(bytes) == Some(FileKind::MlirBytecode)
 }
 
 /// A context with everything that lowering needs. Several threads may use it; MLIR starts none of its own in it.
@@ -331,7 +331,7 @@ pub(super) fn check_sizes(ptx: &[u8]) -> Result<(), InputError> {
 
 /// Refuses a text that nests too deeply to be parsed.
 pub(super) fn check_nesting(language: InputKind, name: &str, bytes: &[u8]) -> Result<(), InputError> {
-    if matches!(FileKind::of(bytes), FileKind::MlirBytecode | FileKind::Bitcode) {
+    if FileKind::of_binary_ir(bytes).is_some() {
         return Ok(());
     }
     nesting::check(language, bytes).map_err(|excess| InputError::Nesting {

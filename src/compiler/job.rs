@@ -643,6 +643,7 @@ impl<'a, 'c> Job<'a, 'c> {
             decisions: self.decisions,
             warnings: self.warnings,
             stages: self.clock.into_times(),
+            kept: None,
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::{
     borrow::Cow,
     cell::Cell,
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
@@ -20,7 +21,7 @@ use crate::{
     cache::{Cache, Key, Source},
     error::{Cause, Error},
     image::{
-        join_cubin::{Renaming, check, join_checked},
+        join_cubin::{CubinJoinError, Renaming, TakenApart, check, join_checked},
         ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
         ptx_components::{components, declares_variables},
     },
@@ -69,7 +70,7 @@ impl MadeCubin {
         Some(decision)
     }
 
-    fn whole(Made { value, from }: Made<Stored>) -> Self {
+    fn whole(Made { value, from, .. }: Made<Stored>) -> Self {
         Self {
             cubin: value.into_cubin(),
             kernels: 1,
@@ -95,6 +96,8 @@ pub(super) struct KernelPtx<'a> {
     pub content: Content,
     /// The kernel that is called [`PLACEHOLDER`] in the text, if one is.
     pub kernel: Option<String>,
+    /// How long the text is, as far as that is known: what is long takes long.
+    pub bytes: usize,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -105,6 +108,9 @@ pub(super) enum PtxCode<'a> {
     Text(&'a str),
     Apart(&'a Apart),
 }
+
+/// As many cubins are taken apart at a time.
+const TAKEN_APART_AT_A_TIME: usize = 32;
 
 /// A cubin as it is kept: its bytes, and the rest.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -200,12 +206,13 @@ impl PtxWork<'_> {
             .iter()
             .filter(|&&part| made.get(part).is_some_and(|made| made.from.is_some()));
         let (known, from) = (known.count(), made.iter().find_map(|made| made.from));
-        let parts: Vec<(Option<&str>, &Stored)> = kernels
+        let parts: Vec<(Option<&str>, usize)> = kernels
             .iter()
-            .zip(&parts)
-            .filter_map(|(kernel, &part)| Some((kernel.kernel.as_deref(), &made.get(part)?.value)))
+            .zip(parts)
+            .map(|(kernel, part)| (kernel.kernel.as_deref(), part))
             .collect();
-        let joined = join(&parts);
+        let made: Vec<&Stored> = made.iter().map(|made| &made.value).collect();
+        let joined = join(&made, &parts, helpers);
         if joined.is_none() {
             tracing::debug!(module = self.module, "the PTX is compiled as a whole");
         }
@@ -240,6 +247,7 @@ impl PtxWork<'_> {
             Some(KernelPtx {
                 content: Content::of(&text),
                 kernel,
+                bytes: text.len(),
                 text: Box::new(move || Some(text.clone())),
             })
         };
@@ -255,8 +263,14 @@ impl PtxWork<'_> {
         let failed = AtomicBool::new(false);
         let done = AtomicUsize::new(0);
         let tools = self.compiler.identity(self.choice);
+        // The longest first: no thread is left with a long one while the others wait.
+        let mut order: Vec<usize> = (0..kernels.len()).collect();
+        order.sort_by_key(|index| Reverse(kernels.get(*index).map_or(0, |kernel| kernel.bytes)));
         let made = map_each(helpers, kernels.len(), |index| {
-            let kernel = kernels.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
+            let kernel = kernels.get(*order.get(index)?)?;
+            if failed.load(Ordering::Relaxed) {
+                return None;
+            }
             let name = kernel.kernel.as_deref().unwrap_or("kernels");
             let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
             let made = self.get_or_compile(kernel.content, &tools, true, || {
@@ -270,8 +284,10 @@ impl PtxWork<'_> {
             (self.told)(done.fetch_add(1, Ordering::Relaxed) + 1, kernels.len());
             Some(made)
         });
+        let mut made: Vec<_> = order.into_iter().zip(made).collect();
+        made.sort_unstable_by_key(|(index, _)| *index);
         let mut all = Vec::with_capacity(kernels.len());
-        for made in made.into_iter().map(Option::flatten) {
+        for made in made.into_iter().map(|(_, made)| made.flatten()) {
             match made {
                 Some(Ok(made)) => all.push(made),
                 // What the cache has is another cubin: that is not for the whole to hide.
@@ -335,40 +351,55 @@ impl PtxWork<'_> {
     }
 }
 
-/// One cubin of kernels that were compiled apart.
-fn join(parts: &[(Option<&str>, &Stored)]) -> Option<Cubin> {
-    let (_, Stored(_, first, _)) = parts.first()?;
+/// One cubin of kernels that were compiled apart: each with its name and with the number of what was made of it.
+fn join(made: &[&Stored], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_>) -> Option<Cubin> {
+    let Stored(_, first, _) = made.first()?;
     let is_alike = |cubin: &Cubin| {
         (cubin.compiler, &cubin.version, &cubin.decisions) == (first.compiler, &first.version, &first.decisions)
     };
     // nvJitLink links, and so joins in its own way. A message with a line is about the text of the whole.
     let is_fit =
         |cubin: &Cubin| is_alike(cubin) && cubin.compiler != PtxCompiler::NvJitLink && !cubin.log.contains(", line ");
-    if !parts.iter().all(|(_, Stored(_, cubin, _))| is_fit(cubin)) {
+    if !made.iter().all(|Stored(_, cubin, _)| is_fit(cubin)) {
         return None;
     }
-    let renamings: Vec<[(&str, &str); 1]> = parts
+    let groups: Vec<&[&Stored]> = made.chunks(TAKEN_APART_AT_A_TIME).collect();
+    let read = map_each(helpers, groups.len(), |index| {
+        let mut read = Vec::new();
+        for Stored(bytes, _, is_checked) in groups.get(index).copied().unwrap_or_default() {
+            if !is_checked {
+                check(bytes)?;
+            }
+            read.push(TakenApart::read(bytes)?);
+        }
+        Ok(read)
+    });
+    let read: Result<Vec<Vec<TakenApart<'_>>>, CubinJoinError> =
+        read.into_iter().collect::<Option<Vec<_>>>()?.into_iter().collect();
+    let renamings: Vec<[(&str, &str); 1]> = kernels
         .iter()
         .map(|(kernel, _)| [(PLACEHOLDER, kernel.unwrap_or(PLACEHOLDER))])
         .collect();
-    let cubins: Vec<(&[u8], Renaming<'_>)> = parts
-        .iter()
-        .zip(&renamings)
-        .map(|((kernel, Stored(bytes, ..)), renaming)| {
+    let join = |read: Vec<Vec<TakenApart<'_>>>| {
+        let read: Vec<&TakenApart<'_>> = read.iter().flatten().collect();
+        let parts = kernels.iter().zip(&renamings).filter_map(|((kernel, part), renaming)| {
             let renaming: Renaming<'_> = if kernel.is_some() { renaming } else { &[] };
-            (bytes.as_slice(), renaming)
-        })
-        .collect();
-    let mut unchecked = parts.iter().filter(|(_, Stored(_, _, is_checked))| !is_checked);
-    let bytes = unchecked
-        .try_for_each(|(_, Stored(bytes, ..))| check(bytes))
-        .and_then(|()| join_checked(&cubins))
+            Some((*read.get(*part)?, renaming))
+        });
+        join_checked(&parts.collect::<Vec<_>>())
+    };
+    let bytes = read
+        .and_then(join)
         .inspect_err(|reason| tracing::debug!(%reason, "cubins are not joined"))
         .ok()?;
+    let parts: Vec<(Option<&str>, &Stored)> = kernels
+        .iter()
+        .filter_map(|(kernel, part)| Some((*kernel, *made.get(*part)?)))
+        .collect();
     Some(Cubin {
         bytes,
-        log: join_logs(parts),
-        ..first.clone()
+        log: join_logs(&parts),
+        ..Cubin::clone(first)
     })
 }
 

@@ -5,11 +5,15 @@
 //! may be left out that names no other symbol, and that no other text names. Its key is over its text without its name, the
 //! aliases that it uses, and the headers of what it is in. The lexer follows MLIR's; where it is in doubt, the text is not divided.
 //! A text of which kernels were left out is parsed in full where an error is found, and where a module is compiled as a whole.
+//! Where several threads work, kernels that are not known are left out as well, and parsed by all of them, some at a time.
 
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use melior::{Context, ir::BlockLike};
@@ -17,7 +21,9 @@ use melior::{Context, ir::BlockLike};
 use super::{
     cached::begin,
     components::{Component, PLACEHOLDER, Traits, components, is_name_of_ptx, references},
+    contexts::Contexts,
     input::{InputError, parse},
+    pool::{Helpers, map_each},
     requests::gpu_modules,
 };
 use crate::{
@@ -60,11 +66,31 @@ enum State {
     Like(usize),
     /// Left out: this is what it was found to be before.
     Known(Traits),
+    /// Left out: it was parsed with a few others, and this is its operation as text.
+    Apart(Arc<str>, Traits),
 }
+
+/// Who reads a text, besides the thread that divides it.
+#[derive(Clone, Copy)]
+pub(super) struct Readers<'a> {
+    pub helpers: Helpers<'a>,
+    pub contexts: &'a Contexts,
+    /// What is known of kernels.
+    pub cache: Option<&'a Cache>,
+}
+
+/// Kernels are parsed apart where there is so much of them: less may be compiled as a whole, for which it would be parsed again.
+const LEAST_BYTES_APART: usize = 128 << 10;
+
+/// As much as is parsed at a time, at least: to parse what is around the kernels costs something, too.
+const BYTES_AT_A_TIME: usize = 8 << 10;
+
+/// As many entries of the cache are looked up at a time.
+const LOOKED_UP_AT_A_TIME: usize = 16;
 
 impl ModuleText {
     /// Divides a text, and returns it without what need not be parsed, at the same places. `None` where it cannot be divided.
-    pub(super) fn divide(name: &str, text: &str, cache: Option<&Cache>) -> Option<(String, Vec<Self>)> {
+    pub(super) fn divide(name: &str, text: &str, readers: Readers<'_>) -> Option<(String, Vec<Self>)> {
         let modules = modules(text)
             .inspect_err(|_| tracing::debug!(name, "the text is not divided"))
             .ok()?;
@@ -72,40 +98,34 @@ impl ModuleText {
             name: name.to_owned(),
             text: text.to_owned(),
         });
-        let (mut rest, mut copied) = (String::new(), 0);
+        let (mut rest, mut copied) = (String::with_capacity(text.len() / 8), 0);
         let mut divided = Vec::new();
         for (number, module) in modules.into_iter().enumerate() {
-            let mut seen: HashMap<Key, State> = HashMap::new();
-            let mut functions = Vec::new();
-            for function in module {
-                let state = function.key.and_then(|key| seen.get(&key).cloned());
-                let state = state.unwrap_or_else(|| {
-                    let Some(key) = function.key else { return State::Parsed };
-                    let known = cache.and_then(|cache| postcard::from_bytes(&cache.peek_here(&key)?).ok());
-                    let known = known.map(State::Known);
-                    let like = || State::Like(functions.len());
-                    seen.insert(key, known.clone().unwrap_or_else(like));
-                    known.unwrap_or(State::Parsed)
-                });
+            let states = readers.states(name, text, &module);
+            for (function, state) in module.iter().zip(&states) {
                 if !matches!(state, State::Parsed) {
                     // What follows keeps its line and its column.
                     let left_out = text.get(function.range.clone())?;
-                    let last = left_out.rsplit('\n').next().unwrap_or_default();
+                    let (lines, last) = left_out.rsplit_once('\n').unwrap_or(("", left_out));
                     rest.push_str(text.get(copied..function.range.start)?);
-                    rest.extend(left_out.bytes().filter(|byte| *byte == b'\n').map(char::from));
-                    rest.extend(last.bytes().map(|_| ' '));
+                    let ends = lines.bytes().filter(|byte| *byte == b'\n').count();
+                    rest.extend(std::iter::repeat_n(
+                        '\n',
+                        ends + usize::from(last.len() < left_out.len()),
+                    ));
+                    rest.extend(std::iter::repeat_n(' ', last.len()));
                     copied = function.range.end;
                 }
-                functions.push(FunctionOfText {
-                    name: function.name.to_owned(),
-                    key: function.key,
-                    state,
-                });
             }
+            let functions = module.into_iter().zip(states).map(|(function, state)| FunctionOfText {
+                name: function.name.to_owned(),
+                key: function.key,
+                state,
+            });
             divided.push(Self {
                 source: Arc::clone(&source),
                 number,
-                functions,
+                functions: functions.collect(),
             });
         }
         rest.push_str(text.get(copied..)?);
@@ -134,13 +154,19 @@ impl ModuleText {
                 .filter_map(|component| Some((component.functions.first()?.0, component)))
                 .collect();
             for (place, function) in self.functions.iter().enumerate() {
-                let (text, traits) = match &function.state {
-                    State::Parsed => continue,
-                    State::Like(other) => {
-                        let other = of_place.get(other)?;
-                        (other.text.clone(), other.traits)
+                let first = match function.state {
+                    State::Like(first) => first,
+                    _ => place,
+                };
+                let (text, traits) = match &self.functions.get(first)?.state {
+                    State::Parsed if first == place => continue,
+                    State::Parsed => {
+                        let first = of_place.get(&first)?;
+                        (first.text.clone(), first.traits)
                     }
+                    State::Apart(text, traits) => (Some(Arc::clone(text)), *traits),
                     State::Known(traits) => (None, *traits),
+                    State::Like(_) => return None,
                 };
                 left_out.push(Component {
                     text,
@@ -160,7 +186,7 @@ impl ModuleText {
         for component in components.iter().filter(|component| component.is_nameless) {
             if let [(place, name)] = component.functions.as_slice()
                 && let Some(function) = self.functions.get(*place).filter(|function| function.name == *name)
-                && let (Some(key), State::Parsed) = (&function.key, &function.state)
+                && let (Some(key), State::Parsed | State::Apart(..)) = (&function.key, &function.state)
                 && let Ok(bytes) = postcard::to_allocvec(&component.traits)
             {
                 cache.put_here(key, bytes);
@@ -176,6 +202,128 @@ impl ModuleText {
         let found = modules.get(self.number);
         let operation = found.ok_or_else(|| Error::new(Stage::Plan, InputError::NoModule))?;
         OwnedModule::around(*operation).map_err(|error| Error::new(Stage::Plan, error))
+    }
+}
+
+impl Readers<'_> {
+    /// What need not be parsed with the whole: of each function.
+    fn states(&self, name: &str, text: &str, functions: &[Found<'_>]) -> Vec<State> {
+        // The first function of each key, and those that differ from it in their names.
+        let mut firsts: HashMap<Key, usize> = HashMap::new();
+        let mut different = Vec::new();
+        let mut first_of = |place: usize, key: Key| {
+            *firsts.entry(key).or_insert_with(|| {
+                different.push((place, key));
+                place
+            })
+        };
+        let first_of: Vec<Option<usize>> = (functions.iter().enumerate())
+            .map(|(place, function)| Some(first_of(place, function.key?)))
+            .collect();
+        let mut states: Vec<State> = functions.iter().map(|_| State::Parsed).collect();
+        let mut unknown = Vec::new();
+        for ((place, _), known) in different.iter().zip(self.known(&different)) {
+            match (known, states.get_mut(*place)) {
+                (Some(traits), Some(state)) => *state = State::Known(traits),
+                _ => unknown.push(*place),
+            }
+        }
+        for (place, component) in self.parsed(name, text, functions, &unknown).unwrap_or_default() {
+            if let (Some(text), Some(state)) = (component.text, states.get_mut(place)) {
+                *state = State::Apart(text, component.traits);
+            }
+        }
+        for (place, first) in first_of.iter().enumerate() {
+            if let Some(first) = first.filter(|first| *first != place)
+                && let Some(state) = match states.get(first) {
+                    Some(State::Known(traits)) => Some(State::Known(*traits)),
+                    _ => Some(State::Like(first)),
+                }
+                && let Some(slot) = states.get_mut(place)
+            {
+                *slot = state;
+            }
+        }
+        states
+    }
+
+    /// What is known of kernels with these keys.
+    fn known(&self, kernels: &[(usize, Key)]) -> Vec<Option<Traits>> {
+        let look = |cache: &Cache, key: &Key| postcard::from_bytes(&cache.peek_here(key)?).ok();
+        let Some(cache) = self.cache else {
+            return kernels.iter().map(|_| None).collect();
+        };
+        let pieces: Vec<&[(usize, Key)]> = kernels.chunks(LOOKED_UP_AT_A_TIME).collect();
+        let found = map_each(self.helpers, pieces.len(), |index| {
+            let keys = pieces.get(index).copied().unwrap_or_default();
+            keys.iter().map(|(_, key)| look(cache, key)).collect::<Vec<_>>()
+        });
+        found
+            .into_iter()
+            .zip(pieces)
+            .flat_map(|(found, keys)| found.unwrap_or_else(|| vec![None; keys.len()]))
+            .collect()
+    }
+
+    /// The kernels at these places, parsed some at a time by all threads. `None` where one thread parses the whole: there is little to
+    /// parse, nobody to help, or something that the whole reports.
+    fn parsed(
+        &self,
+        name: &str,
+        text: &str,
+        functions: &[Found<'_>],
+        places: &[usize],
+    ) -> Option<Vec<(usize, Component)>> {
+        let size = |place: &usize| functions.get(*place).map_or(0, |function| function.range.len());
+        let bytes: usize = places.iter().map(size).sum();
+        let threads = self.helpers.threads();
+        let before = text.get(..functions.first()?.range.start)?;
+        let after = text.get(functions.last()?.range.end..)?;
+        if threads < 2 || bytes < LEAST_BYTES_APART || before.len() + after.len() > BYTES_AT_A_TIME {
+            return None;
+        }
+        let room = (bytes / (4 * threads)).max(BYTES_AT_A_TIME);
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let mut free = 0;
+        for place in places {
+            if free == 0 {
+                groups.push(Vec::new());
+                free = room;
+            }
+            free = free.saturating_sub(size(place));
+            groups.last_mut()?.push(*place);
+        }
+        let names: Vec<&str> = functions.iter().map(|function| function.name).collect();
+        let parse_group = |group: &[usize]| {
+            let mut own = before.to_owned();
+            for place in group {
+                own.push_str(text.get(functions.get(*place)?.range.clone())?);
+                own.push('\n');
+            }
+            own.push_str(after);
+            let is_fatal = |failed: &Option<InputError>| matches!(failed, Some(InputError::Fatal { .. }));
+            let found = self.contexts.with(own.len(), is_fatal, |context| {
+                let module = parse(context, name, own.as_bytes())?;
+                let found = gpu_modules(&module)
+                    .first()
+                    .and_then(|module| components(*module, Some((&names, group))));
+                found.ok_or(None)
+            });
+            let found = found.ok()?;
+            let is_it = |(component, place): (&Component, &usize)| {
+                component.is_nameless && matches!(component.functions.as_slice(), [(own, _)] if own == place)
+            };
+            (found.len() == group.len() && found.iter().zip(group).all(is_it)).then_some(found)
+        };
+        let failed = AtomicBool::new(false);
+        let parsed = map_each(self.helpers, groups.len(), |index| {
+            let group = groups.get(index).filter(|_| !failed.load(Ordering::Relaxed))?;
+            let parsed = parse_group(group);
+            failed.fetch_or(parsed.is_none(), Ordering::Relaxed);
+            parsed
+        });
+        let parsed: Vec<Vec<Component>> = parsed.into_iter().map(Option::flatten).collect::<Option<_>>()?;
+        Some(places.iter().copied().zip(parsed.into_iter().flatten()).collect())
     }
 }
 
@@ -203,6 +351,30 @@ enum Token {
     Other,
     End,
 }
+
+/// Which bytes are of a kind.
+type Bytes = [bool; 256];
+
+/// Letters, digits, and some more.
+const fn and_alphanumeric(more: &[u8]) -> Bytes {
+    let mut bytes = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        bytes[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut index = 0;
+    while index < more.len() {
+        bytes[more[index] as usize] = true;
+        index += 1;
+    }
+    bytes
+}
+
+const OF_WORDS: Bytes = and_alphanumeric(b"_$.");
+
+/// Names, numbers, and what has nothing to do with where brackets end.
+const WITHOUT_BRACKETS: Bytes = and_alphanumeric(b" \n\t\r%@^$._-<>,:=+*?|");
 
 struct Lexer<'t> {
     text: &'t str,
@@ -314,15 +486,13 @@ fn has_places(text: &str) -> bool {
 /// Whether a kernel has words of no dialects but those that every context has loaded. Parsing another later loads it, while
 /// other modules are lowered in the same context.
 fn has_known_dialects(text: &str) -> bool {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || "_$.".contains(character);
+    let bytes = text.as_bytes();
     text.match_indices('.').all(|(at, _)| {
-        let before = text.get(..at).unwrap_or_default();
-        let word = before
-            .rsplit(|character| !is_part(character))
-            .next()
-            .unwrap_or_default();
-        let first = word.split('.').next().unwrap_or_default();
-        first.is_empty() || first.starts_with(|first: char| first.is_ascii_digit()) || DIALECTS.contains(&first)
+        let before = bytes.get(..at).unwrap_or_default();
+        let other = before.iter().rposition(|byte| !OF_WORDS[usize::from(*byte)]);
+        let word = before.get(other.map_or(0, |other| other + 1)..).unwrap_or_default();
+        let first = word.split(|byte| *byte == b'.').next().unwrap_or_default();
+        first.first().is_none_or(u8::is_ascii_digit) || DIALECTS.iter().any(|dialect| dialect.as_bytes() == first)
     })
 }
 
@@ -372,6 +542,10 @@ impl<'t> Lexer<'t> {
         self.at += rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
     }
 
+    fn skip(&mut self, bytes: &Bytes) {
+        self.skip_while(|byte| bytes[usize::from(byte)]);
+    }
+
     /// The rest of a name after its sigil.
     fn name(&mut self) {
         if self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -401,7 +575,7 @@ impl<'t> Lexer<'t> {
         self.at += 1;
         let token = match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte));
+                self.skip(&OF_WORDS);
                 Token::Word
             }
             b'%' | b'^' => {
@@ -409,7 +583,7 @@ impl<'t> Lexer<'t> {
                 Token::Other
             }
             b'0'..=b'9' => {
-                self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte));
+                self.skip(&OF_WORDS);
                 Token::Other
             }
             b'@' => {
@@ -506,8 +680,7 @@ impl<'t> Lexer<'t> {
         };
         let mut open = vec![close(first)];
         while let Some(last) = open.last() {
-            // Names and numbers have nothing to do with where it ends.
-            self.skip_while(|byte| byte.is_ascii_alphanumeric() || b" \n\t\r%@^$._-<>,:=+*?|".contains(&byte));
+            self.skip(&WITHOUT_BRACKETS);
             match self.token()?.0 {
                 Token::Open(byte) => open.push(close(byte)),
                 Token::Close(byte) if byte == *last => drop(open.pop()),

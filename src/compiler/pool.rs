@@ -235,6 +235,14 @@ impl Pool {
         &self.threads
     }
 
+    /// Who carries out pieces of what the thread of a caller does.
+    pub(super) fn helpers(&self) -> Helpers<'_> {
+        match &self.threads {
+            Threads::Own(_) => Helpers::Own(self),
+            Threads::Theirs(executor) => Helpers::Theirs(&**executor),
+        }
+    }
+
     /// Runs `work` on every job; results keep the order of the jobs. A panic of one job is that job's error. On this thread alone
     /// where the jobs may not leave it.
     pub(super) fn run<J: Send, R: Send>(

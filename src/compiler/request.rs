@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     bridge::{LlvmError, edit::OwnedModule, mlir::location_text},
+    cache::Key,
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime, Subject},
@@ -275,6 +276,9 @@ pub(super) struct Outcome {
     pub warnings: Vec<Warning>,
     /// How long each stage took.
     pub stages: Vec<StageTime>,
+    /// Under which key it is kept.
+    #[serde(skip)]
+    pub kept: Option<Key>,
 }
 
 impl Outcome {

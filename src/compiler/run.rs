@@ -3,7 +3,9 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use super::{
-    Compiler, container,
+    Compiler,
+    cached::KeptImage,
+    container,
     content::Content,
     emit::Emit,
     identical::first_of_each,
@@ -27,6 +29,8 @@ pub(crate) struct Finished {
     pub position: usize,
     /// What came out.
     pub result: Result<Artifact, Error>,
+    /// Where its bytes are kept.
+    pub kept: Option<KeptImage>,
 }
 
 pub(super) fn collect(finished: impl IntoIterator<Item = Finished>) -> Result<Compilation, Failure> {
@@ -124,17 +128,33 @@ impl Compiler {
                     module: origin.module,
                     position: origin.position,
                     result: Err(error),
+                    kept: None,
                 }),
             }
         }
+        let mut uses: HashMap<(usize, usize), usize> = HashMap::new();
+        for image in planned.iter().flat_map(|artifact| &artifact.images) {
+            *uses.entry(*image).or_default() += 1;
+        }
         for artifact in &planned {
-            let Some(result) = container::assemble(artifact, &origins, &outcomes) else {
+            for image in &artifact.images {
+                uses.entry(*image).and_modify(|uses| *uses -= 1);
+            }
+            let is_last = artifact.images.first().is_none_or(|image| uses.get(image) == Some(&0));
+            let Some(result) = container::assemble(artifact, &origins, &mut outcomes, is_last) else {
                 continue;
             };
             finished.push(Finished {
                 module: artifact.module,
                 position: artifact.position,
                 result,
+                kept: match artifact.images.as_slice() {
+                    [(request, product)] if !artifact.format.is_container() => {
+                        let outcome = outcomes.get(*request).and_then(Option::as_ref);
+                        outcome.and_then(|outcome| Some((outcome.kept?, *product)))
+                    }
+                    _ => None,
+                },
             });
         }
         finished

@@ -6,9 +6,11 @@ use melior::Context;
 
 use super::{
     Compiler, Finished, Targets,
+    cached::KeptImage,
     emit::Emit,
     input::InputKind,
-    module_text::ModuleText,
+    module_text::{ModuleText, Readers},
+    pool::Helpers,
     refuse::one_of_each,
     request::{Part, Request, Source},
     requests::read_source,
@@ -49,6 +51,8 @@ type Numbered<'a> = (usize, (&'a str, &'a [u8]));
 pub(super) struct OfInput {
     pub(super) artifacts: Vec<Artifact>,
     pub(super) errors: Vec<Error>,
+    /// Where the bytes of each artifact are kept, as far as that is known.
+    kept: Vec<Option<KeptImage>>,
     /// Whether a module of the input names libraries, in its target attributes: files that the input's key is not over.
     names_libraries: bool,
 }
@@ -126,7 +130,7 @@ impl Compiler {
                 && !result.names_libraries
                 && let (Some(before), Some(input)) = (keys.get(index), inputs.get(index))
             {
-                self.keep_artifacts(*before, key(*input), &result.artifacts);
+                self.keep_artifacts(*before, key(*input), &result.artifacts, &result.kept);
             }
             if let Some(slot) = results.get_mut(index) {
                 *slot = Some(result);
@@ -223,14 +227,18 @@ impl Compiler {
                     result.names_libraries = true;
                 }
             }
-            for Finished { module, result, .. } in
-                self.run_requests(is_threaded(context), requests, emit, call.reporter)
+            for Finished {
+                module, result, kept, ..
+            } in self.run_requests(is_threaded(context), requests, emit, call.reporter)
             {
                 let Some(of_input) = results.get_mut(input_of(module)) else {
                     continue;
                 };
                 match result {
-                    Ok(artifact) => of_input.artifacts.push(artifact),
+                    Ok(artifact) => {
+                        of_input.artifacts.push(artifact);
+                        of_input.kept.push(kept);
+                    }
                     Err(error) => of_input.errors.push(error),
                 }
             }
@@ -327,7 +335,14 @@ impl Compiler {
         }
         let cache = self.known_kernels();
         let divided = std::str::from_utf8(bytes).ok();
-        let Some((rest, texts)) = divided.and_then(|text| ModuleText::divide(name, text, cache)) else {
+        let is_watched = self.listeners.iter().any(|listener| !listener.checkpoints().is_empty());
+        let readers = Readers {
+            // Who watches the stages sees the module as a whole.
+            helpers: if is_watched { Helpers::None } else { self.pool.helpers() },
+            contexts: &self.contexts,
+            cache,
+        };
+        let Some((rest, texts)) = divided.and_then(|text| ModuleText::divide(name, text, readers)) else {
             return Ok(None);
         };
         let texts: Vec<Arc<ModuleText>> = texts.into_iter().map(Arc::new).collect();

@@ -100,6 +100,10 @@ pub(crate) struct FunctionText {
 }
 
 impl FunctionText {
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// The same with another text for `name`, which must be in nothing else's name.
     pub(crate) fn renamed(&self, from: &str, to: &str) -> Self {
         let renamed = |text: &str| text.replace(from, to);

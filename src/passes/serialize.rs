@@ -257,6 +257,7 @@ impl Serialization {
             module: index,
             position,
             result,
+            ..
         } in finished
         {
             let Some(module) = modules.get(index).copied() else {

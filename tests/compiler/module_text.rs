@@ -7,7 +7,12 @@ use melior::ir::{RegionLike, operation::OperationLike};
 use super::*;
 use crate::{
     Compiler,
-    compiler::{Emit, Targets, input::context, requests::symbol_name},
+    compiler::{
+        Emit, Targets,
+        input::context,
+        pool::{Pool, Threads},
+        requests::symbol_name,
+    },
     report::Artifact,
     target::Target,
 };
@@ -75,7 +80,16 @@ fn numbered(count: usize) -> Vec<String> {
 
 /// The kernels that would not be parsed.
 fn left_out(text: &str, cache: Option<&Cache>) -> Vec<String> {
-    let Some((rest, texts)) = ModuleText::divide("k.mlir", text, cache) else {
+    left_out_by(Helpers::None, text, cache)
+}
+
+fn left_out_by(helpers: Helpers<'_>, text: &str, cache: Option<&Cache>) -> Vec<String> {
+    let readers = Readers {
+        helpers,
+        contexts: &Contexts::new(4),
+        cache,
+    };
+    let Some((rest, texts)) = ModuleText::divide("k.mlir", text, readers) else {
         return Vec::new();
     };
     assert_eq!(rest.lines().count(), text.lines().count());
@@ -239,6 +253,71 @@ fn copies_are_parsed_once() {
         let wrong = text.replace(from, to);
         assert_as_undivided(&Compiler::builder().build(), &wrong);
         assert_as_undivided(&cached(&Cache::builder().build()), &wrong);
+    }
+}
+
+/// Kernels that are so long that several threads parse them.
+fn long(count: usize) -> Vec<String> {
+    let comment = format!("// {{ \" {}\n", "-".repeat(LEAST_BYTES_APART / count));
+    let long = |kernel: String| kernel.replacen("// { \"\n", &comment, 1);
+    numbered(count).into_iter().map(long).collect()
+}
+
+#[test]
+fn several_threads_parse_what_is_not_known() {
+    let threads = |cache: Option<&Cache>| {
+        let builder = Compiler::builder().threads(4);
+        match cache {
+            Some(cache) => builder.cache(cache.clone()).build(),
+            None => builder.build(),
+        }
+    };
+    let pool = Pool::new(Threads::Own(4));
+    let mut kernels = long(9);
+    kernels.push(
+        kernel("copy", 1).replacen(
+            "// { \"\n",
+            kernels[0]
+                .split("gpu.thread_id x ")
+                .nth(1)
+                .expect("a comment")
+                .split_inclusive('\n')
+                .next()
+                .expect("a line"),
+            1,
+        ),
+    );
+    kernels.push("  func.func @helper() { return }\n".to_owned());
+    kernels.push(kernel("calls", 11).replace("gpu.return", "func.call @helper() : () -> () gpu.return"));
+    let text = format!("#nothing = 1 : i32\nmodule {{ {} }}", module(&kernels));
+    let parsed = |names: Vec<String>| (names.len(), names.last().map(String::clone));
+    assert_eq!(parsed(left_out(&text, None)), (1, Some("copy".to_owned())));
+    assert_eq!(
+        parsed(left_out_by(Helpers::Own(&pool), &text, None)),
+        (10, Some("copy".to_owned()))
+    );
+    assert_as_undivided(&threads(None), &text);
+    // What is known is known of them all.
+    let cache = Cache::builder().build();
+    assert_as_undivided(&threads(Some(&cache)), &text);
+    assert_eq!(left_out(&text, Some(&cache)).len(), 10);
+    assert_as_undivided(&cached(&cache), &text);
+    // What is wrong with a kernel, or is not compiled apart, is so for the whole.
+    for (from, to) in [
+        ("memref.store", "memref.stare"),
+        ("%p[%t]", "%p[%t, %t]"),
+        ("array<i32: 3, 1, 1>", "array<i32: 3, 1>"),
+        (
+            "gpu.return",
+            "%b = arith.constant true cf.assert %b, \"never\" gpu.return",
+        ),
+        ("@helper() {", "@helper() { %c = arith.constant 1 : f32"),
+    ] {
+        let wrong = text.replacen(from, to, 1);
+        assert_ne!(wrong, text);
+        assert_as_undivided(&threads(None), &wrong);
+        assert_as_undivided(&threads(Some(&Cache::builder().build())), &wrong);
+        assert_as_undivided(&threads(Some(&cache)), &wrong);
     }
 }
 

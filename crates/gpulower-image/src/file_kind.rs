@@ -70,15 +70,26 @@ impl FileKind {
     /// The kind of `bytes`, from their first bytes, an ELF header, and of text the first 64 KiB.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
+        if let Some(kind) = Self::of_binary_ir(bytes) {
+            return kind;
+        }
         match bytes {
             [0x7f, b'E', b'L', b'F', ..] => of_elf(bytes),
-            [b'B', b'C', 0xc0, 0xde, ..] | [0xde, 0xc0, 0x17, 0x0b, ..] => Self::Bitcode,
-            [b'M', b'L', 0xef, b'R', ..] => Self::MlirBytecode,
             [0x03, 0x02, 0x23, 0x07, ..] => Self::SpirV,
             _ if bytes.starts_with(&lto_ir::MAGIC) => Self::LtoIr,
             _ if bytes.starts_with(archive::MAGIC) => Self::Archive,
             _ if bytes.starts_with(archive::THIN_MAGIC) => Self::ThinArchive,
             _ => Self::of_container(bytes).unwrap_or_else(|| of_text(bytes)),
+        }
+    }
+
+    /// MLIR bytecode or LLVM bitcode, as far as the first bytes tell: a text need not be looked at for that.
+    #[must_use]
+    pub fn of_binary_ir(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [b'B', b'C', 0xc0, 0xde, ..] | [0xde, 0xc0, 0x17, 0x0b, ..] => Some(Self::Bitcode),
+            [b'M', b'L', 0xef, b'R', ..] => Some(Self::MlirBytecode),
+            _ => None,
         }
     }
 

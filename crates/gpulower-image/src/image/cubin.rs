@@ -133,6 +133,8 @@ struct File<'elf, 'data> {
     symbols: Vec<Symbol<'data>>,
     /// `st_other` of each symbol.
     others: Vec<u8>,
+    /// Constant banks that there are, of kernels or of the module.
+    banks: Vec<u32>,
 }
 
 /// What `.nv.info` says about one symbol.
@@ -145,9 +147,17 @@ struct PerSymbol {
 
 impl<'elf, 'data> File<'elf, 'data> {
     fn new(elf: &'elf Elf<'data>) -> Result<Self, ReadError> {
-        let mut sections = HashMap::new();
+        let mut sections = HashMap::with_capacity(elf.sections().len());
+        let mut has_bank = [false; 18];
         for section in elf.sections() {
             sections.entry(section.name).or_insert(section);
+            let bank = section
+                .name
+                .strip_prefix(".nv.constant")
+                .map(|bank| bank.split_once('.').map_or(bank, |(bank, _)| bank));
+            if let Some(has) = bank.and_then(|bank| has_bank.get_mut(bank.parse::<usize>().ok()?)) {
+                *has = true;
+            }
         }
         let symbols = elf.symbols(SHT_SYMTAB)?;
         let mut others = Vec::with_capacity(symbols.len());
@@ -162,6 +172,11 @@ impl<'elf, 'data> File<'elf, 'data> {
             sections,
             symbols,
             others,
+            banks: (0..)
+                .zip(has_bank)
+                .filter(|(_, has)| *has)
+                .map(|(bank, _)| bank)
+                .collect(),
         })
     }
 
@@ -187,8 +202,9 @@ impl<'elf, 'data> File<'elf, 'data> {
 
     /// Sizes of `.nv.constantN` + `suffix`, for the banks that exist: 0 to 17.
     fn constant_banks(&self, suffix: &str) -> Vec<ConstantBank> {
-        (0..18)
-            .filter_map(|bank| {
+        self.banks
+            .iter()
+            .filter_map(|&bank| {
                 let section = self.sections.get(format!(".nv.constant{bank}{suffix}").as_str())?;
                 Some(ConstantBank {
                     bank,

@@ -33,7 +33,7 @@ impl Moved {
 }
 
 /// Where the call frames of each part are. Their contents are not known here.
-pub(super) fn frames(parts: &[Part<'_>], name: &str) -> Moved {
+pub(super) fn frames(parts: &[&Part<'_>], name: &str) -> Moved {
     let mut start = 0u64;
     let mut moves = Vec::with_capacity(parts.len());
     for part in parts {
@@ -53,7 +53,7 @@ struct Text<'a> {
 }
 
 /// The PTX texts of the parts in one, and how far the lines of each part are moved; `None` if there are none.
-pub(super) fn texts(parts: &[Part<'_>]) -> Option<(Vec<u8>, Vec<usize>)> {
+pub(super) fn texts(parts: &[&Part<'_>]) -> Option<(Vec<u8>, Vec<usize>)> {
     let mut texts = Vec::with_capacity(parts.len());
     for part in parts {
         let section = part.sections.iter().find(|section| section.name == TEXT)?;
@@ -86,7 +86,7 @@ pub(super) fn texts(parts: &[Part<'_>]) -> Option<(Vec<u8>, Vec<usize>)> {
 }
 
 /// The table `name` of all parts, with lines of each part moved by `lines`; `None` if no part has one.
-pub(super) fn table(parts: &[Part<'_>], name: &str, lines: &[usize]) -> Result<Option<Moved>, CubinJoinError> {
+pub(super) fn table(parts: &[&Part<'_>], name: &str, lines: &[usize]) -> Result<Option<Moved>, CubinJoinError> {
     let mut table = Moved::default();
     let mut header: Option<&[u8]> = None;
     let mut is_empty = false;

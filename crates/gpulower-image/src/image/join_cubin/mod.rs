@@ -98,14 +98,33 @@ pub fn join(parts: &[&[u8]]) -> Result<Vec<u8>, CubinJoinError> {
 ///
 /// [`CubinJoinError`].
 pub fn join_renamed(parts: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
-    for (index, (file, _)) in parts.iter().enumerate() {
-        check_part(&Part::read(file, index)?, file, index)?;
+    let mut read = Vec::with_capacity(parts.len());
+    for (index, (file, renaming)) in parts.iter().enumerate() {
+        let part = Part::read(file, index)?;
+        check_part(&part, file, index)?;
+        read.push((TakenApart(part), *renaming));
     }
-    join_checked(parts)
+    let read: Vec<_> = read.iter().map(|(part, renaming)| (part, *renaming)).collect();
+    join_checked(&read)
+}
+
+/// A cubin that was taken apart, by any thread. It may be several parts, under other names.
+#[derive(Debug)]
+pub struct TakenApart<'a>(Part<'a>);
+
+impl<'a> TakenApart<'a> {
+    /// Takes a cubin apart.
+    ///
+    /// # Errors
+    ///
+    /// [`CubinJoinError`], as if it was the first part.
+    pub fn read(cubin: &'a [u8]) -> Result<Self, CubinJoinError> {
+        Part::read(cubin, 0).map(Self)
+    }
 }
 
 /// Whether a cubin can be joined with others as far as that is a matter of itself: [`join_checked`] takes what was looked at
-/// once, by any thread, and is twice as fast as [`join_renamed`].
+/// once, by any thread.
 ///
 /// # Errors
 ///
@@ -119,25 +138,22 @@ pub fn check(cubin: &[u8]) -> Result<(), CubinJoinError> {
 /// # Errors
 ///
 /// [`CubinJoinError`].
-pub fn join_checked(parts: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
+pub fn join_checked(parts: &[(&TakenApart<'_>, Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
     // `ptxas` compiles the last kernel of a module first.
-    let last_first: Vec<_> = parts.iter().rev().copied().collect();
-    join_in_order(&last_first).map_err(|error| error.reversed(parts.len()))
+    let last_first = parts.iter().rev().map(|(part, renaming)| (&part.0, *renaming));
+    let (last_first, renamings): (Vec<&Part<'_>>, Vec<Renaming<'_>>) = last_first.unzip();
+    join_in_order(&last_first, &renamings).map_err(|error| error.reversed(parts.len()))
 }
 
-fn join_in_order(files: &[(&[u8], Renaming<'_>)]) -> Result<Vec<u8>, CubinJoinError> {
-    let files_of_parts = files.iter().enumerate();
-    let parts = files_of_parts.map(|(index, (file, _))| Part::read(file, index));
-    let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    check_variables(&parts)?;
-    let renamings: Vec<Renaming<'_>> = files.iter().map(|(_, renaming)| *renaming).collect();
-    check_kernels(&parts, &renamings)?;
-    write::write(&Merger::new(&parts, &renamings)?.merge()?)
+fn join_in_order(parts: &[&Part<'_>], renamings: &[Renaming<'_>]) -> Result<Vec<u8>, CubinJoinError> {
+    check_variables(parts)?;
+    check_kernels(parts, renamings)?;
+    write::write(&Merger::new(parts, renamings)?.merge()?)
 }
 
 /// Checks that nothing of a part is lost or changed when it is put together again.
 fn check_part(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoinError> {
-    let merge = || write::write(&Merger::new(std::slice::from_ref(part), &[])?.merge()?);
+    let merge = || write::write(&Merger::new(&[part], &[])?.merge()?);
     let again = merge().map_err(|error| CubinJoinError {
         parts: vec![index],
         ..error
@@ -150,7 +166,7 @@ fn check_part(part: &Part<'_>, file: &[u8], index: usize) -> Result<(), CubinJoi
     Err(CubinJoinError::new([index], problem))
 }
 
-fn check_kernels(parts: &[Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), CubinJoinError> {
+fn check_kernels(parts: &[&Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), CubinJoinError> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%');
     for &(_, to) in renamings.iter().copied().flatten() {
         if to.is_empty() || names::is_shared(to) || !to.bytes().all(is_name) {
@@ -173,7 +189,7 @@ fn check_kernels(parts: &[Part<'_>], renamings: &[Renaming<'_>]) -> Result<(), C
     Ok(())
 }
 
-fn check_variables(parts: &[Part<'_>]) -> Result<(), CubinJoinError> {
+fn check_variables(parts: &[&Part<'_>]) -> Result<(), CubinJoinError> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for (second, part) in parts.iter().enumerate() {
         for section in part.sections.iter().filter(|section| names::is_data(section.name)) {

@@ -73,7 +73,34 @@ pub(super) const DEAD: &str = "\0dropped";
 
 /// Whether the parts of a module have this together.
 pub(super) fn is_shared(name: &str) -> bool {
-    SHARED.contains(&name) || LATE.contains(&name)
+    may_be_shared(name) && (SHARED.contains(&name) || LATE.contains(&name))
+}
+
+/// Whether one of [`SHARED`] and [`LATE`] is as long and has the same last byte. Kernels have many names, and few of them do.
+fn may_be_shared(name: &str) -> bool {
+    /// By the length, the last bytes.
+    const ENDS: [u128; 33] = {
+        let mut ends = [0; 33];
+        let mut index = 0;
+        while index < SHARED.len() + LATE.len() {
+            let name = if index < SHARED.len() {
+                SHARED[index]
+            } else {
+                LATE[index - SHARED.len()]
+            };
+            if let [.., last] = name.as_bytes() {
+                ends[name.len()] |= 1 << *last;
+            }
+            index += 1;
+        }
+        ends
+    };
+    match name.as_bytes() {
+        [] => true,
+        [.., last] => ENDS
+            .get(name.len())
+            .is_some_and(|ends| last.is_ascii() && ends >> last & 1 == 1),
+    }
 }
 
 /// Whether this is there if the module has variables.
@@ -98,7 +125,7 @@ impl NamePhases {
         if let Some(phase) = mercury_phase(name, false) {
             return phase;
         }
-        if LATE.contains(&name) || (self.kernels_are_done && LATE_DATA.contains(&name)) {
+        if (may_be_shared(name) && LATE.contains(&name)) || (self.kernels_are_done && LATE_DATA.contains(&name)) {
             self.kernels_are_done = true;
             return 1;
         }
@@ -165,6 +192,9 @@ impl SectionPhases {
 
 /// The phases of what belongs to the intermediate code of sm_100 and newer, which follow all others.
 fn mercury_phase(name: &str, symbols_are_first: bool) -> Option<u8> {
+    if !name.starts_with(".nv.merc.") && !name.starts_with(".nv.capmerc.") {
+        return None;
+    }
     const PHASES: [(&str, u8); 6] = [
         (".nv.merc.nv.info.", 23),
         (".nv.merc.rela.text.", 25),
@@ -211,8 +241,8 @@ pub(super) fn rename(name: &str, from: &str, to: &str) -> Option<String> {
         && kind.starts_with('.')
         && kind.ends_with('.')
     {
-        return Some(format!("{kind}{to}"));
+        return Some([kind, to].concat());
     }
     let function = name.strip_prefix('$')?.strip_prefix(from)?.strip_prefix('$')?;
-    Some(format!("${to}${function}"))
+    Some(["$", to, "$", function].concat())
 }

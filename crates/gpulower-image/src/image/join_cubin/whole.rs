@@ -40,7 +40,7 @@ pub(super) struct NewSymbol<'a> {
 
 /// The parts, in the order in which `ptxas` compiles kernels.
 pub(super) struct Merger<'p, 'a> {
-    parts: &'p [Part<'a>],
+    parts: &'p [&'p Part<'a>],
     renamings: &'p [Renaming<'a>],
     /// How many functions with a number the parts before each have.
     numbers: Vec<usize>,
@@ -52,7 +52,7 @@ pub(super) struct Merger<'p, 'a> {
 }
 
 impl<'p, 'a> Merger<'p, 'a> {
-    pub(super) fn new(parts: &'p [Part<'a>], renamings: &'p [Renaming<'a>]) -> JoinResult<Self> {
+    pub(super) fn new(parts: &'p [&'p Part<'a>], renamings: &'p [Renaming<'a>]) -> JoinResult<Self> {
         let unordered =
             |what: &'static str| move |part| CubinJoinError::unknown(part, format_args!("the order of its {what}"));
         let mut numbers = Vec::with_capacity(parts.len());
@@ -121,7 +121,7 @@ impl<'p, 'a> Merger<'p, 'a> {
         if !is_compact {
             return self.merge_texts(|part| &part.section_names);
         }
-        let zeros = |part: &Part<'_>| part.section_names.last().map_or(0, |text| text.zeros);
+        let zeros = |part: &&Part<'_>| part.section_names.last().map_or(0, |text| text.zeros);
         let after = self.parts.first().map_or(0, zeros);
         if let Some(part) = self.parts.iter().position(|part| zeros(part) != after) {
             return Err(CubinJoinError::differs(part, "room after the names of sections"));
@@ -134,7 +134,7 @@ impl<'p, 'a> Merger<'p, 'a> {
     }
 
     fn merge_texts(&self, table: fn(&'p Part<'a>) -> &'p [Text<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
-        let tables: Vec<&[Text<'a>]> = self.parts.iter().map(table).collect();
+        let tables: Vec<&[Text<'a>]> = self.parts.iter().map(|part| table(part)).collect();
         let items: Vec<_> = tables
             .iter()
             .map(|table| name_items(table.iter().map(|text| text.name)))
@@ -314,7 +314,7 @@ impl<'p, 'a> Merger<'p, 'a> {
 }
 
 /// The sections of which parts have pieces, by whether they belong to Mercury code, and by their names in other code.
-fn moved(parts: &[Part<'_>]) -> JoinResult<Vec<(bool, &'static str, Moved)>> {
+fn moved(parts: &[&Part<'_>]) -> JoinResult<Vec<(bool, &'static str, Moved)>> {
     let mut all = Vec::new();
     let texts = lines::texts(parts);
     let unmoved = vec![0; parts.len()];

@@ -28,7 +28,11 @@ pub(super) fn write(whole: &Whole<'_>) -> Result<Vec<u8>, CubinJoinError> {
     }
     let (section_names, section_positions) = table(&whole.section_names);
     let (names, positions) = table(&whole.names);
-    let mut file = vec![0; 64];
+    let contents = whole.sections.iter().map(|section| section.contents.len() + 64);
+    let tables = section_names.len() + names.len() + 24 * (whole.symbols.len() + whole.mercury_symbols.len());
+    // Some more, for alignments and program headers.
+    let mut file = Vec::with_capacity((contents.sum::<usize>() + tables) / 16 * 17 + 1024);
+    file.resize(64, 0);
     let mut offsets = Vec::with_capacity(whole.sections.len());
     let mut sizes = Vec::with_capacity(whole.sections.len());
     for (index, section) in whole.sections.iter().enumerate() {
