@@ -7,7 +7,8 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -242,25 +243,30 @@ impl Apart {
 
     /// The PTX of the whole.
     pub fn ptx(&self) -> Result<String, Error> {
+        self.ptx_of(0..self.components.len())
+    }
+
+    /// The PTX of some of the components.
+    fn ptx_of(&self, components: Range<usize>) -> Result<String, Error> {
         let places = self.places();
         let refused = |reason: &str| Error::new(Stage::CodeGen, LlvmError::Refused(reason.to_owned()));
-        let read: Option<Vec<Cow<'_, Piece>>> = self
-            .pieces
-            .iter()
-            .map(|piece| piece.with_functions(self.cache.as_ref()))
-            .collect();
-        let read = read.ok_or_else(|| refused("a kernel is not in the cache any more"))?;
+        let mut read: HashMap<usize, Cow<'_, Piece>> = HashMap::new();
+        let mut functions: Vec<FunctionText> = Vec::new();
         let of_component = self.named().zip(&self.of_component);
-        let mut functions: Vec<FunctionText> = of_component
-            .filter_map(|((_, name), place)| {
-                let piece = read.get(*place)?;
-                Some(match name {
-                    Some(name) => Piece::clone(piece).renamed(NAMELESS, name).functions,
-                    None => piece.functions.clone(),
-                })
-            })
-            .flatten()
-            .collect();
+        for ((piece, name), place) in of_component.skip(components.start).take(components.len()) {
+            let piece = match read.entry(*place) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(
+                    piece
+                        .with_functions(self.cache.as_ref())
+                        .ok_or_else(|| refused("a kernel is not in the cache any more"))?,
+                ),
+            };
+            match name {
+                Some(name) => functions.extend(Piece::clone(piece).renamed(NAMELESS, name).functions),
+                None => functions.extend_from_slice(&piece.functions),
+            }
+        }
         functions.sort_by_key(|function| places.get(function.name.as_str()).copied());
         let header = self.pieces.first().map_or("", |piece| &piece.header);
         assemble_ptx(header, &functions).map_err(|error| {
@@ -276,6 +282,7 @@ impl Apart {
             let kernel = alone.kernel.as_ref();
             Some(KernelPtx {
                 bytes: piece.functions.iter().map(FunctionText::bytes).sum(),
+                count: 1,
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {
@@ -286,6 +293,33 @@ impl Apart {
             })
         };
         self.named().map(kernel).collect()
+    }
+
+    /// The same kernels, several in a text: fewer towards the end, so that `threads` threads end at about the same time.
+    pub fn groups<'a>(&'a self, kernels: &[KernelPtx<'a>], threads: usize) -> Vec<KernelPtx<'a>> {
+        let mut left: usize = kernels.iter().map(|kernel| kernel.bytes).sum();
+        let mut groups = Vec::new();
+        let mut begin = 0;
+        while begin < kernels.len() {
+            let most = left / (2 * threads);
+            let (mut end, mut bytes) = (begin, 0);
+            while let Some(kernel) = kernels.get(end)
+                && (end == begin || bytes + kernel.bytes <= most)
+            {
+                bytes += kernel.bytes;
+                end += 1;
+            }
+            left -= bytes;
+            groups.push(KernelPtx {
+                bytes,
+                count: end - begin,
+                content: Content::of_all(kernels.iter().take(end).skip(begin)),
+                kernel: None,
+                text: Box::new(move || self.ptx_of(begin..end).ok()),
+            });
+            begin = end;
+        }
+        groups
     }
 }
 

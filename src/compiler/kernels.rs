@@ -88,6 +88,15 @@ impl Content {
     pub(super) fn of(ptx: &str) -> Self {
         Self(*blake3::hash(ptx.as_bytes()).as_bytes())
     }
+
+    /// That of several kernels together.
+    pub(super) fn of_all<'a>(kernels: impl Iterator<Item = &'a KernelPtx<'a>>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for kernel in kernels {
+            hasher.update(&kernel.content.0);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
 }
 
 /// A kernel that is compiled apart, or kernels that cannot be divided.
@@ -98,6 +107,8 @@ pub(super) struct KernelPtx<'a> {
     pub kernel: Option<String>,
     /// How long the text is, as far as that is known: what is long takes long.
     pub bytes: usize,
+    /// How many kernels it has, or 1 where they cannot be divided.
+    pub count: usize,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -140,16 +151,17 @@ impl PtxWork<'_> {
             _ => None,
         };
         // With variables outside of functions, the order of names in a cubin of all kernels is another than in one that was joined.
-        let gains = |kernels: &[KernelPtx<'_>]| self.gains_by_one_call(kernels, helpers);
-        let mut one_call = match (&apart, code) {
-            (Some(kernels), PtxCode::Apart(apart)) => gains(kernels) && !declares_variables(&apart.ptx()?),
-            _ => false,
-        };
-        if let Some(kernels) = &apart
-            && !one_call
-            && let Some(joined) = self.joined(kernels, helpers)?
-        {
-            return Ok(joined);
+        let mut one_call = false;
+        if let (Some(kernels), PtxCode::Apart(apart)) = (&apart, code) {
+            let gains = self.gains_by_fewer_calls(kernels) && !declares_variables(&apart.ptx()?);
+            one_call = gains && helpers.threads() == 1;
+            let groups = match gains {
+                true => &apart.groups(kernels, helpers.threads()),
+                false => kernels,
+            };
+            if !one_call && let Some(joined) = self.joined(groups, helpers)? {
+                return Ok(joined);
+            }
         }
         let whole = match code {
             PtxCode::Text(ptx) => Cow::Borrowed(ptx),
@@ -160,7 +172,7 @@ impl PtxWork<'_> {
             None if !self.at_once || whole.len() >= SPLIT_PTX_BYTES => self.kernels(&whole),
             _ => Vec::new(),
         };
-        one_call |= gains(&kernels) && !declares_variables(&whole);
+        one_call |= helpers.threads() == 1 && self.gains_by_fewer_calls(&kernels) && !declares_variables(&whole);
         if !one_call && let Some(joined) = self.joined(&kernels, helpers)? {
             return Ok(joined);
         }
@@ -177,12 +189,12 @@ impl PtxWork<'_> {
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
     }
 
-    /// Whether one call of the compiler gives a cubin sooner than one for each kernel, which costs some milliseconds beside the
-    /// kernel: nothing is kept of kernels, no two are the same, and no other thread could take some.
-    fn gains_by_one_call(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> bool {
+    /// Whether a call of the compiler for several kernels gives a cubin sooner than one for each kernel, which costs some
+    /// milliseconds beside the kernel: nothing is kept of kernels, and no two are the same.
+    fn gains_by_fewer_calls(&self, kernels: &[KernelPtx<'_>]) -> bool {
         let contents: HashSet<Content> = kernels.iter().map(|kernel| kernel.content).collect();
         let are_single = kernels.len() > 1 && kernels.iter().all(|kernel| kernel.kernel.is_some());
-        self.cache.is_none() && are_single && contents.len() == kernels.len() && helpers.threads() == 1
+        self.cache.is_none() && are_single && contents.len() == kernels.len()
     }
 
     /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to
@@ -218,7 +230,7 @@ impl PtxWork<'_> {
         }
         Ok(joined.map(|cubin| MadeCubin {
             cubin,
-            kernels: kernels.len(),
+            kernels: kernels.iter().map(|kernel| kernel.count).sum(),
             known,
             from,
         }))
@@ -248,6 +260,7 @@ impl PtxWork<'_> {
                 content: Content::of(&text),
                 kernel,
                 bytes: text.len(),
+                count: 1,
                 text: Box::new(move || Some(text.clone())),
             })
         };
@@ -262,6 +275,7 @@ impl PtxWork<'_> {
     ) -> Result<Option<Vec<Made<Stored>>>, Error> {
         let failed = AtomicBool::new(false);
         let done = AtomicUsize::new(0);
+        let count = kernels.iter().map(|kernel| kernel.count).sum();
         let tools = self.compiler.identity(self.choice);
         // The longest first: no thread is left with a long one while the others wait.
         let mut order: Vec<usize> = (0..kernels.len()).collect();
@@ -281,7 +295,7 @@ impl PtxWork<'_> {
                     .compile_kernel(&text, chip, options, self.choice, self.interrupt)
             });
             failed.fetch_or(made.is_err(), Ordering::Relaxed);
-            (self.told)(done.fetch_add(1, Ordering::Relaxed) + 1, kernels.len());
+            (self.told)(done.fetch_add(kernel.count, Ordering::Relaxed) + kernel.count, count);
             Some(made)
         });
         let mut made: Vec<_> = order.into_iter().zip(made).collect();

@@ -123,7 +123,12 @@ impl<'a> Counter<'a> {
             return;
         }
         let rest = self.text.get(self.position..).unwrap_or_default();
-        let tells = |byte: &u8| matches!(byte, b'\n' | b'"' | b';' | b'(' | b'[' | b'{' | b'<' | b')' | b']' | b'}' | b'>' | b',');
+        let tells = |byte: &u8| {
+            matches!(
+                byte,
+                b'\n' | b'"' | b';' | b'(' | b'[' | b'{' | b'<' | b')' | b']' | b'}' | b'>' | b','
+            )
+        };
         self.position += rest.iter().position(tells).unwrap_or(rest.len());
     }
 
