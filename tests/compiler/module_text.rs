@@ -17,6 +17,10 @@ use crate::{
     target::Target,
 };
 
+fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
+    super::modules(text, Helpers::None)
+}
+
 fn targets() -> Targets {
     Targets::List(Target::parse_list("sm_90").expect("a target"))
 }
