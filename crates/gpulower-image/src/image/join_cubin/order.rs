@@ -48,7 +48,10 @@ impl Order {
                 while let Some(item) = items.as_slice().first().filter(|item| item.phase == phase) {
                     items.next();
                     let new = order.from.len();
-                    let position = item.shared.and_then(|number| shared.get_mut(number)).map_or(new, |place| *place.get_or_insert(new));
+                    let position = item
+                        .shared
+                        .and_then(|number| shared.get_mut(number))
+                        .map_or(new, |place| *place.get_or_insert(new));
                     let source = (part, to.len());
                     match order.from.get_mut(position) {
                         Some(sources) => sources.push(source),
