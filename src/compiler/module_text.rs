@@ -211,14 +211,16 @@ impl Readers<'_> {
         // The first function of each key, and those that differ from it in their names.
         let mut firsts: HashMap<Key, usize> = HashMap::new();
         let mut different = Vec::new();
-        let mut first_of = |place: usize, key: Key| {
+        let mut first = |place: usize, key: Key| {
             *firsts.entry(key).or_insert_with(|| {
                 different.push((place, key));
                 place
             })
         };
-        let first_of: Vec<Option<usize>> = (functions.iter().enumerate())
-            .map(|(place, function)| Some(first_of(place, function.key?)))
+        let first_of: Vec<Option<usize>> = functions
+            .iter()
+            .enumerate()
+            .map(|(place, function)| Some(first(place, function.key?)))
             .collect();
         let mut states: Vec<State> = functions.iter().map(|_| State::Parsed).collect();
         let mut unknown = Vec::new();
@@ -233,15 +235,9 @@ impl Readers<'_> {
                 *state = State::Apart(text, component.traits);
             }
         }
-        for (place, first) in first_of.iter().enumerate() {
-            if let Some(first) = first.filter(|first| *first != place)
-                && let Some(state) = match states.get(first) {
-                    Some(State::Known(traits)) => Some(State::Known(*traits)),
-                    _ => Some(State::Like(first)),
-                }
-                && let Some(slot) = states.get_mut(place)
-            {
-                *slot = state;
+        for (place, (state, first)) in states.iter_mut().zip(first_of).enumerate() {
+            if let Some(first) = first.filter(|first| *first != place) {
+                *state = State::Like(first);
             }
         }
         states
