@@ -91,7 +91,7 @@ const LOOKED_UP_AT_A_TIME: usize = 16;
 impl ModuleText {
     /// Divides a text, and returns it without what need not be parsed, at the same places. `None` where it cannot be divided.
     pub(super) fn divide(name: &str, text: &str, readers: Readers<'_>) -> Option<(String, Vec<Self>)> {
-        let modules = modules(text)
+        let modules = modules(text, readers.helpers)
             .inspect_err(|_| tracing::debug!(name, "the text is not divided"))
             .ok()?;
         let source = Arc::new(Source {
@@ -211,14 +211,16 @@ impl Readers<'_> {
         // The first function of each key, and those that differ from it in their names.
         let mut firsts: HashMap<Key, usize> = HashMap::new();
         let mut different = Vec::new();
-        let mut first_of = |place: usize, key: Key| {
+        let mut first = |place: usize, key: Key| {
             *firsts.entry(key).or_insert_with(|| {
                 different.push((place, key));
                 place
             })
         };
-        let first_of: Vec<Option<usize>> = (functions.iter().enumerate())
-            .map(|(place, function)| Some(first_of(place, function.key?)))
+        let first_of: Vec<Option<usize>> = functions
+            .iter()
+            .enumerate()
+            .map(|(place, function)| Some(first(place, function.key?)))
             .collect();
         let mut states: Vec<State> = functions.iter().map(|_| State::Parsed).collect();
         let mut unknown = Vec::new();
@@ -233,15 +235,9 @@ impl Readers<'_> {
                 *state = State::Apart(text, component.traits);
             }
         }
-        for (place, first) in first_of.iter().enumerate() {
-            if let Some(first) = first.filter(|first| *first != place)
-                && let Some(state) = match states.get(first) {
-                    Some(State::Known(traits)) => Some(State::Known(*traits)),
-                    _ => Some(State::Like(first)),
-                }
-                && let Some(slot) = states.get_mut(place)
-            {
-                *slot = state;
+        for (place, (state, first)) in states.iter_mut().zip(first_of).enumerate() {
+            if let Some(first) = first.filter(|first| *first != place) {
+                *state = State::Like(first);
             }
         }
         states
@@ -386,13 +382,31 @@ struct Lexer<'t> {
 const MODULES: [&str; 3] = ["gpu.module", "module", "builtin.module"];
 const FUNCTIONS: [&str; 2] = ["gpu.func", "func.func"];
 
+/// Texts of so many bytes are looked at by several threads.
+const LEAST_BYTES_FOR_ALL: usize = 64 << 10;
+
+/// So many functions are looked at by one of them at a time.
+const FUNCTIONS_AT_A_TIME: usize = 32;
+
 /// The functions of each `gpu.module`.
-fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
+fn modules<'t>(text: &'t str, helpers: Helpers<'_>) -> Result<Vec<Vec<Found<'t>>>, InDoubt> {
+    let helpers = if text.len() < LEAST_BYTES_FOR_ALL {
+        Helpers::None
+    } else {
+        helpers
+    };
     // A launch becomes a module of its own. Places, resources and quoted names are left to MLIR. So are operations of other
     // releases: a context has to know of them before anything is lowered in it.
     let others = ["vector.splat", "vector.extractelement", "vector.insertelement"];
-    let mut words = ["gpu.launch", "dense_resource", "@\""].iter().chain(&others);
-    if has_places(text) || words.any(|word| text.contains(word)) {
+    let words: Vec<&str> = ["gpu.launch", "dense_resource", "@\""]
+        .into_iter()
+        .chain(others)
+        .collect();
+    let is_in_doubt = map_each(helpers, words.len() + 1, |index| match words.get(index) {
+        Some(word) => text.contains(word),
+        None => has_places(text),
+    });
+    if is_in_doubt != vec![Some(false); words.len() + 1] {
         return Err(InDoubt);
     }
     let mut lexer = Lexer {
@@ -429,7 +443,7 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
             .clone()
             .field("of", text.get(start..lexer.at).unwrap_or_default());
         let around = with_aliases(around, &aliases, &lexer.used);
-        let mut functions: Vec<Found<'_>> = Vec::new();
+        let mut lexed: Vec<(&str, Range<usize>, bool, Vec<&str>)> = Vec::new();
         loop {
             match lexer.token()? {
                 (Token::Word, word) if FUNCTIONS.contains(&word) => {
@@ -437,27 +451,37 @@ fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
                     lexer.used.clear();
                     let name = lexer.function()?;
                     let range = start..lexer.at;
-                    let own = text.get(range.clone()).unwrap_or_default();
-                    let is_alone = own.matches('@').count() == 1
-                        && is_name_of_ptx(name)
-                        && !name.contains(PLACEHOLDER)
-                        && lexer.used.iter().all(|used| !symbolic.contains(used))
-                        && has_known_dialects(own);
-                    let key = own
-                        .split_once('@')
-                        .filter(|_| is_alone && word == "gpu.func")
-                        .map(|(before, rest)| {
-                            let after = rest.get(name.len()..).unwrap_or_default();
-                            let key = around.clone().field("before", before).field("after", after);
-                            with_aliases(key, &aliases, &lexer.used).finish()
-                        });
-                    functions.push(Found { name, range, key });
+                    lexed.push((name, range, word == "gpu.func", std::mem::take(&mut lexer.used)));
                 }
                 (Token::Close(b'}'), _) => break,
                 _ => return Err(InDoubt),
             }
         }
-        modules.push(functions);
+        let key = |(name, range, is_gpu_function, used): &(&str, Range<usize>, bool, Vec<&str>)| {
+            let own = text.get(range.clone())?;
+            let (before, rest) = own.split_once('@').filter(|_| *is_gpu_function)?;
+            let is_alone = !rest.contains('@')
+                && is_name_of_ptx(name)
+                && !name.contains(PLACEHOLDER)
+                && used.iter().all(|used| !symbolic.contains(used))
+                && has_known_dialects(own);
+            let after = rest.get(name.len()..).filter(|_| is_alone)?;
+            let key = around.clone().field("before", before).field("after", after);
+            Some(with_aliases(key, &aliases, used).finish())
+        };
+        let groups: Vec<_> = lexed.chunks(FUNCTIONS_AT_A_TIME).collect();
+        let keys = map_each(helpers, groups.len(), |index| {
+            let group = groups.get(index).copied().unwrap_or_default();
+            group.iter().map(key).collect::<Vec<_>>()
+        });
+        let keys = keys.into_iter().collect::<Option<Vec<_>>>().ok_or(InDoubt)?;
+        let keys = keys.into_iter().flatten();
+        let functions = lexed.iter().zip(keys).map(|((name, range, ..), key)| Found {
+            name,
+            range: range.clone(),
+            key,
+        });
+        modules.push(functions.collect());
         token = lexer.token()?;
     }
     if is_wrapped && token.0 == Token::Close(b'}') {

@@ -17,6 +17,10 @@ use crate::{
     target::Target,
 };
 
+fn modules(text: &str) -> Result<Vec<Vec<Found<'_>>>, InDoubt> {
+    super::modules(text, Helpers::None)
+}
+
 fn targets() -> Targets {
     Targets::List(Target::parse_list("sm_90").expect("a target"))
 }
@@ -290,7 +294,7 @@ fn several_threads_parse_what_is_not_known() {
     kernels.push("  func.func @helper() { return }\n".to_owned());
     kernels.push(kernel("calls", 11).replace("gpu.return", "func.call @helper() : () -> () gpu.return"));
     let text = format!("#nothing = 1 : i32\nmodule {{ {} }}", module(&kernels));
-    let parsed = |names: Vec<String>| (names.len(), names.last().map(String::clone));
+    let parsed = |names: Vec<String>| (names.len(), names.last().cloned());
     assert_eq!(parsed(left_out(&text, None)), (1, Some("copy".to_owned())));
     assert_eq!(
         parsed(left_out_by(Helpers::Own(&pool), &text, None)),

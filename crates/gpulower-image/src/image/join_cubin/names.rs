@@ -71,9 +71,20 @@ const DATA: [&str; 4] = [".nv.global", ".nv.global.init", ".nv.constant3", ".nv.
 /// Stands for a symbol that `ptxas` dropped after it had entered it: its name is zeros.
 pub(super) const DEAD: &str = "\0dropped";
 
+/// How many names the parts of a module may have together.
+pub(super) const MOST_SHARED: usize = SHARED.len() + LATE.len();
+
+/// Which one of the names it is that the parts of a module have together. `None` for one that belongs to a part.
+pub(super) fn shared(name: &str) -> Option<usize> {
+    if !may_be_shared(name) {
+        return None;
+    }
+    SHARED.iter().chain(&LATE).position(|shared| *shared == name)
+}
+
 /// Whether the parts of a module have this together.
 pub(super) fn is_shared(name: &str) -> bool {
-    may_be_shared(name) && (SHARED.contains(&name) || LATE.contains(&name))
+    shared(name).is_some()
 }
 
 /// Whether one of [`SHARED`] and [`LATE`] is as long and has the same last byte. Kernels have many names, and few of them do.
@@ -82,7 +93,7 @@ fn may_be_shared(name: &str) -> bool {
     const ENDS: [u128; 33] = {
         let mut ends = [0; 33];
         let mut index = 0;
-        while index < SHARED.len() + LATE.len() {
+        while index < MOST_SHARED {
             let name = if index < SHARED.len() {
                 SHARED[index]
             } else {

@@ -1,14 +1,14 @@
 //! What `ptxas` would have entered one after the other, had it compiled the kernels together.
 
-use std::collections::HashMap;
+use super::names;
 
 /// Something that a part has, in the order in which it has it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item<'a> {
+pub(super) struct Item {
     /// In each phase, one part follows the other. Phases follow each other.
     pub phase: u8,
-    /// The name of what the parts have together; `None` for what belongs to one part.
-    pub shared: Option<&'a str>,
+    /// Which one it is of what the parts have together ([`names::shared`]); `None` for what belongs to one part.
+    pub shared: Option<usize>,
 }
 
 /// The items of all parts in one order.
@@ -22,7 +22,7 @@ pub(super) struct Order {
 
 impl Order {
     /// The order of the items of `parts`. `Err` has the part whose phases are not in order.
-    pub(super) fn new(parts: &[Vec<Item<'_>>]) -> Result<Self, usize> {
+    pub(super) fn new(parts: &[&[Item]]) -> Result<Self, usize> {
         if let Some(part) = parts
             .iter()
             .position(|items| !items.is_sorted_by_key(|item| item.phase))
@@ -33,8 +33,8 @@ impl Order {
             from: Vec::new(),
             to: parts.iter().map(|items| Vec::with_capacity(items.len())).collect(),
         };
-        let mut shared: HashMap<&str, usize> = HashMap::new();
-        let mut rest: Vec<std::slice::Iter<'_, Item<'_>>> = parts.iter().map(|items| items.iter()).collect();
+        let mut shared = [None; names::MOST_SHARED];
+        let mut rest: Vec<std::slice::Iter<'_, Item>> = parts.iter().map(|items| items.iter()).collect();
         while let Some(phase) = rest
             .iter()
             .filter_map(|items| items.as_slice().first())
@@ -48,7 +48,10 @@ impl Order {
                 while let Some(item) = items.as_slice().first().filter(|item| item.phase == phase) {
                     items.next();
                     let new = order.from.len();
-                    let position = item.shared.map_or(new, |name| *shared.entry(name).or_insert(new));
+                    let position = item
+                        .shared
+                        .and_then(|number| shared.get_mut(number))
+                        .map_or(new, |place| *place.get_or_insert(new));
                     let source = (part, to.len());
                     match order.from.get_mut(position) {
                         Some(sources) => sources.push(source),
@@ -66,8 +69,8 @@ impl Order {
 
 /// The parts in the order in which they are asked for items of `phase`: where all items are shared, he who has most of them
 /// knows their order.
-fn by_completeness(rest: &[std::slice::Iter<'_, Item<'_>>], phase: u8) -> Vec<usize> {
-    fn items<'i, 'a>(rest: &'i std::slice::Iter<'_, Item<'a>>, phase: u8) -> impl Iterator<Item = &'i Item<'a>> {
+fn by_completeness(rest: &[std::slice::Iter<'_, Item>], phase: u8) -> Vec<usize> {
+    fn items<'i>(rest: &'i std::slice::Iter<'_, Item>, phase: u8) -> impl Iterator<Item = &'i Item> {
         rest.as_slice().iter().take_while(move |item| item.phase == phase)
     }
     let mut parts: Vec<usize> = (0..rest.len()).collect();
@@ -85,17 +88,17 @@ mod tests {
     #[test]
     fn what_is_shared_comes_with_the_first_who_needs_it() {
         let own = |phase| Item { phase, shared: None };
-        let shared = |phase, name| Item {
+        let shared = |phase, number| Item {
             phase,
-            shared: Some(name),
+            shared: Some(number),
         };
         let parts = [
-            vec![shared(0, "first"), own(0), own(1), own(2)],
-            vec![shared(0, "first"), own(0), shared(0, "needed"), own(0), own(2)],
+            &[shared(0, 1), own(0), own(1), own(2)][..],
+            &[shared(0, 1), own(0), shared(0, 3), own(0), own(2)],
         ];
         let order = Order::new(&parts).unwrap();
         assert_eq!(order.to, [vec![0, 1, 5, 6], vec![0, 2, 3, 4, 7]]);
         assert_eq!(order.from[0], [(0, 0), (1, 0)]);
-        assert_eq!(Order::new(&[vec![own(1), own(0)]]).unwrap_err(), 0);
+        assert_eq!(Order::new(&[&[own(1), own(0)]]).unwrap_err(), 0);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::CubinJoinError;
 use super::contents::SHT_MERCURY_NOBITS;
-use super::names::{self, DEAD};
+use super::names::{self, DEAD, NamePhases, SectionPhases};
+use super::order::Item;
 use crate::image::elf::{Strings, file};
 use crate::read::Bytes;
 use crate::{ReadError, image::elf::Elf};
@@ -101,6 +102,17 @@ pub(super) struct Part<'a> {
     pub symbols: Vec<Symbol<'a>>,
     /// Those of `.nv.merc.symtab`.
     pub mercury_symbols: Vec<Symbol<'a>>,
+    pub items: Items,
+}
+
+/// The same, as far as it is put in order.
+#[derive(Debug)]
+pub(super) struct Items {
+    pub section_names: Vec<Item>,
+    pub names: Vec<Item>,
+    pub sections: Vec<Item>,
+    pub symbols: Vec<Item>,
+    pub mercury_symbols: Vec<Item>,
 }
 
 impl<'a> Part<'a> {
@@ -145,6 +157,13 @@ impl<'a> Part<'a> {
             let empty = sections.iter_mut().filter(|section| section.kind == SHT_MERCURY_NOBITS);
             empty.for_each(|section| section.contents = &[]);
         }
+        let items = Items {
+            section_names: name_items(section_names.iter().map(|text| text.name)),
+            names: name_items(names.iter().map(|text| text.name)),
+            sections: section_items(&sections, part)?,
+            symbols: name_items(symbols.iter().map(|symbol| symbol.name)),
+            mercury_symbols: name_items(mercury_symbols.iter().map(|symbol| symbol.name)),
+        };
         Ok(Self {
             head,
             section_names,
@@ -152,6 +171,7 @@ impl<'a> Part<'a> {
             sections,
             symbols,
             mercury_symbols,
+            items,
         })
     }
 
@@ -291,4 +311,28 @@ fn split_dropped(texts: &mut Vec<Text<'_>>) {
         }
     }
     *texts = split;
+}
+
+fn name_items<'n>(names: impl Iterator<Item = &'n str>) -> Vec<Item> {
+    let mut phases = NamePhases::default();
+    let item = |name| Item {
+        phase: phases.of(name),
+        shared: names::shared(name),
+    };
+    names.map(item).collect()
+}
+
+fn section_items(sections: &[Section<'_>], part: usize) -> Result<Vec<Item>, CubinJoinError> {
+    let mut phases = SectionPhases::default();
+    let item = |section: &Section<'_>| {
+        let name = section.name;
+        let phase = phases
+            .of(name)
+            .ok_or_else(|| CubinJoinError::unknown(part, format_args!("section `{name}`")))?;
+        Ok(Item {
+            phase,
+            shared: names::shared(name),
+        })
+    };
+    sections.iter().map(item).collect()
 }

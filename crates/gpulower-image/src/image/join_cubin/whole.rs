@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::contents::{self, Indices};
 use super::lines::{self, Moved};
-use super::names::{self, NamePhases, SectionPhases};
+use super::names;
 use super::order::{Item, Order};
-use super::part::{Head, Part, Section, Symbol, Text};
+use super::part::{Head, Items, Part, Section, Symbol, Text};
 use super::{CubinJoinError, Renaming};
 
 type JoinResult<T> = Result<T, CubinJoinError>;
@@ -61,25 +61,20 @@ impl<'p, 'a> Merger<'p, 'a> {
             numbers.push(total);
             total += internal_functions(part, index)?;
         }
-        let section_items: Vec<_> = parts
-            .iter()
-            .enumerate()
-            .map(|(index, part)| section_items(part, index))
-            .collect::<JoinResult<_>>()?;
-        let symbols = |table: fn(&'p Part<'a>) -> &'p [Symbol<'a>]| -> Vec<_> {
-            let tables = parts.iter().map(|part| table(part).iter().map(|symbol| symbol.name));
-            tables.map(name_items).collect()
+        let order = |items: fn(&Items) -> &[Item], what| {
+            let items: Vec<&[Item]> = parts.iter().map(|part| items(&part.items)).collect();
+            Order::new(&items).map_err(unordered(what))
         };
-        let order = Order::new(&symbols(|part| &part.symbols)).map_err(unordered("symbols"))?;
-        let mercury = Order::new(&symbols(|part| &part.mercury_symbols)).map_err(unordered("Mercury symbols"))?;
+        let symbols = order(|items| &items.symbols, "symbols")?;
+        let mercury_symbols = order(|items| &items.mercury_symbols, "Mercury symbols")?;
         Ok(Self {
             parts,
             renamings,
             numbers,
             moved: moved(parts)?,
-            sections: Order::new(&section_items).map_err(unordered("sections"))?,
-            symbols: order,
-            mercury_symbols: mercury,
+            sections: order(|items| &items.sections, "sections")?,
+            symbols,
+            mercury_symbols,
         })
     }
 
@@ -95,7 +90,7 @@ impl<'p, 'a> Merger<'p, 'a> {
         Ok(Whole {
             head: first.head,
             section_names: self.merge_section_names(&sections)?,
-            names: self.merge_texts(|part| &part.names)?,
+            names: self.merge_texts(|part| &part.names, |items| &items.names)?,
             symbols: self.merge_symbols(&self.symbols, |part| &part.symbols)?,
             mercury_symbols: self.merge_symbols(&self.mercury_symbols, |part| &part.mercury_symbols)?,
             sections,
@@ -119,7 +114,7 @@ impl<'p, 'a> Merger<'p, 'a> {
     fn merge_section_names(&self, sections: &[NewSection<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
         let is_compact = self.parts.first().is_some_and(|part| part.head.layout.compact);
         if !is_compact {
-            return self.merge_texts(|part| &part.section_names);
+            return self.merge_texts(|part| &part.section_names, |items| &items.section_names);
         }
         let zeros = |part: &&Part<'_>| part.section_names.last().map_or(0, |text| text.zeros);
         let after = self.parts.first().map_or(0, zeros);
@@ -133,12 +128,13 @@ impl<'p, 'a> Merger<'p, 'a> {
         Ok(texts)
     }
 
-    fn merge_texts(&self, table: fn(&'p Part<'a>) -> &'p [Text<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
+    fn merge_texts(
+        &self,
+        table: fn(&'p Part<'a>) -> &'p [Text<'a>],
+        items: fn(&'p Items) -> &'p [Item],
+    ) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
         let tables: Vec<&[Text<'a>]> = self.parts.iter().map(|part| table(part)).collect();
-        let items: Vec<_> = tables
-            .iter()
-            .map(|table| name_items(table.iter().map(|text| text.name)))
-            .collect();
+        let items: Vec<&[Item]> = self.parts.iter().map(|part| items(&part.items)).collect();
         let order = Order::new(&items).map_err(|part| CubinJoinError::unknown(part, "the order of its names"))?;
         let mut texts = Vec::with_capacity(order.from.len());
         for sources in &order.from {
@@ -372,26 +368,4 @@ fn internal_functions(part: &Part<'_>, index: usize) -> JoinResult<usize> {
         }
         _ => Ok(numbers.len()),
     }
-}
-
-fn name_items<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Item<'a>> {
-    let mut phases = NamePhases::default();
-    let item = |name: &'a str| Item {
-        phase: phases.of(name),
-        shared: names::is_shared(name).then_some(name),
-    };
-    names.map(item).collect()
-}
-
-fn section_items<'a>(part: &Part<'a>, index: usize) -> JoinResult<Vec<Item<'a>>> {
-    let mut phases = SectionPhases::default();
-    let item = |section: &Section<'a>| {
-        let name = section.name;
-        let phase = phases
-            .of(name)
-            .ok_or_else(|| CubinJoinError::unknown(index, format_args!("section `{name}`")))?;
-        let shared = names::is_shared(name).then_some(name);
-        Ok(Item { phase, shared })
-    };
-    part.sections.iter().map(item).collect()
 }
