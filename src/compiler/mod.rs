@@ -63,7 +63,7 @@ pub(crate) use self::{
     stack::with_deep_stack,
 };
 pub use self::{
-    emit::{Emit, EmitError},
+    emit::Emit,
     input::{InputKind, context, parse, prepare},
     launches::{KernelLaunch, LaunchArgument, launches},
     nesting::{MAX_EXPANSION, MAX_LEVELS},

@@ -3,12 +3,7 @@
 use melior::ir::operation::{OperationLike, OperationRef};
 
 use super::{
-    InputError, attribute,
-    emit::{Emit, EmitError},
-    input::InputKind,
-    plan::check_source,
-    request::Product,
-    target_attributes,
+    InputError, attribute, emit::Emit, input::InputKind, plan::check_source, request::Product, target_attributes,
 };
 use crate::{
     bridge::mlir::location_text,
@@ -143,10 +138,10 @@ impl Targets {
         }
         if generations.is_empty() {
             return Err(planned(
-                EmitError::NothingPlanned {
-                    emit: emit.name(),
-                    plan: list(&plan),
-                }
+                OptionError::Format(format!(
+                    "{} asks for no {emit}: ask for another format, or for other images",
+                    list(&plan)
+                ))
                 .into(),
             ));
         }
@@ -241,7 +236,7 @@ fn generation_of(target: Target) -> Generation {
 impl Emit {
     /// What one run of code generation makes. `listed`: the images were listed one by one, so that one without machine
     /// code is no mistake where machine code is asked for.
-    fn products(self, generation: &Generation, listed: bool) -> Result<Vec<Product>, EmitError> {
+    fn products(self, generation: &Generation, listed: bool) -> Result<Vec<Product>, OptionError> {
         let product = |target: Target| {
             Ok(Product {
                 target,

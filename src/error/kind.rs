@@ -10,6 +10,7 @@ use crate::{
     compiler::{InputError, worker::WorkerError},
     device::{DeviceError, JoinError, lower::LowerError},
     interrupt::InterruptError,
+    options::OptionError,
     serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
 };
 
@@ -125,7 +126,7 @@ impl ErrorKind {
     pub(super) fn of(cause: &Cause) -> Self {
         match cause {
             Cause::Input(error) => of_input(error),
-            Cause::Target(_) | Cause::Emit(_) => Self::Target,
+            Cause::Target(_) | Cause::Option(OptionError::Format(_)) => Self::Target,
             Cause::Option(_) => Self::Option,
             Cause::Lower(error) => of_lowering(error),
             Cause::Llvm(error) => ErrorKind::of_llvm(error),

@@ -11,7 +11,7 @@ use crate::{
     ReadError,
     bridge::{LlvmError, edit::CopyError},
     cache::CacheError,
-    compiler::{EmitError, InputError, StackError, worker::WorkerError},
+    compiler::{InputError, StackError, worker::WorkerError},
     container::WriteError,
     device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
     interrupt::InterruptError,
@@ -79,9 +79,6 @@ pub(crate) enum Cause {
     /// An option cannot be read or honoured.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// The output format does not exist for the target.
-    #[error(transparent)]
-    Emit(#[from] EmitError),
     /// MLIR could not be lowered.
     #[error(transparent)]
     Lower(#[from] LowerError),

@@ -6,7 +6,7 @@ use crate::{
     bridge::{LlvmError, edit::CopyError, mgpu::CallError, mlir::MlirDiagnostic},
     compiler::StackError,
     error::{Failure, Location},
-    runtime::{DeviceError, DriverLoadError},
+    runtime::{DriverError, DriverLoadError},
 };
 
 /// Why a program does not run, or did not run to its end.
@@ -24,7 +24,7 @@ pub enum RunError {
     DriverLoad(#[from] DriverLoadError),
     /// The device cannot be used.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] DriverError),
     /// A call of the program's for the GPU failed, and the program was stopped there.
     #[error("{call}: {source}")]
     Stopped {

@@ -5,9 +5,8 @@ use crate::{
     container::WriteError,
     device::lower::LowerError,
     error::ErrorKind,
+    target::TargetError,
 };
-
-use super::release::ReleaseError;
 
 /// Why a program cannot be exported, or its host code not be made ready to run: what is wrong, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,8 +99,8 @@ impl From<LowerError> for OffloadError {
     }
 }
 
-impl From<ReleaseError> for OffloadError {
-    fn from(error: ReleaseError) -> Self {
+impl From<TargetError> for OffloadError {
+    fn from(error: TargetError) -> Self {
         Self::new(error.to_string())
     }
 }

@@ -35,7 +35,7 @@ mod uploads;
 pub use self::{
     entry::{Damage, MOST_BYTES},
     remote::{Answer, Held, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics},
-    sign::{KeyError, PublicKey, SecretKey},
+    sign::{PublicKey, SecretKey, SettingError},
     store::{Listed, Refusal, Store, StoreError, Written},
 };
 
