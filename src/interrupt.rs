@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::error::ErrorKind;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Why a request was ended before it was done.
@@ -22,6 +23,15 @@ pub(crate) enum InterruptError {
         /// The limit.
         limit: Duration,
     },
+}
+
+impl InterruptError {
+    pub(crate) const fn kind(self) -> ErrorKind {
+        match self {
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::TimeLimit { .. } => ErrorKind::TimeLimit,
+        }
+    }
 }
 
 /// Ends compilations from any thread: see [`Compiler::with_cancellation`](crate::Compiler::with_cancellation).

@@ -35,8 +35,8 @@ use std::{
 
 use gpulower_cache::Answer;
 pub use gpulower_cache::{
-    Damage as RemoteDamage, Held, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics,
-    SecretKey, SettingError, Store, StoreError, Written,
+    Held, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics, SecretKey, SettingError, Store,
+    StoreError, Written,
 };
 use quick_cache::{Weighter, sync::Cache as Memory};
 

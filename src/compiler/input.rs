@@ -6,7 +6,7 @@ use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_al
 
 use super::{
     bytecode, nesting,
-    stack::{StackError, with_deep_stack},
+    stack::{STACK_BYTES, on_deep_stack},
 };
 use crate::{
     FileKind,
@@ -86,9 +86,16 @@ pub enum InputError {
         /// The beginning of the input, in MLIR's syntax: where in it MLIR was is not known.
         location: String,
     },
-    /// There is no stack to parse it on.
-    #[error(transparent)]
-    Stack(#[from] StackError),
+    /// There is no stack to work on.
+    #[error(
+        "there is no memory for a stack of {} MiB, which reading and compiling need: {reason}; raise the limit of the address \
+         space (ulimit -v), compile less at once, or on a machine with more memory",
+        STACK_BYTES >> 20
+    )]
+    Stack {
+        /// What the system said.
+        reason: String,
+    },
     /// There is nothing to compile.
     #[error(
         "the input holds no gpu.module and no gpu.launch; put kernels into a gpu.module, or give device LLVM IR or PTX"
@@ -284,8 +291,7 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
         false => mlir_text::bring_over(context, bytes).map_err(|lost| lost_property(name, bytes, lost))?,
     };
     let bytes = brought.as_deref().unwrap_or(bytes);
-    let (module, diagnostics) =
-        with_deep_stack(|| Ok::<_, InputError>(capture_diagnostics(context, || parse_module(context, name, bytes))))?;
+    let (module, diagnostics) = on_deep_stack(|| capture_diagnostics(context, || parse_module(context, name, bytes)))?;
     module.map_err(|error| match error {
         LlvmError::Refused(_) => {
             let mut errors: Vec<_> = diagnostics

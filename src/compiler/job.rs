@@ -432,7 +432,10 @@ impl<'a, 'c> Job<'a, 'c> {
         let module = clock.time(Stage::Link, || join(&context, modules, &lowered))?;
         // Linked with objects, everything may be theirs.
         if self.objects.is_empty() && !device::defines_anything(&module) {
-            return Err(Error::new(Stage::Translate, DeviceError::Empty));
+            return Err(Error::new(
+                Stage::Translate,
+                DeviceError::from(device::Refusal::empty()),
+            ));
         }
         let locate = |symbol: &str| {
             lowered
@@ -802,7 +805,7 @@ fn translate<'d>(
             .filter(|diagnostic| diagnostic.is_error)
             .collect();
         match error {
-            LlvmError::Refused(_) if !errors.is_empty() => failed(lower::LowerError::Refused(errors).into()),
+            LlvmError::Refused(_) if !errors.is_empty() => failed(DeviceError::Mlir(errors).into()),
             error => failed(error.into()),
         }
     })

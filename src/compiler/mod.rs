@@ -53,7 +53,6 @@ use melior::ir::Module;
 
 pub use self::input::InputError;
 pub(crate) use self::launches::constant as constant_of_launch;
-pub(crate) use self::stack::StackError;
 pub(crate) use self::{
     content::Content,
     contexts::Contexts,

@@ -26,7 +26,7 @@ use crate::{
             symbol_attribute_name,
         },
     },
-    device::lower::{self, LowerError},
+    device::{DeviceError, lower},
     error::{Error, Failure},
     options::DebugLevel,
     stage::Stage,
@@ -274,7 +274,7 @@ pub fn run_pipeline(module: &mut Module<'_>, pipeline: &str) -> Result<(), Failu
         match lower::run(context, module, pipeline) {
             Ok(_) => Ok(()),
             // It is the caller's, and not ours.
-            Err(LowerError::Pipeline(reason)) => Err(refused(reason).into()),
+            Err(DeviceError::Pipeline(reason)) => Err(refused(reason).into()),
             Err(error) => Err(Error::new(Stage::Plan, error).into()),
         }
     })

@@ -25,7 +25,7 @@ fn located(module: &'static str) -> impl Fn(&str) -> Option<String> {
 fn join_all<'c>(
     context: &'c DeviceContext,
     modules: &[(&'static str, &str, &[&str])],
-) -> Result<DeviceModule<'c>, JoinError> {
+) -> Result<DeviceModule<'c>, DeviceError> {
     let places: Vec<_> = modules.iter().map(|(name, ..)| located(name)).collect();
     let inputs = modules
         .iter()
@@ -40,7 +40,7 @@ fn join_all<'c>(
     join(context, inputs)
 }
 
-fn refused(modules: &[(&'static str, &str, &[&str])]) -> JoinError {
+fn refused(modules: &[(&'static str, &str, &[&str])]) -> DeviceError {
     let context = DeviceContext::new();
     join_all(&context, modules).map(drop).expect_err("refused")
 }

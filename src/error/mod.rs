@@ -11,9 +11,9 @@ use crate::{
     ReadError,
     bridge::{LlvmError, edit::CopyError},
     cache::CacheError,
-    compiler::{InputError, StackError, worker::WorkerError},
+    compiler::{InputError, worker::WorkerError},
     container::WriteError,
-    device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
+    device::{DeviceError, UnresolvedSymbol},
     interrupt::InterruptError,
     offload::OffloadError,
     options::OptionError,
@@ -79,13 +79,10 @@ pub(crate) enum Cause {
     /// An option cannot be read or honoured.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// MLIR could not be lowered.
-    #[error(transparent)]
-    Lower(#[from] LowerError),
     /// LLVM refused the module.
     #[error(transparent)]
     Llvm(#[from] LlvmError),
-    /// Linking, optimising or generating code failed.
+    /// Lowering, joining, linking, optimising or generating code failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A part of a toolkit is missing.
@@ -97,9 +94,6 @@ pub(crate) enum Cause {
     /// A cubin cannot be read.
     #[error("the cubin cannot be read: {0}")]
     Cubin(#[source] ReadError),
-    /// Modules could not be joined.
-    #[error(transparent)]
-    Join(#[from] JoinError),
     /// The compiled code could not be linked.
     #[error(transparent)]
     DeviceLink(#[from] DeviceLinkError),
@@ -132,9 +126,6 @@ pub(crate) enum Cause {
     /// The worker process that was to do it ended, or could not be used.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// There is no stack to work on.
-    #[error(transparent)]
-    Stack(#[from] StackError),
     /// A thread of the compiler ended unexpectedly.
     #[error("internal error: {0} (this is a bug in gpulower)")]
     Internal(String),
@@ -192,7 +183,7 @@ impl Error {
     /// Whether a fatal error or a crash came in the midst of MLIR's work, whose context is in an unknown state since.
     pub(crate) fn is_fatal_in_mlir(&self) -> bool {
         match self.cause() {
-            Some(Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal { .. })) => true,
+            Some(Cause::Device(DeviceError::FatalInMlir(_)) | Cause::Input(InputError::Fatal { .. })) => true,
             Some(Cause::Llvm(error)) => self.stage == Stage::Translate && error.is_fatal(),
             _ => false,
         }
@@ -272,9 +263,7 @@ fn kernels(cause: &Cause) -> Vec<String> {
 /// Where a cause says that it is, in MLIR's syntax.
 fn location(cause: &Cause) -> Option<&str> {
     match cause {
-        Cause::Lower(error) => error.location(),
         Cause::Device(error) => error.location(),
-        Cause::Join(error) => error.location(),
         Cause::Input(error) => error.location(),
         Cause::Offload(error) => error.location(),
         _ => None,
@@ -290,7 +279,7 @@ fn symbols(cause: &Cause) -> &[UnresolvedSymbol] {
 
 /// What is said beside the first diagnostic, which is the message.
 fn notes(cause: &Cause) -> Vec<Note> {
-    let (Cause::Lower(LowerError::Refused(diagnostics)) | Cause::Input(InputError::Mlir(diagnostics))) = cause else {
+    let (Cause::Device(DeviceError::Mlir(diagnostics)) | Cause::Input(InputError::Mlir(diagnostics))) = cause else {
         return Vec::new();
     };
     let mut notes = Vec::new();
@@ -330,12 +319,6 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { errors: vec![error] }
-    }
-}
-
-impl From<StackError> for Failure {
-    fn from(error: StackError) -> Self {
-        Error::new(Stage::Plan, error).into()
     }
 }
 

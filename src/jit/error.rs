@@ -1,11 +1,8 @@
 //! Why a program does not run, or did not run to its end.
 
-use std::error::Error;
-
 use crate::{
     bridge::{LlvmError, edit::CopyError, mgpu::CallError, mlir::MlirDiagnostic},
-    compiler::StackError,
-    error::{Failure, Location},
+    error::{Error, Failure, Location},
     runtime::{DriverError, DriverLoadError},
 };
 
@@ -32,7 +29,7 @@ pub enum RunError {
         call: &'static str,
         /// Why: a [`DriverError`](crate::runtime::DriverError), [`ModuleError`](crate::runtime::ModuleError),
         /// [`LaunchError`](crate::runtime::LaunchError), or a misuse of an address, a size or a handle, among others.
-        source: Box<dyn Error + Send + Sync>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
@@ -51,8 +48,8 @@ impl From<CopyError> for RunError {
     }
 }
 
-impl From<StackError> for RunError {
-    fn from(error: StackError) -> Self {
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
         Failure::from(error).into()
     }
 }

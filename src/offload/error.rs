@@ -3,7 +3,7 @@
 use crate::{
     bridge::{LlvmError, edit::CopyError, mlir::MlirDiagnostic},
     container::WriteError,
-    device::lower::LowerError,
+    device::DeviceError,
     error::ErrorKind,
     target::TargetError,
 };
@@ -90,10 +90,10 @@ impl From<CopyError> for OffloadError {
     }
 }
 
-impl From<LowerError> for OffloadError {
-    fn from(error: LowerError) -> Self {
+impl From<DeviceError> for OffloadError {
+    fn from(error: DeviceError) -> Self {
         match error {
-            LowerError::Refused(diagnostics) => Self::refused(&diagnostics),
+            DeviceError::Mlir(diagnostics) => Self::refused(&diagnostics),
             error => Self::internal(error),
         }
     }

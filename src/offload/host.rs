@@ -24,7 +24,7 @@ use crate::{
         mlir::{capture_diagnostics, context_of, location_text, operations, operations_below, set_attribute},
     },
     compiler,
-    device::lower::LowerError,
+    device::DeviceError,
     device::lower::{self, name_of},
     error::Cause,
 };
@@ -142,7 +142,7 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     let context = context_of(module.context());
     compiler::prepare(context);
     let outlined = compiler::outline(context, module).map_err(|error| match error.cause() {
-        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::refused(diagnostics),
+        Some(Cause::Device(DeviceError::Mlir(diagnostics))) => OffloadError::refused(diagnostics),
         _ => OffloadError::internal(error.message),
     })?;
     let mut host = match outlined {

@@ -3,9 +3,8 @@
 use std::fmt;
 
 use crate::{
-    compiler::StackError,
     device::UnresolvedSymbol,
-    error::{ErrorKind, Failure},
+    error::{Error, ErrorKind, Failure},
     options::OptionError,
     runtime::{DriverError, ModuleError},
 };
@@ -109,8 +108,8 @@ pub enum SessionError {
     },
 }
 
-impl From<StackError> for SessionError {
-    fn from(error: StackError) -> Self {
+impl From<Error> for SessionError {
+    fn from(error: Error) -> Self {
         Failure::from(error).into()
     }
 }
