@@ -17,6 +17,7 @@ use crate::{
         other_releases::mlir_text::{self, LostProperty},
     },
     device::lower::DIALECTS,
+    error::Location,
     image::ptx_sizes::largest_sizes,
 };
 
@@ -43,8 +44,8 @@ pub enum InputError {
     NotUtf8 {
         /// The first byte that is wrong.
         byte: u8,
-        /// Where, in MLIR's syntax.
-        location: String,
+        /// Where.
+        location: Location,
     },
     /// MLIR refused it.
     #[error("{}", first_message(.0))]
@@ -54,16 +55,16 @@ pub enum InputError {
     Nesting {
         /// What is too much.
         reason: String,
-        /// Where, in MLIR's syntax.
-        location: String,
+        /// Where.
+        location: Location,
     },
     /// Bytecode that MLIR's reader must not see.
     #[error("{reason}")]
     Bytecode {
         /// What is wrong with it.
         reason: String,
-        /// The beginning of the input, in MLIR's syntax.
-        location: String,
+        /// The beginning of the input.
+        location: Location,
     },
     /// It says something that MLIR 22 would pass over.
     #[error(
@@ -75,16 +76,16 @@ pub enum InputError {
         operation: String,
         /// What it does not have.
         property: String,
-        /// Where the operation is, in MLIR's syntax.
-        location: String,
+        /// Where the operation is.
+        location: Location,
     },
     /// A fatal error or a crash while MLIR parsed it.
     #[error("{error}")]
     Fatal {
         /// What it was.
         error: LlvmError,
-        /// The beginning of the input, in MLIR's syntax: where in it MLIR was is not known.
-        location: String,
+        /// The beginning of the input: where in it MLIR was is not known.
+        location: Location,
     },
     /// There is no stack to work on.
     #[error(
@@ -106,8 +107,8 @@ pub enum InputError {
         "no target: the module has no target attribute and none was given (--target sm_90, gpulower-attach-targets{{targets=sm_90}}, or a targets argument)"
     )]
     NoTarget {
-        /// Where the module is, in MLIR's syntax.
-        location: Option<String>,
+        /// Where the module is.
+        location: Option<Location>,
     },
     /// A target attribute of neither `#nvvm.target` nor `#rocdl.target`.
     #[error("cannot compile for the target {attribute}: expected #nvvm.target<...> or #rocdl.target<...>")]
@@ -142,11 +143,11 @@ pub enum InputError {
 }
 
 impl InputError {
-    /// Where the problem is, in MLIR's syntax.
-    pub fn location(&self) -> Option<&str> {
+    /// Where the problem is.
+    pub fn location(&self) -> Option<&Location> {
         match self {
-            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
-            Self::NoTarget { location } => location.as_deref(),
+            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| &diagnostic.location),
+            Self::NoTarget { location } => location.as_ref(),
             Self::NotUtf8 { location, .. }
             | Self::Nesting { location, .. }
             | Self::Bytecode { location, .. }
@@ -175,11 +176,9 @@ fn not_text(name: &str, bytes: &[u8], end: usize) -> InputError {
     if !bytes.contains(&b'\n') || bytes.iter().any(is_control) {
         return InputError::UnknownFormat;
     }
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
     InputError::NotUtf8 {
         byte,
-        location: format!("{name:?}:{line}:{column}"),
+        location: Location::after(name, before),
     }
 }
 
@@ -278,7 +277,7 @@ fn load_dialects(context: &Context) {
 
 /// Parses MLIR, text or bytecode.
 pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, InputError> {
-    let beginning = || format!("{name:?}:1:1");
+    let beginning = || Location::in_file(name, 1, 1);
     check_nesting(InputKind::Mlir, name, bytes)?;
     if is_bytecode(bytes) {
         bytecode::check(bytes).map_err(|reason| InputError::Bytecode {
@@ -312,12 +311,10 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
 
 fn lost_property(name: &str, text: &[u8], lost: LostProperty) -> InputError {
     let before = text.get(..lost.at).unwrap_or_default();
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
     InputError::OtherRelease {
         operation: lost.operation,
         property: lost.property,
-        location: format!("{name:?}:{line}:{column}"),
+        location: Location::after(name, before),
     }
 }
 
@@ -342,7 +339,7 @@ pub(super) fn check_nesting(language: InputKind, name: &str, bytes: &[u8]) -> Re
     }
     nesting::check(language, bytes).map_err(|excess| InputError::Nesting {
         reason: excess.reason,
-        location: format!("{name:?}:{}:1", excess.line),
+        location: Location::in_file(name, u32::try_from(excess.line).unwrap_or(u32::MAX), 1),
     })
 }
 

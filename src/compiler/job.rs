@@ -26,7 +26,7 @@ use super::{
     parse,
     plan::{self, Step},
     pool::Helpers,
-    request::{Divided, Outcome, Part, Request, Source, UNKNOWN},
+    request::{Divided, Outcome, Part, Request, Source},
     symbol_name, worker,
 };
 use crate::{
@@ -64,12 +64,9 @@ pub(super) fn run(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_
     };
     result.map_err(|mut error| {
         // Options that do not fit are not in the source.
-        let has_none = error
-            .location
-            .as_ref()
-            .is_none_or(|location| location.as_mlir() == UNKNOWN);
+        let has_none = error.location.as_ref().is_none_or(Location::is_unknown);
         if error.stage != Stage::Plan && has_none && place.is_some() {
-            error.location = place.as_deref().map(Location::from_mlir);
+            error.location = place;
         }
         error
     })
@@ -367,7 +364,7 @@ impl<'a, 'c> Job<'a, 'c> {
                 stage: Stage::Lower,
                 module: Some(part.name.clone()),
                 target: Some(self.target),
-                location: Some(Location::from_mlir(&diagnostic.location)),
+                location: Some(diagnostic.location),
                 message: diagnostic.message,
             }));
         }
@@ -477,7 +474,7 @@ impl<'a, 'c> Job<'a, 'c> {
                         let mut places = intrinsics.iter();
                         Some(places.find(|(function, _)| is_called(name, function))?.1)
                     });
-                    let place = called.or(defined.as_ref()).map(|place| Location::from_mlir(place));
+                    let place = called.or(defined.as_ref()).cloned();
                     error.location = error.location.or(place);
                     error
                 }

@@ -22,8 +22,7 @@ use crate::{
     bridge::{
         edit::{CopyError, OwnedModule, copy_of},
         mlir::{
-            context_of, has_operation, is_called, location_text, outermost_operations, string_value,
-            symbol_attribute_name,
+            context_of, has_operation, is_called, outermost_operations, place_of, string_value, symbol_attribute_name,
         },
     },
     device::{DeviceError, lower},
@@ -201,7 +200,7 @@ impl Compiler {
         let name = symbol_name(operation);
         let generations = targets
             .generations(InputKind::Mlir, emit, &self.options, Some(operation))
-            .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
+            .map_err(|error| error.at(|| place_of(operation.location())).in_module(&name))?;
         Ok((name, generations))
     }
 }

@@ -6,7 +6,7 @@ use super::{
     InputError, attribute, emit::Emit, input::InputKind, plan::check_source, request::Product, target_attributes,
 };
 use crate::{
-    bridge::mlir::location_text,
+    bridge::mlir::place_of,
     error::{Cause, Error},
     options::{OptionError, Options},
     stage::Stage,
@@ -84,7 +84,7 @@ impl Targets {
             }
             Self::Plan(plan) => plan.clone(),
             _ if asked.is_empty() => {
-                let location = operation.map(|operation| location_text(operation.location()));
+                let location = operation.map(|operation| place_of(operation.location()));
                 return Err(planned(InputError::NoTarget { location }.into()));
             }
             _ => plan_of(&asked, emit, options).map_err(planned)?,

@@ -12,7 +12,7 @@ use crate::{
     bridge::{
         kernel_sizes::kernel_sizes,
         llvm::DeviceModule,
-        mlir::{location_text, operations},
+        mlir::{operations, place_of},
     },
     options::{Resolved, ResolvedVendor},
     target::Target,
@@ -60,7 +60,7 @@ pub(super) fn check_stated_sizes(module: &Module<'_>, target: &Target) -> Result
         if let Some(reason) = wrong_size(function, target) {
             let kernel = symbol_of(&function).unwrap_or_default();
             let refusal = Refusal::contract(&kernel, target, &reason);
-            return Err(refusal.at(location_text(function.location())).into());
+            return Err(refusal.at(place_of(function.location())).into());
         }
     }
     Ok(())

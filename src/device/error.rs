@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     bridge::{LlvmError, mlir::MlirDiagnostic},
-    error::ErrorKind,
+    error::{ErrorKind, Location},
     interrupt::InterruptError,
     target::Target,
     toolkit::ToolkitError,
@@ -56,8 +56,8 @@ pub(crate) enum DeviceError {
         offset: u64,
         /// What they have to be a multiple of.
         wanted: u64,
-        /// Where debug info says it is, in MLIR's syntax.
-        location: Option<String>,
+        /// Where debug info says it is.
+        location: Option<Location>,
     },
     /// It was cancelled, or took too long.
     #[error(transparent)]
@@ -78,8 +78,8 @@ pub(crate) struct Refusal {
     pub kind: ErrorKind,
     /// What is wrong, and what to do.
     pub message: String,
-    /// Where it is, in MLIR's syntax.
-    pub location: Option<String>,
+    /// Where it is.
+    pub location: Option<Location>,
     /// The symbol that it is about as a whole.
     pub symbol: Option<String>,
     /// Whether that is a kernel.
@@ -131,7 +131,7 @@ impl Refusal {
         Self::new(ErrorKind::Input, message)
     }
 
-    pub fn at(self, location: String) -> Self {
+    pub fn at(self, location: Location) -> Self {
         Self {
             location: Some(location),
             ..self
@@ -173,14 +173,14 @@ impl DeviceError {
         }
     }
 
-    /// The location in MLIR's syntax, where there is one.
-    pub fn location(&self) -> Option<&str> {
+    /// Where it is, where that is known.
+    pub fn location(&self) -> Option<&Location> {
         match self {
-            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
-            Self::Refused(refusal) => refusal.location.as_deref(),
-            Self::Misaligned { location, .. } => location.as_deref(),
+            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| &diagnostic.location),
+            Self::Refused(refusal) => refusal.location.as_ref(),
+            Self::Misaligned { location, .. } => location.as_ref(),
             Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
-                symbols.iter().find_map(|symbol| symbol.location.as_deref())
+                symbols.iter().find_map(|symbol| symbol.location.as_ref())
             }
             _ => None,
         }
@@ -280,8 +280,8 @@ pub struct UnresolvedSymbol {
     pub name: String,
     /// The kernels that reach it.
     pub kernels: Vec<String>,
-    /// Where MLIR says it is used.
-    pub location: Option<String>,
+    /// Where it is used.
+    pub location: Option<Location>,
     /// What would define it.
     pub advice: String,
 }
@@ -315,7 +315,7 @@ fn unresolved(symbols: &[UnresolvedSymbol]) -> String {
             }
         }
         if let Some(location) = &symbol.location {
-            let _ = write!(text, " at {location}");
+            let _ = write!(text, " at {}", location.as_mlir());
         }
         let _ = write!(text, ": {}", symbol.advice);
     }

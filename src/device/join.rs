@@ -9,7 +9,7 @@ use inkwell::values::{BasicValue, FunctionValue, GlobalValue};
 use super::{DeviceError, Refusal};
 use crate::{
     bridge::llvm::{DeviceContext, DeviceModule},
-    error::ErrorKind,
+    error::{ErrorKind, Location},
     image::symbols::SymbolKind,
 };
 
@@ -27,8 +27,8 @@ pub(crate) struct JoinInput<'c, 'a> {
     pub module: DeviceModule<'c>,
     /// Definitions that are private to it ([`super::symbols::private_definitions`]): others may have the same names.
     pub private: Vec<String>,
-    /// Where a symbol is defined or declared, in MLIR's syntax, if that is known.
-    pub locate: &'a dyn Fn(&str) -> Option<String>,
+    /// Where a symbol is defined or declared, if that is known.
+    pub locate: &'a dyn Fn(&str) -> Option<Location>,
 }
 
 impl fmt::Debug for JoinInput<'_, '_> {
@@ -46,14 +46,14 @@ pub struct SymbolPlace {
     /// The module.
     pub module: String,
     /// Where MLIR says it is.
-    pub location: Option<String>,
+    pub location: Option<Location>,
 }
 
 impl fmt::Display for SymbolPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "module {}", self.module)?;
         match &self.location {
-            Some(location) => write!(formatter, " at {}", crate::error::Location::from_mlir(location)),
+            Some(location) => write!(formatter, " at {location}"),
             None => Ok(()),
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     bridge::{
         LlvmError, edit,
         mlir::{
-            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
+            self, MlirDiagnostic, capture_diagnostics, context_of, operations, place_of, remove_attribute,
             set_attribute, symbol_attribute_name,
         },
         mlir_passes::register_patterns,
@@ -211,7 +211,11 @@ fn run_with(
         Ok(()) => {
             // Conversions complain about what they leave to a later one; what stays is found in the end.
             for error in errors {
-                tracing::debug!(location = error.location, "left to a later pass: {}", error.message);
+                tracing::debug!(
+                    location = error.location.as_mlir(),
+                    "left to a later pass: {}",
+                    error.message
+                );
             }
             Ok(warnings)
         }
@@ -354,14 +358,12 @@ fn refuse_unknown_dialects(module: &Module<'_>, target: &Target) -> Result<(), D
 /// `first`: the first of the operations with these names.
 fn unsupported(names: &[String], first: OperationRef<'_, '_>, target: &Target) -> DeviceError {
     let refusal = error::unsupported(names, &types_of(first), target);
-    refusal.at(location_text(first.location())).into()
+    refusal.at(place_of(first.location())).into()
 }
 
 /// Something is wrong with an operation.
 pub(super) fn refused(message: String, operation: OperationRef<'_, '_>) -> DeviceError {
-    Refusal::lowering(message)
-        .at(location_text(operation.location()))
-        .into()
+    Refusal::lowering(message).at(place_of(operation.location())).into()
 }
 
 /// Types of an operation's operands and results, as MLIR writes them: `(tensor<4xf32>, index) -> f32`.

@@ -40,7 +40,7 @@ use std::{
 use crate::{
     bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
     bridge::{LlvmError, assemble},
-    error::ErrorKind,
+    error::{ErrorKind, Location},
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, FpContract, Resolved},
@@ -75,7 +75,7 @@ pub struct DeviceJob<'a> {
     /// Gives a vendor's device library; called only when a symbol needs it.
     pub vendor_library: &'a (dyn Fn(VendorLibrary) -> Result<LoadedLibrary, ToolkitError> + Sync),
     /// The MLIR location at which a symbol is called, where there is one.
-    pub locate: &'a dyn Fn(&str) -> Option<String>,
+    pub locate: &'a dyn Fn(&str) -> Option<Location>,
     /// Watchers.
     pub listeners: &'a [Arc<dyn StageListener>],
     /// Carries out the parts of a large module.

@@ -2,7 +2,7 @@
 
 use crate::{
     bridge::{LlvmError, edit::CopyError, mgpu::CallError, mlir::MlirDiagnostic},
-    error::{Error, Failure, Location},
+    error::{Error, Failure},
     runtime::{DriverError, DriverLoadError},
 };
 
@@ -59,7 +59,7 @@ impl RunError {
     pub(super) fn not_translated(diagnostics: &[MlirDiagnostic]) -> Self {
         Self::Refused(diagnostics.first().map_or_else(
             || "MLIR could not translate the host code to LLVM IR".to_owned(),
-            |first| format!("{}: {}", Location::from_mlir(&first.location), first.message),
+            |first| format!("{}: {}", first.location, first.message),
         ))
     }
 

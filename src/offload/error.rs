@@ -4,7 +4,7 @@ use crate::{
     bridge::{LlvmError, edit::CopyError, mlir::MlirDiagnostic},
     container::WriteError,
     device::DeviceError,
-    error::ErrorKind,
+    error::{ErrorKind, Location},
     target::TargetError,
 };
 
@@ -15,8 +15,8 @@ use crate::{
 pub struct OffloadError {
     /// What kind of failure it is.
     pub kind: ErrorKind,
-    /// Where it is, in MLIR's syntax.
-    location: Option<String>,
+    /// Where it is.
+    location: Option<Location>,
     /// Whether two things have one name, so that names of gpulower's own help.
     pub(crate) is_clash: bool,
     message: String,
@@ -58,8 +58,8 @@ impl OffloadError {
         self
     }
 
-    /// Gives it a place, in MLIR's syntax.
-    pub(super) fn at(mut self, location: String) -> Self {
+    /// Gives it a place.
+    pub(super) fn at(mut self, location: Location) -> Self {
         self.location = Some(location);
         self
     }
@@ -69,9 +69,9 @@ impl OffloadError {
         self
     }
 
-    /// Where the problem is, in MLIR's syntax.
-    pub fn location(&self) -> Option<&str> {
-        self.location.as_deref()
+    /// Where the problem is.
+    pub const fn location(&self) -> Option<&Location> {
+        self.location.as_ref()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     bridge::{
         edit::{copy_of, edit},
         llvm::{DeviceContext, DeviceModule, TargetMachine},
-        mlir::{capture_diagnostics, context_of, location_text, operations, operations_below, set_attribute},
+        mlir::{capture_diagnostics, context_of, operations, operations_below, place_of, set_attribute},
     },
     compiler,
     device::DeviceError,
@@ -261,7 +261,7 @@ fn refuse(host: &Module<'_>, is_refused: impl Fn(&str) -> bool) -> Result<(), Of
     let Some(first) = rest.first() else {
         return Ok(());
     };
-    let (types, location) = (lower::types_of(*first), location_text(first.location()));
+    let (types, location) = (lower::types_of(*first), place_of(first.location()));
     let mut names: Vec<String> = rest.iter().map(name_of).collect();
     names.sort();
     names.dedup();
