@@ -206,7 +206,7 @@ mod tests {
     fn the_time_limit_ends_a_wait_and_is_named() {
         let interrupt = Interrupt::after(Duration::from_millis(5));
         let error = loop {
-            if let Err(error) = interrupt.wait(&[]) {
+            if let Err(error) = interrupt.wait(&[]).expect("waited") {
                 break error.to_string();
             }
         };

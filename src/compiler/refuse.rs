@@ -54,7 +54,7 @@ impl Compiler {
         let place = request.place();
         // Options that do not fit are not in the source.
         if let (true, Some(place)) = (error.stage != Stage::Plan, place) {
-            error.location.get_or_insert_with(|| place);
+            error.location.get_or_insert(place);
         }
         Some(error)
     }

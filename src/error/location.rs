@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Location {
     /// As MLIR writes it, such as `"kernel.mlir":3:5` or `callsite("a.py":1:2 at "b.py":3:4)`.
-    mlir: String,
+    mlir: Box<str>,
     position: Option<Position>,
     /// Whether there is more to it than the position.
     has_more: bool,
@@ -24,9 +24,9 @@ pub(crate) struct Position {
 
 impl Location {
     /// What MLIR writes as `mlir`, and the position in it. `has_more`: MLIR's text says more than that.
-    pub(crate) const fn new(mlir: String, position: Option<Position>, has_more: bool) -> Self {
+    pub(crate) fn new(mlir: String, position: Option<Position>, has_more: bool) -> Self {
         Self {
-            mlir,
+            mlir: mlir.into(),
             position,
             has_more,
         }
@@ -85,7 +85,7 @@ impl Location {
 
     /// Whether MLIR knows no place, and says so.
     pub(crate) fn is_unknown(&self) -> bool {
-        self.mlir == "unknown"
+        &*self.mlir == "unknown"
     }
 }
 
