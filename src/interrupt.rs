@@ -1,12 +1,13 @@
 //! Ending compilations before they are done: cancellation, and time limits.
 
 use std::{
-    fmt,
+    fmt, io,
     os::fd::OwnedFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use crate::error::ErrorKind;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Why a request was ended before it was done.
@@ -22,6 +23,15 @@ pub(crate) enum InterruptError {
         /// The limit.
         limit: Duration,
     },
+}
+
+impl InterruptError {
+    pub(crate) const fn kind(self) -> ErrorKind {
+        match self {
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::TimeLimit { .. } => ErrorKind::TimeLimit,
+        }
+    }
 }
 
 /// Ends compilations from any thread: see [`Compiler::with_cancellation`](crate::Compiler::with_cancellation).
@@ -132,9 +142,11 @@ impl Interrupt {
     }
 
     /// Waits until one of `files` is ready, and says for each what it is ready for; or until there is a reason to stop, which
-    /// is the error. It may return early.
-    pub(crate) fn wait(&self, files: &[PollFd<'_>]) -> Result<Vec<PollFlags>, WaitError> {
-        self.check()?;
+    /// is the inner error; the outer one is the system's. It may return early.
+    pub(crate) fn wait(&self, files: &[PollFd<'_>]) -> io::Result<Result<Vec<PollFlags>, InterruptError>> {
+        if let Err(reason) = self.check() {
+            return Ok(Err(reason));
+        }
         let event = self.token.event();
         let left = self
             .deadline
@@ -146,15 +158,15 @@ impl Interrupt {
             LOOK
         };
         let pause = left.unwrap_or(longest).min(longest);
-        let pause = Timespec::try_from(pause).map_err(std::io::Error::other)?;
+        let pause = Timespec::try_from(pause).map_err(io::Error::other)?;
         let mut polled: Vec<PollFd<'_>> = files.to_vec();
         polled.extend(event.as_ref().map(|event| PollFd::new(event, PollFlags::IN)));
         match poll(&mut polled, Some(&pause)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(WaitError::Io(error.into())),
+            Err(error) => return Err(error.into()),
         }
-        self.check()?;
-        Ok(polled.iter().take(files.len()).map(PollFd::revents).collect())
+        let ready = || polled.iter().take(files.len()).map(PollFd::revents).collect();
+        Ok(self.check().map(|()| ready()))
     }
 
     /// Sleeps until there is a reason to stop, for `time` at most.
@@ -162,17 +174,6 @@ impl Interrupt {
         std::thread::sleep(time.min(LOOK));
         self.check()
     }
-}
-
-/// Why waiting ended without anything being ready.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WaitError {
-    /// There is a reason to stop.
-    #[error(transparent)]
-    Interrupted(#[from] InterruptError),
-    /// The system refuses to wait.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 loop {
-                    if let Err(error) = interrupt.wait(&[PollFd::new(&reader, PollFlags::IN)]) {
+                    if let Err(error) = interrupt.wait(&[PollFd::new(&reader, PollFlags::IN)]).expect("waited") {
                         return error.to_string();
                     }
                 }
@@ -205,7 +206,7 @@ mod tests {
     fn the_time_limit_ends_a_wait_and_is_named() {
         let interrupt = Interrupt::after(Duration::from_millis(5));
         let error = loop {
-            if let Err(error) = interrupt.wait(&[]) {
+            if let Err(error) = interrupt.wait(&[]).expect("waited") {
                 break error.to_string();
             }
         };
@@ -226,6 +227,6 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         writer.write_all(b"x").expect("written");
         let ready = Interrupt::default().wait(&[PollFd::new(&reader, PollFlags::IN)]);
-        assert_eq!(ready.expect("ready"), [PollFlags::IN]);
+        assert_eq!(ready.expect("waited").expect("ready"), [PollFlags::IN]);
     }
 }

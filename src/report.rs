@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gpulower_runtime::{ChooseError, Context, LoadOptions, Module, ModuleError};
+use gpulower_runtime::{Context, LoadOptions, Module, ModuleError};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
@@ -200,10 +200,10 @@ impl Artifact {
             // The driver links a relocatable cubin; of AMD's objects the reader says that they are to be linked.
             Format::Object => {}
             Format::Mlir | Format::Llvm | Format::Bitcode | Format::Asm | Format::Sass => {
-                return Err(ModuleError::from(ChooseError::NotMachineCode {
+                return Err(ModuleError::NotMachineCode {
                     name: self.module.clone(),
                     title: self.format.title(),
-                }));
+                });
             }
         }
         Module::load(context, &self.module, &self.bytes, options)

@@ -18,6 +18,13 @@ pub enum LlvmError {
 }
 
 impl LlvmError {
+    /// What LLVM said.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Refused(text) | Self::Fatal(text) | Self::Crashed(text) => text,
+        }
+    }
+
     /// Whether what the call worked on is in an unknown state, and was abandoned.
     pub const fn is_fatal(&self) -> bool {
         matches!(self, Self::Fatal(_) | Self::Crashed(_))
@@ -88,9 +95,7 @@ pub fn contain_crashes(enabled: bool) {
 /// calls back is no part of that: it begins with [`Uncontained`].
 pub(super) unsafe fn contained<R: Copy>(call: impl Fn() -> R + Copy) -> Result<R, String> {
     // SAFETY: the caller's contract.
-    unsafe { contained_call(call) }.map_err(|error| match error {
-        LlvmError::Refused(text) | LlvmError::Fatal(text) | LlvmError::Crashed(text) => text,
-    })
+    unsafe { contained_call(call) }.map_err(LlvmError::into_text)
 }
 
 /// The same for a function of LLVM's or MLIR's.

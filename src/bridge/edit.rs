@@ -26,7 +26,7 @@ use mlir_sys::{
 
 use super::{
     contain::{LlvmError, contained_call},
-    mlir::{MlirDiagnostic, is_threaded_raw, location_text, remove_attribute, set_attribute},
+    mlir::{MlirDiagnostic, is_threaded_raw, place_of, remove_attribute, set_attribute},
 };
 
 unsafe extern "C-unwind" {
@@ -361,7 +361,7 @@ fn check_closed(operation: OperationRef<'_, '_>) -> Result<(), MlirDiagnostic> {
         if found.ptr.is_null() {
             return Ok(());
         }
-        location_text(OperationRef::from_raw(found).location())
+        place_of(OperationRef::from_raw(found).location())
     };
     Err(MlirDiagnostic {
         is_error: true,

@@ -186,7 +186,7 @@ fn a_module_that_uses_values_of_another_is_not_sent_to_a_thread() {
     let CopyError::Open(open) = error else {
         panic!("{error:?}")
     };
-    assert_eq!(open.location, "\"open.mlir\":3:5");
+    assert_eq!(open.location.as_mlir(), "\"open.mlir\":3:5");
     assert!(copy_of(&module).is_ok(), "the whole is");
     let failure = crate::Compiler::builder()
         .build()

@@ -8,8 +8,9 @@ use mlir_sys::{MlirOperation, MlirType};
 
 use super::{
     edit::Exclusive,
-    mlir::{location_text, shown},
+    mlir::{place_of, shown},
 };
+use crate::error::Location;
 
 unsafe extern "C-unwind" {
     fn gpulowerWidenArguments(root: MlirOperation, leading_pointer: bool, found: *mut MlirType) -> MlirOperation;
@@ -22,7 +23,7 @@ unsafe extern "C-unwind" {
 ///
 /// The first kernel with an argument that is neither a number nor a pointer: the type, and where the kernel is. The module is
 /// as it was then.
-pub(crate) fn widen_arguments(module: &mut Module<'_>, leading_pointer: bool) -> Result<(), (String, String)> {
+pub(crate) fn widen_arguments(module: &mut Module<'_>, leading_pointer: bool) -> Result<(), (String, Location)> {
     let exclusive = Exclusive::of(module);
     let mut kind = MlirType {
         ptr: std::ptr::null_mut(),
@@ -35,6 +36,6 @@ pub(crate) fn widen_arguments(module: &mut Module<'_>, leading_pointer: bool) ->
             return Ok(());
         }
         let (kernel, kind) = (OperationRef::from_raw(refused), Type::from_raw(kind));
-        Err((shown(&kind), location_text(kernel.location())))
+        Err((shown(&kind), place_of(kernel.location())))
     }
 }

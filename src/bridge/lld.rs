@@ -10,19 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
-use super::contain::Uncontained;
-
-/// A link that failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-#[error("lld failed{}: {}", if self.can_run_again { "" } else { " (fatal error)" }, self.text.trim_end())]
-pub(crate) struct LldError {
-    /// Everything lld printed.
-    pub text: String,
-    /// False when lld stopped at a fatal error (a damaged input, for example) or a crash half way. Its state was
-    /// cleared, and later links were seen to work, but lld itself promises nothing from there on.
-    pub can_run_again: bool,
-}
+use super::contain::{LlvmError, Uncontained};
 
 unsafe extern "C-unwind" {
     fn gpulowerInitializeTargets();
@@ -117,21 +105,20 @@ fn link_here(arguments: &[CString]) -> (u32, Vec<u8>) {
 ///
 /// # Errors
 ///
-/// [`LldError`] with lld's own text when the link fails, or when an argument contains a NUL byte.
-pub(crate) fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
+/// [`LlvmError`] with lld's own text when the link fails, or when an argument contains a NUL byte. It is fatal when lld stopped
+/// half way (a damaged input, for example): its state was cleared, and later links were seen to work, but lld itself promises
+/// nothing from there on.
+pub(crate) fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LlvmError> {
     let mut owned = vec![c"ld.lld".to_owned()];
     for argument in args {
         let argument = argument.as_ref();
-        owned.push(CString::new(argument.as_bytes()).map_err(|_| LldError {
-            text: format!("the argument {argument:?} contains a NUL byte"),
-            can_run_again: true,
-        })?);
+        owned.push(
+            CString::new(argument.as_bytes())
+                .map_err(|_| LlvmError::Refused(format!("the argument {argument:?} contains a NUL byte")))?,
+        );
     }
     tracing::trace!(?owned, "lld");
-    let unavailable = |reason: &str| LldError {
-        text: format!("the thread that links cannot be used: {reason}"),
-        can_run_again: false,
-    };
+    let unavailable = |reason: &str| LlvmError::Fatal(format!("the thread that links cannot be used: {reason}"));
     let (reply, result) = mpsc::channel();
     let request = Request {
         arguments: owned,
@@ -147,7 +134,10 @@ pub(crate) fn link<S: AsRef<OsStr>>(args: &[S]) -> Result<String, LldError> {
         if text.trim().is_empty() {
             "it gave no reason, as it does where there is no memory left".clone_into(&mut text);
         }
-        Err(LldError { text, can_run_again })
+        Err(match can_run_again {
+            true => LlvmError::Refused(text),
+            false => LlvmError::Fatal(text),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     ffi::c_void,
     sync::{
         Mutex,
@@ -29,6 +29,7 @@ use super::{
     exhausted::prepare_for_want,
     watch::watch_mlir,
 };
+use crate::error::{Location as Place, Position};
 
 #[repr(C)]
 struct RawTargetAttribute {
@@ -242,12 +243,12 @@ pub(crate) fn emit(location: Location<'_>, severity: Severity, message: &str) {
 pub struct MlirDiagnostic {
     /// Whether it is an error; otherwise a warning (remarks are dropped).
     pub is_error: bool,
-    /// The location in MLIR's syntax without `loc(...)`, such as `"kernel.mlir":3:5`.
-    pub location: String,
+    /// Where it is.
+    pub location: Place,
     /// The message.
     pub message: String,
     /// Attached notes: location and message.
-    pub notes: Vec<(String, String)>,
+    pub notes: Vec<(Place, String)>,
 }
 
 /// What a handler of diagnostics has collected. It is detached when the value is dropped.
@@ -261,10 +262,10 @@ impl Collector<'_> {
     /// # Safety
     ///
     /// The diagnostic is alive.
-    unsafe fn describe(diagnostic: mlir_sys::MlirDiagnostic) -> (String, String) {
+    unsafe fn describe(diagnostic: mlir_sys::MlirDiagnostic) -> (Place, String) {
         // SAFETY: the diagnostic is alive, and so is its location.
         let location = unsafe { Location::from_raw(mlir_sys::mlirDiagnosticGetLocation(diagnostic)) };
-        (location_text(location), shown(&Message(diagnostic)))
+        (place_of(location), shown(&Message(diagnostic)))
     }
 
     /// Whether the diagnostic was this one's business.
@@ -411,16 +412,57 @@ pub(crate) fn string_value(attribute: Attribute<'_>) -> Option<String> {
     }
 }
 
-/// A location in MLIR's syntax without `loc(...)`.
-pub(crate) fn location_text(location: Location<'_>) -> String {
+/// A location as a value.
+pub(crate) fn place_of(location: Location<'_>) -> Place {
     let text = shown(&location.to_attribute());
-    text.strip_prefix("loc(")
-        .and_then(|text| text.strip_suffix(')'))
-        .map_or_else(|| text.clone(), str::to_owned)
+    let text = text.strip_prefix("loc(").and_then(|text| text.strip_suffix(')'));
+    // SAFETY: the location is alive.
+    let is_position = unsafe { mlir_sys::mlirLocationIsAFileLineColRange(location.to_raw()) };
+    Place::new(text.unwrap_or_default().to_owned(), position(location), !is_position)
 }
 
-/// The location that [`location_text`] described, or the unknown location.
-pub(crate) fn parse_location<'c>(context: &'c Context, text: &str) -> Location<'c> {
+/// The first position in a file that a location has: of a call that of what was called, where the operation stands.
+fn position(location: Location<'_>) -> Option<Position> {
+    use mlir_sys::*;
+    let mut next = vec![location.to_raw()];
+    let mut seen = HashSet::new();
+    while let Some(location) = next.pop() {
+        if !seen.insert(location.ptr) {
+            continue;
+        }
+        // SAFETY: the location, its parts and its names live as long as the context; each is asked for what it has by its kind.
+        unsafe {
+            if mlirLocationIsAFileLineColRange(location) {
+                let file = mlirIdentifierStr(mlirLocationFileLineColRangeGetFilename(location));
+                let file = Bytes {
+                    data: file.data.cast(),
+                    length: file.length,
+                };
+                return Some(Position {
+                    file: file.to_text(),
+                    line: u32::try_from(mlirLocationFileLineColRangeGetStartLine(location)).ok()?,
+                    column: u32::try_from(mlirLocationFileLineColRangeGetStartColumn(location)).ok()?,
+                });
+            }
+            if mlirLocationIsAName(location) {
+                next.push(mlirLocationNameGetChildLoc(location));
+            } else if mlirLocationIsACallSite(location) {
+                next.push(mlirLocationCallSiteGetCaller(location));
+                next.push(mlirLocationCallSiteGetCallee(location));
+            } else if mlirLocationIsAFused(location) {
+                let count = mlirLocationFusedGetNumLocations(location) as usize;
+                let mut parts = vec![location; count];
+                mlirLocationFusedGetLocations(location, parts.as_mut_ptr());
+                next.extend(parts.into_iter().rev());
+            }
+        }
+    }
+    None
+}
+
+/// The location that [`place_of`] described, or the unknown location.
+pub(crate) fn location_of<'c>(context: &'c Context, place: &Place) -> Location<'c> {
+    let text = place.as_mlir();
     let (attribute, _) = capture_diagnostics(context, || Attribute::parse(context, &format!("loc({text})")));
     match attribute {
         // SAFETY: a location attribute that is alive.
@@ -567,7 +609,7 @@ pub(crate) fn global_size(global: OperationRef<'_, '_>) -> Option<u64> {
 fn find_type(
     module: &Module<'_>,
     search: impl FnOnce(mlir_sys::MlirOperation, &mut mlir_sys::MlirType) -> mlir_sys::MlirOperation,
-) -> Option<(String, String)> {
+) -> Option<(String, Place)> {
     let mut kind = mlir_sys::MlirType {
         ptr: std::ptr::null_mut(),
     };
@@ -577,11 +619,11 @@ fn find_type(
     }
     // SAFETY: the operation is one of the module's, which is alive, and the type is set then.
     let (operation, kind) = unsafe { (OperationRef::from_raw(operation), Type::from_raw(kind)) };
-    Some((shown(&kind), location_text(operation.location())))
+    Some((shown(&kind), place_of(operation.location())))
 }
 
 /// The first vector that is longer in its last dimension than `longest` or has more elements than `most`, and where it is.
-pub(crate) fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, String)> {
+pub(crate) fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Option<(String, Place)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe {
         gpulowerFindLargeVector(root, longest.into(), most.into(), kind)
@@ -589,19 +631,19 @@ pub(crate) fn large_vector(module: &Module<'_>, longest: u32, most: u32) -> Opti
 }
 
 /// The first workgroup or private buffer of floats that LLVM has no type for: its type, and where its function is.
-pub(crate) fn foreign_buffer(module: &Module<'_>) -> Option<(String, String)> {
+pub(crate) fn foreign_buffer(module: &Module<'_>) -> Option<(String, Place)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe { gpulowerFindForeignBuffer(root, kind) })
 }
 
 /// The first value of a type that LLVM does not have, in a module that has been lowered: the type, and where it is.
-pub(crate) fn foreign_type(module: &Module<'_>) -> Option<(String, String)> {
+pub(crate) fn foreign_type(module: &Module<'_>) -> Option<(String, Place)> {
     // SAFETY: the module is alive.
     find_type(module, |root, kind| unsafe { gpulowerFindForeignType(root, kind) })
 }
 
 /// The first `memref.dim` of a dimension that its memref does not have: the dimension, and where it is.
-pub(crate) fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
+pub(crate) fn missing_dimension(module: &Module<'_>) -> Option<(i64, Place)> {
     let mut dimension = 0;
     // SAFETY: the module is alive; an operation that is found is one of it.
     unsafe {
@@ -609,7 +651,7 @@ pub(crate) fn missing_dimension(module: &Module<'_>) -> Option<(i64, String)> {
         if operation.ptr.is_null() {
             return None;
         }
-        Some((dimension, location_text(OperationRef::from_raw(operation).location())))
+        Some((dimension, place_of(OperationRef::from_raw(operation).location())))
     }
 }
 

@@ -12,9 +12,10 @@ use llvm_sys::{
 };
 
 use super::llvm::DeviceModule;
+use crate::error::Location;
 
-/// The place of the first call of each intrinsic, in MLIR's syntax.
-pub(crate) fn of_intrinsics(module: &DeviceModule<'_>) -> BTreeMap<String, String> {
+/// The place of the first call of each intrinsic.
+pub(crate) fn of_intrinsics(module: &DeviceModule<'_>) -> BTreeMap<String, Location> {
     let mut places = BTreeMap::new();
     let functions = module.inkwell().get_functions();
     let blocks = functions.flat_map(|function| function.get_basic_blocks());
@@ -43,7 +44,7 @@ fn intrinsic(instruction: LLVMValueRef) -> Option<String> {
     name.starts_with("llvm.").then_some(name)
 }
 
-fn place(instruction: LLVMValueRef) -> Option<String> {
+fn place(instruction: LLVMValueRef) -> Option<Location> {
     let (mut length, mut directory_length) = (0, 0);
     // SAFETY: the instruction is alive. Without debug info the line is 0, and the texts are null.
     let (line, column, file, directory) = unsafe {
@@ -60,7 +61,7 @@ fn place(instruction: LLVMValueRef) -> Option<String> {
         true => file,
         false => format!("{directory}/{file}"),
     };
-    Some(format!("{path:?}:{line}:{column}"))
+    Some(Location::in_file(&path, line, column))
 }
 
 /// # Safety

@@ -9,6 +9,7 @@ use super::{
     contain::{Bytes, Outcome, Uncontained},
     llvm::DeviceModule,
 };
+use crate::error::Location;
 
 /// A variable whose alignment was raised, or an address that cannot be aligned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub(crate) struct SharedAlignment {
     pub(crate) instruction: String,
     /// The function that it is in.
     pub(crate) function: String,
-    /// Where debug info says that it is, in MLIR's syntax.
-    pub(crate) location: Option<String>,
+    /// Where debug info says that it is.
+    pub(crate) location: Option<Location>,
     /// The bytes between the start of the variable and an address that cannot be aligned.
     pub(crate) misfit: Option<u64>,
     /// What the variable was aligned to, in bytes.
@@ -64,7 +65,7 @@ pub(crate) fn align_shared(module: &DeviceModule<'_>) -> Result<Vec<SharedAlignm
                 (directory, file) if directory.is_empty() || file.starts_with('/') => file,
                 (directory, file) => format!("{directory}/{file}"),
             };
-            let location = (entry.line > 0).then(|| format!("{file:?}:{}:{}", entry.line, entry.column));
+            let location = (entry.line > 0).then(|| Location::in_file(&file, entry.line, entry.column));
             (*closure.cast::<Vec<SharedAlignment>>()).push(SharedAlignment {
                 variable: entry.variable.to_text(),
                 instruction: entry.instruction.to_text(),

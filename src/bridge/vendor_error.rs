@@ -1,17 +1,19 @@
-//! What goes wrong with NVIDIA's libraries.
+//! What goes wrong with NVIDIA's libraries and programs.
 
 use std::{
     ffi::CString,
     fmt::Display,
     path::{Path, PathBuf},
+    process::ExitStatus,
 };
 
 use gpulower_runtime::vendor_library;
 use libloading::os::unix::Library;
 
 use super::contain::CRASH_ADVICE;
+use crate::interrupt::InterruptError;
 
-/// Why a library of NVIDIA's could not be loaded, or did not do its work.
+/// Why a library or a program of NVIDIA's could not be used, or did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VendorError {
     /// It cannot be loaded, or it is another library.
@@ -33,6 +35,23 @@ pub(crate) enum VendorError {
     /// It crashed, which was contained; its state is unknown since.
     #[error("{call} crashed: {reason}; {CRASH_ADVICE}")]
     Crashed { call: String, reason: String },
+    /// The program ended with an error.
+    #[error("{} failed ({status}): {}", .program.display(), log.trim_end())]
+    Ended {
+        program: PathBuf,
+        status: ExitStatus,
+        /// Everything it printed.
+        log: String,
+    },
+    /// There was a reason to stop the program.
+    #[error("{} was stopped: {interrupt}", .program.display())]
+    Interrupted {
+        program: PathBuf,
+        interrupt: InterruptError,
+    },
+    /// The program cannot be started or waited for, or it is another one.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 impl VendorError {

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     entry,
-    error::{CacheError, CacheProblem},
+    error::CacheError,
     key::Key,
     shared_with::SharedWith,
     usage::{self, Tally, Usage},
@@ -69,7 +69,7 @@ impl Disk {
     }
 
     /// The content of an entry, if there is one.
-    pub(super) fn read(&self, key: &Key) -> Result<Option<Arc<[u8]>>, CacheProblem> {
+    pub(super) fn read(&self, key: &Key) -> Result<Option<Arc<[u8]>>, CacheError> {
         if !self.is_usable(false)? {
             return Ok(None);
         }
@@ -86,7 +86,7 @@ impl Disk {
         let (file, metadata, bytes) = match read {
             Ok(read) => read,
             Err(error) if is_miss(&error) => return Ok(None),
-            Err(source) => return Err(CacheProblem::Unreadable { path, source }),
+            Err(source) => return Err(CacheError::Unreadable { path, source }),
         };
         match entry::content(key, &bytes) {
             Ok(content) => {
@@ -96,13 +96,13 @@ impl Disk {
             Err(damage) => {
                 // Another process may have removed it already.
                 let _ = fs::remove_file(&path);
-                Err(CacheProblem::Damaged { path, damage })
+                Err(CacheError::Damaged { path, damage })
             }
         }
     }
 
     /// Writes an entry, if there is a place for it, and says whether. A reader finds all of it or nothing.
-    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<bool, CacheProblem> {
+    pub(super) fn write(&self, key: &Key, content: &[u8]) -> Result<bool, CacheError> {
         let header = entry::header(key, content);
         let bytes = (header.len() + content.len()) as u64;
         let may_write = self.shared_with.is_none_or(SharedWith::may_write);
@@ -129,8 +129,11 @@ impl Disk {
             false => Err(error),
         };
         match write(folder).or_else(make_and_write).or_else(make_and_write) {
-            Ok(()) => self.wrote(bytes).map(|()| true).map_err(CacheProblem::Unbounded),
-            Err(source) => Err(CacheProblem::Unwritten { path, source }),
+            Ok(()) => self
+                .wrote(bytes)
+                .map(|()| true)
+                .map_err(|error| CacheError::Unbounded(Box::new(error))),
+            Err(source) => Err(CacheError::Unwritten { path, source }),
         }
     }
 
@@ -187,7 +190,8 @@ impl Disk {
     }
 
     /// Whether the directory may be used. What speaks against it is told once.
-    fn is_usable(&self, make: bool) -> Result<bool, CacheProblem> {
+    fn is_usable(&self, make: bool) -> Result<bool, CacheError> {
+        let unusable = |error| CacheError::Unusable(Box::new(error));
         if make && !self.made.swap(true, Ordering::Relaxed) {
             let made = self.make(&self.directory).map_err(|source| CacheError::Directory {
                 what: "cannot make",
@@ -196,7 +200,7 @@ impl Disk {
             });
             if let Err(error) = made {
                 let told = self.usable.set(false).is_err();
-                return if told { Ok(false) } else { Err(error.into()) };
+                return if told { Ok(false) } else { Err(unusable(error)) };
             }
         }
         if let Some(usable) = self.usable.get() {
@@ -207,7 +211,7 @@ impl Disk {
             Ok(false) => Ok(false),
             Ok(true) => Ok(*self.usable.get_or_init(|| true)),
             Err(error) => match self.usable.set(false) {
-                Ok(()) => Err(error.into()),
+                Ok(()) => Err(unusable(error)),
                 Err(_) => Ok(false),
             },
         }

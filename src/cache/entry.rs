@@ -8,28 +8,6 @@ const MAGIC: &[u8; 16] = b"gpulower cache1\n";
 /// Magic, key, length of the content (little endian), its BLAKE3 hash.
 const HEADER_BYTES: usize = 16 + 32 + 8 + 32;
 
-/// What a file says that is no entry for the key that was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
-    /// Shorter or longer than the header says.
-    #[error("it has {actual} bytes instead of {expected}")]
-    Length {
-        /// Bytes of the file.
-        actual: usize,
-        /// Bytes that it should have.
-        expected: usize,
-    },
-    /// Not an entry of this format.
-    #[error("it does not begin as an entry")]
-    Magic,
-    /// The entry of another key.
-    #[error("it is the entry of another key")]
-    Key,
-    /// The content has another hash.
-    #[error("its content has changed since it was written")]
-    Hash,
-}
-
 /// The header of an entry. The hash covers key and content.
 pub(super) fn header(key: &Key, content: &[u8]) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -40,33 +18,27 @@ pub(super) fn header(key: &Key, content: &[u8]) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// The content of an entry, if the file is a whole entry for the key.
-pub(super) fn content<'f>(key: &Key, file: &'f [u8]) -> Result<&'f [u8], Damage> {
-    let actual = file.len();
+/// The content of an entry, if the file is a whole entry for the key; else what is wrong with it.
+pub(super) fn content<'f>(key: &Key, file: &'f [u8]) -> Result<&'f [u8], String> {
+    let length_is_not = |expected: usize| Err(format!("it has {} bytes instead of {expected}", file.len()));
     let Some((header, content)) = file.split_at_checked(HEADER_BYTES) else {
-        return Err(Damage::Length {
-            actual,
-            expected: HEADER_BYTES,
-        });
+        return length_is_not(HEADER_BYTES);
     };
     let (magic, rest) = header.split_at(16);
     let (owner, rest) = rest.split_at(32);
     let (length, digest) = rest.split_at(8);
     if magic != MAGIC {
-        return Err(Damage::Magic);
+        return Err("it does not begin as an entry".to_owned());
     }
     if owner != key.as_bytes() {
-        return Err(Damage::Key);
+        return Err("it is the entry of another key".to_owned());
     }
     if length != (content.len() as u64).to_le_bytes() {
         let length = <[u8; 8]>::try_from(length).map_or(0, u64::from_le_bytes);
-        return Err(Damage::Length {
-            actual,
-            expected: HEADER_BYTES.saturating_add(usize::try_from(length).unwrap_or(usize::MAX)),
-        });
+        return length_is_not(HEADER_BYTES.saturating_add(usize::try_from(length).unwrap_or(usize::MAX)));
     }
     if digest != hash(key, content).as_bytes() {
-        return Err(Damage::Hash);
+        return Err("its content has changed since it was written".to_owned());
     }
     Ok(content)
 }
@@ -108,6 +80,9 @@ mod tests {
             assert!(content(&one, &whole[..place]).is_err(), "cut at {place}");
         }
         assert!(content(&one, &[&whole[..], b"x"].concat()).is_err());
-        assert_eq!(content(&key("two"), &whole), Err(Damage::Key));
+        assert_eq!(
+            content(&key("two"), &whole),
+            Err("it is the entry of another key".to_owned())
+        );
     }
 }

@@ -2,54 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use super::entry::Damage;
-
-/// Something about the cache that cost an entry, and nothing else: the result was compiled.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CacheProblem {
-    /// The directory cannot be used.
-    #[error("the cache is not used: {0}")]
-    Unusable(#[from] CacheError),
-    /// An entry was damaged. It was removed.
-    #[error("an entry of the cache was damaged and is made anew: {path}: {damage}")]
-    Damaged {
-        /// The entry.
-        path: PathBuf,
-        /// What was wrong with it.
-        damage: Damage,
-    },
-    /// An entry could not be read.
-    #[error("an entry of the cache cannot be read and is made anew: {path}: {source}")]
-    Unreadable {
-        /// The entry.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// An entry could not be written.
-    #[error("a result could not be kept in the cache: {path}: {source}")]
-    Unwritten {
-        /// The entry.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// An entry is whole, and means nothing to this version.
-    #[error("an entry of the cache is not what this version writes and is made anew: {what}")]
-    Undecodable {
-        /// What was to be read from it.
-        what: &'static str,
-    },
-    /// Something about the tier that machines share.
-    #[error("{0}")]
-    Remote(gpulower_cache::RemoteProblem),
-    /// The cache could not be kept within its size.
-    #[error("the cache could not be kept within its size: {0}")]
-    Unbounded(#[source] CacheError),
-}
-
 /// Why a cache's directory cannot be used, looked at, or emptied, or what is wrong with what was in it.
+///
+/// What cost an entry, and nothing else, since the result was compiled, is kept: [`Cache::take_problems`](super::Cache::take_problems).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
@@ -114,4 +69,43 @@ pub enum CacheError {
         /// The entry: its file, or its key in memory.
         entry: String,
     },
+    /// An entry was damaged. It was removed.
+    #[error("an entry of the cache was damaged and is made anew: {path}: {damage}")]
+    Damaged {
+        /// The entry.
+        path: PathBuf,
+        /// What was wrong with it.
+        damage: String,
+    },
+    /// An entry could not be read.
+    #[error("an entry of the cache cannot be read and is made anew: {path}: {source}")]
+    Unreadable {
+        /// The entry.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// An entry could not be written.
+    #[error("a result could not be kept in the cache: {path}: {source}")]
+    Unwritten {
+        /// The entry.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// An entry is whole, and means nothing to this version.
+    #[error("an entry of the cache is not what this version writes and is made anew: {what}")]
+    Undecodable {
+        /// What was to be read from it.
+        what: &'static str,
+    },
+    /// Something about the tier that machines share.
+    #[error("{0}")]
+    Remote(gpulower_cache::RemoteProblem),
+    /// The directory cannot be used.
+    #[error("the cache is not used: {0}")]
+    Unusable(#[source] Box<Self>),
+    /// The cache could not be kept within its size.
+    #[error("the cache could not be kept within its size: {0}")]
+    Unbounded(#[source] Box<Self>),
 }

@@ -3,7 +3,7 @@
 //! A cache maps a [`Key`], a hash over everything that goes into a result, to bytes. It knows nothing of compilation. An
 //! entry on disk is written to a file of its own and published by one rename, names its key, and carries a hash of its
 //! content, so that a reader sees a whole entry or none. Where a cache fails, the answer is that it has nothing, and a
-//! [`CacheProblem`] is kept for whoever asks.
+//! [`CacheError`] is kept for whoever asks.
 //!
 //! ```no_run
 //! use gpulower::{Compiler, cache::Cache};
@@ -35,8 +35,8 @@ use std::{
 
 use gpulower_cache::Answer;
 pub use gpulower_cache::{
-    Damage as RemoteDamage, Held, KeyError, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics,
-    SecretKey, Store, StoreError, Written,
+    Held, PublicKey, Refusal, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics, SecretKey, SettingError, Store,
+    StoreError, Written,
 };
 use quick_cache::{Weighter, sync::Cache as Memory};
 
@@ -45,7 +45,7 @@ use self::{
     turns::{Turn, Turns},
 };
 pub use self::{
-    error::{CacheError, CacheProblem},
+    error::CacheError,
     key::{Key, KeyBuilder},
     shared_with::SharedWith,
     usage::Usage,
@@ -70,7 +70,7 @@ struct Shared {
     turns: Turns,
     verify: bool,
     counts: Counts,
-    problems: Mutex<Vec<CacheProblem>>,
+    problems: Mutex<Vec<CacheError>>,
 }
 
 #[derive(Default)]
@@ -469,14 +469,14 @@ impl Cache {
 
     /// What went wrong since this was last asked, each thing once.
     #[must_use]
-    pub fn take_problems(&self) -> Vec<CacheProblem> {
+    pub fn take_problems(&self) -> Vec<CacheError> {
         let own = std::mem::take(&mut *self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner));
         let of_remote = self.shared.remote.iter().flat_map(Remote::take_problems);
-        own.into_iter().chain(of_remote.map(CacheProblem::Remote)).collect()
+        own.into_iter().chain(of_remote.map(CacheError::Remote)).collect()
     }
 
     /// Keeps a problem, unless it is known.
-    pub(crate) fn note(&self, problem: CacheProblem) {
+    pub(crate) fn note(&self, problem: CacheError) {
         tracing::debug!(%problem, "cache");
         let mut problems = self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner);
         if !problems.iter().any(|known| known.to_string() == problem.to_string()) {

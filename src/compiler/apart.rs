@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     bridge::{LlvmError, edit::OwnedModule},
-    cache::{Cache, CacheProblem, Key, KeyBuilder},
+    cache::{Cache, CacheError, Key, KeyBuilder},
     device::{DeviceOutput, FunctionText, LoadedLibrary, StageClock, assemble_ptx, cut_ptx},
     error::Error,
     image::{
@@ -526,7 +526,7 @@ fn group_bytes(left: usize, threads: usize) -> usize {
 fn known(cache: &Cache, bytes: &[u8]) -> Option<Piece> {
     let piece = postcard::from_bytes(bytes);
     piece
-        .inspect_err(|_| cache.note(CacheProblem::Undecodable { what: "a kernel" }))
+        .inspect_err(|_| cache.note(CacheError::Undecodable { what: "a kernel" }))
         .ok()
 }
 

@@ -30,7 +30,7 @@ use super::{
     stored_bytes,
 };
 use crate::{
-    cache::{Cache, CacheError, CacheProblem, Found, Key, KeyBuilder, Source},
+    cache::{Cache, CacheError, Found, Key, KeyBuilder, Source},
     device::VendorLibrary,
     error::Error,
     interrupt::Interrupt,
@@ -129,7 +129,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     let decoded = |(bytes, from): Found| {
         postcard::from_bytes::<T>(&bytes)
             .map(|value| (value, from))
-            .map_err(|_| cache.note(CacheProblem::Undecodable { what: kept.what }))
+            .map_err(|_| cache.note(CacheError::Undecodable { what: kept.what }))
             .ok()
     };
     let mut known = look(cache, &before).and_then(decoded);
@@ -296,7 +296,7 @@ impl Compiler {
                 .map(|(artifact, bytes)| Some(artifact.taken(bytes.found(cache)?, from)))
                 .collect(),
             Err(_) => {
-                cache.note(CacheProblem::Undecodable { what: "an input" });
+                cache.note(CacheError::Undecodable { what: "an input" });
                 None
             }
         }

@@ -4,6 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     device::DeviceOutput,
+    options::OptionError,
     report::Format,
     target::{Target, Vendor},
 };
@@ -55,50 +56,6 @@ const NAMES: &[(&str, Emit)] = &[
     ("offload", Emit::Offload),
 ];
 
-/// An output format that does not exist, or not for this target.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmitError {
-    /// No format has this name.
-    #[error("unknown output format '{name}': expected one of {}", names())]
-    Unknown {
-        /// The name.
-        name: String,
-    },
-    /// The target does not have the format.
-    #[error("{emit} does not exist for {target}: {advice}")]
-    NotForTarget {
-        /// The format.
-        emit: &'static str,
-        /// The target.
-        target: String,
-        /// What to ask for instead.
-        advice: &'static str,
-    },
-    /// Nothing of what was planned has the format.
-    #[error("{plan} asks for no {emit}: ask for another format, or for other images")]
-    NothingPlanned {
-        /// The format.
-        emit: &'static str,
-        /// The images that were listed.
-        plan: String,
-    },
-    /// The input is past the stage that the format belongs to.
-    #[error("{emit} cannot be made from {input}: {advice}")]
-    NotFromInput {
-        /// The format.
-        emit: &'static str,
-        /// What the input is.
-        input: &'static str,
-        /// What to do.
-        advice: &'static str,
-    },
-}
-
-fn names() -> String {
-    Emit::names().collect::<Vec<_>>().join(", ")
-}
-
 impl Emit {
     /// The names of all.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -119,13 +76,10 @@ impl Emit {
     }
 
     /// The format of the image for one target, or why there is none.
-    pub fn format(self, target: &Target) -> Result<Format, EmitError> {
+    pub fn format(self, target: &Target) -> Result<Format, OptionError> {
         let refuse = |advice| {
-            Err(EmitError::NotForTarget {
-                emit: self.name(),
-                target: target.to_string(),
-                advice,
-            })
+            let message = format!("{self} does not exist for {target}: {advice}");
+            Err(OptionError::Format(message))
         };
         let is_virtual = target.as_nvidia().is_some_and(|chip| chip.is_virtual());
         let virtual_advice = "a compute_* target is PTX alone; ask for ptx, or for the sm_* chip of the same number";
@@ -157,14 +111,17 @@ impl fmt::Display for Emit {
 }
 
 impl FromStr for Emit {
-    type Err = EmitError;
+    type Err = OptionError;
 
-    fn from_str(name: &str) -> Result<Self, EmitError> {
+    fn from_str(name: &str) -> Result<Self, OptionError> {
         NAMES
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, emit)| *emit)
-            .ok_or_else(|| EmitError::Unknown { name: name.to_owned() })
+            .ok_or_else(|| {
+                let names = Self::names().collect::<Vec<_>>().join(", ");
+                OptionError::Format(format!("unknown output format '{name}': expected one of {names}"))
+            })
     }
 }
 

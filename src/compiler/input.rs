@@ -6,7 +6,7 @@ use melior::{Context, dialect::DialectRegistry, ir::Module, utility::register_al
 
 use super::{
     bytecode, nesting,
-    stack::{StackError, with_deep_stack},
+    stack::{STACK_BYTES, on_deep_stack},
 };
 use crate::{
     FileKind,
@@ -17,6 +17,7 @@ use crate::{
         other_releases::mlir_text::{self, LostProperty},
     },
     device::lower::DIALECTS,
+    error::Location,
     image::ptx_sizes::largest_sizes,
 };
 
@@ -43,8 +44,8 @@ pub enum InputError {
     NotUtf8 {
         /// The first byte that is wrong.
         byte: u8,
-        /// Where, in MLIR's syntax.
-        location: String,
+        /// Where.
+        location: Location,
     },
     /// MLIR refused it.
     #[error("{}", first_message(.0))]
@@ -54,16 +55,16 @@ pub enum InputError {
     Nesting {
         /// What is too much.
         reason: String,
-        /// Where, in MLIR's syntax.
-        location: String,
+        /// Where.
+        location: Location,
     },
     /// Bytecode that MLIR's reader must not see.
     #[error("{reason}")]
     Bytecode {
         /// What is wrong with it.
         reason: String,
-        /// The beginning of the input, in MLIR's syntax.
-        location: String,
+        /// The beginning of the input.
+        location: Location,
     },
     /// It says something that MLIR 22 would pass over.
     #[error(
@@ -75,20 +76,27 @@ pub enum InputError {
         operation: String,
         /// What it does not have.
         property: String,
-        /// Where the operation is, in MLIR's syntax.
-        location: String,
+        /// Where the operation is.
+        location: Location,
     },
     /// A fatal error or a crash while MLIR parsed it.
     #[error("{error}")]
     Fatal {
         /// What it was.
         error: LlvmError,
-        /// The beginning of the input, in MLIR's syntax: where in it MLIR was is not known.
-        location: String,
+        /// The beginning of the input: where in it MLIR was is not known.
+        location: Location,
     },
-    /// There is no stack to parse it on.
-    #[error(transparent)]
-    Stack(#[from] StackError),
+    /// There is no stack to work on.
+    #[error(
+        "there is no memory for a stack of {} MiB, which reading and compiling need: {reason}; raise the limit of the address \
+         space (ulimit -v), compile less at once, or on a machine with more memory",
+        STACK_BYTES >> 20
+    )]
+    Stack {
+        /// What the system said.
+        reason: String,
+    },
     /// There is nothing to compile.
     #[error(
         "the input holds no gpu.module and no gpu.launch; put kernels into a gpu.module, or give device LLVM IR or PTX"
@@ -99,8 +107,8 @@ pub enum InputError {
         "no target: the module has no target attribute and none was given (--target sm_90, gpulower-attach-targets{{targets=sm_90}}, or a targets argument)"
     )]
     NoTarget {
-        /// Where the module is, in MLIR's syntax.
-        location: Option<String>,
+        /// Where the module is.
+        location: Option<Location>,
     },
     /// A target attribute of neither `#nvvm.target` nor `#rocdl.target`.
     #[error("cannot compile for the target {attribute}: expected #nvvm.target<...> or #rocdl.target<...>")]
@@ -135,11 +143,11 @@ pub enum InputError {
 }
 
 impl InputError {
-    /// Where the problem is, in MLIR's syntax.
-    pub fn location(&self) -> Option<&str> {
+    /// Where the problem is.
+    pub fn location(&self) -> Option<&Location> {
         match self {
-            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic.location.as_str()),
-            Self::NoTarget { location } => location.as_deref(),
+            Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| &diagnostic.location),
+            Self::NoTarget { location } => location.as_ref(),
             Self::NotUtf8 { location, .. }
             | Self::Nesting { location, .. }
             | Self::Bytecode { location, .. }
@@ -168,11 +176,9 @@ fn not_text(name: &str, bytes: &[u8], end: usize) -> InputError {
     if !bytes.contains(&b'\n') || bytes.iter().any(is_control) {
         return InputError::UnknownFormat;
     }
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
     InputError::NotUtf8 {
         byte,
-        location: format!("{name:?}:{line}:{column}"),
+        location: Location::after(name, before),
     }
 }
 
@@ -271,7 +277,7 @@ fn load_dialects(context: &Context) {
 
 /// Parses MLIR, text or bytecode.
 pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Module<'c>, InputError> {
-    let beginning = || format!("{name:?}:1:1");
+    let beginning = || Location::in_file(name, 1, 1);
     check_nesting(InputKind::Mlir, name, bytes)?;
     if is_bytecode(bytes) {
         bytecode::check(bytes).map_err(|reason| InputError::Bytecode {
@@ -284,8 +290,7 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
         false => mlir_text::bring_over(context, bytes).map_err(|lost| lost_property(name, bytes, lost))?,
     };
     let bytes = brought.as_deref().unwrap_or(bytes);
-    let (module, diagnostics) =
-        with_deep_stack(|| Ok::<_, InputError>(capture_diagnostics(context, || parse_module(context, name, bytes))))?;
+    let (module, diagnostics) = on_deep_stack(|| capture_diagnostics(context, || parse_module(context, name, bytes)))?;
     module.map_err(|error| match error {
         LlvmError::Refused(_) => {
             let mut errors: Vec<_> = diagnostics
@@ -306,12 +311,10 @@ pub fn parse<'c>(context: &'c Context, name: &str, bytes: &[u8]) -> Result<Modul
 
 fn lost_property(name: &str, text: &[u8], lost: LostProperty) -> InputError {
     let before = text.get(..lost.at).unwrap_or_default();
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
     InputError::OtherRelease {
         operation: lost.operation,
         property: lost.property,
-        location: format!("{name:?}:{line}:{column}"),
+        location: Location::after(name, before),
     }
 }
 
@@ -336,7 +339,7 @@ pub(super) fn check_nesting(language: InputKind, name: &str, bytes: &[u8]) -> Re
     }
     nesting::check(language, bytes).map_err(|excess| InputError::Nesting {
         reason: excess.reason,
-        location: format!("{name:?}:{}:1", excess.line),
+        location: Location::in_file(name, u32::try_from(excess.line).unwrap_or(u32::MAX), 1),
     })
 }
 

@@ -26,7 +26,7 @@ use super::{
     parse,
     plan::{self, Step},
     pool::Helpers,
-    request::{Divided, Outcome, Part, Request, Source, UNKNOWN},
+    request::{Divided, Outcome, Part, Request, Source},
     symbol_name, worker,
 };
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
     device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
     error::{Cause, Error, Location},
     image::symbols::LinkInterface,
-    interrupt::Interrupt,
+    interrupt::{Interrupt, InterruptError},
     options::{Isolation, Options, Resolved, ResolvedVendor, Speed},
     report::{Decision, Image, KernelSignature, Warning},
     serialize::{
@@ -52,51 +52,48 @@ use crate::{
     target::{CudaRelease, PtxIsa, Target, Vendor},
 };
 
-/// Carries out one request: here, or in a worker process.
+/// Carries out one request, with the help of `helpers`, as long as there is a reason to: here, or in a worker process.
 pub(super) fn run(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
     if request.options.speed == Speed::Best {
         return best::run(compiler, request, helpers);
     }
     let place = request.place();
     let result = match compiler.options.isolation {
-        Isolation::InProcess => run_here(compiler, request, helpers),
         Isolation::Worker => worker::run(compiler, &request, helpers),
+        Isolation::InProcess => {
+            let (name, target) = (request.name.clone(), request.target);
+            let _span = tracing::debug_span!("job", module = name, %target).entered();
+            let result = Job::new(compiler, request, helpers).and_then(|job| {
+                let interrupt = job.clock.interrupt().clone();
+                let (result, ended) = watched(&|| interrupt.check().is_err(), || job.run_steps());
+                match (ended, interrupt.check()) {
+                    (Some(ended), Err(reason)) => Err(interrupted(result, reason, &ended)),
+                    _ => result,
+                }
+            });
+            result.map_err(|error| error.in_module(&name).for_target(&target))
+        }
     };
     result.map_err(|mut error| {
         // Options that do not fit are not in the source.
-        let has_none = error
-            .location
-            .as_ref()
-            .is_none_or(|location| location.as_mlir() == UNKNOWN);
+        let has_none = error.location.as_ref().is_none_or(Location::is_unknown);
         if error.stage != Stage::Plan && has_none && place.is_some() {
-            error.location = place.as_deref().map(Location::from_mlir);
+            error.location = place;
         }
         error
     })
 }
 
-/// Carries out one request in this process, with the help of `helpers`, as long as there is a reason to.
-pub(super) fn run_here(compiler: &Compiler, request: Request<'_>, helpers: Helpers<'_>) -> Result<Outcome, Error> {
+/// The error of a job in which passes were left out: they look like success, or fail for want of what others would have done.
+fn interrupted(result: Result<Outcome, Error>, reason: InterruptError, ended: &Ended) -> Error {
     /// What takes longer is named.
     const SOON: Duration = Duration::from_secs(1);
-    let _span = tracing::debug_span!("job", module = request.name, target = %request.target).entered();
-    let name = request.name.clone();
-    let target = request.target;
-    let about = |error: Error| error.in_module(&name).for_target(&target);
-    let job = Job::new(compiler, request, helpers).map_err(about)?;
-    let interrupt = job.clock.interrupt().clone();
-    let (result, ended) = watched(&|| interrupt.check().is_err(), || job.run_steps());
-    let (Some(ended), Err(reason)) = (ended, interrupt.check()) else {
-        return result.map_err(about);
-    };
-    // Passes that were left out look like success, or fail for want of what others would have done.
-    let stage = result.err().map_or(Stage::CodeGen, |error| error.stage);
-    let mut error = Error::new(stage, reason);
+    let mut error = Error::new(result.err().map_or(Stage::CodeGen, |error| error.stage), reason);
     if ended.time > SOON && !ended.step.is_empty() {
-        let Ended { step, time } = ended;
-        error.message += &format!("; {step} cannot be interrupted, and took {:.1} s", time.as_secs_f64());
+        let (step, time) = (&ended.step, ended.time.as_secs_f64());
+        error.message += &format!("; {step} cannot be interrupted, and took {time:.1} s");
     }
-    Err(about(error))
+    error
 }
 
 pub(super) struct Job<'a, 'c> {
@@ -256,7 +253,7 @@ impl<'a, 'c> Job<'a, 'c> {
         let steps = std::mem::take(&mut self.steps);
         let (decisions, warnings) = (self.decisions.len(), self.warnings.len());
         if let Some(apart) = self.apart(&steps)
-            && let Ok(images) = self.make_images(&steps, Some(&apart))
+            && let Ok(images) = self.make_images(&steps, Some(&apart), Vec::new())
         {
             return Ok(self.outcome(images, apart.signatures()));
         }
@@ -271,7 +268,14 @@ impl<'a, 'c> Job<'a, 'c> {
             _ => None,
         });
         loop {
-            let raised = match self.make_images(&steps, None) {
+            let interrupted = |error| Error::new(Stage::Translate, error);
+            let code = match output {
+                Some(output) => {
+                    (self.clock.check().map_err(interrupted)).and_then(|()| self.device_stage(output, false))
+                }
+                None => Ok(Vec::new()),
+            };
+            let raised = match code.and_then(|code| self.make_images(&steps, None, code)) {
                 Ok(images) => {
                     let signatures = self.signatures();
                     return Ok(self.outcome(images, signatures));
@@ -300,19 +304,24 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(true)
     }
 
-    /// `apart` is what was generated already.
-    fn make_images(&mut self, steps: &[Step], apart: Option<&Apart>) -> Result<Vec<(Image, Vec<u8>)>, Error> {
-        let mut code = Vec::new();
+    /// The steps after the device stage. `apart` is what was generated kernel by kernel; else it is `code`.
+    fn make_images(
+        &mut self,
+        steps: &[Step],
+        apart: Option<&Apart>,
+        mut code: Vec<u8>,
+    ) -> Result<Vec<(Image, Vec<u8>)>, Error> {
         let mut images = Vec::new();
         for step in steps {
+            if matches!(step, Step::Lower | Step::Device(_)) {
+                continue;
+            }
             self.clock
                 .check()
                 .map_err(|error| Error::new(step.first_stage(), error))?;
             match step {
-                Step::Lower => {}
+                Step::Lower | Step::Device(_) => {}
                 Step::Print => code = self.text().into_bytes(),
-                Step::Device(_) if apart.is_some() => {}
-                Step::Device(output) => code = self.device(*output)?,
                 Step::PtxToCubin(product) => {
                     let ptx = match apart {
                         Some(apart) => PtxCode::Apart(apart),
@@ -367,21 +376,11 @@ impl<'a, 'c> Job<'a, 'c> {
                 stage: Stage::Lower,
                 module: Some(part.name.clone()),
                 target: Some(self.target),
-                location: Some(Location::from_mlir(&diagnostic.location)),
+                location: Some(diagnostic.location),
                 message: diagnostic.message,
             }));
         }
         Ok(())
-    }
-
-    /// Runs the device stage; PTX input passes through.
-    fn device(&mut self, output: DeviceOutput) -> Result<Vec<u8>, Error> {
-        let result = self.device_stage(output, false);
-        match &result {
-            // Places in MLIR cross over to LLVM IR as debug info, which costs time: it is made where an error needs it.
-            Err(error) if needs_a_place(error) && self.add_places() => self.device_stage(output, true),
-            _ => result,
-        }
     }
 
     /// Gives MLIR what debug info is made of; whether there is any MLIR.
@@ -395,7 +394,8 @@ impl<'a, 'c> Job<'a, 'c> {
         any
     }
 
-    /// The same in an LLVM context of its own. `has_places`: whether there is debug info that is not asked for.
+    /// Runs the device stage, in an LLVM context of its own; PTX input passes through. `has_places`: whether there is debug info
+    /// that is not asked for.
     fn device_stage(&mut self, output: DeviceOutput, has_places: bool) -> Result<Vec<u8>, Error> {
         if let [
             Part {
@@ -432,7 +432,10 @@ impl<'a, 'c> Job<'a, 'c> {
         let module = clock.time(Stage::Link, || join(&context, modules, &lowered))?;
         // Linked with objects, everything may be theirs.
         if self.objects.is_empty() && !device::defines_anything(&module) {
-            return Err(Error::new(Stage::Translate, DeviceError::Empty));
+            return Err(Error::new(
+                Stage::Translate,
+                DeviceError::from(device::Refusal::empty()),
+            ));
         }
         let locate = |symbol: &str| {
             lowered
@@ -474,7 +477,7 @@ impl<'a, 'c> Job<'a, 'c> {
                         let mut places = intrinsics.iter();
                         Some(places.find(|(function, _)| is_called(name, function))?.1)
                     });
-                    let place = called.or(defined.as_ref()).map(|place| Location::from_mlir(place));
+                    let place = called.or(defined.as_ref()).cloned();
                     error.location = error.location.or(place);
                     error
                 }
@@ -497,10 +500,13 @@ impl<'a, 'c> Job<'a, 'c> {
         Ok(code)
     }
 
-    /// An error about an intrinsic that LLVM has no instruction for, with the place of its first call.
+    /// An error about an instruction of which it is not known where it came from, or about an intrinsic that LLVM has no
+    /// instruction for, with its place. Places in MLIR cross over to LLVM IR as debug info, which costs time: it is made where an
+    /// error needs it.
     fn with_place(&mut self, error: Error, output: Option<DeviceOutput>) -> Error {
+        let needs_a_place = needs_a_place(&error) || unselected(&error).is_some();
         match output {
-            Some(output) if unselected(&error).is_some() && self.add_places() => {
+            Some(output) if needs_a_place && self.add_places() => {
                 self.device_stage(output, true).err().unwrap_or(error)
             }
             _ => error,
@@ -522,7 +528,7 @@ impl<'a, 'c> Job<'a, 'c> {
             .collect();
         let suffices = |job: &mut Self, isa| {
             job.set_ptx(isa);
-            job.device(output).is_ok()
+            job.device_stage(output, false).is_ok()
         };
         // The newest first: where it fails as well, it is not for lack of a newer ISA, and one attempt has told.
         let last = *candidates.last()?;
@@ -803,7 +809,7 @@ fn translate<'d>(
             .filter(|diagnostic| diagnostic.is_error)
             .collect();
         match error {
-            LlvmError::Refused(_) if !errors.is_empty() => failed(lower::LowerError::Refused(errors).into()),
+            LlvmError::Refused(_) if !errors.is_empty() => failed(DeviceError::Mlir(errors).into()),
             error => failed(error.into()),
         }
     })

@@ -53,7 +53,6 @@ use melior::ir::Module;
 
 pub use self::input::InputError;
 pub(crate) use self::launches::constant as constant_of_launch;
-pub(crate) use self::stack::StackError;
 pub(crate) use self::{
     content::Content,
     contexts::Contexts,
@@ -63,7 +62,7 @@ pub(crate) use self::{
     stack::with_deep_stack,
 };
 pub use self::{
-    emit::{Emit, EmitError},
+    emit::Emit,
     input::{InputKind, context, parse, prepare},
     launches::{KernelLaunch, LaunchArgument, launches},
     nesting::{MAX_EXPANSION, MAX_LEVELS},

@@ -3,7 +3,7 @@
 //! [`steps`] and [`artifacts`] decide; the jobs carry out what they say, and [`Plan`] shows it.
 
 use super::{
-    EmitError, InputError,
+    InputError,
     emit::Emit,
     input::InputKind,
     request::{Product, Request},
@@ -244,11 +244,7 @@ pub(super) fn check_source(input: InputKind, target: &Target, emit: Emit, format
     let not_from = |advice| {
         Err(Error::new(
             Stage::Plan,
-            EmitError::NotFromInput {
-                emit: emit.name(),
-                input: input.name(),
-                advice,
-            },
+            OptionError::Format(format!("{emit} cannot be made from {}: {advice}", input.name())),
         ))
     };
     match (input, format) {

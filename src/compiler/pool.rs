@@ -15,7 +15,7 @@ use std::{
     thread::{self, ThreadId},
 };
 
-use super::stack::{STACK_BYTES, StackError, with_deep_stack};
+use super::stack::{STACK_BYTES, on_deep_stack};
 use crate::error::Cause;
 
 /// A pool of threads that the embedder has already, and that compilations are to use in the place of threads of their own.
@@ -67,24 +67,6 @@ impl fmt::Debug for Threads {
         match self {
             Self::Own(threads) => formatter.debug_tuple("Own").field(threads).finish(),
             Self::Theirs(_) => formatter.write_str("Theirs"),
-        }
-    }
-}
-
-/// Why a job has no result.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum JobError {
-    /// It panicked, or was left out.
-    Unexpected(String),
-    /// There was no stack to run it on.
-    Stack(StackError),
-}
-
-impl From<JobError> for Cause {
-    fn from(error: JobError) -> Self {
-        match error {
-            JobError::Unexpected(text) => Self::Internal(text),
-            JobError::Stack(error) => error.into(),
         }
     }
 }
@@ -168,10 +150,7 @@ impl Helpers<'_> {
             Self::Own(pool) => pool.shared.for_each(pieces, piece),
             Self::Theirs(executor) if pieces > 1 => executor.for_each(pieces, &|index| {
                 // Without the stack the piece is left out, which its job notices.
-                let _ = with_deep_stack(|| {
-                    piece(index);
-                    Ok::<(), StackError>(())
-                });
+                let _ = on_deep_stack(|| piece(index));
             }),
             Self::None | Self::Theirs(_) => (0..pieces).for_each(piece),
         }
@@ -250,7 +229,7 @@ impl Pool {
         may_leave: bool,
         jobs: Vec<J>,
         work: impl Fn(J, Helpers<'_>) -> R + Sync,
-    ) -> Vec<Result<R, JobError>> {
+    ) -> Vec<Result<R, Cause>> {
         let slots: Vec<Mutex<Slot<J, R>>> = jobs
             .into_iter()
             .map(|job| {
@@ -262,16 +241,15 @@ impl Pool {
             .collect();
         let carry_out = |index: usize, helpers: Helpers<'_>| {
             let Some(slot) = slots.get(index) else { return };
-            let carried_out = with_deep_stack(|| {
+            let carried_out = on_deep_stack(|| {
                 let job = lock(slot).job.take();
                 if let Some(job) = job {
                     let result = catch_unwind(AssertUnwindSafe(|| work(job, helpers)));
-                    lock(slot).result = Some(result.map_err(|panic| JobError::Unexpected(describe(&*panic))));
+                    lock(slot).result = Some(result.map_err(|panic| Cause::Internal(describe(&*panic))));
                 }
-                Ok(())
             });
             if let Err(error) = carried_out {
-                lock(slot).result = Some(Err(JobError::Stack(error)));
+                lock(slot).result = Some(Err(error.into()));
             }
         };
         match &self.threads {
@@ -288,7 +266,7 @@ impl Pool {
                 slot.into_inner()
                     .unwrap_or_else(PoisonError::into_inner)
                     .result
-                    .unwrap_or_else(|| Err(JobError::Unexpected("a job was not run".to_owned())))
+                    .unwrap_or_else(|| Err(Cause::Internal("a job was not run".to_owned())))
             })
             .collect()
     }
@@ -462,7 +440,7 @@ impl Drop for JobMaker {
 
 struct Slot<J, R> {
     job: Option<J>,
-    result: Option<Result<R, JobError>>,
+    result: Option<Result<R, Cause>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -59,12 +59,10 @@ struct Place {
 
 impl Place {
     fn location(&self, file: &str) -> Location {
-        let (file, line, column) = match &self.source {
-            Some((file, line, column)) => (file.as_str(), *line as usize, *column),
-            None => (file, self.line, 1),
-        };
-        let escaped = file.replace('\\', "\\5C").replace('"', "\\22");
-        Location::from_mlir(&format!("\"{escaped}\":{line}:{column}"))
+        match &self.source {
+            Some((file, line, column)) => Location::in_file(file, *line, *column),
+            None => Location::in_file(file, u32::try_from(self.line).unwrap_or(u32::MAX), 1),
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use super::{
     Compiler,
     emit::Emit,
     plan::{self, Step},
-    request::{Product, Request, UNKNOWN},
+    request::{Product, Request},
 };
 use crate::{
-    error::{Cause, Error, Failure, Location},
+    error::{Cause, Error, Failure},
     options::{Isolation, OptionError},
     stage::Stage,
     target::{CudaRelease, Target},
@@ -51,10 +51,10 @@ impl Compiler {
     pub(super) fn refusal(&self, request: &Request<'_>) -> Option<Error> {
         let error = self.check(request).err()?;
         let mut error = error.in_module(&request.name).for_target(&request.target);
-        let place = request.place().filter(|place| place != UNKNOWN);
+        let place = request.place();
         // Options that do not fit are not in the source.
         if let (true, Some(place)) = (error.stage != Stage::Plan, place) {
-            error.location.get_or_insert_with(|| Location::from_mlir(&place));
+            error.location.get_or_insert(place);
         }
         Some(error)
     }

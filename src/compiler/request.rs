@@ -16,8 +16,9 @@ use super::{
     stored_bytes,
 };
 use crate::{
-    bridge::{LlvmError, edit::OwnedModule, mlir::location_text},
+    bridge::{LlvmError, edit::OwnedModule, mlir::place_of},
     cache::Key,
+    error::Location,
     options::{Library, OptimizationLevel, Options},
     report::{Decision, Format, Image, KernelSignature, Warning},
     stage::{Stage, StageTime, Subject},
@@ -112,9 +113,6 @@ impl<'c> Source<SharedModule<'c>> {
     }
 }
 
-/// What MLIR writes of a place that is not known.
-pub(super) const UNKNOWN: &str = "unknown";
-
 /// One module of a request.
 #[derive(Debug)]
 pub(crate) struct Part<M> {
@@ -176,15 +174,15 @@ impl Request<'_> {
         }
     }
 
-    /// Where the first module that is MLIR stands, in MLIR's syntax: what an error has to do with that has no place of its own.
-    pub(super) fn place(&self) -> Option<String> {
+    /// Where the first module that is MLIR stands: what an error has to do with that has no place of its own.
+    pub(super) fn place(&self) -> Option<Location> {
         self.parts.iter().find_map(|part| {
             let Source::Mlir(module) = &part.source else {
                 return None;
             };
             let module = module.lock();
-            let place = location_text(module.module().body().first_operation()?.location());
-            (place != UNKNOWN).then_some(place)
+            let place = place_of(module.module().body().first_operation()?.location());
+            (!place.is_unknown()).then_some(place)
         })
     }
 

@@ -22,11 +22,10 @@ use crate::{
     bridge::{
         edit::{CopyError, OwnedModule, copy_of},
         mlir::{
-            context_of, has_operation, is_called, location_text, outermost_operations, string_value,
-            symbol_attribute_name,
+            context_of, has_operation, is_called, outermost_operations, place_of, string_value, symbol_attribute_name,
         },
     },
-    device::lower::{self, LowerError},
+    device::{DeviceError, lower},
     error::{Error, Failure},
     options::DebugLevel,
     stage::Stage,
@@ -201,7 +200,7 @@ impl Compiler {
         let name = symbol_name(operation);
         let generations = targets
             .generations(InputKind::Mlir, emit, &self.options, Some(operation))
-            .map_err(|error| error.at(|| location_text(operation.location())).in_module(&name))?;
+            .map_err(|error| error.at(|| place_of(operation.location())).in_module(&name))?;
         Ok((name, generations))
     }
 }
@@ -274,7 +273,7 @@ pub fn run_pipeline(module: &mut Module<'_>, pipeline: &str) -> Result<(), Failu
         match lower::run(context, module, pipeline) {
             Ok(_) => Ok(()),
             // It is the caller's, and not ours.
-            Err(LowerError::Pipeline(reason)) => Err(refused(reason).into()),
+            Err(DeviceError::Pipeline(reason)) => Err(refused(reason).into()),
             Err(error) => Err(Error::new(Stage::Plan, error).into()),
         }
     })

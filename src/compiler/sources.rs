@@ -125,7 +125,31 @@ impl Compiler {
             on_error,
             reporter: &reporter,
         };
-        for (index, result) in self.compile_unknown(&unknown, &call) {
+        // Where all inputs fail together, because LLVM crashed while one was read, halves are tried: in the end the one that is to
+        // blame is alone.
+        let (mut compiled, mut waiting) = (Vec::new(), vec![unknown.as_slice()]);
+        while let Some(inputs) = waiting.pop().filter(|inputs| !inputs.is_empty()) {
+            let ids: Vec<InputId> = inputs.iter().map(id).collect();
+            let sources: Vec<(&str, &[u8])> = inputs.iter().map(|(_, input)| *input).collect();
+            let results = worker::reading(self, &sources, |sources| {
+                with_deep_stack(|| self.read_and_run(sources, &ids, &call))
+            });
+            match (results, inputs) {
+                (Ok(results), _) => compiled.extend(inputs.iter().map(|(index, _)| *index).zip(results)),
+                (Err::<_, Failure>(failure), [only]) => {
+                    compiled.push((only.0, OfInput::failed(failure.errors).of(&id(only))));
+                }
+                // Of several inputs the errors say themselves which they are about, as far as that is known.
+                (Err(failure), [first, _, ..]) if on_error == OnError::Stop => {
+                    compiled.push((first.0, OfInput::failed(failure.errors)));
+                }
+                (Err(_), _) => {
+                    let (front, back) = inputs.split_at(inputs.len() / 2);
+                    waiting.extend([back, front]);
+                }
+            }
+        }
+        for (index, result) in compiled {
             if result.errors.is_empty()
                 && !result.names_libraries
                 && let (Some(before), Some(input)) = (keys.get(index), inputs.get(index))
@@ -137,33 +161,6 @@ impl Compiler {
             }
         }
         results.into_iter().map(Option::unwrap_or_default).collect()
-    }
-
-    /// Compiles inputs together. Where all of them fail together, because LLVM crashed while one was read, halves are tried:
-    /// in the end the one that is to blame is alone.
-    fn compile_unknown(&self, inputs: &[Numbered<'_>], call: &Call<'_>) -> Vec<(usize, OfInput)> {
-        let Some((first, rest)) = inputs.split_first() else {
-            return Vec::new();
-        };
-        let ids: Vec<InputId> = inputs.iter().map(id).collect();
-        let sources: Vec<(&str, &[u8])> = inputs.iter().map(|(_, input)| *input).collect();
-        let results = worker::reading(self, &sources, |sources| {
-            with_deep_stack(|| self.read_and_run(sources, &ids, call))
-        });
-        let failure = match results {
-            Ok(results) => return inputs.iter().map(|(index, _)| *index).zip(results).collect(),
-            Err::<_, Failure>(failure) => failure,
-        };
-        if rest.is_empty() || call.on_error == OnError::Stop {
-            let failed = OfInput::failed(failure.errors);
-            // Of several inputs the errors say themselves which they are about, as far as that is known.
-            let failed = if rest.is_empty() { failed.of(&id(first)) } else { failed };
-            return vec![(first.0, failed)];
-        }
-        let (front, back) = inputs.split_at(inputs.len() / 2);
-        let mut results = self.compile_unknown(front, call);
-        results.extend(self.compile_unknown(back, call));
-        results
     }
 
     /// Does work on so many bytes of MLIR in a context of this compiler's.

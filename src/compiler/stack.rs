@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::bridge::stack::check_room;
+use super::InputError;
+use crate::{bridge::stack::check_room, error::Error, stage::Stage};
 
 /// As much as the threads of the pool have.
 pub(super) const STACK_BYTES: usize = 64 << 20;
@@ -18,30 +19,23 @@ thread_local! {
     static MAY_GROW: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Why there is no room to work.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no memory for a stack of {} MiB, which reading and compiling need: {reason}; raise the limit of the address \
-     space (ulimit -v), compile less at once, or on a machine with more memory",
-    STACK_BYTES >> 20
-)]
-pub struct StackError {
-    /// What the system said.
-    reason: String,
-}
-
 /// Runs `work` on a stack with room for [`super::MAX_LEVELS`]: on the caller's, if that is large enough, else on one that
 /// is mapped for the time being. It is the same thread in either case.
-pub(crate) fn with_deep_stack<R, E: From<StackError>>(work: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+pub(crate) fn with_deep_stack<R, E: From<Error>>(work: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+    on_deep_stack(work).map_err(|error| Error::new(Stage::Plan, error))?
+}
+
+/// The same. The only error is [`InputError::Stack`].
+pub(super) fn on_deep_stack<R>(work: impl FnOnce() -> R) -> Result<R, InputError> {
     let has_enough = stacker::remaining_stack().is_some_and(|left| left >= ENOUGH_BYTES);
     if has_enough || !MAY_GROW.get() {
-        return work();
+        return Ok(work());
     }
     // `stacker` panics where this fails.
-    check_room(STACK_BYTES).map_err(|error| StackError {
+    check_room(STACK_BYTES).map_err(|error| InputError::Stack {
         reason: error.to_string(),
     })?;
-    stacker::grow(STACK_BYTES, work)
+    Ok(stacker::grow(STACK_BYTES, work))
 }
 
 /// Runs `work`, in which [`with_deep_stack`] stays on the stack that there is.
@@ -67,14 +61,14 @@ mod tests {
         thread.expect("a thread").join().expect("no panic")
     }
 
-    fn room() -> Result<usize, StackError> {
-        with_deep_stack(|| Ok(stacker::remaining_stack().expect("known")))
+    fn room() -> Result<usize, InputError> {
+        on_deep_stack(|| stacker::remaining_stack().expect("known"))
     }
 
     #[test]
     fn a_thread_with_a_small_stack_gets_room() {
-        let reached = on_a_small_stack(|| with_deep_stack(|| Ok::<_, StackError>(depth(5000))));
-        assert_eq!(reached, Ok(5000));
+        let reached = on_a_small_stack(|| on_deep_stack(|| depth(5000)));
+        assert_eq!(reached.expect("room"), 5000);
         assert!(on_a_small_stack(room).expect("room") > ENOUGH_BYTES);
     }
 

@@ -3,15 +3,10 @@
 use melior::ir::operation::{OperationLike, OperationRef};
 
 use super::{
-    InputError, attribute,
-    emit::{Emit, EmitError},
-    input::InputKind,
-    plan::check_source,
-    request::Product,
-    target_attributes,
+    InputError, attribute, emit::Emit, input::InputKind, plan::check_source, request::Product, target_attributes,
 };
 use crate::{
-    bridge::mlir::location_text,
+    bridge::mlir::place_of,
     error::{Cause, Error},
     options::{OptionError, Options},
     stage::Stage,
@@ -89,7 +84,7 @@ impl Targets {
             }
             Self::Plan(plan) => plan.clone(),
             _ if asked.is_empty() => {
-                let location = operation.map(|operation| location_text(operation.location()));
+                let location = operation.map(|operation| place_of(operation.location()));
                 return Err(planned(InputError::NoTarget { location }.into()));
             }
             _ => plan_of(&asked, emit, options).map_err(planned)?,
@@ -143,10 +138,10 @@ impl Targets {
         }
         if generations.is_empty() {
             return Err(planned(
-                EmitError::NothingPlanned {
-                    emit: emit.name(),
-                    plan: list(&plan),
-                }
+                OptionError::Format(format!(
+                    "{} asks for no {emit}: ask for another format, or for other images",
+                    list(&plan)
+                ))
                 .into(),
             ));
         }
@@ -241,7 +236,7 @@ fn generation_of(target: Target) -> Generation {
 impl Emit {
     /// What one run of code generation makes. `listed`: the images were listed one by one, so that one without machine
     /// code is no mistake where machine code is asked for.
-    fn products(self, generation: &Generation, listed: bool) -> Result<Vec<Product>, EmitError> {
+    fn products(self, generation: &Generation, listed: bool) -> Result<Vec<Product>, OptionError> {
         let product = |target: Target| {
             Ok(Product {
                 target,

@@ -19,9 +19,12 @@ use melior::{
     },
 };
 
-use super::lower::{LowerError, name_of};
+use super::{
+    DeviceError,
+    lower::{name_of, refused},
+};
 use crate::{
-    bridge::mlir::{is_unused, location_text, operations, remove_attribute, set_attribute, shown, string_value},
+    bridge::mlir::{is_unused, operations, remove_attribute, set_attribute, shown, string_value},
     options::{Resolved, ResolvedVendor},
     target::Target,
 };
@@ -39,7 +42,7 @@ fn atomics<'c, 'a>(module: &'a Module<'c>) -> impl Iterator<Item = OperationRef<
 }
 
 /// Refuses scopes of the other vendor, on which LLVM would end in a fatal error without a place.
-pub(super) fn check_scopes(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+pub(super) fn check_scopes(module: &Module<'_>, target: &Target) -> Result<(), DeviceError> {
     let (vendor, scopes) = match target {
         Target::Nvidia(_) => ("NVIDIA", &["singlethread", "block", "cluster", "device"][..]),
         Target::Amd(_) => (
@@ -57,13 +60,11 @@ pub(super) fn check_scopes(module: &Module<'_>, target: &Target) -> Result<(), L
             .strip_suffix("-one-as")
             .filter(|_| matches!(target, Target::Amd(_)));
         if scope != "one-as" && !scopes.contains(&plain.unwrap_or(&scope)) {
-            return Err(LowerError::Scope {
-                name: name_of(&operation),
-                scope,
-                vendor,
-                known: scopes.join(", "),
-                location: location_text(operation.location()),
-            });
+            let (name, known) = (name_of(&operation), scopes.join(", "));
+            let message = format!(
+                "{name} has the scope {scope:?}, which is none of {vendor}'s: {known}, or no scope for the whole system"
+            );
+            return Err(refused(message, operation));
         }
     }
     Ok(())

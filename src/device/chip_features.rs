@@ -11,7 +11,7 @@ use inkwell::{
     values::{BasicValue, FunctionValue},
 };
 
-use super::DeviceError;
+use super::{DeviceError, Refusal};
 use crate::{
     bridge::llvm::{DeviceModule, TargetMachine},
     options::{Resolved, ResolvedVendor},
@@ -135,15 +135,9 @@ const OF_NAMES: &str = "LLVM 22 knows no such feature; check the spelling, or th
 const OF_CHIPS: &str = "the chip lacks it, and LLVM would leave the function out; compile for a chip that has it, or take it from target-features";
 
 fn refused(function: FunctionValue<'_>, feature: &str, resolved: &Resolved, advice: &'static str) -> DeviceError {
-    DeviceError::WrongTarget {
-        what: format!(
-            "the function {} with the feature {feature}",
-            function.get_name().to_string_lossy()
-        ),
-        target: resolved.target.to_string(),
-        advice,
-        location: None,
-    }
+    let function = function.get_name().to_string_lossy();
+    let what = format!("the function {function} with the feature {feature}");
+    Refusal::wrong_target(&what, &resolved.target, advice).into()
 }
 
 fn with_features<'c>(module: &DeviceModule<'c>) -> impl Iterator<Item = FunctionValue<'c>> {

@@ -7,16 +7,12 @@ use melior::ir::{
     operation::{OperationLike, OperationRef},
 };
 
-use super::{
-    DeviceError,
-    lower::{LowerError, name_of},
-    symbols::symbol_of,
-};
+use super::{DeviceError, Refusal, lower::name_of, symbols::symbol_of};
 use crate::{
     bridge::{
         kernel_sizes::kernel_sizes,
         llvm::DeviceModule,
-        mlir::{location_text, operations},
+        mlir::{operations, place_of},
     },
     options::{Resolved, ResolvedVendor},
     target::Target,
@@ -56,18 +52,15 @@ const CLUSTER: Stated = Stated {
 };
 
 /// Refuses sizes of blocks, grids and clusters that no launch can have.
-pub(super) fn check_stated_sizes(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+pub(super) fn check_stated_sizes(module: &Module<'_>, target: &Target) -> Result<(), DeviceError> {
     for function in operations(module) {
         if !matches!(name_of(&function).as_str(), "gpu.func" | "llvm.func") {
             continue;
         }
         if let Some(reason) = wrong_size(function, target) {
-            return Err(LowerError::Contract {
-                kernel: symbol_of(&function).unwrap_or_default(),
-                reason,
-                target: target.to_string(),
-                location: location_text(function.location()),
-            });
+            let kernel = symbol_of(&function).unwrap_or_default();
+            let refusal = Refusal::contract(&kernel, target, &reason);
+            return Err(refusal.at(place_of(function.location())).into());
         }
     }
     Ok(())
@@ -160,11 +153,9 @@ pub(super) fn check_launch_bounds(module: &DeviceModule<'_>, target: &Target) ->
             if let Some(value) = value_of(bound.attribute)
                 && !(bound.is_possible)(&numbers(&value))
             {
-                return Err(DeviceError::Contract {
-                    kernel: function.get_name().to_string_lossy().into_owned(),
-                    target: target.to_string(),
-                    reason: format!("its {} is {value}, and has to be {}", bound.attribute, bound.wanted),
-                });
+                let kernel = function.get_name().to_string_lossy();
+                let reason = format!("its {} is {value}, and has to be {}", bound.attribute, bound.wanted);
+                return Err(Refusal::contract(&kernel, target, &reason).about_kernel(&kernel).into());
             }
         }
     }
@@ -252,13 +243,11 @@ fn numbers(list: &str) -> Vec<i64> {
 /// Refuses kernels with more variables in their workgroup's memory, or more parameters, than the chip has room for.
 pub(super) fn check_kernel_sizes(module: &DeviceModule<'_>, resolved: &Resolved) -> Result<(), DeviceError> {
     for sizes in kernel_sizes(module)? {
-        let too_much = |what, bytes, most, advice| DeviceError::TooMuch {
-            kernel: sizes.name.clone(),
-            what,
-            bytes,
-            most,
-            target: resolved.target.to_string(),
-            advice,
+        let too_much = |what: &str, bytes: u64, most: u64, advice: &str| {
+            let (kernel, target) = (&sizes.name, &resolved.target);
+            let message =
+                format!("the kernel {kernel} has {bytes} bytes of {what}, and {target} has room for {most}: {advice}");
+            DeviceError::from(Refusal::lowering(message).about_kernel(kernel))
         };
         let most = most_shared(&resolved.target);
         if sizes.shared > most {

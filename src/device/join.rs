@@ -6,9 +6,10 @@ use std::fmt::{self, Write};
 use inkwell::module::Linkage;
 use inkwell::values::{BasicValue, FunctionValue, GlobalValue};
 
+use super::{DeviceError, Refusal};
 use crate::{
-    bridge::LlvmError,
     bridge::llvm::{DeviceContext, DeviceModule},
+    error::{ErrorKind, Location},
     image::symbols::SymbolKind,
 };
 
@@ -26,8 +27,8 @@ pub(crate) struct JoinInput<'c, 'a> {
     pub module: DeviceModule<'c>,
     /// Definitions that are private to it ([`super::symbols::private_definitions`]): others may have the same names.
     pub private: Vec<String>,
-    /// Where a symbol is defined or declared, in MLIR's syntax, if that is known.
-    pub locate: &'a dyn Fn(&str) -> Option<String>,
+    /// Where a symbol is defined or declared, if that is known.
+    pub locate: &'a dyn Fn(&str) -> Option<Location>,
 }
 
 impl fmt::Debug for JoinInput<'_, '_> {
@@ -45,115 +46,17 @@ pub struct SymbolPlace {
     /// The module.
     pub module: String,
     /// Where MLIR says it is.
-    pub location: Option<String>,
+    pub location: Option<Location>,
 }
 
 impl fmt::Display for SymbolPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "module {}", self.module)?;
         match &self.location {
-            Some(location) => write!(formatter, " at {}", crate::error::Location::from_mlir(location)),
+            Some(location) => write!(formatter, " at {location}"),
             None => Ok(()),
         }
     }
-}
-
-/// A symbol that two modules or more define.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JoinDuplicate {
-    /// Its name.
-    pub name: String,
-    /// What the first definition is.
-    pub kind: SymbolKind,
-    /// The definitions, in the order of the modules.
-    pub places: Vec<SymbolPlace>,
-}
-
-/// A symbol that one module uses as something else than what another defines: LLVM would link them, and miscompile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JoinMismatch {
-    /// Its name.
-    pub name: String,
-    /// Where it is declared.
-    pub declared: SymbolPlace,
-    /// As what, in LLVM's syntax.
-    pub declared_as: String,
-    /// Where it is defined.
-    pub defined: SymbolPlace,
-    /// As what, in LLVM's syntax.
-    pub defined_as: String,
-}
-
-/// Why modules were not joined.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum JoinError {
-    /// There was nothing to join.
-    #[error("nothing to join: there is no module")]
-    NoModule,
-    /// Symbols that are defined more than once.
-    #[error("{}", duplicates(.0))]
-    Duplicates(Vec<JoinDuplicate>),
-    /// Declarations that do not fit the definitions.
-    #[error("{}", mismatches(.0))]
-    Mismatches(Vec<JoinMismatch>),
-    /// LLVM's linker refused.
-    #[error("module {module} cannot be joined with the others: {source}")]
-    Llvm {
-        /// The module.
-        module: String,
-        /// LLVM's reason.
-        #[source]
-        source: LlvmError,
-    },
-}
-
-impl JoinError {
-    /// The first location, in MLIR's syntax, where there is one.
-    pub fn location(&self) -> Option<&str> {
-        let place = match self {
-            // The first definition is as good as any other: the second one is where the conflict arises.
-            Self::Duplicates(symbols) => symbols.first().and_then(|symbol| symbol.places.get(1)),
-            Self::Mismatches(symbols) => symbols.first().map(|symbol| &symbol.declared),
-            Self::NoModule | Self::Llvm { .. } => None,
-        };
-        place?.location.as_deref()
-    }
-}
-
-fn duplicates(symbols: &[JoinDuplicate]) -> String {
-    let mut text = match symbols.len() {
-        1 => "a symbol is defined more than once:".to_owned(),
-        count => format!("{count} symbols are defined more than once:"),
-    };
-    for symbol in symbols {
-        let places: Vec<String> = symbol.places.iter().map(ToString::to_string).collect();
-        let _ = write!(
-            text,
-            "\n  {} {} in {}",
-            symbol.kind.name(),
-            symbol.name,
-            places.join(" and in ")
-        );
-    }
-    text.push_str("\nKeep one definition and declare it elsewhere, rename one, or make those private that only their own module uses.");
-    text
-}
-
-fn mismatches(symbols: &[JoinMismatch]) -> String {
-    let mut text = match symbols.len() {
-        1 => "a symbol is declared otherwise than it is defined:".to_owned(),
-        count => format!("{count} symbols are declared otherwise than they are defined:"),
-    };
-    for symbol in symbols {
-        let _ = write!(
-            text,
-            "\n  {}: {} in {}, {} in {}",
-            symbol.name, symbol.declared_as, symbol.declared, symbol.defined_as, symbol.defined
-        );
-    }
-    text.push_str("\nMake the declarations equal to the definitions.");
-    text
 }
 
 /// A symbol as a module has it.
@@ -176,11 +79,11 @@ struct Symbol {
 ///
 /// # Errors
 ///
-/// [`JoinError`]. All duplicates are listed, then all mismatches, before anything is linked.
+/// [`DeviceError`]. All duplicates are listed, then all mismatches, before anything is linked.
 pub(crate) fn join<'c>(
     _context: &'c DeviceContext,
     inputs: Vec<JoinInput<'c, '_>>,
-) -> Result<DeviceModule<'c>, JoinError> {
+) -> Result<DeviceModule<'c>, DeviceError> {
     let mut symbols: BTreeMap<String, Symbol> = BTreeMap::new();
     for input in &inputs {
         make_private(input);
@@ -188,12 +91,14 @@ pub(crate) fn join<'c>(
     }
     check(&symbols)?;
     let mut inputs = inputs.into_iter();
-    let joined = inputs.next().ok_or(JoinError::NoModule)?.module;
+    let Some(JoinInput { module: joined, .. }) = inputs.next() else {
+        return Err(Refusal::new(ErrorKind::Link, "nothing to join: there is no module").into());
+    };
     for input in inputs {
         let name = input.name;
-        joined.join(input.module).map_err(|source| JoinError::Llvm {
-            module: name.to_owned(),
-            source,
+        joined.join(input.module).map_err(|reason| {
+            let message = format!("module {name} cannot be joined with the others: {reason}");
+            Refusal::new(ErrorKind::Link, message)
         })?;
     }
     Ok(joined)
@@ -289,48 +194,68 @@ const fn is_mergeable(linkage: Linkage) -> bool {
     )
 }
 
-fn check(symbols: &BTreeMap<String, Symbol>) -> Result<(), JoinError> {
-    let duplicates: Vec<JoinDuplicate> = symbols
-        .iter()
-        .filter_map(|(name, symbol)| {
-            let strong: Vec<&Seen> = symbol
-                .definitions
-                .iter()
-                .filter_map(|(seen, mergeable)| (!mergeable).then_some(seen))
-                .collect();
-            let [first, _, ..] = strong.as_slice() else { return None };
-            Some(JoinDuplicate {
-                name: name.clone(),
-                kind: first.kind,
-                places: strong.iter().map(|seen| seen.place.clone()).collect(),
-            })
-        })
-        .collect();
-    if !duplicates.is_empty() {
-        return Err(JoinError::Duplicates(duplicates));
+fn check(symbols: &BTreeMap<String, Symbol>) -> Result<(), DeviceError> {
+    let mut duplicates: Vec<Conflict<'_>> = Vec::new();
+    for (name, symbol) in symbols {
+        let definitions = symbol.definitions.iter();
+        let strong: Vec<&Seen> = definitions
+            .filter_map(|(seen, mergeable)| (!mergeable).then_some(seen))
+            .collect();
+        // The first definition is as good as any other: the second one is where the conflict arises.
+        if let [first, second, ..] = strong.as_slice() {
+            let places: Vec<String> = strong.iter().map(|seen| seen.place.to_string()).collect();
+            let places = places.join(" and in ");
+            duplicates.push((&second.place, format!("{} {name} in {places}", first.kind.name())));
+        }
     }
-    let mismatches: Vec<JoinMismatch> = symbols
-        .iter()
-        .filter_map(|(name, symbol)| Some((name, symbol, symbol.definitions.first()?)))
-        .flat_map(|(name, symbol, (defined, _))| {
-            symbol
-                .declarations
-                .iter()
-                .filter(|declared| !fits(declared, defined))
-                .map(|declared| JoinMismatch {
-                    name: name.clone(),
-                    declared: declared.place.clone(),
-                    declared_as: declared.shape.clone(),
-                    defined: defined.place.clone(),
-                    defined_as: defined.shape.clone(),
-                })
-        })
-        .collect();
-    if mismatches.is_empty() {
-        Ok(())
-    } else {
-        Err(JoinError::Mismatches(mismatches))
+    refuse(
+        &duplicates,
+        ["is defined more than once", "are defined more than once"],
+        "Keep one definition and declare it elsewhere, rename one, or make those private that only their own module uses.",
+    )?;
+    // LLVM would link them, and miscompile.
+    let mut mismatches: Vec<Conflict<'_>> = Vec::new();
+    for (name, symbol) in symbols {
+        let Some((defined, _)) = symbol.definitions.first() else {
+            continue;
+        };
+        for declared in symbol.declarations.iter().filter(|declared| !fits(declared, defined)) {
+            let as_what = |seen: &Seen| format!("{} in {}", seen.shape, seen.place);
+            let line = format!("{name}: {}, {}", as_what(declared), as_what(defined));
+            mismatches.push((&declared.place, line));
+        }
     }
+    refuse(
+        &mismatches,
+        [
+            "is declared otherwise than it is defined",
+            "are declared otherwise than they are defined",
+        ],
+        "Make the declarations equal to the definitions.",
+    )
+}
+
+/// A symbol that cannot be joined: where that shows, and what is said of it.
+type Conflict<'a> = (&'a SymbolPlace, String);
+
+/// An error with the conflicts, if there are any. `what`: of one symbol, and of several.
+fn refuse(conflicts: &[Conflict<'_>], [one, several]: [&str; 2], advice: &str) -> Result<(), DeviceError> {
+    let Some((place, _)) = conflicts.first() else {
+        return Ok(());
+    };
+    let mut text = match conflicts.len() {
+        1 => format!("a symbol {one}:"),
+        count => format!("{count} symbols {several}:"),
+    };
+    for (_, line) in conflicts {
+        let _ = write!(text, "\n  {line}");
+    }
+    let refusal = Refusal::new(ErrorKind::Symbols, format!("{text}\n{advice}"));
+    Err(Refusal {
+        location: place.location.clone(),
+        ..refusal
+    }
+    .into())
 }
 
 fn fits(declared: &Seen, defined: &Seen) -> bool {

@@ -7,27 +7,28 @@ use std::{borrow::Cow, collections::HashMap};
 
 use crate::bridge::split::Global;
 
-/// Why texts were not put together.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum JoinPtxError {
-    /// Two names of the module are one in PTX.
-    #[error("the module has two names that are {0} in PTX")]
-    Ambiguous(String),
-    /// Something that the module did not have.
-    #[error("a part has {0}, which was not in the module")]
-    Unknown(String),
-    /// A line that is not of the expected form.
-    #[error("a part has an unexpected line: {0}")]
-    Line(String),
-    /// Two parts disagree on something.
-    #[error("the parts have different texts for {0}")]
-    Differs(String),
-    /// Numbers that are not those of the function.
-    #[error("the numbers in {0} are not as expected")]
-    Numbers(String),
+/// Or why texts were not put together.
+type JoinResult<T> = Result<T, String>;
+
+/// Something that the module did not have.
+fn unknown(name: &str) -> String {
+    format!("a part has {name}, which was not in the module")
 }
 
-type JoinResult<T> = Result<T, JoinPtxError>;
+/// A line that is not of the expected form.
+fn unexpected(line: &str) -> String {
+    format!("a part has an unexpected line: {line}")
+}
+
+/// Two parts disagree on something.
+fn differs(what: &str) -> String {
+    format!("the parts have different texts for {what}")
+}
+
+/// Numbers that are not those of the function.
+fn numbers(function: &str) -> String {
+    format!("the numbers in {function} are not as expected")
+}
 
 /// The functions and variables of a module in order, by their names in PTX.
 pub(super) struct Order(HashMap<String, usize>);
@@ -38,7 +39,7 @@ impl Order {
         for (position, global) in globals.iter().enumerate() {
             let name = in_ptx(&global.name);
             if order.insert(name.clone().into_owned(), position).is_some() {
-                return Err(JoinPtxError::Ambiguous(name.into_owned()));
+                return Err(format!("the module has two names that are {name} in PTX"));
             }
         }
         Ok(Self(order))
@@ -47,7 +48,7 @@ impl Order {
     /// The position of a function or variable, by its name in LLVM IR or in PTX.
     pub(super) fn of(&self, name: &str) -> JoinResult<usize> {
         let position = self.0.get(in_ptx(name).as_ref()).copied();
-        position.ok_or_else(|| JoinPtxError::Unknown(name.to_owned()))
+        position.ok_or_else(|| unknown(name))
     }
 }
 
@@ -130,7 +131,7 @@ pub(crate) fn cut(text: &str) -> JoinResult<(String, Vec<FunctionText>)> {
     let order = Order(order.map(|(position, name)| (name.to_owned(), position)).collect());
     let part = Reader { text, order: &order }.part()?;
     if let Some(declared) = part.declarations.first() {
-        return Err(JoinPtxError::Unknown(declared.name.to_owned()));
+        return Err(unknown(declared.name));
     }
     let mut functions = Vec::with_capacity(part.functions.len());
     for function in &part.functions {
@@ -157,7 +158,7 @@ pub(crate) fn cut(text: &str) -> JoinResult<(String, Vec<FunctionText>)> {
             .iter_mut()
             .find(uses)
             .filter(|_| demoted_name(variable.text.trim_end()).is_some());
-        let owner = owner.ok_or_else(|| JoinPtxError::Unknown(variable.name.to_owned()))?;
+        let owner = owner.ok_or_else(|| unknown(variable.name))?;
         owner.demoted.push_str(variable.text);
     }
     Ok((part.header.to_owned(), functions))
@@ -172,7 +173,7 @@ pub(crate) fn assemble(header: &str, functions: &[FunctionText]) -> JoinResult<S
         is_the_same && (dynamic.is_empty() || function.demoted.is_empty())
     };
     if !functions.iter().all(is_ordered) {
-        return Err(JoinPtxError::Differs("dynamic shared memory".to_owned()));
+        return Err(differs("dynamic shared memory"));
     }
     let mut text = String::with_capacity(functions.iter().map(|function| function.text.len() + 128).sum());
     text.push_str(header);
@@ -230,7 +231,7 @@ pub(super) fn join_ptx(texts: &[String], order: &Order) -> JoinResult<String> {
     for text in texts {
         let part = Reader { text, order }.part()?;
         if *header.get_or_insert(part.header) != part.header {
-            return Err(JoinPtxError::Differs("the target".to_owned()));
+            return Err(differs("the target"));
         }
         declarations.extend(part.declarations);
         variables.extend(part.variables);
@@ -243,7 +244,7 @@ pub(super) fn join_ptx(texts: &[String], order: &Order) -> JoinResult<String> {
     });
     if let Some(name) = repeated {
         // It was to be inlined.
-        return Err(JoinPtxError::Differs(name.to_owned()));
+        return Err(differs(name));
     }
     let mut joined = String::with_capacity(texts.iter().map(String::len).sum());
     joined.push_str(header.unwrap_or_default());
@@ -272,7 +273,7 @@ fn once(mut placed: Vec<Placed<'_>>) -> JoinResult<Vec<Placed<'_>>> {
             && one.position == other.position
             && one.text != other.text
         {
-            return Err(JoinPtxError::Differs(one.name.to_owned()));
+            return Err(differs(one.name));
         }
     }
     placed.dedup_by_key(|placed| placed.position);
@@ -281,7 +282,7 @@ fn once(mut placed: Vec<Placed<'_>>) -> JoinResult<Vec<Placed<'_>>> {
 
 /// Writes a function with its number, and that of its first call, in the whole module.
 fn renumber(function: &Function<'_>, number: usize, call: usize, output: &mut String) -> JoinResult<()> {
-    let failed = || JoinPtxError::Numbers(function.placed.name.to_owned());
+    let failed = || numbers(function.placed.name);
     let names = [
         ("$L__BB", function.number, 1, number),
         ("__local_depot", function.number, 1, number),
@@ -348,7 +349,7 @@ impl<'t> Reader<'t, '_> {
         let header_end = self
             .text
             .find("\n.address_size 64\n\n")
-            .ok_or_else(|| JoinPtxError::Line(self.first_line().to_owned()))?;
+            .ok_or_else(|| unexpected(self.first_line()))?;
         let header = self.take(header_end + "\n.address_size 64\n\n".len());
         let mut comment = self.comment();
         let (mut declarations, mut variables) = (Vec::new(), Vec::new());
@@ -367,7 +368,7 @@ impl<'t> Reader<'t, '_> {
         let mut call = 0;
         while !self.text.is_empty() {
             let placed = self.function()?;
-            let calls = calls(placed.text, call).ok_or_else(|| JoinPtxError::Numbers(placed.name.to_owned()))?;
+            let calls = calls(placed.text, call).ok_or_else(|| numbers(placed.name))?;
             functions.push(Function {
                 placed,
                 comment,
@@ -408,7 +409,7 @@ impl<'t> Reader<'t, '_> {
     fn place(&self, name: Option<&'t str>, text: &'t str) -> JoinResult<Placed<'t>> {
         let name = name
             .filter(|name| !name.is_empty())
-            .ok_or_else(|| JoinPtxError::Line(text.lines().next().unwrap_or_default().to_owned()))?;
+            .ok_or_else(|| unexpected(text.lines().next().unwrap_or_default()))?;
         Ok(Placed {
             position: self.order.of(name)?,
             name,
@@ -442,7 +443,7 @@ impl<'t> Reader<'t, '_> {
     fn function(&mut self) -> JoinResult<Placed<'t>> {
         let line = self.first_line();
         if !is_function(line) {
-            return Err(JoinPtxError::Line(line.trim_end().to_owned()));
+            return Err(unexpected(line.trim_end()));
         }
         let head = line.trim_end().trim_end_matches(')').trim_end_matches('(');
         let name = head.split_whitespace().next_back();
@@ -452,7 +453,7 @@ impl<'t> Reader<'t, '_> {
             is_code && line == "}\n"
         });
         if !closed {
-            return Err(JoinPtxError::Line(line.trim_end().to_owned()));
+            return Err(unexpected(line.trim_end()));
         }
         let text = self.take(length);
         self.place(name, text)

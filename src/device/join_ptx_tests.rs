@@ -18,7 +18,7 @@ fn part(before: &str, name: &str, line: &str, after: &str) -> String {
     )
 }
 
-fn refused(texts: &[String], names: &[&str]) -> JoinPtxError {
+fn refused(texts: &[String], names: &[&str]) -> String {
     join_ptx(texts, &order(names)).expect_err("refused")
 }
 
@@ -68,35 +68,25 @@ fn what_is_not_as_expected_is_refused() {
     let plain = part("", "a", "", "");
     assert_eq!(
         refused(&[part("", "switch_$_table", "", "")], &names),
-        JoinPtxError::Unknown("switch_$_table".to_owned())
+        unknown("switch_$_table")
     );
     assert_eq!(
         refused(&[part(".global .b8 made_by_a_pass[4];\n", "a", "", "")], &names),
-        JoinPtxError::Unknown("made_by_a_pass".to_owned())
+        unknown("made_by_a_pass")
     );
     let one = part(".global .align 4 .b8 text[4];\n", "a", "", "");
     let other = part(".global .align 8 .b8 text[4];\n", "b", "", "");
-    assert_eq!(refused(&[one, other], &names), JoinPtxError::Differs("text".to_owned()));
-    assert_eq!(
-        refused(&[plain.clone(), plain.clone()], &names),
-        JoinPtxError::Differs("a".to_owned())
-    );
+    assert_eq!(refused(&[one, other], &names), differs("text"));
+    assert_eq!(refused(&[plain.clone(), plain.clone()], &names), differs("a"));
     let newer = part("", "b", "", "").replace("sm_90", "sm_100");
-    assert_eq!(
-        refused(&[plain.clone(), newer], &names),
-        JoinPtxError::Differs("the target".to_owned())
-    );
+    assert_eq!(refused(&[plain.clone(), newer], &names), differs("the target"));
     for line in [
         "$L__BB1_1:",
         "\t{ // callseq 1, 0",
         "\t{ // callseq 0, 0\n\t{ // callseq 0, 0",
         "\tcall prototype_0;",
     ] {
-        assert_eq!(
-            refused(&[part("", "a", line, "")], &names),
-            JoinPtxError::Numbers("a".to_owned()),
-            "{line}"
-        );
+        assert_eq!(refused(&[part("", "a", line, "")], &names), numbers("a"), "{line}");
     }
     for (text, line) in [
         (format!("{plain}.pragma \"x\";\n"), ".pragma \"x\";"),
@@ -104,7 +94,7 @@ fn what_is_not_as_expected_is_refused() {
         (plain.trim_end().to_owned(), ".visible .entry a("),
         (".version 7.8".to_owned(), ".version 7.8"),
     ] {
-        assert_eq!(refused(&[text], &names), JoinPtxError::Line(line.to_owned()));
+        assert_eq!(refused(&[text], &names), unexpected(line));
     }
     let twice = [
         Global {
@@ -118,6 +108,6 @@ fn what_is_not_as_expected_is_refused() {
     ];
     assert_eq!(
         Order::new(&twice).err(),
-        Some(JoinPtxError::Ambiguous("a_$_b".to_owned()))
+        Some("the module has two names that are a_$_b in PTX".to_owned())
     );
 }

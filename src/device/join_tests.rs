@@ -17,15 +17,18 @@ const LIBRARY: &str = "@table = global [4 x float] [float 1.0, float 2.0, float 
     define internal float @helper(float %x) { %r = fmul float %x, 2.0 ret float %r }\n\
     define float @scale(float %x) { %r = call float @helper(float %x) ret float %r }\n";
 
-fn located(module: &'static str) -> impl Fn(&str) -> Option<String> {
-    move |symbol| Some(format!("\"{module}.mlir\":{}:1", symbol.len()))
+fn located(module: &'static str) -> impl Fn(&str) -> Option<Location> {
+    move |symbol| {
+        let line = u32::try_from(symbol.len()).expect("a line");
+        Some(Location::in_file(&format!("{module}.mlir"), line, 1))
+    }
 }
 
 /// Joins modules with their names and their private definitions.
 fn join_all<'c>(
     context: &'c DeviceContext,
     modules: &[(&'static str, &str, &[&str])],
-) -> Result<DeviceModule<'c>, JoinError> {
+) -> Result<DeviceModule<'c>, DeviceError> {
     let places: Vec<_> = modules.iter().map(|(name, ..)| located(name)).collect();
     let inputs = modules
         .iter()
@@ -40,7 +43,7 @@ fn join_all<'c>(
     join(context, inputs)
 }
 
-fn refused(modules: &[(&'static str, &str, &[&str])]) -> JoinError {
+fn refused(modules: &[(&'static str, &str, &[&str])]) -> DeviceError {
     let context = DeviceContext::new();
     join_all(&context, modules).map(drop).expect_err("refused")
 }
@@ -99,7 +102,7 @@ fn two_definitions_are_refused_with_modules_and_places() {
          variable table in module library at library.mlir:5:1 and in module other at other.mlir:5:1\n\
          Keep one definition and declare it elsewhere, rename one, or make those private that only their own module uses."
     );
-    assert_eq!(error.location(), Some("\"other.mlir\":6:1"));
+    assert_eq!(error.location().map(Location::as_mlir), Some("\"other.mlir\":6:1"));
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn declarations_have_to_fit() {
          table: [4 x float] in addrspace(3) in module calls at calls.mlir:5:1, [4 x float] in module library at \
          library.mlir:5:1\nMake the declarations equal to the definitions."
     );
-    assert_eq!(error.location(), Some("\"calls.mlir\":6:1"));
+    assert_eq!(error.location().map(Location::as_mlir), Some("\"calls.mlir\":6:1"));
     assert_eq!(refused(&[]).to_string(), "nothing to join: there is no module");
 }
 

@@ -7,10 +7,11 @@ use std::{
 
 use inkwell::module::Linkage;
 
-use super::{DeviceError, DeviceJob, UnresolvedSymbol, control};
+use super::{DeviceError, DeviceJob, Refusal, UnresolvedSymbol, control};
 use crate::{
     bridge::LlvmError,
     bridge::llvm::{DeviceContext, DeviceModule, UndefinedSymbol, is_called_as_in_c},
+    error::ErrorKind,
     image::symbols::{DRIVER_FUNCTIONS, LinkInterface},
     options::ResolvedVendor,
     target::{Target, Vendor},
@@ -355,10 +356,10 @@ fn link_one(module: &DeviceModule<'_>, library: &LoadedLibrary) -> Result<(), De
     module
         .link_library(&library.bytes, &library.name)
         .map_err(|error| match error {
-            LlvmError::Refused(reason) => DeviceError::Library {
-                name: library.name.clone(),
-                reason,
-            },
+            LlvmError::Refused(reason) => {
+                let message = format!("cannot link the library {}: {reason}", library.name);
+                Refusal::new(ErrorKind::Link, message).into()
+            }
             fatal => fatal.into(),
         })
 }

@@ -13,10 +13,9 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-pub(crate) use super::lower_error::LowerError;
 use super::{
-    atomics, contracts,
-    lower_error::explained,
+    DeviceError, Refusal, atomics, contracts,
+    error::{self, explained},
     lower_pipeline::{COMPLEX, Contents, INLINE, PLACES, PTX_TEXT, debug_pipeline, to_branches, to_elements, to_llvm},
     math,
     repeated::synchronize_repeated_reductions,
@@ -28,7 +27,7 @@ use crate::{
     bridge::{
         LlvmError, edit,
         mlir::{
-            self, MlirDiagnostic, capture_diagnostics, context_of, location_text, operations, remove_attribute,
+            self, MlirDiagnostic, capture_diagnostics, context_of, operations, place_of, remove_attribute,
             set_attribute, symbol_attribute_name,
         },
         mlir_passes::register_patterns,
@@ -59,20 +58,23 @@ pub const DIALECTS: &[&str] = &[
 /// Lowers the one `gpu.module` inside `module` for one target.
 ///
 /// A module that is in the target's dialect already is left as it is.
-pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDiagnostic>, LowerError> {
+pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDiagnostic>, DeviceError> {
     let context = context_of(module.context());
     // MLIR's check says of it that the module lacks an attribute.
     if let Some(launch) = operations(module)
         .into_iter()
         .find(|operation| name_of(operation) == "gpu.launch_func")
     {
-        return Err(LowerError::Launch {
-            location: location_text(launch.location()),
-        });
+        let message = "a kernel cannot launch another: launches are for host code; move it there, or call a function";
+        return Err(refused(message.to_owned(), launch));
     }
     verify(context, module)?;
     if let Some((kind, location)) = mlir::large_vector(module, LONGEST_VECTOR, MOST_ELEMENTS) {
-        return Err(LowerError::LargeVector { kind, location });
+        let message = format!(
+            "{kind} is too large: vectors have at most {LONGEST_VECTOR} elements in their last dimension and {MOST_ELEMENTS} in \
+             all; work on parts of it in a loop"
+        );
+        return Err(Refusal::lowering(message).at(location).into());
     }
     contracts::check_stated_sizes(module, &resolved.target)?;
     refuse_misplaced_operations(module)?;
@@ -96,7 +98,7 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
         edit::edit(module, |root, edits| {
             math::expand(context, root, edits, &resolved.target)
         })
-        .map_err(LowerError::Pipeline)?;
+        .map_err(DeviceError::Pipeline)?;
         let stated = kernels_with_a_stated_block(module);
         let contents = Contents {
             scaled_floats: has_scaled_floats(module),
@@ -125,12 +127,13 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
             let mut names: Vec<String> = rest.iter().map(name_of).collect();
             names.sort();
             names.dedup();
-            return Err(unsupported(names, first, &resolved.target));
+            return Err(unsupported(&names, first, &resolved.target));
         }
         refuse_foreign(module, &resolved.target)?;
     }
     if let Some((kind, location)) = mlir::foreign_type(module) {
-        return Err(LowerError::ForeignType { kind, location });
+        let message = format!("a value of type {kind}, which LLVM does not have, cannot be lowered: use another type");
+        return Err(Refusal::lowering(message).at(location).into());
     }
     match resolved.target {
         Target::Nvidia(_) => {
@@ -153,16 +156,16 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
 }
 
 /// MLIR's own checks, which see what the target's chip does not have once a target attribute is attached.
-fn verify(context: &Context, module: &Module<'_>) -> Result<(), LowerError> {
+fn verify(context: &Context, module: &Module<'_>) -> Result<(), DeviceError> {
     match capture_diagnostics(context, || mlir::verify(module.as_operation())) {
         (Ok(()), _) => Ok(()),
-        (Err(LlvmError::Refused(_)), diagnostics) => Err(LowerError::Refused(diagnostics)),
-        (Err(fatal), _) => Err(LowerError::Fatal(fatal)),
+        (Err(LlvmError::Refused(_)), diagnostics) => Err(DeviceError::Mlir(diagnostics)),
+        (Err(fatal), _) => Err(DeviceError::FatalInMlir(fatal)),
     }
 }
 
 /// Runs a textual pass pipeline on `module`; returns its warnings.
-pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result<Vec<MlirDiagnostic>, LowerError> {
+pub fn run(context: &Context, module: &mut Module<'_>, pipeline: &str) -> Result<Vec<MlirDiagnostic>, DeviceError> {
     run_with(context, module, pipeline, true)
 }
 
@@ -171,7 +174,7 @@ fn run_and_verify(
     context: &Context,
     module: &mut Module<'_>,
     pipeline: &str,
-) -> Result<Vec<MlirDiagnostic>, LowerError> {
+) -> Result<Vec<MlirDiagnostic>, DeviceError> {
     let warnings = run_with(context, module, pipeline, false)?;
     verify(context, module)?;
     Ok(warnings)
@@ -182,13 +185,18 @@ fn run_with(
     module: &mut Module<'_>,
     pipeline: &str,
     verify_each: bool,
-) -> Result<Vec<MlirDiagnostic>, LowerError> {
+) -> Result<Vec<MlirDiagnostic>, DeviceError> {
     // What MLIR's passes crash on may be the work of passes before them: reductions bring buffers along.
     if let Some((dimension, location)) = mlir::missing_dimension(module) {
-        return Err(LowerError::MissingDimension { dimension, location });
+        let message =
+            format!("memref.dim asks for dimension {dimension}, which the memref does not have; they count from 0");
+        return Err(Refusal::lowering(message).at(location).into());
     }
     if let Some((kind, location)) = mlir::foreign_buffer(module) {
-        return Err(LowerError::ForeignBuffer { kind, location });
+        let message = format!(
+            "a kernel has a buffer of type {kind}, whose elements have no type in LLVM: store them as f32, or as integers"
+        );
+        return Err(Refusal::lowering(message).at(location).into());
     }
     register_patterns(OptionDescription::expected);
     let manager = PassManager::new(context);
@@ -196,24 +204,28 @@ fn run_with(
     let (parsed, _) = capture_diagnostics(context, || {
         parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
     });
-    parsed.map_err(|error| LowerError::Pipeline(error.to_string()))?;
+    parsed.map_err(|error| DeviceError::Pipeline(error.to_string()))?;
     let (result, diagnostics) = capture_diagnostics(context, || mlir::run_passes(manager, module));
     let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(|diagnostic| diagnostic.is_error);
     match result {
         Ok(()) => {
             // Conversions complain about what they leave to a later one; what stays is found in the end.
             for error in errors {
-                tracing::debug!(location = error.location, "left to a later pass: {}", error.message);
+                tracing::debug!(
+                    location = error.location.as_mlir(),
+                    "left to a later pass: {}",
+                    error.message
+                );
             }
             Ok(warnings)
         }
-        Err(LlvmError::Refused(_)) => Err(LowerError::Refused(errors.into_iter().map(explained).collect())),
-        Err(fatal) => Err(LowerError::Fatal(fatal)),
+        Err(LlvmError::Refused(_)) => Err(DeviceError::Mlir(errors.into_iter().map(explained).collect())),
+        Err(fatal) => Err(DeviceError::FatalInMlir(fatal)),
     }
 }
 
 /// Gives a lowered module what its translation makes debug info of.
-pub fn add_places(module: &mut Module<'_>) -> Result<(), LowerError> {
+pub fn add_places(module: &mut Module<'_>) -> Result<(), DeviceError> {
     let context = context_of(module.context());
     run(context, module, PLACES).map(|_| ())
 }
@@ -270,24 +282,21 @@ const OF_MODULES: &[&str] = &[
 ];
 
 /// Refuses what may stand in a `gpu.module` for MLIR, and not for its translation.
-fn refuse_misplaced_operations(module: &Module<'_>) -> Result<(), LowerError> {
+fn refuse_misplaced_operations(module: &Module<'_>) -> Result<(), DeviceError> {
     let kernels = module.body().first_operation();
     let region = kernels.as_ref().and_then(|kernels| kernels.region(0).ok());
     let mut next = region.and_then(|region| region.first_block()?.first_operation());
     while let Some(operation) = next {
         let name = name_of(&operation);
         if ["gpu.module", "builtin.module"].contains(&name.as_str()) {
-            return Err(LowerError::NestedModule {
-                kind: name,
-                name: symbol_of(&operation).unwrap_or_default(),
-                location: location_text(operation.location()),
-            });
+            let symbol = symbol_of(&operation).unwrap_or_default();
+            let message = format!("the {name} {symbol} stands inside of a gpu.module: put it beside that");
+            return Err(refused(message, operation));
         }
         if operation.attribute(symbol_attribute_name()).is_err() && !OF_MODULES.contains(&name.as_str()) {
-            return Err(LowerError::OutsideOfFunction {
-                name,
-                location: location_text(operation.location()),
-            });
+            // MLIR's translation crashes on it.
+            let message = format!("{name} stands outside of a function: move it into one");
+            return Err(refused(message, operation));
         }
         next = operation.next_in_block();
     }
@@ -295,22 +304,22 @@ fn refuse_misplaced_operations(module: &Module<'_>) -> Result<(), LowerError> {
 }
 
 /// Refuses functions with names that lowering gives to functions of its own. Variables get names that nothing else has.
-fn refuse_reserved_names(module: &Module<'_>) -> Result<(), LowerError> {
+fn refuse_reserved_names(module: &Module<'_>) -> Result<(), DeviceError> {
     for operation in operations(module) {
         let Some(name) = symbol_of(&operation).filter(|name| name.starts_with(RESERVED_NAMES)) else {
             continue;
         };
         if ["func.func", "gpu.func", "llvm.func"].contains(&name_of(&operation).as_str()) {
-            return Err(LowerError::ReservedName {
-                name,
-                location: location_text(operation.location()),
-            });
+            let message = format!(
+                "the function {name} cannot be lowered: names that begin with {RESERVED_NAMES} are gpulower's; give it another"
+            );
+            return Err(refused(message, operation));
         }
     }
     Ok(())
 }
 
-fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {
+fn refuse_large_globals(module: &Module<'_>) -> Result<(), DeviceError> {
     for operation in operations(module) {
         let value = match name_of(&operation).as_str() {
             "memref.global" => operation.attribute("initial_value"),
@@ -322,11 +331,12 @@ fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {
             continue;
         }
         if let Some(bytes) = mlir::global_size(operation).filter(|bytes| *bytes > MOST_INITIAL_BYTES) {
-            return Err(LowerError::LargeGlobal {
-                name: symbol_of(&operation).unwrap_or_default(),
-                bytes,
-                location: location_text(operation.location()),
-            });
+            let name = symbol_of(&operation).unwrap_or_default();
+            let message = format!(
+                "{name} has an initial value of {bytes} bytes: at most {MOST_INITIAL_BYTES} can be compiled; fill it when the \
+                 program runs"
+            );
+            return Err(refused(message, operation));
         }
     }
     Ok(())
@@ -334,25 +344,26 @@ fn refuse_large_globals(module: &Module<'_>) -> Result<(), LowerError> {
 
 /// Refuses operations of dialects that nothing here lowers: what they have in their regions would be lowered, and their
 /// verifiers complain of it.
-fn refuse_unknown_dialects(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+fn refuse_unknown_dialects(module: &Module<'_>, target: &Target) -> Result<(), DeviceError> {
     for operation in operations(module) {
         let name = name_of(&operation);
         let dialect = name.split('.').next().unwrap_or_default();
         if !DIALECTS.contains(&dialect) {
-            return Err(unsupported(vec![name], operation, target));
+            return Err(unsupported(&[name], operation, target));
         }
     }
     Ok(())
 }
 
 /// `first`: the first of the operations with these names.
-fn unsupported(names: Vec<String>, first: OperationRef<'_, '_>, target: &Target) -> LowerError {
-    LowerError::Unsupported {
-        names,
-        types: types_of(first),
-        target: target.to_string(),
-        location: location_text(first.location()),
-    }
+fn unsupported(names: &[String], first: OperationRef<'_, '_>, target: &Target) -> DeviceError {
+    let refusal = error::unsupported(names, &types_of(first), target);
+    refusal.at(place_of(first.location())).into()
+}
+
+/// Something is wrong with an operation.
+pub(super) fn refused(message: String, operation: OperationRef<'_, '_>) -> DeviceError {
+    Refusal::lowering(message).at(place_of(operation.location())).into()
 }
 
 /// Types of an operation's operands and results, as MLIR writes them: `(tensor<4xf32>, index) -> f32`.
@@ -363,16 +374,12 @@ pub(crate) fn types_of(operation: OperationRef<'_, '_>) -> String {
     format!("({operands}) -> ({results})")
 }
 
-fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+fn refuse_foreign(module: &Module<'_>, target: &Target) -> Result<(), DeviceError> {
     for operation in operations(module) {
         let name = name_of(&operation);
         if let Some(advice) = validate::foreign_dialect(&name, target) {
-            return Err(LowerError::Foreign {
-                name,
-                target: target.to_string(),
-                advice,
-                location: location_text(operation.location()),
-            });
+            let message = format!("{name} cannot be compiled for {target}: {advice}");
+            return Err(refused(message, operation));
         }
     }
     Ok(())

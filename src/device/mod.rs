@@ -7,13 +7,13 @@ mod chip_features;
 mod components;
 mod contracts;
 mod control;
+mod error;
 mod float_power;
 mod for_ptxas;
 pub mod join;
 mod join_ptx;
 mod libraries;
 pub mod lower;
-mod lower_error;
 mod lower_pipeline;
 mod math;
 mod narrow_stores;
@@ -40,6 +40,7 @@ use std::{
 use crate::{
     bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
     bridge::{LlvmError, assemble},
+    error::{ErrorKind, Location},
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, FpContract, Resolved},
@@ -51,7 +52,8 @@ use crate::{
 
 pub(crate) use split::Split;
 
-pub(crate) use join::JoinError;
+pub use error::UnresolvedSymbol;
+pub(crate) use error::{DeviceError, Refusal};
 pub(crate) use join::{JoinInput, join};
 pub(crate) use join_ptx::{FunctionText, assemble as assemble_ptx, cut as cut_ptx};
 pub use libraries::{LoadedLibrary, VendorLibrary};
@@ -60,246 +62,6 @@ use pass_pipeline::pipeline;
 pub use split::ForEach;
 #[cfg(test)]
 pub use split::in_turn;
-
-/// What goes wrong between LLVM IR and machine code.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum DeviceError {
-    /// LLVM refused, or met a fatal error.
-    #[error(transparent)]
-    Llvm(#[from] LlvmError),
-    /// A library could not be linked.
-    #[error("cannot link the library {name}: {reason}")]
-    Library {
-        /// Its name.
-        name: String,
-        /// LLVM's reason.
-        reason: String,
-    },
-    /// A vendor's device library is needed and was not found.
-    #[error("{}{source}", needed(.symbols))]
-    LibraryMissing {
-        /// The symbols that need it.
-        symbols: Vec<UnresolvedSymbol>,
-        /// Every place looked at, and what to do.
-        source: ToolkitError,
-    },
-    /// Symbols that no library defines.
-    #[error("{}", unresolved(.0))]
-    Unresolved(Vec<UnresolvedSymbol>),
-    /// The module uses something that the target does not have.
-    #[error("{what} in a module for {target}: {advice}")]
-    WrongTarget {
-        /// What was found.
-        what: String,
-        /// The target.
-        target: String,
-        /// What to do.
-        advice: &'static str,
-        /// Where MLIR says it is.
-        location: Option<String>,
-    },
-    /// A value that LLVM's code generators crash on, or take minutes over.
-    #[error(
-        "the function {function} works with {what} at once, and LLVM, which takes minutes for such a value or crashes, is \
-         given at most {most}: work on parts of it in a loop, or leave it in memory"
-    )]
-    LargeValue {
-        /// The function.
-        function: String,
-        /// What is too large.
-        what: String,
-        /// The limit.
-        most: u64,
-    },
-    /// A function with a value of a type that no GPU computes with.
-    #[error(
-        "the function {function} works with a value of type x86_fp80, ppc_fp128 or target(...), which no GPU computes with, \
-         and LLVM crashes on: use another type"
-    )]
-    ForeignValue {
-        /// The function.
-        function: String,
-    },
-    /// An address in a workgroup's memory that an instruction cannot use.
-    #[error(
-        "{instruction} in {function} uses the address {offset} bytes behind the start of {variable}, and the hardware wants a \
-         multiple of {wanted}: move it there, or leave space in front of it"
-    )]
-    Misaligned {
-        /// The instruction.
-        instruction: String,
-        /// The function.
-        function: String,
-        /// The variable.
-        variable: String,
-        /// Bytes behind its start.
-        offset: u64,
-        /// What they have to be a multiple of.
-        wanted: u64,
-        /// Where debug info says it is, in MLIR's syntax.
-        location: Option<String>,
-    },
-    /// A kernel that asks for more of something than the chip has.
-    #[error("the kernel {kernel} has {bytes} bytes of {what}, and {target} has room for {most}: {advice}")]
-    TooMuch {
-        /// The kernel.
-        kernel: String,
-        /// Of what.
-        what: &'static str,
-        /// How much it is.
-        bytes: u64,
-        /// How much there may be.
-        most: u64,
-        /// The target.
-        target: String,
-        /// What to do.
-        advice: &'static str,
-    },
-    /// A kernel that states something of its launches which none can fulfil.
-    #[error("the kernel {kernel} cannot be launched on {target}: {reason}")]
-    Contract {
-        /// The kernel.
-        kernel: String,
-        /// The target.
-        target: String,
-        /// What it states.
-        reason: String,
-    },
-    /// A symbol that has no place in the output.
-    #[error("the symbol {name:?} {reason}")]
-    SymbolName {
-        /// The symbol.
-        name: String,
-        /// What is wrong with it, and what to do.
-        reason: &'static str,
-    },
-    /// The module defines neither a function nor a variable.
-    #[error("the module is empty: it defines no kernel, no function and no variable")]
-    Empty,
-    /// Whatever the module defines is left out, since nothing outside of it can use it.
-    #[error(
-        "nothing would be left of the module: it has no kernel, and nothing else may use what it defines ({}); make visible what \
-         is to be kept (external linkage), or a kernel (gpu.func kernel, nvvm.kernel, rocdl.kernel, the calling convention \
-         ptx_kernel or amdgpu_kernel)",
-        listed(.hidden)
-    )]
-    NothingVisible {
-        /// What it defines, and why that is not visible.
-        hidden: Vec<String>,
-    },
-    /// Kernels that were to be compiled apart call functions that others may call, too.
-    #[error("the kernels call functions of a library that are not inlined")]
-    NotApart,
-    /// It was cancelled, or took too long.
-    #[error(transparent)]
-    Interrupted(#[from] InterruptError),
-    /// A listener ended the compilation.
-    #[error("a listener refused the {checkpoint} stage: {reason}")]
-    Listener {
-        /// Where.
-        checkpoint: &'static str,
-        /// Why.
-        reason: String,
-    },
-}
-
-impl DeviceError {
-    /// The location in MLIR's syntax, where there is one.
-    pub fn location(&self) -> Option<&str> {
-        match self {
-            Self::WrongTarget { location, .. } | Self::Misaligned { location, .. } => location.as_deref(),
-            Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
-                symbols.iter().find_map(|symbol| symbol.location.as_deref())
-            }
-            _ => None,
-        }
-    }
-
-    /// The symbol that it is about as a whole.
-    pub fn symbol(&self) -> Option<&str> {
-        match self {
-            Self::TooMuch { kernel: name, .. }
-            | Self::Contract { kernel: name, .. }
-            | Self::SymbolName { name, .. } => Some(name),
-            Self::Llvm(LlvmError::Fatal(text)) => text.rsplit_once("In function: ").map(|(_, name)| name),
-            _ => None,
-        }
-    }
-
-    /// The kernels that are concerned.
-    pub fn kernels(&self) -> Vec<String> {
-        let mut kernels: Vec<String> = match self {
-            Self::Unresolved(symbols) | Self::LibraryMissing { symbols, .. } => {
-                symbols.iter().flat_map(|symbol| symbol.kernels.clone()).collect()
-            }
-            Self::TooMuch { kernel, .. } | Self::Contract { kernel, .. } => vec![kernel.clone()],
-            _ => Vec::new(),
-        };
-        kernels.sort();
-        kernels.dedup();
-        kernels
-    }
-}
-
-/// The first of many, and how many more.
-fn listed(names: &[String]) -> String {
-    const MOST: usize = 5;
-    match names.get(..MOST) {
-        Some(first) if names.len() > MOST => format!("{}, and {} more", first.join(", "), names.len() - MOST),
-        _ => names.join(", "),
-    }
-}
-
-/// A symbol that no library defines.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct UnresolvedSymbol {
-    /// Its name.
-    pub name: String,
-    /// The kernels that reach it.
-    pub kernels: Vec<String>,
-    /// Where MLIR says it is used.
-    pub location: Option<String>,
-    /// What would define it.
-    pub advice: String,
-}
-
-fn needed(symbols: &[UnresolvedSymbol]) -> String {
-    let verb = if symbols.len() == 1 { "needs" } else { "need" };
-    let names: Vec<String> = symbols
-        .iter()
-        .map(|symbol| match symbol.kernels.as_slice() {
-            [] => symbol.name.clone(),
-            kernels => format!("{} (kernel {})", symbol.name, kernels.join(", ")),
-        })
-        .collect();
-    format!("{} {verb} a library that was not found: ", names.join(", "))
-}
-
-fn unresolved(symbols: &[UnresolvedSymbol]) -> String {
-    use fmt::Write;
-    let mut text = match symbols.len() {
-        1 => "unresolved symbol:".to_owned(),
-        count => format!("{count} unresolved symbols:"),
-    };
-    for symbol in symbols {
-        let _ = write!(text, "\n  {}", symbol.name);
-        match symbol.kernels.as_slice() {
-            [] => {}
-            [kernel] => {
-                let _ = write!(text, " (needed by kernel {kernel})");
-            }
-            kernels => {
-                let _ = write!(text, " (needed by kernels {})", kernels.join(", "));
-            }
-        }
-        if let Some(location) = &symbol.location {
-            let _ = write!(text, " at {location}");
-        }
-        let _ = write!(text, ": {}", symbol.advice);
-    }
-    text
-}
 
 /// What one device module is compiled with.
 #[derive(Clone, Copy)]
@@ -313,7 +75,7 @@ pub struct DeviceJob<'a> {
     /// Gives a vendor's device library; called only when a symbol needs it.
     pub vendor_library: &'a (dyn Fn(VendorLibrary) -> Result<LoadedLibrary, ToolkitError> + Sync),
     /// The MLIR location at which a symbol is called, where there is one.
-    pub locate: &'a dyn Fn(&str) -> Option<String>,
+    pub locate: &'a dyn Fn(&str) -> Option<Location>,
     /// Watchers.
     pub listeners: &'a [Arc<dyn StageListener>],
     /// Carries out the parts of a large module.
@@ -475,7 +237,7 @@ pub(crate) fn generate_code<'c>(
             // Linked with objects, everything may be theirs.
             let alone = !others.opaque && others.defined.is_empty() && others.needed.is_empty();
             if alone && !defines_anything(&module) {
-                return Err(DeviceError::NothingVisible { hidden });
+                return Err(Refusal::nothing_visible(&hidden).into());
             }
             shared_alignment::align(&module, job.decide)?;
             validate::no_large_values(&module)?;
@@ -504,7 +266,8 @@ pub(crate) fn generate_code<'c>(
     if let Some(own) = job.own
         && !split.as_ref().is_some_and(|split| split.is_of(own))
     {
-        return Err((Stage::Link, DeviceError::NotApart));
+        let message = "the kernels call functions of a library that are not inlined";
+        return Err((Stage::Link, Refusal::new(ErrorKind::Link, message).into()));
     }
     if let Some(split) = &split
         && output == DeviceOutput::Assembly

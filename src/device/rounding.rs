@@ -6,9 +6,12 @@ use melior::ir::{
     operation::{OperationLike, OperationRef},
 };
 
-use super::lower::{LowerError, name_of};
+use super::{
+    DeviceError,
+    lower::{name_of, refused},
+};
 use crate::{
-    bridge::mlir::{location_text, operations, remove_attribute, shown},
+    bridge::mlir::{operations, remove_attribute, shown},
     target::Target,
 };
 
@@ -32,11 +35,11 @@ const NEAREST: [i64; 2] = [1, 7];
 const NEAREST_AWAY: i64 = 4;
 
 /// Removes modes that are the usual one, and refuses those that nothing here computes.
-pub(super) fn check_rounding_modes(module: &Module<'_>, target: &Target) -> Result<(), LowerError> {
+pub(super) fn check_rounding_modes(module: &Module<'_>, target: &Target) -> Result<(), DeviceError> {
     for operation in operations(module) {
         let Some(mode) = mode_of(operation) else { continue };
         let name = name_of(&operation);
-        let refused = match name.as_str() {
+        let unknown = match name.as_str() {
             _ if name.starts_with("llvm.intr.experimental.constrained.") => {
                 // The rest is up to the types, and checked with LLVM's own.
                 let integers = name.ends_with("itofp");
@@ -53,14 +56,12 @@ pub(super) fn check_rounding_modes(module: &Module<'_>, target: &Target) -> Resu
                 mode.map(|mode| (*mode).to_owned())
             }
         };
-        if let Some(mode) = refused {
-            return Err(LowerError::Rounding {
-                name,
-                mode,
-                kind: result_element(operation),
-                target: target.to_string(),
-                location: location_text(operation.location()),
-            });
+        if let Some(mode) = unknown {
+            let kind = result_element(operation);
+            let message = format!(
+                "{name} to {kind} cannot round {mode} for {target}: round to nearest even, or convert the bits as integers"
+            );
+            return Err(refused(message, operation));
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use std::{
 use super::{
     DeviceError, DeviceJob, StageClock, StageResult, assembly, components,
     contracts::check_kernel_sizes,
-    join_ptx::{JoinPtxError, Order, join_ptx},
+    join_ptx::{Order, join_ptx},
     machine, pipeline, without_pass,
 };
 use crate::{
@@ -263,9 +263,9 @@ impl From<DeviceError> for Failure {
     }
 }
 
-impl From<JoinPtxError> for Failure {
-    fn from(error: JoinPtxError) -> Self {
-        Self::Other(error.to_string())
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
     }
 }
 

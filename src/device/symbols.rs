@@ -6,7 +6,10 @@ use melior::ir::{
 };
 
 use super::lower::name_of;
-use crate::bridge::mlir::{self, location_text, operations, symbol_attribute_name};
+use crate::{
+    bridge::mlir::{self, operations, place_of, symbol_attribute_name},
+    error::Location,
+};
 
 /// The symbols that a lowered module defines for itself alone: functions and variables with `private` visibility. In LLVM
 /// IR they look like any others.
@@ -31,21 +34,21 @@ pub fn private_definitions(module: &Module<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Where a lowered module defines or declares `symbol`, in MLIR's syntax.
-pub fn location_of_symbol(module: &Module<'_>, symbol: &str) -> Option<String> {
+/// Where a lowered module defines or declares `symbol`.
+pub fn location_of_symbol(module: &Module<'_>, symbol: &str) -> Option<Location> {
     operations(module)
         .into_iter()
         .filter(|operation| matches!(name_of(operation).as_str(), "llvm.func" | "llvm.mlir.global"))
         .find(|operation| symbol_of(operation).as_deref() == Some(symbol))
-        .map(|operation| location_text(operation.location()))
+        .map(|operation| place_of(operation.location()))
 }
 
 pub(super) fn symbol_of(operation: &OperationRef<'_, '_>) -> Option<String> {
     mlir::string_value(operation.attribute(symbol_attribute_name()).ok()?)
 }
 
-/// Where an operation calls or names `symbol`, in MLIR's syntax.
-pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<String> {
+/// Where an operation calls or names `symbol`.
+pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<Location> {
     let reference = format!("@{symbol}");
     let quoted = format!("@\"{symbol}\"");
     operations(module)
@@ -59,5 +62,5 @@ pub fn location_of_use(module: &Module<'_>, symbol: &str) -> Option<String> {
                 }
             })
         })
-        .map(|operation| location_text(operation.location()))
+        .map(|operation| place_of(operation.location()))
 }

@@ -2,12 +2,13 @@
 
 use inkwell::values::AnyValue;
 
-use super::{DeviceError, lower::LONGEST_VECTOR};
+use super::{DeviceError, Refusal, lower::LONGEST_VECTOR};
 use crate::{
     bridge::{
         large_values::{LargeValue, ValueLimits, large_value},
         llvm::DeviceModule,
     },
+    error::ErrorKind,
     target::{Target, Vendor},
 };
 
@@ -50,12 +51,7 @@ fn no_intrinsics(
     for function in module.inkwell().get_functions() {
         let name = function.get_name().to_string_lossy();
         if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            return Err(DeviceError::WrongTarget {
-                what: format!("the intrinsic {name}"),
-                target: target.to_string(),
-                advice,
-                location: None,
-            });
+            return Err(Refusal::wrong_target(&format!("the intrinsic {name}"), target, advice).into());
         }
     }
     Ok(())
@@ -75,12 +71,10 @@ pub(super) fn no_foreign_kernels(module: &DeviceModule<'_>, target: &Target) -> 
         .get_functions()
         .find(|function| function.get_call_conventions() == foreign);
     match kernel {
-        Some(kernel) => Err(DeviceError::WrongTarget {
-            what: format!("the kernel {} of the other vendor", kernel.get_name().to_string_lossy()),
-            target: target.to_string(),
-            advice: ADVICE,
-            location: None,
-        }),
+        Some(kernel) => {
+            let what = format!("the kernel {} of the other vendor", kernel.get_name().to_string_lossy());
+            Err(Refusal::wrong_target(&what, target, ADVICE).into())
+        }
         None => Ok(()),
     }
 }
@@ -99,13 +93,10 @@ pub(super) fn has_constructors(module: &DeviceModule<'_>) -> bool {
 /// they are kernels that the loader runs (LLVM's AMDGPUUsage, "Kernel Metadata", `.kind`).
 pub(super) fn no_constructors(module: &DeviceModule<'_>, target: &Target) -> Result<(), DeviceError> {
     if target.vendor() == Vendor::Nvidia && has_constructors(module) {
-        return Err(DeviceError::WrongTarget {
-            what: "a constructor or destructor (llvm.global_ctors, llvm.global_dtors)".to_owned(),
-            target: target.to_string(),
-            advice: "CUDA runs none, and LLVM's passes carry out what stores constants, from -O1 on; give variables constant values, or \
-                     set them in a kernel",
-            location: None,
-        });
+        let what = "a constructor or destructor (llvm.global_ctors, llvm.global_dtors)";
+        let advice = "CUDA runs none, and LLVM's passes carry out what stores constants, from -O1 on; give variables constant values, \
+                      or set them in a kernel";
+        return Err(Refusal::wrong_target(what, target, advice).into());
     }
     Ok(())
 }
@@ -136,7 +127,8 @@ pub(super) fn symbol_names(module: &DeviceModule<'_>, vendor: Vendor) -> Result<
         }
         if !symbol.is_internal {
             let name = String::from_utf8_lossy(&symbol.name).into_owned();
-            return Err(DeviceError::SymbolName { name, reason });
+            let message = format!("the symbol {name:?} {reason}");
+            return Err(Refusal::lowering(message).about(&name).into());
         }
         let name = String::from_utf8_lossy(&symbol.name);
         let plain = name.replace(|c: char| !u8::try_from(c).is_ok_and(is_letter), "_");
@@ -186,9 +178,19 @@ pub(super) fn no_large_values(module: &DeviceModule<'_>) -> Result<(), DeviceErr
             VALUE_LIMITS.members,
         ),
         LargeValue::Integer(bits) => (format!("an integer of {bits} bits"), VALUE_LIMITS.bits),
-        LargeValue::Foreign => return Err(DeviceError::ForeignValue { function }),
+        LargeValue::Foreign => {
+            let message = format!(
+                "the function {function} works with a value of type x86_fp80, ppc_fp128 or target(...), which no GPU computes \
+                 with, and LLVM crashes on: use another type"
+            );
+            return Err(Refusal::new(ErrorKind::CodeGeneration, message).into());
+        }
     };
-    Err(DeviceError::LargeValue { function, what, most })
+    let message = format!(
+        "the function {function} works with {what} at once, and LLVM, which takes minutes for such a value or crashes, is given \
+         at most {most}: work on parts of it in a loop, or leave it in memory"
+    );
+    Err(Refusal::new(ErrorKind::CodeGeneration, message).into())
 }
 
 /// Refuses an operation of the other vendor's dialects in a module that has been lowered.

@@ -8,8 +8,7 @@ use super::Cause;
 use crate::{
     bridge::LlvmError,
     compiler::{InputError, worker::WorkerError},
-    device::{DeviceError, JoinError, lower::LowerError},
-    interrupt::InterruptError,
+    options::OptionError,
     serialize::{device_link::DeviceLinkError, nvidia::SerializeError},
 };
 
@@ -125,28 +124,24 @@ impl ErrorKind {
     pub(super) fn of(cause: &Cause) -> Self {
         match cause {
             Cause::Input(error) => of_input(error),
-            Cause::Target(_) | Cause::Emit(_) => Self::Target,
+            Cause::Target(_) | Cause::Option(OptionError::Format(_)) => Self::Target,
             Cause::Option(_) => Self::Option,
-            Cause::Lower(error) => of_lowering(error),
             Cause::Llvm(error) => ErrorKind::of_llvm(error),
-            Cause::Device(error) => of_device(error),
+            Cause::Device(error) => error.kind(),
             Cause::Toolkit(_) => Self::Toolkit,
             Cause::Serialize(error) => of_ptx_compiler(error),
             Cause::Cubin(_) | Cause::Hsaco(_) | Cause::Pack(_) => Self::Image,
-            Cause::Join(JoinError::Duplicates(_) | JoinError::Mismatches(_)) => Self::Symbols,
-            Cause::Join(_) => Self::Link,
             Cause::DeviceLink(DeviceLinkError::Refused { kind, .. }) => *kind,
             Cause::DeviceLink(DeviceLinkError::Tool { .. }) => Self::Link,
             Cause::Offload(error) => error.kind,
             Cause::Cache(_) => Self::Cache,
             Cause::Listener { .. } | Cause::Gate(_) => Self::Listener,
-            Cause::Interrupted(error) => of_interrupt(*error),
+            Cause::Interrupted(error) => error.kind(),
             Cause::Worker(error) => match error {
                 WorkerError::Crashed { .. } => Self::Crash,
                 WorkerError::Memory { .. } => Self::Memory,
                 _ => Self::Worker,
             },
-            Cause::Stack(_) => Self::Memory,
             Cause::Internal(_) => Self::Internal,
         }
     }
@@ -158,38 +153,11 @@ fn of_input(error: &InputError) -> ErrorKind {
             ErrorKind::CodeGeneration => ErrorKind::Input,
             other => other,
         },
-        InputError::Stack(_) => ErrorKind::Memory,
+        InputError::Stack { .. } => ErrorKind::Memory,
         InputError::NoTarget { .. } | InputError::UnknownTargetAttribute { .. } | InputError::PtxForAmd { .. } => {
             ErrorKind::Target
         }
         _ => ErrorKind::Input,
-    }
-}
-
-fn of_lowering(error: &LowerError) -> ErrorKind {
-    match error {
-        LowerError::Fatal(error) => ErrorKind::of_llvm(error),
-        LowerError::Pipeline(_) => ErrorKind::Internal,
-        _ => ErrorKind::Lowering,
-    }
-}
-
-fn of_device(error: &DeviceError) -> ErrorKind {
-    match error {
-        DeviceError::Llvm(error) => ErrorKind::of_llvm(error),
-        DeviceError::Library { .. } => ErrorKind::Link,
-        DeviceError::LibraryMissing { .. } => ErrorKind::Toolkit,
-        DeviceError::Unresolved(_) => ErrorKind::Symbols,
-        DeviceError::WrongTarget { .. } => ErrorKind::Target,
-        DeviceError::LargeValue { .. } | DeviceError::ForeignValue { .. } => ErrorKind::CodeGeneration,
-        DeviceError::Empty | DeviceError::NothingVisible { .. } => ErrorKind::Input,
-        DeviceError::NotApart => ErrorKind::Link,
-        DeviceError::Misaligned { .. }
-        | DeviceError::TooMuch { .. }
-        | DeviceError::Contract { .. }
-        | DeviceError::SymbolName { .. } => ErrorKind::Lowering,
-        DeviceError::Interrupted(error) => of_interrupt(*error),
-        DeviceError::Listener { .. } => ErrorKind::Listener,
     }
 }
 
@@ -199,13 +167,6 @@ fn of_ptx_compiler(error: &SerializeError) -> ErrorKind {
         SerializeError::Compile { .. } => ErrorKind::Assembly,
         SerializeError::Timeout { .. } => ErrorKind::TimeLimit,
         SerializeError::Cancelled { .. } => ErrorKind::Cancelled,
-    }
-}
-
-const fn of_interrupt(error: InterruptError) -> ErrorKind {
-    match error {
-        InterruptError::Cancelled => ErrorKind::Cancelled,
-        InterruptError::TimeLimit { .. } => ErrorKind::TimeLimit,
     }
 }
 

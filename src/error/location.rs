@@ -8,40 +8,70 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Location {
     /// As MLIR writes it, such as `"kernel.mlir":3:5` or `callsite("a.py":1:2 at "b.py":3:4)`.
-    mlir: String,
+    mlir: Box<str>,
     position: Option<Position>,
+    /// Whether there is more to it than the position.
+    has_more: bool,
 }
 
 /// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Position {
-    file: String,
-    line: u32,
-    column: u32,
+pub(crate) struct Position {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
 }
 
 impl Location {
-    /// Reads a location in MLIR's syntax, as the attribute prints itself. A position is known where it is one in a file.
-    pub(crate) fn from_mlir(text: &str) -> Self {
+    /// What MLIR writes as `mlir`, and the position in it. `has_more`: MLIR's text says more than that.
+    pub(crate) fn new(mlir: String, position: Option<Position>, has_more: bool) -> Self {
         Self {
-            position: position(text),
-            mlir: text.to_owned(),
+            mlir: mlir.into(),
+            position,
+            has_more,
         }
     }
 
-    /// The file, if it is a position in one.
+    /// A position in a file.
+    pub(crate) fn in_file(file: &str, line: u32, column: u32) -> Self {
+        let mut mlir = String::from('"');
+        for byte in file.bytes() {
+            // As llvm::printEscapedString has it.
+            match byte {
+                b'\\' => mlir.push_str("\\\\"),
+                b' '..=b'~' if byte != b'"' => mlir.push(char::from(byte)),
+                _ => mlir.push_str(&format!("\\{byte:02X}")),
+            }
+        }
+        let position = Position {
+            file: file.to_owned(),
+            line,
+            column,
+        };
+        Self::new(format!("{mlir}\":{line}:{column}"), Some(position), false)
+    }
+
+    /// The position behind `before`, which is the beginning of a file.
+    pub(crate) fn after(file: &str, before: &[u8]) -> Self {
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let column = before.rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
+        let number = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        Self::in_file(file, number(line), number(column))
+    }
+
+    /// The file, where there is a position in one: the first one in a location of several, and of a call that of what was called.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.position.as_ref().map(|position| position.file.as_str())
     }
 
-    /// The line, from 1 on, if it is a position in a file.
+    /// The line, from 1 on; of a range, where it begins.
     #[must_use]
     pub fn line(&self) -> Option<u32> {
         self.position.as_ref().map(|position| position.line)
     }
 
-    /// The column, from 1 on, if it is a position in a file.
+    /// The column, from 1 on; of a range, where it begins.
     #[must_use]
     pub fn column(&self) -> Option<u32> {
         self.position.as_ref().map(|position| position.column)
@@ -52,51 +82,21 @@ impl Location {
     pub fn as_mlir(&self) -> &str {
         &self.mlir
     }
+
+    /// Whether MLIR knows no place, and says so.
+    pub(crate) fn is_unknown(&self) -> bool {
+        &*self.mlir == "unknown"
+    }
 }
 
-/// `kernel.mlir:3:5`, which editors follow, where it is a position in a file; else as MLIR writes it.
+/// `kernel.mlir:3:5`, which editors follow, where it is a position or a range in a file; else as MLIR writes it.
 impl fmt::Display for Location {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.position {
-            Some(Position { file, line, column }) => write!(formatter, "{file}:{line}:{column}"),
-            None => formatter.write_str(&self.mlir),
+            Some(Position { file, line, column }) if !self.has_more => write!(formatter, "{file}:{line}:{column}"),
+            _ => formatter.write_str(&self.mlir),
         }
     }
-}
-
-/// `"FILE":LINE:COLUMN`. MLIR escapes quotes, backslashes and unprintable characters as two hexadecimal digits.
-fn position(text: &str) -> Option<Position> {
-    let (file, rest) = text.strip_prefix('"')?.rsplit_once("\":")?;
-    let (line, column) = rest.split_once(':')?;
-    // An open quote inside means that the text is of several locations.
-    if file.contains('"') {
-        return None;
-    }
-    Some(Position {
-        file: unescaped(file),
-        line: line.parse().ok()?,
-        column: column.parse().ok()?,
-    })
-}
-
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (first, code) {
-            (b'\\', Some(code)) => {
-                bytes.push(code);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -104,22 +104,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_in_files_are_numbers() {
-        let location = Location::from_mlir("\"a b.mlir\":3:5");
+    fn positions_in_files_read_as_editors_and_as_mlir_have_them() {
+        let location = Location::in_file("a \"b\\\u{e9}.mlir", 3, 5);
         assert_eq!(
-            (location.file(), location.line(), location.column()),
-            (Some("a b.mlir"), Some(3), Some(5))
+            (location.to_string().as_str(), location.as_mlir()),
+            ("a \"b\\\u{e9}.mlir:3:5", "\"a \\22b\\\\\\C3\\A9.mlir\":3:5")
         );
-        assert_eq!(location.to_string(), "a b.mlir:3:5");
-        assert_eq!(Location::from_mlir("\"a\\22b\\5C\":1:2").file(), Some("a\"b\\"));
-        for other in [
-            "unknown",
-            "callsite(\"a\":1:2 at \"b\":3:4)",
-            "\"a\"(\"b\":1:2)",
-            "\"a\":1:2 to :3:4",
-        ] {
-            let location = Location::from_mlir(other);
-            assert_eq!((location.line(), location.to_string().as_str()), (None, other));
-        }
+        let after = Location::after("a", b"one\ntwo");
+        assert_eq!((after.line(), after.column()), (Some(2), Some(4)));
+        let called = "callsite(\"a\":1:2 at \"b\":3:4)";
+        let position = Location::in_file("a", 1, 2).position;
+        let location = Location::new(called.to_owned(), position, true);
+        assert_eq!((location.to_string().as_str(), location.line()), (called, Some(1)));
     }
 }

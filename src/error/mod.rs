@@ -11,9 +11,9 @@ use crate::{
     ReadError,
     bridge::{LlvmError, edit::CopyError},
     cache::CacheError,
-    compiler::{EmitError, InputError, StackError, worker::WorkerError},
+    compiler::{InputError, worker::WorkerError},
     container::WriteError,
-    device::{DeviceError, JoinError, UnresolvedSymbol, lower::LowerError},
+    device::{DeviceError, UnresolvedSymbol},
     interrupt::InterruptError,
     offload::OffloadError,
     options::OptionError,
@@ -24,6 +24,7 @@ use crate::{
     toolkit::ToolkitError,
 };
 
+pub(crate) use self::location::Position;
 pub use self::{kind::ErrorKind, location::Location};
 
 /// One failure: in which stage, for which module, target and kernels, where in the source, and why.
@@ -79,16 +80,10 @@ pub(crate) enum Cause {
     /// An option cannot be read or honoured.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// The output format does not exist for the target.
-    #[error(transparent)]
-    Emit(#[from] EmitError),
-    /// MLIR could not be lowered.
-    #[error(transparent)]
-    Lower(#[from] LowerError),
     /// LLVM refused the module.
     #[error(transparent)]
     Llvm(#[from] LlvmError),
-    /// Linking, optimising or generating code failed.
+    /// Lowering, joining, linking, optimising or generating code failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A part of a toolkit is missing.
@@ -100,9 +95,6 @@ pub(crate) enum Cause {
     /// A cubin cannot be read.
     #[error("the cubin cannot be read: {0}")]
     Cubin(#[source] ReadError),
-    /// Modules could not be joined.
-    #[error(transparent)]
-    Join(#[from] JoinError),
     /// The compiled code could not be linked.
     #[error(transparent)]
     DeviceLink(#[from] DeviceLinkError),
@@ -135,9 +127,6 @@ pub(crate) enum Cause {
     /// The worker process that was to do it ended, or could not be used.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// There is no stack to work on.
-    #[error(transparent)]
-    Stack(#[from] StackError),
     /// A thread of the compiler ended unexpectedly.
     #[error("internal error: {0} (this is a bug in gpulower)")]
     Internal(String),
@@ -162,7 +151,7 @@ impl Error {
             module: None,
             target: None,
             kernels: kernels(&cause),
-            location: location(&cause).map(Location::from_mlir),
+            location: location(&cause).cloned(),
             kind: ErrorKind::of(&cause),
             symbols: symbols(&cause).to_vec(),
             message: cause.to_string(),
@@ -182,8 +171,8 @@ impl Error {
     }
 
     /// Gives a place to an error that has none.
-    pub(crate) fn at(mut self, location: impl FnOnce() -> String) -> Self {
-        self.location.get_or_insert_with(|| Location::from_mlir(&location()));
+    pub(crate) fn at(mut self, location: impl FnOnce() -> Location) -> Self {
+        self.location.get_or_insert_with(location);
         self
     }
 
@@ -195,7 +184,7 @@ impl Error {
     /// Whether a fatal error or a crash came in the midst of MLIR's work, whose context is in an unknown state since.
     pub(crate) fn is_fatal_in_mlir(&self) -> bool {
         match self.cause() {
-            Some(Cause::Lower(LowerError::Fatal(_)) | Cause::Input(InputError::Fatal { .. })) => true,
+            Some(Cause::Device(DeviceError::FatalInMlir(_)) | Cause::Input(InputError::Fatal { .. })) => true,
             Some(Cause::Llvm(error)) => self.stage == Stage::Translate && error.is_fatal(),
             _ => false,
         }
@@ -272,12 +261,10 @@ fn kernels(cause: &Cause) -> Vec<String> {
     }
 }
 
-/// Where a cause says that it is, in MLIR's syntax.
-fn location(cause: &Cause) -> Option<&str> {
+/// Where a cause says that it is.
+fn location(cause: &Cause) -> Option<&Location> {
     match cause {
-        Cause::Lower(error) => error.location(),
         Cause::Device(error) => error.location(),
-        Cause::Join(error) => error.location(),
         Cause::Input(error) => error.location(),
         Cause::Offload(error) => error.location(),
         _ => None,
@@ -293,13 +280,13 @@ fn symbols(cause: &Cause) -> &[UnresolvedSymbol] {
 
 /// What is said beside the first diagnostic, which is the message.
 fn notes(cause: &Cause) -> Vec<Note> {
-    let (Cause::Lower(LowerError::Refused(diagnostics)) | Cause::Input(InputError::Mlir(diagnostics))) = cause else {
+    let (Cause::Device(DeviceError::Mlir(diagnostics)) | Cause::Input(InputError::Mlir(diagnostics))) = cause else {
         return Vec::new();
     };
     let mut notes = Vec::new();
-    let mut add = |location: &str, message: String| {
+    let mut add = |location: &Location, message: String| {
         notes.push(Note {
-            location: Location::from_mlir(location),
+            location: location.clone(),
             message,
         });
     };
@@ -336,12 +323,6 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<StackError> for Failure {
-    fn from(error: StackError) -> Self {
-        Error::new(Stage::Plan, error).into()
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.errors.iter().enumerate() {
@@ -359,16 +340,50 @@ impl std::error::Error for Failure {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Compiler, Emit};
 
     #[test]
     fn a_message_names_place_stage_module_and_target() {
         let mut error = Error::new(Stage::Link, Cause::Internal("x".to_owned()))
             .in_module("m")
             .for_target(&"sm_90".parse().expect("a target"));
-        error.location = Some(Location::from_mlir("\"a.mlir\":3:5"));
+        error.location = Some(Location::in_file("a.mlir", 3, 5));
         assert_eq!(
             error.to_string(),
             "a.mlir:3:5: link, module m, target sm_90: internal error: x (this is a bug in gpulower)"
         );
+    }
+
+    #[test]
+    fn places_are_numbers_whatever_form_the_location_has() {
+        let target = "sm_90".parse().expect("a target");
+        for (location, file, line, column) in [
+            ("\"a b.mlir\":3:5", "a b.mlir", 3, 5),
+            ("\"a b.mlir\":3:5 to 4:9", "a b.mlir", 3, 5),
+            ("\"name\"(\"d.mlir\":8:1)", "d.mlir", 8, 1),
+            ("fused[\"b.mlir\":7:2, \"c.mlir\":1:1]", "b.mlir", 7, 2),
+            // Where the operation stands, not where its function was inlined.
+            ("callsite(\"e.mlir\":2:3 at \"f.mlir\":4:5)", "e.mlir", 2, 3),
+            (
+                "fused<\"x\">[unknown, callsite(unknown at \"g\\22\\5Ch.mlir\":6:7 to :9)]",
+                "g\"\\h.mlir",
+                6,
+                7,
+            ),
+        ] {
+            // Refused by us, and by MLIR in a diagnostic.
+            for operation in ["%0 = rocdl.workitem.id.x : i32", "func.call @nothing() : () -> ()"] {
+                let text =
+                    format!("gpu.module @m {{ gpu.func @k() kernel {{ {operation} loc({location})\n gpu.return }} }}");
+                let compiled =
+                    Compiler::builder()
+                        .build()
+                        .compile_source("k.mlir", text.as_bytes(), &[target], Emit::Mlir);
+                let failure = compiled.expect_err("refused");
+                let place = failure.errors[0].location.as_ref().expect("a place");
+                let found = (place.file(), place.line(), place.column());
+                assert_eq!(found, (Some(file), Some(line), Some(column)), "{location}: {failure}");
+            }
+        }
     }
 }

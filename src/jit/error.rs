@@ -1,12 +1,9 @@
 //! Why a program does not run, or did not run to its end.
 
-use std::error::Error;
-
 use crate::{
     bridge::{LlvmError, edit::CopyError, mgpu::CallError, mlir::MlirDiagnostic},
-    compiler::StackError,
-    error::{Failure, Location},
-    runtime::{DeviceError, DriverLoadError},
+    error::{Error, Failure},
+    runtime::{DriverError, DriverLoadError},
 };
 
 /// Why a program does not run, or did not run to its end.
@@ -24,7 +21,7 @@ pub enum RunError {
     DriverLoad(#[from] DriverLoadError),
     /// The device cannot be used.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] DriverError),
     /// A call of the program's for the GPU failed, and the program was stopped there.
     #[error("{call}: {source}")]
     Stopped {
@@ -32,7 +29,7 @@ pub enum RunError {
         call: &'static str,
         /// Why: a [`DriverError`](crate::runtime::DriverError), [`ModuleError`](crate::runtime::ModuleError),
         /// [`LaunchError`](crate::runtime::LaunchError), or a misuse of an address, a size or a handle, among others.
-        source: Box<dyn Error + Send + Sync>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
@@ -51,8 +48,8 @@ impl From<CopyError> for RunError {
     }
 }
 
-impl From<StackError> for RunError {
-    fn from(error: StackError) -> Self {
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
         Failure::from(error).into()
     }
 }
@@ -62,7 +59,7 @@ impl RunError {
     pub(super) fn not_translated(diagnostics: &[MlirDiagnostic]) -> Self {
         Self::Refused(diagnostics.first().map_or_else(
             || "MLIR could not translate the host code to LLVM IR".to_owned(),
-            |first| format!("{}: {}", Location::from_mlir(&first.location), first.message),
+            |first| format!("{}: {}", first.location, first.message),
         ))
     }
 

@@ -3,11 +3,10 @@
 use crate::{
     bridge::{LlvmError, edit::CopyError, mlir::MlirDiagnostic},
     container::WriteError,
-    device::lower::LowerError,
-    error::ErrorKind,
+    device::DeviceError,
+    error::{ErrorKind, Location},
+    target::TargetError,
 };
-
-use super::release::ReleaseError;
 
 /// Why a program cannot be exported, or its host code not be made ready to run: what is wrong, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,8 +15,8 @@ use super::release::ReleaseError;
 pub struct OffloadError {
     /// What kind of failure it is.
     pub kind: ErrorKind,
-    /// Where it is, in MLIR's syntax.
-    location: Option<String>,
+    /// Where it is.
+    location: Option<Location>,
     /// Whether two things have one name, so that names of gpulower's own help.
     pub(crate) is_clash: bool,
     message: String,
@@ -59,8 +58,8 @@ impl OffloadError {
         self
     }
 
-    /// Gives it a place, in MLIR's syntax.
-    pub(super) fn at(mut self, location: String) -> Self {
+    /// Gives it a place.
+    pub(super) fn at(mut self, location: Location) -> Self {
         self.location = Some(location);
         self
     }
@@ -70,9 +69,9 @@ impl OffloadError {
         self
     }
 
-    /// Where the problem is, in MLIR's syntax.
-    pub fn location(&self) -> Option<&str> {
-        self.location.as_deref()
+    /// Where the problem is.
+    pub const fn location(&self) -> Option<&Location> {
+        self.location.as_ref()
     }
 }
 
@@ -91,17 +90,17 @@ impl From<CopyError> for OffloadError {
     }
 }
 
-impl From<LowerError> for OffloadError {
-    fn from(error: LowerError) -> Self {
+impl From<DeviceError> for OffloadError {
+    fn from(error: DeviceError) -> Self {
         match error {
-            LowerError::Refused(diagnostics) => Self::refused(&diagnostics),
+            DeviceError::Mlir(diagnostics) => Self::refused(&diagnostics),
             error => Self::internal(error),
         }
     }
 }
 
-impl From<ReleaseError> for OffloadError {
-    fn from(error: ReleaseError) -> Self {
+impl From<TargetError> for OffloadError {
+    fn from(error: TargetError) -> Self {
         Self::new(error.to_string())
     }
 }

@@ -21,10 +21,10 @@ use crate::{
     bridge::{
         edit::{copy_of, edit},
         llvm::{DeviceContext, DeviceModule, TargetMachine},
-        mlir::{capture_diagnostics, context_of, location_text, operations, operations_below, set_attribute},
+        mlir::{capture_diagnostics, context_of, operations, operations_below, place_of, set_attribute},
     },
     compiler,
-    device::lower::LowerError,
+    device::DeviceError,
     device::lower::{self, name_of},
     error::Cause,
 };
@@ -142,7 +142,7 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     let context = context_of(module.context());
     compiler::prepare(context);
     let outlined = compiler::outline(context, module).map_err(|error| match error.cause() {
-        Some(Cause::Lower(LowerError::Refused(diagnostics))) => OffloadError::refused(diagnostics),
+        Some(Cause::Device(DeviceError::Mlir(diagnostics))) => OffloadError::refused(diagnostics),
         _ => OffloadError::internal(error.message),
     })?;
     let mut host = match outlined {
@@ -261,7 +261,7 @@ fn refuse(host: &Module<'_>, is_refused: impl Fn(&str) -> bool) -> Result<(), Of
     let Some(first) = rest.first() else {
         return Ok(());
     };
-    let (types, location) = (lower::types_of(*first), location_text(first.location()));
+    let (types, location) = (lower::types_of(*first), place_of(first.location()));
     let mut names: Vec<String> = rest.iter().map(name_of).collect();
     names.sort();
     names.dedup();

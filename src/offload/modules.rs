@@ -30,7 +30,7 @@ use crate::{
     bridge::{
         edit::{Edits, copy_of_operation, edit, into_operations, module_around},
         mlir::{
-            global_size, location_text, operations_below, parse_module, rename_symbol, set_attribute, shown,
+            global_size, operations_below, parse_module, place_of, rename_symbol, set_attribute, shown,
             symbol_attribute_name, symbol_path,
         },
     },
@@ -81,7 +81,7 @@ fn take_from<'c, 'b>(
             launch_sizes::refusal(launch.operation, kernel.map(|(_, kernel)| *kernel), options.runtime)
         {
             let problem = format!("@{}::@{} cannot be launched so: {reason}", launch.module, launch.kernel);
-            return Err(OffloadError::new(problem).at(location_text(launch.operation.location())));
+            return Err(OffloadError::new(problem).at(place_of(launch.operation.location())));
         }
     }
 
@@ -130,7 +130,7 @@ fn take_from<'c, 'b>(
                         "the size of the global variable {name} of the device module {symbol} is not known; make it private, or \
                          give it a type of fixed size"
                     ))
-                    .at(location_text(definition.location()))
+                    .at(place_of(definition.location()))
                 })?;
                 let new = rename(definition, &name)?;
                 program.variables.push(Variable {
@@ -206,7 +206,7 @@ impl Launch<'_, '_> {
             "@{module}::@{kernel} is launched, and {problem}{}",
             known(there_is)
         ))
-        .at(location_text(self.operation.location()))
+        .at(place_of(self.operation.location()))
     }
 }
 
@@ -217,7 +217,7 @@ fn launches<'c, 'a>(host: OperationRef<'c, 'a>) -> Result<Vec<Launch<'c, 'a>>, O
             "builtin.module" if index > 0 => {
                 let problem =
                     "a module inside of the host's module cannot be exported; move what it holds into the outer module";
-                return Err(OffloadError::new(problem).at(location_text(operation.location())));
+                return Err(OffloadError::new(problem).at(place_of(operation.location())));
             }
             "gpu.launch_func" => {}
             _ => continue,
@@ -442,9 +442,7 @@ fn refuse_taken(host: OperationRef<'_, '_>, program: &Program) -> Result<(), Off
     for (symbol, purpose) in kernels.chain(variables) {
         if let Some(operation) = defined.get(symbol) {
             let problem = format!("the host code defines {symbol}, which has to stand for {purpose}; rename it");
-            return Err(OffloadError::new(problem)
-                .at(location_text(operation.location()))
-                .clash());
+            return Err(OffloadError::new(problem).at(place_of(operation.location())).clash());
         }
     }
     Ok(())

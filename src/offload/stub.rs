@@ -22,7 +22,7 @@ use super::{
 };
 use crate::bridge::{
     edit::edit,
-    mlir::{capture_diagnostics, function_inputs, location_text, parse_module},
+    mlir::{capture_diagnostics, function_inputs, parse_module, place_of},
 };
 
 /// What host code calls to launch a kernel, before the kernel's name.
@@ -59,7 +59,7 @@ pub(super) fn define<'c>(
                     "the kernel {} is launched with clusters of blocks, {reason}",
                     kernel.source_name
                 ))
-                .at(location_text(declaration.location())));
+                .at(place_of(declaration.location())));
             }
         }
         let _ = writeln!(
@@ -72,7 +72,7 @@ pub(super) fn define<'c>(
             Some(declaration) => {
                 let arguments = kernel_arguments(*declaration, SIZES)?;
                 if program.runtime == Runtime::OpenMp {
-                    refuse_long(kernel, &arguments).map_err(|error| error.at(location_text(declaration.location())))?;
+                    refuse_long(kernel, &arguments).map_err(|error| error.at(place_of(declaration.location())))?;
                     stub_for_openmp(&mut text, kernel, &arguments);
                 } else {
                     stub(&mut text, kernel, &kernel.stub, SIZES, &arguments);

@@ -174,6 +174,9 @@ pub enum OptionError {
         /// Why, and what to do.
         reason: String,
     },
+    /// An output format that does not exist, or not for the target, or that cannot be made of the input.
+    #[error("{0}")]
+    Format(String),
     /// The value does not fit the target.
     #[error(transparent)]
     Target(#[from] TargetError),

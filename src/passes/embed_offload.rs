@@ -10,7 +10,7 @@ use crate::{
     bridge::{
         edit::Exclusive,
         external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
-        mlir::{Severity, emit, location_text, parse_location},
+        mlir::{Severity, emit, location_of, place_of},
     },
     offload::{ExportForm, ExportOptions, HostTriple, Names, Runtime, export::export_module},
     options::Options,
@@ -170,7 +170,7 @@ impl Embedding {
         for warning in &exported.warnings {
             let place = warning.location.as_ref();
             let place = place.map_or(location, |place| {
-                parse_location(crate::bridge::mlir::context_of(location.context()), place.as_mlir())
+                location_of(crate::bridge::mlir::context_of(location.context()), place)
             });
             emit(place, Severity::Warning, &warning.message);
         }
@@ -184,8 +184,7 @@ impl Embedding {
 
 /// The file in a location, without its folders.
 fn unit_of(location: Location<'_>) -> String {
-    let text = location_text(location);
-    let file = text.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-    let file = file.map_or("module", |(file, _)| file);
+    let place = place_of(location);
+    let file = place.file().unwrap_or("module");
     file.rsplit('/').next().unwrap_or(file).to_owned()
 }

@@ -17,7 +17,7 @@ use crate::{
         edit::{Edits, Exclusive, into_operations, module_around},
         external_pass::{DiagnosticEmitted, NamedPass, OptionValues, PassOption},
         mlir::{
-            Severity, context_of, emit, parse_location, remove_attribute, set_attribute, shown, symbol_attribute_name,
+            Severity, context_of, emit, location_of, remove_attribute, set_attribute, shown, symbol_attribute_name,
         },
     },
     compiler::{InputError, attribute, gpu_modules_below, symbol_name, target_attributes},
@@ -158,7 +158,7 @@ fn lower_for<'c>(
     let warnings = lower::lower(&mut copy, &resolved).map_err(|error| Error::new(Stage::Lower, error))?;
     for warning in warnings {
         emit(
-            parse_location(context, &warning.location),
+            location_of(context, &warning.location),
             Severity::Warning,
             &warning.message,
         );

@@ -31,7 +31,7 @@ pub use run::{PassDescription, Transformed, descriptions, run};
 use crate::{
     bridge::{
         external_pass::{self, DiagnosticEmitted, OptionValues, PassOption},
-        mlir::{Severity, emit, parse_location},
+        mlir::{Severity, emit, location_of},
         mlir_passes::register_patterns,
     },
     cache::Cache,
@@ -187,7 +187,7 @@ fn read_libraries(values: &OptionValues) -> impl Iterator<Item = Library> {
 fn report(error: &Error, fallback: Location<'_>) -> DiagnosticEmitted {
     let context = fallback.context();
     let location = match &error.location {
-        Some(location) => parse_location(crate::bridge::mlir::context_of(context), location.as_mlir()),
+        Some(location) => location_of(crate::bridge::mlir::context_of(context), location),
         None => fallback,
     };
     // The place is the diagnostic's: the message does not repeat it.

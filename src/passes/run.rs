@@ -20,7 +20,7 @@ use crate::{
         mlir::{MlirDiagnostic, capture_diagnostics},
     },
     compiler::{Compiler, InputError},
-    error::{Error, Failure, Location},
+    error::{Error, Failure},
     options::OptionError,
     report::Warning,
     stage::Stage,
@@ -190,7 +190,7 @@ fn warning(diagnostic: MlirDiagnostic) -> Warning {
         stage: Stage::Plan,
         module: None,
         target: None,
-        location: Some(Location::from_mlir(&diagnostic.location)),
+        location: Some(diagnostic.location),
         message: diagnostic.message,
     }
 }
@@ -206,7 +206,7 @@ fn failure(diagnostics: Vec<MlirDiagnostic>, reported: &[Error]) -> Failure {
             let mut error = known
                 .cloned()
                 .unwrap_or_else(|| Error::new(Stage::Plan, InputError::Mlir(vec![diagnostic.clone()])));
-            error.location = Some(Location::from_mlir(&diagnostic.location));
+            error.location = Some(diagnostic.location);
             error
         })
         .collect();

@@ -36,7 +36,7 @@ use crate::{
     options::Options,
     read_file::MOST_BYTES,
     report::Artifact,
-    stage_files::StageFiles,
+    stage_files::{Overrides, StageFiles},
     target::Target,
     toolkit::Toolkit,
 };
@@ -152,11 +152,13 @@ impl Serialization {
         if self.dump_dir.is_none() && self.override_dir.is_none() {
             return Ok(None);
         }
-        let (dump, overrides) = (self.dump_dir.clone(), self.override_dir.clone());
-        match StageFiles::new(dump, overrides, MOST_BYTES, options.clone(), toolkit) {
-            Ok(files) => Ok(Some(Arc::new(files))),
-            Err(error) => Err(error.to_string()),
-        }
+        let overrides = self.override_dir.clone().map(Overrides::find).transpose();
+        let files = overrides.and_then(|overrides| {
+            StageFiles::new(self.dump_dir.clone(), overrides, MOST_BYTES, options.clone(), toolkit)
+        });
+        files
+            .map(|files| Some(Arc::new(files)))
+            .map_err(|error| error.to_string())
     }
 
     fn compiler(&self, options: Options, toolkit: Toolkit, files: Option<&Arc<StageFiles>>) -> Compiler {

@@ -116,7 +116,7 @@ pub fn link_objects(inputs: &[NamedObject<'_>]) -> Result<LinkedHsaco, DeviceLin
             Ok(LinkedHsaco { bytes, warnings })
         }
         Err(error) => {
-            let text = rename(&error.text, &names);
+            let text = rename(&error.into_text(), &names);
             if let Some(symbols) = undefined_symbols(&text) {
                 return Err(undefined(&symbols));
             }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::nvidia_options::{PtxOptions, nvjitlink_options, ptxas_options};
-use super::ptxas::{self, PtxasError};
+use super::ptxas;
 use crate::bridge::{
     nvjitlink::{Input, InputKind, NvJitLink},
     nvptxcompiler::NvPtxCompiler,
@@ -69,10 +69,10 @@ pub(super) fn ptxas(program: &Path, ptx: &str, chip: &str, options: &PtxOptions,
             bytes: assembled.cubin,
             log: assembled.log,
         },
-        Err(PtxasError::Interrupted { interrupt, .. }) => Attempt::Interrupted(interrupt),
-        Err(PtxasError::Failed { log, .. }) if !log.trim().is_empty() => judge(log),
+        Err(VendorError::Interrupted { interrupt, .. }) => Attempt::Interrupted(interrupt),
+        Err(VendorError::Ended { log, .. }) if !log.trim().is_empty() => judge(log),
         // Killed by a signal, for example: its status is all there is.
-        Err(error @ PtxasError::Failed { .. }) => Attempt::Refused(error.to_string()),
+        Err(error @ VendorError::Ended { .. }) => Attempt::Refused(error.to_string()),
         Err(error) => Attempt::Unavailable(error.to_string()),
     }
 }

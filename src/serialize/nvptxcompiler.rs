@@ -208,10 +208,14 @@ fn convert(archive: &Path, directory: &Path, output: &Path) -> Result<(), String
             tracing::debug!(text, "lld on nvPTXCompiler");
             Ok(())
         }
-        Err(error) => Err(format!(
-            "{} could not be converted to a shared object: {error}",
-            archive.display()
-        )),
+        Err(error) => {
+            let (archive, fatal) = (archive.display(), if error.is_fatal() { " (fatal error)" } else { "" });
+            let text = error.into_text();
+            Err(format!(
+                "{archive} could not be converted to a shared object: lld failed{fatal}: {}",
+                text.trim_end()
+            ))
+        }
     }
 }
 

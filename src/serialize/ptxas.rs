@@ -7,41 +7,14 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::bridge::memfd;
-use crate::interrupt::{Interrupt, InterruptError, WaitError};
-
-/// Why `ptxas` gave no cubin.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum PtxasError {
-    /// There was a reason to stop it.
-    #[error("{} was stopped: {interrupt}", .path.display())]
-    Interrupted {
-        /// The program.
-        path: PathBuf,
-        /// The reason.
-        interrupt: InterruptError,
-    },
-    /// The program ended with an error.
-    #[error("{} failed ({status}): {}", .path.display(), log.trim_end())]
-    Failed {
-        /// The program.
-        path: PathBuf,
-        /// How it ended.
-        status: ExitStatus,
-        /// Everything it printed.
-        log: String,
-    },
-    /// It cannot be started or waited for, or it is another program.
-    #[error("{0}")]
-    Unusable(String),
-}
+use crate::bridge::{memfd, vendor_error::VendorError};
+use crate::interrupt::{Interrupt, InterruptError};
 
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -65,9 +38,9 @@ pub struct Assembled {
 ///
 /// # Errors
 ///
-/// [`PtxasError`].
+/// [`VendorError`].
 #[cfg(test)]
-pub fn assemble(program: &Path, ptx: &str, options: &[String], limit: Duration) -> Result<Assembled, PtxasError> {
+pub fn assemble(program: &Path, ptx: &str, options: &[String], limit: Duration) -> Result<Assembled, VendorError> {
     assemble_until(program, ptx, options, &Interrupt::after(limit))
 }
 
@@ -77,7 +50,7 @@ pub(crate) fn assemble_until(
     ptx: &str,
     options: &[String],
     interrupt: &Interrupt,
-) -> Result<Assembled, PtxasError> {
+) -> Result<Assembled, VendorError> {
     let mut command = Command::new(program);
     command
         .args(options)
@@ -85,14 +58,14 @@ pub(crate) fn assemble_until(
     let output = run(command, program, ptx.as_bytes(), interrupt)?;
     let log = String::from_utf8_lossy(&output.log).into_owned();
     if !output.status.success() {
-        return Err(PtxasError::Failed {
-            path: program.to_owned(),
+        return Err(VendorError::Ended {
+            program: program.to_owned(),
             status: output.status,
             log,
         });
     }
     if !output.written.starts_with(b"\x7fELF") {
-        return Err(PtxasError::Unusable(format!(
+        return Err(VendorError::Unusable(format!(
             "{} succeeded but wrote {} bytes that are no ELF file; is it NVIDIA's ptxas? It printed: {}",
             program.display(),
             output.written.len(),
@@ -109,8 +82,8 @@ pub(crate) fn assemble_until(
 ///
 /// # Errors
 ///
-/// [`PtxasError`].
-pub fn version(program: &Path, limit: Duration) -> Result<String, PtxasError> {
+/// [`VendorError`].
+pub fn version(program: &Path, limit: Duration) -> Result<String, VendorError> {
     let mut command = Command::new(program);
     command.arg("--version");
     let output = run(command, program, b"", &Interrupt::after(limit))?;
@@ -123,7 +96,7 @@ pub fn version(program: &Path, limit: Duration) -> Result<String, PtxasError> {
         .filter(|version| version.starts_with(|first: char| first.is_ascii_digit()))
         .ok_or_else(|| {
             let (path, text) = (program.display(), text.trim());
-            PtxasError::Unusable(format!(
+            VendorError::Unusable(format!(
                 "{path} --version printed no version; is it NVIDIA's ptxas? It printed: {text}"
             ))
         })
@@ -136,8 +109,8 @@ struct Output {
 }
 
 /// Runs `command` with `input` as standard input, until there is a reason to stop.
-fn run(mut command: Command, program: &Path, input: &[u8], interrupt: &Interrupt) -> Result<Output, PtxasError> {
-    let io = |action: &'static str| move |error: io::Error| PtxasError::Unusable(format!("{action}: {error}"));
+fn run(mut command: Command, program: &Path, input: &[u8], interrupt: &Interrupt) -> Result<Output, VendorError> {
+    let io = |action: &'static str| move |error: io::Error| VendorError::Unusable(format!("{action}: {error}"));
     let standard_input = memfd::with_bytes("ptx", input).map_err(io("putting the PTX into memory"))?;
     let mut written = memfd::create("cubin").map_err(io("creating a file in memory"))?;
     let mut log = memfd::create("log").map_err(io("creating a file in memory"))?;
@@ -153,15 +126,15 @@ fn run(mut command: Command, program: &Path, input: &[u8], interrupt: &Interrupt
     tracing::debug!(?command, "running ptxas");
     let child = command.spawn().map_err(|error| {
         let (path, advice) = (program.display(), advice(&error));
-        PtxasError::Unusable(format!("{path} could not be started: {error}{advice}"))
+        VendorError::Unusable(format!("{path} could not be started: {error}{advice}"))
     })?;
-    let status = Guard(child).wait(interrupt).map_err(|error| match error {
-        WaitError::Interrupted(interrupt) => PtxasError::Interrupted {
-            path: program.to_owned(),
+    let status = Guard(child).wait(interrupt);
+    let status = status
+        .map_err(io("waiting for ptxas to end"))?
+        .map_err(|interrupt| VendorError::Interrupted {
+            program: program.to_owned(),
             interrupt,
-        },
-        WaitError::Io(source) => io("waiting for ptxas to end")(source),
-    })?;
+        })?;
     Ok(Output {
         status,
         written: memfd::read_all(&mut written).map_err(io("reading the cubin from memory"))?,
@@ -184,18 +157,21 @@ impl Drop for Guard {
 }
 
 impl Guard {
-    /// Waits for the child to end. Where there is a reason to stop before, that is the error.
-    fn wait(mut self, interrupt: &Interrupt) -> Result<ExitStatus, WaitError> {
+    /// Waits for the child to end. Where there is a reason to stop before, that is the inner error.
+    fn wait(mut self, interrupt: &Interrupt) -> io::Result<Result<ExitStatus, InterruptError>> {
         let process = rustix::process::Pid::from_child(&self.0);
         let handle = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
         loop {
             if let Some(status) = self.0.try_wait()? {
-                return Ok(status);
+                return Ok(Ok(status));
             }
-            match &handle {
-                Some(handle) => drop(interrupt.wait(&[PollFd::new(handle, PollFlags::IN)])?),
+            let waited = match &handle {
+                Some(handle) => interrupt.wait(&[PollFd::new(handle, PollFlags::IN)])?.map(drop),
                 // Linux before 5.3 has no process descriptors.
-                None => interrupt.sleep(Duration::from_millis(2))?,
+                None => interrupt.sleep(Duration::from_millis(2)),
+            };
+            if let Err(reason) = waited {
+                return Ok(Err(reason));
             }
         }
     }

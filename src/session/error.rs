@@ -3,10 +3,10 @@
 use std::fmt;
 
 use crate::{
-    compiler::{EmitError, StackError},
     device::UnresolvedSymbol,
-    error::{ErrorKind, Failure},
-    runtime::{DeviceError as GpuError, ModuleError},
+    error::{Error, ErrorKind, Failure},
+    options::OptionError,
+    runtime::{DriverError, ModuleError},
 };
 
 /// Why a session cannot be made, or does not do what it was asked for. The session and its modules are as they were.
@@ -63,7 +63,7 @@ pub enum SessionError {
     NoTarget,
     /// It cannot be told what the device is.
     #[error(transparent)]
-    Device(#[from] GpuError),
+    Device(#[from] DriverError),
     /// The device is of a later kind than all that are known.
     #[error(
         "no target is known for a device of compute capability {device}: name one whose PTX the driver compiles for it \
@@ -77,7 +77,7 @@ pub enum SessionError {
     },
     /// The target does not have the format.
     #[error(transparent)]
-    Emit(#[from] EmitError),
+    Emit(#[from] OptionError),
     /// What is to be made is nothing that a driver loads.
     #[error("a session cannot make {emit}, which no driver loads: ask for binary, ptx, cubin, hsaco, fatbin or bundle")]
     NotLoadable {
@@ -108,8 +108,8 @@ pub enum SessionError {
     },
 }
 
-impl From<StackError> for SessionError {
-    fn from(error: StackError) -> Self {
+impl From<Error> for SessionError {
+    fn from(error: Error) -> Self {
         Failure::from(error).into()
     }
 }
@@ -121,7 +121,7 @@ impl SessionError {
         let error = match self {
             Self::Load(error) => error,
             Self::NotRebuilt { source, .. } => source,
-            Self::Device(GpuError::Driver(error)) => return error.is_context_lost(),
+            Self::Device(error) => return error.is_context_lost(),
             _ => return false,
         };
         matches!(error, ModuleError::Driver(error) if error.is_context_lost())

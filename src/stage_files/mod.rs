@@ -5,6 +5,7 @@ mod reproduce;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
+    fmt::Display,
     fs::{self, Permissions},
     io::{self, Write},
     os::unix::fs::PermissionsExt,
@@ -24,36 +25,6 @@ use crate::{
 };
 use reproduce::{Reproduction, with_ptx_of};
 
-/// Why there are no files of stages.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StageFilesError {
-    /// The directory to write to cannot be made.
-    #[error("cannot make the directory {}: {source}", .path.display())]
-    Make {
-        /// The directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The directory to take files from cannot be read.
-    #[error("cannot read the directory {} of --override-dir: {source}", .path.display())]
-    Read {
-        /// The directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {}: {reason}", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        reason: String,
-    },
-}
-
 /// A listener that writes what each stage made, and takes what was edited.
 #[derive(Debug)]
 pub struct StageFiles {
@@ -63,8 +34,9 @@ pub struct StageFiles {
     reproduction: Reproduction,
 }
 
+/// What is in a directory that edited files are taken from.
 #[derive(Debug)]
-struct Overrides {
+pub struct Overrides {
     directory: PathBuf,
     present: BTreeSet<OsString>,
     /// Names of files that replaced a stage, under the module and target they belong to.
@@ -72,29 +44,27 @@ struct Overrides {
 }
 
 impl StageFiles {
-    /// Makes the directory to write to, and looks what is there to take: files of at most `most_bytes`. The first line of a
+    /// Makes the directory to write to. What is taken are files of at most `most_bytes`. The first line of a
     /// file is a command that repeats the next stage with these options and this toolkit.
     ///
     /// # Errors
     ///
-    /// One for each directory that is not usable.
+    /// The directory cannot be made.
     pub fn new(
         dump: Option<PathBuf>,
-        overrides: Option<PathBuf>,
+        overrides: Option<Overrides>,
         most_bytes: u64,
         options: Options,
         toolkit: &Toolkit,
-    ) -> Result<Self, StageFilesError> {
+    ) -> io::Result<Self> {
         if let Some(path) = &dump {
-            fs::create_dir_all(path).map_err(|source| StageFilesError::Make {
-                path: path.clone(),
-                source,
-            })?;
+            fs::create_dir_all(path)
+                .map_err(|error| within(format_args!("cannot make the directory {}", path.display()), &error))?;
         }
         Ok(Self {
             most_bytes,
             dump,
-            overrides: overrides.map(Overrides::find).transpose()?,
+            overrides,
             reproduction: Reproduction::new(options, toolkit),
         })
     }
@@ -145,7 +115,7 @@ impl StageFiles {
     /// # Errors
     ///
     /// One if the file cannot be written.
-    pub fn write_artifact(&self, artifact: &Artifact) -> Result<(), StageFilesError> {
+    pub fn write_artifact(&self, artifact: &Artifact) -> io::Result<()> {
         let Some(directory) = &self.dump else {
             return Ok(());
         };
@@ -161,7 +131,12 @@ impl StageFiles {
 }
 
 impl Overrides {
-    fn find(directory: PathBuf) -> Result<Self, StageFilesError> {
+    /// Looks what is there to take.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read.
+    pub fn find(directory: PathBuf) -> io::Result<Self> {
         let names = fs::read_dir(&directory).and_then(|entries| {
             entries
                 .map(|entry| entry.map(|entry| entry.file_name()))
@@ -173,10 +148,10 @@ impl Overrides {
                 present,
                 used: Mutex::default(),
             }),
-            Err(source) => Err(StageFilesError::Read {
-                path: directory,
-                source,
-            }),
+            Err(error) => {
+                let what = format_args!("cannot read the directory {} of --override-dir", directory.display());
+                Err(within(what, &error))
+            }
         }
     }
 
@@ -219,7 +194,7 @@ impl Overrides {
 }
 
 /// Writes one file, whole or not at all.
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StageFilesError> {
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let write = || -> io::Result<()> {
         // What the process's umask leaves of 0666, as for any other file; the default is for its owner alone.
         let mut file = tempfile::Builder::new()
@@ -229,16 +204,17 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StageFilesError> {
         file.write_all(bytes)?;
         file.persist(path).map(drop).map_err(|error| error.error)
     };
-    write().map_err(|error| StageFilesError::Write {
-        path: path.to_owned(),
+    write().map_err(|error| {
         // The temporary file's name, which tempfile adds, would only confuse.
-        reason: error
-            .to_string()
-            .split(" at path ")
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        let text = error.to_string();
+        let reason = text.split(" at path ").next().unwrap_or_default();
+        within(format_args!("cannot write {}", path.display()), &reason)
     })
+}
+
+/// An error that says what was tried.
+fn within(what: impl Display, error: &impl Display) -> io::Error {
+    io::Error::other(format!("{what}: {error}"))
 }
 
 /// `MODULE.TARGET`, safe as a file name. The colons of target IDs become `@`, as in clang on systems without colons in

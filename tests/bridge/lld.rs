@@ -61,18 +61,17 @@ fn link_equals_ld_lld_and_survives_fatal_errors() {
             damaged.as_os_str(),
         ])
         .unwrap_err();
-        assert!(!fatal.text.is_empty(), "{fatal:?}");
-        assert!(fatal.to_string().starts_with("lld failed"), "{fatal}");
+        assert!(!fatal.into_text().is_empty());
     }
 }
 
 #[test]
 fn ordinary_errors_carry_the_text() {
     let error = link(&["--threads=1", "-shared", "/nowhere/at/all.o"]).unwrap_err();
-    assert!(error.can_run_again);
-    assert!(error.text.contains("/nowhere/at/all.o"), "{error}");
+    assert!(!error.is_fatal());
+    assert!(error.to_string().contains("/nowhere/at/all.o"), "{error}");
     let error = link(&["a\0b"]).unwrap_err();
-    assert!(error.text.contains("NUL"), "{error}");
+    assert!(error.to_string().contains("NUL"), "{error}");
 }
 
 /// lld leaves a half-made object in thread-local storage when it stops at a fatal error.

@@ -91,6 +91,17 @@ fn kernels_that_are_compiled_apart_are_those_of_the_whole() {
     assert_eq!(known(&cold), None);
 }
 
+/// Without a cache, several kernels go to the PTX compiler in one call: how many depends on the threads.
+#[test]
+fn several_kernels_in_one_call_are_those_of_the_whole() {
+    let text = module(&kernels(13));
+    let machine_code = |threads| compile(builder().threads(threads), &text, Emit::Cubin).bytes;
+    let whole = compile(builder().listener(Arc::new(Whole)), &text, Emit::Cubin).bytes;
+    for threads in [1, 2, 3] {
+        assert!(machine_code(threads) == whole, "{threads} threads");
+    }
+}
+
 /// What is known of a module that was compiled before: with other kernels, in another order, under other names.
 #[test]
 fn one_kernel_that_changed_is_compiled_alone() {

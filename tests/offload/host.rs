@@ -625,7 +625,7 @@ fn bare_pointers_and_narrow_indices() {
         "{error}"
     );
     assert!(
-        error.location().is_some_and(|place| place.contains("test.mlir")),
+        error.location().is_some_and(|place| place.file() == Some("test.mlir")),
         "{error:?}"
     );
 
@@ -681,7 +681,7 @@ fn clusters_and_much_shared_memory_are_asked_for() {
         "the kernel k is launched with clusters of blocks, which AMD's GPUs do not have"
     );
     assert!(
-        error.location().is_some_and(|place| place.contains("test.mlir")),
+        error.location().is_some_and(|place| place.file() == Some("test.mlir")),
         "{error:?}"
     );
 }
@@ -1026,7 +1026,7 @@ fn names_can_be_kept_where_they_are_unique() {
         "the host code defines saxpy, which has to stand for the kernel saxpy; rename it"
     );
     assert!(
-        error.location().is_some_and(|place| place.contains("test.mlir")),
+        error.location().is_some_and(|place| place.file() == Some("test.mlir")),
         "{error:?}"
     );
 }
@@ -1187,9 +1187,7 @@ fn what_cannot_be_exported_is_refused() {
          launches, allocations, copies, waits and host registrations are known"
     );
     assert!(
-        error
-            .location()
-            .is_some_and(|place| place.starts_with("\"test.mlir\":")),
+        error.location().is_some_and(|place| place.file() == Some("test.mlir")),
         "{error:?}"
     );
     let error = refusal(
@@ -1237,9 +1235,7 @@ fn launches_of_nothing_are_refused() {
         let error = lower(&module, &options(Runtime::Cuda)).expect_err("refused");
         assert_eq!(error.to_string(), message);
         assert!(
-            error
-                .location()
-                .is_some_and(|place| place.starts_with("\"test.mlir\":")),
+            error.location().is_some_and(|place| place.file() == Some("test.mlir")),
             "{error:?}"
         );
     }

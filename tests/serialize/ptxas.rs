@@ -57,7 +57,7 @@ fn a_program_that_hangs_is_killed_and_reaped() {
         b"",
         &Interrupt::after(Duration::from_millis(50)),
     );
-    assert!(matches!(error, Err(PtxasError::Interrupted { .. })));
+    assert!(matches!(error, Err(VendorError::Interrupted { .. })));
     assert!(
         children().iter().filter(|name| *name == "sleep").count()
             <= before.iter().filter(|name| *name == "sleep").count()

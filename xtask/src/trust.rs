@@ -44,7 +44,6 @@ const SEEN: &[&str] = &[
     "gpulower-runtime: Context",
     "gpulower-runtime: Device",
     "gpulower-runtime: DeviceBuffer",
-    "gpulower-runtime: DeviceError",
     "gpulower-runtime: DeviceLimits",
     "gpulower-runtime: DeviceSlice",
     "gpulower-runtime: Driver",

@@ -319,7 +319,7 @@ const char *gpulower_error_kernel(const gpulower_error *error, size_t index);
 // From any thread.
 const char *gpulower_error_location(const gpulower_error *error);
 
-// The file of the place, if it is a position in one; else NULL. From any thread.
+// The file of the place, if it has a position in one; else NULL. From any thread.
 const char *gpulower_error_file(const gpulower_error *error);
 
 // The line of the place, from 1 on; 0 where it is not known. From any thread.
@@ -939,7 +939,7 @@ const char *gpulower_error_kernel(const gpulower_error *error, size_t index);
 // From any thread.
 const char *gpulower_error_location(const gpulower_error *error);
 
-// The file of the place, if it is a position in one; else NULL. From any thread.
+// The file of the place, if it has a position in one; else NULL. From any thread.
 const char *gpulower_error_file(const gpulower_error *error);
 
 // The line of the place, from 1 on; 0 where it is not known. From any thread.

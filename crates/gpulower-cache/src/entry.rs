@@ -6,6 +6,8 @@
 //! payload
 //! ```
 
+use std::borrow::Cow;
+
 use crate::{Id, PublicKey, SecretKey};
 
 /// Starts every entry. Another format is another line.
@@ -30,32 +32,13 @@ const LEVEL: i32 = 3;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// What is wrong with bytes that a store had under the name of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Damage {
-    /// Shorter than a header, or not of this format.
-    #[error("it does not begin as an entry")]
-    Magic,
-    /// The entry of another key.
-    #[error("it is the entry of another key")]
-    Key,
-    /// Cut off, or changed.
-    #[error("it is not what was written")]
-    Hash,
-    /// Whole, but it cannot be decompressed to what it says.
-    #[error("its content cannot be decompressed")]
-    Content,
-    /// No signature, and one is asked for.
-    #[error("it is not signed, and signatures are asked for")]
-    Unsigned,
-    /// A signature by a key that is not accepted.
-    #[error("it is signed with {0}, which is not accepted")]
-    Stranger(PublicKey),
-    /// A signature that is none.
-    #[error("its signature is wrong")]
-    Signature,
-}
+/// What may be wrong with bytes that a store had under the name of an entry.
+const NO_ENTRY: &str = "it does not begin as an entry";
+const OTHER_KEY: &str = "it is the entry of another key";
+const CHANGED: &str = "it is not what was written";
+const NOT_DECOMPRESSED: &str = "its content cannot be decompressed";
+const UNSIGNED: &str = "it is not signed, and signatures are asked for";
+const WRONG_SIGNATURE: &str = "its signature is wrong";
 
 /// The name of an entry in a store.
 pub(crate) fn name(id: &Id) -> String {
@@ -108,30 +91,30 @@ pub(crate) fn encode(id: &Id, content: &[u8], key: Option<&SecretKey>) -> Vec<u8
     bytes
 }
 
-/// The content of an entry. With `accepted` keys, one of them has to have signed it; that is checked before anything is
+/// The content of an entry, or what is wrong with it. With `accepted` keys, one of them has to have signed it; that is checked before anything is
 /// decompressed.
-pub(crate) fn decode(id: &Id, bytes: &[u8], accepted: &[PublicKey]) -> Result<Vec<u8>, Damage> {
-    let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or(Damage::Magic)?;
-    let rest_of = head.strip_prefix(MAGIC).ok_or(Damage::Magic)?;
-    let (owner, rest_of) = rest_of.split_at_checked(id.len()).ok_or(Damage::Magic)?;
-    let (length, kinds) = rest_of.split_at_checked(8).ok_or(Damage::Magic)?;
+pub(crate) fn decode(id: &Id, bytes: &[u8], accepted: &[PublicKey]) -> Result<Vec<u8>, Cow<'static, str>> {
+    let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or(NO_ENTRY)?;
+    let rest_of = head.strip_prefix(MAGIC).ok_or(NO_ENTRY)?;
+    let (owner, rest_of) = rest_of.split_at_checked(id.len()).ok_or(NO_ENTRY)?;
+    let (length, kinds) = rest_of.split_at_checked(8).ok_or(NO_ENTRY)?;
     let &[encoding, signed] = kinds else {
-        return Err(Damage::Magic);
+        return Err(NO_ENTRY.into());
     };
     if owner != id {
-        return Err(Damage::Key);
+        return Err(OTHER_KEY.into());
     }
-    let (told, rest) = rest.split_at_checked(HASH_BYTES).ok_or(Damage::Hash)?;
+    let (told, rest) = rest.split_at_checked(HASH_BYTES).ok_or(CHANGED)?;
     let (signature, payload) = match signed {
         0 => (None, rest),
         1 => {
-            let (signature, payload) = rest.split_at_checked(SIGNATURE_BYTES).ok_or(Damage::Hash)?;
+            let (signature, payload) = rest.split_at_checked(SIGNATURE_BYTES).ok_or(CHANGED)?;
             (Some(signature), payload)
         }
-        _ => return Err(Damage::Magic),
+        _ => return Err(NO_ENTRY.into()),
     };
     if hash(head, payload) != told {
-        return Err(Damage::Hash);
+        return Err(CHANGED.into());
     }
     if !accepted.is_empty() {
         check_signature(told, signature, accepted)?;
@@ -140,28 +123,28 @@ pub(crate) fn decode(id: &Id, bytes: &[u8], accepted: &[PublicKey]) -> Result<Ve
     let content = match encoding {
         RAW => payload.to_vec(),
         ZSTD if length <= MOST_BYTES => {
-            let length = usize::try_from(length).map_err(|_| Damage::Content)?;
-            zstd::bulk::decompress(payload, length).map_err(|_| Damage::Content)?
+            let length = usize::try_from(length).map_err(|_| NOT_DECOMPRESSED)?;
+            zstd::bulk::decompress(payload, length).map_err(|_| NOT_DECOMPRESSED)?
         }
-        _ => return Err(Damage::Content),
+        _ => return Err(NOT_DECOMPRESSED.into()),
     };
     match content.len() as u64 == length {
         true => Ok(content),
-        false => Err(Damage::Content),
+        false => Err(NOT_DECOMPRESSED.into()),
     }
 }
 
-fn check_signature(hash: &[u8], signature: Option<&[u8]>, accepted: &[PublicKey]) -> Result<(), Damage> {
-    let signature = signature.ok_or(Damage::Unsigned)?;
-    let (key, signature) = signature.split_first_chunk::<32>().ok_or(Damage::Signature)?;
-    let signature = signature.first_chunk::<64>().ok_or(Damage::Signature)?;
-    let key = PublicKey::of_bytes(key).ok_or(Damage::Signature)?;
+fn check_signature(hash: &[u8], signature: Option<&[u8]>, accepted: &[PublicKey]) -> Result<(), Cow<'static, str>> {
+    let signature = signature.ok_or(UNSIGNED)?;
+    let (key, signature) = signature.split_first_chunk::<32>().ok_or(WRONG_SIGNATURE)?;
+    let signature = signature.first_chunk::<64>().ok_or(WRONG_SIGNATURE)?;
+    let key = PublicKey::of_bytes(key).ok_or(WRONG_SIGNATURE)?;
     if !accepted.contains(&key) {
-        return Err(Damage::Stranger(key));
+        return Err(format!("it is signed with {key}, which is not accepted").into());
     }
     match key.verifies(&[SIGNED, hash].concat(), signature) {
         true => Ok(()),
-        false => Err(Damage::Signature),
+        false => Err(WRONG_SIGNATURE.into()),
     }
 }
 
@@ -209,7 +192,7 @@ mod tests {
                 );
             }
             assert!(decode(&ID, &[&whole[..], b"x"].concat(), &[]).is_err());
-            assert_eq!(decode(&[4; 32], &whole, &[]), Err(Damage::Key));
+            assert_eq!(decode(&[4; 32], &whole, &[]), Err(OTHER_KEY.into()));
         }
     }
 
@@ -221,21 +204,21 @@ mod tests {
         assert!(decode(&ID, &signed(&ours), &accepted).is_ok());
         assert_eq!(
             decode(&ID, &signed(&theirs), &accepted),
-            Err(Damage::Stranger(theirs.public()))
+            Err(format!("it is signed with {}, which is not accepted", theirs.public()).into())
         );
         assert_eq!(
             decode(&ID, &encode(&ID, b"content", None), &accepted),
-            Err(Damage::Unsigned)
+            Err(UNSIGNED.into())
         );
         // The signature of another entry, and our name over a stranger's.
         let other = encode(&ID, b"another", Some(&ours));
         let start = HEAD_BYTES + HASH_BYTES;
         let mut forged = signed(&theirs);
         forged[start..start + SIGNATURE_BYTES].copy_from_slice(&other[start..start + SIGNATURE_BYTES]);
-        assert_eq!(decode(&ID, &forged, &accepted), Err(Damage::Signature));
+        assert_eq!(decode(&ID, &forged, &accepted), Err(WRONG_SIGNATURE.into()));
         let mut forged = signed(&theirs);
         forged[start..start + 32].copy_from_slice(ours.public().as_bytes());
-        assert_eq!(decode(&ID, &forged, &accepted), Err(Damage::Signature));
+        assert_eq!(decode(&ID, &forged, &accepted), Err(WRONG_SIGNATURE.into()));
     }
 
     #[test]
@@ -247,7 +230,7 @@ mod tests {
             let (head, rest) = bytes.split_at(HEAD_BYTES);
             let told = hash(head, &rest[HASH_BYTES..]);
             bytes[HEAD_BYTES..HEAD_BYTES + HASH_BYTES].copy_from_slice(&told);
-            assert_eq!(decode(&ID, &bytes, &[]), Err(Damage::Content), "{length}");
+            assert_eq!(decode(&ID, &bytes, &[]), Err(NOT_DECOMPRESSED.into()), "{length}");
         }
     }
 

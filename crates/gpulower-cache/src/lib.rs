@@ -33,9 +33,9 @@ mod tests;
 mod uploads;
 
 pub use self::{
-    entry::{Damage, MOST_BYTES},
+    entry::MOST_BYTES,
     remote::{Answer, Held, Remote, RemoteBuilder, RemoteProblem, RemoteStatistics},
-    sign::{KeyError, PublicKey, SecretKey},
+    sign::{PublicKey, SecretKey, SettingError},
     store::{Listed, Refusal, Store, StoreError, Written},
 };
 

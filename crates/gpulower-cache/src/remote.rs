@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    Damage, Id, Listed, MOST_BYTES, PublicKey, Refusal, SecretKey, Store, StoreError, Written,
+    Id, Listed, MOST_BYTES, PublicKey, Refusal, SecretKey, Store, StoreError, Written,
     circuit::{Circuit, Ended},
     claims::Claims,
     entry,
@@ -141,7 +141,7 @@ pub enum RemoteProblem {
         /// The entry.
         name: String,
         /// Why.
-        damage: Damage,
+        damage: String,
     },
     /// Uploads were given up.
     #[error("{count} results were not uploaded to the shared cache {place} within {} s", limit.as_secs_f64())]
@@ -509,6 +509,7 @@ impl Inner {
                 count(&self.counts.refused);
                 self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(*id);
                 let place = self.store.place().to_owned();
+                let damage = damage.into_owned();
                 self.tell(RemoteProblem::Refused { place, name, damage });
                 Answer::Miss
             }

@@ -19,10 +19,10 @@ impl SecretKey {
     ///
     /// # Errors
     ///
-    /// [`KeyError::Random`] where the system has no random numbers.
-    pub fn generate() -> Result<Self, KeyError> {
+    /// [`SettingError`] where the system has no random numbers.
+    pub fn generate() -> Result<Self, SettingError> {
         let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| KeyError::Random(error.to_string()))?;
+        getrandom::fill(&mut bytes).map_err(|error| SettingError(format!("no random numbers: {error}")))?;
         Ok(Self::of_bytes(bytes))
     }
 
@@ -34,14 +34,14 @@ impl SecretKey {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] where the file cannot be read, or has something else in it. Its content is in no message.
-    pub fn read(path: &Path) -> Result<Self, KeyError> {
-        let text = fs::read_to_string(path).map_err(|source| KeyError::File {
-            path: path.display().to_string(),
-            source,
-        })?;
-        let bytes = digits(text.trim(), SECRET).ok_or_else(|| KeyError::NotSecret {
-            path: path.display().to_string(),
+    /// [`SettingError`] where the file cannot be read, or has something else in it. Its content is in no message.
+    pub fn read(path: &Path) -> Result<Self, SettingError> {
+        let text = fs::read_to_string(path).map_err(|error| SettingError::file(path, &error))?;
+        let bytes = digits(text.trim(), SECRET).ok_or_else(|| {
+            let path = path.display();
+            SettingError(format!(
+                "{path} has no secret key in it; make one with `gpulower cache keygen`"
+            ))
         })?;
         Ok(Self::of_bytes(bytes))
     }
@@ -50,8 +50,8 @@ impl SecretKey {
     ///
     /// # Errors
     ///
-    /// [`KeyError::File`] where there is one already, or it cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), KeyError> {
+    /// [`SettingError`] where there is one already, or it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), SettingError> {
         use std::io::Write;
         let mut options = fs::OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path);
@@ -61,10 +61,7 @@ impl SecretKey {
             // A part of a key would keep the next one from being written.
             written.inspect_err(|_| drop(fs::remove_file(path)))
         });
-        written.map_err(|source| KeyError::File {
-            path: path.display().to_string(),
-            source,
-        })
+        written.map_err(|error| SettingError::file(path, &error))
     }
 
     /// What others need to check its signatures.
@@ -117,12 +114,16 @@ impl fmt::Debug for PublicKey {
 }
 
 impl FromStr for PublicKey {
-    type Err = KeyError;
+    type Err = SettingError;
 
-    fn from_str(text: &str) -> Result<Self, KeyError> {
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         digits(text.trim(), PUBLIC)
             .and_then(|bytes| Self::of_bytes(&bytes))
-            .ok_or(KeyError::NotPublic)
+            .ok_or_else(|| {
+                SettingError(format!(
+                    "expected a public key: {PUBLIC} and 64 hexadecimal digits, as `gpulower cache keygen` prints it"
+                ))
+            })
     }
 }
 
@@ -131,30 +132,22 @@ fn digits(text: &str, prefix: &str) -> Option<[u8; 32]> {
     Some(*hash.as_bytes())
 }
 
-/// Why there is no key. No message has a secret in it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The file cannot be read or written.
-    #[error("the key {path}: {source}")]
-    File {
-        /// The file.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Something else is in the file.
-    #[error("{path} has no secret key in it; make one with `gpulower cache keygen`")]
-    NotSecret {
-        /// The file.
-        path: String,
-    },
-    /// The text is something else.
-    #[error("expected a public key: {PUBLIC} and 64 hexadecimal digits, as `gpulower cache keygen` prints it")]
-    NotPublic,
-    /// The system has no random numbers.
-    #[error("no random numbers: {0}")]
-    Random(String),
+/// A setting of a shared cache that cannot be used: its address, or a key. No message has a secret in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingError(String);
+
+impl SettingError {
+    /// An error; `message` is what is wrong.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// The file of a key cannot be read or written.
+    fn file(path: &Path, error: &io::Error) -> Self {
+        Self(format!("the key {}: {error}", path.display()))
+    }
 }
 
 #[cfg(test)]

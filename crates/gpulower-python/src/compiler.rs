@@ -4,13 +4,13 @@ use std::{collections::HashMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 use gpulower::{
     Compilation, Emit, ErrorKind, Library, Options, Progress, Search, Stage, Target, Toolkit, Worker,
-    cache::{Cache, KeyError, PublicKey, Remote, SecretKey},
+    cache::{Cache, PublicKey, Remote, SecretKey, SettingError},
     offload::{ExportForm, ExportOptions, Names, export_source},
     options::DeviceLink,
     serialize::device_link::{self, DeviceLinkError, LinkInput, LinkOptions},
     toolkit,
 };
-use gpulower_remote::{Address, AddressError, Credentials};
+use gpulower_remote::{Address, Credentials};
 use pyo3::{Py, PyAny, PyErr, PyResult, Python, pybacked::PyBackedBytes, pyclass, pymethods};
 use serde::{Deserialize, Serialize};
 
@@ -369,7 +369,7 @@ impl Configuration {
     /// The tier that machines share.
     fn remote(&self) -> PyResult<Option<Remote>> {
         let Some(url) = &self.cache_remote else { return Ok(None) };
-        let address: Address = url.parse().map_err(|error| of_sharing::<AddressError>(&error))?;
+        let address: Address = url.parse().map_err(|error| of_sharing::<SettingError>(&error))?;
         let credentials = match self.of_environment {
             true => Credentials::OfEnvironment,
             false => Credentials::OfAddress,
@@ -381,7 +381,7 @@ impl Configuration {
         for key in &self.cache_accept_keys {
             builder = builder.accept(
                 key.parse::<PublicKey>()
-                    .map_err(|error| of_sharing::<KeyError>(&error))?,
+                    .map_err(|error| of_sharing::<SettingError>(&error))?,
             );
         }
         Ok(Some(builder.build()))

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
+use gpulower_cache::SettingError;
 use url::Url;
 
 /// What an address is, for messages.
@@ -67,12 +68,12 @@ impl fmt::Debug for Address {
 }
 
 impl FromStr for Address {
-    type Err = AddressError;
+    type Err = SettingError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         // The text is in no message: it may have a password in it.
-        let url = Url::parse(text).map_err(|error| AddressError::NoUrl(error.to_string()))?;
-        let decoded = |text: &str| percent_decoded(text).ok_or(AddressError::NoUrl("its user or password".to_owned()));
+        let url = Url::parse(text).map_err(no_url)?;
+        let decoded = |text: &str| percent_decoded(text).ok_or_else(|| no_url("its user or password"));
         let user = match url.username() {
             "" => None,
             user => Some(decoded(user)?),
@@ -92,24 +93,28 @@ impl FromStr for Address {
             values: BTreeMap::new(),
         };
         for (name, value) in url.query_pairs() {
-            let time =
-                || Some(time(&value).ok_or_else(|| AddressError::value(&name, "a time, such as 500ms, 2s, 5m or 30d")));
+            let time = || Some(time(&value).ok_or_else(|| wrong_value(&name, "a time, such as 500ms, 2s, 5m or 30d")));
             match &*name {
                 "deadline" => address.deadline = time().transpose()?,
                 "upload-limit" => address.upload_limit = time().transpose()?,
                 "wait" => address.wait = time().transpose()?,
                 "ttl" => address.ttl = time().transpose()?,
                 "read-only" => {
-                    address.read_only = value.parse().map_err(|_| AddressError::value(&name, "true or false"))?;
+                    address.read_only = value.parse().map_err(|_| wrong_value(&name, "true or false"))?;
                 }
                 "region" | "endpoint" | "account" => {
                     address.values.insert(name.into_owned(), value.into_owned());
                 }
-                _ => return Err(AddressError::Unknown(name.into_owned())),
+                _ => {
+                    return Err(SettingError::new(format!(
+                        "the address of the shared cache says '{name}': expected deadline, upload-limit, read-only, wait, ttl, \
+                         region, endpoint or account"
+                    )));
+                }
             }
         }
         if address.deadline.is_some_and(|deadline| deadline.is_zero()) {
-            return Err(AddressError::value("deadline", "more than nothing"));
+            return Err(wrong_value("deadline", "more than nothing"));
         }
         Ok(address)
     }
@@ -149,51 +154,14 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What is wrong with an address. No message has a part of it that may be secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddressError {
-    /// It is no URL.
-    #[error("the address of the shared cache is no URL: {0}; {EXAMPLES}")]
-    NoUrl(String),
-    /// A value that has no meaning.
-    #[error(
-        "the address of the shared cache says '{0}': expected deadline, upload-limit, read-only, wait, ttl, region, endpoint or account"
-    )]
-    Unknown(String),
-    /// A value that cannot be read.
-    #[error("'{name}' in the address of the shared cache: expected {expected}")]
-    Value {
-        /// Its name.
-        name: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A service that there is not, or not in this build.
-    #[error("there is no shared cache of the kind '{scheme}:' in this build, which has {known}")]
-    Scheme {
-        /// The scheme.
-        scheme: String,
-        /// Those that there are.
-        known: String,
-    },
-    /// Something is missing, or the service's library refuses it.
-    #[error("the address of the shared cache {place}: {what}")]
-    Refused {
-        /// The address.
-        place: String,
-        /// What is wrong.
-        what: String,
-    },
+fn no_url(why: impl fmt::Display) -> SettingError {
+    SettingError::new(format!("the address of the shared cache is no URL: {why}; {EXAMPLES}"))
 }
 
-impl AddressError {
-    fn value(name: &str, expected: &'static str) -> Self {
-        Self::Value {
-            name: name.to_owned(),
-            expected,
-        }
-    }
+fn wrong_value(name: &str, expected: &str) -> SettingError {
+    SettingError::new(format!(
+        "'{name}' in the address of the shared cache: expected {expected}"
+    ))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!
 //! let address: Address = "redis://cache.example/0/kernels?read-only=true".parse()?;
 //! let remote = open(&address, gpulower_remote::Credentials::OfAddress)?.build();
-//! # Ok::<(), gpulower_remote::AddressError>(())
+//! # Ok::<(), gpulower_remote::SettingError>(())
 //! ```
 //!
 //! Credentials are in no message, and in the `Debug` form of nothing here.
@@ -20,9 +20,10 @@ mod tls;
 
 use std::sync::Arc;
 
+pub use gpulower_cache::SettingError;
 use gpulower_cache::{Remote, RemoteBuilder};
 
-pub use self::address::{Address, AddressError};
+pub use self::address::Address;
 use self::{service::Service, store::Served};
 
 /// Where credentials come from that are not in the address.
@@ -40,8 +41,8 @@ pub enum Credentials {
 ///
 /// # Errors
 ///
-/// [`AddressError`] where the address lacks something, or its service is not part of this build.
-pub fn open(address: &Address, credentials: Credentials) -> Result<RemoteBuilder, AddressError> {
+/// [`SettingError`] where the address lacks something, or its service is not part of this build.
+pub fn open(address: &Address, credentials: Credentials) -> Result<RemoteBuilder, SettingError> {
     let service = Service::of(address, credentials)?;
     let mut builder = Remote::builder(Arc::new(Served::new(address.place(), service)?));
     if let Some(deadline) = address.deadline {

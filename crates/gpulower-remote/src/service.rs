@@ -4,7 +4,7 @@ use std::env;
 
 use opendal::{Builder, OperationContext, Operator};
 
-use crate::{Address, AddressError, Credentials};
+use crate::{Address, Credentials, SettingError};
 
 /// A service that is reached by HTTP, with a user and a password or a token. The builders of the two have no trait for that.
 #[cfg(any(feature = "webdav", feature = "http"))]
@@ -61,14 +61,15 @@ const SECRETS: &[&str] = &[
 ];
 
 impl Service {
-    pub(crate) fn of(address: &Address, credentials: Credentials) -> Result<Self, AddressError> {
+    pub(crate) fn of(address: &Address, credentials: Credentials) -> Result<Self, SettingError> {
         if !KNOWN.contains(&(address.scheme.as_str(), true)) {
             let known = KNOWN.iter().filter(|(_, is_built)| *is_built);
             let known: Vec<String> = known.map(|(scheme, _)| format!("{scheme}:")).collect();
-            return Err(AddressError::Scheme {
-                scheme: address.scheme.clone(),
-                known: known.join(", "),
-            });
+            return Err(SettingError::new(format!(
+                "there is no shared cache of the kind '{}:' in this build, which has {}",
+                address.scheme,
+                known.join(", ")
+            )));
         }
         let variable = |name: &str| match credentials {
             Credentials::OfAddress => None,

@@ -14,11 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpulower_cache::{Listed, Refusal, Store, StoreError, Written};
+use gpulower_cache::{Listed, Refusal, SettingError, Store, StoreError, Written};
 use opendal::{Buffer, ErrorKind, Operator};
 use tokio::{net::TcpStream, runtime, sync::oneshot};
 
-use crate::{AddressError, service::Service};
+use crate::service::Service;
 
 /// How much longer than its deadline a caller waits for the runtime to say so.
 const GRACE: Duration = Duration::from_millis(100);
@@ -46,11 +46,11 @@ struct Running {
 
 impl Served {
     /// What is wrong with the address is found out now, without a connection.
-    pub(crate) fn new(place: String, service: Service) -> Result<Self, AddressError> {
+    pub(crate) fn new(place: String, service: Service) -> Result<Self, SettingError> {
         let secrets = service.secrets();
-        let refused = |what: String| AddressError::Refused {
-            place: place.clone(),
-            what: redacted(&what, &secrets),
+        let refused = |what: String| {
+            let what = redacted(&what, &secrets);
+            SettingError::new(format!("the address of the shared cache {place}: {what}"))
         };
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| refused(error.to_string()))?;

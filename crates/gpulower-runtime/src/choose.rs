@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use super::cubin_layout;
 use super::kernel::KernelInterface;
+use super::module_error::ModuleError;
 use crate::bridge::driver::JitOptions;
+use gpulower_image::FileKind;
 use gpulower_image::inspect::device::{Module, Outcome, answer};
 use gpulower_image::inspect::{Image, Inspection, inspect_with};
 use gpulower_image::target::{Device, PtxIsa};
-use gpulower_image::{FileKind, ReadError};
 
 /// Whether the driver may compile PTX where no machine code fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,115 +20,6 @@ pub enum PtxFallback {
     Allowed,
     /// It may not: a surprise of many milliseconds is worse than an error.
     Refused,
-}
-
-/// Why no image can be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChooseError {
-    /// The bytes are no image, and no container of images.
-    #[error("{name} cannot be loaded: {source}")]
-    Unreadable {
-        /// What the bytes are called.
-        name: String,
-        /// What they are instead.
-        source: ReadError,
-    },
-    /// An artifact is of a form that a compiler takes, and no driver.
-    #[error(
-        "{name} is {title}, which no driver loads: compile to machine code (Emit::Binary), or to a container (Emit::Fatbin, \
-         Emit::Bundle, Emit::Offload)"
-    )]
-    NotMachineCode {
-        /// The artifact.
-        name: String,
-        /// Its format.
-        title: &'static str,
-    },
-    /// There is no image in it.
-    #[error("{name} has no image for a GPU in it")]
-    Empty {
-        /// What the bytes are called.
-        name: String,
-    },
-    /// What is in it has to be linked first.
-    #[error(
-        "{name} holds the input of a link, which no driver loads: link it first (`gpulower link`, or \
-         serialize::device_link::link)"
-    )]
-    LinkFirst {
-        /// What the bytes are called.
-        name: String,
-    },
-    /// More than one module in it loads.
-    #[error(
-        "{name} holds {} modules that {device} loads ({}): take one of them out (`gpulower extract`), and load each on its own",
-        .modules.len(), .modules.join("; ")
-    )]
-    Several {
-        /// What the bytes are called.
-        name: String,
-        /// The device.
-        device: String,
-        /// Where each module is.
-        modules: Vec<String>,
-    },
-    /// Nothing in it fits the device.
-    #[error("nothing in {name} loads on {device}: {error} ({code}){}{}", reasons_text(.reasons), advice(.device, .code))]
-    NothingFits {
-        /// What the bytes are called.
-        name: String,
-        /// The device: `9.0`, `gfx90a:xnack+`.
-        device: String,
-        /// The driver's name for it.
-        error: &'static str,
-        /// The driver's number.
-        code: u32,
-        /// What is against each image.
-        reasons: Vec<String>,
-    },
-    /// What the device would load is damaged, or all there is.
-    #[error("{name} is damaged, and nothing in it loads on {device}:{}", reasons_text(.problems))]
-    Damaged {
-        /// What the bytes are called.
-        name: String,
-        /// The device.
-        device: String,
-        /// What is wrong, and where.
-        problems: Vec<String>,
-    },
-    /// PTX fits, and is not allowed.
-    #[error(
-        "only {image} of {name} fits {device}, and the driver is not allowed to compile PTX (PtxFallback::Refused): compile \
-         machine code for the device, or allow it"
-    )]
-    PtxRefused {
-        /// What the bytes are called.
-        name: String,
-        /// The device.
-        device: String,
-        /// The PTX.
-        image: String,
-    },
-}
-
-fn reasons_text(reasons: &[String]) -> String {
-    reasons.iter().map(|reason| format!("\n  {reason}")).collect()
-}
-
-/// What to do about an image that does not fit.
-fn advice(device: &str, code: &u32) -> String {
-    let target = match device.split_once('.') {
-        Some((major, minor)) => format!("sm_{major}{minor}"),
-        None => device.to_owned(),
-    };
-    match code {
-        209 | 218 => format!("\nCompile for the device: --target {target}"),
-        222 => {
-            format!("\nUpdate the driver, compile machine code (--target {target}), or ask for an older PTX (--ptx)")
-        }
-        _ => String::new(),
-    }
 }
 
 /// The image that a device loads.
@@ -161,14 +53,14 @@ impl ChosenImage {
 ///
 /// # Errors
 ///
-/// [`ChooseError`]. Damaged bytes are an error here, before a driver sees them.
+/// [`ModuleError`]. Damaged bytes are an error here, before a driver sees them.
 pub fn choose(
     name: &str,
     bytes: &[u8],
     device: Device,
     driver: Option<PtxIsa>,
     ptx: PtxFallback,
-) -> Result<ChosenImage, ChooseError> {
+) -> Result<ChosenImage, ModuleError> {
     let mut contents: HashMap<usize, Vec<u8>> = HashMap::new();
     let mut keep = |image: &Image, bytes: &[u8]| {
         let of_vendor = match device {
@@ -179,7 +71,7 @@ pub fn choose(
             contents.insert(image.number, bytes.to_vec());
         }
     };
-    let inspection = inspect_with(name, bytes, &mut keep).map_err(|source| ChooseError::Unreadable {
+    let inspection = inspect_with(name, bytes, &mut keep).map_err(|source| ModuleError::Unreadable {
         name: name.to_owned(),
         source,
     })?;
@@ -190,17 +82,17 @@ pub fn choose(
         [] => return Err(why_none(name, &inspection, &answer.device, &answer.modules)),
         [module] => match &module.outcome {
             Outcome::CompilesPtx { image, .. } if ptx == PtxFallback::Refused => {
-                return Err(ChooseError::PtxRefused {
+                return Err(ModuleError::PtxRefused {
                     name: name.to_owned(),
                     device: answer.device,
                     image: image_name(&inspection, *image),
                 });
             }
             Outcome::Loads { image } | Outcome::CompilesPtx { image, .. } => *image,
-            _ => return Err(ChooseError::Empty { name: name.to_owned() }),
+            _ => return Err(ModuleError::Empty { name: name.to_owned() }),
         },
         several => {
-            return Err(ChooseError::Several {
+            return Err(ModuleError::Several {
                 name: name.to_owned(),
                 device: answer.device,
                 modules: several.iter().map(|module| module.name.clone()).collect(),
@@ -209,12 +101,12 @@ pub fn choose(
     };
     let image = inspection.images.iter().find(|image| image.number == number);
     let (Some(image), Some(bytes)) = (image, contents.remove(&number)) else {
-        return Err(ChooseError::Empty { name: name.to_owned() });
+        return Err(ModuleError::Empty { name: name.to_owned() });
     };
     if image.kind == FileKind::Cubin
         && let Err(problem) = cubin_layout::check(&bytes)
     {
-        return Err(ChooseError::Damaged {
+        return Err(ModuleError::Damaged {
             name: name.to_owned(),
             device: answer.device,
             problems: vec![format!("{}: {problem}", inspection.image_name(image))],
@@ -230,7 +122,7 @@ pub fn choose(
 }
 
 /// The error where no module loads: that of those that fail, if any.
-fn why_none(name: &str, inspection: &Inspection, device: &str, modules: &[Module]) -> ChooseError {
+fn why_none(name: &str, inspection: &Inspection, device: &str, modules: &[Module]) -> ModuleError {
     let (name, device) = (name.to_owned(), device.to_owned());
     let mut failure = None;
     let (mut reasons, mut all_damaged) = (Vec::new(), true);
@@ -257,27 +149,27 @@ fn why_none(name: &str, inspection: &Inspection, device: &str, modules: &[Module
         }
     }
     match failure {
-        Some(_) if all_damaged && !reasons.is_empty() => ChooseError::Damaged {
+        Some(_) if all_damaged && !reasons.is_empty() => ModuleError::Damaged {
             name,
             device,
             problems: reasons,
         },
-        Some((code, error)) => ChooseError::NothingFits {
+        Some((code, error)) => ModuleError::NothingFits {
             name,
             device,
             error,
             code,
             reasons,
         },
-        None if modules.iter().any(|module| module.outcome == Outcome::LinkFirst) => ChooseError::LinkFirst { name },
+        None if modules.iter().any(|module| module.outcome == Outcome::LinkFirst) => ModuleError::LinkFirst { name },
         None => {
             let problems: Vec<String> = inspection
                 .problems()
                 .map(|(place, problem)| format!("{place}: {problem}"))
                 .collect();
             match problems.is_empty() {
-                true => ChooseError::Empty { name },
-                false => ChooseError::Damaged { name, device, problems },
+                true => ModuleError::Empty { name },
+                false => ModuleError::Damaged { name, device, problems },
             }
         }
     }

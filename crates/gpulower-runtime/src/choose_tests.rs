@@ -41,7 +41,7 @@ fn fat_binary() -> Vec<u8> {
     .unwrap()
 }
 
-fn on(device: &str, bytes: &[u8]) -> Result<ChosenImage, ChooseError> {
+fn on(device: &str, bytes: &[u8]) -> Result<ChosenImage, ModuleError> {
     let driver = Some("9.0".parse().unwrap());
     choose("k.bin", bytes, device.parse().unwrap(), driver, PtxFallback::Allowed)
 }

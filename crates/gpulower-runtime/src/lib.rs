@@ -53,13 +53,14 @@ mod launch_error;
 pub mod limits;
 mod memref;
 mod module;
+mod module_error;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::bridge::driver::{
-    Context, Device, DeviceBuffer, DeviceError, DeviceLimits, DeviceSlice, Driver, DriverError, DriverLoadError, Event,
-    Fault, FunctionAttributes, JitLog, JitOptions, Launch, LaunchShape, PinnedBuffer, Registration, Status, Stream,
+    Context, Device, DeviceBuffer, DeviceLimits, DeviceSlice, Driver, DriverError, DriverLoadError, Event, Fault,
+    FunctionAttributes, JitLog, JitOptions, Launch, LaunchShape, PinnedBuffer, Registration, Status, Stream,
     TensorShape, Transfer,
 };
 #[doc(hidden)]
@@ -68,9 +69,10 @@ pub use crate::bridge::vendor_library;
 pub use bytemuck;
 
 pub use arguments::Arguments;
-pub use choose::{ChooseError, ChosenImage, PtxFallback, choose};
+pub use choose::{ChosenImage, PtxFallback, choose};
 pub use function::Function;
 pub use kernel::KernelInterface;
 pub use launch_error::LaunchError;
 pub use memref::MemRef;
-pub use module::{LoadOptions, Module, ModuleError};
+pub use module::{LoadOptions, Module};
+pub use module_error::ModuleError;

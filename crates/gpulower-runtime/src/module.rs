@@ -1,14 +1,14 @@
 //! Modules: images that are loaded, and what is in them.
 
-use gpulower_image::nearest;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::choose::{ChooseError, ChosenImage, PtxFallback, choose};
+use super::choose::{ChosenImage, PtxFallback, choose};
 use super::function::{Function, FunctionInner};
 use super::kernel::KernelInterface;
-use crate::bridge::driver::{Context, DeviceError, DeviceSlice, DriverError, JitLog, JitOptions, LoadedImage};
+use super::module_error::ModuleError;
+use crate::bridge::driver::{Context, DeviceSlice, DriverError, JitLog, JitOptions, LoadedImage};
 
 /// `CUDA_ERROR_NOT_FOUND`, `hipErrorNotFound`.
 const NOT_FOUND: i32 = 500;
@@ -21,110 +21,6 @@ pub struct LoadOptions {
     pub ptx: PtxFallback,
     /// What its compiler is told. What is left open is what the container says, or the driver's default.
     pub jit: JitOptions,
-}
-
-/// Why nothing was loaded, or why there is no such kernel.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModuleError {
-    /// No image could be chosen.
-    #[error(transparent)]
-    Choose(#[from] ChooseError),
-    /// It cannot be told what the device is.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// The driver's compiler refused the PTX.
-    #[error(
-        "the driver does not compile {image} of {name}: {source}{}{}",
-        jit_advice(.source), log_lines(&.log.errors)
-    )]
-    Jit {
-        /// What the bytes are called.
-        name: String,
-        /// The PTX.
-        image: String,
-        /// What the compiler said.
-        log: Box<JitLog>,
-        /// What the driver returned.
-        source: Box<DriverError>,
-    },
-    /// The driver refused the machine code.
-    #[error("the driver does not load {image} of {name}: {source}")]
-    Refused {
-        /// What the bytes are called.
-        name: String,
-        /// The image.
-        image: String,
-        /// What the driver returned.
-        source: Box<DriverError>,
-    },
-    /// There is no such kernel.
-    #[error("{module} has no kernel {kernel:?}{}", kernels_text(.kernels, .kernel))]
-    NoSuchKernel {
-        /// The module.
-        module: String,
-        /// The name that was asked for.
-        kernel: String,
-        /// The kernels that there are.
-        kernels: Vec<String>,
-    },
-    /// The image has the kernel, and the driver left it out.
-    #[error(
-        "the driver left kernel {kernel:?} of {module} out: it needs a symbol that the module does not define; link it first \
-         (`gpulower link`)"
-    )]
-    KernelLeftOut {
-        /// The module.
-        module: String,
-        /// The kernel.
-        kernel: String,
-    },
-    /// There is no such variable.
-    #[error(
-        "{module} has no global variable {variable:?} that a host can see: it has to be visible outside of its module"
-    )]
-    NoSuchVariable {
-        /// The module.
-        module: String,
-        /// The name that was asked for.
-        variable: String,
-    },
-    /// The driver failed.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
-}
-
-/// What is known to stand in the compiler's way.
-fn jit_advice(error: &DriverError) -> &'static str {
-    match error.status().map(|status| status.code) {
-        Some(221) => {
-            "\nThe compiler is libnvidia-ptxjitcompiler.so.1, which comes with NVIDIA's driver; containers get it with \
-             NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        }
-        Some(223) => "\nThe variable CUDA_DISABLE_PTX_JIT forbids it",
-        Some(209) => "\nThe variable CUDA_DISABLE_PTX_JIT, if set, forbids it",
-        _ => "",
-    }
-}
-
-fn log_lines(log: &str) -> String {
-    log.lines().map(|line| format!("\n  {line}")).collect()
-}
-
-fn kernels_text(kernels: &[String], wanted: &str) -> String {
-    /// Names beyond these do not help.
-    const MOST: usize = 8;
-    if kernels.is_empty() {
-        return ": it has none at all".to_owned();
-    }
-    if let Some(near) = nearest(wanted, kernels.iter().map(String::as_str)).first() {
-        return format!(": did you mean {near}?");
-    }
-    let listed = kernels.get(..kernels.len().min(MOST)).unwrap_or_default().join(", ");
-    match kernels.len().checked_sub(MOST).filter(|&more| more > 0) {
-        None => format!(": it has {listed}"),
-        Some(more) => format!(": it has {listed} and {more} more"),
-    }
 }
 
 /// An image that is loaded into a context. Clones share it; it is unloaded when the last of them and the last of its functions

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     bridge::exhausted::EXHAUSTED,
-    interrupt::{CancellationToken, Interrupt, InterruptError, WaitError},
+    interrupt::{CancellationToken, Interrupt, InterruptError},
     stage::Stage,
 };
 
@@ -78,15 +78,6 @@ enum Broken {
     /// The other end is closed.
     Gone,
     Protocol(String),
-}
-
-impl From<WaitError> for Broken {
-    fn from(error: WaitError) -> Self {
-        match error {
-            WaitError::Interrupted(reason) => Self::Interrupted(reason),
-            WaitError::Io(error) => Self::Protocol(format!("waiting: {error}")),
-        }
-    }
 }
 
 impl Process {
@@ -278,7 +269,10 @@ impl Process {
         let ready = interrupt.wait(&[
             PollFd::new(&self.socket, socket),
             PollFd::new(&self.printed, PollFlags::IN),
-        ])?;
+        ]);
+        let ready = ready
+            .map_err(|error| Broken::Protocol(format!("waiting: {error}")))?
+            .map_err(Broken::Interrupted)?;
         if ready.last().is_some_and(|flags| flags.contains(PollFlags::IN)) {
             self.read_output();
         }

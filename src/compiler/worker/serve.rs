@@ -193,7 +193,7 @@ fn compile(compiler: &Compiler, request: WireRequest) -> Result<Outcome, Box<Err
         let request = request.into_request(&context)?;
         // The process that asks loads no compilers of PTX, and could not ask them which chips they know.
         compiler.refusal(&request).map_or(Ok(()), Err)?;
-        job::run_here(compiler, request, Helpers::Own(&pool))
+        job::run(compiler, request, Helpers::Own(&pool))
     };
     let result = catch_unwind(AssertUnwindSafe(run));
     let result = result.unwrap_or_else(|panic| {

@@ -44,7 +44,7 @@ use super::{
 };
 use crate::{
     Target,
-    bridge::mlir::{context_of, location_text, operations, shown},
+    bridge::mlir::{context_of, operations, place_of, shown},
     compiler::{self, Compiler, InputKind},
     device::lower::name_of,
     error::{Error, Failure},
@@ -304,7 +304,7 @@ fn check_main(module: &Module<'_>) -> Result<(), OffloadError> {
         "main has the type {kind}: the C library calls a program's main with nothing, or with (i32, !llvm.ptr). Allocate in main \
          what it takes, or give the function another name and call it from host code of yours"
     );
-    Err(OffloadError::new(problem).at(location_text(main.location())))
+    Err(OffloadError::new(problem).at(place_of(main.location())))
 }
 
 /// Exports a program in memory, MLIR as text or bytecode. `name` is for messages.

@@ -54,7 +54,7 @@ pub extern "C" fn gpulower_error_location(error: *const ErrorHandle) -> *const c
     shown(error, |error: &Problem| error.location.as_ref())
 }
 
-/// The file of the place, if it is a position in one; else NULL. From any thread.
+/// The file of the place, if it has a position in one; else NULL. From any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpulower_error_file(error: *const ErrorHandle) -> *const c_char {
     shown(error, |error: &Problem| error.file.as_ref())

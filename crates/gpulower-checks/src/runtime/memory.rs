@@ -1,6 +1,6 @@
 //! Devices and memory.
 
-use gpulower::runtime::{Arguments, DeviceError, DriverError, LaunchShape};
+use gpulower::runtime::{Arguments, DriverError, LaunchShape};
 
 use super::fixture::{Check, Gpu, Outcome, launch};
 
@@ -31,7 +31,7 @@ fn devices(gpu: &Gpu) -> Outcome {
         ));
     }
     match driver.device(devices.len() as u32) {
-        Err(error @ DeviceError::NoSuchDevice { .. }) => Ok(format!("{}; {error}", names.join(", "))),
+        Err(error @ DriverError::NoSuchDevice { .. }) => Ok(format!("{}; {error}", names.join(", "))),
         other => Err(format!("a device too many: {other:?}").into()),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gpulower::Emit;
-use gpulower::runtime::{Arguments, ChooseError, LaunchError, LaunchShape, MemRef, ModuleError};
+use gpulower::runtime::{Arguments, LaunchError, LaunchShape, MemRef, ModuleError};
 use gpulower::session::{JitSession, SessionError};
 
 use super::fixture::{Check, Gpu, ONE, Outcome, one_line};
@@ -30,7 +30,7 @@ fn a_target_that_is_not_the_chips(gpu: &Gpu) -> Outcome {
         .emit(Emit::Cubin)
         .build()?;
     match session.add("k", scale(2.0)) {
-        Err(SessionError::Load(ModuleError::Choose(error @ ChooseError::NothingFits { code: 209, .. }))) => {
+        Err(SessionError::Load(error @ ModuleError::NothingFits { code: 209, .. })) => {
             ensure!(session.is_empty(), "it was added");
             Ok(one_line(&error.to_string()))
         }
@@ -55,7 +55,7 @@ fn ptx_newer_than_the_driver(gpu: &Gpu) -> Outcome {
     session.add("k", ptx("7.0", ""))?;
     session.function("k", "nothing")?;
     match session.add("k", ptx("9.9", "")) {
-        Err(error @ (SessionError::Load(ModuleError::Choose(_)) | SessionError::Compile(_))) => {
+        Err(error @ (SessionError::Load(ModuleError::NothingFits { .. }) | SessionError::Compile(_))) => {
             session.function("k", "nothing")?;
             Ok(one_line(&error.to_string()))
         }

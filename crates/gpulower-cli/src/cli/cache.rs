@@ -104,7 +104,7 @@ impl Sharing {
         };
         let address: Address = url
             .parse()
-            .map_err(|error: gpulower_remote::AddressError| Problem::plan(error.to_string()))?;
+            .map_err(|error: gpulower::cache::SettingError| Problem::plan(error.to_string()))?;
         let mut builder = gpulower_remote::open(&address, Credentials::OfEnvironment)
             .map_err(|error| Problem::plan(error.to_string()))?;
         let key = self.cache_sign_key.clone();
@@ -354,7 +354,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failed> {
 }
 
 fn keygen(path: &Path) -> Result<(), Failed> {
-    let problem = |error: gpulower::cache::KeyError| Failed::from(Problem::plan(error.to_string()));
+    let problem = |error: gpulower::cache::SettingError| Failed::from(Problem::plan(error.to_string()));
     let key = SecretKey::generate().map_err(problem)?;
     key.write(path).map_err(problem)?;
     text_to_stdout(&format!("{}\n", key.public()))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use gpulower::{
     Search,
     offload::{clang_program::release_of_program, release::ClangRelease},
+    target::TargetProblem,
     toolkit::program_in_path,
 };
 
@@ -34,7 +35,7 @@ fn program(part: &str, search: &Search) -> Result<Option<PathBuf>, Problem> {
     if part.contains('/') {
         return Ok(Some(PathBuf::from(part)));
     }
-    let says_release = !ClangRelease::parse_list(part).is_err_and(|error| error.no_clang);
+    let says_release = !ClangRelease::parse_list(part).is_err_and(|error| error.problem == TargetProblem::Malformed);
     if part.is_empty() || says_release || part == "rocm" || part.starts_with("cuda-") {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use gpulower::{
     Artifact, Compilation, Error, Library, Options, Toolkit,
     compiler::{Plan, Targets},
     options::{DebugLevel, DeviceLink, Isolation},
-    stage_files::{StageFiles, StageFilesError},
+    stage_files::{Overrides, StageFiles},
     toolkit::PartKind,
 };
 
@@ -377,11 +377,17 @@ impl Arguments {
                 "--dump-dir - is no folder, and several files are written".to_owned(),
             ));
         }
-        let (dump, overrides) = (self.dump_dir.clone(), self.override_dir.clone());
-        let files = StageFiles::new(dump, overrides, input::limit(), options.clone(), toolkit);
-        Ok(Some(Arc::new(files.map_err(|error| match error {
-            StageFilesError::Read { .. } => Problem::plan(error.to_string()),
-            _ => Problem::output(error.to_string()),
-        })?)))
+        let overrides = self.override_dir.clone().map(Overrides::find).transpose();
+        let overrides = overrides.map_err(|error| Problem::plan(error.to_string()))?;
+        let files = StageFiles::new(
+            self.dump_dir.clone(),
+            overrides,
+            input::limit(),
+            options.clone(),
+            toolkit,
+        );
+        Ok(Some(Arc::new(
+            files.map_err(|error| Problem::output(error.to_string()))?,
+        )))
     }
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use gpulower::{Artifact, Emit, FileKind, Format, compiler::EmitError};
+use gpulower::{Artifact, Emit, FileKind, Format, options::OptionError};
 
 use super::{disassembly::Disassemblers, message::Problem};
 
@@ -45,9 +45,9 @@ impl Form {
 }
 
 impl FromStr for Form {
-    type Err = EmitError;
+    type Err = OptionError;
 
-    fn from_str(name: &str) -> Result<Self, EmitError> {
+    fn from_str(name: &str) -> Result<Self, OptionError> {
         match name {
             "sass" => Ok(Self::Sass),
             _ => name.parse().map(Self::Of),

@@ -123,7 +123,8 @@ impl Problem {
             symbols: error.symbols.iter().map(|symbol| symbol.name.clone()).collect(),
             message: error.message.clone(),
             text,
-            excerpt: place.as_deref().and_then(|place| excerpt(place, input)),
+            excerpt: location
+                .and_then(|location| excerpt(location.file()?, location.line()?, location.column()?, input)),
             place,
         }))
     }
@@ -158,11 +159,14 @@ impl Problem {
 
 /// The line of the input that a place is in, and a caret below the column. Other files than the input are not opened, whatever
 /// its locations say.
-fn excerpt(place: &str, input: &str) -> Option<String> {
+fn excerpt(file: &str, line: u32, column: u32, input: &str) -> Option<String> {
     /// Most characters of a line that are shown.
     const LONGEST: usize = 240;
-    let (line, column) = place.strip_prefix(input)?.strip_prefix(':')?.split_once(':')?;
-    let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
+    // `-` is standard input.
+    if file != input || input == "-" {
+        return None;
+    }
+    let (line, column) = (usize::try_from(line).ok()?, usize::try_from(column).ok()?);
     let file = File::open(input).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
@@ -321,16 +325,11 @@ mod tests {
         std::fs::write(&path, "one\n\tt\u{1b}wo x\n").expect("written");
         let input = path.display().to_string();
         assert_eq!(
-            excerpt(&format!("{input}:2:7"), &input).as_deref(),
+            excerpt(&input, 2, 7, &input).as_deref(),
             Some(" t\\u{1b}wo x\n           ^")
         );
-        for place in [
-            format!("{input}:3:1"),
-            format!("{input}:1:9"),
-            format!("{input}:0:0"),
-            "/etc/passwd:1:1".to_owned(),
-        ] {
-            assert_eq!(excerpt(&place, &input), None, "{place}");
+        for (file, line, column) in [(&*input, 3, 1), (&input, 1, 9), (&input, 0, 0), ("/etc/passwd", 1, 1)] {
+            assert_eq!(excerpt(file, line, column, &input), None, "{file}:{line}:{column}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::release::{ClangRelease, ReleaseError};
+use super::release::ClangRelease;
+use crate::target::TargetError;
 
 /// Who made a clang.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,22 +98,22 @@ impl ClangRelease {
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: no clang, too old or new, or one whose number does not tell what it reads.
-    pub fn of_version_text(text: &str) -> Result<Self, ReleaseError> {
+    /// [`TargetError`]: no clang, too old or new, or one whose number does not tell what it reads.
+    pub fn of_version_text(text: &str) -> Result<Self, TargetError> {
         let Some(found) = ClangVersion::parse(text) else {
             let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
             let said: String = line.chars().take(200).collect();
-            return Err(ReleaseError::new(format!(
+            return Err(TargetError::unsupported(format!(
                 "it does not say a version of clang; it says: {said}"
             )));
         };
         let version = found.version;
         match found.maker {
-            ClangMaker::Apple => Err(ReleaseError::new(format!(
+            ClangMaker::Apple => Err(TargetError::unsupported(format!(
                 "it is Apple clang {version}, whose numbers are Apple's own, and which has no clang-linker-wrapper: use LLVM's \
                  clang 15 to 23 on Linux"
             ))),
-            ClangMaker::Amd(rocm) => Err(ReleaseError::new(format!(
+            ClangMaker::Amd(rocm) => Err(TargetError::unsupported(format!(
                 "it is AMD's fork of clang, {version}{}, taken from LLVM's main branch between two releases: its number does not \
          tell which layout of offload entries it reads, and a wrong one registers no kernel without a word; name the \
          release to export for yourself, try the program, or use LLVM's own clang (or --emit self, which needs no clang)",
@@ -121,7 +122,7 @@ impl ClangRelease {
             ClangMaker::Llvm(_) => {
                 let release = Self::new(found.major)?;
                 match found.between_releases {
-                    true => Err(ReleaseError::new(format!(
+                    true => Err(TargetError::unsupported(format!(
                         "it is clang {version}, made between two releases: which layout of offload entries it reads cannot be told by the \
                          number; name the release to export for yourself, and try the program"
                     ))),

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::{
     layout::{ImageForm, refusal},
-    release::{ClangRelease, FinishWith, ReleaseError, ReleaseList},
+    release::{ClangRelease, FinishWith, ReleaseList},
 };
-use crate::target::{AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, Suffix, Target};
+use crate::target::{AmdTarget, CodeObjectVersion, CudaRelease, NvidiaTarget, PtxIsa, Suffix, Target, TargetError};
 
 /// How an image is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,23 +87,23 @@ pub fn links(maker: CudaRelease, linker: CudaRelease) -> bool {
 ///
 /// # Errors
 ///
-/// [`ReleaseError`], with the reason for each form.
+/// [`TargetError`], with the reason for each form.
 pub fn nvidia(
     finish: &FinishWith,
     target: &NvidiaTarget,
     ptxas: &[CudaRelease],
     bitcode: bool,
-) -> Result<ImageRecipe, ReleaseError> {
+) -> Result<ImageRecipe, TargetError> {
     let cudas = finish.cudas();
     let Some(&oldest_cuda) = cudas.first() else {
-        return Err(ReleaseError::new(
+        return Err(TargetError::unsupported(
             "say which CUDA toolkit is on the machine where the program is finished, such as clang-19,cuda-12.4: its nvlink \
              takes relocatable cubins of some releases only",
         ));
     };
     for cuda in cudas {
         target.check_cuda(*cuda).map_err(|error| {
-            ReleaseError::new(format!(
+            TargetError::unsupported(format!(
                 "nothing can be made for the CUDA toolkit on the other machine: {error}"
             ))
         })?;
@@ -141,7 +141,7 @@ pub fn nvidia(
         (_, Some(release)) if bitcode => reasons.push(format!("bitcode: {release} cannot compile it for {chip}")),
         _ => reasons.push("bitcode: only with host IR (--emit ll or bc)".to_owned()),
     }
-    Err(ReleaseError::new(format!(
+    Err(TargetError::unsupported(format!(
         "no form of image for {chip} serves {} with CUDA {}: {}{}",
         ReleaseList(finish.clangs()),
         list(cudas),
@@ -179,7 +179,7 @@ pub fn amd(
     finish: &FinishWith,
     target: &AmdTarget,
     wanted: Option<CodeObjectVersion>,
-) -> Result<ImageRecipe, ReleaseError> {
+) -> Result<ImageRecipe, TargetError> {
     known_to_clang(finish, target.chip(), first_clang_amd(target.chip()))?;
     // Generic targets are there from version 6 on.
     let version = wanted.unwrap_or(if target.chip().ends_with("-generic") {
@@ -192,7 +192,7 @@ pub fn amd(
         .iter()
         .find_map(|release| Some((*release, refusal(*release, ImageForm::AmdObject(version))?)));
     match refused {
-        Some((release, reason)) => Err(ReleaseError::new(format!(
+        Some((release, reason)) => Err(TargetError::unsupported(format!(
             "code object version {version} does not serve {release}: {reason}{}",
             version_advice(version)
         ))),
@@ -201,9 +201,9 @@ pub fn amd(
 }
 
 /// Clang from 16 on runs itself for a chip of AMD's, and refuses one that it does not know ("invalid target ID").
-fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<(), ReleaseError> {
+fn known_to_clang(finish: &FinishWith, chip: &'static str, first: u8) -> Result<(), TargetError> {
     match one_of(finish, 16..first) {
-        Some(release) => Err(ReleaseError::new(format!(
+        Some(release) => Err(TargetError::unsupported(format!(
             "{release} does not know {chip} and refuses its images; finish with clang {first} or newer{}, or ask for --emit \
              self, which needs no clang",
             except(chip)

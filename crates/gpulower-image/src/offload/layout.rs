@@ -8,12 +8,12 @@ use std::fmt;
 
 use super::{
     openmp,
-    release::{ClangRelease, ReleaseError, ReleaseList},
+    release::{ClangRelease, ReleaseList},
     runtime::Runtime,
 };
 use crate::{
     container::offload_binary::{ImageKind, KindNumbering, OffloadKind},
-    target::CodeObjectVersion,
+    target::{CodeObjectVersion, TargetError},
 };
 
 /// How offload entries are laid out, named after the first release with the layout.
@@ -242,13 +242,13 @@ fn advice(section: &str) -> &'static str {
 ///
 /// # Errors
 ///
-/// [`ReleaseError`]: HIP up to 20 and from 21 on exclude each other, as do 15 to 19 and 20; and what [`openmp`] says.
-pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, ReleaseError> {
+/// [`TargetError`]: HIP up to 20 and from 21 on exclude each other, as do 15 to 19 and 20; and what [`openmp`] says.
+pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, TargetError> {
     let mut releases = releases.to_vec();
     releases.sort_unstable();
     releases.dedup();
     let Some(&newest) = releases.last() else {
-        return Err(ReleaseError::new(
+        return Err(TargetError::unsupported(
             "no release of clang is named: an object is made for one or more of clang 15 to 23",
         ));
     };
@@ -264,7 +264,7 @@ pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, 
     };
     let (old, new) = (part(&|number| number <= 20), part(&|number| number > 20));
     if runtime == Runtime::Hip && !old.is_empty() && !new.is_empty() {
-        return Err(ReleaseError::new(format!(
+        return Err(TargetError::unsupported(format!(
             "no object for HIP serves {} and {} at once: an image's language HIP is number 3 up to clang 20 and 4 from clang \
              21 on, and the others register nothing; export once for each",
             ReleaseList(&old),
@@ -274,7 +274,7 @@ pub fn choose(releases: &[ClangRelease], runtime: Runtime) -> Result<LayoutSet, 
     let short = part(&|number| number <= 19);
     if !short.is_empty() && old.last().is_some_and(|release| release.number() == 20) {
         let section = EntryLayout::Clang20.section(runtime);
-        return Err(ReleaseError::new(format!(
+        return Err(TargetError::unsupported(format!(
             "no object serves {} and clang 20 at once: both read entries from the section {section}, with 32 bytes each up to \
              clang 19 and 56 from clang 20 on; export twice{}",
             ReleaseList(&short),

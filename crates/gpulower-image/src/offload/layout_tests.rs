@@ -1,7 +1,7 @@
 use super::super::release::FinishWith;
 use super::*;
 
-fn for_releases(list: &str, runtime: Runtime) -> Result<LayoutSet, ReleaseError> {
+fn for_releases(list: &str, runtime: Runtime) -> Result<LayoutSet, TargetError> {
     choose(list.parse::<FinishWith>().expect(list).clangs(), runtime)
 }
 

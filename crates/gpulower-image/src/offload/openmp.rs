@@ -17,8 +17,8 @@
 //! From the sources of libomptarget and its plugins of 15.0.6, 16.0.6, 17.0.6, 18.1.8, 19.1.7, 21.1.8, 22.1.8 and 23.1.1; 20 is
 //! taken to be as its neighbours.
 
-use super::release::{ClangRelease, ReleaseError, ReleaseList};
-use crate::target::{CodeObjectVersion, CudaRelease, Target};
+use super::release::{ClangRelease, ReleaseList};
+use crate::target::{CodeObjectVersion, CudaRelease, Target, TargetError};
 
 /// From this many bytes of dynamic shared memory on a kernel has to be permitted to have them, which only some releases do.
 pub const USUAL_SHARED_MEMORY: u64 = 48 << 10;
@@ -134,21 +134,21 @@ impl KernelCall {
 ///
 /// # Errors
 ///
-/// [`ReleaseError`]: clang 15; and 16 or 17 together with 18 or 23.
-pub fn check_releases(releases: &[ClangRelease]) -> Result<(), ReleaseError> {
+/// [`TargetError`]: clang 15; and 16 or 17 together with 18 or 23.
+pub fn check_releases(releases: &[ClangRelease]) -> Result<(), TargetError> {
     let some = |numbers: &[u8]| -> Vec<ClangRelease> {
         let wanted = |release: &ClangRelease| numbers.contains(&release.number());
         releases.iter().copied().filter(wanted).collect()
     };
     if !some(&[15]).is_empty() {
-        return Err(ReleaseError::new(
+        return Err(TargetError::unsupported(
             "libomptarget of clang 15 launches kernels that have no execution mode with 32 threads more than they are asked \
              for; the oldest that launches them as they are is that of clang 16",
         ));
     }
     let (old, others) = (some(&[16, 17]), some(&[18, 23]));
     if !old.is_empty() && !others.is_empty() {
-        return Err(ReleaseError::new(format!(
+        return Err(TargetError::unsupported(format!(
             "no object for OpenMP serves {} and {} at once: libomptarget of the latter puts a pointer of its own before the \
              arguments of a kernel, or else forgets sizes of its launch, and those of 16 and 17 put none there; export once for \
              each",

@@ -2,33 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::target::CudaRelease;
-
-/// Why no release of clang, or no toolkit, does what is asked of it. The message says which one does.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-#[non_exhaustive]
-pub struct ReleaseError {
-    /// Whether a list names no release of clang at all, rather than one that is not known or does not serve.
-    pub no_clang: bool,
-    message: String,
-}
-
-impl ReleaseError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self {
-            no_clang: false,
-            message: message.into(),
-        }
-    }
-
-    fn no_clang(message: String) -> Self {
-        Self {
-            no_clang: true,
-            message,
-        }
-    }
-}
+use crate::target::{CudaRelease, TargetError, TargetProblem};
 
 /// A major release of clang that exported programs are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -44,15 +18,15 @@ impl ClangRelease {
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`] for one before 15 or after 23.
-    pub fn new(number: u32) -> Result<Self, ReleaseError> {
+    /// [`TargetError`] for one before 15 or after 23.
+    pub fn new(number: u32) -> Result<Self, TargetError> {
         match u8::try_from(number) {
             Ok(known @ 15..=23) => Ok(Self(known)),
-            Ok(0..15) => Err(ReleaseError::new(format!(
+            Ok(0..15) => Err(TargetError::unsupported(format!(
                 "clang {number} cannot finish the program: its linker reads no offload binaries and rejects --offload-link for \
                  CUDA and HIP; the oldest that can is clang 15 (or ask for --emit self, which needs no clang)"
             ))),
-            _ => Err(ReleaseError::new(format!(
+            _ => Err(TargetError::unsupported(format!(
                 "clang {number} is not known: the layout of offload entries has changed with clang 18, 20 and 21, and a wrong one \
          registers no kernel without a word; known are clang 15 to 23 (or ask for --emit self, which needs no clang)"
             ))),
@@ -76,13 +50,15 @@ impl ClangRelease {
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`].
-    pub fn parse_list(list: &str) -> Result<Vec<Self>, ReleaseError> {
+    /// [`TargetError`]; [`TargetProblem::Malformed`] where a part names no release of clang at all.
+    pub fn parse_list(list: &str) -> Result<Vec<Self>, TargetError> {
         let mut releases = Vec::new();
         for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            releases.extend(clang_range(part).map_err(|error| match error.no_clang {
-                true => ReleaseError::no_clang(format!("{part:?} is no clang: write clang-19, 19, or clang-15..19")),
-                false => error,
+            releases.extend(clang_range(part).map_err(|error| match error.problem {
+                TargetProblem::Malformed => {
+                    TargetError::malformed(format!("{part:?} is no clang: write clang-19, 19, or clang-15..19"))
+                }
+                _ => error,
             })?);
         }
         if releases.is_empty() {
@@ -204,9 +180,9 @@ exec "${CUDA_ROOT:?set CUDA_ROOT to the CUDA toolkit}/bin/fatbinary" "$@"
 "#;
 
 impl FromStr for FinishWith {
-    type Err = ReleaseError;
+    type Err = TargetError;
 
-    fn from_str(list: &str) -> Result<Self, ReleaseError> {
+    fn from_str(list: &str) -> Result<Self, TargetError> {
         let (mut clangs, mut cudas, mut rocm) = (Vec::new(), Vec::new(), false);
         for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             if part == "rocm" {
@@ -214,7 +190,7 @@ impl FromStr for FinishWith {
             } else if let Some(release) = part.strip_prefix("cuda-") {
                 let release = release.parse().map_err(|_| unknown(part))?;
                 if !(CudaRelease::new(11, 0)..CudaRelease::new(14, 0)).contains(&release) {
-                    return Err(ReleaseError::new(format!(
+                    return Err(TargetError::unsupported(format!(
                         "CUDA {release} is not known: the rules by which nvlink takes relocatable code are known for CUDA 11 to 13"
                     )));
                 }
@@ -224,7 +200,7 @@ impl FromStr for FinishWith {
             }
         }
         if rocm && !cudas.is_empty() {
-            return Err(ReleaseError::new(format!(
+            return Err(TargetError::conflict(format!(
                 "{list:?} names both CUDA and ROCm: one program is for one of them; export it twice"
             )));
         }
@@ -239,21 +215,21 @@ impl FromStr for FinishWith {
     }
 }
 
-fn names_no_clang(list: &str) -> ReleaseError {
-    ReleaseError::no_clang(format!(
+fn names_no_clang(list: &str) -> TargetError {
+    TargetError::malformed(format!(
         "{list:?} names no clang: say which one finishes the program, such as clang-19,cuda-12.4 or clang-15..19 (clang 15 \
          to 23 are known)"
     ))
 }
 
-fn unknown(part: &str) -> ReleaseError {
-    ReleaseError::no_clang(format!(
+fn unknown(part: &str) -> TargetError {
+    TargetError::malformed(format!(
         "{part:?} is neither a clang (clang-19, clang-15..19), nor a CUDA toolkit with its minor version (cuda-12.4), nor \
          rocm"
     ))
 }
 
-fn clang_range(part: &str) -> Result<Vec<ClangRelease>, ReleaseError> {
+fn clang_range(part: &str) -> Result<Vec<ClangRelease>, TargetError> {
     let body = part.strip_prefix("clang-").unwrap_or(part);
     let (first, last) = match body.split_once("..") {
         Some((first, last)) => (first, last.strip_prefix('=').unwrap_or(last)),
@@ -262,7 +238,7 @@ fn clang_range(part: &str) -> Result<Vec<ClangRelease>, ReleaseError> {
     let first = major_version(first).ok_or_else(|| unknown(part))?;
     let last = major_version(last.strip_prefix("clang-").unwrap_or(last)).ok_or_else(|| unknown(part))?;
     if last < first {
-        return Err(ReleaseError::new(format!(
+        return Err(TargetError::conflict(format!(
             "the range {part:?} ends before it starts: write clang-15..19"
         )));
     }

@@ -39,15 +39,15 @@ impl TargetError {
         }
     }
 
-    pub(super) fn malformed(message: impl Into<String>) -> Self {
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
         Self::new(TargetProblem::Malformed, message)
     }
 
-    pub(super) fn unsupported(message: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(TargetProblem::Unsupported, message)
     }
 
-    pub(super) fn conflict(message: impl Into<String>) -> Self {
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(TargetProblem::Conflict, message)
     }
 

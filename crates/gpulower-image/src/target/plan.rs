@@ -68,20 +68,15 @@ pub struct TargetPlan {
 }
 
 /// Something about a plan that is no error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanNote {
     /// The default policy found nothing that is portable.
-    #[error(
-        "no PTX is included: {targets} are not portable, their PTX runs on no other chip or family; --include-ptx=all \
-         includes it all the same"
-    )]
     NoPortablePtx {
         /// The NVIDIA targets.
         targets: String,
     },
     /// nvcc's `-arch` more than once.
-    #[error("-arch={used} counts, the last one, and -arch={dropped} does not")]
     ArchRepeated {
         /// The last.
         used: String,
@@ -89,7 +84,6 @@ pub enum PlanNote {
         dropped: String,
     },
     /// Two generations make a cubin for one architecture, as nvcc lets them.
-    #[error("there are two cubins for {arch}, made from {first} and {second}: a device loads one of them only")]
     TwoCubins {
         /// The architecture.
         arch: NvidiaArch,
@@ -98,6 +92,28 @@ pub enum PlanNote {
         /// What the other is generated for.
         second: Target,
     },
+}
+
+impl fmt::Display for PlanNote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPortablePtx { targets } => write!(
+                formatter,
+                "no PTX is included: {targets} are not portable, their PTX runs on no other chip or family; \
+                 --include-ptx=all includes it all the same"
+            ),
+            Self::ArchRepeated { used, dropped } => {
+                write!(
+                    formatter,
+                    "-arch={used} counts, the last one, and -arch={dropped} does not"
+                )
+            }
+            Self::TwoCubins { arch, first, second } => write!(
+                formatter,
+                "there are two cubins for {arch}, made from {first} and {second}: a device loads one of them only"
+            ),
+        }
+    }
 }
 
 impl TargetPlan {

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, Weak};
 
 use super::attributes::{self, DeviceLimits};
 use super::context::Context;
-use super::error::{DeviceError, DriverError, api};
+use super::error::{DriverError, api};
 use super::functions::{DeviceAttribute, DeviceNumber};
 use super::library::Own;
 use super::loaded::Driver;
@@ -73,8 +73,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownChip`], or the driver failed.
-    pub fn target(&self) -> Result<TargetDevice, DeviceError> {
+    /// [`DriverError::UnknownChip`], or the driver failed.
+    pub fn target(&self) -> Result<TargetDevice, DriverError> {
         match self.driver.own() {
             Own::Cuda(_) => {
                 let part = |attribute| -> Result<u16, DriverError> {
@@ -89,7 +89,7 @@ impl Device {
                 let name = self.amd_architecture()?;
                 name.parse::<AmdTarget>()
                     .map(TargetDevice::Amd)
-                    .map_err(|problem| DeviceError::UnknownChip {
+                    .map_err(|problem| DriverError::UnknownChip {
                         index: self.index,
                         name,
                         problem: problem.to_string(),

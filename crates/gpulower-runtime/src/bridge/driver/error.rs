@@ -153,7 +153,7 @@ const fn after_a_fault(vendor: Vendor) -> &'static str {
     }
 }
 
-/// A call of the driver that failed.
+/// A call of the driver that failed, or would.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
@@ -242,6 +242,34 @@ pub enum DriverError {
         /// What is wrong, with the sizes.
         problem: String,
     },
+    /// The index is too large.
+    #[error(
+        "there is no device {index}: the {} driver shows {}{}",
+        api(*.vendor),
+        match .count { 1 => "one, which is device 0".to_owned(), count => format!("{count}, which are 0 to {}", count.saturating_sub(1)) },
+        match .vendor {
+            Vendor::Nvidia => " (CUDA_VISIBLE_DEVICES changes that)",
+            Vendor::Amd => " (HIP_VISIBLE_DEVICES changes that)",
+        }
+    )]
+    NoSuchDevice {
+        /// Whose driver.
+        vendor: Vendor,
+        /// The index that was asked for.
+        index: u32,
+        /// How many devices there are.
+        count: u32,
+    },
+    /// The device is of a chip that is not known here, so that no image can be chosen for it.
+    #[error("device {index} is a {name:?}, which is no chip that is known here: {problem}")]
+    UnknownChip {
+        /// The device.
+        index: u32,
+        /// What the driver calls its chip.
+        name: String,
+        /// Why it is not known.
+        problem: String,
+    },
     /// Anything else that the driver reports.
     #[error("{call} returned {status}")]
     Failed {
@@ -271,43 +299,6 @@ impl DriverError {
     pub const fn is_context_lost(&self) -> bool {
         matches!(self, Self::ContextLost { .. } | Self::ContextReset { .. })
     }
-}
-
-/// Why there is no such device.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeviceError {
-    /// The index is too large.
-    #[error(
-        "there is no device {index}: the {} driver shows {}{}",
-        api(*.vendor),
-        match .count { 1 => "one, which is device 0".to_owned(), count => format!("{count}, which are 0 to {}", count.saturating_sub(1)) },
-        match .vendor {
-            Vendor::Nvidia => " (CUDA_VISIBLE_DEVICES changes that)",
-            Vendor::Amd => " (HIP_VISIBLE_DEVICES changes that)",
-        }
-    )]
-    NoSuchDevice {
-        /// Whose driver.
-        vendor: Vendor,
-        /// The index that was asked for.
-        index: u32,
-        /// How many devices there are.
-        count: u32,
-    },
-    /// The device is of a chip that is not known here, so that no image can be chosen for it.
-    #[error("device {index} is a {name:?}, which is no chip that is known here: {problem}")]
-    UnknownChip {
-        /// The device.
-        index: u32,
-        /// What the driver calls its chip.
-        name: String,
-        /// Why it is not known.
-        problem: String,
-    },
-    /// The driver failed.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
 }
 
 #[cfg(test)]

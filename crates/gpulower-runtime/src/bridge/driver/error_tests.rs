@@ -109,7 +109,7 @@ fn this_machine_answers() {
                     assert!(device.limits().unwrap().threads_per_block >= 256, "{device:?}");
                 }
                 let count = driver.device_count().unwrap();
-                assert!(matches!(driver.device(count), Err(DeviceError::NoSuchDevice { .. })));
+                assert!(matches!(driver.device(count), Err(DriverError::NoSuchDevice { .. })));
             }
             Err(DriverLoadError::NotFound { tried, .. }) => {
                 assert_eq!(tried.len(), crate::bridge::driver::library::places(vendor).len());
@@ -267,7 +267,7 @@ fn other_errors_name_what_was_used_wrongly() {
         "the HIP driver cannot launch clusters: that takes CUDA 11.8 and a device of 9.0 or later"
     );
     let none = |count| {
-        DeviceError::NoSuchDevice {
+        DriverError::NoSuchDevice {
             vendor: Vendor::Nvidia,
             index: 7,
             count,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::context::ContextInner;
 use super::device::Device;
-use super::error::{DeviceError, DriverError, DriverLoadError};
+use super::error::{DriverError, DriverLoadError};
 use super::functions::{Code, Functions};
 use super::library::{self, Api, Own};
 use super::status::{Fault, SUCCESS, Status, code};
@@ -145,12 +145,12 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::NoSuchDevice`], or the driver failed.
-    pub fn device(&self, index: u32) -> Result<Device, DeviceError> {
+    /// [`DriverError::NoSuchDevice`], or the driver failed.
+    pub fn device(&self, index: u32) -> Result<Device, DriverError> {
         let count = self.device_count()?;
         let ordinal = c_int::try_from(index).ok().filter(|_| index < count);
         let Some(ordinal) = ordinal else {
-            return Err(DeviceError::NoSuchDevice {
+            return Err(DriverError::NoSuchDevice {
                 vendor: self.0.vendor,
                 index,
                 count,
@@ -167,8 +167,8 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// [`DeviceError`].
-    pub fn devices(&self) -> Result<Vec<Device>, DeviceError> {
+    /// [`DriverError`].
+    pub fn devices(&self) -> Result<Vec<Device>, DriverError> {
         (0..self.device_count()?).map(|index| self.device(index)).collect()
     }
 

@@ -32,7 +32,7 @@ mod transfer;
 pub use attributes::{DeviceLimits, FunctionAttributes};
 pub use context::Context;
 pub use device::Device;
-pub use error::{DeviceError, DriverError, DriverLoadError};
+pub use error::{DriverError, DriverLoadError};
 pub use event::Event;
 pub(crate) use launch::ArgumentBytes;
 pub use launch::{Launch, LaunchShape};
