@@ -27,7 +27,7 @@ fn kernels_one_by_one(gpu: &Gpu) -> Outcome {
         sizes[5] = 2003;
     }
     for index in 0..24 {
-        let factor = gpu.float();
+        let factor = gpu.factor();
         let added = session.add(&format!("k{index}"), scale(factor))?;
         ensure!(added.compiled && added.change == Change::New, "{added:?}");
         let function = session.function(&format!("k{index}"), "scale")?;

@@ -35,7 +35,7 @@ fn come_and_go(gpu: &Gpu, emit: Emit, loaded: bool) -> Outcome {
     let mut measured: Vec<(usize, usize)> = Vec::new();
     for cycle in 0..CYCLES {
         while begun < CYCLES && pending.len() < AHEAD {
-            let factor = gpu.float();
+            let factor = gpu.factor();
             let name = format!("k{}", begun % 2);
             pending.push_back((factor, session.prepare(&name, scale(factor))?));
             begun += 1;

@@ -1,5 +1,6 @@
 //! What the checks share: a device with a context, a compiler, random numbers.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub struct Gpu {
     pub compiler: Arc<Compiler>,
     toolkit: Toolkit,
     random: Random,
+    /// How many [factors](Self::factor) there were.
+    factors: Cell<u32>,
 }
 
 impl Gpu {
@@ -37,6 +40,7 @@ impl Gpu {
             context,
             toolkit,
             random: Random::new()?,
+            factors: Cell::new(0),
         })
     }
 
@@ -78,6 +82,14 @@ impl Gpu {
     /// A random number between -1 and 1, and not 0.
     pub fn float(&self) -> f32 {
         ((self.random() as i32) | 1) as f32 / i32::MAX as f32
+    }
+
+    /// A number that no kernel was made with before: of 10,000 random ones, two may be the same, and a session compiles one of them.
+    pub fn factor(&self) -> f32 {
+        let number = self.factors.get() + 1;
+        self.factors.set(number);
+        // Exact below 2^24.
+        number as f32 / 4096.0
     }
 
     /// Launches a kernel of [`kernels::scale`](super::kernels::scale) on random numbers, and compares all that it writes.

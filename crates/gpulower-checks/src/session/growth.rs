@@ -51,7 +51,7 @@ fn memory(gpu: &Gpu) -> Result<Memory, Box<dyn std::error::Error>> {
 }
 
 fn add(gpu: &Gpu, session: &JitSession, name: &str) -> Result<Times, Box<dyn std::error::Error>> {
-    let factor = gpu.float();
+    let factor = gpu.factor();
     let source = scale(factor);
     let start = Instant::now();
     let mut pending = session.prepare(name, source)?;
