@@ -40,6 +40,27 @@ print(json.dumps([same, alone]))
 """
 
 
+NAMED = """
+import json
+from common import compiled
+from gpulower_triton import stages
+from kernels import CASES
+from triton import knobs
+knobs.compilation.always_compile = True
+case = next(case for case in CASES if case.name == "matmul")
+asm = compiled(case, "sm_90").asm
+named, with_names = stages.with_names(asm["llir"]), stages.with_names
+stages.with_names = lambda source: source
+without = compiled(case, "sm_90").asm
+large = "{ " + ", ".join(["i32"] * 8) + " }"
+packed, said = f"@p = global <{large}> zeroinitializer", f'@s = constant [50 x i8] c"{large}"\\n@t = global {large} undef'
+print(json.dumps([
+    asm["ptx"] == without["ptx"], len(asm["llir"]) / len(named), with_names(packed) == packed, with_names(said) == said,
+    with_names(f"@a = global {large} undef")
+]))
+"""
+
+
 class Triton(unittest.TestCase):
     """Its kernels, finished by gpulower."""
 
@@ -75,6 +96,13 @@ class Triton(unittest.TestCase):
         self.assertNotIn("call float @__ocml_erf_f32(", forms["gfx942"][0])
         _, own = json.loads(self.run_python("-c", ONCE, DISABLE_LLVM_OPT="disable-lsr"))
         self.assertNotIn("call float @__nv_erff(", own["sm_90"][0])
+
+    def test_large_structures_have_names(self) -> None:
+        """Which changes nothing but the time that reading takes; packed ones and texts stay."""
+        same, shorter, packed, said, named = json.loads(self.run_python("-c", NAMED))
+        self.assertTrue(same and packed and said)
+        self.assertGreater(shorter, 2)
+        self.assertEqual(named, f"%gpulower.structure.0 = type {{ {', '.join(['i32'] * 8)} }}\n@a = global %gpulower.structure.0 undef")
 
     def test_what_the_documentation_shows(self) -> None:
         """The program in docs/howto/llvm-ir.md leaves LLVM IR that gpulower compiles."""

@@ -39,8 +39,9 @@ PASSES = (
     "loop-unroll<O3;no-partial;no-runtime>,early-cse)"
 )
 
-#: A structure as it is written out with each instruction that takes a value out of it: the accumulators of a matrix product.
-STRUCTURE = re.compile(r"{ (\w+(?: addrspace\(\d+\))?)(?:, \1){7,} }")
+#: A structure as it is written out with each instruction that takes a value out of it: the accumulators of a matrix product. Not a
+#: packed one, `<{ ... }>`.
+STRUCTURE = re.compile(r"(?<!<){ (\w+(?: addrspace\(\d+\))?)(?:, \1){7,} }")
 
 
 class WithoutPasses:
@@ -192,17 +193,14 @@ def newest_ptx() -> int:
 
 def with_names(source: str) -> str:
     """The same LLVM IR with names for large structures: reading them took a fifth of the step to PTX."""
-    structures = {match[0] for match in STRUCTURE.finditer(source)}
-    # A text of the program may hold one, too.
-    if not structures or any(structure in text for text in re.findall(r'c"([^"]*)"', source) for structure in structures):
+    if any(STRUCTURE.search(text) for text in re.findall(r'"([^"]*)"', source)):
+        # A text of the program, which stays as it is.
         return source
-    definitions = []
-    for index, structure in enumerate(sorted(structures)):
-        name = f"%gpulower.structure.{index}"
-        source = source.replace(structure, name)
-        definitions.append(f"{name} = type {structure}\n")
+    names: dict[str, str] = {}
+    named = STRUCTURE.sub(lambda match: names.setdefault(match[0], f"%gpulower.structure.{len(names)}"), source)
+    definitions = "".join(f"{name} = type {structure}\n" for structure, name in names.items())
     # Behind the lines that say what the module is for.
-    return re.sub(r"^(?=[@%$]|define|declare)", "".join(definitions), source, count=1, flags=re.MULTILINE)
+    return re.sub(r"^(?=[@%$]|define|declare)", lambda _: definitions, named, count=1, flags=re.MULTILINE)
 
 
 def only(kernels: Any) -> Any:
