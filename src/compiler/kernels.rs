@@ -23,7 +23,7 @@ use crate::{
     image::{
         join_cubin::{CubinJoinError, Renaming, TakenApart, check, join_checked},
         ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
-        ptx_components::{components, declares_variables},
+        ptx_components::{adds_functions, components, declares_variables},
     },
     interrupt::{Interrupt, InterruptError},
     report::Decision,
@@ -109,6 +109,8 @@ pub(super) struct KernelPtx<'a> {
     pub bytes: usize,
     /// How many kernels it has, or 1 where they cannot be divided.
     pub count: usize,
+    /// [`ptx_components::adds_functions`](adds_functions).
+    pub adds_functions: bool,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -151,16 +153,15 @@ impl PtxWork<'_> {
             _ => None,
         };
         // With variables outside of functions, the order of names in a cubin of all kernels is another than in one that was joined.
-        let mut one_call = false;
         if let (Some(kernels), PtxCode::Apart(apart)) = (&apart, code) {
-            let gains = self.gains_by_fewer_calls(kernels) && !declares_variables(&apart.ptx()?);
-            one_call = gains && helpers.threads() == 1;
-            let groups = match gains {
-                true => &apart.groups(kernels, helpers.threads()),
-                false => kernels,
+            let groups = match self.gains_by_fewer_calls(kernels) && !declares_variables(&apart.ptx()?) {
+                true => apart.groups(kernels, helpers.threads()),
+                false => Vec::new(),
             };
-            if !one_call && let Some(joined) = self.joined(groups, helpers)? {
-                return Ok(joined);
+            for kernels in [&groups, kernels] {
+                if let Some(joined) = self.joined(kernels, helpers)? {
+                    return Ok(joined);
+                }
             }
         }
         let whole = match code {
@@ -172,18 +173,28 @@ impl PtxWork<'_> {
             None if !self.at_once || whole.len() >= SPLIT_PTX_BYTES => self.kernels(&whole),
             _ => Vec::new(),
         };
-        one_call |= helpers.threads() == 1 && self.gains_by_fewer_calls(&kernels) && !declares_variables(&whole);
-        if !one_call && let Some(joined) = self.joined(&kernels, helpers)? {
-            return Ok(joined);
+        let group = (helpers.threads() == 1
+            && self.gains_by_fewer_calls(&kernels)
+            && kernels.iter().filter(|kernel| kernel.adds_functions).count() < 2
+            && !declares_variables(&whole))
+        .then(|| KernelPtx {
+            content: Content::of(&whole),
+            kernel: None,
+            bytes: whole.len(),
+            count: kernels.len(),
+            adds_functions: true,
+            text: Box::new(|| Some(whole.to_string())),
+        });
+        for kernels in [group.as_slice(), &kernels] {
+            if let Some(joined) = self.joined(kernels, helpers)? {
+                return Ok(joined);
+            }
         }
         let tools = self.compiler.identity(self.choice);
         let made = self.get_or_compile(Content::of(&whole), &tools, false, || {
             let Self { chip, options, .. } = self;
-            let compile = match one_call {
-                true => PtxToCubin::compile_kernel,
-                false => PtxToCubin::compile_until,
-            };
-            compile(self.compiler, &whole, chip, options, self.choice, self.interrupt)
+            self.compiler
+                .compile_until(&whole, chip, options, self.choice, self.interrupt)
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
@@ -223,7 +234,11 @@ impl PtxWork<'_> {
             .zip(parts)
             .map(|(kernel, part)| (kernel.kernel.as_deref(), part))
             .collect();
-        let made: Vec<&Stored> = made.iter().map(|made| &made.value).collect();
+        let made: Vec<(&Stored, bool)> = made
+            .iter()
+            .zip(&different)
+            .map(|(made, kernel)| (&made.value, kernel.count > 1))
+            .collect();
         let joined = join(&made, &parts, helpers);
         if joined.is_none() {
             tracing::debug!(module = self.module, "the PTX is compiled as a whole");
@@ -261,6 +276,7 @@ impl PtxWork<'_> {
                 kernel,
                 bytes: text.len(),
                 count: 1,
+                adds_functions: adds_functions(&text),
                 text: Box::new(move || Some(text.clone())),
             })
         };
@@ -365,30 +381,35 @@ impl PtxWork<'_> {
     }
 }
 
-/// One cubin of kernels that were compiled apart: each with its name and with the number of what was made of it.
-fn join(made: &[&Stored], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_>) -> Option<Cubin> {
-    let Stored(_, first, _) = made.first()?;
+/// One cubin of kernels that were compiled apart: each with its name and with the number of what was made of it, which may be of
+/// several kernels.
+fn join(made: &[(&Stored, bool)], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_>) -> Option<Cubin> {
+    let (Stored(_, first, _), _) = made.first()?;
     let is_alike = |cubin: &Cubin| {
         (cubin.compiler, &cubin.version, &cubin.decisions) == (first.compiler, &first.version, &first.decisions)
     };
     // nvJitLink links, and so joins in its own way. A message with a line is about the text of the whole.
     let is_fit =
         |cubin: &Cubin| is_alike(cubin) && cubin.compiler != PtxCompiler::NvJitLink && !cubin.log.contains(", line ");
-    if !made.iter().all(|Stored(_, cubin, _)| is_fit(cubin)) {
+    if !made.iter().all(|(Stored(_, cubin, _), _)| is_fit(cubin)) {
         return None;
     }
-    let groups: Vec<&[&Stored]> = made.chunks(TAKEN_APART_AT_A_TIME).collect();
+    let groups: Vec<&[(&Stored, bool)]> = made.chunks(TAKEN_APART_AT_A_TIME).collect();
     let read = map_each(helpers, groups.len(), |index| {
         let mut read = Vec::new();
-        for Stored(bytes, _, is_checked) in groups.get(index).copied().unwrap_or_default() {
+        for (Stored(bytes, _, is_checked), is_of_several) in groups.get(index).copied().unwrap_or_default() {
             if !is_checked {
                 check(bytes)?;
             }
-            read.push(TakenApart::read(bytes)?);
+            let taken_apart = TakenApart::read(bytes)?;
+            if *is_of_several && taken_apart.shares_functions() {
+                return Ok(None);
+            }
+            read.push(taken_apart);
         }
-        Ok(read)
+        Ok(Some(read))
     });
-    let read: Result<Vec<Vec<TakenApart<'_>>>, CubinJoinError> =
+    let read: Result<Option<Vec<Vec<TakenApart<'_>>>>, CubinJoinError> =
         read.into_iter().collect::<Option<Vec<_>>>()?.into_iter().collect();
     let renamings: Vec<[(&str, &str); 1]> = kernels
         .iter()
@@ -403,12 +424,12 @@ fn join(made: &[&Stored], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_
         join_checked(&parts.collect::<Vec<_>>())
     };
     let bytes = read
-        .and_then(join)
+        .and_then(|read| read.map(join).transpose())
         .inspect_err(|reason| tracing::debug!(%reason, "cubins are not joined"))
-        .ok()?;
+        .ok()??;
     let parts: Vec<(Option<&str>, &Stored)> = kernels
         .iter()
-        .filter_map(|(kernel, part)| Some((*kernel, *made.get(*part)?)))
+        .filter_map(|(kernel, part)| Some((*kernel, made.get(*part)?.0)))
         .collect();
     Some(Cubin {
         bytes,

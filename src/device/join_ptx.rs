@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::bridge::split::Global;
+use crate::{bridge::split::Global, image::ptx_components};
 
 /// Or why texts were not put together.
 type JoinResult<T> = Result<T, String>;
@@ -103,6 +103,11 @@ pub(crate) struct FunctionText {
 impl FunctionText {
     pub(crate) fn bytes(&self) -> usize {
         self.text.len()
+    }
+
+    /// [`ptx_components::adds_functions`].
+    pub(crate) fn adds_functions(&self) -> bool {
+        ptx_components::adds_functions(&self.text)
     }
 
     /// The same with another text for `name`, which must be in nothing else's name.

@@ -26,7 +26,11 @@ fn builder() -> CompilerBuilder {
 }
 
 fn compile(builder: CompilerBuilder, text: &str, emit: Emit) -> Artifact {
-    let targets = Target::parse_list("sm_90").expect("a target");
+    compile_for("sm_90", builder, text, emit)
+}
+
+fn compile_for(target: &str, builder: CompilerBuilder, text: &str, emit: Emit) -> Artifact {
+    let targets = Target::parse_list(target).expect("a target");
     let compilation = builder
         .build()
         .compile_source("k.mlir", text.as_bytes(), &targets, emit);
@@ -99,6 +103,50 @@ fn several_kernels_in_one_call_are_those_of_the_whole() {
     let whole = compile(builder().listener(Arc::new(Whole)), &text, Emit::Cubin).bytes;
     for threads in [1, 2, 3] {
         assert!(machine_code(threads) == whole, "{threads} threads");
+    }
+}
+
+/// `ptxas` makes other code for `sm_80` of the second kernel where it stands with the first, whose reciprocal needs the same function.
+#[test]
+fn kernels_that_share_a_function_are_what_they_are_alone() {
+    let pair = |seed: usize| {
+        format!(
+            "  gpu.func @first_{seed}(%p: memref<?xf32>, %q: memref<?xf64>) kernel {{
+    %t = gpu.thread_id x
+    %c = arith.constant {seed}.5 : f32
+    memref.store %c, %p[%t] : memref<?xf32>
+    %one = arith.constant 1.0 : f64
+    %d = memref.load %q[%t] : memref<?xf64>
+    %r = arith.divf %one, %d : f64
+    memref.store %r, %q[%t] : memref<?xf64>
+    gpu.return
+  }}
+  gpu.func @second_{seed}(%p: memref<?xf32>, %q: memref<?xf64>) kernel {{
+    %t = gpu.thread_id x
+    %i = arith.constant {seed} : index
+    %c = arith.constant {seed}.25 : f32
+    %one = arith.constant 1.0 : f64
+    %v = memref.load %p[%t] : memref<?xf32>
+    %d = memref.load %q[%t] : memref<?xf64>
+    %a = math.sqrt %d : f64
+    %b = arith.divf %v, %v : f32
+    %e = math.sqrt %a : f64
+    %r = arith.divf %one, %e : f64
+    memref.store %b, %p[%t] : memref<?xf32>
+    memref.store %r, %q[%t] : memref<?xf64>
+    memref.store %c, %p[%i] : memref<?xf32>
+    gpu.return
+  }}
+"
+        )
+    };
+    for pairs in [1, 60] {
+        let text = module(&(1..=pairs).map(pair).collect::<Vec<_>>());
+        let bytes = |builder| compile_for("sm_80", builder, &text, Emit::Cubin).bytes;
+        let apart = bytes(builder().cache(Cache::builder().build()).threads(1));
+        for threads in [1, 2, 3] {
+            assert!(bytes(builder().threads(threads)) == apart, "{pairs}, {threads} threads");
+        }
     }
 }
 

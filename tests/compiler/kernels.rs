@@ -74,6 +74,19 @@ impl Bench {
         compiled.expect("compiles")
     }
 
+    /// Of kernels that stand in one call.
+    fn of_one_call(&self, ptx: &str) -> Option<MadeCubin> {
+        let group = KernelPtx {
+            content: Content::of(ptx),
+            kernel: None,
+            bytes: ptx.len(),
+            count: 2,
+            adds_functions: false,
+            text: Box::new(|| Some(ptx.to_owned())),
+        };
+        self.with(|work| work.joined(&[group], Helpers::None))
+    }
+
     #[track_caller]
     fn assert_same(&self, ptx: &str) {
         let whole = self.whole(ptx);
@@ -155,18 +168,25 @@ fn kernels_are_joined_to_what_the_compiler_makes_of_the_whole() {
 
 /// Each call of the compiler costs time of its own.
 #[test]
-fn kernels_are_compiled_in_one_call_where_nothing_is_gained_apart() {
+fn kernels_stand_in_one_call_where_nothing_is_gained_apart() {
     let mut bench = Bench::new();
     let mut kernels = String::new();
+    let mut without_last = String::new();
     for (number, body) in BODIES.iter().enumerate() {
         let name = format!("k{number}");
         let body = body.replace("NAME", &name).replace("NUMBER", &number.to_string());
+        without_last.clone_from(&kernels);
         sum(&mut kernels, &name, number, &body);
     }
     let different = head("sm_90") + &kernels;
     let (joined, at_once) = (bench.joined(&different).expect("joined"), bench.cubin(&different));
-    assert_eq!((joined.kernels, at_once.kernels), (BODIES.len(), 1));
+    assert_eq!((joined.kernels, at_once.kernels), (BODIES.len(), BODIES.len()));
     assert!(joined.cubin == at_once.cubin);
+    // Two of the kernels divide: what one becomes beside the other may be something else.
+    assert!(bench.of_one_call(&different).is_none());
+    let one_divides = head("sm_90") + &without_last;
+    let of_one_call = bench.of_one_call(&one_divides).expect("joined");
+    assert!(of_one_call.cubin == bench.joined(&one_divides).expect("joined").cubin);
     // The order of names would be another.
     let with_table = head("sm_90") + ".global .align 4 .f32 table[2];\n" + &kernels;
     let with_table = with_table.replacen("st.global.f32", "ld.global.f32 %f1, [table]; st.global.f32", 1);

@@ -233,6 +233,20 @@ pub fn declares_variables(ptx: &str) -> bool {
     }
 }
 
+/// Whether `ptxas` adds functions to the code of a kernel: those for what a fast path of a division or of a root leaves. A
+/// kernel that shares such a function with another of the same text may become other code than alone (CUDA 13.0, `rcp.rn.f64` for
+/// `sm_80`). There are more operations that are such functions, on some chips: [`super::join_cubin::TakenApart::shares_functions`] tells.
+pub fn adds_functions(ptx: &str) -> bool {
+    const OPERATIONS: [&str; 4] = ["div.", "rem.", "rcp.", "sqrt."];
+    const IN_PLACE: [&str; 6] = ["approx", "full", "s32", "u32", "b32", "f16"];
+    ptx.lines().any(|line| {
+        let line = line.trim_start();
+        let rest = OPERATIONS.iter().find_map(|operation| line.strip_prefix(operation));
+        rest.is_some_and(|rest| !IN_PLACE.iter().any(|kind| rest.starts_with(kind)))
+            || line.starts_with("rsqrt.approx.f64")
+    })
+}
+
 fn refused(offset: usize, problem: impl Display) -> ReadError {
     ReadError::not_read(format!("PTX: offset {offset:#x}: {problem}")).at(offset as u64)
 }
@@ -414,6 +428,36 @@ mod tests {
         assert!(a.text.contains(".pragma") && a.text.contains("dynamic") && !a.text.contains("tile"));
         assert!(b.text.contains("tile[64]") && b.text.contains("dynamic") && !b.text.contains("twice"));
         assert!(c.text.contains("{ ret; }") && !c.text.contains("comment"));
+    }
+
+    #[test]
+    fn exact_divisions_and_roots_add_functions() {
+        for operation in [
+            "div.rn.f32",
+            "rcp.rn.ftz.f32",
+            "sqrt.rn.f64",
+            "div.s64",
+            "rem.u16",
+            "rsqrt.approx.f64",
+        ] {
+            assert!(
+                adds_functions(&format!(".entry k() {{\n\t{operation} \t%r1, %r2;\n ret; }}")),
+                "{operation}"
+            );
+        }
+        for operation in [
+            "div.full.f32",
+            "rcp.approx.ftz.f32",
+            "sqrt.approx.f32",
+            "div.u32",
+            "rsqrt.approx.f32",
+            "add.f32",
+        ] {
+            assert!(
+                !adds_functions(&format!(".entry div.rn() {{\n\t{operation} \t%r1, %r2;\n ret; }}")),
+                "{operation}"
+            );
+        }
     }
 
     #[test]

@@ -121,6 +121,14 @@ impl<'a> TakenApart<'a> {
     pub fn read(cubin: &'a [u8]) -> Result<Self, CubinJoinError> {
         Part::read(cubin, 0).map(Self)
     }
+
+    /// Whether kernels of it use the same function of those that `ptxas` adds, for divisions, say: each of them has one of its own.
+    /// Their code may be another than that of each alone.
+    pub fn shares_functions(&self) -> bool {
+        let mut functions = HashMap::new();
+        let mut added = self.0.names.iter().filter_map(|text| names::internal_number(text.name));
+        added.any(|(number, name)| *functions.entry(name).or_insert(number) != number)
+    }
 }
 
 /// Whether a cubin can be joined with others as far as that is a matter of itself: [`join_checked`] takes what was looked at
