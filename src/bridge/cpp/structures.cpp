@@ -1,6 +1,7 @@
-// Structures in loops and across blocks, as the tensor cores' results are: 128 floats. LLVM's instruction selection copies all
-// values of a structure of another block, or of a phi, for each value that is taken out: a third of its time for a matrix
-// product (LLVM 22, `SelectionDAGBuilder::getValue`). So phis are of the values, which are taken out where the structure is made.
+// Structures in loops and across blocks, as the tensor cores' results are: 128 floats. LLVM's instruction selection
+// copies all values of a structure of another block, or of a phi, for each value that is taken out: a third of its time
+// for a matrix product (LLVM 22, `SelectionDAGBuilder::getValue`). So phis are of the values, which are taken out where
+// the structure is made.
 
 #include "code_generation.h"
 
@@ -14,14 +15,28 @@ using namespace llvm;
 
 namespace {
 
+/// A structure that is used whole is put together again, one value after the other, all of which instruction selection
+/// copies for each.
+constexpr unsigned mostParts = 256;
+
+/// Whether there may be no place behind the value that is reached by it alone, as there is none behind an invoke.
+bool isTerminator(const Value *value) {
+  auto *instruction = dyn_cast<Instruction>(value);
+  return instruction && instruction->isTerminator();
+}
+
 /// A phi of each value of a structure.
 class PhiOfParts {
 public:
   explicit PhiOfParts(PHINode &phi) : phi(phi), type(cast<StructType>(phi.getType())) {}
 
+  /// One that is a variable of a debugger stays: LLVM says where its members are.
   static bool isFor(const PHINode &phi) {
     auto *type = dyn_cast<StructType>(phi.getType());
-    return type && all_of(type->elements(), [](Type *part) { return part->isSingleValueType(); });
+    return type && type->getNumElements() <= mostParts && !phi.isUsedByMetadata() &&
+           all_of(type->elements(), [](Type *part) { return part->isSingleValueType(); }) &&
+           any_of(phi.users(), [](const User *user) { return isa<ExtractValueInst, PHINode>(user); }) &&
+           none_of(phi.incoming_values(), isTerminator);
   }
 
   void replace() {
@@ -59,7 +74,7 @@ private:
 
   void replaceExtractions(ArrayRef<PHINode *> parts) {
     for (User *user : make_early_inc_range(phi.users()))
-      if (auto *extraction = dyn_cast<ExtractValueInst>(user); extraction && extraction->getNumIndices() == 1) {
+      if (auto *extraction = dyn_cast<ExtractValueInst>(user)) {
         extraction->replaceAllUsesWith(parts[extraction->getIndices().front()]);
         extraction->eraseFromParent();
       }
@@ -81,7 +96,7 @@ private:
 /// Moves an extraction to its structure.
 void extractWhereMade(ExtractValueInst &extraction) {
   auto *made = dyn_cast<Instruction>(extraction.getAggregateOperand());
-  if (!made || made->getParent() == extraction.getParent())
+  if (!made || isTerminator(made) || made->getParent() == extraction.getParent())
     return;
   if (std::optional<BasicBlock::iterator> place = made->getInsertionPointAfterDef())
     extraction.moveBefore(*place);
@@ -91,6 +106,10 @@ void extractWhereMade(ExtractValueInst &extraction) {
 
 void gpulower::takeStructuresApart(Module &module) {
   for (Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    // A value that is not reached may be made of itself.
+    removeUnreachableBlocks(function);
     // One that is replaced may have been the last use of another.
     SmallVector<WeakTrackingVH> phis;
     for (BasicBlock &block : function)

@@ -37,7 +37,7 @@ done:
   ret void
 }
 
-; What is stored whole is put together again.
+; What is stored whole as well is put together again.
 ; CHECK-LABEL: @whole(
 ; CHECK: done:
 ; CHECK: %[[A:.*]] = phi i32
@@ -58,6 +58,9 @@ other:
 done:
   %pair = phi { i32, i32 } [ %two, %entry ], [ %three, %other ]
   store { i32, i32 } %pair, ptr addrspace(1) %out
+  %first = extractvalue { i32, i32 } %pair, 0
+  %next = getelementptr i8, ptr addrspace(1) %out, i64 8
+  store i32 %first, ptr addrspace(1) %next
   ret void
 }
 
@@ -96,6 +99,61 @@ other:
   br label %done
 
 done:
+  ret void
+}
+
+; What is never reached may be made of itself.
+; CHECK-LABEL: @unreached(
+; CHECK: ret void
+define void @unreached(ptr addrspace(1) %out) #0 {
+entry:
+  br label %done
+
+dead:
+  %a = insertvalue { i32, i32 } %a, i32 1, 0
+  br label %done
+
+done:
+  %pair = phi { i32, i32 } [ zeroinitializer, %entry ], [ %a, %dead ]
+  %second = extractvalue { i32, i32 } %pair, 1
+  store i32 %second, ptr addrspace(1) %out
+  ret void
+}
+
+; Behind a branch with a value there is no place that it alone leads to.
+; CHECK-LABEL: @branched(
+; CHECK: phi { i32, i32 }
+define void @branched(ptr addrspace(1) %out, i1 %is) #0 {
+entry:
+  br i1 %is, label %asked, label %done
+
+asked:
+  %two = callbr { i32, i32 } asm "", "=r,=r,!i"()
+      to label %done [label %other]
+
+other:
+  ret void
+
+done:
+  %pair = phi { i32, i32 } [ zeroinitializer, %entry ], [ %two, %asked ]
+  %second = extractvalue { i32, i32 } %pair, 1
+  store i32 %second, ptr addrspace(1) %out
+  ret void
+}
+
+; To take apart what is only stored would gain nothing.
+; CHECK-LABEL: @stored(
+; CHECK: phi { i32, i32 }
+define void @stored(ptr addrspace(1) %out, i1 %is, { i32, i32 } %a, { i32, i32 } %b) #0 {
+entry:
+  br i1 %is, label %other, label %done
+
+other:
+  br label %done
+
+done:
+  %pair = phi { i32, i32 } [ %a, %entry ], [ %b, %other ]
+  store { i32, i32 } %pair, ptr addrspace(1) %out
   ret void
 }
 
