@@ -338,13 +338,17 @@ impl Cache {
             disk, remote, counts, ..
         } = &*self.shared;
         counts.stored.fetch_add(1, Ordering::Relaxed);
-        if let (Some(disk), None, true) = (disk, remote, bytes.len() > MOST_BYTES_OF_A_COPY)
-            && disk.write(key, &bytes).is_ok_and(|is_written| is_written)
-        {
-            if let Some(memory) = &self.shared.memory {
-                memory.remove(key);
+        if let (Some(disk), None, true) = (disk, remote, bytes.len() > MOST_BYTES_OF_A_COPY) {
+            match disk.write(key, &bytes) {
+                Ok(true) => {
+                    if let Some(memory) = &self.shared.memory {
+                        memory.remove(key);
+                    }
+                    return;
+                }
+                Ok(false) => {}
+                Err(problem) => self.note(problem),
             }
-            return;
         }
         let bytes = self.keep_here(key, bytes.into());
         if let Some(remote) = &self.shared.remote {

@@ -22,7 +22,7 @@ use crate::error::Cause;
 ///
 /// LLVM recurses deeply on large functions. A thread whose stack is smaller than gpulower's own have, 64 MiB, gets as much
 /// for the length of a job. Where there is one job, its pieces (kernels, and parts of large modules) are what `for_each` is called
-/// for. The pieces of several jobs are carried out one after the other, since a job that waited for others could keep them from
+/// for, and so are the kernels of each input when its text is read, before the jobs begin. The pieces of several jobs are carried out one after the other, since a job that waited for others could keep them from
 /// being carried out.
 ///
 /// ```

@@ -37,6 +37,16 @@ impl OffloadError {
         Self::new(format!("internal error: {what} (this is a bug in gpulower)")).of_kind(ErrorKind::Internal)
     }
 
+    /// What compiling for a device says of the same program.
+    pub(super) fn of_compilation(kind: ErrorKind, message: String, location: Option<Location>) -> Self {
+        Self {
+            kind,
+            location,
+            is_clash: false,
+            message,
+        }
+    }
+
     /// Operations of the host code that no conversion knows, each once, and what the first of them takes and returns.
     pub(super) fn unsupported(names: &[String], types: &str) -> Self {
         let (all, advice) = (names.join(", "), advice(names));
@@ -94,6 +104,7 @@ impl From<DeviceError> for OffloadError {
     fn from(error: DeviceError) -> Self {
         match error {
             DeviceError::Mlir(diagnostics) => Self::refused(&diagnostics),
+            DeviceError::Refused(refusal) => Self::of_compilation(refusal.kind, refusal.message, refusal.location),
             error => Self::internal(error),
         }
     }

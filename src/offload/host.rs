@@ -143,7 +143,7 @@ pub fn lower<'c>(module: &Module<'c>, options: &HostOptions) -> Result<HostProgr
     compiler::prepare(context);
     let outlined = compiler::outline(context, module).map_err(|error| match error.cause() {
         Some(Cause::Device(DeviceError::Mlir(diagnostics))) => OffloadError::refused(diagnostics),
-        _ => OffloadError::internal(error.message),
+        _ => OffloadError::of_compilation(error.kind, error.message, error.location),
     })?;
     let mut host = match outlined {
         Some(outlined) => outlined,

@@ -33,6 +33,8 @@ struct Remark<'a> {
 struct Place {
     /// As MLIR writes it.
     mlir: String,
+    /// For people.
+    shown: String,
     file: Option<String>,
     line: Option<u32>,
     column: Option<u32>,
@@ -42,6 +44,7 @@ impl From<&Location> for Place {
     fn from(location: &Location) -> Self {
         Self {
             mlir: location.as_mlir().to_owned(),
+            shown: location.to_string(),
             file: location.file().map(str::to_owned),
             line: location.line(),
             column: location.column(),

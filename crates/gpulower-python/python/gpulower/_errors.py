@@ -52,7 +52,7 @@ class Error(Exception):
         self.line: int | None = place.get("line")
         self.column: int | None = place.get("column")
         self.notes: tuple[Note, ...] = tuple(
-            Note(_shown(note["place"]), note["message"]) for note in fields.get("notes") or ()
+            Note(note["place"]["shown"], note["message"]) for note in fields.get("notes") or ()
         )
         #: The line of the source with a caret below the place, where the source is at hand.
         self.excerpt = excerpt
@@ -183,13 +183,6 @@ KINDS: dict[str, type[Error]] = {
     "E9901": InternalError,
 }
 _CODES: dict[type[Error], str] = {kind: code for code, kind in KINDS.items()}
-
-
-def _shown(place: Mapping[str, Any]) -> str:
-    """A place as editors follow it."""
-    if place.get("line") is None:
-        return str(place.get("mlir"))
-    return f"{place['file']}:{place['line']}:{place['column']}"
 
 
 def excerpt(text: str, line: int, column: int) -> str | None:
