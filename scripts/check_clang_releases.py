@@ -265,7 +265,7 @@ class Bench:
         return self.exports[key]
 
     def export_file(self, key, name, text):
-        program, runtime, form, archs, clangs, cuda, ptxas = key
+        _, runtime, form, archs, clangs, cuda, ptxas = key
         folder = self.work / "exports" / re.sub(r"\W+", "-", "-".join(map(str, key)))
         folder.mkdir(parents=True, exist_ok=True)
         source = folder / f"{name}.mlir"

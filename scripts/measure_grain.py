@@ -17,7 +17,6 @@ import pathlib
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -152,7 +151,7 @@ class Measure:
         few = self.write("few.mlir", COMPARE.many_kernels(count * 11 // 100))
         for cached in (True, False):
             cache = self.empty if cached else lambda: None
-            ours, other = self.turns(lambda: self.gpulower(copies, cache=cache()), lambda: self.gpulower(few, cache=cache()))
+            ours, other = self.turns(lambda cache=cache: self.gpulower(copies, cache=cache()), lambda cache=cache: self.gpulower(few, cache=cache()))
             state = "empty cache" if cached else "no cache"
             self.row("copies", f"{count} kernels, {count - count // 10} of them copies, {state}: to {count * 11 // 100} kernels",
                      ours, other)

@@ -42,7 +42,7 @@ def _stand_in(name: str) -> Any:
 
 # FlyDSL imports torch to know its types, 800 MB of it; nothing is done with it here.
 try:
-    import torch  # noqa: F401
+    import torch
 except ImportError:
     torch = types.ModuleType("torch")
     torch.__dict__["__getattr__"] = _stand_in

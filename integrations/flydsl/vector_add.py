@@ -1,6 +1,5 @@
 """A kernel of FlyDSL, whose last step is done by whatever `FLYDSL_COMPILE_LLVM_DIR` has as `bin/mlir-opt`."""
 
-# ruff: noqa: D103
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 

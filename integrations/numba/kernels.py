@@ -1,6 +1,5 @@
 """Kernels of numba-cuda-mlir, and what they should compute."""
 
-# ruff: noqa: D103
 from __future__ import annotations
 
 from typing import Any

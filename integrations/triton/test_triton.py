@@ -53,10 +53,11 @@ named, with_names = stages.with_names(asm["llir"]), stages.with_names
 stages.with_names = lambda source: source
 without = compiled(case, "sm_90").asm
 large = "{ " + ", ".join(["i32"] * 8) + " }"
+flags = f"select nnan i1 %c, {large} %a, {large} %b"
 packed, said = f"@p = global <{large}> zeroinitializer", f'@s = constant [50 x i8] c"{large}"\\n@t = global {large} undef'
 print(json.dumps([
     asm["ptx"] == without["ptx"], len(asm["llir"]) / len(named), with_names(packed) == packed, with_names(said) == said,
-    with_names(f"@a = global {large} undef")
+    with_names(flags) == flags, with_names(f"@a = global {large} undef")
 ]))
 """
 
@@ -98,9 +99,9 @@ class Triton(unittest.TestCase):
         self.assertNotIn("call float @__nv_erff(", own["sm_90"][0])
 
     def test_large_structures_have_names(self) -> None:
-        """Which changes nothing but the time that reading takes; packed ones and texts stay."""
-        same, shorter, packed, said, named = json.loads(self.run_python("-c", NAMED))
-        self.assertTrue(same and packed and said)
+        """Which changes nothing but the time that reading takes; packed ones, texts, and what has flags stay."""
+        same, shorter, packed, said, flags, named = json.loads(self.run_python("-c", NAMED))
+        self.assertTrue(same and packed and said and flags)
         self.assertGreater(shorter, 2)
         self.assertEqual(named, f"%gpulower.structure.0 = type {{ {', '.join(['i32'] * 8)} }}\n@a = global %gpulower.structure.0 undef")
 

@@ -1,6 +1,7 @@
 """What the GPU checks share: how a check is said and counted, the command line, programs that are packed and run, arrays as arguments.
 
-Each file of this folder is one check, `python3 FILE make FOLDER` where the compiler is and `python3 FILE run FOLDER` where the GPU is.
+Each file of this folder is one check: `python3 FILE run FOLDER` where the GPU is, and before that, where it needs more than kernels that
+`cargo xtask gpu make` compiles, `python3 FILE make FOLDER` where the compiler is.
 Needs nothing but Python itself; what finds a GPU by cupy is `gpu`.
 """
 
@@ -22,8 +23,8 @@ from typing import Any, NoReturn
 HERE = Path(__file__).resolve().parent
 # For `make`, which runs in the repository alone.
 ROOT = HERE.parent.parent
-GPULOWER = Path(os.environ.get("GPULOWER", ROOT / "target/debug/gpulower"))
-CUDA = Path(os.environ.get("CUDA_HOME", ROOT / ".toolkit/cuda"))
+GPULOWER = Path(os.environ.get("GPULOWER", ROOT / "target/debug/gpulower")).absolute()
+CUDA = Path(os.environ.get("CUDA_HOME", ROOT / ".toolkit/cuda")).absolute()
 LLVM = Path(os.environ.get("GPULOWER_LLVM_BIN", "/usr/lib/llvm-22/bin"))
 
 Word = str | Path
@@ -67,8 +68,9 @@ def command_line(
     run: Callable[[argparse.Namespace], int],
     make: Callable[[argparse.Namespace], None] | None = None,
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None,
+    takes_wheel: bool = False,
 ) -> NoReturn:
-    """`make FOLDER` and `run FOLDER`, with the options that `run` has."""
+    """`make FOLDER` and `run FOLDER`, with the options that `run` has, and for `make` the Python package if it is taken along."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     runner = verbs.add_parser("run")
@@ -78,7 +80,8 @@ def command_line(
         maker = verbs.add_parser("make")
         maker.add_argument("folder", type=Path)
         maker.add_argument("--target", default="sm_90")
-        maker.add_argument("--wheel", type=Path, help="the Python package, where it is taken along")
+        if takes_wheel:
+            maker.add_argument("--wheel", type=Path, required=True, help="the Python package")
     chosen = parser.parse_args()
     if chosen.verb == "make" and make:
         chosen.folder.mkdir(parents=True, exist_ok=True)
@@ -132,10 +135,11 @@ def pack_site(chosen: argparse.Namespace) -> None:
 
 def unpacked_site(folder: Path, work: str) -> dict[str, str]:
     """The environment in which Python finds it, and writes to a folder of its own alone."""
-    # What needs no Python package does without the archive.
-    if (folder.parent / "site.tar.xz").exists():
-        with tarfile.open(folder.parent / "site.tar.xz") as archive:
-            archive.extractall(work)
+    site = folder.parent / "site.tar.xz"
+    if not site.exists():
+        sys.exit(f"there is no {site}: `cargo xtask gpu make` makes it")
+    with tarfile.open(site) as archive:
+        archive.extractall(work)
     caches = {"XDG_CACHE_HOME": f"{work}/cache", "TRITON_CACHE_DIR": f"{work}/triton", "PYTHONDONTWRITEBYTECODE": "1"}
     return {**os.environ, **caches, "PYTHONPATH": f"{work}/site"}
 

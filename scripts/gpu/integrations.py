@@ -43,10 +43,11 @@ def make(chosen: argparse.Namespace) -> None:
     harness.made(["cp", "-r", *(packages / name for name in MODULES), modules])
     for cache in list(modules.rglob("__pycache__")):
         shutil.rmtree(cache)
-    tensor = chosen.folder / "tensor"
-    tensor.mkdir(exist_ok=True)
-    shutil.copy(harness.ROOT / "integrations/tensor/on_gpu.py", tensor)
-    harness.pack(Path(os.environ["GPULOWER_TENSOR"]), tensor / "gpulower-tensor")
+    if program := os.environ.get("GPULOWER_TENSOR"):
+        tensor = chosen.folder / "tensor"
+        tensor.mkdir(exist_ok=True)
+        shutil.copy(harness.ROOT / "integrations/tensor/on_gpu.py", tensor)
+        harness.pack(Path(program), tensor / "gpulower-tensor")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -74,4 +75,4 @@ def run(chosen: argparse.Namespace) -> int:
     return checks.status()
 
 
-harness.command_line(__doc__, run, make)
+harness.command_line(__doc__, run, make, takes_wheel=True)

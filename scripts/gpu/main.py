@@ -10,7 +10,9 @@ compile, need a CUDA toolkit as well, `python` and `integrations` torch and Trit
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,17 +44,29 @@ PARTS = {
 def run(part: str, log: Path) -> tuple[int, list[str]]:
     """The exit status, and the lines that were printed."""
     _, by, needs = PARTS[part]
-    command: list[Word] = [sys.executable, HERE / by, "run", HERE / needs]
-    if by == CHECKS:
-        packed = HERE / f"{CHECKS}.xz"
-        # The program takes the folder that it needs, where it needs more than itself.
-        command = [unpacked(packed, HERE), part, *([HERE / needs] if needs == part else [])]
     with log.open("w") as file:
         try:
-            status = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, cwd=HERE, timeout=1800).returncode
-        except subprocess.TimeoutExpired:
-            status = 124
+            command: list[Word] = [sys.executable, HERE / by, "run", HERE / needs]
+            if by == CHECKS:
+                # The program takes the folder that it needs, where it needs more than itself.
+                command = [unpacked(HERE / f"{CHECKS}.xz", HERE), part, *([HERE / needs] if needs == part else [])]
+            status = ended(subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=HERE, start_new_session=True))
+        except OSError as error:
+            status = 1
+            print(error, file=file)
     return status, log.read_text(errors="replace").splitlines() or [""]
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit status; 124 after half an hour. Nothing that it started stays on the GPU when others are checked."""
+    try:
+        return process.wait(1800)
+    except subprocess.TimeoutExpired:
+        return 124
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def main(wanted: list[str]) -> int:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import harness
@@ -25,7 +27,9 @@ def make(chosen: argparse.Namespace) -> None:
     folder, cuda = chosen.folder, harness.CUDA
     tests = harness.ROOT / "crates/gpulower-cli/tests/cli"
     (folder / "lib").mkdir(exist_ok=True)
-    harness.made(["cp", "-d", *Path(os.environ["OPENMP"]).glob("lib*"), folder / "lib"])
+    if not (libraries := list(Path(os.environ.get("OPENMP", "")).glob("lib*.so*"))):
+        sys.exit("OPENMP names no folder with libomptarget.so and libomp.so")
+    harness.made(["cp", "-d", *libraries, folder / "lib"])
     path = f"{cuda}/bin:{os.environ['PATH']}"
     keep = {"cwd": folder, "env": {**os.environ, "CUDA_HOME": str(cuda), "CUDA_ROOT": str(cuda), "PATH": path}}
 
@@ -46,7 +50,8 @@ def make(chosen: argparse.Namespace) -> None:
 def run(chosen: argparse.Namespace) -> int:
     checks, libraries = harness.Checks("programs", 18), chosen.folder / "lib"
     # libomptarget opens libcuda.so, and containers may have libcuda.so.1 alone.
-    known = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/sbin", "/usr/sbin"])
+    known = subprocess.run([shutil.which("ldconfig", path=path) or "true", "-p"], capture_output=True, text=True).stdout
     if found := re.search(r"libcuda\.so\.1 .*=> (.*)", known):
         (libraries / "libcuda.so").unlink(missing_ok=True)
         (libraries / "libcuda.so").symlink_to(found[1])

@@ -33,4 +33,4 @@ def run(chosen: argparse.Namespace) -> int:
         return subprocess.run(test, env=harness.unpacked_site(chosen.folder, work)).returncode
 
 
-harness.command_line(__doc__, run, make)
+harness.command_line(__doc__, run, make, takes_wheel=True)

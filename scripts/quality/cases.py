@@ -222,9 +222,9 @@ class Maker:
     def tridiagonal(self, n=64, systems=132 * 512):
         lower, upper, right = (self.uniform(n, systems) for _ in range(3))
         diagonal = self.uniform(n, systems) + 4
-        l, d, u, x = (part.astype(cp.float64) for part in (lower, diagonal, upper, right))
+        low, d, u, x = (part.astype(cp.float64) for part in (lower, diagonal, upper, right))
         for i in range(1, n):
-            w = l[i] / d[i - 1]
+            w = low[i] / d[i - 1]
             d[i] -= w * u[i - 1]
             x[i] -= w * x[i - 1]
         x[n - 1] /= d[n - 1]

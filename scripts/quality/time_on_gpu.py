@@ -17,10 +17,9 @@ import pathlib
 import statistics
 import sys
 
+import cases
 import cupy as cp
 import numpy as np
-
-import cases
 
 BASE = "nvcc"
 
@@ -28,7 +27,7 @@ BASE = "nvcc"
 def packed(kernel, case, variant):
     """A kernel's parameters in the order and the types that a variant wants."""
     index = np.int32 if variant["index"] == 32 else np.int64
-    values, sizes = [], {}
+    values = []
     for name, element, dimensions in kernel["parameters"]:
         value = case.arguments[name]
         if dimensions is None:
@@ -129,7 +128,7 @@ def main():
                 modules.append(module)
                 arguments = packed(kernels[kernel], case, variant)
                 function = module.get_function(kernel)
-                launchers[name] = lambda function=function, arguments=arguments: function(case.grid, block, arguments)
+                launchers[name] = lambda function=function, arguments=arguments, grid=case.grid, block=block: function(grid, block, arguments)
             label = f"{kernel} {form}"
             if not right(label, kernel, case, launchers):
                 wrong += 1
@@ -146,7 +145,7 @@ def main():
     if options.table:
         options.table.write_text(json.dumps({"device": device, "rows": rows}, indent=1))
     for name in others:
-        def mean(wanted):
+        def mean(wanted, name=name):
             ratios = [row[name][0] for row in rows if wanted(row)]
             return f"{statistics.geometric_mean(ratios):.3f} of {len(ratios)}, worst {max(ratios):.3f}" if ratios else "-"
         print(f"{name}: all {mean(lambda row: True)}; stated {mean(lambda row: row['form'] == 'stated')}; "

@@ -91,6 +91,9 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
     let python = environment.join("bin/python");
     let mut ruff = program("ruff");
     ruff.args(["check", "--quiet", "."]);
+    // scripts/ and integrations/.
+    let mut ruff_of_others = workspace.command(tools.join("bin/ruff"));
+    ruff_of_others.args(["check", "--quiet", "."]);
     let mut format = program("ruff");
     format.args(["format", "--check", "--quiet", "."]);
     let mut venv = workspace.command(python_with_pip().ok_or_else(no_python)?);
@@ -129,6 +132,7 @@ pub fn test(workspace: &Workspace) -> Result<Vec<Command>, Failure> {
         .env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(vec![
         ruff,
+        ruff_of_others,
         format,
         wheel(workspace, &tools, true, &wheels)?,
         sources(workspace, &tools, &wheels),

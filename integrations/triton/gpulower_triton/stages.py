@@ -42,6 +42,8 @@ PASSES = (
 #: A structure as it is written out with each instruction that takes a value out of it: the accumulators of a matrix product. Not a
 #: packed one, `<{ ... }>`.
 STRUCTURE = re.compile(r"(?<!<){ (\w+(?: addrspace\(\d+\))?)(?:, \1){7,} }")
+#: Flags of arithmetic before a structure of floats, which LLVM takes of one that is written out alone.
+FLAGS = re.compile(r" (?:fast|reassoc|nnan|ninf|nsz|arcp|contract|afn) (?:i1 [^ ]+, )?{ ")
 
 
 class WithoutPasses:
@@ -193,8 +195,8 @@ def newest_ptx() -> int:
 
 def with_names(source: str) -> str:
     """The same LLVM IR with names for large structures: reading them took a fifth of the step to PTX."""
-    if any(STRUCTURE.search(text) for text in re.findall(r'"([^"]*)"', source)):
-        # A text of the program, which stays as it is.
+    if FLAGS.search(source) or any(STRUCTURE.search(text) for text in re.findall(r'"([^"]*)"', source)):
+        # A text of the program stays as it is.
         return source
     names: dict[str, str] = {}
     named = STRUCTURE.sub(lambda match: names.setdefault(match[0], f"%gpulower.structure.{len(names)}"), source)
