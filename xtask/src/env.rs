@@ -55,6 +55,10 @@ impl Workspace {
             command.env(name, &self.llvm);
         }
         command.env("GPULOWER_LLVM_BIN", self.llvm.join("bin"));
+        if set("CI").is_some() {
+            // Nothing is built twice there: what cargo keeps for the next build only fills the disk.
+            command.env("CARGO_INCREMENTAL", "0");
+        }
         let cuda = self.wheel_cuda();
         if cuda.is_dir() {
             for name in ["CUDA_HOME", "GPULOWER_CUDA"] {
