@@ -180,6 +180,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", choices=("large", "changed", "copies", "one"))
     options = parser.parse_args()
+    options.gpulower, options.cuda = options.gpulower.absolute(), options.cuda.absolute()
     print(f"{options.threads} threads; load {os.getloadavg()[0]:.1f}; {time.strftime('%Y-%m-%d')}", flush=True)
     with tempfile.TemporaryDirectory(prefix="grain-") as work:
         measure = Measure(options, pathlib.Path(work))
