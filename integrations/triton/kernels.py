@@ -363,6 +363,15 @@ def unpacked_matmul(a, b, scales, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr
     tl.store(c + m[:, None] * N + n[None, :], sums.to(tl.float16))
 
 
+@triton.jit
+def silu_tiles(gate, x, out, rows, columns, stride, BM: tl.constexpr, BN: tl.constexpr):
+    tile, across = tl.program_id(0).to(tl.int64), tl.cdiv(columns, BN)
+    m, n = tile // across * BM + tl.arange(0, BM), tile % across * BN + tl.arange(0, BN)
+    at, inside = m[:, None] * stride + n[None, :], (m[:, None] < rows) & (n[None, :] < columns)
+    value = tl.load(gate + at, inside).to(tl.float32)
+    tl.store(out + at, (value * tl.sigmoid(value)).to(tl.float16) * tl.load(x + at, inside), inside)
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A kernel with the types of its arguments, in their order: `*fp16`, `i32`, or a number for a constant."""
@@ -440,5 +449,6 @@ CASES = [
     _case(transposed, "*fp32 *fp32 i32 i32 64 64", aligned=("M", "N")),
     _case(convolution, "*fp32 *fp32 *fp32 i32 i32 256 5", aligned=("W",)),
     _case(double_sums, "*fp64 *fp64 i32 i32 32 64", aligned=("columns",)),
+    _case(silu_tiles, "*fp16 *fp16 *fp16 i32 i32 i32 1 256"),
     _case(unpacked_matmul, "*fp16 *i8 *fp16 *fp16 i32 i32 i32 64 64 64", aligned=("M", "N", "K")),
 ]

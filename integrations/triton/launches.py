@@ -282,6 +282,16 @@ def rotary(r: Any, small: bool) -> Launch:
     return Launch(case, (places, 1, 1), values, {"out": out})
 
 
+def silu_tiles(r: Any, small: bool) -> Launch:
+    case = _case("silu_tiles")
+    rows, columns, stride = (3, 500, 512) if small else (4096, 8000, 8192)
+    gate, x = (r.standard_normal((rows, stride)).astype(np.float16) for _ in range(2))
+    exact = np.zeros((rows, stride))
+    exact[:, :columns] = (gate.astype(float) / (1 + np.exp(-gate.astype(float))) * x)[:, :columns]
+    values = {"gate": gate, "x": x, "out": np.zeros_like(x), "rows": rows, "columns": columns, "stride": stride}
+    return Launch(case, (rows * _ceil(columns, case.arguments["BN"]), 1, 1), values, {"out": exact}, 2e-3)
+
+
 def unpacked_matmul(r: Any, small: bool) -> Launch:
     case = _case("unpacked_matmul", **({"BM": 32, "BN": 32, "BK": 32} if small else {}))
     M, N, K = (32, 32, 64) if small else (4096, 4096, 2048)
@@ -322,7 +332,7 @@ LAUNCHES = [
     vector_add, softmax, _matmul("matmul", np.float16, 5e-3), _matmul("matmul_fp32", np.float32, 5e-3), matmul_int8,
     dropout, normal_numbers, layer_norm, layer_norm_backward, _attention_launch("attention", False),
     _attention_launch("attention_causal", True), attention_backward, rms_norm, cross_entropy, first_largest, recurrence,
-    sorted_rows, counts, transposed, convolution, double_sums, math_functions, rotary, unpacked_matmul,
+    sorted_rows, counts, transposed, convolution, double_sums, math_functions, rotary, unpacked_matmul, silu_tiles,
 ]  # fmt: skip
 
 

@@ -62,6 +62,21 @@ print(json.dumps([
 """
 
 
+TOO_MANY = """
+import dataclasses
+from common import compiled
+from kernels import CASES
+from triton.runtime.errors import OutOfResources
+case = next(case for case in CASES if case.name == "vector_add")
+for target, warps in (("sm_90", 64), ("gfx942", 32), ("gfx1100", 64)):
+    try:
+        compiled(dataclasses.replace(case, warps=warps), target)
+    except OutOfResources as error:
+        print(target, error.name, error.required, error.limit)
+compiled(dataclasses.replace(case, warps=32), "sm_90")
+"""
+
+
 class Triton(unittest.TestCase):
     """Its kernels, finished by gpulower."""
 
@@ -105,6 +120,11 @@ class Triton(unittest.TestCase):
         self.assertGreater(shorter, 2)
         self.assertEqual(named, f"%gpulower.structure.0 = type {{ {', '.join(['i32'] * 8)} }}\n@a = global %gpulower.structure.0 undef")
 
+    def test_too_many_warps_do_not_fit(self) -> None:
+        """Which Triton's tuner passes over."""
+        lines = self.run_python("-c", TOO_MANY).splitlines()
+        self.assertEqual(lines, [f"{target} threads 2048 1024" for target in ("sm_90", "gfx942", "gfx1100")])
+
     def test_what_the_documentation_shows(self) -> None:
         """The program in docs/howto/llvm-ir.md leaves LLVM IR that gpulower compiles."""
         page = (HERE.parents[1] / "docs/howto/llvm-ir.md").read_text()
@@ -120,12 +140,12 @@ class Triton(unittest.TestCase):
     def test_code_is_not_larger(self) -> None:
         """Kernels that once were, on four chips."""
         self.run_python("sizes.py", "sm_90,sm_100,gfx942,gfx1100", "normal_numbers", "softmax", "layer_norm", who="triton")
-        self.run_python("sizes.py", "sm_90", "attention", "math_functions", who="triton")
+        self.run_python("sizes.py", "sm_90", "attention", "math_functions", "silu_tiles", who="triton")
 
     def test_code_objects_compute(self) -> None:
         """Kernels for two chips of AMD's, executed."""
         names = ("vector_add", "matmul", "dropout", "layer_norm", "layer_norm_backward", "attention_causal", "sorted_rows")
-        names += ("attention_backward", "matmul_fp32")
+        names += ("attention_backward", "matmul_fp32", "silu_tiles")
         self.run_python("amd.py", "gfx942,gfx1100", *names)
 
 

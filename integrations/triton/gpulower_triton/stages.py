@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import itertools
 import os
 import re
 import types
 from typing import Any
 
 import gpulower
-from triton.runtime.errors import PTXASError
+from triton.runtime.errors import OutOfResources, PTXASError
 
 #: Further options of gpulower, as `name=value` words: `GPULOWER_TRITON_OPTIONS="isolation=worker"`.
 OPTIONS = "GPULOWER_TRITON_OPTIONS"
+
+#: The most threads that a block may have, of either vendor.
+MOST_THREADS = 1024
 
 #: The newest PTX of LLVM 22, 9.0.
 NEWEST_OF_LLVM = 90
@@ -32,18 +36,19 @@ LLVM_ALONE = ("llvm-passes=",)
 #: Triton has arranged. What else O3 does leaves the machine code as it is (`sizes.py`).
 PASSES = (
     "cgscc(inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>)),globaldce,"
-    "function(speculative-execution<only-if-divergent-target>,reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
+    "function(speculative-execution<only-if-divergent-target>,correlated-propagation,simplifycfg,"
+    "instcombine<no-verify-fixpoint>,reassociate,loop-mssa(loop-rotate<header-duplication>,licm<allowspeculation>),"
     "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),sroa<modify-cfg>,"
-    "gvn,sccp,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),adce,"
+    "gvn,sccp,correlated-propagation,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),adce,"
     "simplifycfg<keep-loops;hoist-common-insts;sink-common-insts;speculate-blocks;simplify-cond-branch>,"
     "loop-unroll<O3;no-partial;no-runtime>,early-cse)"
 )
 
-#: A structure as it is written out with each instruction that takes a value out of it: the accumulators of a matrix product. Not a
-#: packed one, `<{ ... }>`.
-STRUCTURE = re.compile(r"(?<!<){ (\w+(?: addrspace\(\d+\))?)(?:, \1){7,} }")
+#: The members of a structure that gets a name, as it is written out with each instruction that takes a value out of it: the
+#: accumulators of a matrix product.
+MEMBERS = re.compile(r"(\w+(?: addrspace\(\d+\))?)(?:, \1){7,}")
 #: Flags of arithmetic before a structure of floats, which LLVM takes of one that is written out alone.
-FLAGS = re.compile(r" (?:fast|reassoc|nnan|ninf|nsz|arcp|contract|afn) (?:i1 [^ ]+, )?{ ")
+FLAGS = re.compile(r" (?:fast|reassoc|nnan|ninf|nsz|arcp|contract|afn) (?:i1 [^ ]+, )?$")
 
 
 class WithoutPasses:
@@ -134,6 +139,7 @@ def finish_nvidia(knobs: Any, backend: Any, stages: dict[str, Any], options: Any
         return str(make_llir(source, metadata, known, capability))
 
     def ptx(source: str, metadata: dict[str, Any]) -> str:
+        check_threads(metadata["num_warps"] * options.warp_size)
         artifact = compiler(**common, **passes).compile(with_names(source), target, emit="ptx", name=f"{metadata['hash'][:12]}.ll")
         note(metadata, artifact)
         return artifact.bytes.decode()
@@ -163,6 +169,7 @@ def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
     }
 
     def hsaco(source: str, metadata: dict[str, Any]) -> bytes:
+        check_threads(metadata["num_warps"] * options.warp_size)
         artifact = compiler(**common, **OPTIMIZED, wave_size=options.warp_size).compile(
             source, options.arch, name=f"{metadata['hash'][:12]}.ll"
         )
@@ -172,6 +179,12 @@ def finish_amd(knobs: Any, stages: dict[str, Any], options: Any) -> None:
 
     stages.pop("amdgcn", None)
     stages["hsaco"] = hsaco
+
+
+def check_threads(threads: int) -> None:
+    """Refuses a block that is too large, with what Triton's tuner takes for a configuration that does not fit."""
+    if threads > MOST_THREADS:
+        raise OutOfResources(threads, MOST_THREADS, "threads")
 
 
 @functools.cache
@@ -195,14 +208,26 @@ def newest_ptx() -> int:
 
 def with_names(source: str) -> str:
     """The same LLVM IR with names for large structures: reading them took a fifth of the step to PTX."""
-    if FLAGS.search(source) or any(STRUCTURE.search(text) for text in re.findall(r'"([^"]*)"', source)):
-        # A text of the program stays as it is.
-        return source
     names: dict[str, str] = {}
-    named = STRUCTURE.sub(lambda match: names.setdefault(match[0], f"%gpulower.structure.{len(names)}"), source)
-    definitions = "".join(f"{name} = type {structure}\n" for structure, name in names.items())
+    pieces = source.split("{ ")
+    named = pieces[:1]
+    quotes = 0
+    for before, piece in itertools.pairwise(pieces):
+        quotes += before.count('"')
+        members, _, rest = piece.partition(" }")
+        # A packed one is written `<{ ... }>`.
+        if not before.endswith("<") and members not in names:
+            names[members] = f"%gpulower.structure.{len(names)}" if MEMBERS.fullmatch(members) else ""
+        if before.endswith("<") or not names[members]:
+            named.append("{ " + piece)
+        elif quotes % 2 or FLAGS.search(before[-200:]):
+            # A text of the program stays as it is.
+            return source
+        else:
+            named.append(names[members] + rest)
+    definitions = "".join(f"{name} = type {{ {members} }}\n" for members, name in names.items() if name)
     # Behind the lines that say what the module is for.
-    return re.sub(r"^(?=[@%$]|define|declare)", lambda _: definitions, named, count=1, flags=re.MULTILINE)
+    return re.sub(r"^(?=[@%$]|define|declare)", lambda _: definitions, "".join(named), count=1, flags=re.MULTILINE)
 
 
 def only(kernels: Any) -> Any:
