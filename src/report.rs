@@ -83,6 +83,15 @@ impl Decision {
             outcome: note,
         }
     }
+
+    /// That so many pieces of something were kept.
+    pub(crate) fn known(what: &str, known: usize, of: usize, pieces: &str) -> Self {
+        Self {
+            stage: Stage::Cache,
+            choice: what.to_owned(),
+            outcome: format!("{known} of {of} {pieces} taken from the cache"),
+        }
+    }
 }
 
 /// Something that deserves attention and did not stop the compilation.

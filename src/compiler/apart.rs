@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Compiler,
-    cached::{TAKEN, begin},
+    cached::begin,
     components::{Component, components, numbered},
     input::parse,
     job::{CodeOfKernels, Job},
@@ -357,7 +357,7 @@ impl Job<'_, '_> {
         if cache.is_none() && unique.len() == components.len() && is_cheaper_whole {
             return None;
         }
-        let base = cache.and_then(|_| self.kernel_key());
+        let base = cache.and_then(|_| self.key_of_piece("kernel"));
         let key_of = |index: usize| Some(base.clone()?.field("text", unique.get(index)?.traits.content).finish());
         let keys = map_each(self.helpers, unique.len(), key_of);
         let keys: Vec<Option<Key>> = keys.into_iter().map(Option::flatten).collect();
@@ -395,7 +395,7 @@ impl Job<'_, '_> {
         let made = self.compile_groups(&unique, &unknown)?;
         // What was made while a tool or a library changed is not kept.
         let finished = |key: Option<KeyBuilder>| key.map(|key| key.finish());
-        let is_as_before = unknown.is_empty() || finished(self.kernel_key()) == finished(base);
+        let is_as_before = unknown.is_empty() || finished(self.key_of_piece("kernel")) == finished(base);
         for (index, mut piece) in unknown.iter().zip(made) {
             if let (Some(cache), Some(Some(key)), true) = (cache, keys.get(*index), is_as_before) {
                 piece.keep(cache, key);
@@ -407,11 +407,9 @@ impl Job<'_, '_> {
             .filter(|&place| unknown.binary_search(place).is_err())
             .count();
         if known > 0 {
-            self.decisions.push(Decision {
-                stage: Stage::Cache,
-                choice: if is_amd { "object" } else { "PTX" }.to_owned(),
-                outcome: format!("{known} of {} kernels {TAKEN}", components.len()),
-            });
+            let what = if is_amd { "object" } else { "PTX" };
+            self.decisions
+                .push(Decision::known(what, known, components.len(), "kernels"));
         }
         let pieces: Vec<Piece> = pieces.into_iter().collect::<Option<_>>()?;
         if let (Some(text), Some(cache)) = (&self.text, cache) {
@@ -508,9 +506,9 @@ impl Job<'_, '_> {
         Some(compiled.into_iter().flat_map(|group| group.pieces).collect())
     }
 
-    /// What gives another result for the same kernel.
-    fn kernel_key(&self) -> Option<KeyBuilder> {
-        let key = begin("kernel").field("target", self.target.to_string());
+    /// What gives another result for the same piece of a module.
+    pub(super) fn key_of_piece(&self, kind: &str) -> Option<KeyBuilder> {
+        let key = begin(kind).field("target", self.target.to_string());
         let key = match self.resolved.vendor {
             ResolvedVendor::Nvidia { ptx, .. } => key.field("ptx", ptx.to_string()),
             ResolvedVendor::Amd { .. } => key,

@@ -38,7 +38,9 @@ use crate::{
         places,
         watch::{Ended, watched},
     },
-    device::{self, DeviceError, DeviceJob, DeviceOutput, JoinInput, LoadedLibrary, StageClock, lower, symbols},
+    device::{
+        self, DeviceError, DeviceJob, DeviceOutput, JoinInput, KeptParts, LoadedLibrary, StageClock, lower, symbols,
+    },
     error::{Cause, Error, Location},
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
@@ -406,6 +408,12 @@ impl<'a, 'c> Job<'a, 'c> {
         {
             return Ok(text.as_bytes().to_vec());
         }
+        // Groups of kernels are kept by the kernel.
+        let cache = self
+            .compiler
+            .cache()
+            .filter(|cache| !cache.verifies() && self.own.is_none());
+        let base = cache.and_then(|_| self.key_of_piece("part"));
         let context = DeviceContext::new();
         let clock = &mut self.clock;
         let mut modules = Vec::new();
@@ -447,6 +455,16 @@ impl<'a, 'c> Job<'a, 'c> {
             false => BTreeMap::new(),
         };
         let decisions = RefCell::new(Vec::new());
+        let key_of_part = |bitcode: &[u8]| Some(base.clone()?.field("bitcode", bitcode).finish());
+        let get = |bitcode: &[u8]| {
+            let (text, _) = cache?.get(&key_of_part(bitcode)?)?;
+            String::from_utf8(text.to_vec()).ok()
+        };
+        let put = |bitcode: &[u8], text: &str| {
+            if let Some((cache, key)) = cache.zip(key_of_part(bitcode)) {
+                cache.put(&key, text.into());
+            }
+        };
         let job = DeviceJob {
             name: &self.name,
             resolved: &self.resolved,
@@ -455,6 +473,7 @@ impl<'a, 'c> Job<'a, 'c> {
             locate: &locate,
             listeners: &self.compiler.listeners,
             for_each: &|pieces, piece| self.helpers.for_each(pieces, piece),
+            kept_parts: base.is_some().then_some(KeptParts { get: &get, put: &put }),
             decide: &|decision| decisions.borrow_mut().push(decision),
             own: self.own.as_ref(),
             has_places,

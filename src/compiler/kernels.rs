@@ -63,11 +63,11 @@ pub(super) struct MadeCubin {
 impl MadeCubin {
     /// What there is to say of what was known.
     pub(super) fn taken(&self) -> Option<Decision> {
-        let mut decision = taken(self.from?);
-        if self.known < self.kernels {
-            decision.outcome = format!("{} of {} kernels taken from the cache", self.known, self.kernels);
-        }
-        Some(decision)
+        let from = self.from?;
+        Some(match self.known < self.kernels {
+            true => Decision::known(from.name(), self.known, self.kernels, "kernels"),
+            false => taken(from),
+        })
     }
 
     fn whole(Made { value, from, .. }: Made<Stored>) -> Self {

@@ -68,6 +68,7 @@ fn in_parts(linked: &[u8], interrupt: Interrupt) -> StageResult<Option<Vec<u8>>>
         locate: &|_| None,
         listeners: &[],
         for_each: &device::in_turn,
+        kept_parts: None,
         decide: &|_| {},
         own: None,
         has_places: false,
@@ -258,6 +259,34 @@ fn what_optimisation_adds_to_a_module_is_compiled_as_a_whole() {
     assert_eq!(parts, None);
     let compiled = compile(&builder().threads(4).build(), "kernels.ll", &text, Emit::Ptx).expect("compiles");
     assert!(compiled == whole.as_bytes());
+}
+
+/// One kernel of many is another: the parts without it come from the cache, and the bytes are those of the whole.
+#[test]
+fn parts_that_were_compiled_before_are_known() {
+    let text = kernels(280, BODIES);
+    let changed = text.replacen("float 2.5", "float 3.5", 1);
+    assert_ne!(text, changed);
+    let cache = Cache::builder().build();
+    let compile = |builder: CompilerBuilder, text: &str| {
+        let targets = Target::parse_list("sm_80").expect("a target");
+        let made = builder
+            .build()
+            .compile_source("kernels.ll", text.as_bytes(), &targets, Emit::Ptx);
+        made.expect("compiles").artifacts.remove(0)
+    };
+    compile(builder().cache(cache.clone()), &text);
+    let known = compile(builder().cache(cache), &changed);
+    let outcome = known
+        .decisions
+        .iter()
+        .find_map(|decision| decision.outcome.strip_suffix(" parts taken from the cache"));
+    let (taken, all) = outcome
+        .and_then(|outcome| outcome.split_once(" of "))
+        .expect("parts were taken");
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    assert_eq!(number(taken) + 1, number(all), "{outcome:?}");
+    assert!(known.bytes == compile(builder(), &changed).bytes);
 }
 
 #[test]

@@ -69,6 +69,7 @@ fn compile<'c>(
         locate: &|_| None,
         listeners: &[],
         for_each: &crate::device::in_turn,
+        kept_parts: None,
         decide: &|_| {},
         own: None,
         has_places: false,

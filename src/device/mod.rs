@@ -59,9 +59,9 @@ pub(crate) use join_ptx::{FunctionText, assemble as assemble_ptx, cut as cut_ptx
 pub use libraries::{LoadedLibrary, VendorLibrary};
 pub(crate) use pass_pipeline::llvm_pipeline;
 use pass_pipeline::pipeline;
-pub use split::ForEach;
 #[cfg(test)]
 pub use split::in_turn;
+pub use split::{ForEach, KeptParts};
 
 /// What one device module is compiled with.
 #[derive(Clone, Copy)]
@@ -80,6 +80,8 @@ pub struct DeviceJob<'a> {
     pub listeners: &'a [Arc<dyn StageListener>],
     /// Carries out the parts of a large module.
     pub for_each: &'a ForEach<'a>,
+    /// Keeps what the parts of a large module became.
+    pub kept_parts: Option<KeptParts<'a>>,
     /// Is told of choices that a user may want to know of.
     pub decide: &'a dyn Fn(Decision),
     /// The functions of the kernels, where they must not depend on any others.

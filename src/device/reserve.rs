@@ -79,6 +79,7 @@ mod tests {
             locate: &|_| None,
             listeners: &[],
             for_each: &crate::device::in_turn,
+            kept_parts: None,
             decide: &|_| {},
             own: None,
             has_places: false,

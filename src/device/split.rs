@@ -29,6 +29,7 @@ use crate::{
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, Resolved},
+    report::Decision,
     stage::Stage,
     target::Vendor,
 };
@@ -36,6 +37,15 @@ use crate::{
 /// Carries out pieces of one job: calls the function once with each number below the first argument, from any threads, and
 /// returns when all calls have.
 pub type ForEach<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
+
+/// Keeps what parts became, by what they were: bitcode, and PTX.
+#[derive(Clone, Copy)]
+pub struct KeptParts<'a> {
+    /// The PTX of a part that was compiled before.
+    pub get: &'a (dyn Fn(&[u8]) -> Option<String> + Sync),
+    /// Keeps that of another one.
+    pub put: &'a (dyn Fn(&[u8], &str) + Sync),
+}
 
 #[cfg(test)]
 /// One piece after the other, on this thread.
@@ -143,7 +153,11 @@ impl Split {
                 for left_out in compiled.iter_mut().flat_map(|part| std::mem::take(&mut part.left_out)) {
                     (job.decide)(without_pass(left_out));
                 }
-                tracing::debug!(parts = compiled.len(), "the module was compiled in parts");
+                let known = compiled.iter().filter(|part| part.is_known).count();
+                if known > 0 {
+                    (job.decide)(Decision::known("PTX", known, compiled.len(), "parts"));
+                }
+                tracing::debug!(parts = compiled.len(), known, "the module was compiled in parts");
                 compiled.into_iter().map(|part| part.text).collect::<Vec<_>>()
             }
             Err(Failure::Interrupted(stage, error)) => return Err((stage, error.into())),
@@ -171,7 +185,7 @@ impl Split {
     ) -> Result<Vec<Compiled>, Failure> {
         let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
-        let (name, resolved) = (job.name, job.resolved);
+        let work = (job.name, job.resolved, job.kept_parts);
         (job.for_each)(slots.len(), &|index| {
             let (Some(kept), Some(slot)) = (parts.get(index), slots.get(index)) else {
                 return;
@@ -180,7 +194,7 @@ impl Split {
                 return;
             }
             let (mut result, ended) = watched(&|| interrupt.check().is_err(), || {
-                self.compile_part(bitcode, kept, order, (name, resolved), begin)
+                self.compile_part(bitcode, kept, order, work, begin)
             });
             if let (Some(_), Err(error)) = (ended, interrupt.check()) {
                 result = Err(Failure::Interrupted(Stage::CodeGen, error));
@@ -210,7 +224,7 @@ impl Split {
         bitcode: &[u8],
         kept: &[bool],
         order: &Order,
-        (name, resolved): (&str, &Resolved),
+        (name, resolved, kept_parts): (&str, &Resolved, Option<KeptParts<'_>>),
         begin: &Begin<'_>,
     ) -> Result<Compiled, Failure> {
         let _span = tracing::debug_span!("part", name).entered();
@@ -218,6 +232,19 @@ impl Split {
         let start = Instant::now();
         let context = DeviceContext::new();
         let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
+        let content = kept_parts
+            .map(|_| module.to_exact_bitcode())
+            .transpose()
+            .map_err(DeviceError::from)?;
+        let kept_parts = kept_parts.zip(content.as_deref());
+        if let Some(text) = kept_parts.and_then(|(parts, content)| (parts.get)(content)) {
+            return Ok(Compiled {
+                text,
+                times: [start.elapsed(), Duration::ZERO],
+                is_known: true,
+                ..Compiled::default()
+            });
+        }
         let machine = machine(resolved, &module).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let left_out = module
             .run_passes(&machine, &pipeline(resolved))
@@ -232,12 +259,18 @@ impl Split {
         let optimize = start.elapsed();
         begin(Stage::CodeGen)?;
         let text = assembly(&module, &machine, resolved)?;
-        Ok(Compiled {
+        let compiled = Compiled {
             text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
             diagnostics: [optimized, context.take_diagnostics()],
             times: [optimize, start.elapsed() - optimize],
             left_out,
-        })
+            is_known: false,
+        };
+        let has_nothing_to_say = compiled.left_out.is_empty() && compiled.diagnostics.iter().all(Vec::is_empty);
+        if let Some((parts, content)) = kept_parts.filter(|_| has_nothing_to_say) {
+            (parts.put)(content, &compiled.text);
+        }
+        Ok(compiled)
     }
 }
 
@@ -245,11 +278,14 @@ impl Split {
 type Begin<'a> = dyn Fn(Stage) -> Result<(), Failure> + Sync + 'a;
 
 /// What came of a part: optimisation, and then code generation.
+#[derive(Default)]
 struct Compiled {
     text: String,
     diagnostics: [Vec<LlvmDiagnostic>; 2],
     times: [Duration; 2],
     left_out: BTreeSet<(String, String)>,
+    /// Whether it was compiled before.
+    is_known: bool,
 }
 
 enum Failure {
