@@ -38,7 +38,7 @@ use crate::{
 /// returns when all calls have.
 pub type ForEach<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
 
-/// Keeps what parts became, by what they were: bitcode, and PTX.
+/// Keeps the PTX of parts by their content: bitcode, and the passes that it gets.
 #[derive(Clone, Copy)]
 pub struct KeptParts<'a> {
     /// The PTX of a part that was compiled before.
@@ -185,7 +185,8 @@ impl Split {
     ) -> Result<Vec<Compiled>, Failure> {
         let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
-        let work = (job.name, job.resolved, job.kept_parts);
+        let kept_parts = job.kept_parts;
+        let work = (job.name, job.resolved, kept_parts);
         (job.for_each)(slots.len(), &|index| {
             let (Some(kept), Some(slot)) = (parts.get(index), slots.get(index)) else {
                 return;
@@ -196,8 +197,15 @@ impl Split {
             let (mut result, ended) = watched(&|| interrupt.check().is_err(), || {
                 self.compile_part(bitcode, kept, order, work, begin)
             });
-            if let (Some(_), Err(error)) = (ended, interrupt.check()) {
-                result = Err(Failure::Interrupted(Stage::CodeGen, error));
+            match (ended, interrupt.check()) {
+                // It looks like a success, but passes were left out.
+                (Some(_), Err(error)) => result = Err(Failure::Interrupted(Stage::CodeGen, error)),
+                (None, _) => {
+                    if let Ok(compiled) = &result {
+                        compiled.keep(kept_parts);
+                    }
+                }
+                (Some(_), Ok(())) => {}
             }
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -232,23 +240,22 @@ impl Split {
         let start = Instant::now();
         let context = DeviceContext::new();
         let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
-        let content = kept_parts
-            .map(|_| module.to_exact_bitcode())
-            .transpose()
-            .map_err(DeviceError::from)?;
-        let kept_parts = kept_parts.zip(content.as_deref());
-        if let Some(text) = kept_parts.and_then(|(parts, content)| (parts.get)(content)) {
-            return Ok(Compiled {
-                text,
-                times: [start.elapsed(), Duration::ZERO],
-                is_known: true,
-                ..Compiled::default()
-            });
+        let passes = pipeline(resolved);
+        let mut content = Vec::new();
+        if let Some(parts) = kept_parts {
+            content = module.to_exact_bitcode().map_err(DeviceError::from)?;
+            content.extend_from_slice(passes.as_bytes());
+            if let Some(text) = (parts.get)(&content) {
+                return Ok(Compiled {
+                    text,
+                    times: [start.elapsed(), Duration::ZERO],
+                    is_known: true,
+                    ..Compiled::default()
+                });
+            }
         }
         let machine = machine(resolved, &module).map_err(|error| Failure::from(DeviceError::from(error)))?;
-        let left_out = module
-            .run_passes(&machine, &pipeline(resolved))
-            .map_err(DeviceError::from)?;
+        let left_out = module.run_passes(&machine, &passes).map_err(DeviceError::from)?;
         check_kernel_sizes(&module, resolved)?;
         self.finish(&module);
         for variable in module.inkwell().get_globals() {
@@ -259,18 +266,14 @@ impl Split {
         let optimize = start.elapsed();
         begin(Stage::CodeGen)?;
         let text = assembly(&module, &machine, resolved)?;
-        let compiled = Compiled {
+        Ok(Compiled {
             text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
             diagnostics: [optimized, context.take_diagnostics()],
             times: [optimize, start.elapsed() - optimize],
             left_out,
+            content,
             is_known: false,
-        };
-        let has_nothing_to_say = compiled.left_out.is_empty() && compiled.diagnostics.iter().all(Vec::is_empty);
-        if let Some((parts, content)) = kept_parts.filter(|_| has_nothing_to_say) {
-            (parts.put)(content, &compiled.text);
-        }
-        Ok(compiled)
+        })
     }
 }
 
@@ -284,8 +287,20 @@ struct Compiled {
     diagnostics: [Vec<LlvmDiagnostic>; 2],
     times: [Duration; 2],
     left_out: BTreeSet<(String, String)>,
+    /// What it is kept by.
+    content: Vec<u8>,
     /// Whether it was compiled before.
     is_known: bool,
+}
+
+impl Compiled {
+    /// Keeps it, unless it is known, or there is something to report, which is not kept with it.
+    fn keep(&self, parts: Option<KeptParts<'_>>) {
+        let has_nothing_to_report = self.left_out.is_empty() && self.diagnostics.iter().all(Vec::is_empty);
+        if let Some(parts) = parts.filter(|_| has_nothing_to_report && !self.is_known) {
+            (parts.put)(&self.content, &self.text);
+        }
+    }
 }
 
 enum Failure {
