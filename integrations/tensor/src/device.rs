@@ -1,23 +1,11 @@
 //! On a GPU: a session with a module for each step, tiles chosen by measuring, and the whole graph in a loop.
 
-use std::{
-    error::Error,
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{error::Error, fs, path::Path, time::Instant};
 
-use gpulower::{
-    Compiler,
-    runtime::{Arguments, DeviceBuffer, Driver, Function, LaunchShape, MemRef, Stream},
-    session::JitSession,
-};
+use gpulower::runtime::{Arguments, Driver, Function, LaunchShape, MemRef, Stream};
+use gpulower::{Compiler, session::JitSession};
 
-use crate::{
-    graph::Graph,
-    lower::{Kernel, lower},
-    step::{NO_TILES, Tiles},
-};
+use crate::{graph::Graph, lower::lower, step::Tiles};
 
 /// A step that is loaded.
 struct Loaded {
@@ -41,8 +29,10 @@ pub fn run(graph: &Graph, compiler: Compiler, folder: &Path) -> Result<(), Box<d
     let context = Driver::cuda()?.device(0)?.context()?;
     let stream = context.stream()?;
     let session = JitSession::new(compiler, &context)?;
-    let bytes = |shape: &Vec<usize>| 2 * shape.iter().product::<usize>();
-    let buffers = graph.shapes.iter().map(|shape| context.allocate(bytes(shape)));
+    let buffers = graph
+        .shapes
+        .iter()
+        .map(|shape| context.allocate(2 * shape.iter().product::<usize>()));
     let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
     for (name, buffer) in graph.inputs.iter().zip(&buffers) {
         buffer.upload(&fs::read(folder.join(format!("{name}.bin")))?, &stream)?;
@@ -51,38 +41,36 @@ pub fn run(graph: &Graph, compiler: Compiler, folder: &Path) -> Result<(), Box<d
     let begin = Instant::now();
     let (mut steps, mut tried) = (Vec::new(), 0);
     for (number, step) in graph.steps.iter().enumerate() {
-        // All choices are compiled ahead, on all processors; the one that runs fastest is kept. The operands have their values.
+        // All choices are compiled ahead, on all processors; the fastest is kept. The operands have their values.
         let mut ahead = Vec::new();
-        for tiles in Tiles::of(graph, step, true) {
+        for tiles in Tiles::of(graph, step, true)? {
             let kernel = lower(graph, number, step, &tiles)?;
-            ahead.push((
-                tiles,
-                session.prepare(&format!("step{number} {tiles:?}"), &kernel.code[0])?,
-                kernel,
-            ));
+            let pending = session.prepare(&format!("step{number} {tiles:?}"), &kernel.code[0])?;
+            ahead.push((tiles, kernel, pending));
         }
         tried += ahead.len();
-        let mut fastest: Option<(Duration, Tiles, Loaded)> = None;
-        for (tiles, pending, kernel) in ahead {
+        let mut measured = Vec::new();
+        for (tiles, kernel, pending) in ahead {
+            let mut arguments = Arguments::new();
+            for (value, shape) in &kernel.arguments {
+                arguments.memref(&MemRef::of::<u16>(&buffers[*value], shape)?);
+            }
             let step = Loaded {
                 function: pending.wait()?.module.function(&kernel.name)?,
                 shape: LaunchShape::new(kernel.grid, kernel.block),
-                arguments: arguments(&kernel, &buffers)?,
+                arguments,
             };
             step.enqueue(&stream)?;
             let time = stream.time(|| (0..10).try_for_each(|_| step.enqueue(&stream)))? / 10;
-            if fastest.as_ref().is_none_or(|(least, ..)| time < *least) {
-                fastest = Some((time, tiles, step));
-            }
+            measured.push((time, tiles, step));
         }
-        let (time, tiles, step) = fastest.ok_or(NO_TILES)?;
+        let fastest = measured.into_iter().min_by_key(|(time, ..)| *time);
+        let (time, tiles, step) = fastest.ok_or("a step without tiles")?;
         println!("step {number}: {time:?}, {tiles:?}");
         steps.push(step);
     }
-    println!(
-        "compiled and measured {tried} kernels in {:.2} s",
-        begin.elapsed().as_secs_f64()
-    );
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("compiled and measured {tried} kernels in {seconds:.2} s");
 
     let whole = || steps.iter().try_for_each(|step| step.enqueue(&stream));
     whole()?;
@@ -92,12 +80,4 @@ pub fn run(graph: &Graph, compiler: Compiler, folder: &Path) -> Result<(), Box<d
     let mut bytes = vec![0u8; result.bytes()];
     result.download(&mut bytes, &stream)?;
     Ok(fs::write(folder.join("result.bin"), bytes)?)
-}
-
-fn arguments(kernel: &Kernel, buffers: &[DeviceBuffer]) -> Result<Arguments, Box<dyn Error>> {
-    let mut arguments = Arguments::new();
-    for (value, shape) in &kernel.arguments {
-        arguments.memref(&MemRef::of::<u16>(&buffers[*value], shape)?);
-    }
-    Ok(arguments)
 }

@@ -6,15 +6,16 @@ pub type Value = usize;
 /// What a step begins with.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// `a * b`, or `a * b^T`.
-    Product { transposed: bool },
+    /// `a * b`.
+    Product,
+    /// `a * b^T`.
+    ProductTransposed,
     /// Of each row.
     Softmax,
     /// Of each row: its mean becomes 0, its variance 1.
     Normalize,
 }
 
-#[derive(Debug)]
 pub struct Step {
     pub kind: Kind,
     /// What is done to each element then, as MLIR: from `%x0` to `%x1` and so on.
@@ -23,7 +24,7 @@ pub struct Step {
     pub output: Value,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Graph {
     /// Of all values. Inputs come first; the last value is the result.
     pub shapes: Vec<Vec<usize>>,
@@ -43,9 +44,17 @@ impl Graph {
         self.shapes.len() - 1
     }
 
-    fn step(&mut self, kind: Kind, operands: &[Value], shape: [usize; 2]) -> Value {
+    /// A step of one operand, or of two, `a` and `b`.
+    fn step(&mut self, kind: Kind, operands: &[Value]) -> Value {
+        let ([rows, inner], [first, second]) = (self.matrix(operands[0]), self.matrix(operands[operands.len() - 1]));
+        let (columns, fits) = match kind {
+            Kind::Product => (second, first == inner),
+            Kind::ProductTransposed => (first, second == inner),
+            Kind::Softmax | Kind::Normalize => (inner, true),
+        };
+        assert!(fits, "no product of values {operands:?}");
         let output = self.shapes.len();
-        self.shapes.push(shape.to_vec());
+        self.shapes.push(vec![rows, columns]);
         self.steps.push(Step {
             kind,
             each: Vec::new(),
@@ -55,27 +64,11 @@ impl Graph {
         output
     }
 
-    fn rows(&mut self, kind: Kind, x: Value) -> Value {
-        self.step(kind, &[x], self.matrix(x))
-    }
-
-    /// `a * b`, or `a * b^T`.
-    fn product(&mut self, a: Value, b: Value, transposed: bool) -> Value {
-        let ([m, k], [first, second]) = (self.matrix(a), self.matrix(b));
-        let (inner, n) = if transposed { (second, first) } else { (first, second) };
-        assert_eq!(k, inner, "no product of values {a} and {b}");
-        self.step(Kind::Product { transposed }, &[a, b], [m, n])
-    }
-
     /// Does something to each element of the newest value, in its step: `operation` makes `%next` of `%x`.
     fn each(&mut self, operation: &str) {
         let each = &mut self.steps.last_mut().expect("a step was made").each;
-        let [x, y, next] = [
-            format!("%x{}", each.len()),
-            format!("%y{}", each.len()),
-            format!("%x{}", each.len() + 1),
-        ];
-        each.push(operation.replace("%x", &x).replace("%y", &y).replace("%next", &next));
+        let (x, next) = (format!("%x{}", each.len()), format!("%x{}", each.len() + 1));
+        each.push(operation.replace("%x", &x).replace("%next", &next));
     }
 
     fn gelu(&mut self) {
@@ -83,26 +76,22 @@ impl Graph {
     }
 
     fn scale(&mut self, factor: f32) {
-        self.each(&format!(
-            "%y = arith.constant dense<{factor:?}> : !wide  %next = arith.mulf %x, %y : !wide"
-        ));
+        let constant = format!("%next_y = arith.constant dense<{factor:?}> : !wide");
+        self.each(&format!("{constant}  %next = arith.mulf %x, %next_y : !wide"));
     }
 
     /// Adds or multiplies (`arith.addf`, `arith.mulf`) the elements of a matrix, or of a row to each row.
     fn with(&mut self, operation: &str, other: Value) {
         let step = self.steps.last_mut().expect("a step was made");
         let (shape, of_other) = (&self.shapes[step.output], &self.shapes[other]);
-        assert!(
-            shape.ends_with(of_other),
-            "value {other} is no row of value {}",
-            step.output
-        );
-        let kind = if of_other.len() == 1 { "vector" } else { "matrix" };
-        let operand = step.operands.len();
+        assert!(shape.ends_with(of_other), "value {other} is no row of it");
+        let operand = format!("%t{}", step.operands.len());
+        let y = match of_other.len() {
+            1 => format!("func.call @all_rows({operand}) : (!vector) -> !wide"),
+            _ => format!("arith.extf {operand} : !matrix to !wide"),
+        };
         step.operands.push(other);
-        self.each(&format!(
-            "%y = func.call @widen_{kind}(%t{operand}) : (!{kind}) -> !wide  %next = {operation} %x, %y : !wide"
-        ));
+        self.each(&format!("%next_y = {y}  %next = {operation} %x, %next_y : !wide"));
     }
 }
 
@@ -112,10 +101,10 @@ pub fn mlp(rows: usize, input: usize, hidden: usize, output: usize) -> Graph {
     let x = g.input("x", &[rows, input]);
     let (w1, b1) = (g.input("w1", &[input, hidden]), g.input("b1", &[hidden]));
     let (w2, b2) = (g.input("w2", &[hidden, output]), g.input("b2", &[output]));
-    let active = g.product(x, w1, false);
+    let active = g.step(Kind::Product, &[x, w1]);
     g.with("arith.addf", b1);
     g.gelu();
-    g.product(active, w2, false);
+    g.step(Kind::Product, &[active, w2]);
     g.with("arith.addf", b2);
     g
 }
@@ -126,17 +115,17 @@ pub fn attention(rows: usize, width: usize) -> Graph {
     let x = g.input("x", &[rows, width]);
     let (scale, shift) = (g.input("scale", &[width]), g.input("shift", &[width]));
     let [wq, wk, wv, wo] = ["wq", "wk", "wv", "wo"].map(|name| g.input(name, &[width, width]));
-    let normal = g.rows(Kind::Normalize, x);
+    let normal = g.step(Kind::Normalize, &[x]);
     g.with("arith.mulf", scale);
     g.with("arith.addf", shift);
-    let q = g.product(normal, wq, false);
-    let k = g.product(normal, wk, false);
-    let v = g.product(normal, wv, false);
-    let scores = g.product(q, k, true);
+    let q = g.step(Kind::Product, &[normal, wq]);
+    let k = g.step(Kind::Product, &[normal, wk]);
+    let v = g.step(Kind::Product, &[normal, wv]);
+    let scores = g.step(Kind::ProductTransposed, &[q, k]);
     g.scale(1.0 / (width as f32).sqrt());
-    let weights = g.rows(Kind::Softmax, scores);
-    let mixed = g.product(weights, v, false);
-    g.product(mixed, wo, false);
+    let weights = g.step(Kind::Softmax, &[scores]);
+    let mixed = g.step(Kind::Product, &[weights, v]);
+    g.step(Kind::Product, &[mixed, wo]);
     g.with("arith.addf", x);
     g
 }

@@ -9,19 +9,11 @@ mod step;
 
 use std::{env, error::Error, fs, path::Path, process::ExitCode};
 
-use gpulower::{
-    Compiler, Emit, Target,
-    cache::Cache,
-    offload::{ExportForm, ExportOptions, export_source},
-};
+use gpulower::offload::{ExportForm, ExportOptions, export_source};
+use gpulower::{Compiler, Emit, Target, cache::Cache};
 use serde_json::json;
 
-use crate::{
-    graph::Graph,
-    lower::{Kernel, lower},
-    program::program,
-    step::{NO_TILES, Tiles},
-};
+use crate::{graph::Graph, lower::Kernel, program::program, step::Tiles};
 
 const USAGE: &str = "usage:
   gpulower-tensor compile MODEL TARGET FOLDER   images, and plan.json, which says how to launch them
@@ -30,13 +22,11 @@ const USAGE: &str = "usage:
 MODEL is mlp:ROWS,INPUT,HIDDEN,OUTPUT or attention:ROWS,WIDTH. GPULOWER_TENSOR_CACHE is a folder for what was compiled.";
 
 fn main() -> ExitCode {
-    match command() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = command() {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }
 
 fn command() -> Result<(), Box<dyn Error>> {
@@ -69,8 +59,8 @@ fn graph_of(model: &str) -> Result<Graph, Box<dyn Error>> {
 fn lowered(graph: &Graph, targets: &[Target]) -> Result<Vec<Kernel>, Box<dyn Error>> {
     let tensor_cores = targets.iter().all(|target| target.as_amd().is_none());
     let lowered = graph.steps.iter().enumerate().map(|(number, step)| {
-        let tiles = Tiles::of(graph, step, tensor_cores);
-        lower(graph, number, step, tiles.first().ok_or(NO_TILES)?)
+        let tiles = Tiles::of(graph, step, tensor_cores)?;
+        lower::lower(graph, number, step, &tiles[0])
     });
     lowered.collect()
 }
@@ -85,10 +75,8 @@ fn compile(compiler: &Compiler, graph: &Graph, target: Target, folder: &Path) ->
     for (kernel, artifact) in kernels.iter().zip(compiled.artifacts) {
         let file = format!("{}.{}", artifact.module, artifact.format.extension());
         fs::write(folder.join(&file), &artifact.bytes)?;
-        let (name, arguments) = (&kernel.name, &kernel.arguments);
-        steps.push(
-            json!({"file": file, "kernel": name, "grid": kernel.grid, "block": kernel.block, "arguments": arguments}),
-        );
+        let (name, grid, block, arguments) = (&kernel.name, kernel.grid, kernel.block, &kernel.arguments);
+        steps.push(json!({"file": file, "kernel": name, "grid": grid, "block": block, "arguments": arguments}));
     }
     let plan = json!({"inputs": graph.inputs, "shapes": graph.shapes, "steps": steps});
     Ok(fs::write(folder.join("plan.json"), plan.to_string())?)

@@ -1,10 +1,7 @@
-//! A step as MLIR: a function of linalg on tensors, and its schedule in the transform dialect. Both are in `mlir/`, as text with
-//! `$name` for what is filled in.
+//! A step as MLIR: a function of linalg on tensors, and its schedule in the transform dialect. Both are in `mlir/`, as
+//! text with `$name` for what is filled in.
 
 use crate::graph::{Graph, Kind, Step};
-
-/// What is said where [`Tiles::of`] has none.
-pub const NO_TILES: &str = "no tiles fit: sizes have to be multiples of 16, and of 32 for rows and on tensor cores";
 
 const PRODUCT: &str = include_str!("mlir/product.mlir");
 const ROWS: &str = include_str!("mlir/rows.mlir");
@@ -39,20 +36,24 @@ const OF_THREADS: &[[[usize; 2]; 2]] = &[
 const OF_ROWS: &[[[usize; 2]; 2]] = &[[[1, 128], [1, 1]], [[1, 64], [1, 1]], [[1, 32], [1, 1]]];
 
 impl Tiles {
-    /// Those that divide a step evenly.
-    pub fn of(graph: &Graph, step: &Step, tensor_cores: bool) -> Vec<Self> {
+    /// Those that divide a step evenly, one or more.
+    pub fn of(graph: &Graph, step: &Step, tensor_cores: bool) -> Result<Vec<Self>, &'static str> {
         let ([m, n], [_, k]) = (graph.matrix(step.output), graph.matrix(step.operands[0]));
         let (all, warps) = match step.kind {
-            Kind::Product { .. } if tensor_cores => (OF_WARPS, true),
-            Kind::Product { .. } => (OF_THREADS, false),
-            _ => (OF_ROWS, false),
+            Kind::Softmax | Kind::Normalize => (OF_ROWS, false),
+            _ if tensor_cores => (OF_WARPS, true),
+            _ => (OF_THREADS, false),
         };
         let tiles = all.iter().map(|&[block, unit]| Self { block, unit, warps });
         let fits = |tiles: &Self| {
             let [rows, columns] = tiles.block;
             m.is_multiple_of(rows) && n.is_multiple_of(columns) && k.is_multiple_of(tiles.depth())
         };
-        tiles.filter(fits).collect()
+        let tiles: Vec<_> = tiles.filter(fits).collect();
+        match tiles.is_empty() {
+            true => Err("no tiles fit: sizes have to be multiples of 16, and of 32 for rows and on tensor cores"),
+            false => Ok(tiles),
+        }
     }
 
     /// The length of a step along the sum of a product.
@@ -65,11 +66,12 @@ impl Tiles {
 pub fn source(graph: &Graph, step: &Step, tiles: &Tiles, name: &str) -> String {
     let ([block_rows, block_columns], [down, across]) = (tiles.block, tiles.unit);
     let (units_down, units_across) = (block_rows / down, block_columns / across);
-    let threads = units_down * units_across * if tiles.warps { 32 } else { 1 };
-    let [rows, columns] = graph.matrix(step.output);
-    let (template, words) = match step.kind {
-        Kind::Product { transposed: false } => (PRODUCT, "rows_of_b=$sum columns_of_b=$columns map_of_b=(k,j)"),
-        Kind::Product { transposed: true } => (PRODUCT, "rows_of_b=$columns columns_of_b=$sum map_of_b=(j,k)"),
+    let (unit, lanes) = if tiles.warps { ("warp", 32) } else { ("thread", 1) };
+    let threads = units_down * units_across * lanes;
+    let ([rows, columns], [_, sum]) = (graph.matrix(step.output), graph.matrix(step.operands[0]));
+    let (template, of_kind) = match step.kind {
+        Kind::Product => (PRODUCT, "rows_of_b=$sum columns_of_b=$columns map_of_b=(k,j)"),
+        Kind::ProductTransposed => (PRODUCT, "rows_of_b=$columns columns_of_b=$sum map_of_b=(j,k)"),
         Kind::Softmax => (ROWS, "function=softmax combine=arith.maximumf start=0xFF800000"),
         Kind::Normalize => (ROWS, "function=normalize combine=arith.addf start=0.0"),
     };
@@ -83,16 +85,14 @@ pub fn source(graph: &Graph, step: &Step, tiles: &Tiles, name: &str) -> String {
         parameters.push(format!("%p{index}: {}", memref(shape)));
         views += &view(index, shape, &seen);
     }
-    // For what is done to each element of a product, a thread takes 8 or 4 neighbours of as many rows as it has to.
-    let width = if threads * 8 <= block_rows * block_columns {
-        8
-    } else {
-        4
-    };
-    let sizes = format!(
-        "rows={rows} columns={columns} sum={} parts={} block_rows={block_rows} block_columns={block_columns} block_size={threads} \
-         down={units_down} across={units_across} matrices_down={} matrices_across={} depth={} threads_down={} threads_across={}",
-        graph.matrix(step.operands[0])[1],
+    // For what is done to each element of a product, a thread takes up to 8 neighbours, of as many rows as it has to.
+    let width = (block_rows * block_columns / threads).min(8);
+    let words = format!(
+        "{of_kind} name={name} last=%x{} out=%m{} unit={unit} rows={rows} columns={columns} sum={sum} parts={} \
+         block_rows={block_rows} block_columns={block_columns} block_size={threads} down={units_down} \
+         across={units_across} matrices_down={} matrices_across={} depth={} threads_down={} threads_across={}",
+        step.each.len(),
+        step.operands.len(),
         columns / threads,
         down.div_ceil(16),
         across.div_ceil(16),
@@ -100,23 +100,12 @@ pub fn source(graph: &Graph, step: &Step, tiles: &Tiles, name: &str) -> String {
         threads * width / block_columns,
         block_columns / width
     );
-    let unit = if tiles.warps { "unit=warp" } else { "unit=thread" };
-    let names = format!("name={name} last=%x{} out=%m{}", step.each.len(), step.operands.len());
-    let text = template
-        .replace("$library", LIBRARY)
-        .replace("$parameters", &parameters.join(", "));
-    let text = text.replace("$views", &views).replace("$each", &step.each.join("\n  "));
-    [words, &names, &sizes, unit]
-        .iter()
-        .fold(text, |text, words| fill(&text, words))
-}
-
-/// Fills in words `name=value`, each of which stands as `$name` in a text.
-fn fill(text: &str, words: &str) -> String {
+    let text = template.replace("$library", LIBRARY);
+    let text = text.replace("$parameters", &parameters.join(", "));
+    let text = text.replace("$views", &views);
+    let text = text.replace("$each", &step.each.join("\n  "));
     let words = words.split(' ').filter_map(|word| word.split_once('='));
-    words.fold(text.to_owned(), |text, (name, value)| {
-        text.replace(&format!("${name}"), value)
-    })
+    words.fold(text, |text, (name, value)| text.replace(&format!("${name}"), value))
 }
 
 /// A parameter of some shape as the tensor `%t{index}` of another.

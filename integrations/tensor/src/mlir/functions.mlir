@@ -36,26 +36,20 @@ func.func private @normalize_result(%x: f32, %sum: f32, %squares: f32) -> f32 {
 }
 
 // x / 2 * (1 + erf(x / sqrt(2)))
-func.func private @gelu(%values: !wide) -> !wide {
-  %empty = tensor.empty() : !wide
-  %result = linalg.generic {indexing_maps = [#element, #element], iterator_types = #each}
-      ins(%values : !wide) outs(%empty : !wide) {
-  ^bb0(%x: f32, %old: f32):
-    %one = arith.constant 1.0 : f32
-    %half = arith.constant 0.5 : f32
-    %root = arith.constant 0.70710677 : f32
-    %scaled = arith.mulf %x, %root : f32
-    %erf = math.erf %scaled : f32
-    %more = arith.addf %erf, %one : f32
-    %halved = arith.mulf %x, %half : f32
-    %y = arith.mulf %halved, %more : f32
-    linalg.yield %y : f32
-  } -> !wide
-  return %result : !wide
+func.func private @gelu(%x: !wide) -> !wide {
+  %one = arith.constant dense<1.0> : !wide
+  %half = arith.constant dense<0.5> : !wide
+  %root = arith.constant dense<0.70710677> : !wide
+  %scaled = arith.mulf %x, %root : !wide
+  %erf = math.erf %scaled : !wide
+  %more = arith.addf %erf, %one : !wide
+  %halved = arith.mulf %x, %half : !wide
+  %y = arith.mulf %more, %halved : !wide
+  return %y : !wide
 }
 
 // A row becomes all rows.
-func.func private @widen_vector(%values: !vector) -> !wide {
+func.func private @all_rows(%values: !vector) -> !wide {
   %empty = tensor.empty() : !wide
   %result = linalg.generic {indexing_maps = [#columns, #element], iterator_types = #each}
       ins(%values : !vector) outs(%empty : !wide) {
@@ -64,20 +58,4 @@ func.func private @widen_vector(%values: !vector) -> !wide {
     linalg.yield %y : f32
   } -> !wide
   return %result : !wide
-}
-func.func private @widen_matrix(%values: !matrix) -> !wide {
-  %result = arith.extf %values : !matrix to !wide
-  return %result : !wide
-}
-
-// As it is stored.
-func.func private @rounded(%values: !wide) -> !matrix {
-  %empty = tensor.empty() : !matrix
-  %result = linalg.generic {indexing_maps = [#element, #element], iterator_types = #each}
-      ins(%values : !wide) outs(%empty : !matrix) {
-  ^bb0(%x: f32, %old: f16):
-    %y = arith.truncf %x : f32 to f16
-    linalg.yield %y : f16
-  } -> !matrix
-  return %result : !matrix
 }

@@ -16,7 +16,6 @@
 #reduction = ["parallel", "parallel", "reduction"]
 
 module attributes {transform.with_named_sequence} {
-
 // What two passes use of a reduction over threads is computed in both: once for each thread, in registers.
 func.func @$name($parameters) {
 $views
@@ -39,7 +38,8 @@ $views
   %i1 = linalg.fill {before = "second"} ins(%start : f32) outs(%e2 : !row) -> !row
   %a1 = linalg.reduce {$combine} ins(%first : !first) outs(%i1 : !row) dimensions = [1] {before = "second"}
   %i2 = linalg.fill {before = "second"} ins(%zero : f32) outs(%e1 : !second) -> !second
-  %second = linalg.generic {tag = "second", indexing_maps = [#element, #row, affine_map<(r, t, c) -> (t, r)>], iterator_types = #reduction} ins(%t0, %a1 : !matrix, !row) outs(%i2 : !second) {
+  %second = linalg.generic {tag = "second", indexing_maps = [#element, #row, affine_map<(r, t, c) -> (t, r)>],
+      iterator_types = #reduction} ins(%t0, %a1 : !matrix, !row) outs(%i2 : !second) {
   ^bb0(%h: f16, %a: f32, %acc: f32):
     %x = arith.extf %h : f16 to f32
     %term = func.call @$function_term(%x, %a) : (f32, f32) -> f32
@@ -59,7 +59,7 @@ $views
     linalg.yield %y : f32
   } -> !wide
 $each
-  %rounded = func.call @rounded($last) : (!wide) -> !matrix
+  %rounded = arith.truncf $last : !wide to !matrix
   bufferization.materialize_in_destination %rounded in restrict writable $out : (!matrix, !memory) -> ()
   return
 }
@@ -67,39 +67,35 @@ $each
 // A block for each row, and in it a loop of its threads for each pass.
 transform.named_sequence @__transform_main(%module: !op) {
   %function = transform.structured.match ops{["func.func"]} in %module : (!op) -> !op
-  %fused = transform.include @fuse failures(propagate) (%function) : (!op) -> !op
-  %fills = transform.structured.match ops{["linalg.fill"]} in %fused : (!op) -> !op
-  %reductions = transform.structured.match ops{["linalg.reduce"]} in %fused : (!op) -> !op
-  %generics = transform.structured.match ops{["linalg.generic"]} in %fused : (!op) -> !op
+  %fills = transform.structured.match ops{["linalg.fill"]} in %function : (!op) -> !op
+  %reductions = transform.structured.match ops{["linalg.reduce"]} in %function : (!op) -> !op
+  %generics = transform.structured.match ops{["linalg.generic"]} in %function : (!op) -> !op
   %first, %second, %last = transform.split_handle %generics : (!op) -> (!op, !op, !op)
-  %row, %blocks0 = transform.structured.tile_using_forall %last tile_sizes [1] (mapping = [#gpu.block<x>]) : (!op) -> (!op, !op)
+  // Rows, threads, parts: as the reductions.
+  %last1 = transform.structured.interchange %last iterator_interchange = [0, 2, 1] : (!op) -> !op
+  %row, %blocks = transform.structured.tile_using_forall %last1 tile_sizes [1] (mapping = [#gpu.block<x>]) : (!op) -> (!op, !op)
   %parts = transform.merge_handles %reductions, %second, %first, %fills : !op
-  transform.structured.fuse_into_containing_op %parts into %blocks0 : (!op, !op) -> (!op, !op)
+  transform.structured.fuse_into_containing_op %parts into %blocks : (!op, !op) -> (!op, !op)
   // Fusion leaves the operations as they were, and makes one for each use.
-  transform.apply_dce to %fused : !op
-  transform.apply_cse to %fused : !op
+  transform.apply_dce to %function : !op
+  transform.apply_cse to %function : !op
 
   %result, %results = transform.structured.tile_using_forall %row num_threads [0, $block_size]
       (mapping = [#gpu.thread<linear_dim_0>]) : (!op) -> (!op, !op)
-  %before_result = transform.structured.match attributes{before = "result"} in %fused : (!op) -> !op
+  %before_result = transform.structured.match attributes{before = "result"} in %function : (!op) -> !op
   transform.structured.fuse_into_containing_op %before_result into %results : (!op, !op) -> (!op, !op)
-  %second1 = transform.structured.match attributes{tag = "second"} in %fused : (!op) -> !op
+  %second1 = transform.structured.match attributes{tag = "second"} in %function : (!op) -> !op
   %second2, %seconds = transform.structured.tile_using_forall %second1 num_threads [0, $block_size]
       (mapping = [#gpu.thread<linear_dim_0>]) : (!op) -> (!op, !op)
-  %before_second = transform.structured.match attributes{before = "second"} in %fused : (!op) -> !op
+  %before_second = transform.structured.match attributes{before = "second"} in %function : (!op) -> !op
   transform.structured.fuse_into_containing_op %before_second into %seconds : (!op, !op) -> (!op, !op)
-  %first1 = transform.structured.match attributes{tag = "first"} in %fused : (!op) -> !op
+  %first1 = transform.structured.match attributes{tag = "first"} in %function : (!op) -> !op
   %first2, %firsts = transform.structured.tile_using_forall %first1 num_threads [0, $block_size]
       (mapping = [#gpu.thread<linear_dim_0>]) : (!op) -> (!op, !op)
-  %before_first = transform.structured.match attributes{before = "first"} in %fused : (!op) -> !op
+  %before_first = transform.structured.match attributes{before = "first"} in %function : (!op) -> !op
   transform.structured.fuse_into_containing_op %before_first into %firsts : (!op, !op) -> (!op, !op)
-  transform.apply_dce to %fused : !op
 
-  %vectors = transform.include @vectorize failures(propagate) (%fused) : (!op) -> !op
-  %lowered = transform.include @launch failures(propagate) (%vectors) : (!op) -> !op
-  transform.apply_patterns to %lowered {
-    transform.apply_patterns.vector.lower_multi_reduction lowering_strategy = "innerreduction"
-  } : !op
+  transform.include @launch failures(propagate) (%function) : (!op) -> ()
   transform.yield
 }
 
