@@ -41,7 +41,7 @@ PARTS = {
 }
 
 # Sessions are asked whether memory is in use that was not before: with an arena of malloc's for each of 16 threads, each of which
-# keeps what it once needed, 10,000 kernels added 40 MiB, less with each thousand; with one they add nothing.
+# keeps what it once needed, 10,000 kernels added 40 MiB, less with each thousand; with one they add 5.
 ONE_ARENA = {"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}
 
 
