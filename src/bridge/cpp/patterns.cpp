@@ -337,6 +337,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     populateKnownSizePatterns(patterns, *chip);
     populateTransferPatterns(patterns);
     populateMatrixPatterns(patterns);
+    populateContractionPatterns(patterns);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(patterns);
     vector::populateVectorMaskOpLoweringPatterns(patterns);
     vector::populateVectorMultiReductionLoweringPatterns(

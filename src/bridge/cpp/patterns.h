@@ -70,6 +70,9 @@ void expandMatrices(mlir::Operation *root, const GpuChip &chip);
 /// 8-bit floats converted to others and back, where the chip has no instruction that MLIR knows.
 mlir::LogicalResult expandSmallFloats(mlir::Operation *root);
 
+/// Contractions of narrow vectors into a wide sum become ones of wide vectors.
+void populateContractionPatterns(mlir::RewritePatternSet &patterns);
+
 /// `gpu.subgroup_mma_elementwise` with what MLIR's conversion lacks.
 void populateMatrixPatterns(mlir::RewritePatternSet &patterns);
 
