@@ -28,7 +28,7 @@
 //! | compile a file, or bytes | [`Compiler::compile_source`] |
 //! | compile a module of your own context | [`Compiler::compile`], and [`compiler::prepare`] for the context's dialects |
 //! | compile an LLVM module | [`Compiler::compile_llvm`] |
-//! | run MLIR's passes on the way to the `gpu` dialect; see what a module launches | [`compiler::run_pipeline`], [`compiler::launches()`] |
+//! | run MLIR's passes on the way to the `gpu` dialect; see what came out, and what it launches | [`compiler::run_pipeline`], [`compiler::symbols`], [`compiler::launches()`] |
 //! | put all targets of a module into one artifact | [`Emit::Fatbin`], [`Emit::Bundle`], [`Emit::Offload`] |
 //! | join modules and objects into one image | [`Options::device_link`], [`serialize::device_link::link`] |
 //! | put images from files into one container | [`pack::Pack`] |

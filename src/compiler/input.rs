@@ -87,6 +87,14 @@ pub enum InputError {
         /// The beginning of the input: where in it MLIR was is not known.
         location: Location,
     },
+    /// What is to be known of a launch is not in the module.
+    #[error("{reason}")]
+    Launch {
+        /// What, and why.
+        reason: String,
+        /// The launch.
+        location: Option<Location>,
+    },
     /// There is no stack to work on.
     #[error(
         "there is no memory for a stack of {} MiB, which reading and compiling need: {reason}; raise the limit of the address \
@@ -147,7 +155,7 @@ impl InputError {
     pub fn location(&self) -> Option<&Location> {
         match self {
             Self::Mlir(diagnostics) => diagnostics.first().map(|diagnostic| &diagnostic.location),
-            Self::NoTarget { location } => location.as_ref(),
+            Self::NoTarget { location } | Self::Launch { location, .. } => location.as_ref(),
             Self::NotUtf8 { location, .. }
             | Self::Nesting { location, .. }
             | Self::Bytecode { location, .. }

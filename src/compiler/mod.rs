@@ -64,7 +64,7 @@ pub(crate) use self::{
 pub use self::{
     emit::Emit,
     input::{InputKind, context, parse, prepare},
-    launches::{KernelLaunch, LaunchArgument, launches},
+    launches::{KernelLaunch, LaunchArgument, Symbol, launches, symbols},
     nesting::{MAX_EXPANSION, MAX_LEVELS},
     phases::{Phase, Plan, PlannedOutput},
     pool::Executor,
@@ -266,8 +266,8 @@ impl CompilerBuilder {
 
     /// Keeps results in a cache, and takes them from there. Several compilers may share one. Default: none.
     #[must_use]
-    pub fn cache(mut self, cache: Cache) -> Self {
-        self.results = Some(cache);
+    pub fn cache(mut self, cache: impl Into<Option<Cache>>) -> Self {
+        self.results = cache.into();
         self
     }
 

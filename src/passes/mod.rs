@@ -99,10 +99,7 @@ fn builder() -> CompilerBuilder {
     if let Some(directory) = &environment.cache_directory {
         builder = builder.cache_directory(directory.clone());
     }
-    if let Some(cache) = &environment.cache {
-        builder = builder.cache(cache.clone());
-    }
-    builder
+    builder.cache(environment.cache.clone())
 }
 
 /// Builds it, to end when the call that runs the pass is to end.

@@ -105,9 +105,7 @@ impl Compiler {
         if let Some(directory) = &directory {
             builder = builder.cache_directory(directory.clone());
         }
-        if let Some(cache) = configuration.cache(directory.as_ref())? {
-            builder = builder.cache(cache);
-        }
+        builder = builder.cache(configuration.cache(directory.as_ref())?);
         if let Some((program, arguments, environment)) = configuration.worker {
             let worker =
                 Worker::program(program).map_err(|error| failure::of(ErrorKind::Worker, Stage::Plan, &error))?;

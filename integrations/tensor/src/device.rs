@@ -5,7 +5,8 @@ use std::{error::Error, fs, path::Path, time::Instant};
 use gpulower::runtime::{Arguments, Driver, Function, LaunchShape, MemRef, Stream};
 use gpulower::{Compiler, session::JitSession};
 
-use crate::{graph::Graph, lower::lower, step::Tiles};
+use crate::graph::{Graph, Value};
+use crate::{lower::lower, step::Tiles};
 
 /// A step that is loaded.
 struct Loaded {
@@ -46,19 +47,17 @@ pub fn run(graph: &Graph, compiler: Compiler, folder: &Path) -> Result<(), Box<d
         for tiles in Tiles::of(graph, step, true)? {
             let kernel = lower(graph, number, step, &tiles)?;
             let pending = session.prepare(&format!("step{number} {tiles:?}"), &kernel.code[0])?;
-            ahead.push((tiles, kernel, pending));
+            ahead.push((tiles, kernel.launch, pending));
         }
         tried += ahead.len();
+        let memref = |value: Value| MemRef::of::<u16>(&buffers[value], &[buffers[value].bytes() as i64 / 2]);
+        let memrefs = step.values().into_iter().map(memref).collect::<Result<Vec<_>, _>>()?;
         let mut measured = Vec::new();
-        for (tiles, kernel, pending) in ahead {
-            let mut arguments = Arguments::new();
-            for (value, shape) in &kernel.arguments {
-                arguments.memref(&MemRef::of::<u16>(&buffers[*value], shape)?);
-            }
+        for (tiles, launch, pending) in ahead {
             let step = Loaded {
-                function: pending.wait()?.module.function(&kernel.name)?,
-                shape: LaunchShape::new(kernel.grid, kernel.block),
-                arguments,
+                function: pending.wait()?.module.function(&launch.kernel)?,
+                arguments: launch.with_parameters(&memrefs)?,
+                shape: launch.shape?,
             };
             step.enqueue(&stream)?;
             let time = stream.time(|| (0..10).try_for_each(|_| step.enqueue(&stream)))? / 10;

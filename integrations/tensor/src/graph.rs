@@ -24,6 +24,13 @@ pub struct Step {
     pub output: Value,
 }
 
+impl Step {
+    /// The parameters of its function.
+    pub fn values(&self) -> Vec<Value> {
+        [self.operands.as_slice(), &[self.output]].concat()
+    }
+}
+
 #[derive(Default)]
 pub struct Graph {
     /// Of all values. Inputs come first; the last value is the result.

@@ -32,11 +32,8 @@ fn main() -> ExitCode {
 fn command() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut builder = Compiler::builder().environment();
-    if let Some(folder) = env::var_os("GPULOWER_TENSOR_CACHE") {
-        builder = builder.cache(Cache::builder().directory(folder).build());
-    }
-    let compiler = builder.build();
+    let cache = env::var_os("GPULOWER_TENSOR_CACHE").map(|folder| Cache::builder().directory(folder).build());
+    let compiler = Compiler::builder().environment().cache(cache).build();
     match words.as_slice() {
         ["compile", model, target, folder] => compile(&compiler, &graph_of(model)?, target.parse()?, Path::new(folder)),
         ["run", model, folder] => device::run(&graph_of(model)?, compiler, Path::new(folder)),
@@ -72,10 +69,14 @@ fn compile(compiler: &Compiler, graph: &Graph, target: Target, folder: &Path) ->
     let compiled = compiler.compile_source("graph.mlir", text.as_bytes(), &[target], Emit::Binary)?;
     fs::create_dir_all(folder)?;
     let mut steps = Vec::new();
-    for (kernel, artifact) in kernels.iter().zip(compiled.artifacts) {
+    for ((step, kernel), artifact) in graph.steps.iter().zip(kernels).zip(compiled.artifacts) {
         let file = format!("{}.{}", artifact.module, artifact.format.extension());
         fs::write(folder.join(&file), &artifact.bytes)?;
-        let (name, grid, block, arguments) = (&kernel.name, kernel.grid, kernel.block, &kernel.arguments);
+        let shape = kernel.launch.shape?;
+        let arguments = kernel.launch.arguments.into_iter();
+        let arguments = arguments.map(|argument| Ok((step.values()[argument.parameter?], argument.sizes?)));
+        let arguments: Vec<_> = arguments.collect::<Result<_, gpulower::Error>>()?;
+        let (name, grid, block) = (kernel.launch.kernel, shape.grid, shape.block);
         steps.push(json!({"file": file, "kernel": name, "grid": grid, "block": block, "arguments": arguments}));
     }
     let plan = json!({"inputs": graph.inputs, "shapes": graph.shapes, "steps": steps});

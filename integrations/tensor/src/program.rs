@@ -21,8 +21,10 @@ pub fn program(graph: &Graph, kernels: &[Kernel], name: &str) -> String {
         text += &format!("  gpu.memcpy %d{value}, %h{value} : {0}, {0}\n", types[value]);
     }
     for (number, step) in graph.steps.iter().enumerate() {
-        let values = step.operands.iter().chain([&step.output]);
-        let values = values.map(|value| (format!("%d{value}"), types[*value].as_str()));
+        let values = step
+            .values()
+            .into_iter()
+            .map(|value| (format!("%d{value}"), types[value].as_str()));
         let (values, kinds): (Vec<_>, Vec<_>) = values.unzip();
         let (values, kinds) = (values.join(", "), kinds.join(", "));
         text += &format!("  call @step{number}({values}) : ({kinds}) -> ()\n");

@@ -76,8 +76,8 @@ pub fn source(graph: &Graph, step: &Step, tiles: &Tiles, name: &str) -> String {
         Kind::Normalize => (ROWS, "function=normalize combine=arith.addf start=0.0"),
     };
     let (mut parameters, mut views) = (Vec::new(), String::new());
-    for (index, value) in step.operands.iter().chain([&step.output]).enumerate() {
-        let shape = &graph.shapes[*value];
+    for (index, value) in step.values().into_iter().enumerate() {
+        let shape = &graph.shapes[value];
         let seen = match (step.kind, shape.as_slice()) {
             (Kind::Softmax | Kind::Normalize, [rows @ .., n]) => [rows, &[n / threads, threads]].concat(),
             (_, shape) => shape.to_vec(),

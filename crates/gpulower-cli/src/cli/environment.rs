@@ -145,10 +145,7 @@ pub fn compiler(
     if let Some(directory) = toolkits.cache_directory() {
         builder = builder.cache_directory(directory);
     }
-    if let Some(cache) = cache.cache(toolkits)? {
-        builder = builder.cache(cache);
-    }
-    Ok(builder)
+    Ok(builder.cache(cache.cache(toolkits)?))
 }
 
 /// Makes this program the worker of a compiler. Where the system does not say which file it is, isolation is refused.
