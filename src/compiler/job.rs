@@ -457,12 +457,12 @@ impl<'a, 'c> Job<'a, 'c> {
         let decisions = RefCell::new(Vec::new());
         let key_of_part = |bitcode: &[u8]| Some(base.clone()?.field("bitcode", bitcode).finish());
         let get = |bitcode: &[u8]| {
-            let (text, _) = cache?.get(&key_of_part(bitcode)?)?;
-            String::from_utf8(text.to_vec()).ok()
+            let (code, _) = cache?.get(&key_of_part(bitcode)?)?;
+            Some(code.to_vec())
         };
-        let put = |bitcode: &[u8], text: &str| {
+        let put = |bitcode: &[u8], code: &[u8]| {
             if let Some((cache, key)) = cache.zip(key_of_part(bitcode)) {
-                cache.put(&key, text.into());
+                cache.put(&key, code.into());
             }
         };
         let job = DeviceJob {

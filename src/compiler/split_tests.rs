@@ -1,6 +1,7 @@
 //! Modules that are compiled in parts: the same bytes as from the whole, with any number of threads.
 
 use std::{
+    collections::HashSet,
     fmt::Write,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -78,7 +79,13 @@ fn in_parts(linked: &[u8], interrupt: Interrupt) -> StageResult<Option<Vec<u8>>>
     let split = Split::prepare(&module, &resolved, &LinkInterface::default()).expect("no fatal error");
     let split = split.expect("the module can be divided");
     assert!(split.has_parts(), "the module is large, and of several components");
-    split.compile(&context, &module, &job, &mut StageClock::new(interrupt, None))
+    split.compile(
+        &context,
+        &module,
+        &job,
+        &HashSet::new(),
+        &mut StageClock::new(interrupt, None),
+    )
 }
 
 #[track_caller]
@@ -287,6 +294,67 @@ fn parts_that_were_compiled_before_are_known() {
     let number = |text: &str| text.parse::<usize>().expect("a number");
     assert_eq!(number(taken) + 1, number(all), "{outcome:?}");
     assert!(known.bytes == compile(builder(), &changed).bytes);
+}
+
+/// Kernels of LLVM IR for AMD, of a few kinds.
+fn kernels_of_amd(count: usize) -> String {
+    let mut text = "target triple = \"amdgcn-amd-amdhsa\"\n\
+        declare float @llvm.sqrt.f32(float)\ndeclare i32 @llvm.amdgcn.workitem.id.x()\n\
+        @__oclc_ABI_version = weak_odr hidden local_unnamed_addr addrspace(4) constant i32 600\n\
+        !llvm.ident = !{!0}\n!0 = !{!\"a compiler\"}\n\
+        define internal float @helper(float %x) alwaysinline {\n  %y = fdiv float 1.0, %x\n  ret float %y\n}\n"
+        .to_owned();
+    for number in 0..count {
+        let body = match number % 4 {
+            0 => "%r = call float @llvm.sqrt.f32(float %v)".to_owned(),
+            1 => "%r = call float @helper(float %v)".to_owned(),
+            2 => {
+                let _ = writeln!(text, "@room{number} = internal addrspace(3) global [64 x float] poison");
+                format!(
+                    "%s = getelementptr float, ptr addrspace(3) @room{number}, i32 %t\n  \
+                     store volatile float %v, ptr addrspace(3) %s\n  %r = load volatile float, ptr addrspace(3) %s"
+                )
+            }
+            _ => "%s = alloca [8 x float], addrspace(5)\n  %k = and i32 %t, 7\n  \
+                 %q = getelementptr float, ptr addrspace(5) %s, i32 %k\n  store volatile float %v, ptr addrspace(5) %q\n  \
+                 %r = load volatile float, ptr addrspace(5) %q"
+                .to_owned(),
+        };
+        let _ = write!(
+            text,
+            "define amdgpu_kernel void @k{number}(ptr addrspace(1) %p) {{\n  %t = call i32 @llvm.amdgcn.workitem.id.x()\n  \
+             %a = getelementptr float, ptr addrspace(1) %p, i32 %t\n  %w = load float, ptr addrspace(1) %a\n  \
+             %v = fadd float %w, {number}.0\n  {body}\n  store float %r, ptr addrspace(1) %a\n  ret void\n}}\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn objects_of_amd_are_the_same_in_parts_and_known_by_them() {
+    let text = kernels_of_amd(900);
+    let targets = Target::parse_list("gfx942").expect("a target");
+    let made = |builder: CompilerBuilder, text: &str| {
+        let made = builder
+            .build()
+            .compile_source("kernels.ll", text.as_bytes(), &targets, Emit::Object);
+        made.expect("compiles").artifacts.remove(0)
+    };
+    let whole = made(builder().listener(Arc::new(Keep::default())), &text);
+    let cache = Cache::builder().build();
+    for builder in [
+        builder().threads(1),
+        builder().threads(2),
+        builder().threads(4).cache(cache.clone()),
+    ] {
+        assert!(made(builder, &text).bytes == whole.bytes);
+    }
+    let changed = text.replacen("fadd float %w, 30.0", "fadd float %w, 3.5", 1);
+    assert_ne!(text, changed);
+    let known = made(builder().cache(cache), &changed);
+    let is_of_parts = |decision: &crate::report::Decision| decision.outcome.ends_with(" parts taken from the cache");
+    assert!(known.decisions.iter().any(is_of_parts), "{:?}", known.decisions);
+    assert!(known.bytes == made(builder(), &changed).bytes);
 }
 
 #[test]

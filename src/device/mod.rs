@@ -272,11 +272,15 @@ pub(crate) fn generate_code<'c>(
         return Err((Stage::Link, Refusal::new(ErrorKind::Link, message).into()));
     }
     if let Some(split) = &split
-        && output == DeviceOutput::Assembly
+        && output == Split::output(resolved)
         && job.wanting(Checkpoint::Optimized).next().is_none()
-        && let Some(text) = split.compile(context, &module, job, clock)?
+        && (output == DeviceOutput::Assembly || job.wanting(Checkpoint::Isa).next().is_none())
+        && let Some(code) = split.compile(context, &module, job, &own, clock)?
     {
-        return job.show_isa(text).map_err(at(Stage::CodeGen));
+        return match output {
+            DeviceOutput::Assembly => job.show_isa(code).map_err(at(Stage::CodeGen)),
+            _ => Ok(code),
+        };
     }
     let module = clock
         .time(Stage::Optimize, || -> Result<_, DeviceError> {

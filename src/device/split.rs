@@ -1,7 +1,7 @@
-//! Large modules, compiled in parts at the same time. The text is the one that the module as a whole gives.
+//! Large modules, compiled in parts at the same time. The code is what the module as a whole gives.
 //!
 //! A module is divided by its contents alone ([`super::components`]). Each part is optimised and emitted in an LLVM context
-//! of its own, and the texts are put together ([`super::join_ptx`]). Where anything is unexpected or fails, the caller
+//! of its own, and what comes out is put together: PTX by [`super::join_ptx`], AMDGPU objects by [`join_object`]. Where anything is unexpected or fails, the caller
 //! compiles the whole, and so fails as it would have without parts.
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    DeviceError, DeviceJob, StageClock, StageResult, assembly, components,
+    DeviceError, DeviceJob, DeviceOutput, StageClock, StageResult, assembly, chip_features, components,
     contracts::check_kernel_sizes,
     join_ptx::{Order, join_ptx},
     machine, pipeline, without_pass,
@@ -22,11 +22,11 @@ use super::{
 use crate::{
     bridge::{
         LlvmError,
-        llvm::{DeviceContext, DeviceModule, LlvmDiagnostic},
+        llvm::{DeviceContext, DeviceModule, EmitKind, LlvmDiagnostic},
         split::{Global, Shared},
         watch::watched,
     },
-    image::symbols::LinkInterface,
+    image::{join_object, symbols::LinkInterface},
     interrupt::{Interrupt, InterruptError},
     options::{DebugLevel, Resolved},
     report::Decision,
@@ -38,13 +38,52 @@ use crate::{
 /// returns when all calls have.
 pub type ForEach<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
 
-/// Keeps the PTX of parts by their content: bitcode, and the passes that it gets.
+/// Keeps the code of parts, PTX or an object, by their content: bitcode, and the passes that it gets.
 #[derive(Clone, Copy)]
 pub struct KeptParts<'a> {
-    /// The PTX of a part that was compiled before.
-    pub get: &'a (dyn Fn(&[u8]) -> Option<String> + Sync),
+    /// The code of a part that was compiled before.
+    pub get: &'a (dyn Fn(&[u8]) -> Option<Vec<u8>> + Sync),
     /// Keeps that of another one.
-    pub put: &'a (dyn Fn(&[u8], &str) + Sync),
+    pub put: &'a (dyn Fn(&[u8], &[u8]) + Sync),
+}
+
+/// How the code of parts becomes that of the whole.
+enum Joining {
+    /// As PTX.
+    Ptx(Order),
+    /// As objects, whose functions are in the order of the parts.
+    Objects,
+}
+
+impl Joining {
+    /// `None` where parts cannot be joined.
+    fn of(parts: &[Vec<bool>], globals: &[Global], vendor: Vendor) -> Option<Self> {
+        if vendor == Vendor::Nvidia {
+            return Order::new(globals).ok().map(Self::Ptx);
+        }
+        let is_own = |global: &Global| global.is_function && global.is_definition && !global.is_shareable;
+        let owned = |part: &Vec<bool>| {
+            let kept = part.iter().zip(globals).enumerate();
+            let own = kept.filter(|(_, (kept, global))| **kept && is_own(global));
+            own.map(|(place, _)| place).collect::<Vec<_>>()
+        };
+        parts.iter().flat_map(owned).is_sorted().then_some(Self::Objects)
+    }
+
+    fn join(&self, parts: Vec<Vec<u8>>) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Ptx(order) => {
+                let texts: Result<Vec<String>, _> = parts.into_iter().map(String::from_utf8).collect();
+                let texts = texts.map_err(|error| error.to_string())?;
+                join_ptx(&texts, order).map(String::into_bytes)
+            }
+            Self::Objects => {
+                let parts: Vec<(&[u8], &[(&str, &str)])> =
+                    parts.iter().map(|part| (part.as_slice(), &[][..])).collect();
+                join_object::join(&parts).map_err(|error| error.to_string())
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -56,7 +95,7 @@ pub fn in_turn(pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
 /// A module whose kernels are to be compiled as if each was alone. Until [`Split::finish`] passes draw no conclusions from who
 /// uses what several of them have: the code of a kernel is the same in a part, in the whole module, and in another module.
 pub(crate) struct Split {
-    parts: Option<(Vec<Vec<bool>>, Order)>,
+    parts: Option<(Vec<Vec<bool>>, Joining)>,
     shared: Shared,
     /// The functions that are not inlined wherever they are called.
     functions: Vec<String>,
@@ -88,14 +127,14 @@ impl Split {
             return Ok(None);
         };
         let names = division.shared.iter().filter_map(|&index| globals.get(index));
+        let vendor = resolved.target.vendor();
         let shared = module.share(names.map(|global| global.name.clone()).collect());
         let own = |global: &&Global| global.is_function && global.is_definition && !global.is_shareable;
         Ok(Some(Self {
-            // Parts of a module are joined as texts.
-            parts: division
-                .parts
-                .filter(|_| resolved.target.vendor() == Vendor::Nvidia)
-                .zip(Order::new(&globals).ok()),
+            parts: division.parts.and_then(|parts| {
+                let joining = Joining::of(&parts, &globals, vendor)?;
+                Some((parts, joining))
+            }),
             shared,
             functions: globals.iter().filter(own).map(|global| global.name.clone()).collect(),
         }))
@@ -117,15 +156,25 @@ impl Split {
         module.unshare(&self.shared);
     }
 
-    /// The PTX of all parts. `None` where the module has to be compiled as a whole.
+    /// What parts are compiled to.
+    pub(super) const fn output(resolved: &Resolved) -> DeviceOutput {
+        match resolved.target.vendor() {
+            Vendor::Nvidia => DeviceOutput::Assembly,
+            Vendor::Amd => DeviceOutput::Object,
+        }
+    }
+
+    /// The code of all parts, joined. `own` are the functions that come from no library. `None` where the module has to be
+    /// compiled as a whole.
     pub(crate) fn compile(
         &self,
         context: &DeviceContext,
         module: &DeviceModule<'_>,
         job: &DeviceJob<'_>,
+        own: &HashSet<Vec<u8>>,
         clock: &mut StageClock,
     ) -> StageResult<Option<Vec<u8>>> {
-        let Some((parts, order)) = &self.parts else {
+        let Some((parts, joining)) = &self.parts else {
             return Ok(None);
         };
         let start = Instant::now();
@@ -140,9 +189,19 @@ impl Split {
                 }
                 interrupt.check().map_err(|error| Failure::Interrupted(stage, error))
             };
-            self.compile_parts(parts, order, &bitcode, job, interrupt, &begin)
+            let work = PartWork {
+                split: self,
+                name: job.name,
+                resolved: job.resolved,
+                kept_parts: job.kept_parts,
+                own,
+                joining,
+                bitcode: &bitcode,
+                begin: &begin,
+            };
+            work.compile_all(parts, job.for_each, interrupt)
         };
-        let texts = match compiled {
+        let code = match compiled {
             Ok(mut compiled) => {
                 for stage in 0..2 {
                     for part in &mut compiled {
@@ -155,10 +214,14 @@ impl Split {
                 }
                 let known = compiled.iter().filter(|part| part.is_known).count();
                 if known > 0 {
-                    (job.decide)(Decision::known("PTX", known, compiled.len(), "parts"));
+                    let what = match joining {
+                        Joining::Ptx(_) => "PTX",
+                        Joining::Objects => "object",
+                    };
+                    (job.decide)(Decision::known(what, known, compiled.len(), "parts"));
                 }
                 tracing::debug!(parts = compiled.len(), known, "the module was compiled in parts");
-                compiled.into_iter().map(|part| part.text).collect::<Vec<_>>()
+                compiled.into_iter().map(|part| part.code).collect::<Vec<_>>()
             }
             Err(Failure::Interrupted(stage, error)) => return Err((stage, error.into())),
             Err(Failure::Other(reason)) => {
@@ -167,42 +230,48 @@ impl Split {
                 return Ok(None);
             }
         };
-        let joined = clock.time(Stage::CodeGen, || join_ptx(&texts, order));
+        let joined = clock.time(Stage::CodeGen, || joining.join(code));
         Ok(joined
             .inspect_err(|reason| tracing::debug!(%reason, "the module is compiled as a whole"))
-            .ok()
-            .map(String::into_bytes))
+            .ok())
     }
+}
 
-    fn compile_parts(
+/// What parts are compiled with, on any thread.
+struct PartWork<'a> {
+    split: &'a Split,
+    name: &'a str,
+    resolved: &'a Resolved,
+    kept_parts: Option<KeptParts<'a>>,
+    own: &'a HashSet<Vec<u8>>,
+    joining: &'a Joining,
+    bitcode: &'a [u8],
+    begin: &'a Begin<'a>,
+}
+
+impl PartWork<'_> {
+    fn compile_all(
         &self,
         parts: &[Vec<bool>],
-        order: &Order,
-        bitcode: &[u8],
-        job: &DeviceJob<'_>,
+        for_each: &ForEach<'_>,
         interrupt: &Interrupt,
-        begin: &Begin<'_>,
     ) -> Result<Vec<Compiled>, Failure> {
         let slots: Vec<Mutex<Option<Result<Compiled, Failure>>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let failed = AtomicBool::new(false);
-        let kept_parts = job.kept_parts;
-        let work = (job.name, job.resolved, kept_parts);
-        (job.for_each)(slots.len(), &|index| {
+        for_each(slots.len(), &|index| {
             let (Some(kept), Some(slot)) = (parts.get(index), slots.get(index)) else {
                 return;
             };
             if failed.load(Ordering::Relaxed) {
                 return;
             }
-            let (mut result, ended) = watched(&|| interrupt.check().is_err(), || {
-                self.compile_part(bitcode, kept, order, work, begin)
-            });
+            let (mut result, ended) = watched(&|| interrupt.check().is_err(), || self.compile(kept));
             match (ended, interrupt.check()) {
                 // It looks like a success, but passes were left out.
                 (Some(_), Err(error)) => result = Err(Failure::Interrupted(Stage::CodeGen, error)),
                 (None, _) => {
                     if let Ok(compiled) = &result {
-                        compiled.keep(kept_parts);
+                        compiled.keep(self.kept_parts);
                     }
                 }
                 (Some(_), Ok(())) => {}
@@ -227,27 +296,21 @@ impl Split {
         }
     }
 
-    fn compile_part(
-        &self,
-        bitcode: &[u8],
-        kept: &[bool],
-        order: &Order,
-        (name, resolved, kept_parts): (&str, &Resolved, Option<KeptParts<'_>>),
-        begin: &Begin<'_>,
-    ) -> Result<Compiled, Failure> {
+    fn compile(&self, kept: &[bool]) -> Result<Compiled, Failure> {
+        let (name, resolved) = (self.name, self.resolved);
         let _span = tracing::debug_span!("part", name).entered();
-        begin(Stage::Optimize)?;
+        (self.begin)(Stage::Optimize)?;
         let start = Instant::now();
         let context = DeviceContext::new();
-        let module = context.take_part(bitcode, name, kept).map_err(DeviceError::from)?;
+        let module = context.take_part(self.bitcode, name, kept).map_err(DeviceError::from)?;
         let passes = pipeline(resolved);
         let mut content = Vec::new();
-        if let Some(parts) = kept_parts {
+        if let Some(parts) = self.kept_parts {
             content = module.to_exact_bitcode().map_err(DeviceError::from)?;
             content.extend_from_slice(passes.as_bytes());
-            if let Some(text) = (parts.get)(&content) {
+            if let Some(code) = (parts.get)(&content) {
                 return Ok(Compiled {
-                    text,
+                    code,
                     times: [start.elapsed(), Duration::ZERO],
                     is_known: true,
                     ..Compiled::default()
@@ -257,17 +320,27 @@ impl Split {
         let machine = machine(resolved, &module).map_err(|error| Failure::from(DeviceError::from(error)))?;
         let left_out = module.run_passes(&machine, &passes).map_err(DeviceError::from)?;
         check_kernel_sizes(&module, resolved)?;
-        self.finish(&module);
-        for variable in module.inkwell().get_globals() {
-            // Sooner than when the texts are put together: other parts need not begin.
-            order.of(&variable.get_name().to_string_lossy())?;
+        chip_features::check(&module, &machine, resolved, self.own)?;
+        self.split.finish(&module);
+        if let Joining::Ptx(order) = self.joining {
+            for variable in module.inkwell().get_globals() {
+                // Sooner than when the texts are put together: other parts need not begin.
+                order.of(&variable.get_name().to_string_lossy())?;
+            }
         }
         let optimized = context.take_diagnostics();
         let optimize = start.elapsed();
-        begin(Stage::CodeGen)?;
-        let text = assembly(&module, &machine, resolved)?;
+        (self.begin)(Stage::CodeGen)?;
+        let code = match self.joining {
+            Joining::Ptx(_) => assembly(&module, &machine, resolved)?,
+            Joining::Objects => module.emit(&machine, EmitKind::Object).map_err(DeviceError::from)?,
+        };
+        if let Joining::Objects = self.joining {
+            // Sooner, as above: variables, and functions that are no kernels, are not joined.
+            join_object::join(&[(&code, &[])]).map_err(|error| error.to_string())?;
+        }
         Ok(Compiled {
-            text: String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?,
+            code,
             diagnostics: [optimized, context.take_diagnostics()],
             times: [optimize, start.elapsed() - optimize],
             left_out,
@@ -283,7 +356,7 @@ type Begin<'a> = dyn Fn(Stage) -> Result<(), Failure> + Sync + 'a;
 /// What came of a part: optimisation, and then code generation.
 #[derive(Default)]
 struct Compiled {
-    text: String,
+    code: Vec<u8>,
     diagnostics: [Vec<LlvmDiagnostic>; 2],
     times: [Duration; 2],
     left_out: BTreeSet<(String, String)>,
@@ -298,7 +371,7 @@ impl Compiled {
     fn keep(&self, parts: Option<KeptParts<'_>>) {
         let has_nothing_to_report = self.left_out.is_empty() && self.diagnostics.iter().all(Vec::is_empty);
         if let Some(parts) = parts.filter(|_| has_nothing_to_report && !self.is_known) {
-            (parts.put)(&self.content, &self.text);
+            (parts.put)(&self.content, &self.code);
         }
     }
 }

@@ -14,14 +14,15 @@ use super::elf::{EM_AMDGPU, ET_REL, Elf, file};
 use super::join_cubin::Renaming;
 use crate::ReadError;
 
-/// The sections of an object of kernels, in the order of their headers.
-const SECTIONS: [&str; 9] = [
+/// The sections of an object of kernels, in the order of their headers. [`COMMENT`] may be missing.
+const SECTIONS: [&str; 10] = [
     "",
     ".strtab",
     ".text",
     ".rodata",
     ".rela.rodata",
     ".AMDGPU.gpr_maximums",
+    ".comment",
     ".note.GNU-stack",
     ".note",
     ".symtab",
@@ -30,10 +31,14 @@ const STRTAB: usize = 1;
 const TEXT: usize = 2;
 const RODATA: usize = 3;
 const RELA: usize = 4;
-const NOTE: usize = 7;
-const SYMTAB: usize = 8;
+const MAXIMUMS: usize = 5;
+/// Which compilers the LLVM IR came from (`!llvm.ident`).
+const COMMENT: usize = 6;
+const STACK: usize = 7;
+const NOTE: usize = 8;
+const SYMTAB: usize = 9;
 /// The order of their contents.
-const CONTENTS: [usize; 8] = [TEXT, RODATA, 5, 6, NOTE, SYMTAB, RELA, STRTAB];
+const CONTENTS: [usize; 9] = [TEXT, RODATA, MAXIMUMS, COMMENT, STACK, NOTE, SYMTAB, RELA, STRTAB];
 
 const SHN_ABS: u16 = 0xfff1;
 /// Kernels start at multiples of it.
@@ -69,12 +74,16 @@ fn refused(problem: &str) -> ReadError {
 /// An object taken apart.
 struct Part<'a> {
     header: [u8; 64],
-    section_headers: Vec<[u8; 64]>,
-    /// The contents of the sections.
+    /// By [`SECTIONS`]; without the one that is missing.
+    section_headers: Vec<(usize, [u8; 64])>,
+    /// The contents of the sections, by [`SECTIONS`].
     contents: Vec<&'a [u8]>,
     symbols: Vec<Symbol<'a>>,
     /// Where the code of its last function ends. What follows keeps the processor from fetching what is behind it.
     code: usize,
+    /// Whether there are constants behind the descriptors, as clang's `__oclc_ABI_version`. No code refers to them: that would be a
+    /// section of relocations.
+    has_constants: bool,
     /// The metadata.
     metadata: Vec<(Value, Value)>,
 }
@@ -92,11 +101,20 @@ impl<'a> Part<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, ReadError> {
         let elf = Elf::parse(bytes)?;
         let (machine, kind) = (elf.header().machine, elf.header().kind);
-        if (machine, kind) != (EM_AMDGPU, ET_REL) || !elf.sections().iter().map(|section| section.name).eq(SECTIONS) {
+        let has_comment = elf.sections().len() == SECTIONS.len();
+        let present: Vec<usize> = (0..SECTIONS.len())
+            .filter(|&slot| slot != COMMENT || has_comment)
+            .collect();
+        let names = present.iter().filter_map(|&slot| SECTIONS.get(slot).copied());
+        if (machine, kind) != (EM_AMDGPU, ET_REL) || !elf.sections().iter().map(|section| section.name).eq(names) {
             return Err(refused("it has other sections than an object of kernels"));
         }
-        let contents = elf.sections().iter().map(|section| elf.contents(section));
-        let contents: Vec<&[u8]> = contents.collect::<Result<_, _>>()?;
+        let mut contents: Vec<&[u8]> = vec![&[]; SECTIONS.len()];
+        for (section, &slot) in elf.sections().iter().zip(&present) {
+            if let Some(place) = contents.get_mut(slot) {
+                *place = elf.contents(section)?;
+            }
+        }
         let table = usize::try_from(file(bytes).u64(40)?).unwrap_or(usize::MAX);
         let headers = bytes
             .get(table..)
@@ -106,7 +124,7 @@ impl<'a> Part<'a> {
             .map_or(&[] as &[_], |table| table)
             .as_chunks::<24>();
         let mut symbols = Vec::with_capacity(entries.len());
-        let (mut code, mut functions, mut descriptors) = (0, 0, 0);
+        let (mut code, mut functions, mut descriptors, mut has_constants) = (0, 0, 0, false);
         for (symbol, entry) in elf.symbols(super::elf::SHT_SYMTAB)?.iter().zip(entries.iter().skip(1)) {
             if ![TEXT as u16, RODATA as u16, SHN_ABS].contains(&symbol.section) {
                 return Err(refused("a symbol is defined elsewhere"));
@@ -115,7 +133,9 @@ impl<'a> Part<'a> {
                 functions += 1;
                 code = code.max(symbol.value.saturating_add(symbol.size));
             }
-            descriptors += usize::from(symbol.section == RODATA as u16);
+            let is_constant = symbol.section == RODATA as u16 && !symbol.name.ends_with(".kd");
+            has_constants |= is_constant;
+            descriptors += usize::from(symbol.section == RODATA as u16 && !is_constant);
             symbols.push(Symbol {
                 name: symbol.name,
                 is_local: symbol.is_local(),
@@ -134,10 +154,11 @@ impl<'a> Part<'a> {
         };
         Ok(Self {
             header: *bytes.first_chunk().ok_or_else(|| refused("it is too short"))?,
-            section_headers: headers.get(..SECTIONS.len()).unwrap_or_default().to_vec(),
+            section_headers: present.into_iter().zip(headers.iter().copied()).collect(),
             contents,
             symbols,
             code: usize::try_from(code).unwrap_or(usize::MAX),
+            has_constants,
             metadata,
         })
     }
@@ -162,13 +183,19 @@ fn write(parts: &[(&Part<'_>, Renaming<'_>)]) -> Result<Vec<u8>, ReadError> {
         return Err(refused("there are none"));
     };
     let is_alike = |part: &Part<'_>| {
-        let fixed = |part: &Part<'_>| [5, 6].map(|section| part.contents(section).len());
+        let fixed = |part: &Part<'_>| [MAXIMUMS, STACK].map(|section| part.contents(section).len());
+        let is_as_long = part.section_headers.len() == first.section_headers.len();
         part.header.get(..40) == first.header.get(..40)
             && part.header.get(48..) == first.header.get(48..)
             && fixed(part) == [0, 0]
+            && is_as_long
+            && part.contents(COMMENT) == first.contents(COMMENT)
     };
     if !parts.iter().all(|(part, _)| is_alike(part)) {
         return Err(refused("they are of different kinds"));
+    }
+    if parts.iter().rev().skip(1).any(|(part, _)| part.has_constants) {
+        return Err(refused("constants are not those of the last object"));
     }
     let (symbols, names) = symbols(parts)?;
     let mut contents: Vec<Vec<u8>> = vec![Vec::new(); SECTIONS.len()];
@@ -187,8 +214,13 @@ fn write(parts: &[(&Part<'_>, Renaming<'_>)]) -> Result<Vec<u8>, ReadError> {
             .collect(),
     );
     slot(RELA, relocations(parts, &symbols)?);
+    slot(COMMENT, first.contents(COMMENT).to_vec());
     slot(NOTE, note(parts)?);
-    let strings = Strings::new(SECTIONS.iter().copied().chain(names.iter().map(|name| &**name)));
+    let sections = first
+        .section_headers
+        .iter()
+        .filter_map(|(slot, _)| SECTIONS.get(*slot).copied());
+    let strings = Strings::new(sections.chain(names.iter().map(|name| &**name)));
     let mut table = vec![0; 24];
     for (new, name) in symbols.in_order.iter().zip(&names) {
         table.extend_from_slice(&strings.position(name).to_le_bytes());
@@ -200,10 +232,9 @@ fn write(parts: &[(&Part<'_>, Renaming<'_>)]) -> Result<Vec<u8>, ReadError> {
     let mut file = first.header.to_vec();
     let mut offsets = [0; SECTIONS.len()];
     for section in CONTENTS {
-        let header = first
-            .section_headers
-            .get(section)
-            .ok_or_else(|| refused("a header is missing"))?;
+        let Some((_, header)) = first.section_headers.iter().find(|(slot, _)| *slot == section) else {
+            continue;
+        };
         let alignment = header
             .get(48..)
             .and_then(|rest| rest.first_chunk())
@@ -219,8 +250,7 @@ fn write(parts: &[(&Part<'_>, Renaming<'_>)]) -> Result<Vec<u8>, ReadError> {
     }
     file.resize(file.len().next_multiple_of(8), 0);
     let start = file.len() as u64;
-    for (index, header) in first.section_headers.iter().enumerate() {
-        let mut header = *header;
+    for &(index, mut header) in &first.section_headers {
         put(
             &mut header,
             0,
