@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -165,3 +167,29 @@ def test_ray(compiler: gpulower.Compiler) -> None:
         assert [artifact.module for artifact in further] == [f"m{number}" for number in range(101, 150)]
     finally:
         ray.shutdown()
+
+
+FAULTS = """
+import resource, sys
+import gpulower
+from conftest import kernel
+compiler = gpulower.Compiler(cache=False)
+if sys.argv[1] == "keep":
+    assert gpulower.keep_freed_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for number in range(20):
+    if number == 10:
+        before = faults()
+    compiler.compile(kernel(number), "sm_90")
+print(faults() - before)
+"""
+
+
+def test_freed_memory_is_kept_for_the_next_kernel() -> None:
+    def faults(word: str) -> int:
+        command = [sys.executable, "-c", FAULTS, word]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent)
+        return int(ran.stdout)
+
+    assert faults("keep") < faults("give back") / 4

@@ -101,6 +101,8 @@ def install(knobs: Any) -> None:
     knobs.runtime.add_stages_inspection_hook = hook
     # Triton's cache does not ask what a hook does: what is compiled here has a folder of its own.
     knobs.cache.dir = os.path.join(knobs.cache.dir, f"gpulower-{gpulower.__version__}")
+    # A kernel is compiled in steps of megabytes, which the next one takes anew.
+    gpulower.keep_freed_memory()
     # Triton would start ptxas to ask for its version.
     knobs.nvidia.mock_ptx_version = f"gpulower {gpulower.__version__}"
 

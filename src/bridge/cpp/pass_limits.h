@@ -52,6 +52,7 @@ public:
 
 private:
   llvm::LLVMContext &context;
+  bool isAmd;
   /// As passes describe them: `function (NAME)`.
   llvm::StringSet<> marked;
 };

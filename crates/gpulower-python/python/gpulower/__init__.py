@@ -65,6 +65,7 @@ from ._files import (
     pack,
 )
 from ._many import RayExecutor, Results
+from ._memory import keep_freed_memory
 from ._occupancy import Occupancy
 from ._sources import Source
 
@@ -192,6 +193,7 @@ __all__ = [
     "doctor",
     "export",
     "inspect",
+    "keep_freed_memory",
     "link",
     "options",
     "pack",
