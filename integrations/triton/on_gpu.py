@@ -2,16 +2,20 @@
 
     python on_gpu.py [KERNEL...]
 
-needs torch, triton 3.6 or later and gpulower. Each kernel is compiled with empty caches, by both in turn and several times, checked
-against numpy at a small size, compared bit by bit at a large one, and timed in turn.
+needs torch, triton 3.6 or later and gpulower. Each kernel is compiled with empty caches, checked against numpy at a small size,
+compared bit by bit at a large one, and timed in turn. Compilations are timed in processes of their own, those of one after those of
+the other: what gpulower sets in a process (`gpulower.keep_freed_memory`) would be Triton's gain, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,8 +33,11 @@ DTYPES = {
 }  # fmt: skip
 
 
-#: How often each of the two compiles a kernel: the median counts.
-COMPILATIONS = 3
+#: How many processes of each of the two compile a kernel: the median counts.
+PROCESSES = 3
+
+#: The argument for such a process.
+COMPILE = "--compile"
 
 
 class Side:
@@ -82,14 +89,40 @@ def wrong(side: Side) -> str:
     return ""
 
 
-def compare(small: Launch, large: Launch, folder: str) -> tuple[bool, float, float, str]:
+def compile_times(who: str, names: tuple[str, ...], folder: str) -> None:
+    """Prints how long one of the two takes for each kernel, and for what comes after TTGIR, as JSON. The first is compiled twice."""
+    large = launches(False, names, ON_GPU)
+    found: dict[str, tuple[float, float]] = {}
+    for launch in [large[0], *large]:
+        # Whoever checks the kernel says what is wrong.
+        with contextlib.suppress(Exception):
+            side = Side(launch, who, folder)
+            found[launch.case.name] = side.whole, side.last
+    print(json.dumps(found))
+
+
+def times_in_processes(names: tuple[str, ...]) -> dict[str, dict[str, tuple[float, float]]]:
+    """For each of the two the medians of each kernel, whole and from TTGIR."""
+    found: dict[str, list[dict[str, tuple[float, float]]]] = {"triton": [], "gpulower": []}
+    for _ in range(PROCESSES):
+        for who, times in found.items():
+            ran = subprocess.run([sys.executable, __file__, COMPILE, who, *names], check=True, stdout=subprocess.PIPE, text=True)
+            times.append(json.loads(ran.stdout))
+
+    def medians(times: list[dict[str, tuple[float, float]]], name: str) -> tuple[float, float]:
+        whole, last = zip(*(one[name] for one in times), strict=True)
+        return statistics.median(whole), statistics.median(last)
+
+    return {who: {name: medians(times, name) for name in times[0]} for who, times in found.items()}
+
+
+def compare(
+    small: Launch, large: Launch, times: dict[str, dict[str, tuple[float, float]]], folder: str
+) -> tuple[bool, float, float, str]:
     """Whether all is right, the two ratios, and a line."""
     problems = [problem for who in ("triton", "gpulower") if (problem := wrong(Side(small, who, folder)))]
-    sides = [(Side(large, "triton", folder), Side(large, "gpulower", folder)) for _ in range(COMPILATIONS)]
-    own, ours = sides[-1]
-    for side, compiled in zip((own, ours), zip(*sides, strict=True), strict=True):
-        side.whole = statistics.median(one.whole for one in compiled)
-        side.last = statistics.median(one.last for one in compiled)
+    own, ours = Side(large, "triton", folder), Side(large, "gpulower", folder)
+    (own_whole, own_last), (our_whole, our_last) = (times[side.who][large.case.name] for side in (own, ours))
     pairs = [(one, ours.outputs()[name]) for name, one in own.outputs().items()]
     same = all(torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in pairs)
     if not same and large.case.name not in ("layer_norm_backward",):
@@ -101,11 +134,11 @@ def compare(small: Launch, large: Launch, folder: str) -> tuple[bool, float, flo
         for side in (own, ours):
             runs[side.who].append(triton.testing.do_bench(side.run, warmup=10, rep=40, return_mode="median"))
     run = statistics.median(ours_ / own_ for own_, ours_ in zip(runs["triton"], runs["gpulower"], strict=True))
-    compile_ratio = ours.whole / own.whole
+    compile_ratio = our_whole / own_whole
     line = (
         f"{large.case.name:<20} {'right' if not problems else 'WRONG: ' + '; '.join(problems):<7} {'same bits' if same else 'other bits':<10} "
-        f"run {statistics.median(runs['triton']) * 1e3:9.1f} us x {run:5.3f}   compile {own.whole:6.3f} s x {compile_ratio:5.2f}   "
-        f"from TTGIR {own.last:6.3f} s x {ours.last / own.last:5.2f}   registers {own.kernel.n_regs} {ours.kernel.n_regs} "
+        f"run {statistics.median(runs['triton']) * 1e3:9.1f} us x {run:5.3f}   compile {own_whole:6.3f} s x {compile_ratio:5.2f}   "
+        f"from TTGIR {own_last:6.3f} s x {our_last / own_last:5.2f}   registers {own.kernel.n_regs} {ours.kernel.n_regs} "
         f"spills {own.kernel.n_spills} {ours.kernel.n_spills}"
     )
     return not problems, run, compile_ratio, line
@@ -113,17 +146,22 @@ def compare(small: Launch, large: Launch, folder: str) -> tuple[bool, float, flo
 
 def main(names: list[str]) -> int:
     """Prints a line for each kernel and the means."""
+    triton.set_allocator(lambda size, *_: torch.empty(size, dtype=torch.int8, device="cuda"))
+    os.environ["GPULOWER_CACHE"] = "off"
+    folder = tempfile.mkdtemp()
+    if names[:1] == [COMPILE]:
+        compile_times(names[1], tuple(names[2:]), folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        return 0
     print(f"triton {triton.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}")
     if not hasattr(knobs.runtime, "add_stages_inspection_hook"):
         print("this release of Triton has no hook for stages: 3.6 or later is needed")
         return 1
-    triton.set_allocator(lambda size, *_: torch.empty(size, dtype=torch.int8, device="cuda"))
-    os.environ["GPULOWER_CACHE"] = "off"
-    folder = tempfile.mkdtemp()
+    times = times_in_processes(tuple(names))
     failed, ratios, compiles = 0, [], []
     for small, large in zip(launches(True, tuple(names), ON_GPU), launches(False, tuple(names), ON_GPU), strict=True):
         try:
-            right, run, compile_ratio, line = compare(small, large, folder)
+            right, run, compile_ratio, line = compare(small, large, times, folder)
         except Exception as error:
             right, line = False, f"{large.case.name:<20} FAILED: {type(error).__name__}: {str(error)[:300]}"
         else:

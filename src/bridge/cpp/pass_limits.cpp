@@ -15,22 +15,11 @@ namespace gpulower {
 /// 48 s for 24,000.
 constexpr size_t largestBlock = 4000;
 
-/// A pass of code generation. The gate knows passes that are registered by their argument, and others by their name.
-struct CodeGenerationPass {
-  StringRef name;
-  StringRef argument;
-};
+/// A pass of AMD's code generation that compares each load of a block with the others: 20 s for 8000 in a row.
+constexpr StringRef loadStoreVectorizer = "GPU Load and Store Vectorizer";
 
-/// AMD's compares each load of a block with the others: 20 s for 8000 in a row.
-constexpr CodeGenerationPass loadStoreVectorizer = {"GPU Load and Store Vectorizer", "load-store-vectorizer"};
-
-/// NVIDIA's looks from each address and product of a block back at those before, and asks of each what it may be used for: a
-/// third of code generation for a matrix product of Triton's with 2000 instructions in a row, and less than a twentieth for 600.
-/// What it finds there the PTX compiler finds: registers are as many or fewer.
-constexpr CodeGenerationPass strengthReduction = {"Straight line strength reduction", "slsr"};
-
-/// Most instructions of a block in which it looks for them.
-constexpr size_t largestReducedBlock = 1000;
+/// What the gate calls it.
+constexpr StringRef loadStoreVectorizerArgument = "load-store-vectorizer";
 
 /// Most levels of a nest of loops in a function that is optimised as others are. Each pass over loops goes through the blocks of
 /// a loop, those of the loops inside of it included: through those of the innermost one as often as there are levels. 900
@@ -43,7 +32,7 @@ constexpr StringRef simplePasses[] = {"SROAPass", "EarlyCSEPass", "SimplifyCFGPa
 /// What they do without.
 constexpr StringRef allButSimplePasses = "passes but the simplest";
 
-/// On functions that do without one of them.
+/// On functions that do without it.
 constexpr StringRef mark = "gpulower-large-block";
 
 static size_t sizeOfLargestBlock(const Function &function) {
@@ -103,18 +92,16 @@ bool PassLimits::isAllowed(StringRef pass, const Any &unit) {
 }
 
 void PassLimits::mark(Module &module) {
-  bool isAmd = module.getTargetTriple().isAMDGPU();
+  if (!module.getTargetTriple().isAMDGPU())
+    return;
   for (Function &function : module)
-    if (sizeOfLargestBlock(function) > (isAmd ? largestBlock : largestReducedBlock)) {
+    if (sizeOfLargestBlock(function) > largestBlock) {
       function.addFnAttr(gpulower::mark);
-      // The other changes no more than what the PTX compiler begins with.
-      if (isAmd)
-        report(loadStoreVectorizer.name, function.getName());
+      report(loadStoreVectorizer, function.getName());
     }
 }
 
-CodeGenerationLimits::CodeGenerationLimits(Module &module)
-    : context(module.getContext()), isAmd(module.getTargetTriple().isAMDGPU()) {
+CodeGenerationLimits::CodeGenerationLimits(Module &module) : context(module.getContext()) {
   for (Function &function : module)
     if (function.hasFnAttribute(gpulower::mark))
       marked.insert(("function (" + function.getName() + ")").str());
@@ -124,8 +111,7 @@ CodeGenerationLimits::CodeGenerationLimits(Module &module)
 CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobalPassGate()); }
 
 bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
-  const CodeGenerationPass &limited = isAmd ? loadStoreVectorizer : strengthReduction;
-  return (pass != limited.argument && pass != limited.name) || !marked.contains(unit);
+  return pass != loadStoreVectorizerArgument || !marked.contains(unit);
 }
 
 void PassLimits::attach(PassInstrumentationCallbacks &callbacks) {

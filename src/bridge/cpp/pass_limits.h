@@ -52,7 +52,6 @@ public:
 
 private:
   llvm::LLVMContext &context;
-  bool isAmd;
   /// As passes describe them: `function (NAME)`.
   llvm::StringSet<> marked;
 };
