@@ -78,8 +78,7 @@ impl Joining {
                 join_ptx(&texts, order).map(String::into_bytes)
             }
             Self::Objects => {
-                let parts: Vec<(&[u8], &[(&str, &str)])> =
-                    parts.iter().map(|part| (part.as_slice(), &[][..])).collect();
+                let parts: Vec<_> = parts.iter().map(|part| (part.as_slice(), &[] as &[_])).collect();
                 join_object::join(&parts).map_err(|error| error.to_string())
             }
         }
