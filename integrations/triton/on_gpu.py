@@ -93,7 +93,7 @@ def compile_times(who: str, names: tuple[str, ...], folder: str) -> None:
     """Prints how long one of the two takes for each kernel, and for what comes after TTGIR, as JSON. The first is compiled twice."""
     large = launches(False, names, ON_GPU)
     found: dict[str, tuple[float, float]] = {}
-    for launch in [large[0], *large]:
+    for launch in [*large[:1], *large]:
         # Whoever checks the kernel says what is wrong.
         with contextlib.suppress(Exception):
             side = Side(launch, who, folder)
@@ -107,13 +107,14 @@ def times_in_processes(names: tuple[str, ...]) -> dict[str, dict[str, tuple[floa
     for _ in range(PROCESSES):
         for who, times in found.items():
             ran = subprocess.run([sys.executable, __file__, COMPILE, who, *names], check=True, stdout=subprocess.PIPE, text=True)
-            times.append(json.loads(ran.stdout))
+            times.append(json.loads(ran.stdout.splitlines()[-1]))
 
     def medians(times: list[dict[str, tuple[float, float]]], name: str) -> tuple[float, float]:
         whole, last = zip(*(one[name] for one in times), strict=True)
         return statistics.median(whole), statistics.median(last)
 
-    return {who: {name: medians(times, name) for name in times[0]} for who, times in found.items()}
+    everywhere = [name for name in found["triton"][0] if all(name in one for times in found.values() for one in times)]
+    return {who: {name: medians(times, name) for name in everywhere} for who, times in found.items()}
 
 
 def compare(

@@ -89,15 +89,26 @@ impl KernelLaunch {
     ///
     /// # Errors
     ///
-    /// [`Error`] for what is no memref of known sizes in memory of a parameter, or of one that is not given.
+    /// [`Error`] for what is no memref of known sizes in memory of a parameter (a number, say), and for a parameter that is not
+    /// given, has fewer elements than the kernel sees, or whose elements do not follow each other from its address on. Kernels that
+    /// were compiled with bare pointers take others: [`Arguments::bare_memref`].
     pub fn with_parameters(&self, parameters: &[MemRef]) -> Result<Arguments, Error> {
         let mut arguments = Arguments::new();
         for LaunchArgument { parameter, sizes } in &self.arguments {
             let (index, sizes) = (parameter.clone()?, sizes.clone()?);
-            let whole = parameters.get(index).ok_or_else(|| {
-                let (kernel, given) = (&self.kernel, parameters.len());
+            let elements = |sizes: &[i64]| sizes.iter().fold(1_i64, |product, size| product.saturating_mul(*size));
+            let given = parameters.get(index).filter(|whole| {
+                let given: Vec<i64> = whole.indices().skip(1).take(whole.rank()).collect();
+                let plain = MemRef::contiguous(whole.aligned(), &given);
+                plain.indices().eq(whole.indices()) && elements(&given) >= elements(&sizes)
+            });
+            let whole = given.ok_or_else(|| {
+                let kernel = &self.kernel;
                 let reason = format!(
-                    "@{kernel} takes parameter {index} of the function that launches it, and {given} are given"
+                    "@{kernel} takes {} elements in a row of parameter {index} of the function that launches it, and what is given \
+                     has not as many: {:?}",
+                    elements(&sizes),
+                    parameters.get(index)
                 );
                 Error::new(Stage::Plan, InputError::Launch { reason, location: None })
             })?;
@@ -339,7 +350,12 @@ mod tests {
             .with_parameters(&memrefs[..1])
             .expect_err("one is missing")
             .to_string();
-        assert!(reason.contains("takes parameter 1"), "{reason}");
+        assert!(reason.contains("of parameter 1"), "{reason}");
+        for wrong in [MemRef::contiguous(256, &[15]), MemRef::contiguous(256, &[])] {
+            launch
+                .with_parameters(&[memrefs[0].clone(), wrong])
+                .expect_err("it is too small");
+        }
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl CompilerBuilder {
         self
     }
 
-    /// Keeps results in a cache, and takes them from there. Several compilers may share one. Default: none.
+    /// Keeps results in a cache, and takes them from there. Several compilers may share one. Default, and with `None`: none.
     #[must_use]
     pub fn cache(mut self, cache: impl Into<Option<Cache>>) -> Self {
         self.results = cache.into();

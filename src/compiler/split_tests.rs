@@ -52,14 +52,14 @@ fn both(name: &str, text: &str) -> (String, Option<String>) {
     let keep = Arc::new(Keep::default());
     let whole = compile(&builder().listener(keep.clone()).build(), name, text, Emit::Ptx).expect("compiles");
     let linked = keep.0.lock().expect("not poisoned").clone();
-    let parts = in_parts(&linked, Interrupt::default()).expect("no part is interrupted");
+    let parts = in_parts(&linked, "sm_80", Interrupt::default()).expect("no part is interrupted");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (text(whole), parts.map(text))
 }
 
-/// The PTX of the parts of a linked module, if they can be put together.
-fn in_parts(linked: &[u8], interrupt: Interrupt) -> StageResult<Option<Vec<u8>>> {
-    let target: Target = "sm_80".parse().expect("a target");
+/// The code of the parts of a linked module, if they can be put together.
+fn in_parts(linked: &[u8], target: &str, interrupt: Interrupt) -> StageResult<Option<Vec<u8>>> {
+    let target: Target = target.parse().expect("a target");
     let resolved = Options::default().resolve(&target, None).expect("resolves");
     let job = DeviceJob {
         name: "m",
@@ -340,7 +340,11 @@ fn objects_of_amd_are_the_same_in_parts_and_known_by_them() {
             .compile_source("kernels.ll", text.as_bytes(), &targets, Emit::Object);
         made.expect("compiles").artifacts.remove(0)
     };
-    let whole = made(builder().listener(Arc::new(Keep::default())), &text);
+    let keep = Arc::new(Keep::default());
+    let whole = made(builder().listener(keep.clone()), &text);
+    let linked = keep.0.lock().expect("not poisoned").clone();
+    let parts = in_parts(&linked, "gfx942", Interrupt::default()).expect("no part is interrupted");
+    assert!(parts.expect("the parts can be put together") == whole.bytes);
     let cache = Cache::builder().build();
     for builder in [
         builder().threads(1),
@@ -400,7 +404,7 @@ fn a_part_does_not_begin_once_the_call_is_cancelled() {
     let token = CancellationToken::new();
     token.cancel();
     let linked = keep.0.lock().expect("not poisoned").clone();
-    let (stage, error) = in_parts(&linked, Interrupt::new(&token, None)).expect_err("cancelled");
+    let (stage, error) = in_parts(&linked, "sm_80", Interrupt::new(&token, None)).expect_err("cancelled");
     assert_eq!(
         (stage, error.to_string().as_str()),
         (Stage::Optimize, "cancelled before it was done")

@@ -193,8 +193,12 @@ fn balance(sizes: &[usize]) -> Option<Vec<Vec<usize>>> {
     let mut parts: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut before = 0;
     let mut part_sizes = vec![0; count];
+    let mut part = 0;
     for (component, &size) in sizes.iter().enumerate() {
-        let part = (before * count / total).min(count - 1);
+        // Variables that nobody uses, at the end, are no part by themselves.
+        if size > 0 {
+            part = (before * count / total).min(count - 1);
+        }
         parts[part].push(component);
         part_sizes[part] += size;
         before += size;
@@ -209,6 +213,13 @@ mod tests {
     use super::*;
 
     const LARGE: usize = FEWEST_WRITTEN;
+
+    #[test]
+    fn variables_that_nobody_uses_are_in_the_part_of_the_last_function() {
+        let sizes = [&[1_000; 10][..], &[0]].concat();
+        let parts = balance(&sizes).expect("there are several");
+        assert_eq!(parts.last().map(Vec::as_slice), Some(&[9, 10][..]));
+    }
 
     fn function(name: &str, instructions: usize, references: &[usize]) -> Global {
         Global {
@@ -263,7 +274,7 @@ mod tests {
             variable("seen by the host"),
         ];
         let division = divide(&globals, LARGE).expect("no circle");
-        assert_eq!(positions(&division), [vec![0, 4], vec![1], vec![2, 3, 5], vec![6]]);
+        assert_eq!(positions(&division), [vec![0, 4], vec![1], vec![2, 3, 5, 6]]);
         assert!(division.shared.is_empty());
     }
 

@@ -200,28 +200,8 @@ impl Split {
             };
             work.compile_all(parts, job.for_each, interrupt)
         };
-        let code = match compiled {
-            Ok(mut compiled) => {
-                for stage in 0..2 {
-                    for part in &mut compiled {
-                        context.add_diagnostics(std::mem::take(&mut part.diagnostics[stage]));
-                    }
-                }
-                account(clock, start.elapsed(), &compiled);
-                for left_out in compiled.iter_mut().flat_map(|part| std::mem::take(&mut part.left_out)) {
-                    (job.decide)(without_pass(left_out));
-                }
-                let known = compiled.iter().filter(|part| part.is_known).count();
-                if known > 0 {
-                    let what = match joining {
-                        Joining::Ptx(_) => "PTX",
-                        Joining::Objects => "object",
-                    };
-                    (job.decide)(Decision::known(what, known, compiled.len(), "parts"));
-                }
-                tracing::debug!(parts = compiled.len(), known, "the module was compiled in parts");
-                compiled.into_iter().map(|part| part.code).collect::<Vec<_>>()
-            }
+        let mut compiled = match compiled {
+            Ok(compiled) => compiled,
             Err(Failure::Interrupted(stage, error)) => return Err((stage, error.into())),
             Err(Failure::Other(reason)) => {
                 clock.add(Stage::Optimize, start.elapsed());
@@ -229,10 +209,33 @@ impl Split {
                 return Ok(None);
             }
         };
-        let joined = clock.time(Stage::CodeGen, || joining.join(code));
-        Ok(joined
-            .inspect_err(|reason| tracing::debug!(%reason, "the module is compiled as a whole"))
-            .ok())
+        account(clock, start.elapsed(), &compiled);
+        let code = compiled.iter_mut().map(|part| std::mem::take(&mut part.code)).collect();
+        let code = match clock.time(Stage::CodeGen, || joining.join(code)) {
+            Ok(code) => code,
+            Err(reason) => {
+                tracing::debug!(%reason, "the module is compiled as a whole");
+                return Ok(None);
+            }
+        };
+        for stage in 0..2 {
+            for part in &mut compiled {
+                context.add_diagnostics(std::mem::take(&mut part.diagnostics[stage]));
+            }
+        }
+        for left_out in compiled.iter_mut().flat_map(|part| std::mem::take(&mut part.left_out)) {
+            (job.decide)(without_pass(left_out));
+        }
+        let known = compiled.iter().filter(|part| part.is_known).count();
+        if known > 0 {
+            let what = match joining {
+                Joining::Ptx(_) => "PTX",
+                Joining::Objects => "object",
+            };
+            (job.decide)(Decision::known(what, known, compiled.len(), "parts"));
+        }
+        tracing::debug!(parts = compiled.len(), known, "the module was compiled in parts");
+        Ok(Some(code))
     }
 }
 
@@ -335,7 +338,7 @@ impl PartWork<'_> {
             Joining::Objects => module.emit(&machine, EmitKind::Object).map_err(DeviceError::from)?,
         };
         if let Joining::Objects = self.joining {
-            // Sooner, as above: variables, and functions that are no kernels, are not joined.
+            // Sooner, as above: functions that are no kernels, and variables that code refers to, are not joined.
             join_object::join(&[(&code, &[])]).map_err(|error| error.to_string())?;
         }
         Ok(Compiled {

@@ -30,14 +30,13 @@ pub fn lower(graph: &Graph, number: usize, step: &Step, tiles: &Tiles) -> Result
     compiler::run_pipeline(&mut module, PASSES)?;
 
     let symbols = compiler::symbols(&module);
-    let text = |kind: &str| {
-        symbols
-            .iter()
-            .find(|symbol| symbol.operation == kind)
-            .map(|symbol| symbol.text.clone())
+    let launch = compiler::launches(&module).pop().ok_or("the schedule made no launch")?;
+    let text = |name: &str| {
+        let symbol = symbols.iter().find(|symbol| symbol.name == name);
+        symbol.map(|symbol| symbol.text.clone()).ok_or("a symbol is missing")
     };
     Ok(Kernel {
-        code: [text("gpu.module"), text("func.func")].map(Option::unwrap_or_default),
-        launch: compiler::launches(&module).pop().ok_or("the schedule made no launch")?,
+        code: [text(&launch.module)?, text(&name)?],
+        launch,
     })
 }

@@ -39,7 +39,7 @@ gpu.module @kernels {
   }
 
   // PTX-LABEL: .entry doubles(
-  // PTX: fma.rn.f64
+  // PTX: mul.rn.f64
   gpu.func @doubles(%x: memref<?xvector<4xbf16>>, %y: memref<?xvector<4xbf16>>, %z: memref<?xf64>, %i: index) kernel {
     %a = memref.load %x[%i] : memref<?xvector<4xbf16>>
     %b = memref.load %y[%i] : memref<?xvector<4xbf16>>

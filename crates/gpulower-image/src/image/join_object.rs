@@ -1,7 +1,7 @@
 //! Joins relocatable AMDGPU objects: of kernels that were compiled apart, the object that LLVM writes of all together.
 //!
 //! LLVM 22 writes a fixed list of sections for a module of kernels. Code and descriptors follow each other, symbols are those
-//! of one kernel after the other, and one note describes all kernels. What has any other section, or symbols that another
+//! of one kernel after the other, and one note describes all kernels. The last object may have constants behind its descriptors. What has any other section, or symbols that another
 //! object may define, is refused. So is an object that is not, byte for byte, what its own pieces give here: nothing that is
 //! unknown gets lost.
 
@@ -41,6 +41,8 @@ const SYMTAB: usize = 9;
 const CONTENTS: [usize; 9] = [TEXT, RODATA, MAXIMUMS, COMMENT, STACK, NOTE, SYMTAB, RELA, STRTAB];
 
 const SHN_ABS: u16 = 0xfff1;
+/// Bytes of a kernel's descriptor (`amdhsa::kernel_descriptor_t`).
+const DESCRIPTOR: usize = 64;
 /// Kernels start at multiples of it.
 const KERNEL_ALIGNMENT: usize = 256;
 /// `s_nop 0`, with which LLVM fills the space before a kernel.
@@ -124,7 +126,7 @@ impl<'a> Part<'a> {
             .map_or(&[] as &[_], |table| table)
             .as_chunks::<24>();
         let mut symbols = Vec::with_capacity(entries.len());
-        let (mut code, mut functions, mut descriptors, mut has_constants) = (0, 0, 0, false);
+        let (mut code, mut functions, mut descriptors) = (0, 0, 0);
         for (symbol, entry) in elf.symbols(super::elf::SHT_SYMTAB)?.iter().zip(entries.iter().skip(1)) {
             if ![TEXT as u16, RODATA as u16, SHN_ABS].contains(&symbol.section) {
                 return Err(refused("a symbol is defined elsewhere"));
@@ -133,9 +135,7 @@ impl<'a> Part<'a> {
                 functions += 1;
                 code = code.max(symbol.value.saturating_add(symbol.size));
             }
-            let is_constant = symbol.section == RODATA as u16 && !symbol.name.ends_with(".kd");
-            has_constants |= is_constant;
-            descriptors += usize::from(symbol.section == RODATA as u16 && !is_constant);
+            descriptors += usize::from(symbol.section == RODATA as u16 && symbol.name.ends_with(".kd"));
             symbols.push(Symbol {
                 name: symbol.name,
                 is_local: symbol.is_local(),
@@ -144,6 +144,7 @@ impl<'a> Part<'a> {
                 entry: *entry,
             });
         }
+        let has_constants = contents.get(RODATA).map_or(0, |bytes| bytes.len()) > DESCRIPTOR * descriptors;
         if functions != descriptors {
             return Err(refused("it has a function that is no kernel"));
         }
@@ -177,19 +178,30 @@ fn renamed<'a>(name: &'a str, renaming: Renaming<'_>) -> Cow<'a, str> {
     found.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
+/// What a section is, wherever it is and whatever its size: the section, type and flags, the section that it is linked with, alignment
+/// and the size of entries.
+fn kind((section, header): &(usize, [u8; 64])) -> (usize, [Option<&[u8]>; 3]) {
+    (*section, [header.get(4..24), header.get(40..44), header.get(48..)])
+}
+
 /// The file of these parts.
 fn write(parts: &[(&Part<'_>, Renaming<'_>)]) -> Result<Vec<u8>, ReadError> {
     let Some((first, _)) = parts.first() else {
         return Err(refused("there are none"));
     };
     let is_alike = |part: &Part<'_>| {
-        let fixed = |part: &Part<'_>| [MAXIMUMS, STACK].map(|section| part.contents(section).len());
-        let is_as_long = part.section_headers.len() == first.section_headers.len();
+        let are_empty = [MAXIMUMS, STACK]
+            .iter()
+            .all(|section| part.contents(*section).is_empty());
         part.header.get(..40) == first.header.get(..40)
             && part.header.get(48..) == first.header.get(48..)
-            && fixed(part) == [0, 0]
-            && is_as_long
+            && are_empty
             && part.contents(COMMENT) == first.contents(COMMENT)
+            && part
+                .section_headers
+                .iter()
+                .map(kind)
+                .eq(first.section_headers.iter().map(kind))
     };
     if !parts.iter().all(|(part, _)| is_alike(part)) {
         return Err(refused("they are of different kinds"));
