@@ -17,8 +17,9 @@ void separateBfloatsFromHalves(llvm::Module &module);
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
 
-/// Loops of a module for NVIDIA over signed numbers that are far apart compare unsigned numbers.
-void compareWideRanges(llvm::Module &module, llvm::TargetMachine &machine);
+/// Loops of a module for NVIDIA ask whether they go on in a way that ptxas unrolls well, and right: numbers that are far apart are
+/// compared as unsigned ones, and counters are compared by order.
+void compareLoopEnds(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Conversions between floats and single bits of a module for NVIDIA become others.
 void convertSingleBits(llvm::Module &module);

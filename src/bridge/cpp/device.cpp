@@ -83,7 +83,7 @@ static void writeForPtxas(Module &module, TargetMachine &machine) {
   gpulower::keepFromSaturating(module);
   gpulower::separateMaskedLanes(module);
   gpulower::putOddVectorsTogether(module);
-  gpulower::compareWideRanges(module, machine);
+  gpulower::compareLoopEnds(module, machine);
   gpulower::takePackedHalvesApart(module);
   gpulower::takeStructuresApart(module);
 }

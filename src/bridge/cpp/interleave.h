@@ -44,6 +44,8 @@ struct InterleavePlan {
   llvm::SmallVector<MayOverlap, 2> checks;
   /// Iterations at once.
   unsigned count = 1;
+  /// There are no more than these; 0: not known.
+  unsigned mostIterations = 0;
 };
 
 struct LoopAnalyses {

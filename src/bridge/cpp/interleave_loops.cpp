@@ -19,6 +19,9 @@ namespace {
 
 constexpr StringLiteral passName = "gpulower-interleave";
 
+/// How often ptxas unrolls a small loop.
+constexpr unsigned unrolledByPtxas = 4;
+
 /// Writes a loop anew as an InterleavePlan allows.
 class Interleaver {
 public:
@@ -49,6 +52,7 @@ public:
     for (unsigned iteration = 0; iteration < plan.count; ++iteration)
       cloneRest(iteration);
     leave();
+    askInOrder();
     tidy();
     divide();
     addStringMetadataToLoop(&loop, "llvm.loop.unroll.disable");
@@ -94,7 +98,7 @@ private:
       allowed = both(allowed, areApart(pair));
     if (plan.condition.predicate != CmpInst::ICMP_NE) {
       end = builder.CreateSub(plan.condition.bound, distance);
-      // It follows from what was asked, but wide_ranges.cpp has to see it, which looks at constant steps.
+      // It follows from what was asked, but loop_ends.cpp has to see it, which looks at constant steps.
       if (plan.guard || isa<SCEVConstant>(plan.condition.step))
         allowed = both(allowed, builder.CreateICmp(plan.condition.predicate, start, end));
     }
@@ -258,6 +262,21 @@ private:
       BranchInst::Create(blockOf(plan.header, iteration + 1), blockOf(plan.latch, iteration));
   }
 
+  /// The loop for the rest compares by order, as the new one does (loop_ends.cpp has why).
+  void askInOrder() {
+    auto *branch = cast<BranchInst>(plan.latch->getTerminator());
+    auto *compare = cast<ICmpInst>(branch->getCondition());
+    const LoopCondition &condition = plan.condition;
+    if (!compare->isEquality() || condition.predicate == CmpInst::ICMP_NE)
+      return;
+    builder.SetInsertPoint(branch);
+    bool leaves = branch->getSuccessor(0) != plan.header;
+    branch->setCondition(builder.CreateICmp(leaves ? CmpInst::getInversePredicate(condition.predicate) : condition.predicate,
+                                            condition.counter, condition.bound));
+    if (compare->use_empty())
+      compare->eraseFromParent();
+  }
+
   /// The branch behind the new loop, and what is carried on from there.
   void leave() {
     const LoopCondition &condition = plan.condition;
@@ -395,6 +414,8 @@ private:
     for (unsigned iteration = 0; iteration < plan.count; ++iteration)
       for (BasicBlock *block : plan.blocks)
         made->addBasicBlockToLoop(blockOf(block, iteration), analyses.loops);
+    if (plan.mostIterations != 0 && plan.mostIterations < plan.count * unrolledByPtxas)
+      addStringMetadataToLoop(made, "llvm.loop.unroll.disable");
     if (parent)
       for (BasicBlock *block : {main, behind, rest})
         parent->addBasicBlockToLoop(block, analyses.loops);

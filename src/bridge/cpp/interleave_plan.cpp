@@ -7,6 +7,7 @@
 #include "llvm/Analysis/LoopIterator.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
@@ -23,8 +24,16 @@ constexpr unsigned mostLoads = 6;
 constexpr unsigned mostAddresses = 8;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
 constexpr uint64_t largestElement = 256;
+/// Bytes of a load of which ptxas does not have enough under way when it unrolls a loop.
+constexpr uint64_t narrow = 2;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
+
+/// Instructions that the end of a loop is computed with, one after the other.
+constexpr unsigned mostSteps = 6;
+
+/// Threads of a warp on every NVIDIA GPU.
+constexpr unsigned warpSize = 32;
 
 constexpr unsigned globalSpace = 1, sharedSpace = 3, privateSpace = 5;
 
@@ -40,6 +49,31 @@ bool isKernelArgument(const Value *object) {
   return convention == CallingConv::PTX_Kernel || convention == CallingConv::AMDGPU_KERNEL;
 }
 
+/// Whether a value is computed, in a few steps, from what the host passed and the numbers that a block has alone.
+bool isSameForAllThreads(const Value &value, unsigned steps) {
+  if (isa<Constant, Argument>(value))
+    return true;
+  if (auto *call = dyn_cast<IntrinsicInst>(&value))
+    switch (call->getIntrinsicID()) {
+    case Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
+    case Intrinsic::nvvm_read_ptx_sreg_ctaid_y:
+    case Intrinsic::nvvm_read_ptx_sreg_ctaid_z:
+    case Intrinsic::nvvm_read_ptx_sreg_nctaid_x:
+    case Intrinsic::nvvm_read_ptx_sreg_nctaid_y:
+    case Intrinsic::nvvm_read_ptx_sreg_nctaid_z:
+    case Intrinsic::nvvm_read_ptx_sreg_ntid_x:
+    case Intrinsic::nvvm_read_ptx_sreg_ntid_y:
+    case Intrinsic::nvvm_read_ptx_sreg_ntid_z:
+      return true;
+    default:
+      break;
+    }
+  auto *instruction = dyn_cast<Instruction>(&value);
+  return instruction && steps > 0 && !isa<PHINode>(instruction) && !instruction->mayReadOrWriteMemory() &&
+         instruction->getNumOperands() > 0 && (!isa<CallBase>(instruction) || isa<MinMaxIntrinsic>(instruction)) &&
+         llvm::all_of(instruction->operands(), [&](const Use &operand) { return isSameForAllThreads(*operand, steps - 1); });
+}
+
 class Planner {
 public:
   Planner(Loop &loop, LoopAnalyses analyses, unsigned count)
@@ -53,12 +87,18 @@ public:
     if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
       return std::nullopt;
     // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it.
-    if (stores.empty() && isa<SCEVConstant>(plan.condition.step))
-      return std::nullopt;
+    if (stores.empty() && isa<SCEVConstant>(plan.condition.step) && !isLong()) {
+      if (!loadsAreNarrow())
+        return std::nullopt;
+      plan.count = std::min(plan.count, 2u);
+    }
     unsigned loads = 0;
     for (Instruction *instruction : instructions) {
-      if (!isReadyNow(*instruction))
+      if (!isReadyNow(*instruction)) {
+        if (auto *load = dyn_cast<LoadInst>(instruction); load && isConditionalButFree(*load))
+          ++loads;
         continue;
+      }
       ready.insert(instruction);
       if (isa<LoadInst>(instruction)) {
         ++loads;
@@ -72,6 +112,7 @@ public:
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
     findGuard();
+    plan.mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     return std::move(plan);
   }
 
@@ -132,6 +173,7 @@ private:
       std::swap(condition.counter, condition.bound);
       condition.predicate = CmpInst::getSwappedPredicate(condition.predicate);
     }
+    askOfTheNext(condition);
     auto *counted = recurrence(evolution.getSCEV(condition.counter));
     unsigned bits = condition.counter->getType()->getIntegerBitWidth();
     if (!counted || !loop.isLoopInvariant(condition.bound) || (bits != 32 && bits != 64))
@@ -158,6 +200,49 @@ private:
     default:
       return false;
     }
+  }
+
+  /// Whether there are many iterations, as far as can be told: it goes to an end that is the same for all threads, such as the size of
+  /// an array, in steps by which the threads of a warp could not share it, and it is not the inner one of two loops, such as that along the
+  /// row of a small filter.
+  bool isLong() const {
+    auto *step = cast<SCEVConstant>(plan.condition.step);
+    return !loop.getParentLoop() && step->getAPInt().ult(warpSize) && isSameForAllThreads(*plan.condition.bound, mostSteps);
+  }
+
+  /// Whether four loads at once, of one iteration each, are few bytes under way.
+  bool loadsAreNarrow() const {
+    return !loop.getParentLoop() && llvm::all_of(instructions, [&](Instruction *instruction) {
+      return !isa<LoadInst>(instruction) || TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
+    });
+  }
+
+  /// LLVM makes `i < 24` of `i + 8 < 32`: of unsigned numbers, what comes a step before the first would be the largest of all, as if nothing
+  /// were left. So the question becomes again the one that was asked.
+  void askOfTheNext(LoopCondition &condition) {
+    auto *phi = dyn_cast<PHINode>(condition.counter);
+    auto *bound = dyn_cast<ConstantInt>(condition.bound);
+    if (!phi || !bound || phi->getParent() != plan.header || !CmpInst::isRelational(condition.predicate))
+      return;
+    const SCEV *counter = evolution.getSCEV(phi);
+    auto *counted = recurrence(counter);
+    auto *step = counted ? dyn_cast<SCEVConstant>(counted->getStepRecurrence(evolution)) : nullptr;
+    if (!step)
+      return;
+    // Neither sum may overflow.
+    auto sum = [&](const APInt &value) -> std::optional<APInt> {
+      bool overflows = false;
+      APInt result = CmpInst::isUnsigned(condition.predicate) ? value.uadd_ov(step->getAPInt(), overflows)
+                                                              : value.sadd_ov(step->getAPInt(), overflows);
+      return overflows ? std::nullopt : std::optional(result);
+    };
+    APInt largest = CmpInst::isUnsigned(condition.predicate) ? evolution.getUnsignedRangeMax(counter)
+                                                             : evolution.getSignedRangeMax(counter);
+    std::optional<APInt> end = sum(bound->getValue());
+    if (!end || !sum(largest))
+      return;
+    condition.counter = phi->getIncomingValueForBlock(plan.latch);
+    condition.bound = ConstantInt::get(bound->getType(), *end);
   }
 
   /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is nothing that
@@ -214,6 +299,13 @@ private:
     if (auto *load = dyn_cast<LoadInst>(&instruction))
       return always && load->isSimple() && mayComeFirst(*load);
     return !instruction.mayReadOrWriteMemory() && (always || isSafeToSpeculativelyExecute(&instruction));
+  }
+
+  /// Whether a load is under a condition, and of other memory than all that the loop writes: the PTX compiler makes a predicate of the
+  /// condition, and moves the load before the stores of earlier iterations.
+  bool isConditionalButFree(LoadInst &load) {
+    return load.isSimple() && !analyses.dominators.dominates(load.getParent(), plan.latch) &&
+           llvm::all_of(stores, [&](StoreInst *store) { return areOfOtherMemory(load, *store); });
   }
 
   /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them comes

@@ -1,3 +1,5 @@
+// How loops ask whether they go on, for ptxas, which unrolls them four times.
+//
 // Loops over signed numbers whose ends are further apart than half of what their type holds. ptxas unrolls a loop with
 // a constant step, and decides by `end - start`, computed in the type itself, how many iterations are left: where that
 // overflows, iterations are dropped. (Seen with ptxas 12.4 and 13.0 on sm_90, 32 and 64 bits: `setp.lt.s32` of a
@@ -9,6 +11,10 @@
 // It unrolls four times, and compares what is left with three steps, computed in the type as well: a loop whose step is
 // more than a third of the largest number ran four times where it should once (`setp.lt.s32` of a register to which
 // 858993459 is added, from -858993460 to 858157688). Such a loop has few iterations, and is not to be unrolled.
+//
+// Of a loop that goes on while its counter is not at the end, ptxas takes the iterations that are left over by twos, and then one by one in
+// a loop; while the counter is below the end, all three without a loop. LLVM makes the first of the second (`indvars`, and then loop
+// strength reduction counts down to zero). Where the counter begins below the end, it is made the second again.
 
 #include "code_generation.h"
 
@@ -25,6 +31,9 @@ using namespace llvm;
 
 namespace gpulower {
 namespace {
+
+/// Of a loop that ptxas may still unroll.
+constexpr size_t mostInstructions = 64;
 
 /// Whether the difference of two signed numbers in these ranges fits their type.
 bool fits(const APInt &minuend, const APInt &subtrahend) {
@@ -51,6 +60,19 @@ public:
     return counted && isa<SCEVConstant>(counted->getStepRecurrence(evolution)) &&
            (counter->getType()->isIntegerTy(32) || counter->getType()->isIntegerTy(64)) &&
            evolution.isLoopInvariant(evolution.getSCEV(bound), &loop);
+  }
+
+  /// By which comparison the counter, in steps of one, is below the end until it comes there.
+  std::optional<ICmpInst::Predicate> order() {
+    const SCEVAddRecExpr *counted = recurrence(counter);
+    const SCEV *step = counted->getStepRecurrence(evolution);
+    if (!step->isOne() || isa<PHINode>(counter))
+      return std::nullopt;
+    for (ICmpInst::Predicate below : {ICmpInst::ICMP_SLT, ICmpInst::ICMP_ULT})
+      if (evolution.isLoopEntryGuardedByCond(&loop, below, evolution.getMinusSCEV(counted->getStart(), step),
+                                             evolution.getSCEV(bound)))
+        return below;
+    return std::nullopt;
   }
 
   /// Whether ptxas' unrolled loop takes steps whose size it cannot tell.
@@ -97,6 +119,29 @@ private:
   ICmpInst::Predicate predicate;
 };
 
+/// Whether ptxas is to unroll this loop, which does nothing for larger ones.
+bool isSmall(Loop &loop, ScalarEvolution &evolution) {
+  size_t size = 0;
+  for (BasicBlock *block : loop.blocks())
+    size += block->size();
+  return loop.isInnermost() && size <= mostInstructions && evolution.getSmallConstantTripCount(&loop) == 0 &&
+         !findOptionMDForLoop(&loop, "llvm.loop.unroll.disable");
+}
+
+/// Asks whether the counter is below the end, where the question is whether it is there.
+void compareInOrder(BranchInst &branch, ICmpInst &compare, Loop &loop, ScalarEvolution &evolution) {
+  bool leaves = branch.getSuccessor(0) != loop.getHeader();
+  if (compare.getPredicate() != (leaves ? ICmpInst::ICMP_EQ : ICmpInst::ICMP_NE) || !compare.hasOneUse())
+    return;
+  Ends ends(evolution, loop, compare);
+  std::optional<ICmpInst::Predicate> below = ends.counts() ? ends.order() : std::nullopt;
+  if (!below)
+    return;
+  if (loop.isLoopInvariant(compare.getOperand(0)))
+    compare.swapOperands();
+  compare.setPredicate(leaves ? ICmpInst::getInversePredicate(*below) : *below);
+}
+
 /// The same comparison of unsigned numbers.
 void moveBySign(ICmpInst &compare, Loop &loop) {
   auto *type = cast<IntegerType>(compare.getOperand(0)->getType());
@@ -125,6 +170,8 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
       auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
       if (!compare || !compare->getOperand(0)->getType()->isIntegerTy())
         continue;
+      if (exiting.size() == 1 && block == loop->getLoopLatch() && isSmall(*loop, evolution))
+        compareInOrder(*branch, *compare, *loop, evolution);
       Ends ends(evolution, *loop, *compare);
       if (!ends.counts())
         continue;
@@ -141,7 +188,7 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
 
 } // namespace
 
-void compareWideRanges(Module &module, TargetMachine &machine) {
+void compareLoopEnds(Module &module, TargetMachine &machine) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager graphs;
