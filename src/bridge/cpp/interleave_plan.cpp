@@ -24,6 +24,8 @@ constexpr unsigned mostLoads = 6;
 constexpr unsigned mostAddresses = 8;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
 constexpr uint64_t largestElement = 256;
+/// Instructions for each load, of a loop that waits for memory most of the time.
+constexpr unsigned mostWorkOfLoad = 3;
 /// Bytes of a load of which ptxas does not have enough under way when it unrolls a loop.
 constexpr uint64_t narrow = 2;
 /// Comparisons of addresses before a loop.
@@ -87,7 +89,8 @@ public:
     if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
       return std::nullopt;
     // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it.
-    if (stores.empty() && isa<SCEVConstant>(plan.condition.step) && !isLong()) {
+    bool isLeftToPtxas = stores.empty() && isa<SCEVConstant>(plan.condition.step);
+    if (isLeftToPtxas && !isLong()) {
       if (!loadsAreNarrow())
         return std::nullopt;
       plan.count = std::min(plan.count, 2u);
@@ -111,6 +114,8 @@ public:
     for (Instruction *instruction : instructions)
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
+    if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads))
+      return std::nullopt;
     findGuard();
     plan.mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     return std::move(plan);
@@ -208,6 +213,14 @@ private:
   bool isLong() const {
     auto *step = cast<SCEVConstant>(plan.condition.step);
     return !loop.getParentLoop() && step->getAPInt().ult(warpSize) && isSameForAllThreads(*plan.condition.bound, mostSteps);
+  }
+
+  /// Whether what is done with the loads of an iteration takes so long that they are there when the next one begins.
+  bool worksLong(unsigned loads) const {
+    unsigned work = llvm::count_if(instructions, [&](Instruction *instruction) {
+      return !taken.contains(instruction) && !isa<PHINode>(instruction) && !instruction->isTerminator();
+    });
+    return work > mostWorkOfLoad * loads;
   }
 
   /// Whether four loads at once, of one iteration each, are few bytes under way.

@@ -1,7 +1,7 @@
 ; A loop with an unknown number of iterations is left to the PTX compiler, which unrolls it: LLVM would do so first, and the
 ; result would be unrolled again. A loop with a known one, and what a front end wants, are unrolled by LLVM.
 
-; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: gpulower compile %s --target sm_90 --interleave 1 --emit ptx -o - | FileCheck %s
 ; RUN: opt-22 -passes='default<O3>' -mcpu=sm_90 %s | llc-22 -mcpu=sm_90 | FileCheck %s --check-prefix=LLVM
 
 target triple = "nvptx64-nvidia-cuda"

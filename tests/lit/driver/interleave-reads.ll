@@ -1,0 +1,163 @@
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: gpulower compile %s --target sm_90 --emit ptx --interleave 1 -o - | FileCheck %s --check-prefix=ONE
+
+; Which loops that only read, with a known step, run several iterations at once before the PTX compiler unrolls them, and how they ask
+; whether they go on. (driver/interleave.ll has loops with other steps and with stores.)
+
+target triple = "nvptx64-nvidia-cuda"
+
+; Every thread goes to the same end in small steps: four at once, and then the PTX compiler's four. A counter stays below its end.
+; CHECK-LABEL: .entry long(
+; CHECK-COUNT-4: ld.global.b32
+; CHECK: setp.lt.{{[su]}}64
+; CHECK: .pragma "nounroll";
+; CHECK: ld.global.b32
+; CHECK: setp.lt.{{[su]}}64
+; CHECK-NOT: ld.global
+; CHECK: ret;
+; ONE-LABEL: .entry long(
+; ONE: ld.global.b32
+; ONE-NOT: ld.global
+; ONE-NOT: setp.ne
+; ONE: setp.lt.{{[su]}}64
+; ONE: ret;
+define ptx_kernel void @long(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, i64 %pitch) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %at = mul i64 %i, %pitch
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %at
+  %v = load float, ptr addrspace(1) %p, align 4
+  %t = fadd float %s, %v
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; The end is in memory, one for each row: not known to be far, as it is for the size of an array.
+; CHECK-LABEL: .entry of_a_row(
+; CHECK-COUNT-2: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+define ptx_kernel void @of_a_row(ptr addrspace(1) %x, ptr addrspace(1) %ends, ptr addrspace(1) %out) {
+entry:
+  %n = load i32, ptr addrspace(1) %ends, align 4
+  %any = icmp sgt i32 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr addrspace(1) %x, i32 %i
+  %v = load float, ptr addrspace(1) %p, align 4
+  %t = fadd float %s, %v
+  %next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; Threads share a row: left to the PTX compiler, but for halves, of which four are few bytes.
+; CHECK-LABEL: .entry shared_row(
+; CHECK-COUNT-1: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+define ptx_kernel void @shared_row(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %first = zext i32 %tid to i64
+  %any = icmp slt i64 %first, %n
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ %first, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %i
+  %v = load float, ptr addrspace(1) %p, align 4
+  %t = fadd float %s, %v
+  %next = add nuw nsw i64 %i, 256
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; CHECK-LABEL: .entry shared_row_of_halves(
+; CHECK-COUNT-2: ld.global.b16
+; CHECK: .pragma "nounroll";
+; CHECK-COUNT-1: ld.global.b16
+; CHECK-NOT: ld.global
+; CHECK: ret;
+define ptx_kernel void @shared_row_of_halves(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %first = zext i32 %tid to i64
+  %any = icmp slt i64 %first, %n
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ %first, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr half, ptr addrspace(1) %x, i64 %i
+  %v = load half, ptr addrspace(1) %p, align 2
+  %wide = fpext half %v to float
+  %t = fadd float %s, %wide
+  %next = add nuw nsw i64 %i, 256
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; LLVM makes `i < 24` of `i + 8 < 32`, of unsigned numbers. There are four iterations or none for eight rows of threads: once four at once, which is
+; not a loop to unroll. The load is under a condition, and of other memory than what is written.
+; CHECK-LABEL: .entry tile(
+; CHECK-COUNT-4: ld.global.b32
+; CHECK: .pragma "nounroll";
+; CHECK-COUNT-1: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+@tile_of = internal addrspace(3) global [1024 x float] poison
+define ptx_kernel void @tile(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %rows, i64 %pitch) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.y()
+  %first = zext i32 %tid to i64
+  %any = icmp ult i64 %first, 32
+  br i1 %any, label %loop, label %end
+loop:
+  %r = phi i64 [ %first, %entry ], [ %next, %next_row ]
+  %inside = icmp slt i64 %r, %rows
+  br i1 %inside, label %copy, label %next_row
+copy:
+  %at = mul i64 %r, %pitch
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %at
+  %v = load float, ptr addrspace(1) %p, align 4
+  %to = getelementptr float, ptr addrspace(3) @tile_of, i64 %r
+  store float %v, ptr addrspace(3) %to, align 4
+  br label %next_row
+next_row:
+  %next = add nuw nsw i64 %r, 8
+  %more = icmp ult i64 %next, 32
+  br i1 %more, label %loop, label %end
+end:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %q = getelementptr float, ptr addrspace(3) @tile_of, i64 %first
+  %w = load float, ptr addrspace(3) %q, align 4
+  store float %w, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.y()
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
