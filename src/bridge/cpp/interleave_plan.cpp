@@ -207,9 +207,9 @@ private:
     }
   }
 
-  /// Whether there are many iterations, as far as can be told: it goes to an end that is the same for all threads, such as the size of
-  /// an array, in steps by which the threads of a warp could not share it, and it is not the inner one of two loops, such as that along the
-  /// row of a small filter.
+  /// Whether there are many iterations, as far as can be told: it goes to an end that is the same for all threads, such as the
+  /// size of an array, in steps by which the threads of a warp could not share it, and it is not the inner one of two loops,
+  /// such as that along the row of a small filter.
   bool isLong() const {
     auto *step = cast<SCEVConstant>(plan.condition.step);
     return !loop.getParentLoop() && step->getAPInt().ult(warpSize) && isSameForAllThreads(*plan.condition.bound, mostSteps);
@@ -230,8 +230,8 @@ private:
     });
   }
 
-  /// LLVM makes `i < 24` of `i + 8 < 32`: of unsigned numbers, what comes a step before the first would be the largest of all, as if nothing
-  /// were left. So the question becomes again the one that was asked.
+  /// LLVM makes `i < 24` of `i + 8 < 32`: of unsigned numbers, what comes a step before the first would be the largest of all,
+  /// as if nothing were left. So the question becomes again the one that was asked.
   void askOfTheNext(LoopCondition &condition) {
     auto *phi = dyn_cast<PHINode>(condition.counter);
     auto *bound = dyn_cast<ConstantInt>(condition.bound);
@@ -314,8 +314,8 @@ private:
     return !instruction.mayReadOrWriteMemory() && (always || isSafeToSpeculativelyExecute(&instruction));
   }
 
-  /// Whether a load is under a condition, and of other memory than all that the loop writes: the PTX compiler makes a predicate of the
-  /// condition, and moves the load before the stores of earlier iterations.
+  /// Whether a load is under a condition, and of other memory than all that the loop writes: the PTX compiler makes a predicate
+  /// of the condition, and moves the load before the stores of earlier iterations.
   bool isConditionalButFree(LoadInst &load) {
     return load.isSimple() && !analyses.dominators.dominates(load.getParent(), plan.latch) &&
            llvm::all_of(stores, [&](StoreInst *store) { return areOfOtherMemory(load, *store); });
@@ -380,8 +380,8 @@ private:
     return true;
   }
 
-  /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its index moves as
-  /// the counter does, in fewer bits than an address has.
+  /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its index
+  /// moves as the counter does, in fewer bits than an address has.
   bool isOneElement(LoadInst &load, StoreInst &store) {
     const SCEV *address = evolution.getSCEV(load.getPointerOperand());
     auto *sum = dyn_cast<SCEVAddExpr>(address);

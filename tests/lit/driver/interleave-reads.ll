@@ -1,8 +1,8 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 ; RUN: gpulower compile %s --target sm_90 --emit ptx --interleave 1 -o - | FileCheck %s --check-prefix=ONE
 
-; Which loops that only read, with a known step, run several iterations at once before the PTX compiler unrolls them, and how they ask
-; whether they go on. (driver/interleave.ll has loops with other steps and with stores.)
+; Which loops that only read, with a known step, run several iterations at once before the PTX compiler unrolls them, and how
+; they ask whether they go on. (driver/interleave.ll has loops with other steps and with stores.)
 
 target triple = "nvptx64-nvidia-cuda"
 
@@ -120,8 +120,8 @@ end:
   ret void
 }
 
-; LLVM makes `i < 24` of `i + 8 < 32`, of unsigned numbers. There are four iterations or none for eight rows of threads: once four at once, which is
-; not a loop to unroll. The load is under a condition, and of other memory than what is written.
+; LLVM makes `i < 24` of `i + 8 < 32`, of unsigned numbers. Eight rows of threads have four iterations each: all of them at once,
+; which is not a loop to unroll. The load is under a condition, and of other memory than what is written.
 ; CHECK-LABEL: .entry tile(
 ; CHECK-COUNT-4: ld.global.b32
 ; CHECK: .pragma "nounroll";
