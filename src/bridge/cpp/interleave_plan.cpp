@@ -223,10 +223,11 @@ private:
     return work > mostWorkOfLoad * loads;
   }
 
-  /// Whether four loads at once, of one iteration each, are few bytes under way.
+  /// Whether four loads at once, of one iteration each, are few bytes under way, in a loop that is not the inner one of two.
   bool loadsAreNarrow() const {
     return !loop.getParentLoop() && llvm::all_of(instructions, [&](Instruction *instruction) {
-      return !isa<LoadInst>(instruction) || TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
+      return !isa<LoadInst>(instruction) ||
+             TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
     });
   }
 
