@@ -39,13 +39,13 @@ struct InterleavePlan {
   /// Those of the loop, each behind those that it can be reached from.
   llvm::SmallVector<llvm::BasicBlock *, 4> blocks;
   LoopCondition condition;
-  /// Loads that may come first, and what they need, in the order of the body.
+  /// Loads that may come first, and what they need, in the order of the body; none where iterations follow one after the other.
   llvm::SmallVector<llvm::Instruction *, 16> first;
   llvm::SmallVector<MayOverlap, 2> checks;
   /// Iterations at once.
   unsigned count = 1;
-  /// There are no more than these; 0: not known.
-  unsigned mostIterations = 0;
+  /// Whether ptxas may unroll the new loop once more.
+  bool mayUnrollAgain = true;
 };
 
 struct LoopAnalyses {

@@ -19,9 +19,6 @@ namespace {
 
 constexpr StringLiteral passName = "gpulower-interleave";
 
-/// How often ptxas unrolls a small loop.
-constexpr unsigned unrolledByPtxas = 4;
-
 /// Writes a loop anew as an InterleavePlan allows.
 class Interleaver {
 public:
@@ -61,6 +58,15 @@ public:
   }
 
 private:
+  /// An address that moves by `stride` bytes in each iteration.
+  struct Walk {
+    const SCEV *from, *by;
+    Value *start, *stride;
+    PHINode *phi = nullptr;
+    /// Where it is in the iteration that is being written.
+    Value *place = nullptr;
+  };
+
   bool canBeComputedBefore() {
     auto can = [&](const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); };
     return can(plan.condition.start) && can(plan.condition.step) && llvm::all_of(plan.checks, [&](const MayOverlap &pair) {
@@ -106,6 +112,7 @@ private:
     for (PHINode &phi : plan.header->phis())
       if (const SCEV *each = stepOf(phi))
         turns.push_back({&phi, times(each, expand(each), plan.count)});
+    findWalks();
     copies.resize(plan.count);
     BasicBlock *before = plan.header;
     for (auto [number, copy] : enumerate(copies)) {
@@ -146,6 +153,34 @@ private:
       return nullptr;
     const SCEV *step = counted->getStepRecurrence(evolution);
     return expander.isSafeToExpandAt(step, plan.preheader->getTerminator()) ? step : nullptr;
+  }
+
+  /// Loads whose addresses move by a number that is not known. From address to address one number is enough. LLVM would compute all of
+  /// them from the first, with one, two and three times that number, each of which holds two registers in all of the loop.
+  void findWalks() {
+    ScalarEvolution &evolution = analyses.evolution;
+    for (Instruction *instruction : plan.first) {
+      auto *load = dyn_cast<LoadInst>(instruction);
+      auto *address = load ? dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(load->getPointerOperand())) : nullptr;
+      if (!address || address->getLoop() != &loop || !address->isAffine())
+        continue;
+      const SCEV *start = address->getStart(), *step = address->getStepRecurrence(evolution);
+      auto can = [&](const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); };
+      if (isa<SCEVConstant>(step) || !can(start) || !can(step))
+        continue;
+      auto distance = [&](const Walk &walk) { return dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, walk.from)); };
+      auto *found = llvm::find_if(walks, [&](const Walk &walk) { return walk.by == step && distance(walk); });
+      if (found == walks.end()) {
+        walks.push_back({start, step, expand(start), expand(step)});
+        found = &walks.back();
+      }
+      walkOf[load] = {unsigned(found - walks.begin()), cast<ConstantInt>(distance(*found)->getValue())};
+    }
+  }
+
+  /// One step of a walk. Of a number that is frozen there, LLVM does not see that it is the same in each iteration.
+  Value *advance(Walk &walk, Value *place) {
+    return builder.CreatePtrAdd(place, builder.CreateFreeze(walk.stride));
   }
 
   /// Whether so many iterations are left behind the counter: `counter + distance < bound`, without overflow.
@@ -223,12 +258,28 @@ private:
       copy->addIncoming(phi.getIncomingValueForBlock(plan.preheader), main);
       (*copies[0])[&phi] = copy;
     }
+    for (Walk &walk : walks) {
+      walk.phi = PHINode::Create(walk.start->getType(), 2, "walk", header->begin());
+      walk.phi->addIncoming(walk.start, main);
+      walk.place = walk.phi;
+    }
     for (unsigned iteration = 0; iteration < plan.count; ++iteration) {
       // Where the next value is not among what comes first, nothing of that uses it, and it is replaced later.
       if (iteration > 0)
         mapPhis(iteration);
-      for (Instruction *instruction : plan.first)
+      builder.SetInsertPoint(header);
+      if (iteration > 0)
+        for (Walk &walk : walks)
+          walk.place = advance(walk, walk.place);
+      for (Instruction *instruction : plan.first) {
         clone(*instruction, *header, iteration);
+        if (auto found = walkOf.find(instruction); found != walkOf.end()) {
+          auto *load = cast<LoadInst>(valueOf(instruction, iteration));
+          builder.SetInsertPoint(load);
+          auto [walk, offset] = found->second;
+          load->setOperand(0, offset->isZero() ? walks[walk].place : builder.CreatePtrAdd(walks[walk].place, offset));
+        }
+      }
     }
   }
 
@@ -289,6 +340,8 @@ private:
       Value *next = start->getType()->isPointerTy() ? builder.CreatePtrAdd(start, step) : builder.CreateAdd(start, step);
       (*copies[last])[phi->getIncomingValueForBlock(plan.latch)] = next;
     }
+    for (Walk &walk : walks)
+      walk.phi->addIncoming(advance(walk, walk.place), latch);
     Value *counter = valueOf(condition.counter, last);
     builder.CreateCondBr(end ? builder.CreateICmp(condition.predicate, counter, end) : areLeft(counter), header, behind);
     for (PHINode &phi : plan.header->phis())
@@ -414,7 +467,7 @@ private:
     for (unsigned iteration = 0; iteration < plan.count; ++iteration)
       for (BasicBlock *block : plan.blocks)
         made->addBasicBlockToLoop(blockOf(block, iteration), analyses.loops);
-    if (plan.mostIterations != 0 && plan.mostIterations < plan.count * unrolledByPtxas)
+    if (!plan.mayUnrollAgain)
       addStringMetadataToLoop(made, "llvm.loop.unroll.disable");
     if (parent)
       for (BasicBlock *block : {main, behind, rest})
@@ -434,6 +487,10 @@ private:
   SmallVector<std::unique_ptr<ValueToValueMapTy>, 8> copies;
   /// Values that move by as much in each iteration, and how far they move in each turn.
   SmallVector<std::pair<PHINode *, Value *>, 4> turns;
+  /// Addresses that the loads of all iterations reach step by step.
+  SmallVector<Walk, 4> walks;
+  /// The walk of a load, and how far from its place the load reads.
+  DenseMap<Instruction *, std::pair<unsigned, ConstantInt *>> walkOf;
   BasicBlock *main = nullptr, *behind = nullptr, *rest = nullptr;
   Value *distance = nullptr, *start = nullptr, *end = nullptr;
   /// What was computed before the loop if it has iterations, and is computed in any case now.

@@ -28,6 +28,8 @@ constexpr uint64_t largestElement = 256;
 constexpr unsigned mostWorkOfLoad = 3;
 /// Bytes of a load of which ptxas does not have enough under way when it unrolls a loop.
 constexpr uint64_t narrow = 2;
+/// How often ptxas unrolls a small loop.
+constexpr unsigned unrolledByPtxas = 4;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 
@@ -114,10 +116,16 @@ public:
     for (Instruction *instruction : instructions)
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
-    if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads))
-      return std::nullopt;
+    unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
+    plan.mayUnrollAgain = mostIterations == 0 || mostIterations >= plan.count * unrolledByPtxas;
+    if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads)) {
+      // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers a block may have.
+      if (plan.count < unrolledByPtxas)
+        return std::nullopt;
+      plan.first.clear();
+      plan.mayUnrollAgain = false;
+    }
     findGuard();
-    plan.mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     return std::move(plan);
   }
 
@@ -243,20 +251,17 @@ private:
     auto *step = counted ? dyn_cast<SCEVConstant>(counted->getStepRecurrence(evolution)) : nullptr;
     if (!step)
       return;
-    // Neither sum may overflow.
-    auto sum = [&](const APInt &value) -> std::optional<APInt> {
-      bool overflows = false;
-      APInt result = CmpInst::isUnsigned(condition.predicate) ? value.uadd_ov(step->getAPInt(), overflows)
-                                                              : value.sadd_ov(step->getAPInt(), overflows);
-      return overflows ? std::nullopt : std::optional(result);
+    // Neither sum may overflow, signed or not: what nobody asked of the next value before may be poison there.
+    auto fits = [&](const APInt &value) {
+      bool overflows = false, wraps = false;
+      (void)value.sadd_ov(step->getAPInt(), overflows);
+      (void)value.uadd_ov(step->getAPInt(), wraps);
+      return !overflows && !wraps;
     };
-    APInt largest = CmpInst::isUnsigned(condition.predicate) ? evolution.getUnsignedRangeMax(counter)
-                                                             : evolution.getSignedRangeMax(counter);
-    std::optional<APInt> end = sum(bound->getValue());
-    if (!end || !sum(largest))
+    if (!fits(bound->getValue()) || !fits(evolution.getUnsignedRangeMax(counter)) || !fits(evolution.getSignedRangeMax(counter)))
       return;
     condition.counter = phi->getIncomingValueForBlock(plan.latch);
-    condition.bound = ConstantInt::get(bound->getType(), *end);
+    condition.bound = ConstantInt::get(bound->getType(), bound->getValue() + step->getAPInt());
   }
 
   /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is nothing that

@@ -5,7 +5,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -132,83 +131,6 @@ void countKnownIterations(Operation *root) {
     auto place = arith::AddIOp::create(builder, loc, lower, distance);
     counter.replaceAllUsesExcept(place, distance);
   });
-}
-
-namespace {
-
-/// A reduction over workgroups of whole subgroups, a power of two of them: each subgroup on its own, then every subgroup
-/// joins the results of all. MLIR's expansion provides for subgroups that are not full, and lets the first subgroup join
-/// the results and the others wait for it.
-struct ReduceWholeSubgroups final : OpRewritePattern<gpu::AllReduceOp> {
-  ReduceWholeSubgroups(MLIRContext *context, unsigned subgroupSize)
-      : OpRewritePattern(context), subgroupSize(subgroupSize) {}
-
-  LogicalResult matchAndRewrite(gpu::AllReduceOp op, PatternRewriter &rewriter) const override {
-    auto function = op->getParentOfType<gpu::GPUFuncOp>();
-    std::optional<int64_t> items = knownBlockItems(op);
-    Type type = op.getType();
-    // A region may compute anything: then the lanes need not agree to the last bit.
-    if (!function || !items || !op.getOp() || !op.getUniform() || !type.isIntOrFloat() ||
-        !llvm::is_contained({16u, 32u, 64u}, type.getIntOrFloatBitWidth()))
-      return failure();
-    int64_t subgroups = *items / subgroupSize;
-    if (*items % subgroupSize != 0 || !llvm::isPowerOf2_64(subgroups) || subgroups > subgroupSize)
-      return failure();
-
-    Location loc = op.getLoc();
-    auto index = [&](int64_t value) {
-      return arith::ConstantIndexOp::create(rewriter, loc, value).getResult();
-    };
-    Value value = gpu::SubgroupReduceOp::create(rewriter, loc, op.getValue(), *op.getOp(),
-                                                /*uniform=*/true);
-    if (subgroups == 1) {
-      rewriter.replaceOp(op, value);
-      return success();
-    }
-    ArrayRef<int32_t> sizes = *function.getKnownBlockSize();
-    auto id = [&](gpu::Dimension dimension) {
-      return gpu::ThreadIdOp::create(rewriter, loc, rewriter.getIndexType(), dimension, IntegerAttr())
-          .getResult();
-    };
-    auto add = [&](Value left, Value right) {
-      return arith::AddIOp::create(rewriter, loc, left, right).getResult();
-    };
-    auto times = [&](Value left, int64_t right) {
-      return arith::MulIOp::create(rewriter, loc, left, index(right)).getResult();
-    };
-    // One by one: in which order a compiler evaluates arguments, and with it that of the operations, depends on the processor.
-    Value plane = times(id(gpu::Dimension::z), sizes[1]);
-    Value row = id(gpu::Dimension::y);
-    Value rows = times(add(row, plane), sizes[0]);
-    Value item = add(id(gpu::Dimension::x), rows);
-    Value lane = arith::RemUIOp::create(rewriter, loc, item, index(subgroupSize));
-    Value subgroup = arith::DivUIOp::create(rewriter, loc, item, index(subgroupSize));
-
-    auto bufferType = MemRefType::get({subgroups}, type, AffineMap(), rewriter.getI64IntegerAttr(workgroupSpace));
-    Value buffer;
-    rewriter.modifyOpInPlace(function, [&] { buffer = function.addWorkgroupAttribution(bufferType, loc); });
-    Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, lane, index(0));
-    scf::IfOp::create(rewriter, loc, first, [&](OpBuilder &inner, Location) {
-      memref::StoreOp::create(inner, loc, value, buffer, subgroup);
-      scf::YieldOp::create(inner, loc);
-    });
-    gpu::BarrierOp::create(rewriter, loc);
-    Value slot = arith::RemUIOp::create(rewriter, loc, item, index(subgroups));
-    Value partial = memref::LoadOp::create(rewriter, loc, buffer, slot);
-    rewriter.replaceOp(op, gpu::SubgroupReduceOp::create(rewriter, loc, partial, *op.getOp(), /*uniform=*/true,
-                                                         /*clusterSize=*/static_cast<uint32_t>(subgroups))
-                               .getResult());
-    return success();
-  }
-
-  unsigned subgroupSize;
-};
-
-} // namespace
-
-void populateKnownSizePatterns(RewritePatternSet &patterns, const GpuChip &chip) {
-  if (!chip.amd)
-    patterns.add<ReduceWholeSubgroups>(patterns.getContext(), chip.subgroupSize);
 }
 
 } // namespace gpulower

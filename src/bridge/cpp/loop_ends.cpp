@@ -158,6 +158,24 @@ void moveBySign(ICmpInst &compare, Loop &loop) {
   compare.setSameSign(false);
 }
 
+/// Where the next value of a counter is wanted behind the loop, ptxas copies it in each iteration if what it was before is asked for
+/// after the step. So the step comes last.
+void stepLast(Loop &loop) {
+  BasicBlock *latch = loop.getLoopLatch();
+  if (!latch)
+    return;
+  for (PHINode &phi : loop.getHeader()->phis()) {
+    auto *next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch));
+    if (!next || !next->getType()->isIntegerTy() || next->getParent() != latch || !llvm::is_contained(next->operands(), &phi))
+      continue;
+    auto isOutside = [&](User *user) { return !loop.contains(cast<Instruction>(user)); };
+    bool isAskedFor = llvm::any_of(phi.users(), [&](User *user) { return isa<ICmpInst>(user) && !isOutside(user); });
+    if (isAskedFor && llvm::any_of(next->users(), isOutside) &&
+        llvm::all_of(next->users(), [&](User *user) { return user == &phi || isOutside(user); }))
+      next->moveBefore(latch->getTerminator()->getIterator());
+  }
+}
+
 void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
   auto &loops = analyses.getResult<LoopAnalysis>(function);
   if (loops.empty())
@@ -167,6 +185,7 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
   for (Loop *loop : loops.getLoopsInPreorder()) {
     SmallVector<BasicBlock *> exiting;
     loop->getExitingBlocks(exiting);
+    stepLast(*loop);
     for (BasicBlock *block : exiting) {
       auto *branch = dyn_cast<BranchInst>(block->getTerminator());
       auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;

@@ -334,7 +334,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     RewritePatternSet patterns(context);
     populateAtomicPatterns(patterns);
     populateCopyPatterns(patterns);
-    populateKnownSizePatterns(patterns, *chip);
+    populateWholeSubgroupReductions(patterns, *chip);
     populateTransferPatterns(patterns);
     populateMatrixPatterns(patterns);
     populateContractionPatterns(patterns);
@@ -380,7 +380,7 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     if (failed(chip))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    populateGpuAllReducePatterns(patterns);
+    populateWorkgroupReductions(patterns, *chip);
     populateAtomicPatterns(patterns);
     populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)

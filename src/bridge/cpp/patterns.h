@@ -52,8 +52,11 @@ void foldKnownSizes(mlir::Operation *root);
 /// them: `for (i = thread; i < 512; i += 128)` becomes `for (n = 0; n < 4; ++n)`.
 void countKnownIterations(mlir::Operation *root);
 
-/// Reductions over workgroups whose size is known.
-void populateKnownSizePatterns(mlir::RewritePatternSet &patterns, const GpuChip &chip);
+/// Reductions over workgroups that are known to consist of full subgroups, on NVIDIA, while control flow is structured.
+void populateWholeSubgroupReductions(mlir::RewritePatternSet &patterns, const GpuChip &chip);
+
+/// All others, once it is not.
+void populateWorkgroupReductions(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
 /// What is wrong with an operation on matrices of subgroups, on NVIDIA; empty if nothing is.
 std::string reasonAgainstMatrix(mlir::Operation *operation, const GpuChip &chip);

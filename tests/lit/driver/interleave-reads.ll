@@ -7,8 +7,15 @@
 target triple = "nvptx64-nvidia-cuda"
 
 ; Every thread goes to the same end in small steps: four at once, and then the PTX compiler's four. A counter stays below its end.
+; From address to address it is one number, which is not known.
 ; CHECK-LABEL: .entry long(
-; CHECK-COUNT-4: ld.global.b32
+; CHECK: ld.global.b32
+; CHECK-NEXT: add.s64 [[A:%rd[0-9]+]], {{%rd[0-9]+}}, [[STRIDE:%rd[0-9]+]];
+; CHECK-NEXT: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[A]]{{\]}};
+; CHECK-NEXT: add.s64 [[B:%rd[0-9]+]], [[A]], [[STRIDE]];
+; CHECK-NEXT: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[B]]{{\]}};
+; CHECK-NEXT: add.s64 [[C:%rd[0-9]+]], [[B]], [[STRIDE]];
+; CHECK-NEXT: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[C]]{{\]}};
 ; CHECK: setp.lt.{{[su]}}64
 ; CHECK: .pragma "nounroll";
 ; CHECK: ld.global.b32
@@ -120,6 +127,72 @@ end:
   ret void
 }
 
+; Much is done with each load: four iterations, one after the other, which the PTX compiler does not unroll again.
+; CHECK-LABEL: .entry works_long(
+; CHECK: .pragma "nounroll";
+; CHECK: ld.global.b32
+; CHECK: rsqrt.approx.f32
+; CHECK: ld.global.b32
+; CHECK: rsqrt.approx.f32
+; CHECK: ld.global.b32
+; CHECK: rsqrt.approx.f32
+; CHECK: ld.global.b32
+; CHECK: rsqrt.approx.f32
+; CHECK: setp.lt.{{[su]}}64
+; CHECK: .pragma "nounroll";
+; CHECK: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+; ONE-LABEL: .entry works_long(
+; ONE: ld.global.b32
+; ONE-NOT: ld.global
+; ONE: ret;
+define ptx_kernel void @works_long(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, float %mine) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %i
+  %v = load float, ptr addrspace(1) %p, align 4
+  %d = fsub float %v, %mine
+  %square = fmul float %d, %d
+  %some = fadd float %square, 1.0
+  %r = call float @llvm.nvvm.rsqrt.approx.f(float %some)
+  %cube = fmul float %r, %square
+  %t = fadd float %s, %cube
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %sum = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %sum, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; The number of steps is wanted behind the loop: it is counted in place, without a copy.
+; CHECK-LABEL: .entry steps(
+; CHECK: add.s32 [[N:%r[0-9]+]], [[N]], 1;
+; CHECK-NOT: mov.b32 [[N]]
+; CHECK: ret;
+define ptx_kernel void @steps(ptr addrspace(1) %out, float %by) {
+entry:
+  br label %loop
+loop:
+  %n = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %x = phi float [ 1.0, %entry ], [ %y, %loop ]
+  %y = fmul float %x, %by
+  %next = add nuw nsw i32 %n, 1
+  %few = icmp ult i32 %n, 255
+  %small = fcmp olt float %y, 4.0
+  %more = and i1 %few, %small
+  br i1 %more, label %loop, label %end
+end:
+  store i32 %next, ptr addrspace(1) %out, align 4
+  ret void
+}
+
 ; LLVM makes `i < 24` of `i + 8 < 32`, of unsigned numbers. Eight rows of threads have four iterations each: all of them at once,
 ; which is not a loop to unroll. The load is under a condition, and of other memory than what is written.
 ; CHECK-LABEL: .entry tile(
@@ -161,3 +234,4 @@ end:
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.y()
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
+declare float @llvm.nvvm.rsqrt.approx.f(float)

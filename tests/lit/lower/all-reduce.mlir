@@ -40,15 +40,57 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Six warps: MLIR's expansion.
+  // Six warps: the first one joins the results, all of its lanes take part, and one lane writes what all lanes read.
   // PTX-LABEL: .entry six_warps(
-  // PTX-COUNT-2: bar.sync
+  // PTX-COUNT-5: shfl.sync.bfly.b32 {{.*}}, 31, -1;
+  // PTX-NOT: shfl
+  // PTX: bar.sync
+  // PTX: min.u32 {{.*}}, 5;
+  // PTX-COUNT-5: shfl.sync.bfly.b32 {{.*}}, 5, -1;
+  // PTX-NOT: shfl
+  // PTX: setp.ne.b32 [[OTHER:%p[0-9]+]], {{%r[0-9]+}}, 0;
+  // PTX-NEXT: @[[OTHER]] bra
+  // PTX: st.shared.b32
+  // PTX: bar.sync
   // PTX: ret;
   gpu.func @six_warps(%m: memref<?xf32>) kernel attributes {known_block_size = array<i32: 192, 1, 1>} {
     %t = gpu.thread_id x
     %a = memref.load %m[%t] : memref<?xf32>
     %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
     memref.store %b, %m[%t] : memref<?xf32>
+    gpu.return
+  }
+
+  // Of a size that is not known, the last warp may not be full: the code is there once, and a lane without a partner keeps what it has.
+  // What is itself, joined with itself, needs no question.
+  // PTX-LABEL: .entry any_size(
+  // PTX-COUNT-5: shfl.sync.bfly.b32 {{%r[0-9]+\|%p[0-9]+.*}}, -1;
+  // PTX-NOT: shfl
+  // PTX: bar.sync
+  // PTX-COUNT-5: shfl.sync.bfly.b32 {{%r[0-9]+\|%p[0-9]+.*}}, -1;
+  // PTX-NOT: shfl
+  // PTX: ret;
+  // GCN-LABEL: any_size:
+  // GCN-COUNT-10: ds_bpermute_b32
+  // GCN-NOT: ds_bpermute_b32
+  // GCN: s_endpgm
+  gpu.func @any_size(%m: memref<?xf32>) kernel {
+    %t = gpu.thread_id x
+    %a = memref.load %m[%t] : memref<?xf32>
+    %b = gpu.all_reduce add %a uniform {} : (f32) -> f32
+    memref.store %b, %m[%t] : memref<?xf32>
+    gpu.return
+  }
+
+  // PTX-LABEL: .entry largest(
+  // PTX: shfl.sync.bfly.b32
+  // PTX-NOT: selp
+  // PTX: ret;
+  gpu.func @largest(%m: memref<?xi64>) kernel {
+    %t = gpu.thread_id x
+    %a = memref.load %m[%t] : memref<?xi64>
+    %b = gpu.all_reduce maxsi %a uniform {} : (i64) -> i64
+    memref.store %b, %m[%t] : memref<?xi64>
     gpu.return
   }
 
