@@ -18,6 +18,8 @@ namespace {
 /// Longer bodies run two iterations at once, and those that are longer still have enough to do between two loads.
 constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
+/// Longer bodies are left to ptxas, whatever is done with a load.
+constexpr unsigned mostInstructionsInOrder = 64;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
 /// Where the step is not known, every address takes a register of its own, times the iterations.
@@ -81,7 +83,7 @@ bool isSameForAllThreads(const Value &value, unsigned steps) {
 class Planner {
 public:
   Planner(Loop &loop, LoopAnalyses analyses, unsigned count)
-      : loop(loop), analyses(analyses), evolution(analyses.evolution), layout(loop.getHeader()->getDataLayout()) {
+      : loop(loop), analyses(analyses), evolution(analyses.evolution), layout(loop.getHeader()->getDataLayout()), wanted(count) {
     plan.count = count;
   }
 
@@ -119,9 +121,10 @@ public:
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     plan.mayUnrollAgain = mostIterations == 0 || mostIterations >= plan.count * unrolledByPtxas;
     if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads)) {
-      // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers a block may have.
-      if (plan.count < unrolledByPtxas)
+      // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it may use.
+      if (isHeavy || wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder)
         return std::nullopt;
+      plan.count = unrolledByPtxas;
       plan.first.clear();
       plan.mayUnrollAgain = false;
     }
@@ -145,7 +148,6 @@ private:
 
   /// Whether all of the body is known, which it is not with a barrier, a call or an atomic operation in it.
   bool understand() {
-    bool isHeavy = false;
     for (BasicBlock *block : plan.blocks) {
       if (!isa<BranchInst, SwitchInst>(block->getTerminator()))
         return false;
@@ -449,6 +451,9 @@ private:
   LoopAnalyses analyses;
   ScalarEvolution &evolution;
   const DataLayout &layout;
+  const unsigned wanted;
+  /// Whether something in the body becomes branches.
+  bool isHeavy = false;
   SmallVector<Instruction *> instructions;
   DenseMap<Instruction *, unsigned> position;
   SmallVector<StoreInst *> stores;
