@@ -66,7 +66,15 @@ def check_reductions(cp: Any, module: Any, random: Any) -> None:
         want = [x.sum(), x.min(), x.view(np.uint32).max().view(np.int32), np.bitwise_xor.reduce(x)]
         if not np.array_equal(cp.asnumpy(y), np.tile(np.array(want, dtype=np.int32), (threads, 1))):
             bad.append(name)
-    check("all_reduce", 2, bad)
+    any_size, shapes = module.get_function("reduce_any"), [(n,) for n in range(1, 1025)] + [(7, 5, 3), (31, 33), (1, 96), (1, 1, 33)]
+    for shape in shapes:
+        threads = int(np.prod(shape))
+        x = random.integers(-1000, 1000, threads, dtype=np.int32)
+        y = cp.zeros((threads, 3), dtype=cp.int64)
+        launch(any_size, (1,), shape, cp.asarray(x), y)
+        if not np.array_equal(cp.asnumpy(y), np.tile(np.array([x.sum(), x.max(), x.sum()], dtype=np.int64), (threads, 1))):
+            bad.append(f"a block of {shape}")
+    check("all_reduce", 2 + len(shapes), bad)
 
 
 def check_orderings(cp: Any, module: Any) -> None:

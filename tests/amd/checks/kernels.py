@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -73,6 +74,15 @@ def reduce_block(n: int) -> Launches:
         yield Inputs().array("x", x).out("y", (n, 4), np.int32).launch(f"n={n}", (1,), (n,), expected, 0)
 
     return launches
+
+
+def reduce_any(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+    for block in ((1024,), (31, 33)) if large else ((1,), (20,), (32,), (33,), (7, 5, 3), (130,), (100, 3)):
+        n = math.prod(block)
+        x = rng.integers(-1000, 1000, n, np.int32)
+        expected = np.tile(np.array([x.sum(), x.max(), x.sum()], np.int64), (n, 1))
+        size = "x".join(map(str, block))
+        yield Inputs().array("x", x).out("y", (n, 3), np.int64).launch(size, (1,), block, expected, 0)
 
 
 def reduce_subgroup(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
@@ -305,6 +315,7 @@ def _subgroup_cases() -> Iterator[Case]:
         more: dict[str, Launches] = {
             "reduce_block": reduce_block(256),
             "reduce_block_3": reduce_block(96),
+            "reduce_any": reduce_any,
             "reduce_subgroup": reduce_subgroup,
         }
         for name, launches in more.items():

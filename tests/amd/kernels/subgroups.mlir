@@ -125,6 +125,44 @@ gpu.module @subgroups {
     gpu.return
   }
 
+  // A block of any size and shape: words of 32 and of 64 bits, and a region with two ends.
+  gpu.func @reduce_any(%x: memref<?xi32>, %y: memref<?x3xi64>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %tx = gpu.thread_id x
+    %ty = gpu.thread_id y
+    %tz = gpu.thread_id z
+    %dx = gpu.block_dim x
+    %dy = gpu.block_dim y
+    %planes = arith.muli %tz, %dy : index
+    %row = arith.addi %planes, %ty : index
+    %rows = arith.muli %row, %dx : index
+    %t = arith.addi %rows, %tx : index
+    %v = memref.load %x[%t] : memref<?xi32>
+    %f = arith.sitofp %v : i32 to f32
+    %w = arith.extsi %v : i32 to i64
+    %sum = gpu.all_reduce add %f uniform {} : (f32) -> f32
+    %high = gpu.all_reduce maxsi %w uniform {} : (i64) -> i64
+    %odds = gpu.all_reduce %v uniform {
+    ^bb0(%a: i32, %b: i32):
+      %less = arith.cmpi slt, %a, %b : i32
+      cf.cond_br %less, ^forward, ^backward
+    ^forward:
+      %ab = arith.addi %a, %b : i32
+      gpu.yield %ab : i32
+    ^backward:
+      %ba = arith.addi %b, %a : i32
+      gpu.yield %ba : i32
+    } : (i32) -> i32
+    %whole = arith.fptosi %sum : f32 to i64
+    %wide = arith.extsi %odds : i32 to i64
+    memref.store %whole, %y[%t, %c0] : memref<?x3xi64>
+    memref.store %high, %y[%t, %c1] : memref<?x3xi64>
+    memref.store %wide, %y[%t, %c2] : memref<?x3xi64>
+    gpu.return
+  }
+
   gpu.func @reduce_subgroup(%x: memref<?xf32>, %y: memref<?xf32>) kernel {
     %t = gpu.thread_id x
     %v = memref.load %x[%t] : memref<?xf32>
