@@ -12,7 +12,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -129,13 +128,13 @@ private:
       Value item = create<arith::AddIOp>(rows, idX);
       Value plane = create<arith::MulIOp>(sizeX, sizeY);
       Value items = create<arith::MulIOp>(plane, sizeZ);
-      if (std::optional<int64_t> known = knownBlockItems(op))
+      std::optional<int64_t> known = knownBlockItems(op);
+      if (known)
         items = constant(*known);
 
       Value lane = create<arith::AndIOp>(item, constant(lanes - 1));
       Value others = create<arith::SubIOp>(items, create<arith::SubIOp>(item, lane).getResult());
-      std::optional<int64_t> knownItems = getConstantIntValue(items);
-      bool areFull = knownItems && *knownItems % lanes == 0;
+      bool areFull = known && *known % lanes == 0;
       Value width = areFull ? Value() : create<arith::MinUIOp>(others, constant(lanes)).getResult();
       Value ofLanes = reduce(op.getValue(), lane, width);
       if (!ofLanes)
@@ -154,10 +153,9 @@ private:
       Value rounded = create<arith::AddIOp>(items, constant(lanes - 1));
       Value groups = create<arith::ShRUIOp>(rounded, constant(5));
       onlyIf(arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult, item, constant(lanes)), [&] {
-        // All lanes take part, whether there is something to join for them or not.
-        Value last = create<arith::SubIOp>(groups, constant(1));
-        Value slot = index(create<arith::MinUIOp>(item, last));
-        Value part = memref::LoadOp::create(rewriter, loc, buffer, slot);
+        // All lanes take part, but only those read for which there is something: what the first one writes is read by no other.
+        Value isGroup = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult, item, groups);
+        Value part = valueIf(isGroup, [&] { return memref::LoadOp::create(rewriter, loc, buffer, index(item)).getResult(); }, ofLanes);
         Value whole = reduce(part, item, groups);
         onlyIf(equals(item, 0), [&] { memref::StoreOp::create(rewriter, loc, whole, buffer, zero); });
       });
@@ -249,15 +247,32 @@ private:
     }
 
     void onlyIf(Value condition, function_ref<void()> make) {
-      Block *before = rewriter.getInsertionBlock();
-      Block *then = rewriter.splitBlock(before, rewriter.getInsertionPoint());
-      Block *behind = rewriter.splitBlock(then, then->begin());
-      rewriter.setInsertionPointToEnd(before);
-      cf::CondBranchOp::create(rewriter, loc, condition, then, ValueRange{}, behind, ValueRange{});
+      auto [then, behind] = branch(condition, {});
       rewriter.setInsertionPointToEnd(then);
       make();
       cf::BranchOp::create(rewriter, loc, behind);
       rewriter.setInsertionPointToStart(behind);
+    }
+
+    Value valueIf(Value condition, function_ref<Value()> make, Value otherwise) {
+      auto [then, behind] = branch(condition, otherwise);
+      rewriter.setInsertionPointToEnd(then);
+      Value value = make();
+      cf::BranchOp::create(rewriter, loc, behind, ValueRange{value});
+      rewriter.setInsertionPointToStart(behind);
+      return behind->getArgument(0);
+    }
+
+    /// A block for where a condition holds, and the one behind, which takes values if there are any without it.
+    std::pair<Block *, Block *> branch(Value condition, ValueRange otherwise) {
+      Block *before = rewriter.getInsertionBlock();
+      Block *then = rewriter.splitBlock(before, rewriter.getInsertionPoint());
+      Block *behind = rewriter.splitBlock(then, then->begin());
+      for (Value value : otherwise)
+        behind->addArgument(value.getType(), loc);
+      rewriter.setInsertionPointToEnd(before);
+      cf::CondBranchOp::create(rewriter, loc, condition, then, ValueRange{}, behind, otherwise);
+      return {then, behind};
     }
   };
 

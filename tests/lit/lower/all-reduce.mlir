@@ -45,7 +45,6 @@ gpu.module @kernels {
   // PTX-COUNT-5: shfl.sync.bfly.b32 {{.*}}, 31, -1;
   // PTX-NOT: shfl
   // PTX: bar.sync
-  // PTX: min.u32 {{.*}}, 5;
   // PTX-COUNT-5: shfl.sync.bfly.b32 {{.*}}, 5, -1;
   // PTX-NOT: shfl
   // PTX: setp.ne.b32 [[OTHER:%p[0-9]+]], {{%r[0-9]+}}, 0;
