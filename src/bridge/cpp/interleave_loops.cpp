@@ -178,7 +178,8 @@ private:
     }
   }
 
-  /// One step of a walk. Of a number that is frozen there, LLVM does not see that it is the same in each iteration.
+  /// One step of a walk. Of a number that is frozen there, LLVM does not see that it is the same in each iteration, unless it is
+  /// known not to be poison (`noundef`): then LLVM drops the freeze.
   Value *advance(Walk &walk, Value *place) {
     return builder.CreatePtrAdd(place, builder.CreateFreeze(walk.stride));
   }

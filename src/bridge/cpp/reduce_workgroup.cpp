@@ -1,6 +1,6 @@
 // Reductions over a workgroup (`gpu.all_reduce`). MLIR 22's expansion has the code twice, for subgroups that are full and for
-// those that are not, and lets lanes that do not have the whole sum write it to the same place as the one that has. ptxas
-// makes much of the second: where the mask of a shuffle is computed, it provides for each way in which a warp may have parted.
+// those that are not. ptxas makes much of those that are not: where the mask of a shuffle is computed, it provides for each way
+// in which a warp may have parted. And lanes that do not have the whole sum write it to the same place as the one that has.
 
 #include "patterns.h"
 
@@ -263,7 +263,7 @@ private:
       return behind->getArgument(0);
     }
 
-    /// A block for where a condition holds, and the one behind, which takes values if there are any without it.
+    /// A block for where a condition holds, and the one behind it, which takes `otherwise` where it does not hold.
     std::pair<Block *, Block *> branch(Value condition, ValueRange otherwise) {
       Block *before = rewriter.getInsertionBlock();
       Block *then = rewriter.splitBlock(before, rewriter.getInsertionPoint());
