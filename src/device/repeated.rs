@@ -20,7 +20,7 @@ const ONCE: &[&str] = &[
     "scf.index_switch",
 ];
 
-/// MLIR expands `gpu.all_reduce` to writes and reads of a shared buffer with no barrier behind the last read: repeated,
+/// `gpu.all_reduce` becomes writes and reads of a shared buffer with no barrier behind the last read: repeated,
 /// one thread's next write may overtake another's read. A barrier in front of every reduction that may run again
 /// closes the gap.
 pub(super) fn synchronize_repeated_reductions(module: &Module<'_>) {

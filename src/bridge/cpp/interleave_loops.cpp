@@ -1,6 +1,7 @@
-// Several iterations of a loop at once, all loads of them first. A thread that waits for one load at a time cannot keep
-// the memory busy; neither LLVM nor the PTX compiler moves a load over a store that may write what is loaded. It comes
-// after LLVM's other passes, which then see one copy of the body, and whichever language it was written in.
+// Several iterations of a loop at once, all loads of them first, or in order, where the plan says that none comes first. A
+// thread that waits for one load at a time cannot keep the memory busy; neither LLVM nor the PTX compiler moves a load over a
+// store that may write what is loaded. It comes after LLVM's other passes, which then see one copy of the body, and whichever
+// language it was written in.
 
 #include "interleave.h"
 
@@ -60,15 +61,18 @@ public:
 private:
   /// An address that moves by `stride` bytes in each iteration.
   struct Walk {
-    const SCEV *from, *by;
+    /// What `start` and `stride` are.
+    const SCEV *startNumber, *strideNumber;
     Value *start, *stride;
     PHINode *phi = nullptr;
     /// Where it is in the iteration that is being written.
     Value *place = nullptr;
   };
 
+  /// Whether a value can be computed before the loop.
+  bool can(const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); }
+
   bool canBeComputedBefore() {
-    auto can = [&](const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); };
     return can(plan.condition.start) && can(plan.condition.step) && llvm::all_of(plan.checks, [&](const MayOverlap &pair) {
              return can(pair.load) && can(pair.store) && can(pair.stride);
            });
@@ -152,11 +156,11 @@ private:
     if (!counted || counted->getLoop() != &loop || !counted->isAffine())
       return nullptr;
     const SCEV *step = counted->getStepRecurrence(evolution);
-    return expander.isSafeToExpandAt(step, plan.preheader->getTerminator()) ? step : nullptr;
+    return can(step) ? step : nullptr;
   }
 
-  /// Loads whose addresses move by a number that is not known. From address to address one number is enough. LLVM would compute all of
-  /// them from the first, with one, two and three times that number, each of which holds two registers in all of the loop.
+  /// Loads whose addresses move by a number that is not known. From address to address one number is enough. LLVM would compute
+  /// all of them from the first, with one, two and three times that number, each of which holds two registers in all of the loop.
   void findWalks() {
     ScalarEvolution &evolution = analyses.evolution;
     for (Instruction *instruction : plan.first) {
@@ -165,11 +169,10 @@ private:
       if (!address || address->getLoop() != &loop || !address->isAffine())
         continue;
       const SCEV *start = address->getStart(), *step = address->getStepRecurrence(evolution);
-      auto can = [&](const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); };
       if (isa<SCEVConstant>(step) || !can(start) || !can(step))
         continue;
-      auto distance = [&](const Walk &walk) { return dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, walk.from)); };
-      auto *found = llvm::find_if(walks, [&](const Walk &walk) { return walk.by == step && distance(walk); });
+      auto distance = [&](const Walk &walk) { return dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, walk.startNumber)); };
+      auto *found = llvm::find_if(walks, [&](const Walk &walk) { return walk.strideNumber == step && distance(walk); });
       if (found == walks.end()) {
         walks.push_back({start, step, expand(start), expand(step)});
         found = &walks.back();

@@ -15,14 +15,14 @@ using namespace llvm;
 namespace gpulower::interleave {
 namespace {
 
-/// Longer bodies run two iterations at once, and those that are longer still have enough to do between two loads.
+/// Longer bodies run two iterations at once where loads come first; those that are longer still have enough to do between two loads.
 constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
-/// Longer bodies are left to ptxas, whatever is done with a load.
+/// Longer bodies whose loads do not come first are left to ptxas.
 constexpr unsigned mostInstructionsInOrder = 64;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
-/// Where the step is not known, every address takes a register of its own, times the iterations.
+/// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of its own.
 constexpr unsigned mostAddresses = 8;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
 constexpr uint64_t largestElement = 256;
@@ -119,7 +119,6 @@ public:
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
-    plan.mayUnrollAgain = mostIterations == 0 || mostIterations >= plan.count * unrolledByPtxas;
     if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads)) {
       // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it may use.
       if (isHeavy || wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder)
@@ -128,6 +127,10 @@ public:
       plan.first.clear();
       plan.mayUnrollAgain = false;
     }
+    // Where there are never so many iterations, the new loop would never run.
+    if (mostIterations != 0 && mostIterations < plan.count)
+      return std::nullopt;
+    plan.mayUnrollAgain &= mostIterations == 0 || mostIterations >= plan.count * unrolledByPtxas;
     findGuard();
     return std::move(plan);
   }
@@ -451,6 +454,7 @@ private:
   LoopAnalyses analyses;
   ScalarEvolution &evolution;
   const DataLayout &layout;
+  /// Iterations at once that were asked for; the plan may have fewer.
   const unsigned wanted;
   /// Whether something in the body becomes branches.
   bool isHeavy = false;

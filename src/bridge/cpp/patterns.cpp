@@ -385,11 +385,11 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     populateBroadcastPatterns(patterns, *chip);
     if (chip->amd)
       patterns.add<AssertOnAmd>(&getContext());
-    // MLIR's reductions of workgroups shuffle among 32 lanes, whatever a subgroup has. Scaled conversions have become others.
+    // Reductions of workgroups shuffle among fewer lanes than a subgroup may have. Scaled conversions have become others.
     if (failed(expandSmallFloats(getOperation())) ||
         failed(expandShuffles(getOperation(), *chip, chip->subgroupSize)) ||
         failed(rewrite(getOperation(), std::move(patterns))) ||
-        failed(expandShuffles(getOperation(), *chip, 32)))
+        failed(expandShuffles(getOperation(), *chip, lanesOfReduction)))
       return signalPassFailure();
     // Reductions ask for sizes, and bring workgroup attributions with names for their address spaces.
     foldKnownSizes(getOperation());

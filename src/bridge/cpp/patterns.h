@@ -55,7 +55,10 @@ void countKnownIterations(mlir::Operation *root);
 /// Reductions over workgroups that are known to consist of full subgroups, on NVIDIA, while control flow is structured.
 void populateWholeSubgroupReductions(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
-/// All others, once it is not.
+/// Lanes that reduce together in all others, on either vendor.
+constexpr unsigned lanesOfReduction = 32;
+
+/// All others, once control flow is not structured.
 void populateWorkgroupReductions(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 
 /// What is wrong with an operation on matrices of subgroups, on NVIDIA; empty if nothing is.

@@ -21,8 +21,7 @@ namespace gpulower {
 namespace {
 
 /// A reduction over workgroups of whole subgroups, a power of two of them: each subgroup on its own, then every subgroup
-/// joins the results of all. MLIR's expansion provides for subgroups that are not full, and lets the first subgroup join
-/// the results and the others wait for it.
+/// joins the results of all, and none waits for another to do so. It takes one barrier.
 struct ReduceWholeSubgroups final : OpRewritePattern<gpu::AllReduceOp> {
   ReduceWholeSubgroups(MLIRContext *context, unsigned subgroupSize)
       : OpRewritePattern(context), subgroupSize(subgroupSize) {}
@@ -88,8 +87,7 @@ struct ReduceWholeSubgroups final : OpRewritePattern<gpu::AllReduceOp> {
   unsigned subgroupSize;
 };
 
-/// Lanes that reduce together, on either vendor, in a workgroup of any size.
-constexpr int64_t lanes = 32;
+constexpr int64_t lanes = lanesOfReduction;
 
 /// Whether an operation on a value twice is that value, so that a lane without a partner may take itself for one.
 bool isIdempotent(gpu::AllReduceOperation operation) {
@@ -104,9 +102,11 @@ struct ReduceWorkgroup final : OpRewritePattern<gpu::AllReduceOp> {
 
   LogicalResult matchAndRewrite(gpu::AllReduceOp op, PatternRewriter &rewriter) const override {
     auto function = op->getParentOfType<gpu::GPUFuncOp>();
-    if (!function || !op.getUniform())
+    // What is made of words needs a type that has words.
+    if (!function || !op.getUniform() || !op.getType().isIntOrFloat())
       return failure();
-    return Expansion{chip, op, function, rewriter, op.getLoc()}.run();
+    Expansion{chip, op, function, rewriter, op.getLoc()}.run();
+    return success();
   }
 
 private:
@@ -117,7 +117,7 @@ private:
     PatternRewriter &rewriter;
     Location loc;
 
-    LogicalResult run() {
+    void run() {
       // One by one: in which order a compiler evaluates arguments, and with it that of the operations, depends on the processor.
       Value sizeX = number<gpu::BlockDimOp>(gpu::Dimension::x), sizeY = number<gpu::BlockDimOp>(gpu::Dimension::y);
       Value sizeZ = number<gpu::BlockDimOp>(gpu::Dimension::z);
@@ -137,8 +137,6 @@ private:
       bool areFull = known && *known % lanes == 0;
       Value width = areFull ? Value() : create<arith::MinUIOp>(others, constant(lanes)).getResult();
       Value ofLanes = reduce(op.getValue(), lane, width);
-      if (!ofLanes)
-        return failure();
 
       auto bufferType = MemRefType::get({lanes}, op.getType(), AffineMap(), rewriter.getI64IntegerAttr(workgroupSpace));
       Value buffer;
@@ -146,12 +144,12 @@ private:
       Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
       Value isFirst = equals(lane, 0);
       onlyIf(isFirst, [&] {
-        Value slot = index(create<arith::ShRUIOp>(item, constant(5)));
+        Value slot = index(divided(item));
         memref::StoreOp::create(rewriter, loc, ofLanes, buffer, slot);
       });
       gpu::BarrierOp::create(rewriter, loc);
       Value rounded = create<arith::AddIOp>(items, constant(lanes - 1));
-      Value groups = create<arith::ShRUIOp>(rounded, constant(5));
+      Value groups = divided(rounded);
       onlyIf(arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult, item, constant(lanes)), [&] {
         // All lanes take part, but only those read for which there is something: what the first one writes is read by no other.
         Value isGroup = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult, item, groups);
@@ -161,7 +159,6 @@ private:
       });
       gpu::BarrierOp::create(rewriter, loc);
       rewriter.replaceOpWithNewOp<memref::LoadOp>(op, buffer, zero);
-      return success();
     }
 
     template <typename Op> Op create(Value left, Value right) { return Op::create(rewriter, loc, left, right); }
@@ -171,6 +168,8 @@ private:
     Value index(Value value) {
       return arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(), value);
     }
+
+    Value divided(Value value) { return create<arith::ShRUIOp>(value, constant(llvm::Log2_64(lanes))); }
 
     template <typename Op> Value number(gpu::Dimension dimension) {
       Value value = Op::create(rewriter, loc, rewriter.getIndexType(), dimension, IntegerAttr());
@@ -186,8 +185,6 @@ private:
     Value reduce(Value value, Value lane, Value width) {
       for (int64_t step = 1; step < lanes; step *= 2) {
         auto [other, isThere] = exchange(value, lane, width, step);
-        if (!other)
-          return {};
         value = op.getOp() ? join(value, other, isThere) : joinByRegion(value, other, isThere);
       }
       return value;

@@ -1,5 +1,6 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 ; RUN: gpulower compile %s --target sm_90 --emit ptx --interleave 1 -o - | FileCheck %s --check-prefix=ONE
+; RUN: gpulower compile %s --target sm_90 --emit ptx --interleave 2 -o - | FileCheck %s --check-prefix=TWO
 
 ; Which loops that only read, with a known step, run several iterations at once before the PTX compiler unrolls them, and how
 ; they ask whether they go on. (driver/interleave.ll has loops with other steps and with stores.)
@@ -168,6 +169,95 @@ loop:
 end:
   %sum = phi float [ 0.0, %entry ], [ %t, %loop ]
   store float %sum, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; It is left to the PTX compiler where the body divides, and where fewer than four iterations at once are asked for.
+; CHECK-LABEL: .entry divides(
+; CHECK-COUNT-1: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+; TWO-LABEL: .entry works_long(
+; TWO-COUNT-1: ld.global.b32
+; TWO-NOT: ld.global
+; TWO: ret;
+define ptx_kernel void @divides(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, float %mine) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %i
+  %v = load float, ptr addrspace(1) %p, align 4
+  %d = fsub float %v, %mine
+  %square = fmul float %d, %d
+  %some = fadd float %square, 1.0
+  %r = fdiv float %d, %some
+  %t = fadd float %s, %r
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %sum = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %sum, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; Two loads that are four bytes apart: one address for both, and one number from iteration to iteration.
+; CHECK-LABEL: .entry pairs(
+; CHECK: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[P:%rd[0-9]+]]{{\]}};
+; CHECK-NEXT: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[P]]+4{{\]}};
+; CHECK-NEXT: add.s64 [[Q:%rd[0-9]+]], [[P]], [[STEP:%rd[0-9]+]];
+; CHECK-NEXT: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[Q]]{{\]}};
+; CHECK-NEXT: ld.global.b32 {{%r[0-9]+}}, {{\[}}[[Q]]+4{{\]}};
+; CHECK-NEXT: add.s64 {{%rd[0-9]+}}, [[Q]], [[STEP]];
+; CHECK: ret;
+define ptx_kernel void @pairs(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, i64 %pitch) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %u, %loop ]
+  %at = mul i64 %i, %pitch
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %at
+  %q = getelementptr i8, ptr addrspace(1) %p, i64 4
+  %v = load float, ptr addrspace(1) %p, align 4
+  %w = load float, ptr addrspace(1) %q, align 4
+  %t = fadd float %s, %v
+  %u = fadd float %t, %w
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %u, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; Never more than three iterations: there is no loop for four.
+; CHECK-LABEL: .entry few(
+; CHECK-NOT: .pragma
+; CHECK: ret;
+define ptx_kernel void @few(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %pitch, i64 %many) {
+entry:
+  %n = and i64 %many, 3
+  %any = icmp ne i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %at = mul i64 %i, %pitch
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %at
+  %v = load float, ptr addrspace(1) %p, align 4
+  %t = fadd float %s, %v
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
   ret void
 }
 

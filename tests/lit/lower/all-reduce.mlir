@@ -107,8 +107,14 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // A region joins two values where there are two.
   // PTX-LABEL: .entry halves(
-  // PTX: shfl.sync
+  // PTX-COUNT-5: shfl.sync.bfly.b32 {{%r[0-9]+\|%p[0-9]+.*}}, -1;
+  // PTX-NOT: shfl
+  // PTX: bar.sync
+  // PTX-COUNT-5: shfl.sync.bfly.b32 {{%r[0-9]+\|%p[0-9]+.*}}, -1;
+  // PTX-NOT: shfl
+  // PTX: ret;
   // GCN-LABEL: halves:
   gpu.func @halves(%m: memref<?xf16>) kernel {
     %t = gpu.thread_id x
