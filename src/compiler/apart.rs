@@ -247,7 +247,7 @@ impl Apart {
     }
 
     /// The PTX of some of the components.
-    fn ptx_of(&self, components: Range<usize>) -> Result<String, Error> {
+    pub fn ptx_of(&self, components: Range<usize>) -> Result<String, Error> {
         let places = self.places();
         let refused = |reason: &str| Error::new(Stage::CodeGen, LlvmError::Refused(reason.to_owned()));
         let mut read: HashMap<usize, Cow<'_, Piece>> = HashMap::new();
@@ -283,7 +283,12 @@ impl Apart {
             Some(KernelPtx {
                 bytes: piece.functions.iter().map(FunctionText::bytes).sum(),
                 count: 1,
-                adds_functions: piece.functions.iter().any(FunctionText::adds_functions),
+                adds: piece
+                    .functions
+                    .iter()
+                    .map(FunctionText::added_functions)
+                    .max()
+                    .unwrap_or_default(),
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {
@@ -294,36 +299,6 @@ impl Apart {
             })
         };
         self.named().map(kernel).collect()
-    }
-
-    /// The same kernels, several in a text: fewer towards the end, so that `threads` threads end at about the same time. What
-    /// becomes of a kernel does not depend on that: of those to which functions are added, a text has one.
-    pub fn groups<'a>(&'a self, kernels: &[KernelPtx<'a>], threads: usize) -> Vec<KernelPtx<'a>> {
-        let mut left: usize = kernels.iter().map(|kernel| kernel.bytes).sum();
-        let mut groups = Vec::new();
-        let mut begin = 0;
-        while begin < kernels.len() {
-            let most = if threads == 1 { left } else { left / (2 * threads) };
-            let (mut end, mut bytes, mut adds_functions) = (begin, 0, false);
-            while let Some(kernel) = kernels.get(end)
-                && (end == begin || (bytes + kernel.bytes <= most && !(adds_functions && kernel.adds_functions)))
-            {
-                bytes += kernel.bytes;
-                adds_functions |= kernel.adds_functions;
-                end += 1;
-            }
-            left -= bytes;
-            groups.push(KernelPtx {
-                bytes,
-                count: end - begin,
-                adds_functions,
-                content: Content::of_all(kernels.iter().take(end).skip(begin)),
-                kernel: None,
-                text: Box::new(move || self.ptx_of(begin..end).ok()),
-            });
-            begin = end;
-        }
-        groups
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
     cell::Cell,
     cmp::Reverse,
     collections::{HashMap, HashSet},
+    ops::Range,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -18,12 +19,12 @@ use super::{
     stored_bytes,
 };
 use crate::{
-    cache::{Cache, Key, Source},
+    cache::{Cache, Found, Key, Source},
     error::{Cause, Error},
     image::{
         join_cubin::{CubinJoinError, Renaming, TakenApart, check, join_checked},
         ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
-        ptx_components::{adds_functions, components, declares_variables},
+        ptx_components::{AddedFunctions, PtxComponent, components, declares_variables},
     },
     interrupt::{Interrupt, InterruptError},
     report::Decision,
@@ -109,8 +110,8 @@ pub(super) struct KernelPtx<'a> {
     pub bytes: usize,
     /// How many kernels it has, or 1 where they cannot be divided.
     pub count: usize,
-    /// [`ptx_components::adds_functions`](adds_functions).
-    pub adds_functions: bool,
+    /// What the PTX compiler adds to it.
+    pub adds: AddedFunctions,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -121,6 +122,10 @@ pub(super) enum PtxCode<'a> {
     Text(&'a str),
     Apart(&'a Apart),
 }
+
+/// A call of the PTX compiler that has several kernels has no more text. What a call costs beside them, some 4 ms, is little for so
+/// much, and its memory grows with the text.
+const MOST_BYTES_OF_A_CALL: usize = 64 << 10;
 
 /// As many cubins are taken apart at a time.
 const TAKEN_APART_AT_A_TIME: usize = 32;
@@ -148,56 +153,58 @@ impl PtxWork<'_> {
     pub(super) fn cubin(&self, code: PtxCode<'_>, helpers: Helpers<'_>) -> Result<MadeCubin, Error> {
         let apart = match code {
             PtxCode::Apart(apart) if !self.at_once && !self.has_places() && !self.options.relocatable => {
-                apart.kernels()
+                apart.kernels().map(|kernels| (apart, kernels))
             }
             _ => None,
         };
-        // With variables outside of functions, the order of names in a cubin of all kernels is another than in one that was joined.
-        if let (Some(kernels), PtxCode::Apart(apart)) = (&apart, code) {
-            let groups = match self.gains_by_fewer_calls(kernels) && !declares_variables(&apart.ptx()?) {
-                true => apart.groups(kernels, helpers.threads()),
-                false => Vec::new(),
-            };
-            for kernels in [&groups, kernels] {
-                if let Some(joined) = self.joined(kernels, helpers)? {
-                    return Ok(joined);
-                }
-            }
+        if let Some((apart, kernels)) = &apart
+            && let Some(joined) = self.grouped_or_joined(kernels, helpers, &|range| apart.ptx_of(range).ok())?
+        {
+            return Ok(joined);
         }
         let whole = match code {
             PtxCode::Text(ptx) => Cow::Borrowed(ptx),
             PtxCode::Apart(apart) => Cow::Owned(apart.ptx()?),
         };
         // What was tried is not tried again.
-        let kernels = match apart {
-            None if !self.at_once || whole.len() >= SPLIT_PTX_BYTES => self.kernels(&whole),
-            _ => Vec::new(),
-        };
-        let group = (helpers.threads() == 1
-            && self.gains_by_fewer_calls(&kernels)
-            && kernels.iter().filter(|kernel| kernel.adds_functions).count() < 2
-            && !declares_variables(&whole))
-        .then(|| KernelPtx {
-            content: Content::of(&whole),
-            kernel: None,
-            bytes: whole.len(),
-            count: kernels.len(),
-            adds_functions: true,
-            text: Box::new(|| Some(whole.to_string())),
-        });
-        for kernels in [group.as_slice(), &kernels] {
-            if let Some(joined) = self.joined(kernels, helpers)? {
+        if apart.is_none() && (!self.at_once || whole.len() >= SPLIT_PTX_BYTES) {
+            let components = self.components(&whole);
+            let kernels = kernels_of(&components);
+            let text = |range| Some(PtxComponent::of_all(components.get(range)?).text());
+            if let Some(joined) = self.grouped_or_joined(&kernels, helpers, &text)? {
                 return Ok(joined);
             }
         }
         let tools = self.compiler.identity(self.choice);
-        let made = self.get_or_compile(Content::of(&whole), &tools, false, || {
+        let made = self.get_or_compile(Content::of(&whole), &tools, false, Cache::get, || {
             let Self { chip, options, .. } = self;
             self.compiler
                 .compile_until(&whole, chip, options, self.choice, self.interrupt)
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
+    }
+
+    /// The joined cubins of kernels: of several in a call where that is sooner, or of each. `text` is that of some of them.
+    fn grouped_or_joined(
+        &self,
+        kernels: &[KernelPtx<'_>],
+        helpers: Helpers<'_>,
+        text: &(dyn Fn(Range<usize>) -> Option<String> + Sync),
+    ) -> Result<Option<MadeCubin>, Error> {
+        // With variables outside of functions, the order of names in a cubin of all kernels is another than in one that was joined.
+        let groups = match self.gains_by_fewer_calls(kernels)
+            && text(0..kernels.len()).is_some_and(|ptx| !declares_variables(&ptx))
+        {
+            true => groups(kernels, helpers.threads(), text),
+            false => Vec::new(),
+        };
+        for kernels in [groups.as_slice(), kernels] {
+            if let Some(joined) = self.joined(kernels, helpers)? {
+                return Ok(Some(joined));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a call of the compiler for several kernels gives a cubin sooner than one for each kernel, which costs some
@@ -256,8 +263,8 @@ impl PtxWork<'_> {
         self.options.line_info || self.options.device_debug
     }
 
-    /// The kernels that are compiled apart. None where nothing is gained.
-    fn kernels(&self, ptx: &str) -> Vec<KernelPtx<'static>> {
+    /// The components that are compiled apart. None where nothing is gained.
+    fn components<'ptx>(&self, ptx: &'ptx str) -> Vec<PtxComponent<'ptx>> {
         let has_places = self.has_places() || ptx.contains(".loc ") || ptx.contains(".loc\t");
         let is_one = ptx.match_indices(".entry").nth(1).is_none();
         if has_places || self.options.relocatable || (is_one && self.cache.is_none()) {
@@ -266,21 +273,10 @@ impl PtxWork<'_> {
         let components = components(ptx)
             .inspect_err(|reason| tracing::debug!(%reason, "the PTX is compiled as a whole"))
             .unwrap_or_default();
-        if matches!(components.as_slice(), [one] if one.kernels.len() > 1) {
-            return Vec::new();
+        match components.as_slice() {
+            [one] if one.kernels.len() > 1 => Vec::new(),
+            _ => components,
         }
-        let kernel = |component| {
-            let CanonicalPtx { text, kernel } = canonical(component)?;
-            Some(KernelPtx {
-                content: Content::of(&text),
-                kernel,
-                bytes: text.len(),
-                count: 1,
-                adds_functions: adds_functions(&text),
-                text: Box::new(move || Some(text.clone())),
-            })
-        };
-        components.iter().map(kernel).collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Compiles different kernels, or takes them from the cache.
@@ -293,17 +289,27 @@ impl PtxWork<'_> {
         let done = AtomicUsize::new(0);
         let count = kernels.iter().map(|kernel| kernel.count).sum();
         let tools = self.compiler.identity(self.choice);
+        // A service is asked for all at once.
+        let there = self.cache.filter(|cache| cache.remote().is_some()).map(|cache| {
+            let keys = kernels.iter().map(|kernel| self.key(kernel.content, &tools));
+            cache.get_all(&keys.collect::<Vec<_>>())
+        });
         // The longest first: no thread is left with a long one while the others wait.
         let mut order: Vec<usize> = (0..kernels.len()).collect();
         order.sort_by_key(|index| Reverse(kernels.get(*index).map_or(0, |kernel| kernel.bytes)));
         let made = map_each(helpers, kernels.len(), |index| {
-            let kernel = kernels.get(*order.get(index)?)?;
+            let place = *order.get(index)?;
+            let kernel = kernels.get(place)?;
             if failed.load(Ordering::Relaxed) {
                 return None;
             }
             let name = kernel.kernel.as_deref().unwrap_or("kernels");
             let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
-            let made = self.get_or_compile(kernel.content, &tools, true, || {
+            let look = |cache: &Cache, key: &Key| match &there {
+                Some(there) => there.get(place)?.clone(),
+                None => cache.get(key),
+            };
+            let made = self.get_or_compile(kernel.content, &tools, true, look, || {
                 let Self { chip, options, .. } = self;
                 // The PTX compiler refuses nothing at all: the whole is compiled then.
                 let text = (kernel.text)().unwrap_or_default();
@@ -333,6 +339,7 @@ impl PtxWork<'_> {
         content: Content,
         tools: &str,
         is_part: bool,
+        look: impl FnOnce(&Cache, &Key) -> Option<Found>,
         compile: impl FnOnce() -> Result<Cubin, SerializeError>,
     ) -> Result<Made<Stored>, Error> {
         let kept = Kept {
@@ -353,7 +360,7 @@ impl PtxWork<'_> {
             key,
             &kept,
             &|| self.interrupt.check().is_err(),
-            Cache::get,
+            look,
             || {
                 let mut cubin = compile().map_err(|error| {
                     let cause: Cause = match error {
@@ -381,6 +388,60 @@ impl PtxWork<'_> {
     }
 }
 
+/// Components of PTX as they are compiled. None where a text does not have the documented form.
+fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
+    let kernel = |component| {
+        let CanonicalPtx { text, kernel } = canonical(component)?;
+        Some(KernelPtx {
+            content: Content::of(&text),
+            kernel,
+            bytes: text.len(),
+            count: 1,
+            adds: AddedFunctions::of(&text),
+            text: Box::new(move || Some(text.clone())),
+        })
+    };
+    components.iter().map(kernel).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The same kernels, several in a text: fewer towards the end, so that `threads` threads end at about the same time. What
+/// becomes of a kernel does not depend on that ([`AddedFunctions`]).
+fn groups<'a>(
+    kernels: &[KernelPtx<'_>],
+    threads: usize,
+    text: &'a (dyn Fn(Range<usize>) -> Option<String> + Sync),
+) -> Vec<KernelPtx<'a>> {
+    let mut left: usize = kernels.iter().map(|kernel| kernel.bytes).sum();
+    let mut groups = Vec::new();
+    let mut begin = 0;
+    while begin < kernels.len() {
+        let most = match threads {
+            1 => MOST_BYTES_OF_A_CALL,
+            _ => (left / (2 * threads)).min(MOST_BYTES_OF_A_CALL),
+        };
+        let (mut end, mut bytes, mut adds) = (begin, 0, AddedFunctions::Nothing);
+        while let Some(kernel) = kernels.get(end)
+            && (end == begin || (bytes + kernel.bytes <= most && adds.may_stand_with(kernel.adds)))
+        {
+            bytes += kernel.bytes;
+            adds = adds.max(kernel.adds);
+            end += 1;
+        }
+        left -= bytes;
+        let range = begin..end;
+        groups.push(KernelPtx {
+            bytes,
+            count: range.len(),
+            adds,
+            content: Content::of_all(kernels.get(range.clone()).unwrap_or_default().iter()),
+            kernel: None,
+            text: Box::new(move || text(range.clone())),
+        });
+        begin = end;
+    }
+    groups
+}
+
 /// One cubin of kernels that were compiled apart: each with its name and with the number of what was made of it, which may be of
 /// several kernels.
 fn join(made: &[(&Stored, bool)], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_>) -> Option<Cubin> {
@@ -402,7 +463,7 @@ fn join(made: &[(&Stored, bool)], kernels: &[(Option<&str>, usize)], helpers: He
                 check(bytes)?;
             }
             let taken_apart = TakenApart::read(bytes)?;
-            if *is_of_several && taken_apart.shares_functions() {
+            if *is_of_several && taken_apart.mixes_functions() {
                 return Ok(None);
             }
             read.push(taken_apart);

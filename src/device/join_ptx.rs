@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::{bridge::split::Global, image::ptx_components};
+use crate::{bridge::split::Global, image::ptx_components::AddedFunctions};
 
 /// Or why texts were not put together.
 type JoinResult<T> = Result<T, String>;
@@ -105,9 +105,9 @@ impl FunctionText {
         self.text.len()
     }
 
-    /// [`ptx_components::adds_functions`].
-    pub(crate) fn adds_functions(&self) -> bool {
-        ptx_components::adds_functions(&self.text)
+    /// What `ptxas` adds to it.
+    pub(crate) fn added_functions(&self) -> AddedFunctions {
+        AddedFunctions::of(&self.text)
     }
 
     /// The same with another text for `name`, which must be in nothing else's name.

@@ -58,7 +58,7 @@ impl Bench {
     }
 
     fn joined(&self, ptx: &str) -> Option<MadeCubin> {
-        self.with(|work| work.joined(&work.kernels(ptx), Helpers::None))
+        self.with(|work| work.joined(&kernels_of(&work.components(ptx)), Helpers::None))
     }
 
     fn cubin(&self, ptx: &str) -> MadeCubin {
@@ -81,7 +81,7 @@ impl Bench {
             kernel: None,
             bytes: ptx.len(),
             count: 2,
-            adds_functions: false,
+            adds: AddedFunctions::Nothing,
             text: Box::new(|| Some(ptx.to_owned())),
         };
         self.with(|work| work.joined(&[group], Helpers::None))
@@ -182,11 +182,16 @@ fn kernels_stand_in_one_call_where_nothing_is_gained_apart() {
     let (joined, at_once) = (bench.joined(&different).expect("joined"), bench.cubin(&different));
     assert_eq!((joined.kernels, at_once.kernels), (BODIES.len(), BODIES.len()));
     assert!(joined.cubin == at_once.cubin);
-    // Two of the kernels divide: what one becomes beside the other may be something else.
+    // Two of the kernels divide, and one of them has a root, too: what it becomes beside the other may be something else.
     assert!(bench.of_one_call(&different).is_none());
-    let one_divides = head("sm_90") + &without_last;
-    let of_one_call = bench.of_one_call(&one_divides).expect("joined");
-    assert!(of_one_call.cubin == bench.joined(&one_divides).expect("joined").cubin);
+    // One function for each is no matter.
+    for number in [5, 6] {
+        sum(&mut without_last, &format!("k{number}"), number + 2, BODIES[1]);
+    }
+    sum(&mut without_last, "k7", 4, "sqrt.rn.f32 %f1, %f2;");
+    let one_each = head("sm_90") + &without_last;
+    let of_one_call = bench.of_one_call(&one_each).expect("joined");
+    assert!(of_one_call.cubin == bench.joined(&one_each).expect("joined").cubin);
     // The order of names would be another.
     let with_table = head("sm_90") + ".global .align 4 .f32 table[2];\n" + &kernels;
     let with_table = with_table.replacen("st.global.f32", "ld.global.f32 %f1, [table]; st.global.f32", 1);
@@ -375,7 +380,7 @@ fn the_bytes_are_the_same_for_every_number_of_threads() {
     let whole = bench.whole(&text);
     for threads in [1, 2, 5] {
         let executor = Backwards(threads);
-        let made = bench.with(|work| work.joined(&work.kernels(&text), Helpers::Theirs(&executor)));
+        let made = bench.with(|work| work.joined(&kernels_of(&work.components(&text)), Helpers::Theirs(&executor)));
         assert!(made.expect("is joined").cubin == whole, "{threads} threads");
     }
 }

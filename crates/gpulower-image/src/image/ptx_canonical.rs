@@ -25,20 +25,21 @@ pub struct CanonicalPtx {
 /// The text of a component that does not depend on the rest of the module. `None` for text that does not have the documented
 /// form. The lines of the text are others: a component with line numbers (`.loc`) is better left as it is.
 #[must_use]
-pub fn canonical(component: &PtxComponent) -> Option<CanonicalPtx> {
+pub fn canonical(component: &PtxComponent<'_>) -> Option<CanonicalPtx> {
+    let text = component.text();
     let kernel = match component.kernels.as_slice() {
-        [kernel] if !component.text.contains(PLACEHOLDER) => Some(kernel.as_str()),
+        [kernel] if !text.contains(PLACEHOLDER) => Some(*kernel),
         _ => None,
     };
     let mut writer = Writer {
         kernel,
         functions: Vec::new(),
-        text: String::with_capacity(component.text.len()),
+        text: String::with_capacity(text.len()),
     };
-    let mut tokens = Tokens::new(component.text.as_bytes());
+    let mut tokens = Tokens::new(text.as_bytes());
     let mut end = 0;
     while let Some(token) = tokens.next().ok()? {
-        let between = component.text.get(end..tokens.start)?;
+        let between = text.get(end..tokens.start)?;
         if between.contains('\n') {
             writer.text.push('\n');
         } else if !between.is_empty() {
@@ -141,30 +142,19 @@ mod tests {
         assert_eq!(one.text, two.text);
         assert_eq!(one.kernel.as_deref(), Some("first"));
         assert!(!one.text.contains("first") && !one.text.contains("//"), "{}", one.text);
-        let again = PtxComponent {
-            text: one.text.clone(),
-            kernels: vec![PLACEHOLDER.to_owned()],
-        };
-        let again = canonical(&again).unwrap();
+        let again = canonical(&PtxComponent::whole(&one.text, &[PLACEHOLDER])).unwrap();
         assert_eq!((again.kernel, again.text), (None, one.text));
     }
 
     #[test]
     fn names_that_are_in_a_cubin_stay() {
         let text = ".func k_help() { ret; }\n.entry k() { call k_help; call __wg_k_x; $L__BB9_1: $L__BB3_1: ret; }";
-        let component = PtxComponent {
-            text: text.to_owned(),
-            kernels: vec!["k".to_owned()],
-        };
-        let found = canonical(&component).unwrap().text;
+        let found = canonical(&PtxComponent::whole(text, &["k"])).unwrap().text;
         assert_eq!(
             found,
             ".func k_help() { ret; }\n.entry gpulower_kernel() { call k_help; call __wg_k_x; $L__BB0_1: $L__BB1_1: ret; }\n"
         );
-        let two = PtxComponent {
-            kernels: vec!["k".to_owned(), "l".to_owned()],
-            ..component
-        };
+        let two = PtxComponent::whole(text, &["k", "l"]);
         assert!(canonical(&two).unwrap().text.contains(".entry k()"));
     }
 }

@@ -10,19 +10,55 @@
 //! - A declaration of dynamic shared memory gives each kernel of the module a section, whether it uses it or not: each
 //!   component has it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 
 use super::ptx_tokens::{Token, Tokens};
 use crate::ReadError;
 
 /// Kernels that are compiled together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PtxComponent {
-    /// A PTX module of these kernels, and of what they need.
-    pub text: String,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PtxComponent<'text> {
+    /// What the kernels are and need, by the place in the module.
+    statements: BTreeMap<usize, &'text str>,
     /// Their names, in the order of the text.
-    pub kernels: Vec<String>,
+    pub kernels: Vec<&'text str>,
+}
+
+impl<'text> PtxComponent<'text> {
+    /// A text that is one component.
+    #[cfg(test)]
+    pub(super) fn whole(text: &'text str, kernels: &[&'text str]) -> Self {
+        Self {
+            statements: BTreeMap::from([(0, text)]),
+            kernels: kernels.to_vec(),
+        }
+    }
+
+    /// Several components of a module, in its order, as one.
+    #[must_use]
+    pub fn of_all<'c>(components: impl IntoIterator<Item = &'c Self>) -> Self
+    where
+        'text: 'c,
+    {
+        components.into_iter().fold(Self::default(), |mut all, component| {
+            all.statements.extend(&component.statements);
+            all.kernels.extend(&component.kernels);
+            all
+        })
+    }
+
+    /// A PTX module of these kernels, and of what they need.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let statements = self.statements.values();
+        let mut text = String::with_capacity(statements.clone().map(|statement| statement.len() + 1).sum());
+        for statement in statements {
+            text.push_str(statement);
+            text.push('\n');
+        }
+        text
+    }
 }
 
 /// Divides `ptx` into components, in the order of the first kernel of each. A module without kernels has none.
@@ -30,7 +66,7 @@ pub struct PtxComponent {
 /// # Errors
 ///
 /// [`ReadError`] where the module must be compiled as a whole.
-pub fn components(ptx: &str) -> Result<Vec<PtxComponent>, ReadError> {
+pub fn components(ptx: &str) -> Result<Vec<PtxComponent<'_>>, ReadError> {
     let mut reader = Reader::new(ptx)?;
     let mut statements = Vec::new();
     while let Some(statement) = reader.statement()? {
@@ -233,18 +269,57 @@ pub fn declares_variables(ptx: &str) -> bool {
     }
 }
 
-/// Whether `ptxas` adds functions to the code of a kernel: those for what a fast path of a division or of a root leaves. A
-/// kernel that shares such a function with another of the same text may become other code than alone (CUDA 13.0, `rcp.rn.f64` for
-/// `sm_80`). There are more operations that are such functions, on some chips: [`super::join_cubin::TakenApart::shares_functions`] tells.
-pub fn adds_functions(ptx: &str) -> bool {
-    const OPERATIONS: [&str; 4] = ["div.", "rem.", "rcp.", "sqrt."];
-    const IN_PLACE: [&str; 6] = ["approx", "full", "s32", "u32", "b32", "f16"];
-    ptx.lines().any(|line| {
-        let line = line.trim_start();
-        let rest = OPERATIONS.iter().find_map(|operation| line.strip_prefix(operation));
-        rest.is_some_and(|rest| !IN_PLACE.iter().any(|kind| rest.starts_with(kind)))
-            || line.starts_with("rsqrt.approx.f64")
-    })
+/// How many functions `ptxas` adds to the code of a kernel: those for what the fast path of a division or of a root leaves.
+///
+/// Each kernel gets copies of its own. But where it gets several, their order is that in which the kernels of the text first needed
+/// them, and so may be the registers that they use: what such a kernel becomes depends on what it stands with (CUDA 13.0: 7 of 1,958
+/// kernels at random; none of 4,415 that got one function).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AddedFunctions {
+    /// None.
+    #[default]
+    Nothing,
+    /// One, for each of the kernels.
+    One,
+    /// More than one for a kernel.
+    Several,
+}
+
+impl AddedFunctions {
+    /// Of the text of a kernel. There are more operations that are such functions, on some chips:
+    /// [`super::join_cubin::TakenApart::mixes_functions`] tells.
+    #[must_use]
+    pub fn of(ptx: &str) -> Self {
+        const OPERATIONS: [&str; 4] = ["div.", "rem.", "rcp.", "sqrt."];
+        const IN_PLACE: [&str; 6] = ["approx", "full", "s32", "u32", "b32", "f16"];
+        let adds = |operation: &&str| {
+            let kind = OPERATIONS.iter().find_map(|of| operation.strip_prefix(of));
+            kind.is_some_and(|kind| !IN_PLACE.iter().any(|of| kind.starts_with(of)))
+                || operation.starts_with("rsqrt.approx.f64")
+        };
+        let mut first = None;
+        let statements = ptx.split(['\n', ';', '{']);
+        for operation in statements.filter_map(operation_of).filter(adds) {
+            match first {
+                None => first = Some(operation),
+                Some(first) if first == operation => {}
+                Some(_) => return Self::Several,
+            }
+        }
+        first.map_or(Self::Nothing, |_| Self::One)
+    }
+
+    /// Whether kernels of which these are the most become in one text what they become alone.
+    #[must_use]
+    pub fn may_stand_with(self, other: Self) -> bool {
+        self.min(other) == Self::Nothing || self.max(other) == Self::One
+    }
+}
+
+/// The operation of a statement: `div.rn.f32`. It may have a label in front (`$L__BB0_1:`), and a predicate (`@%p1`).
+fn operation_of(statement: &str) -> Option<&str> {
+    let mut words = statement.split_ascii_whitespace();
+    words.find(|word| !word.starts_with('@') && !word.ends_with(':'))
 }
 
 fn refused(offset: usize, problem: impl Display) -> ReadError {
@@ -295,7 +370,7 @@ impl<'m, 'text> Module<'m, 'text> {
         }
     }
 
-    fn components(&self) -> Vec<PtxComponent> {
+    fn components(&self) -> Vec<PtxComponent<'text>> {
         let kernels: Vec<usize> = self.of_kind(Kind::Kernel).collect();
         let mut unused: BTreeSet<usize> = self.of_kind(Kind::Variable).collect();
         // The kernels that are compiled together, and what they need; and the others.
@@ -375,22 +450,22 @@ impl<'m, 'text> Module<'m, 'text> {
         kinds.any(|kind| matches!(kind, Kind::Kernel | Kind::Function))
     }
 
-    fn component(&self, group: &[(usize, BTreeSet<usize>)]) -> PtxComponent {
-        let mut component = PtxComponent {
-            text: String::new(),
-            kernels: Vec::new(),
-        };
-        let mut indices: BTreeSet<usize> = self.common.iter().copied().collect();
-        indices.extend(group.iter().flat_map(|(_, needed)| needed));
-        for statement in indices.into_iter().filter_map(|index| self.statements.get(index)) {
-            component.text.push_str(statement.text);
-            component.text.push('\n');
-            if statement.kind == Kind::Kernel {
-                component
-                    .kernels
-                    .extend(statement.names.first().map(|name| (*name).to_owned()));
-            }
+    fn component(&self, group: &[(usize, BTreeSet<usize>)]) -> PtxComponent<'text> {
+        let mut component = PtxComponent::default();
+        for &index in self.common.iter().chain(group.iter().flat_map(|(_, needed)| needed)) {
+            let Some(statement) = self.statements.get(index) else {
+                continue;
+            };
+            component.statements.insert(index, statement.text);
         }
+        let kernels = component
+            .statements
+            .keys()
+            .filter_map(|&index| self.statements.get(index));
+        let kernels = kernels.filter(|statement| statement.kind == Kind::Kernel);
+        component.kernels = kernels
+            .filter_map(|statement| statement.names.first().copied())
+            .collect();
         component
     }
 }
@@ -402,9 +477,11 @@ mod tests {
     const HEAD: &str = ".version 8.0\n.target sm_90, debug\n.address_size 64\n";
 
     fn kernels(text: &str) -> Vec<Vec<String>> {
-        let components = components(&(HEAD.to_owned() + text)).unwrap();
-        assert!(components.iter().all(|component| component.text.starts_with(HEAD)));
-        components.into_iter().map(|component| component.kernels).collect()
+        let text = HEAD.to_owned() + text;
+        let components = components(&text).unwrap();
+        assert!(components.iter().all(|component| component.text().starts_with(HEAD)));
+        let names = |component: &PtxComponent<'_>| component.kernels.iter().map(ToString::to_string).collect();
+        components.iter().map(names).collect()
     }
 
     #[test]
@@ -417,33 +494,33 @@ mod tests {
              // comment of b }\n\
              .entry b(.param .u64 p) { { st.shared.u32 [tile], 1; } ret; }\n\
              .entry c() { call (r), twice, (x); ret; }\n";
-        let components = components(&(HEAD.to_owned() + text)).unwrap();
-        let names: Vec<&str> = components
-            .iter()
-            .map(|component| component.kernels[0].as_str())
-            .collect();
+        let text = HEAD.to_owned() + text;
+        let components = components(&text).unwrap();
+        let names: Vec<&str> = components.iter().map(|component| component.kernels[0]).collect();
         assert_eq!(names, ["a", "b", "c"]);
-        let [a, b, c] = components.as_slice() else { panic!() };
-        assert_eq!(a.text.matches("twice").count(), 3);
-        assert!(a.text.contains(".pragma") && a.text.contains("dynamic") && !a.text.contains("tile"));
-        assert!(b.text.contains("tile[64]") && b.text.contains("dynamic") && !b.text.contains("twice"));
-        assert!(c.text.contains("{ ret; }") && !c.text.contains("comment"));
+        let texts: Vec<String> = components.iter().map(PtxComponent::text).collect();
+        let [a, b, c] = texts.as_slice() else { panic!() };
+        assert_eq!(a.matches("twice").count(), 3);
+        assert!(a.contains(".pragma") && a.contains("dynamic") && !a.contains("tile"));
+        assert!(b.contains("tile[64]") && b.contains("dynamic") && !b.contains("twice"));
+        assert!(c.contains("{ ret; }") && !c.contains("comment"));
+        // Together, each statement is there once, in the order of the module.
+        let two = PtxComponent::of_all([&components[2], &components[0]]);
+        assert_eq!(two.text(), a.clone() + ".entry c() { call (r), twice, (x); ret; }\n");
     }
 
     #[test]
     fn exact_divisions_and_roots_add_functions() {
+        let of = |operation: &str| AddedFunctions::of(&format!(".entry k() {{\n\t{operation} \t%r1, %r2;\n ret; }}"));
         for operation in [
             "div.rn.f32",
-            "rcp.rn.ftz.f32",
-            "sqrt.rn.f64",
+            "{ mov.b32 a, b; @%p1 rcp.rn.ftz.f32",
+            "$L__BB0_1: sqrt.rn.f64",
             "div.s64",
             "rem.u16",
             "rsqrt.approx.f64",
         ] {
-            assert!(
-                adds_functions(&format!(".entry k() {{\n\t{operation} \t%r1, %r2;\n ret; }}")),
-                "{operation}"
-            );
+            assert_eq!(of(operation), AddedFunctions::One, "{operation}");
         }
         for operation in [
             "div.full.f32",
@@ -453,11 +530,18 @@ mod tests {
             "rsqrt.approx.f32",
             "add.f32",
         ] {
-            assert!(
-                !adds_functions(&format!(".entry div.rn() {{\n\t{operation} \t%r1, %r2;\n ret; }}")),
-                "{operation}"
-            );
+            assert_eq!(of(operation), AddedFunctions::Nothing, "{operation}");
         }
+        assert_eq!(of("div.s64 a;\n div.s64"), AddedFunctions::One);
+        assert_eq!(of("div.s64 a;\n div.u64"), AddedFunctions::Several);
+    }
+
+    #[test]
+    fn kernels_with_several_added_functions_stand_with_kernels_without() {
+        use AddedFunctions::{Nothing, One, Several};
+        assert!(Nothing.may_stand_with(Several) && Several.may_stand_with(Nothing));
+        assert!(One.may_stand_with(One) && Nothing.may_stand_with(Nothing));
+        assert!(!One.may_stand_with(Several) && !Several.may_stand_with(Several) && !Several.may_stand_with(One));
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn components_of_a_module_are_joined() {
     assert_eq!(components.len(), 3);
     let parts: Vec<Vec<u8>> = components
         .iter()
-        .map(|part| compile(&part.text, "sm_90", &[]))
+        .map(|part| compile(&part.text(), "sm_90", &[]))
         .collect();
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     assert!(join(&parts).unwrap() == compile(&module, "sm_90", &[]));

@@ -122,12 +122,20 @@ impl<'a> TakenApart<'a> {
         Part::read(cubin, 0).map(Self)
     }
 
-    /// Whether kernels of it use the same function of those that `ptxas` adds, for divisions, say: each of them has one of its own.
-    /// Their code may be another than that of each alone.
-    pub fn shares_functions(&self) -> bool {
-        let mut functions = HashMap::new();
-        let mut added = self.0.names.iter().filter_map(|text| names::internal_number(text.name));
-        added.any(|(number, name)| *functions.entry(name).or_insert(number) != number)
+    /// Whether a kernel of it has several of the functions that `ptxas` adds, for divisions, say, and another kernel has one of them,
+    /// too: its code may be another than that of it alone ([`super::ptx_components::AddedFunctions`]).
+    pub fn mixes_functions(&self) -> bool {
+        // Which functions the code of each kernel has, and how many kernels have each.
+        let mut of_section: HashMap<u16, Vec<&str>> = HashMap::new();
+        let mut kernels_with: HashMap<&str, usize> = HashMap::new();
+        for symbol in &self.0.symbols {
+            if let Some((_, function)) = names::internal_number(symbol.name) {
+                of_section.entry(symbol.section).or_default().push(function);
+                *kernels_with.entry(function).or_default() += 1;
+            }
+        }
+        let mut of_several = of_section.values().filter(|functions| functions.len() > 1).flatten();
+        of_several.any(|function| kernels_with.get(function).is_some_and(|count| *count > 1))
     }
 }
 

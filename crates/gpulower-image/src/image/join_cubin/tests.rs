@@ -66,10 +66,11 @@ fn all(mut ptxas: Ptxas) -> String {
             "st.shared.f32 [tile], %f1; bar.sync 0; call (%f1), half, (%f1);"
         ),
     );
-    let components = ptx_components::components(&(head(ptxas.chip) + &module)).unwrap();
+    let whole = head(ptxas.chip) + &module;
+    let components = ptx_components::components(&whole).unwrap();
     let components: Vec<Vec<u8>> = components
         .iter()
-        .map(|part| ptxas.cubin(part.text.split_once("64\n").expect("a head").1, &[]))
+        .map(|part| ptxas.cubin(part.text().split_once("64\n").expect("a head").1, &[]))
         .collect();
     assert!(join(&borrowed(&components)).unwrap() == ptxas.cubin(&module, &[]));
 
