@@ -313,3 +313,236 @@ class Maker:
     def bitonic(self, blocks=16384):
         x = self.normal(blocks * 256)
         return Case((blocks,), dict(x=x, y=cp.zeros_like(x)), dict(y=cp.sort(x.reshape(blocks, 256), 1).ravel()), 0)
+
+    # Kernels of 2026-11-26.
+
+    def group_norm(self, n=64, g=32, cg=8, hw=900):
+        x, a, b = (self.normal(n, g, cg, hw), self.normal(g, cg), self.normal(g, cg))
+        w = x.astype(cp.float64)
+        m = w.mean((2, 3), keepdims=True)
+        v = w.var((2, 3), keepdims=True)
+        y = (w - m) / cp.sqrt(v + 1e-05) * a[None, :, :, None] + b[None, :, :, None]
+        return Case((g, n), dict(x=x, gamma=a, beta=b, y=cp.zeros_like(x), eps=np.float32(1e-05)), dict(y=y))
+
+    def nearest_centroid(self, n=132 * 1024, k=256):
+        p, c = (self.normal(n, 16), self.normal(k, 16))
+        d = (p * p).sum(1)[:, None] - 2 * p @ c.T + (c * c).sum(1)[None]
+        return Case((ceil(n, 128),), dict(p=p, c=c, at=cp.zeros(n, cp.int32)), dict(at=d.argmin(1)), 0.02)
+
+    def ell_rows(self, width=24, n=400000):
+        col, v, x = (self.random.integers(0, n, (width, n)).astype(cp.int32), self.normal(width, n), self.normal(n))
+        return Case((ceil(n, 256),), dict(column=col, value=v, x=x, y=cp.zeros_like(x)), dict(y=(v.astype(cp.float64) * x[col]).sum(0)))
+
+    def bilinear(self, h=1500, w=1700, oh=2900, ow=3100):
+        x = self.normal(h, w)
+        sx, sy = (np.float32((w - 1) / ow), np.float32((h - 1) / oh))
+        fx, fy = (cp.arange(ow, dtype=cp.float32) * sx, cp.arange(oh, dtype=cp.float32) * sy)
+        x0, y0 = (cp.floor(fx).astype(int), cp.floor(fy).astype(int))
+        x1, y1 = (cp.minimum(x0 + 1, w - 1), cp.minimum(y0 + 1, h - 1))
+        ax, ay = ((fx - cp.floor(fx)).astype(cp.float64)[None], (fy - cp.floor(fy)).astype(cp.float64)[:, None])
+        X = x.astype(cp.float64)
+        t = X[y0][:, x0] * (1 - ax) + X[y0][:, x1] * ax
+        b = X[y1][:, x0] * (1 - ax) + X[y1][:, x1] * ax
+        return Case(
+            (ceil(ow, 32), ceil(oh, 8)), dict(x=x, y=cp.zeros((oh, ow), cp.float32), sx=sx, sy=sy), dict(y=t * (1 - ay) + b * ay), 0.001
+        )
+
+    def gray_packed(self, n=2**23 + 5):
+        x = self.random.integers(0, 2**24, n).astype(cp.int32)
+        y = (x & 255) * 77 + (x >> 8 & 255) * 150 + (x >> 16 & 255) * 29 >> 8
+        return Case((1056,), dict(x=x, y=cp.zeros_like(x)), dict(y=y), 0)
+
+    def hash_rounds(self, n=2**21, rounds=64):
+        x = self.random.integers(-(2**31), 2**31, n).astype(cp.int32)
+        v = x.view(cp.uint32).copy()
+        for _ in range(rounds):
+            v ^= v << cp.uint32(13)
+            v ^= v >> cp.uint32(17)
+            v ^= v << cp.uint32(5)
+        return Case((ceil(n, 256),), dict(x=x, y=cp.zeros_like(x), rounds=np.int64(rounds)), dict(y=v.view(cp.int32)), 0)
+
+    def horner(self, n=2**22, m=24):
+        x, c = (self.uniform(n), self.normal(m))
+        a = cp.zeros(n)
+        for k in range(m):
+            a = a * x + float(c[k])
+        return Case((ceil(n, 256),), dict(x=x, c=c, y=cp.zeros_like(x)), dict(y=a))
+
+    def jacobi_f64(self, h=3001, w=3003):
+        x, b = (self.normal(h, w, dtype=cp.float64), self.normal(h, w, dtype=cp.float64))
+        o = cp.zeros_like(x)
+        o[1:-1, 1:-1] = 0.25 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] + b[1:-1, 1:-1])
+        return Case((ceil(w, 32), ceil(h, 8)), dict(x=x, b=b, y=cp.zeros_like(x)), dict(y=o), 1e-12)
+
+    def running_max(self, steps=200, n=132 * 512):
+        x = self.normal(steps, n)
+        y = x.copy()
+        for t in range(1, steps):
+            y[t] = cp.maximum(y[t - 1], x[t])
+        return Case((ceil(n, 128),), dict(x=x, y=cp.zeros_like(x)), dict(y=y), 0)
+
+    def blur_tile(self, rows=2000, cols=4001):
+        x, f = (self.normal(rows, cols), self.normal(17))
+        p = cp.zeros((rows, cols + 16))
+        p[:, 8:-8] = x
+        y = sum(p[:, k : k + cols] * float(f[k]) for k in range(17))
+        return Case((ceil(cols, 256), rows), dict(x=x, filter=f, y=cp.zeros_like(x)), dict(y=y))
+
+    def floyd_step(self, n=4000):
+        d = self.uniform(n, n)
+        return Case(
+            (ceil(n, 32), ceil(n, 8)), dict(d=d, e=cp.zeros_like(d), k=np.int64(77)), dict(e=cp.minimum(d, d[:, 77:78] + d[77:78])), 1e-06
+        )
+
+    def lj_forces(self, n=132 * 1024, m=48):
+        p, near = (self.uniform(n, 4) * 20, self.random.integers(0, n, (m, n)).astype(cp.int32))
+        f = cp.zeros((n, 4))
+        near = cp.where(near == cp.arange(n, dtype=cp.int32)[None], (near + 1) % n, near).astype(cp.int32)
+        w = p.astype(cp.float64)[:, :3]
+        for q in range(m):
+            d = w - w[near[q]]
+            r2 = (d * d).sum(1)
+            s = 1 / r2
+            s6 = s**3
+            f[:, :3] += cp.where((r2 < 150)[:, None], d * (s6 * (s6 - 0.5) * s)[:, None], 0)
+        return Case((ceil(n, 128),), dict(p=p, near=near, f=cp.zeros((n, 4), cp.float32), cut=np.float32(150)), dict(f=f), 0.01)
+
+    def gemv_i8(self, m=8192, n=4000):
+        w, s, x = (self.random.integers(-127, 128, (m, n)).astype(cp.int8), self.uniform(m), self.normal(n))
+        return Case(
+            (m,), dict(w=w, scale=s, x=x, y=cp.zeros(m, cp.float32)), dict(y=w.astype(cp.float64) @ x.astype(cp.float64) * s), 0.0001
+        )
+
+    def embedding_bag(self, bags=8192, words=50000, dim=256):
+        c = self.random.integers(1, 40, bags)
+        start = cp.zeros(bags + 1, cp.int32)
+        start[1:] = cp.cumsum(c)
+        t = int(start[-1])
+        ids, table = (self.random.integers(0, words, t).astype(cp.int32), self.normal(words, dim))
+        cs = cp.zeros((t + 1, dim))
+        cs[1:] = cp.cumsum(table[ids].astype(cp.float64), 0)
+        return Case(
+            (bags,), dict(start=start, ids=ids, table=table, y=cp.zeros((bags, dim), cp.float32)), dict(y=cs[start[1:]] - cs[start[:-1]])
+        )
+
+    def softmax_warp(self, rows=132 * 256, cols=500):
+        x = self.normal(rows, cols)
+        e = cp.exp(x.astype(cp.float64) - x.max(1, keepdims=True))
+        return Case((rows,), dict(x=x, y=cp.zeros_like(x)), dict(y=e / e.sum(1, keepdims=True)))
+
+    def fft_stage(self, batch=4096, n=1024, half=64):
+        re, im = (self.normal(batch, n), self.normal(batch, n))
+        z = (re + 1j * im).astype(cp.complex128).reshape(batch, -1, 2, half)
+        t = cp.exp(-1j * math.pi * cp.arange(half) / half)
+        u, v = (z[:, :, 0], z[:, :, 1] * t)
+        o = cp.stack((u + v, u - v), 2).reshape(batch, n)
+        return Case((batch,), dict(re=re, im=im, half=np.int64(half)), dict(re=o.real.copy(), im=o.imag.copy()), 0.0001)
+
+    def lstm_cell(self, b=2048, h=1500):
+        g, c = (self.normal(b, 4, h), self.normal(b, h))
+        w = g.astype(cp.float64)
+        s = [1 / (1 + cp.exp(-w[:, k])) for k in range(4)]
+        n = s[1] * c + s[0] * cp.tanh(w[:, 2])
+        return Case((ceil(h, 256), b), dict(gates=g, c=c, cn=cp.zeros_like(c), hn=cp.zeros_like(c)), dict(cn=n, hn=s[3] * cp.tanh(n)))
+
+    def welford_columns(self, rows=500, cols=132 * 256):
+        x = self.normal(rows, cols)
+        w = x.astype(cp.float64)
+        return Case(
+            (ceil(cols, 128),),
+            dict(x=x, mean=cp.zeros(cols, cp.float32), variance=cp.zeros(cols, cp.float32)),
+            dict(mean=w.mean(0), variance=w.var(0)),
+            0.0001,
+        )
+
+    def causal_softmax(self, n=4096):
+        x = self.normal(n, n)
+        w = cp.where(cp.tri(n, dtype=bool), x.astype(cp.float64), -cp.inf)
+        e = cp.exp(w - w.max(1, keepdims=True))
+        return Case((n,), dict(x=x, y=cp.zeros_like(x)), dict(y=e / e.sum(1, keepdims=True)))
+
+    def search_sorted(self, m=100000, n=2**21):
+        k, x = (cp.sort(self.normal(m)), self.normal(n))
+        return Case((ceil(n, 256),), dict(keys=k, x=x, at=cp.zeros(n, cp.int32)), dict(at=cp.searchsorted(k, x)), 0)
+
+    def im2col(self, c=32, oh=250, ow=251):
+        x = self.normal(c, oh + 2, ow + 2)
+        y = cp.stack([x[i, r : r + oh, s : s + ow] for i in range(c) for r in range(3) for s in range(3)])
+        return Case((1056,), dict(x=x, y=cp.zeros_like(y), kw=np.int64(3), kh=np.int64(3)), dict(y=y), 0)
+
+    def matvec_columns(self, m=4001, n=6000):
+        a, x = (self.normal(m, n), self.normal(m))
+        return Case(
+            (ceil(n, 128), ceil(m, 64)),
+            dict(a=a, x=x, y=cp.zeros(n, cp.float32)),
+            dict(y=x.astype(cp.float64) @ a.astype(cp.float64)),
+            0.0001,
+        )
+
+    def sgd_f16(self, n=2**23 + 9):
+        w, g, v = (self.normal(n, dtype=cp.float16) for _ in range(3))
+        nv = 0.9 * v.astype(cp.float64) + g
+        return Case(
+            (ceil(n, 256),), dict(w=w, g=g, v=v, rate=np.float32(0.01), momentum=np.float32(0.9)), dict(v=nv, w=w - 0.01 * nv), 0.002
+        )
+
+    def collatz(self, n=2**20):
+        x = cp.arange(1, n + 1, dtype=cp.int32)
+        v = x.astype(cp.int64)
+        s = cp.zeros(n, cp.int32)
+        while True:
+            a = v > 1
+            if not a.any():
+                break
+            s += a
+            v = cp.where(a, cp.where(v % 2 == 0, v // 2, 3 * v + 1), v)
+        return Case((ceil(n, 256),), dict(x=x, y=cp.zeros_like(x)), dict(y=s), 0)
+
+    def ratio_columns(self, rows=400, cols=132 * 256):
+        x, d = (self.normal(rows, cols), self.uniform(rows, cols) + 1)
+        return Case((ceil(cols, 128),), dict(x=x, d=d, y=cp.zeros(cols, cp.float32)), dict(y=(x.astype(cp.float64) / d).sum(0)), 0.0001)
+
+    def root_rows(self, rows=8192, cols=2000):
+        x = self.uniform(rows, cols)
+        return Case((rows,), dict(x=x, y=cp.zeros(rows, cp.float32)), dict(y=cp.sqrt(x.astype(cp.float64)).sum(1)))
+
+    def weighted_mean(self, n=132 * 1024, k=64):
+        x, w = (self.uniform(n, k), self.normal(n, k))
+        return Case(
+            (ceil(n, 128),),
+            dict(x=x, w=w, y=cp.zeros(n, cp.float32)),
+            dict(y=(w.astype(cp.float64) / (1 + x.astype(cp.float64))).sum(1)),
+            0.0001,
+        )
+
+    def pointer_mean(self, n=132 * 1024, k=40):
+        near, x = (self.random.integers(0, n, (n, k)).astype(cp.int32), self.normal(n))
+        return Case((ceil(n, 128),), dict(near=near, x=x, y=cp.zeros_like(x)), dict(y=x.astype(cp.float64)[near].mean(1)), 0.0001)
+
+    def block_csr(self, n=100000, each=16):
+        counts = self.random.integers(0, 2 * each, n)
+        start = cp.zeros(n + 1, cp.int32)
+        start[1:] = cp.cumsum(counts)
+        nnz = int(start[-1])
+        col, v, x = (self.random.integers(0, n, nnz).astype(cp.int32), self.normal(nnz, 4), self.normal(n, 4))
+        rows = cp.repeat(cp.arange(n), counts.tolist())
+        y = cp.bincount(rows, weights=(v.astype(cp.float64) * x.astype(cp.float64)[col]).sum(1), minlength=n)
+        return Case((ceil(n, 128),), dict(start=start, column=col, value=v, x=x, y=cp.zeros(n, cp.float32)), dict(y=y), 0.0001)
+
+    def argmin_columns(self, rows=400, cols=132 * 256):
+        x = self.normal(rows, cols)
+        return Case((ceil(cols, 128),), dict(x=x, at=cp.zeros(cols, cp.int32)), dict(at=x.argmin(0)), 0)
+
+    def clip_count(self, rows=400, cols=132 * 256):
+        x = self.normal(rows, cols)
+        k = x > 0.3
+        return Case(
+            (ceil(cols, 128),),
+            dict(x=x, lo=np.float32(0.3), total=cp.zeros(cols, cp.float32), count=cp.zeros(cols, cp.int32)),
+            dict(total=(x * k).astype(cp.float64).sum(0), count=k.sum(0)),
+            0.0001,
+        )
+
+    def bisect_root(self, n=2**21, rounds=40):
+        a = self.uniform(n) * 9
+        return Case((ceil(n, 256),), dict(a=a, y=cp.zeros_like(a), rounds=np.int64(rounds)), dict(y=cp.sqrt(a.astype(cp.float64))), 0.0001)

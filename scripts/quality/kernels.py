@@ -672,3 +672,441 @@ def bitonic(x: "f32[n]", y: "f32[n]"):
             step = step // 2
         width = width * 2
     y[bx * 256 + tx] = part[tx]
+
+
+# Kernels that were written on 2026-11-26 without a look at what the compiler makes of them.
+
+@kernel((256,))
+def group_norm(x: "f32[n, g, cg, hw]", gamma: "f32[g, cg]", beta: "f32[g, cg]", y: "f32[n, g, cg, hw]", eps: "f32"):
+    total = 0.0
+    squares = 0.0
+    for j in range(tx, cg * hw, wx):
+        v = x[by, bx, j // hw, j % hw]
+        total += v
+        squares += v * v
+    mean = sum_of_block(total) / f32(cg * hw)
+    scale = rsqrt(sum_of_block(squares) / f32(cg * hw) - mean * mean + eps)
+    for j in range(tx, cg * hw, wx):
+        c = j // hw
+        y[by, bx, c, j % hw] = (x[by, bx, c, j % hw] - mean) * scale * gamma[bx, c] + beta[bx, c]
+
+
+@kernel((128,))
+def nearest_centroid(p: "f32[n, 16]", c: "f32[k, 16]", at: "i32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        best = 3.0e38
+        place = i32(0)
+        for j in range(k):
+            d = 0.0
+            for e in range(16):
+                t = p[i, e] - c[j, e]
+                d += t * t
+            if d < best:
+                best = d
+                place = i32(j)
+        at[i] = place
+
+
+@kernel((256,))
+def ell_rows(column: "i32[width, n]", value: "f32[width, n]", x: "f32[n]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        acc = 0.0
+        for j in range(width):
+            acc += value[j, i] * x[index(column[j, i])]
+        y[i] = acc
+
+
+@kernel((32, 8))
+def bilinear(x: "f32[h, w]", y: "f32[oh, ow]", sx: "f32", sy: "f32"):
+    col = bx * wx + tx
+    row = by * wy + ty
+    if (row < oh) and (col < ow):
+        fx = f32(i32(col)) * sx
+        fy = f32(i32(row)) * sy
+        x0 = index(i32(floor(fx)))
+        y0 = index(i32(floor(fy)))
+        x1 = min(x0 + 1, w - 1)
+        y1 = min(y0 + 1, h - 1)
+        ax = fx - floor(fx)
+        ay = fy - floor(fy)
+        top = x[y0, x0] * (1.0 - ax) + x[y0, x1] * ax
+        bottom = x[y1, x0] * (1.0 - ax) + x[y1, x1] * ax
+        y[row, col] = top * (1.0 - ay) + bottom * ay
+
+
+@kernel((256,))
+def gray_packed(x: "i32[n]", y: "i32[n]"):
+    for i in range(bx * wx + tx, n, gx * wx):
+        v = x[i]
+        r = v & 255
+        g = (v >> 8) & 255
+        b = (v >> 16) & 255
+        y[i] = (r * 77 + g * 150 + b * 29) >> 8
+
+
+@kernel((256,))
+def hash_rounds(x: "i32[n]", y: "i32[n]", rounds: "index"):
+    i = bx * wx + tx
+    if i < n:
+        v = x[i]
+        for r in range(rounds):
+            v = v ^ (v << 13)
+            v = v ^ (v >> 17)
+            v = v ^ (v << 5)
+        y[i] = v
+
+
+@kernel((256,))
+def horner(x: "f32[n]", c: "f32[m]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        v = x[i]
+        acc = 0.0
+        for k in range(m):
+            acc = acc * v + c[k]
+        y[i] = acc
+
+
+@kernel((32, 8))
+def jacobi_f64(x: "f64[h, w]", b: "f64[h, w]", y: "f64[h, w]"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i > 0) and (i < h - 1) and (j > 0) and (j < w - 1):
+        y[i, j] = f64(0.25) * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1] + b[i, j])
+
+
+@kernel((128,))
+def running_max(x: "f32[steps, n]", y: "f32[steps, n]"):
+    i = bx * wx + tx
+    if i < n:
+        best = f32(-inf)
+        for t in range(steps):
+            best = max(best, x[t, i])
+            y[t, i] = best
+
+
+@kernel((256,))
+def blur_tile(x: "f32[rows, cols]", filter: "f32[17]", y: "f32[rows, cols]"):
+    tile = shared("f32", 272)
+    j = bx * 256 + tx
+    v = 0.0
+    if (j >= 8) and (j - 8 < cols):
+        v = x[by, j - 8]
+    tile[tx] = v
+    if tx < 16:
+        u = 0.0
+        if j + 248 < cols:
+            u = x[by, j + 248]
+        tile[tx + 256] = u
+    barrier()
+    if j < cols:
+        acc = 0.0
+        for k in range(17):
+            acc += tile[tx + k] * filter[k]
+        y[by, j] = acc
+
+
+@kernel((32, 8))
+def floyd_step(d: "f32[n, n]", e: "f32[n, n]", k: "index"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i < n) and (j < n):
+        e[i, j] = min(d[i, j], d[i, k] + d[k, j])
+
+
+@kernel((128,))
+def lj_forces(p: "f32[n, 4]", near: "i32[m, n]", f: "f32[n, 4]", cut: "f32"):
+    i = bx * wx + tx
+    if i < n:
+        px = p[i, 0]
+        py = p[i, 1]
+        pz = p[i, 2]
+        fx = 0.0
+        fy = 0.0
+        fz = 0.0
+        for q in range(m):
+            j = index(near[q, i])
+            dx = px - p[j, 0]
+            dy = py - p[j, 1]
+            dz = pz - p[j, 2]
+            r2 = dx * dx + dy * dy + dz * dz
+            if r2 < cut:
+                s = 1.0 / r2
+                s6 = s * s * s
+                w = s6 * (s6 - 0.5) * s
+                fx += dx * w
+                fy += dy * w
+                fz += dz * w
+        f[i, 0] = fx
+        f[i, 1] = fy
+        f[i, 2] = fz
+
+
+@kernel((128,))
+def gemv_i8(w: "i8[m, n]", scale: "f32[m]", x: "f32[n]", y: "f32[m]"):
+    acc = 0.0
+    for j in range(tx, n, wx):
+        acc += f32(w[bx, j]) * x[j]
+    whole = sum_of_block(acc)
+    if tx == 0:
+        y[bx] = whole * scale[bx]
+
+
+@kernel((128,))
+def embedding_bag(start: "i32[b1]", ids: "i32[t]", table: "f32[words, dim]", y: "f32[bags, dim]"):
+    for d in range(tx, dim, wx):
+        acc = 0.0
+        for at in range(index(start[bx]), index(start[bx + 1])):
+            acc += table[index(ids[at]), d]
+        y[bx, d] = acc
+
+
+@kernel((32,))
+def softmax_warp(x: "f32[rows, cols]", y: "f32[rows, cols]"):
+    top = f32(-inf)
+    for j in range(tx, cols, 32):
+        top = max(top, x[bx, j])
+    top = max(top, shuffle_xor(top, 16))
+    top = max(top, shuffle_xor(top, 8))
+    top = max(top, shuffle_xor(top, 4))
+    top = max(top, shuffle_xor(top, 2))
+    top = max(top, shuffle_xor(top, 1))
+    total = 0.0
+    for j in range(tx, cols, 32):
+        total += exp(x[bx, j] - top)
+    total += shuffle_xor(total, 16)
+    total += shuffle_xor(total, 8)
+    total += shuffle_xor(total, 4)
+    total += shuffle_xor(total, 2)
+    total += shuffle_xor(total, 1)
+    for j in range(tx, cols, 32):
+        y[bx, j] = exp(x[bx, j] - top) / total
+
+
+@kernel((128,))
+def fft_stage(re: "f32[batch, n]", im: "f32[batch, n]", half: "index"):
+    for k in range(tx, n // 2, wx):
+        group = k // half
+        pos = k % half
+        a = group * 2 * half + pos
+        b = a + half
+        angle = f32(i32(pos)) * -3.14159265 / f32(i32(half))
+        c = cos(angle)
+        s = sin(angle)
+        ur = re[bx, a]
+        ui = im[bx, a]
+        vr = re[bx, b] * c - im[bx, b] * s
+        vi = re[bx, b] * s + im[bx, b] * c
+        re[bx, a] = ur + vr
+        im[bx, a] = ui + vi
+        re[bx, b] = ur - vr
+        im[bx, b] = ui - vi
+
+
+@kernel((256,))
+def lstm_cell(gates: "f32[b, 4, h]", c: "f32[b, h]", cn: "f32[b, h]", hn: "f32[b, h]"):
+    j = bx * wx + tx
+    if j < h:
+        gi = 1.0 / (1.0 + exp(-gates[by, 0, j]))
+        gf = 1.0 / (1.0 + exp(-gates[by, 1, j]))
+        gg = tanh(gates[by, 2, j])
+        go = 1.0 / (1.0 + exp(-gates[by, 3, j]))
+        n = gf * c[by, j] + gi * gg
+        cn[by, j] = n
+        hn[by, j] = go * tanh(n)
+
+
+@kernel((128,))
+def welford_columns(x: "f32[rows, cols]", mean: "f32[cols]", variance: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        m = 0.0
+        s = 0.0
+        for i in range(rows):
+            v = x[i, j]
+            d = v - m
+            m += d / f32(i + 1)
+            s += d * (v - m)
+        mean[j] = m
+        variance[j] = s / f32(rows)
+
+
+@kernel((128,))
+def causal_softmax(x: "f32[n, n]", y: "f32[n, n]"):
+    largest = f32(-inf)
+    for j in range(tx, bx + 1, wx):
+        largest = max(largest, x[bx, j])
+    top = max_of_block(largest)
+    total = 0.0
+    for j in range(tx, bx + 1, wx):
+        e = exp(x[bx, j] - top)
+        y[bx, j] = e
+        total += e
+    whole = 1.0 / sum_of_block(total)
+    for j in range(tx, n, wx):
+        v = 0.0
+        if j <= bx:
+            v = y[bx, j] * whole
+        y[bx, j] = v
+
+
+@kernel((256,))
+def search_sorted(keys: "f32[m]", x: "f32[n]", at: "i32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        v = x[i]
+        low = index(0)
+        high = m
+        while low < high:
+            middle = (low + high) // 2
+            if keys[middle] < v:
+                low = middle + 1
+            else:
+                high = middle
+        at[i] = i32(low)
+
+
+@kernel((256,))
+def im2col(x: "f32[c, h, w]", y: "f32[k, oh, ow]", kw: "index", kh: "index"):
+    total = k * oh * ow
+    for i in range(bx * wx + tx, total, gx * wx):
+        col = i % ow
+        rest = i // ow
+        row = rest % oh
+        which = rest // oh
+        s = which % kw
+        r = (which // kw) % kh
+        ch = which // (kw * kh)
+        y[which, row, col] = x[ch, row + r, col + s]
+
+
+@kernel((128,))
+def matvec_columns(a: "f32[m, n]", x: "f32[m]", y: "f32[n]"):
+    j = bx * wx + tx
+    if j < n:
+        acc = 0.0
+        for i in range(by * 64, min(by * 64 + 64, m)):
+            acc += a[i, j] * x[i]
+        atomic_add(y[j], acc)
+
+
+@kernel((256,))
+def sgd_f16(w: "f16[n]", g: "f16[n]", v: "f16[n]", rate: "f32", momentum: "f32"):
+    i = bx * wx + tx
+    if i < n:
+        nv = momentum * f32(v[i]) + f32(g[i])
+        v[i] = f16(nv)
+        w[i] = f16(f32(w[i]) - rate * nv)
+
+
+@kernel((256,))
+def collatz(x: "i32[n]", y: "i32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        v = i64(x[i])
+        steps = i32(0)
+        while v > 1:
+            if v % 2 == 0:
+                v = v / 2
+            else:
+                v = 3 * v + 1
+            steps = steps + 1
+        y[i] = steps
+
+
+@kernel((128,))
+def ratio_columns(x: "f32[rows, cols]", d: "f32[rows, cols]", y: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        acc = 0.0
+        for i in range(rows):
+            acc += x[i, j] / d[i, j]
+        y[j] = acc
+
+
+@kernel((256,))
+def root_rows(x: "f32[rows, cols]", y: "f32[rows]"):
+    acc = 0.0
+    for j in range(tx, cols, wx):
+        acc += sqrt(x[bx, j])
+    whole = sum_of_block(acc)
+    if tx == 0:
+        y[bx] = whole
+
+
+@kernel((128,))
+def weighted_mean(x: "f32[n, k]", w: "f32[n, k]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        a = 0.0
+        for q in range(k):
+            a += w[i, q] / (1.0 + x[i, q])
+        y[i] = a
+
+
+@kernel((128,))
+def pointer_mean(near: "i32[n, k]", x: "f32[n]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        a = 0.0
+        for q in range(k):
+            a += x[index(near[i, q])]
+        y[i] = a / f32(k)
+
+
+@kernel((128,))
+def block_csr(start: "i32[n1]", column: "i32[nnz]", value: "f32[nnz, 4]", x: "f32[n, 4]", y: "f32[n]"):
+    row = bx * wx + tx
+    if row < n:
+        acc = 0.0
+        for at in range(index(start[row]), index(start[row + 1])):
+            c = index(column[at])
+            acc += value[at, 0] * x[c, 0] + value[at, 1] * x[c, 1] + value[at, 2] * x[c, 2] + value[at, 3] * x[c, 3]
+        y[row] = acc
+
+
+@kernel((128,))
+def argmin_columns(x: "f32[rows, cols]", at: "i32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        best = 3.0e38
+        place = i32(0)
+        for i in range(rows):
+            v = x[i, j]
+            if v < best:
+                best = v
+                place = i32(i)
+        at[j] = place
+
+
+@kernel((128,))
+def clip_count(x: "f32[rows, cols]", lo: "f32", total: "f32[cols]", count: "i32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        s = 0.0
+        c = i32(0)
+        for i in range(rows):
+            v = x[i, j]
+            if v > lo:
+                s += v
+                c += 1
+        total[j] = s
+        count[j] = c
+
+
+@kernel((256,))
+def bisect_root(a: "f32[n]", y: "f32[n]", rounds: "index"):
+    i = bx * wx + tx
+    if i < n:
+        v = a[i]
+        lo = 0.0
+        hi = 1.0 + v
+        for r in range(rounds):
+            m = 0.5 * (lo + hi)
+            if m * m < v:
+                lo = m
+            else:
+                hi = m
+        y[i] = 0.5 * (lo + hi)

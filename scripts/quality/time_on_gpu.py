@@ -7,7 +7,7 @@ Every result is checked first; a wrong one is a failure, and its case is not tim
 round by round, each with a CUDA graph of as many launches as take about half a millisecond. Printed is nvcc's median, and for
 the others the median of the ratios within a round, with the 10th and the 90th percentile.
 
-A part of the kernels (11 of 44), by the hash of their names, is left out unless --hidden: whoever works on the compiler does not look
+A third of the kernels, by the hash of their names, is left out unless --hidden: whoever works on the compiler does not look
 at it until the work is done. Needs numpy, cupy and a driver.
 """
 

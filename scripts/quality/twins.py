@@ -579,6 +579,7 @@ __device__ float __nv_expf(float); __device__ float __nv_logf(float); __device__
 __device__ float __nv_erff(float); __device__ float __nv_sinf(float); __device__ float __nv_cosf(float);
 __device__ float __nv_rsqrtf(float);
 }
+template <class T> __device__ inline T min(T a, T b) { return b < a ? b : a; }
 #define expf __nv_expf
 #define logf __nv_logf
 #define tanhf __nv_tanhf

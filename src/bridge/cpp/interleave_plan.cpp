@@ -26,8 +26,9 @@ constexpr unsigned mostLoads = 6;
 constexpr unsigned mostAddresses = 8;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
 constexpr uint64_t largestElement = 256;
-/// Instructions for each load, of a loop that waits for memory most of the time.
+/// Instructions for each load, and all of them, of a loop that waits for memory most of the time.
 constexpr unsigned mostWorkOfLoad = 3;
+constexpr unsigned mostWork = 8;
 /// Bytes of a load of which ptxas does not have enough under way when it unrolls a loop.
 constexpr uint64_t narrow = 2;
 /// How often ptxas unrolls a small loop.
@@ -92,8 +93,13 @@ public:
       return std::nullopt;
     if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
       return std::nullopt;
-    // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it.
-    bool isLeftToPtxas = stores.empty() && isa<SCEVConstant>(plan.condition.step);
+    // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it; but it moves no
+    // load over the branches that a division becomes.
+    bool onlyReads = stores.empty() && isa<SCEVConstant>(plan.condition.step);
+    bool isLeftToPtxas = onlyReads && !isHeavy;
+    // What is divided is added up, one after the other, which takes no more registers for four.
+    if (onlyReads && isHeavy && instructions.size() <= mostInstructions && isLong())
+      plan.count = std::min(wanted, unrolledByPtxas);
     if (isLeftToPtxas && !isLong()) {
       if (!loadsAreNarrow())
         return std::nullopt;
@@ -121,7 +127,7 @@ public:
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads)) {
       // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it may use.
-      if (isHeavy || wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder)
+      if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder)
         return std::nullopt;
       plan.count = unrolledByPtxas;
       plan.first.clear();
@@ -233,7 +239,7 @@ private:
     unsigned work = llvm::count_if(instructions, [&](Instruction *instruction) {
       return !taken.contains(instruction) && !isa<PHINode>(instruction) && !instruction->isTerminator();
     });
-    return work > mostWorkOfLoad * loads;
+    return work > mostWork && work > mostWorkOfLoad * loads;
   }
 
   /// Whether four loads at once, of one iteration each, are few bytes under way, in a loop that is not the inner one of two.

@@ -362,6 +362,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     populateSubgroupPatterns(identity, *chip);
     if (failed(rewrite(root, std::move(identity))))
       return signalPassFailure();
+    selectValues(root);
   }
 };
 

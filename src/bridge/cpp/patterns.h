@@ -52,6 +52,9 @@ void foldKnownSizes(mlir::Operation *root);
 /// them: `for (i = thread; i < 512; i += 128)` becomes `for (n = 0; n < 4; ++n)`.
 void countKnownIterations(mlir::Operation *root);
 
+/// Makes selects of conditions that end an iteration of a loop and choose scalars alone.
+void selectValues(mlir::Operation *root);
+
 /// Reductions over workgroups that are known to consist of full subgroups, on NVIDIA, while control flow is structured.
 void populateWholeSubgroupReductions(mlir::RewritePatternSet &patterns, const GpuChip &chip);
 

@@ -128,7 +128,7 @@ end:
   ret void
 }
 
-; Much is done with each load: four iterations, one after the other, which the PTX compiler does not unroll again.
+; Much is done with each load, nine operations and more: four iterations, one after the other, which the PTX compiler does not unroll again.
 ; CHECK-LABEL: .entry works_long(
 ; CHECK: .pragma "nounroll";
 ; CHECK: ld.global.b32
@@ -162,7 +162,10 @@ loop:
   %some = fadd float %square, 1.0
   %r = call float @llvm.nvvm.rsqrt.approx.f(float %some)
   %cube = fmul float %r, %square
-  %t = fadd float %s, %cube
+  %other = fsub float %cube, %mine
+  %again = fmul float %other, %r
+  %more_of_it = fmul float %again, %d
+  %t = fadd float %s, %more_of_it
   %next = add nuw nsw i64 %i, 1
   %more = icmp slt i64 %next, %n
   br i1 %more, label %loop, label %end
@@ -172,15 +175,59 @@ end:
   ret void
 }
 
-; It is left to the PTX compiler where the body divides, and where fewer than four iterations at once are asked for.
-; CHECK-LABEL: .entry divides(
-; CHECK-COUNT-1: ld.global.b32
-; CHECK-NOT: ld.global
-; CHECK: ret;
+; It is left to the PTX compiler where fewer than four iterations at once are asked for.
 ; TWO-LABEL: .entry works_long(
 ; TWO-COUNT-1: ld.global.b32
 ; TWO-NOT: ld.global
 ; TWO: ret;
+
+; Little is done with each load: loads come first, and the PTX compiler may unroll it again.
+; CHECK-LABEL: .entry counts(
+; CHECK: ld.global.b32
+; CHECK-NOT: selp
+; CHECK-COUNT-3: ld.global.b32
+; CHECK: selp
+; CHECK: ret;
+define ptx_kernel void @counts(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, float %least) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %i
+  %v = load float, ptr addrspace(1) %p, align 4
+  %is_more = fcmp ogt float %v, %least
+  %sum = fadd float %s, %v
+  %t = select i1 %is_more, float %sum, float %s
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+; The PTX compiler moves no load over a division: four loads come first in a long loop, two in one with a step for the threads of a block.
+; CHECK-LABEL: .entry divides(
+; CHECK: ld.global.b32
+; CHECK-NOT: div.rn
+; CHECK-COUNT-3: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK-COUNT-4: div.rn.f32
+; CHECK: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+; CHECK-LABEL: .entry divides_shared(
+; CHECK: ld.global.b32
+; CHECK-NOT: div.rn
+; CHECK: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK-COUNT-2: div.rn.f32
+; CHECK: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
 define ptx_kernel void @divides(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, float %mine) {
 entry:
   %any = icmp sgt i64 %n, 0
@@ -196,6 +243,31 @@ loop:
   %r = fdiv float %d, %some
   %t = fadd float %s, %r
   %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %sum = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %sum, ptr addrspace(1) %out, align 4
+  ret void
+}
+
+define ptx_kernel void @divides_shared(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %n, float %mine) {
+entry:
+  %id = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %thread = zext i32 %id to i64
+  %any = icmp sgt i64 %n, %thread
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ %thread, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %i
+  %v = load float, ptr addrspace(1) %p, align 4
+  %d = fsub float %v, %mine
+  %square = fmul float %d, %d
+  %some = fadd float %square, 1.0
+  %r = fdiv float %d, %some
+  %t = fadd float %s, %r
+  %next = add nuw nsw i64 %i, 256
   %more = icmp slt i64 %next, %n
   br i1 %more, label %loop, label %end
 end:
