@@ -8,7 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 
@@ -17,17 +17,26 @@ namespace {
 /// As many operations LLVM carries out for nothing rather than branch (`-two-entry-phi-node-folding-threshold`).
 constexpr unsigned mostOperations = 4;
 
-/// The number of operations in a region, if each costs next to nothing and could be carried out at any time.
+/// Whether an operation costs next to nothing and may be carried out at any time: at worst its result is poison, which
+/// nobody then chooses. Divisions, those that round up or down among them, are neither.
+bool isCheap(Operation &operation) {
+  return isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
+             arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp,
+             arith::MinUIOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, arith::MaximumFOp,
+             arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::CmpIOp, arith::CmpFOp, arith::SelectOp,
+             arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp,
+             arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp, arith::IndexCastOp, arith::IndexCastUIOp,
+             arith::BitcastOp>(operation) &&
+         llvm::none_of(operation.getResultTypes(), llvm::IsaPred<ShapedType>);
+}
+
+/// The number of operations in a region, if all are cheap.
 std::optional<unsigned> cheapOperations(Region &region) {
   if (!region.hasOneBlock())
     return std::nullopt;
   unsigned count = 0;
   for (Operation &operation : region.front().without_terminator()) {
-    bool isCheap =
-        isa<arith::ArithDialect>(operation.getDialect()) && operation.getNumRegions() == 0 && isPure(&operation) &&
-        !isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(operation) &&
-        llvm::none_of(operation.getResultTypes(), llvm::IsaPred<ShapedType>);
-    if (!isCheap)
+    if (!isCheap(operation))
       return std::nullopt;
     count += !isa<arith::ConstantOp>(operation);
   }

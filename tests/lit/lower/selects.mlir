@@ -17,12 +17,17 @@
 // AMD: v_cndmask_b32
 // AMD: s_endpgm
 
-// A division stays under its condition.
+// A division stays under its condition; so does one that rounds up: LLVM's, which it becomes, may not be carried out with a zero.
 // CHECK-LABEL: .entry divides(
 // CHECK: @%p{{[0-9]+}} bra
 // CHECK-NOT: selp
 // CHECK: div.rn.f32
 // CHECK: ret;
+// RUN: gpulower compile %s --target sm_90 --emit mlir -o - | FileCheck %s --check-prefix=MLIR
+// MLIR-LABEL: llvm.func @rounds_up(
+// MLIR: llvm.icmp "ne"
+// MLIR: llvm.cond_br
+// MLIR: llvm.sdiv
 gpu.module @selects {
   gpu.func @search(%keys: memref<?xf32>, %x: memref<?xf32>, %at: memref<?xindex>) kernel {
     %t = gpu.thread_id x
@@ -67,6 +72,26 @@ gpu.module @selects {
       scf.yield %next : f32
     }
     memref.store %r, %x[%zero] : memref<?xf32>
+    gpu.return
+  }
+
+  gpu.func @rounds_up(%x: memref<?xi32>, %n: index) kernel {
+    %zero = arith.constant 0 : index
+    %none = arith.constant 0 : i32
+    %one = arith.constant 1 : index
+    %start = arith.constant 1000000 : i32
+    %r = scf.for %i = %zero to %n step %one iter_args(%s = %start) -> (i32) {
+      %v = memref.load %x[%i] : memref<?xi32>
+      %fits = arith.cmpi ne, %v, %none : i32
+      %next = scf.if %fits -> (i32) {
+        %q = arith.ceildivsi %s, %v : i32
+        scf.yield %q : i32
+      } else {
+        scf.yield %s : i32
+      }
+      scf.yield %next : i32
+    }
+    memref.store %r, %x[%zero] : memref<?xi32>
     gpu.return
   }
 }

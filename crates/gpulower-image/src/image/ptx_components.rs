@@ -272,8 +272,8 @@ pub fn declares_variables(ptx: &str) -> bool {
 /// How many functions `ptxas` adds to the code of a kernel: those for what the fast path of a division or of a root leaves.
 ///
 /// Each kernel gets copies of its own. But where it gets several, their order is that in which the kernels of the text first needed
-/// them, and so may be the registers that they use: what such a kernel becomes depends on what it stands with (CUDA 13.0: 7 of 1,958
-/// kernels at random; none of 4,415 that got one function).
+/// them, and so may be the registers that they use: what such a kernel becomes depends on what it stands with (`ptxas` of CUDA 12.4 and
+/// 13.0, kernels at random for `sm_75` to `sm_120`: 9 of 2,463; of 5,244 that got one function none).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AddedFunctions {
     /// None.
@@ -309,7 +309,7 @@ impl AddedFunctions {
         first.map_or(Self::Nothing, |_| Self::One)
     }
 
-    /// Whether kernels of which these are the most become in one text what they become alone.
+    /// Whether kernels that get so many become in one text what each becomes alone.
     #[must_use]
     pub fn may_stand_with(self, other: Self) -> bool {
         self.min(other) == Self::Nothing || self.max(other) == Self::One
