@@ -39,7 +39,7 @@ use crate::{
     image::{
         join_object,
         ptx_canonical::{CanonicalPtx, canonical},
-        ptx_components,
+        ptx_components::{self, AddedFunctions},
     },
     interrupt::Interrupt,
     options::{DebugLevel, Options, Resolved, ResolvedVendor},
@@ -132,6 +132,17 @@ impl Piece {
             functions: postcard::from_bytes(&bytes).ok()?,
             ..self.clone()
         }))
+    }
+
+    /// What the PTX compiler adds to its kernel: two of its functions need two that differ, as far as that is looked at.
+    fn added_functions(&self) -> AddedFunctions {
+        let each = self.functions.iter().map(FunctionText::added_functions);
+        let mut added = each.filter(|added| *added != AddedFunctions::Nothing);
+        match (added.next(), added.next()) {
+            (None, _) => AddedFunctions::Nothing,
+            (Some(one), None) => one,
+            (Some(_), Some(_)) => AddedFunctions::Several,
+        }
     }
 
     /// The text that the PTX compiler gets. `None` where it is not one component for it, too.
@@ -283,12 +294,7 @@ impl Apart {
             Some(KernelPtx {
                 bytes: piece.functions.iter().map(FunctionText::bytes).sum(),
                 count: 1,
-                adds: piece
-                    .functions
-                    .iter()
-                    .map(FunctionText::added_functions)
-                    .max()
-                    .unwrap_or_default(),
+                adds: piece.added_functions(),
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {
