@@ -146,10 +146,19 @@ class Writer:
         signed = pick(["(int)", "(long)", "(short)", ""])
         return f"{signed}({self.value(depth)}) {relation} {signed}({pick([self.value(0), '0', '-1', '7'])})"
 
+    def place(self) -> str:
+        """An index that stays in the innermost loop."""
+        pick = self.source.choice
+        return pick(["0", "3", "17", "m", "n", "s + 2", "60", *(f"(long){counter}" for counter in self.counters[:-1])])
+
     def statement(self, depth: int = 1) -> None:
         pick, kind = self.source.choice, self.source.random()
         i = self.counters[-1]
-        if kind < 0.45:
+        if kind < 0.15:
+            self.line(f"p{pick([0, 1, 2])}[{self.place()}] {pick(['+=', '+=', '^=', '='])} (unsigned long){self.value()};")
+        elif kind < 0.2:
+            self.line(f"p3[{self.place()}] += {self.number()};")
+        elif kind < 0.45:
             self.line(f"{self.element(False)} {pick(['=', '=', '=', '+=', '^='])} (unsigned long){self.value()};")
         elif kind < 0.6:
             self.line(f"{self.element(True)} = {self.number()};")

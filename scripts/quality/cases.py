@@ -546,3 +546,107 @@ class Maker:
     def bisect_root(self, n=2**21, rounds=40):
         a = self.uniform(n) * 9
         return Case((ceil(n, 256),), dict(a=a, y=cp.zeros_like(a), rounds=np.int64(rounds)), dict(y=cp.sqrt(a.astype(cp.float64))), 0.0001)
+
+    # Upstream's lowering of linalg: the grid is what it has of the block.
+
+    def tiled(self, block, *sizes):
+        return tuple(ceil(size, part) for size, part in zip(sizes, block))
+
+    def products(self, a, b, type, block, tolerance=1e-5):
+        c = cp.zeros((*a.shape[:-1], b.shape[-1]), type)
+        return Case(self.tiled(block, *c.shape), dict(a=a, b=b, c=c), dict(c=a.astype(cp.float64) @ b.astype(cp.float64)), tolerance)
+
+    def linalg_matmul(self, m=1000, n=1010, k=500):
+        return self.products(self.normal(m, k), self.normal(k, n), cp.float32, (32, 8))
+
+    def linalg_matmul_f16(self, m=1000, n=1010, k=500):
+        return self.products(self.normal(m, k, dtype=cp.float16), self.normal(k, n, dtype=cp.float16), cp.float32, (8, 32))
+
+    def linalg_matmul_i8(self, m=1000, n=1010, k=500):
+        a, b = (self.random.integers(-100, 100, shape).astype(cp.int8) for shape in ((m, k), (k, n)))
+        return self.products(a, b, cp.int32, (8, 32), 0)
+
+    def linalg_batch_matmul(self, batch=64, m=128, n=130, k=96):
+        return self.products(self.normal(batch, m, k), self.normal(batch, k, n), cp.float32, (2, 8, 16))
+
+    def linalg_matvec(self, m=33792, n=500):
+        a, x = self.normal(m, n), self.normal(n)
+        return Case(self.tiled((128,), m), dict(a=a, x=x, y=cp.zeros(m, cp.float32)), dict(y=a.astype(cp.float64) @ x))
+
+    def linalg_vecmat(self, m=500, n=33792):
+        a, x = self.normal(m, n), self.normal(m)
+        return Case(self.tiled((128,), n), dict(a=a, x=x, y=cp.zeros(n, cp.float32)), dict(y=x.astype(cp.float64) @ a))
+
+    def linalg_conv_1d(self, n=2**20, taps=33):
+        x, f = self.normal(n + taps - 1), self.normal(taps)
+        y = sum(x[at:at + n].astype(cp.float64) * f[at] for at in range(taps))
+        return Case(self.tiled((128,), n), dict(x=x, f=f, y=cp.zeros(n, cp.float32)), dict(y=y))
+
+    def windows(self, x, f, shape, step=1):
+        """What each of the filter's places is multiplied with."""
+        h, w = shape
+        return [(x[..., i:i + step * (h - 1) + 1:step, j:j + step * (w - 1) + 1:step, :].astype(cp.float64), (i, j))
+                for i in range(f[0]) for j in range(f[1])]
+
+    def linalg_conv_2d(self, h=1500, w=1500):
+        x, f = self.normal(h + 2, w + 2), self.normal(3, 3)
+        y = sum(part[..., 0] * f[at] for part, at in self.windows(x[..., None], (3, 3), (h, w)))
+        return Case(self.tiled((8, 32), h, w), dict(x=x, f=f, y=cp.zeros((h, w), cp.float32)), dict(y=y))
+
+    def linalg_conv_nhwc(self):
+        x, f = self.normal(1, 66, 66, 32), self.normal(3, 3, 32, 64)
+        y = sum(part @ f[at].astype(cp.float64) for part, at in self.windows(x, (3, 3), (64, 64)))
+        return Case(self.tiled((1, 4, 32), 1, 64, 64), dict(x=x, f=f, y=cp.zeros((1, 64, 64, 64), cp.float32)), dict(y=y))
+
+    def linalg_depthwise(self, n=8, h=112, w=112, c=32):
+        x, f = self.normal(n, h + 2, w + 2, c), self.normal(3, 3, c)
+        y = sum(part * f[at] for part, at in self.windows(x, (3, 3), (h, w)))
+        return Case(self.tiled((1, 8, 32), n, h, w), dict(x=x, f=f, y=cp.zeros((n, h, w, c), cp.float32)), dict(y=y))
+
+    def linalg_max_pool(self, n=8, h=96, w=96, c=32):
+        x = self.normal(n, 2 * h + 1, 2 * w + 1, c)
+        y = cp.stack([part for part, _ in self.windows(x, (3, 3), (h, w), 2)]).max(0)
+        return Case(self.tiled((1, 8, 32), n, h, w), dict(x=x, y=cp.full((n, h, w, c), -cp.inf, cp.float32)), dict(y=y))
+
+    def linalg_row_sums(self, rows=33792, cols=500):
+        x = self.normal(rows, cols)
+        return Case(self.tiled((128,), rows), dict(x=x, y=cp.zeros(rows, cp.float32)), dict(y=x.astype(cp.float64).sum(1)))
+
+    def linalg_column_sums(self, rows=500, cols=33792):
+        x = self.normal(rows, cols)
+        return Case(self.tiled((128,), cols), dict(x=x, y=cp.zeros(cols, cp.float32)), dict(y=x.astype(cp.float64).sum(0)))
+
+    def linalg_column_max(self, rows=500, cols=33792):
+        x = self.normal(rows, cols, dtype=cp.float16)
+        return Case(self.tiled((128,), cols), dict(x=x, y=cp.full(cols, -cp.inf, cp.float16)), dict(y=x.astype(cp.float64).max(0)), 0)
+
+    def linalg_transpose(self, rows=3000, cols=2001):
+        x = self.normal(rows, cols)
+        return Case(self.tiled((32, 8), cols, rows), dict(x=x, y=cp.zeros((cols, rows), cp.float32)), dict(y=x.T.astype(cp.float64)))
+
+    def linalg_exp_rows(self, rows=4000, cols=2000):
+        x, top = self.normal(rows, cols), self.normal(rows)
+        y = cp.exp(x.astype(cp.float64) - top[:, None])
+        return Case(self.tiled((1, 256), rows, cols), dict(x=x, top=top, y=cp.zeros_like(x)), dict(y=y))
+
+    def linalg_normalise(self, rows=4000, cols=2000):
+        x, mean, var, g, b = self.normal(rows, cols), self.normal(rows), self.uniform(rows), self.normal(cols), self.normal(cols)
+        y = (x.astype(cp.float64) - mean[:, None]) / cp.sqrt(var[:, None] + 1e-5) * g + b
+        return Case(self.tiled((8, 32), rows, cols), dict(x=x, mean=mean, var=var, g=g, b=b, y=cp.zeros_like(x)), dict(y=y))
+
+    def linalg_gelu(self, n=2**24):
+        x = self.normal(n)
+        wide = x.astype(cp.float64)
+        y = 0.5 * wide * (1 + cp.tanh(0.797884583 * (wide + 0.0447150 * wide**3)))
+        return Case(self.tiled((256,), n), dict(x=x, y=cp.zeros_like(x)), dict(y=y))
+
+    def linalg_bias_relu(self, rows=4000, cols=2000):
+        x, b = self.normal(rows, cols, dtype=cp.float16), self.normal(cols, dtype=cp.float16)
+        y = cp.maximum(x.astype(cp.float64) + b, 0)
+        return Case(self.tiled((8, 32), rows, cols), dict(x=x, b=b, y=cp.zeros_like(x)), dict(y=y), 1e-3)
+
+    def linalg_distances(self, n=1000, m=1010, k=128):
+        x, z = self.normal(n, k), self.normal(m, k)
+        wide, other = x.astype(cp.float64), z.astype(cp.float64)
+        y = (wide**2).sum(1)[:, None] + (other**2).sum(1) - 2 * wide @ other.T
+        return Case(self.tiled((8, 32), n, m), dict(x=x, z=z, y=cp.zeros((n, m), cp.float32)), dict(y=y))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Make what time_on_gpu.py times: every kernel of kernels.py, by several compilers, as cubins.
+"""Make what time_on_gpu.py times: every kernel of kernels.py and of linalg.mlir, by several compilers, as cubins.
 
-    make.py DIRECTORY --gpulower PROGRAM --nvcc PROGRAM [--clang PROGRAM] [--target sm_90] [--only KERNEL ...]
-            [--variant NAME=OPTIONS ...]
+    make.py DIRECTORY --gpulower PROGRAM --nvcc PROGRAM [--clang PROGRAM] [--mlir-opt PROGRAM] [--target sm_90]
+            [--only KERNEL ...] [--variant NAME=OPTIONS ...]
 
 For each kernel with a stated block size (`known_block_size`; `__launch_bounds__` and a constant) and without:
 
@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 
+import linalg
 import twins
 
 FORMS = {"stated": True, "open": False}
@@ -45,11 +46,12 @@ class Maker:
             self.variants[name] = words.split()
 
     def sources(self):
-        kernels = [kernel for kernel in twins.read_kernels() if not self.options.only or kernel.name in self.options.only]
+        kernels = twins.read_kernels() + (linalg.read_kernels(self.options.mlir_opt) if self.options.mlir_opt else [])
+        kernels = [kernel for kernel in kernels if not self.options.only or kernel.name in self.options.only]
         for form, stated in FORMS.items():
-            texts = [twins.Writer(kernel, stated).texts() for kernel in kernels]
+            texts = [kernel.texts(stated) for kernel in kernels]
             (self.directory / f"{form}.mlir").write_text("\n".join(mlir for mlir, _ in texts))
-            (self.directory / f"{form}.cu").write_text(twins.C_HEADER + "\n" + "\n".join(c for _, c in texts))
+            (self.directory / f"{form}.cu").write_text(twins.C_HEADER + linalg.C_HEADER + "\n" + "\n".join(c for _, c in texts))
         description = {kernel.name: {"hidden": twins.is_hidden(kernel.name), "block": kernel.block,
                                      "parameters": kernel.parameters, "sizes": kernel.sizes}
                        for kernel in kernels}
@@ -111,6 +113,7 @@ def main():
     parser.add_argument("--gpulower", required=True)
     parser.add_argument("--nvcc", required=True)
     parser.add_argument("--clang")
+    parser.add_argument("--mlir-opt", help="of LLVM 22: with the kernels of linalg.mlir")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--hidden", action="store_true", help="print the kernels that are kept out of sight, too")
     parser.add_argument("--only", nargs="+", default=[])

@@ -45,6 +45,10 @@ class Kernel:
                         self.sizes.append((part, argument.arg, at))
             self.parameters.append((argument.arg, element, dimensions))
 
+    def texts(self, stated):
+        """MLIR and CUDA C++."""
+        return Writer(self, stated).texts()
+
 
 def read_kernels(path=pathlib.Path(__file__).with_name("kernels.py")):
     tree = ast.parse(path.read_text())

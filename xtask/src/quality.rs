@@ -85,6 +85,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
                 .arg(workspace.wheel_cuda().join("bin/nvcc"))
                 .arg("--clang")
                 .arg(workspace.llvm.join("bin/clang++"))
+                .arg("--mlir-opt")
+                .arg(workspace.llvm.join("bin/mlir-opt"))
                 .env("CUDA_HOME", workspace.wheel_cuda());
             for variant in variant {
                 command.arg("--variant").arg(variant);

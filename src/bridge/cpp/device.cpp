@@ -4,6 +4,7 @@
 #include "code_generation.h"
 #include "contain.h"
 #include "for_ptx.h"
+#include "accumulators.h"
 #include "interleave.h"
 #include "pass_limits.h"
 
@@ -665,6 +666,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
     if (module.getTargetTriple().isNVPTX())
       gpulower::addPassesForPtx(builder);
+    gpulower::addAccumulators(builder);
     gpulower::interleave::addInterleaving(builder);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;

@@ -58,6 +58,13 @@ struct LoopAnalyses {
 /// Nothing where it would not be right, or would gain nothing.
 std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses analyses, unsigned count);
 
+/// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.
+bool areOfOtherMemory(llvm::Instruction &one, llvm::Instruction &other, const llvm::Loop &loop, llvm::AAResults &aliases);
+
+/// Whether a comparison of two addresses tells if they are of the same place. Generic addresses of global memory are those that it
+/// has anyway.
+bool canBeCompared(llvm::Type &one, llvm::Type &other, const llvm::DataLayout &layout);
+
 /// Far from the end of the type, so that no product of it can overflow.
 uint64_t largestStep(const llvm::SCEV &step);
 

@@ -56,6 +56,11 @@ bool isKernelArgument(const Value *object) {
   return convention == CallingConv::PTX_Kernel || convention == CallingConv::AMDGPU_KERNEL;
 }
 
+bool isOfGroupOrThread(Instruction &access) {
+  unsigned space = getLoadStoreAddressSpace(&access);
+  return space == sharedSpace || space == privateSpace;
+}
+
 /// Whether a value is computed, in a few steps, from what the host passed and the numbers that a block has alone.
 bool isSameForAllThreads(const Value &value, unsigned steps) {
   if (isa<Constant, Argument>(value))
@@ -335,7 +340,7 @@ private:
   /// of the condition, and moves the load before the stores of earlier iterations.
   bool isConditionalButFree(LoadInst &load) {
     return load.isSimple() && !analyses.dominators.dominates(load.getParent(), plan.latch) &&
-           llvm::all_of(stores, [&](StoreInst *store) { return areOfOtherMemory(load, *store); });
+           llvm::all_of(stores, [&](StoreInst *store) { return areOfOtherMemory(load, *store, loop, analyses.aliases); });
   }
 
   /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them comes
@@ -369,7 +374,7 @@ private:
 
   /// Whether a load can pass a store of the iterations that run at once; adds the comparison that shows it.
   bool areApart(LoadInst &load, StoreInst &store, SmallVectorImpl<MayOverlap> &checks) {
-    if (areOfOtherMemory(load, store))
+    if (areOfOtherMemory(load, store, loop, analyses.aliases))
       return true;
     if (isOneElement(load, store))
       return position[&load] < position[&store];
@@ -391,7 +396,7 @@ private:
       return apart <= (pair.storeComesFirst ? 0 : each) - int64_t(pair.stored) ||
              apart >= int64_t(plan.count - 1) * each + int64_t(pair.loaded);
     }
-    if (!canBeCompared(*load.getPointerOperandType(), *store.getPointerOperandType()))
+    if (!canBeCompared(*load.getPointerOperandType(), *store.getPointerOperandType(), layout))
       return false;
     checks.push_back(pair);
     return true;
@@ -427,35 +432,6 @@ private:
            fits(store.getValueOperand()->getType());
   }
 
-  /// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.
-  bool areOfOtherMemory(LoadInst &load, StoreInst &store) {
-    const Value *from = getUnderlyingObject(load.getPointerOperand(), 0);
-    const Value *to = getUnderlyingObject(store.getPointerOperand(), 0);
-    if (!loop.isLoopInvariant(from) || !loop.isLoopInvariant(to))
-      return false;
-    if (isKernelArgument(from) && isOfGroupOrThread(store))
-      return true;
-    if (isKernelArgument(to) && isOfGroupOrThread(load))
-      return true;
-    return analyses.aliases.isNoAlias(MemoryLocation::getBeforeOrAfter(from, load.getAAMetadata()),
-                                      MemoryLocation::getBeforeOrAfter(to, store.getAAMetadata()));
-  }
-
-  static bool isOfGroupOrThread(Instruction &access) {
-    unsigned space = getLoadStoreAddressSpace(&access);
-    return space == sharedSpace || space == privateSpace;
-  }
-
-  /// Generic addresses of global memory are those that it has anyway.
-  bool canBeCompared(Type &one, Type &other) const {
-    // Of a buffer's resource and its offset, the address is not the offset alone.
-    if (layout.getPointerTypeSizeInBits(&one) != layout.getIndexTypeSizeInBits(&one) ||
-        layout.getPointerTypeSizeInBits(&other) != layout.getIndexTypeSizeInBits(&other))
-      return false;
-    auto isWhole = [](Type &type) { return type.getPointerAddressSpace() == 0 || type.getPointerAddressSpace() == globalSpace; };
-    return &one == &other || (isWhole(one) && isWhole(other));
-  }
-
   Loop &loop;
   LoopAnalyses analyses;
   ScalarEvolution &evolution;
@@ -473,6 +449,26 @@ private:
 };
 
 } // namespace
+
+bool areOfOtherMemory(Instruction &one, Instruction &other, const Loop &loop, AAResults &aliases) {
+  const Value *here = getUnderlyingObject(getLoadStorePointerOperand(&one), 0);
+  const Value *there = getUnderlyingObject(getLoadStorePointerOperand(&other), 0);
+  if (!loop.isLoopInvariant(here) || !loop.isLoopInvariant(there))
+    return false;
+  if ((isKernelArgument(here) && isOfGroupOrThread(other)) || (isKernelArgument(there) && isOfGroupOrThread(one)))
+    return true;
+  return aliases.isNoAlias(MemoryLocation::getBeforeOrAfter(here, one.getAAMetadata()),
+                           MemoryLocation::getBeforeOrAfter(there, other.getAAMetadata()));
+}
+
+bool canBeCompared(Type &one, Type &other, const DataLayout &layout) {
+  // Of a buffer's resource and its offset, the address is not the offset alone.
+  if (layout.getPointerTypeSizeInBits(&one) != layout.getIndexTypeSizeInBits(&one) ||
+      layout.getPointerTypeSizeInBits(&other) != layout.getIndexTypeSizeInBits(&other))
+    return false;
+  auto isWhole = [](Type &type) { return type.getPointerAddressSpace() == 0 || type.getPointerAddressSpace() == globalSpace; };
+  return &one == &other || (isWhole(one) && isWhole(other));
+}
 
 uint64_t largestStep(const SCEV &step) {
   return uint64_t(1) << (step.getType()->getIntegerBitWidth() / 2 + 4);
