@@ -65,6 +65,17 @@ bool areOfOtherMemory(llvm::Instruction &one, llvm::Instruction &other, const ll
 /// has anyway.
 bool canBeCompared(llvm::Type &one, llvm::Type &other, const llvm::DataLayout &layout);
 
+/// Where a loop reaches addresses that are apart by one number, which is not known, as the copies of a body do that a front end
+/// unrolled: each is computed from the one before.
+bool walkFromAddressToAddress(llvm::Loop &loop, LoopAnalyses analyses);
+
+/// Where a loop reaches many arrays that the host passed, at one offset that moves by a number which is not known: the offset is
+/// computed, and not each address.
+bool moveOneOffset(llvm::Loop &loop, LoopAnalyses analyses);
+
+/// Of what is known not to be poison, LLVM drops a freeze: arguments are not `noundef` any more.
+void forgetThatItIsNoPoison(const llvm::SCEV &number);
+
 /// Far from the end of the type, so that no product of it can overflow.
 uint64_t largestStep(const llvm::SCEV &step);
 

@@ -174,6 +174,7 @@ private:
       auto distance = [&](const Walk &walk) { return dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, walk.startNumber)); };
       auto *found = llvm::find_if(walks, [&](const Walk &walk) { return walk.strideNumber == step && distance(walk); });
       if (found == walks.end()) {
+        forgetThatItIsNoPoison(*step);
         walks.push_back({start, step, expand(start), expand(step)});
         found = &walks.back();
       }
@@ -181,8 +182,7 @@ private:
     }
   }
 
-  /// One step of a walk. Of a number that is frozen there, LLVM does not see that it is the same in each iteration, unless it is
-  /// known not to be poison (`noundef`): then LLVM drops the freeze.
+  /// One step of a walk. Of a number that is frozen there, LLVM does not see that it is the same in each iteration.
   Value *advance(Walk &walk, Value *place) {
     return builder.CreatePtrAdd(place, builder.CreateFreeze(walk.stride));
   }
@@ -522,6 +522,8 @@ public:
       changed |= formLCSSA(*loop, analyses.dominators, &loops, &analyses.evolution);
       if (std::optional<InterleavePlan> plan = planInterleaving(*loop, analyses, count))
         changed |= Interleaver(*loop, *plan, analyses).run();
+      else
+        changed |= walkFromAddressToAddress(*loop, analyses) || moveOneOffset(*loop, analyses);
     }
     return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }
