@@ -359,7 +359,7 @@ struct KeepAccumulators : PassInfoMixin<KeepAccumulators> {
       if (!writesOnePlace(*loop))
         continue;
       changed |= simplifyLoop(loop, &dominators, &loops, &evolution, &assumptions, nullptr, false);
-      changed |= formLCSSA(*loop, dominators, &loops, &evolution);
+      changed |= formLCSSARecursively(*loop, dominators, &loops, &evolution);
       if (Accumulators(*loop, loops, dominators, evolution, aliases).run()) {
         done.insert(loop);
         changed = true;

@@ -1,7 +1,8 @@
-// Passes over LLVM IR that becomes PTX. The PTX compiler unrolls loops, and schedules within blocks: what it makes depends
-// on the shape in which it gets them. docs/code-quality.md has measurements.
+// Passes over LLVM IR that becomes PTX. The PTX compiler unrolls loops, and schedules within blocks: what it makes
+// depends on the shape in which it gets them. docs/code-quality.md has measurements.
 
 #include "for_ptx.h"
+#include "interleave.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
@@ -25,9 +26,10 @@ namespace {
 /// How far LLVM unrolls: as `default<O3>` does.
 constexpr int unrollingLevel = 3;
 
-/// Loops whose number of iterations is not known are left to the PTX compiler, which unrolls them four times if they are small.
-/// LLVM would unroll them as far as its limit on instructions goes, up to eight times, and the PTX compiler would unroll the
-/// result four times again: more iterations than such a loop often has, so that most of it runs in the loops for the rest.
+/// Loops whose number of iterations is not known are left to the PTX compiler, which unrolls them four times if they
+/// are small. LLVM would unroll them as far as its limit on instructions goes, up to eight times, and the PTX compiler
+/// would unroll the result four times again: more iterations than such a loop often has, so that most of it runs in the
+/// loops for the rest.
 struct LeaveUnrolling : PassInfoMixin<LeaveUnrolling> {
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
     auto &loops = analyses.getResult<LoopAnalysis>(function);
@@ -40,8 +42,8 @@ struct LeaveUnrolling : PassInfoMixin<LeaveUnrolling> {
   }
 };
 
-/// Loads before divisions and square roots: the PTX compiler makes branches of those, over which it moves no load, so that
-/// a thread would wait for one load after the other.
+/// Loads before divisions and square roots: the PTX compiler makes branches of those, over which it moves no load, so
+/// that a thread would wait for one load after the other.
 struct LoadBeforeBranches : PassInfoMixin<LoadBeforeBranches> {
   /// Each load that waits holds a register.
   static constexpr unsigned mostLoads = 8;
@@ -80,8 +82,8 @@ private:
     return changed;
   }
 
-  /// Moves a load, and what its address is computed with, where `place` is the first instruction behind it. Nothing between
-  /// them writes.
+  /// Moves a load, and what its address is computed with, where `place` is the first instruction behind it. Nothing
+  /// between them writes.
   static bool moveBefore(LoadInst &load, Instruction &place) {
     SmallVector<Instruction *> needed;
     SmallVector<Instruction *> worklist{&load};
@@ -108,13 +110,29 @@ private:
 };
 
 /// LLVM's unrolling, and what tidies the copies: where nothing was unrolled, the passes before have tidied everything.
+///
+/// Small inner loops of a number of iterations that is known, and too large to unroll all of them, are left to the PTX
+/// compiler as well: LLVM would unroll them by a divisor of that number.
 struct UnrollLoops : PassInfoMixin<UnrollLoops> {
+  static constexpr size_t mostInstructions = 32;
+  static constexpr StringLiteral isLeft = "gpulower.loop.unroll.left", isDisabled = "llvm.loop.unroll.disable";
+
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
     size_t before = sizeOf(function);
+    auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+    for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
+      if (isLarge(*loop, evolution)) {
+        addStringMetadataToLoop(loop, isLeft.data(), 1);
+        addStringMetadataToLoop(loop, isDisabled.data(), 1);
+      }
     PreservedAnalyses preserved = LoopUnrollPass(LoopUnrollOptions(unrollingLevel)).run(function, analyses);
+    analyses.invalidate(function, preserved);
+    for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
+      if (findStringMetadataForLoop(loop, isLeft))
+        loop->setLoopID(
+            makePostTransformationMetadata(function.getContext(), loop->getLoopID(), {isLeft, isDisabled}, {}));
     if (sizeOf(function) == before)
       return preserved;
-    analyses.invalidate(function, preserved);
     FunctionPassManager tidy;
     tidy.addPass(SROAPass(SROAOptions::PreserveCFG));
     tidy.addPass(InstCombinePass());
@@ -124,6 +142,14 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
   }
 
 private:
+  static bool isLarge(const Loop &loop, ScalarEvolution &evolution) {
+    size_t size = 0;
+    for (const BasicBlock *block : loop.blocks())
+      size += block->size();
+    return loop.isInnermost() && size <= mostInstructions && hasUnrollTransformation(&loop) == TM_Unspecified &&
+           evolution.getSmallConstantTripCount(&loop) >= gpulower::interleave::fewestIterations;
+  }
+
   /// Without what the pass adds to every loop that a value comes out of.
   static size_t sizeOf(const Function &function) {
     size_t size = 0;

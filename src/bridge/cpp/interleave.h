@@ -55,6 +55,9 @@ struct LoopAnalyses {
   llvm::AAResults &aliases;
 };
 
+/// Of a number of iterations that is known: fewer are not worth another loop, and LLVM unrolls them.
+constexpr unsigned fewestIterations = 16;
+
 /// Nothing where it would not be right, or would gain nothing.
 std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses analyses, unsigned count);
 
@@ -75,6 +78,11 @@ bool moveOneOffset(llvm::Loop &loop, LoopAnalyses analyses);
 
 /// Of what is known not to be poison, LLVM drops a freeze: arguments are not `noundef` any more.
 void forgetThatItIsNoPoison(const llvm::SCEV &number);
+
+/// LLVM makes `i < 24` of `i + 8 < 32`, which ptxas does not unroll, and for unsigned numbers a step before the first would be the largest
+/// of all, as if nothing were left. So the question becomes again the one that was asked, where that is known to be the same.
+void askOfTheNext(llvm::Value *&counter, llvm::Value *&bound, llvm::CmpInst::Predicate predicate, llvm::Loop &loop,
+                  llvm::ScalarEvolution &evolution);
 
 /// Far from the end of the type, so that no product of it can overflow.
 uint64_t largestStep(const llvm::SCEV &step);

@@ -15,14 +15,16 @@ using namespace llvm;
 namespace gpulower::interleave {
 namespace {
 
-/// Longer bodies run two iterations at once where loads come first; those that are longer still have enough to do between two loads.
+/// Longer bodies run two iterations at once where loads come first; those that are longer still have enough to do
+/// between two loads.
 constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Longer bodies whose loads do not come first are left to ptxas.
 constexpr unsigned mostInstructionsInOrder = 64;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
-/// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of its own.
+/// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of
+/// its own.
 constexpr unsigned mostAddresses = 8;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
 constexpr uint64_t largestElement = 256;
@@ -44,7 +46,8 @@ constexpr unsigned warpSize = 32;
 
 constexpr unsigned globalSpace = 1, sharedSpace = 3, privateSpace = 5;
 
-/// An argument of a kernel: memory that the host passed, which is never a workgroup's or a thread's own, unless its type says so.
+/// An argument of a kernel: memory that the host passed, which is never a workgroup's or a thread's own, unless its
+/// type says so.
 bool isKernelArgument(const Value *object) {
   auto *argument = dyn_cast<Argument>(object);
   if (!argument || argument->hasPassPointeeByValueCopyAttr())
@@ -83,13 +86,15 @@ bool isSameForAllThreads(const Value &value, unsigned steps) {
   auto *instruction = dyn_cast<Instruction>(&value);
   return instruction && steps > 0 && !isa<PHINode>(instruction) && !instruction->mayReadOrWriteMemory() &&
          instruction->getNumOperands() > 0 && (!isa<CallBase>(instruction) || isa<MinMaxIntrinsic>(instruction)) &&
-         llvm::all_of(instruction->operands(), [&](const Use &operand) { return isSameForAllThreads(*operand, steps - 1); });
+         llvm::all_of(instruction->operands(),
+                      [&](const Use &operand) { return isSameForAllThreads(*operand, steps - 1); });
 }
 
 class Planner {
 public:
   Planner(Loop &loop, LoopAnalyses analyses, unsigned count)
-      : loop(loop), analyses(analyses), evolution(analyses.evolution), layout(loop.getHeader()->getDataLayout()), wanted(count) {
+      : loop(loop), analyses(analyses), evolution(analyses.evolution), layout(loop.getHeader()->getDataLayout()),
+        wanted(count) {
     plan.count = count;
   }
 
@@ -98,8 +103,8 @@ public:
       return std::nullopt;
     if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
       return std::nullopt;
-    // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it; but it moves no
-    // load over the branches that a division becomes.
+    // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it;
+    // but it moves no load over the branches that a division becomes.
     bool onlyReads = stores.empty() && isa<SCEVConstant>(plan.condition.step);
     bool isLeftToPtxas = onlyReads && !isHeavy;
     // What is divided is added up, one after the other, which takes no more registers for four.
@@ -131,8 +136,11 @@ public:
         plan.first.push_back(instruction);
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads)) {
-      // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it may use.
-      if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder)
+      // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it
+      // may use.
+      // Where it knows the number of iterations, it unrolls further, or all of them.
+      if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder ||
+          evolution.getSmallConstantTripCount(&loop) != 0)
         return std::nullopt;
       plan.count = unrolledByPtxas;
       plan.first.clear();
@@ -202,15 +210,16 @@ private:
       std::swap(condition.counter, condition.bound);
       condition.predicate = CmpInst::getSwappedPredicate(condition.predicate);
     }
-    askOfTheNext(condition);
+    askOfTheNext(condition.counter, condition.bound, condition.predicate, loop, evolution);
     auto *counted = recurrence(evolution.getSCEV(condition.counter));
     unsigned bits = condition.counter->getType()->getIntegerBitWidth();
     if (!counted || !loop.isLoopInvariant(condition.bound) || (bits != 32 && bits != 64))
       return false;
     condition.step = counted->getStepRecurrence(evolution);
     condition.start = evolution.getMinusSCEV(counted->getStart(), condition.step);
-    // LLVM knows what to do with a number of iterations that it knows.
-    if (evolution.getSmallConstantTripCount(&loop) != 0)
+    // LLVM knows what to do with a small number of iterations that it knows.
+    if (unsigned iterations = evolution.getSmallConstantTripCount(&loop);
+        iterations != 0 && iterations < fewestIterations)
       return false;
     if (auto *step = dyn_cast<SCEVConstant>(condition.step);
         step && (!step->getAPInt().isStrictlyPositive() || step->getAPInt().ugt(largestStep(*step))))
@@ -218,7 +227,8 @@ private:
     switch (condition.predicate) {
     case CmpInst::ICMP_NE:
       // It never passes the end, so that the comparison may be one that a larger step does not miss.
-      if (counted->hasNoSignedWrap() && evolution.isKnownPredicate(CmpInst::ICMP_SGE, counted->getStart(), condition.step))
+      if (counted->hasNoSignedWrap() &&
+          evolution.isKnownPredicate(CmpInst::ICMP_SGE, counted->getStart(), condition.step))
         condition.predicate = CmpInst::ICMP_SLT;
       return true;
     case CmpInst::ICMP_SLT:
@@ -231,12 +241,13 @@ private:
     }
   }
 
-  /// Whether there are many iterations, as far as can be told: it goes to an end that is the same for all threads, such as the
-  /// size of an array, in steps by which the threads of a warp could not share it, and it is not the inner one of two loops,
-  /// such as that along the row of a small filter.
+  /// Whether there are many iterations, as far as can be told: it goes to an end that is the same for all threads, such
+  /// as the size of an array, in steps by which the threads of a warp could not share it, and it is not the inner one
+  /// of two loops, such as that along the row of a small filter.
   bool isLong() const {
     auto *step = cast<SCEVConstant>(plan.condition.step);
-    return !loop.getParentLoop() && step->getAPInt().ult(warpSize) && isSameForAllThreads(*plan.condition.bound, mostSteps);
+    return !loop.getParentLoop() && step->getAPInt().ult(warpSize) &&
+           isSameForAllThreads(*plan.condition.bound, mostSteps);
   }
 
   /// Whether what is done with the loads of an iteration takes so long that they are there when the next one begins.
@@ -247,7 +258,8 @@ private:
     return work > mostWork && work > mostWorkOfLoad * loads;
   }
 
-  /// Whether four loads at once, of one iteration each, are few bytes under way, in a loop that is not the inner one of two.
+  /// Whether four loads at once, of one iteration each, are few bytes under way, in a loop that is not the inner one of
+  /// two.
   bool loadsAreNarrow() const {
     return !loop.getParentLoop() && llvm::all_of(instructions, [&](Instruction *instruction) {
       return !isa<LoadInst>(instruction) ||
@@ -255,33 +267,8 @@ private:
     });
   }
 
-  /// LLVM makes `i < 24` of `i + 8 < 32`: of unsigned numbers, what comes a step before the first would be the largest of all,
-  /// as if nothing were left. So the question becomes again the one that was asked.
-  void askOfTheNext(LoopCondition &condition) {
-    auto *phi = dyn_cast<PHINode>(condition.counter);
-    auto *bound = dyn_cast<ConstantInt>(condition.bound);
-    if (!phi || !bound || phi->getParent() != plan.header || !CmpInst::isRelational(condition.predicate))
-      return;
-    const SCEV *counter = evolution.getSCEV(phi);
-    auto *counted = recurrence(counter);
-    auto *step = counted ? dyn_cast<SCEVConstant>(counted->getStepRecurrence(evolution)) : nullptr;
-    if (!step)
-      return;
-    // Neither sum may overflow, signed or not: what nobody asked of the next value before may be poison there.
-    auto fits = [&](const APInt &value) {
-      bool overflows = false, wraps = false;
-      (void)value.sadd_ov(step->getAPInt(), overflows);
-      (void)value.uadd_ov(step->getAPInt(), wraps);
-      return !overflows && !wraps;
-    };
-    if (!fits(bound->getValue()) || !fits(evolution.getUnsignedRangeMax(counter)) || !fits(evolution.getSignedRangeMax(counter)))
-      return;
-    condition.counter = phi->getIncomingValueForBlock(plan.latch);
-    condition.bound = ConstantInt::get(bound->getType(), bound->getValue() + step->getAPInt());
-  }
-
-  /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is nothing that
-  /// could not be computed before it.
+  /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is
+  /// nothing that could not be computed before it.
   void findGuard() {
     BasicBlock *guard = plan.preheader->getSinglePredecessor();
     auto *branch = guard ? dyn_cast<BranchInst>(guard->getTerminator()) : nullptr;
@@ -328,7 +315,8 @@ private:
     if (auto *phi = dyn_cast<PHINode>(&instruction))
       return phi->getParent() == plan.header && evolution.isSCEVable(phi->getType()) &&
              recurrence(evolution.getSCEV(phi));
-    if (instruction.isTerminator() || !llvm::all_of(instruction.operands(), [&](Value *operand) { return isReady(operand); }))
+    if (instruction.isTerminator() ||
+        !llvm::all_of(instruction.operands(), [&](Value *operand) { return isReady(operand); }))
       return false;
     bool always = analyses.dominators.dominates(instruction.getParent(), plan.latch);
     if (auto *load = dyn_cast<LoadInst>(&instruction))
@@ -336,15 +324,16 @@ private:
     return !instruction.mayReadOrWriteMemory() && (always || isSafeToSpeculativelyExecute(&instruction));
   }
 
-  /// Whether a load is under a condition, and of other memory than all that the loop writes: the PTX compiler makes a predicate
-  /// of the condition, and moves the load before the stores of earlier iterations.
+  /// Whether a load is under a condition, and of other memory than all that the loop writes: the PTX compiler makes a
+  /// predicate of the condition, and moves the load before the stores of earlier iterations.
   bool isConditionalButFree(LoadInst &load) {
     return load.isSimple() && !analyses.dominators.dominates(load.getParent(), plan.latch) &&
-           llvm::all_of(stores, [&](StoreInst *store) { return areOfOtherMemory(load, *store, loop, analyses.aliases); });
+           llvm::all_of(stores,
+                        [&](StoreInst *store) { return areOfOtherMemory(load, *store, loop, analyses.aliases); });
   }
 
-  /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them comes
-  /// too late.
+  /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them
+  /// comes too late.
   bool take(Instruction &instruction) {
     if (!loop.contains(&instruction) || !taken.insert(&instruction).second)
       return true;
@@ -385,8 +374,8 @@ private:
     if (!from || !to || loaded.isScalable() || stored.isScalable() ||
         from->getStepRecurrence(evolution) != to->getStepRecurrence(evolution))
       return false;
-    MayOverlap pair{from->getStart(), to->getStart(), from->getStepRecurrence(evolution), loaded, stored,
-                    position[&store] < position[&load]};
+    MayOverlap pair{from->getStart(), to->getStart(), from->getStepRecurrence(evolution),
+                    loaded,           stored,         position[&store] < position[&load]};
     auto *stride = dyn_cast<SCEVConstant>(pair.stride);
     if (stride && (!stride->getAPInt().isStrictlyPositive() || stride->getAPInt().ugt(largestStep(*pair.stride))))
       return false;
@@ -402,8 +391,8 @@ private:
     return true;
   }
 
-  /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its index
-  /// moves as the counter does, in fewer bits than an address has.
+  /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its
+  /// index moves as the counter does, in fewer bits than an address has.
   bool isOneElement(LoadInst &load, StoreInst &store) {
     const SCEV *address = evolution.getSCEV(load.getPointerOperand());
     auto *sum = dyn_cast<SCEVAddExpr>(address);
@@ -428,8 +417,8 @@ private:
       TypeSize bytes = layout.getTypeStoreSize(type);
       return !bytes.isScalable() && bytes <= size;
     };
-    return index && index->getStepRecurrence(evolution) == plan.condition.step && size <= largestElement && fits(load.getType()) &&
-           fits(store.getValueOperand()->getType());
+    return index && index->getStepRecurrence(evolution) == plan.condition.step && size <= largestElement &&
+           fits(load.getType()) && fits(store.getValueOperand()->getType());
   }
 
   Loop &loop;
@@ -466,13 +455,39 @@ bool canBeCompared(Type &one, Type &other, const DataLayout &layout) {
   if (layout.getPointerTypeSizeInBits(&one) != layout.getIndexTypeSizeInBits(&one) ||
       layout.getPointerTypeSizeInBits(&other) != layout.getIndexTypeSizeInBits(&other))
     return false;
-  auto isWhole = [](Type &type) { return type.getPointerAddressSpace() == 0 || type.getPointerAddressSpace() == globalSpace; };
+  auto isWhole = [](Type &type) {
+    return type.getPointerAddressSpace() == 0 || type.getPointerAddressSpace() == globalSpace;
+  };
   return &one == &other || (isWhole(one) && isWhole(other));
 }
 
-uint64_t largestStep(const SCEV &step) {
-  return uint64_t(1) << (step.getType()->getIntegerBitWidth() / 2 + 4);
+void askOfTheNext(Value *&counter, Value *&bound, CmpInst::Predicate predicate, Loop &loop,
+                  ScalarEvolution &evolution) {
+  auto *phi = dyn_cast<PHINode>(counter);
+  auto *end = dyn_cast<ConstantInt>(bound);
+  if (!phi || !end || phi->getParent() != loop.getHeader() || !loop.getLoopLatch() || !CmpInst::isRelational(predicate))
+    return;
+  auto *counted = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(phi));
+  auto *step = counted && counted->getLoop() == &loop && counted->isAffine()
+                   ? dyn_cast<SCEVConstant>(counted->getStepRecurrence(evolution))
+                   : nullptr;
+  if (!step)
+    return;
+  // Neither sum may overflow, signed or not: what nobody asked of the next value before may be poison there.
+  auto fits = [&](const APInt &value) {
+    bool overflows = false, wraps = false;
+    (void)value.sadd_ov(step->getAPInt(), overflows);
+    (void)value.uadd_ov(step->getAPInt(), wraps);
+    return !overflows && !wraps;
+  };
+  if (!fits(end->getValue()) || !fits(evolution.getUnsignedRangeMax(counted)) ||
+      !fits(evolution.getSignedRangeMax(counted)))
+    return;
+  counter = phi->getIncomingValueForBlock(loop.getLoopLatch());
+  bound = ConstantInt::get(end->getType(), end->getValue() + step->getAPInt());
 }
+
+uint64_t largestStep(const SCEV &step) { return uint64_t(1) << (step.getType()->getIntegerBitWidth() / 2 + 4); }
 
 std::optional<InterleavePlan> planInterleaving(Loop &loop, LoopAnalyses analyses, unsigned count) {
   // What a front end says of a loop stays.

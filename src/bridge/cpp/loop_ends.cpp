@@ -12,12 +12,17 @@
 // more than a third of the largest number ran four times where it should once (`setp.lt.s32` of a register to which
 // 858993459 is added, from -858993460 to 858157688). Such a loop has few iterations, and is not to be unrolled.
 //
-// Of a loop that goes on while its counter is not at the end, ptxas takes the iterations that are left over by twos, and then
-// one by one in a loop; while the counter is below the end, all three without a loop. LLVM makes the first of the second
-// (`indvars`, and then loop strength reduction counts down to zero). Where the counter begins below the end, it is made the
-// second again.
+// It unrolls no loop that asks of the counter what it was before the step, as LLVM does where the end is a constant:
+// then the next value is asked for.
+//
+// Of a loop that goes on while its counter is not at the end, ptxas takes the iterations that are left over by twos,
+// and then one by one in a loop; while the counter is below the end, all three without a loop. LLVM makes the first of
+// the second
+// (`indvars`, and then loop strength reduction counts down to zero). Where the counter begins below the end, it is made
+// the second again.
 
 #include "code_generation.h"
+#include "interleave.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
@@ -33,9 +38,12 @@ using namespace llvm;
 namespace gpulower {
 namespace {
 
-/// Of a loop whose rest is worth more than what comparing by order costs ptxas in its main part, where it puts loads elsewhere:
-/// n body is larger, and took 1.32 of nvcc's time for 0.97.
+/// Of a loop whose rest is worth more than what comparing by order costs ptxas in its main part, where it puts loads
+/// elsewhere: n body is larger, and took 1.32 of nvcc's time for 0.97.
 constexpr size_t mostInstructions = 24;
+
+/// Of a loop that is worth unrolling four times.
+constexpr unsigned fewestIterations = 8;
 
 /// Whether the difference of two signed numbers in these ranges fits their type.
 bool fits(const APInt &minuend, const APInt &subtrahend) {
@@ -144,6 +152,24 @@ void compareInOrder(BranchInst &branch, ICmpInst &compare, Loop &loop, ScalarEvo
   compare.setPredicate(leaves ? ICmpInst::getInversePredicate(*below) : *below);
 }
 
+/// Asks of the next value of a counter what was asked of the one before.
+void compareTheNext(ICmpInst &compare, Loop &loop, ScalarEvolution &evolution) {
+  unsigned iterations = evolution.getSmallConstantMaxTripCount(&loop);
+  if (!compare.hasOneUse() || loop.isLoopInvariant(compare.getOperand(0)) ||
+      (iterations != 0 && iterations < fewestIterations))
+    return;
+  Value *counter = compare.getOperand(0), *bound = compare.getOperand(1);
+  interleave::askOfTheNext(counter, bound, compare.getPredicate(), loop, evolution);
+  auto *next = dyn_cast<Instruction>(counter);
+  if (counter == compare.getOperand(0) || !next || next->getParent() != compare.getParent())
+    return;
+  if (compare.comesBefore(next))
+    compare.moveAfter(next);
+  compare.setOperand(0, counter);
+  compare.setOperand(1, bound);
+  compare.setSameSign(false);
+}
+
 /// The same comparison of unsigned numbers.
 void moveBySign(ICmpInst &compare, Loop &loop) {
   auto *type = cast<IntegerType>(compare.getOperand(0)->getType());
@@ -158,15 +184,16 @@ void moveBySign(ICmpInst &compare, Loop &loop) {
   compare.setSameSign(false);
 }
 
-/// Where the next value of a counter is wanted behind the loop, ptxas copies it in each iteration if what it was before is asked for
-/// after the step. So the step comes last.
+/// Where the next value of a counter is wanted behind the loop, ptxas copies it in each iteration if what it was before
+/// is asked for after the step. So the step comes last.
 void stepLast(Loop &loop) {
   BasicBlock *latch = loop.getLoopLatch();
   if (!latch)
     return;
   for (PHINode &phi : loop.getHeader()->phis()) {
     auto *next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch));
-    if (!next || !next->getType()->isIntegerTy() || next->getParent() != latch || !llvm::is_contained(next->operands(), &phi))
+    if (!next || !next->getType()->isIntegerTy() || next->getParent() != latch ||
+        !llvm::is_contained(next->operands(), &phi))
       continue;
     auto isOutside = [&](User *user) { return !loop.contains(cast<Instruction>(user)); };
     bool isAskedFor = llvm::any_of(phi.users(), [&](User *user) { return isa<ICmpInst>(user) && !isOutside(user); });
@@ -174,6 +201,16 @@ void stepLast(Loop &loop) {
         llvm::all_of(next->users(), [&](User *user) { return user == &phi || isOutside(user); }))
       next->moveBefore(latch->getTerminator()->getIterator());
   }
+}
+
+/// Makes the last branch of a loop one that is taken while it goes on: the other kind becomes two branches, and ptxas
+/// unrolls nothing.
+void branchBack(BranchInst &branch, ICmpInst &compare, const Loop &loop) {
+  if (branch.getSuccessor(0) == loop.getHeader() || branch.getSuccessor(1) != loop.getHeader() ||
+      !compare.hasOneUse() || findOptionMDForLoop(&loop, "llvm.loop.unroll.disable"))
+    return;
+  compare.setPredicate(compare.getInversePredicate());
+  branch.swapSuccessors();
 }
 
 void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
@@ -191,6 +228,10 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
       auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
       if (!compare || !compare->getOperand(0)->getType()->isIntegerTy())
         continue;
+      if (block == loop->getLoopLatch()) {
+        branchBack(*branch, *compare, *loop);
+        compareTheNext(*compare, *loop, evolution);
+      }
       if (exiting.size() == 1 && block == loop->getLoopLatch() && isSmall(*loop, evolution))
         compareInOrder(*branch, *compare, *loop, evolution);
       Ends ends(evolution, *loop, *compare);
