@@ -185,7 +185,7 @@ def instructions(options, image):
 
 def execute_one(target, form, name, images):
     """Executed instructions of each, and what is wrong."""
-    kernel = next(kernel for kernel in twins.read_kernels() if kernel.name == name)
+    kernel = next(kernel for kernel in twins.read_kernels({}) if kernel.name == name)
     case, counts, first = small_case(name), {}, {}
     for who, image in images.items():
         try:
@@ -232,7 +232,7 @@ def main():
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
     # Others take an interpreter too long.
-    small = [kernel for kernel in twins.read_kernels() if kernel.name in SMALL]
+    small = [kernel for kernel in twins.read_kernels({}) if kernel.name in SMALL]
     kernels = [kernel for kernel in small if not options.only or kernel.name in options.only]
     rows, futures, wrong = [], [], []
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:

@@ -650,3 +650,143 @@ class Maker:
         wide, other = x.astype(cp.float64), z.astype(cp.float64)
         y = (wide**2).sum(1)[:, None] + (other**2).sum(1) - 2 * wide @ other.T
         return Case(self.tiled((8, 32), n, m), dict(x=x, z=z, y=cp.zeros((n, m), cp.float32)), dict(y=y))
+
+    def row_scan(self, rows=400, cols=132 * 256):
+        x = self.normal(rows, cols)
+        return Case((ceil(cols, 128),), dict(x=x, y=cp.zeros_like(x)), dict(y=x.astype(cp.float64).cumsum(0)), 1e-4)
+
+    def window_mean(self, h=1200, w=1200, r=3):
+        x = self.normal(h, w)
+        y = cp.zeros((h, w))
+        wide = x.astype(cp.float64)
+        for p in range(-r, r + 1):
+            for q in range(-r, r + 1):
+                y[r:h - r, r:w - r] += wide[r + p:h - r + p, r + q:w - r + q]
+        return Case((ceil(w, 32), ceil(h, 8)), dict(x=x, y=cp.zeros_like(x), r=np.int64(r)), dict(y=y / (2 * r + 1) ** 2))
+
+    def moments_columns(self, rows=400, cols=132 * 256):
+        x = self.normal(rows, cols)
+        w = x.astype(cp.float64)
+        return Case((ceil(cols, 128),), dict(x=x, total=cp.zeros(cols, cp.float32), top=cp.zeros(cols, cp.float32), squares=cp.zeros(cols, cp.float32)),
+                    dict(total=w.sum(0), top=w.max(0), squares=(w * w).sum(0)), 1e-4)
+
+    def nearest_point(self, n=132 * 256, m=1000):
+        x, z = self.normal(n, 3), self.normal(m, 3)
+        return Case((ceil(n, 128),), dict(x=x, z=z, at=cp.zeros(n, cp.int32)), dict(at=None), 0)
+
+    def rank_update(self, n=1500, k=32):
+        a, u, v = self.normal(n, n + 1), self.normal(n, k), self.normal(k, n + 1)
+        return Case((ceil(n + 1, 32), ceil(n, 8)), dict(a=a, u=u, v=v), dict(a=a - u.astype(cp.float64) @ v))
+
+    def equal_bytes(self, n=2**26):
+        x, y = (self.random.integers(0, 4, n).astype(cp.int8) for _ in range(2))
+        return Case((528,), dict(x=x, y=y, out=cp.zeros(1, cp.int32)), dict(out=(x == y).sum().reshape(1)), 0)
+
+    def log_sum_exp_columns(self, rows=300, cols=132 * 256):
+        x = self.normal(rows, cols)
+        return Case((ceil(cols, 128),), dict(x=x, y=cp.zeros(cols, cp.float32)), dict(y=cp.log(cp.exp(x.astype(cp.float64)).sum(0))))
+
+    def wave_sum(self, n=132 * 256, k=64):
+        x = self.normal(n, k)
+        p = cp.arange(k)
+        y = (cp.sin(x[:k].astype(cp.float64)) * cp.cos(p * 0.001)[:, None]).sum(0)
+        return Case((ceil(n, 128),), dict(x=x, y=cp.zeros(n, cp.float32)), dict(y=y[cp.arange(n) % k]), 1e-4)
+
+    def dot_rows_f64(self, rows=300, cols=132 * 256):
+        x, z = self.normal(rows, cols).astype(cp.float64), self.normal(rows, cols).astype(cp.float64)
+        return Case((ceil(cols, 128),), dict(x=x, z=z, y=cp.zeros(cols)), dict(y=(x * z).sum(0)))
+
+    def power_mod(self, n=2**20):
+        x, e = self.random.integers(1, 2**30, n).astype(cp.int32), self.random.integers(0, 2**20, n).astype(cp.int32)
+        return Case((ceil(n, 256),), dict(x=x, e=e, y=cp.zeros_like(x), p=np.int32(1000003)), dict(y=None), 0)
+
+    def four_columns(self, n=132 * 256, m=512):
+        x, w = self.normal(n, m), self.normal(m)
+        return Case((ceil(n, 128),), dict(x=x, w=w, y=cp.zeros(n, cp.float32)), dict(y=x.astype(cp.float64) @ w), 1e-4)
+
+    def leapfrog(self, n=2**23):
+        a = {name: self.normal(n) for name in ("px", "py", "pz", "vx", "vy", "vz", "fx", "fy", "fz")}
+        want = {}
+        for k in "xyz":
+            v = a["v" + k].astype(cp.float64) + 0.01 * a["f" + k]
+            want["v" + k], want["p" + k] = v, a["p" + k] + 0.01 * v
+        return Case((1056,), dict(**a, dt=np.float32(0.01)), want)
+
+    def median_of_nine(self, h=2500, w=2500):
+        x = self.normal(h, w)
+        y = cp.zeros((h, w))
+        parts = [x[1 + p:h - 1 + p, 1 + q:w - 1 + q] for p in (-1, 0, 1) for q in (-1, 0, 1)]
+        y[1:-1, 1:-1] = cp.median(cp.stack(parts), axis=0)
+        return Case((ceil(w - 2, 32), ceil(h - 2, 8)), dict(x=x, y=cp.zeros_like(x)), dict(y=y))
+
+    def causal_row(self, n=4000):
+        x, v = self.normal(n, n), self.normal(n)
+        return Case((ceil(n, 128),), dict(x=x, v=v, y=cp.zeros(n, cp.float32)), dict(y=v.astype(cp.float64) @ cp.triu(x.astype(cp.float64))), 1e-4)
+
+    def complex_dot(self, rows=200, cols=132 * 256):
+        a, b = self.normal(rows, cols, 2), self.normal(rows, cols, 2)
+        one, other = (v[..., 0].astype(cp.complex128) + 1j * v[..., 1] for v in (a, b))
+        y = (one * other).sum(0)
+        return Case((ceil(cols, 256),), dict(a=a, b=b, y=cp.zeros((cols, 2), cp.float32)), dict(y=cp.stack([y.real, y.imag], 1)), 1e-4)
+
+    def norm_backward(self, rows=300, cols=132 * 256):
+        dy, x, mean, scale = self.normal(rows, cols), self.normal(rows, cols), self.normal(rows), self.uniform(rows)
+        w = dy.astype(cp.float64)
+        dg = (w * (x - mean[:, None].astype(cp.float64)) * scale[:, None]).sum(0)
+        return Case((ceil(cols, 128),), dict(dy=dy, x=x, mean=mean, scale=scale, dg=cp.zeros(cols, cp.float32), db=cp.zeros(cols, cp.float32)),
+                    dict(dg=dg, db=w.sum(0)), 1e-4)
+
+    def kahan_columns(self, rows=400, cols=132 * 256):
+        x = self.normal(rows, cols)
+        return Case((ceil(cols, 128),), dict(x=x, y=cp.zeros(cols, cp.float32)), dict(y=x.astype(cp.float64).sum(0)))
+
+    def table_lookup(self, n=2**23, size=4096):
+        x, t = self.uniform(n) * 0.999, self.normal(size + 1)
+        v = x * np.float32(size)
+        k = v.astype(cp.int32)
+        f = v - k
+        y = t[k].astype(cp.float64) + f * (t[k + 1].astype(cp.float64) - t[k])
+        return Case((1056,), dict(x=x, t=t, y=cp.zeros_like(x)), dict(y=y), 1e-4)
+
+    def first_above(self, rows=400, cols=132 * 256):
+        x = self.uniform(rows, cols)
+        return Case((ceil(cols, 128),), dict(x=x, limit=np.float32(150), at=cp.zeros(cols, cp.int32)), dict(at=None), 0)
+
+    def scale_rows_f16(self, rows=8192, cols=3000):
+        x, s = self.normal(rows, cols, dtype=cp.float16), self.normal(rows, dtype=cp.float16)
+        return Case((rows,), dict(x=x, s=s, y=cp.zeros_like(x)), dict(y=x.astype(cp.float64) * s[:, None]), 1e-3)
+
+    def matmul_nt(self, m=700, n=700, k=500):
+        a, b = self.normal(m, k), self.normal(n, k)
+        return Case((ceil(n, 16), ceil(m, 16)), dict(a=a, b=b, c=cp.zeros((m, n), cp.float32)), dict(c=a.astype(cp.float64) @ b.T.astype(cp.float64)))
+
+    def matmul_tn(self, m=700, n=700, k=500):
+        a, b = self.normal(k, m), self.normal(k, n)
+        return Case((ceil(n, 16), ceil(m, 16)), dict(a=a, b=b, c=cp.zeros((m, n), cp.float32)), dict(c=a.T.astype(cp.float64) @ b.astype(cp.float64)))
+
+    def axpy_three(self, n=2**24):
+        x, y, z = self.normal(n), self.normal(n), self.normal(n)
+        return Case((1056,), dict(x=x, y=y, z=z, a=np.float32(0.5), b=np.float32(2)), dict(z=0.5 * x.astype(cp.float64) + 2.0 * y + z))
+
+    def batch_norm(self, n=64, c=64, hw=3136):
+        x, mean, var, g, b = self.normal(n, c, hw), self.normal(c), self.uniform(c), self.normal(c), self.normal(c)
+        s = g.astype(cp.float64) / cp.sqrt(var.astype(cp.float64) + 1e-5)
+        y = (x - mean[:, None].astype(cp.float64)) * s[:, None] + b[:, None]
+        return Case((c, n), dict(x=x, mean=mean, var=var, g=g, b=b, y=cp.zeros_like(x), eps=np.float32(1e-5)), dict(y=y))
+
+    def channel_sums(self, n=64, c=264, hw=784):
+        x = self.normal(n, c, hw)
+        return Case((c,), dict(x=x, y=cp.zeros(c, cp.float32)), dict(y=x.astype(cp.float64).sum((0, 2))), 1e-4)
+
+    def upsample(self, h=1500, w=1501):
+        x = self.normal(h, w)
+        return Case((1056,), dict(x=x, y=cp.zeros((2 * h, 2 * w), cp.float32)), dict(y=x.repeat(2, 0).repeat(2, 1)))
+
+    def outer_products(self, n=132 * 512, k=12):
+        x = self.normal(n, k)
+        w = x.astype(cp.float64)
+        return Case((ceil(n, 128),), dict(x=x, y=cp.zeros((n, k, k), cp.float32)), dict(y=w[:, :, None] * w[:, None, :]))
+
+    def soft_threshold(self, n=2**23):
+        x = self.normal(n).astype(cp.float64)
+        return Case((1056,), dict(x=x, y=cp.zeros_like(x), t=np.float64(0.5)), dict(y=cp.sign(x) * cp.maximum(cp.abs(x) - 0.5, 0)))

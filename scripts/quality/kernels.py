@@ -1110,3 +1110,337 @@ def bisect_root(a: "f32[n]", y: "f32[n]", rounds: "index"):
             else:
                 hi = m
         y[i] = 0.5 * (lo + hi)
+
+
+@kernel((128,))
+def row_scan(x: "f32[rows, cols]", y: "f32[rows, cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        s = 0.0
+        for i in range(rows):
+            s += x[i, j]
+            y[i, j] = s
+
+
+@kernel((32, 8))
+def window_mean(x: "f32[h, w]", y: "f32[h, w]", r: "index"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i >= r) and (i < h - r) and (j >= r) and (j < w - r):
+        s = 0.0
+        for p in range(i - r, i + r + 1):
+            for q in range(j - r, j + r + 1):
+                s += x[p, q]
+        y[i, j] = s / f32((2 * r + 1) * (2 * r + 1))
+
+
+@kernel((128,))
+def moments_columns(x: "f32[rows, cols]", total: "f32[cols]", top: "f32[cols]", squares: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        s = 0.0
+        q = 0.0
+        m = f32(-inf)
+        for i in range(rows):
+            v = x[i, j]
+            s += v
+            q += v * v
+            m = max(m, v)
+        total[j] = s
+        squares[j] = q
+        top[j] = m
+
+
+@kernel((128,))
+def nearest_point(x: "f32[n, 3]", z: "f32[m, 3]", at: "i32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        a = x[i, 0]
+        b = x[i, 1]
+        c = x[i, 2]
+        best = 3.0e38
+        place = i32(0)
+        for k in range(m):
+            u = z[k, 0] - a
+            v = z[k, 1] - b
+            w = z[k, 2] - c
+            d = u * u + v * v + w * w
+            if d < best:
+                best = d
+                place = i32(k)
+        at[i] = place
+
+
+@kernel((32, 8))
+def rank_update(a: "f32[n, n1]", u: "f32[n, k]", v: "f32[k1, n1]"):
+    j = bx * wx + tx
+    i = by * wy + ty
+    if (i < n) and (j < n1):
+        for p in range(k):
+            a[i, j] = a[i, j] - u[i, p] * v[p, j]
+
+
+@kernel((256,))
+def equal_bytes(x: "i8[n]", y: "i8[n]", out: "i32[1]"):
+    count = i32(0)
+    for i in range(bx * wx + tx, n, wx * gx):
+        if x[i] == y[i]:
+            count += 1
+    atomic_add(out[0], count)
+
+
+@kernel((128,))
+def log_sum_exp_columns(x: "f32[rows, cols]", y: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        m = f32(-inf)
+        for i in range(rows):
+            m = max(m, x[i, j])
+        s = 0.0
+        for i in range(rows):
+            s += exp(x[i, j] - m)
+        y[j] = m + log(s)
+
+
+@kernel((128,))
+def wave_sum(x: "f32[n, k]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        s = 0.0
+        for p in range(k):
+            s += sin(x[p, i % k]) * cos(f32(i32(p)) * 0.001)
+        y[i] = s
+
+
+@kernel((128,))
+def dot_rows_f64(x: "f64[rows, cols]", z: "f64[rows, cols]", y: "f64[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        s = f64(0.0)
+        for i in range(rows):
+            s += x[i, j] * z[i, j]
+        y[j] = s
+
+
+@kernel((256,))
+def power_mod(x: "i32[n]", e: "i32[n]", y: "i32[n]", p: "i32"):
+    i = bx * wx + tx
+    if i < n:
+        b = i64(x[i] % p)
+        m = i64(p)
+        k = e[i]
+        r = i64(i32(1))
+        while k > 0:
+            if k % 2 == 1:
+                r = (r * b) % m
+            b = (b * b) % m
+            k = k // 2
+        y[i] = i32(r)
+
+
+@kernel((128,))
+def four_columns(x: "f32[n, m]", w: "f32[m]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        s = 0.0
+        for p in range(0, m, 4):
+            s += x[i, p] * w[p] + x[i, p + 1] * w[p + 1] + x[i, p + 2] * w[p + 2] + x[i, p + 3] * w[p + 3]
+        y[i] = s
+
+
+@kernel((256,))
+def leapfrog(px: "f32[n]", py: "f32[n]", pz: "f32[n]", vx: "f32[n]", vy: "f32[n]", vz: "f32[n]", fx: "f32[n]", fy: "f32[n]", fz: "f32[n]", dt: "f32"):
+    for i in range(bx * wx + tx, n, wx * gx):
+        a = vx[i] + dt * fx[i]
+        b = vy[i] + dt * fy[i]
+        c = vz[i] + dt * fz[i]
+        vx[i] = a
+        vy[i] = b
+        vz[i] = c
+        px[i] = px[i] + dt * a
+        py[i] = py[i] + dt * b
+        pz[i] = pz[i] + dt * c
+
+
+@kernel((32, 8))
+def median_of_nine(x: "f32[h, w]", y: "f32[h, w]"):
+    j = bx * wx + tx + 1
+    i = by * wy + ty + 1
+    if (i < h - 1) and (j < w - 1):
+        a = x[i - 1, j - 1]
+        b = x[i - 1, j]
+        c = x[i - 1, j + 1]
+        d = x[i, j - 1]
+        e = x[i, j]
+        f = x[i, j + 1]
+        g = x[i + 1, j - 1]
+        k = x[i + 1, j]
+        o = x[i + 1, j + 1]
+        lo = max(max(min(min(a, b), c), min(min(d, e), f)), min(min(g, k), o))
+        hi = min(min(max(max(a, b), c), max(max(d, e), f)), max(max(g, k), o))
+        m1 = max(min(a, b), min(max(a, b), c))
+        m2 = max(min(d, e), min(max(d, e), f))
+        m3 = max(min(g, k), min(max(g, k), o))
+        mi = max(min(m1, m2), min(max(m1, m2), m3))
+        y[i, j] = max(min(lo, mi), min(max(lo, mi), hi))
+
+
+@kernel((128,))
+def causal_row(x: "f32[n, n1]", v: "f32[n1]", y: "f32[n]"):
+    i = bx * wx + tx
+    if i < n:
+        s = 0.0
+        for p in range(i + 1):
+            s += x[p, i] * v[p]
+        y[i] = s
+
+
+@kernel((256,))
+def complex_dot(a: "f32[rows, cols, 2]", b: "f32[rows, cols, 2]", y: "f32[cols, 2]"):
+    j = bx * wx + tx
+    if j < cols:
+        re = 0.0
+        im = 0.0
+        for i in range(rows):
+            ar = a[i, j, 0]
+            ai = a[i, j, 1]
+            br = b[i, j, 0]
+            bi = b[i, j, 1]
+            re += ar * br - ai * bi
+            im += ar * bi + ai * br
+        y[j, 0] = re
+        y[j, 1] = im
+
+
+@kernel((128,))
+def norm_backward(dy: "f32[rows, cols]", x: "f32[rows, cols]", mean: "f32[rows]", scale: "f32[rows]", dg: "f32[cols]", db: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        g = 0.0
+        b = 0.0
+        for i in range(rows):
+            d = dy[i, j]
+            g += d * (x[i, j] - mean[i]) * scale[i]
+            b += d
+        dg[j] = g
+        db[j] = b
+
+
+@kernel((128,))
+def kahan_columns(x: "f32[rows, cols]", y: "f32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        s = 0.0
+        c = 0.0
+        for i in range(rows):
+            v = x[i, j] - c
+            t = s + v
+            c = (t - s) - v
+            s = t
+        y[j] = s
+
+
+@kernel((256,))
+def table_lookup(x: "f32[n]", t: "f32[size]", y: "f32[n]"):
+    for i in range(bx * wx + tx, n, wx * gx):
+        v = x[i] * f32(i32(size - 1))
+        k = i32(v)
+        f = v - f32(k)
+        a = t[index(k)]
+        b = t[index(k) + 1]
+        y[i] = a + f * (b - a)
+
+
+@kernel((128,))
+def first_above(x: "f32[rows, cols]", limit: "f32", at: "i32[cols]"):
+    j = bx * wx + tx
+    if j < cols:
+        i = 0
+        s = 0.0
+        while (i < rows) and (s < limit):
+            s += x[i, j]
+            i = i + 1
+        at[j] = i32(i)
+
+
+@kernel((256,))
+def scale_rows_f16(x: "f16[rows, cols]", s: "f16[rows]", y: "f16[rows, cols]"):
+    for j in range(tx, cols, wx):
+        y[bx, j] = f16(f32(x[bx, j]) * f32(s[bx]))
+
+
+@kernel((16, 16))
+def matmul_nt(a: "f32[m, k]", b: "f32[n, k]", c: "f32[m, n]"):
+    i = by * wy + ty
+    j = bx * wx + tx
+    if (i < m) and (j < n):
+        s = 0.0
+        for p in range(k):
+            s += a[i, p] * b[j, p]
+        c[i, j] = s
+
+
+@kernel((16, 16))
+def matmul_tn(a: "f32[k, m]", b: "f32[k, n]", c: "f32[m, n]"):
+    i = by * wy + ty
+    j = bx * wx + tx
+    if (i < m) and (j < n):
+        s = 0.0
+        for p in range(k):
+            s += a[p, i] * b[p, j]
+        c[i, j] = s
+
+
+@kernel((256,))
+def axpy_three(x: "f32[n]", y: "f32[n]", z: "f32[n]", a: "f32", b: "f32"):
+    for i in range(bx * wx + tx, n, wx * gx):
+        z[i] = a * x[i] + b * y[i] + z[i]
+
+
+@kernel((256,))
+def batch_norm(x: "f32[n, c, hw]", mean: "f32[c]", var: "f32[c]", g: "f32[c]", b: "f32[c]", y: "f32[n, c, hw]", eps: "f32"):
+    s = g[bx] * rsqrt(var[bx] + eps)
+    t = b[bx] - mean[bx] * s
+    for p in range(tx, hw, wx):
+        y[by, bx, p] = x[by, bx, p] * s + t
+
+
+@kernel((256,))
+def channel_sums(x: "f32[n, c, hw]", y: "f32[c]"):
+    s = 0.0
+    for i in range(n):
+        for p in range(tx, hw, wx):
+            s += x[i, bx, p]
+    whole = sum_of_block(s)
+    if tx == 0:
+        y[bx] = whole
+
+
+@kernel((256,))
+def upsample(x: "f32[h, w]", y: "f32[h2, w2]"):
+    for q in range(bx * wx + tx, h2 * w2, wx * gx):
+        i = q // w2
+        j = q % w2
+        y[i, j] = x[i // 2, j // 2]
+
+
+@kernel((128,))
+def outer_products(x: "f32[n, k]", y: "f32[n, k, k]"):
+    i = bx * wx + tx
+    if i < n:
+        for p in range(k):
+            for q in range(k):
+                y[i, p, q] = x[i, p] * x[i, q]
+
+
+@kernel((256,))
+def soft_threshold(x: "f64[n]", y: "f64[n]", t: "f64"):
+    for i in range(bx * wx + tx, n, wx * gx):
+        v = x[i]
+        if v > t:
+            y[i] = v - t
+        else:
+            if v < f64(0.0) - t:
+                y[i] = v + t
+            else:
+                y[i] = f64(0.0)

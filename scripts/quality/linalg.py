@@ -138,6 +138,22 @@ __device__ inline float larger(float a, float b) {
 """
 
 
-def read_kernels(mlir_opt, path=pathlib.Path(__file__).with_name("linalg.mlir")):
+def with_shapes(text, shapes):
+    """A function of arrays with constant sizes."""
+
+    def kind(name, before):
+        element = before.split("x")[-1]
+        return "memref<" + "x".join([*(str(size) for size in shapes[name]), element]) + ">" if name in shapes else f"memref<{before}>"
+
+    def operands(found):
+        kinds = zip(re.findall(r"%(\w+)", found[2]), re.findall(r"memref<([^>]*)>", found[3]))
+        return f"{found[1]}({found[2]} : {', '.join(kind(*each) for each in kinds)})"
+
+    text = re.sub(r"%(\w+): memref<([^>]*)>", lambda found: f"%{found[1]}: {kind(found[1], found[2])}", text)
+    return re.sub(r"(ins|outs)\(([%\w, ]+) : ([^)]*)\)", operands, text)
+
+
+def read_kernels(shapes, mlir_opt, path=pathlib.Path(__file__).with_name("linalg.mlir")):
     found = re.findall(r"^// ([\d, ]+)\n(func\.func.*?^\}\n)", path.read_text(), re.MULTILINE | re.DOTALL)
-    return [Kernel(text, tile, mlir_opt) for tile, text in found]
+    names = [re.search(r"@(\w+)", text)[1] for _, text in found]
+    return [Kernel(with_shapes(text, shapes.get(name, {})), tile, mlir_opt) for name, (tile, text) in zip(names, found)]

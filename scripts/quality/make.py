@@ -2,7 +2,7 @@
 """Make what time_on_gpu.py times: every kernel of kernels.py and of linalg.mlir, by several compilers, as cubins.
 
     make.py DIRECTORY --gpulower PROGRAM --nvcc PROGRAM [--clang PROGRAM] [--mlir-opt PROGRAM] [--target sm_90]
-            [--only KERNEL ...] [--variant NAME=OPTIONS ...]
+            [--only KERNEL ...] [--variant NAME=OPTIONS ...] [--shapes FILE]
 
 For each kernel with a stated block size (`known_block_size`; `__launch_bounds__` and a constant) and without:
 
@@ -46,7 +46,10 @@ class Maker:
             self.variants[name] = words.split()
 
     def sources(self):
-        kernels = twins.read_kernels() + (linalg.read_kernels(self.options.mlir_opt) if self.options.mlir_opt else [])
+        shapes = json.loads(self.options.shapes.read_text()) if self.options.shapes else {}
+        kernels = twins.read_kernels(shapes)
+        if self.options.mlir_opt:
+            kernels += linalg.read_kernels(shapes, self.options.mlir_opt)
         kernels = [kernel for kernel in kernels if not self.options.only or kernel.name in self.options.only]
         for form, stated in FORMS.items():
             texts = [kernel.texts(stated) for kernel in kernels]
@@ -114,6 +117,7 @@ def main():
     parser.add_argument("--nvcc", required=True)
     parser.add_argument("--clang")
     parser.add_argument("--mlir-opt", help="of LLVM 22: with the kernels of linalg.mlir")
+    parser.add_argument("--shapes", type=pathlib.Path, help="sizes are constants, as time_on_gpu.py --shapes wrote them")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--hidden", action="store_true", help="print the kernels that are kept out of sight, too")
     parser.add_argument("--only", nargs="+", default=[])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time what make.py made, side by side on one NVIDIA GPU.
 
-    time_on_gpu.py DIRECTORY [--only KERNEL ...] [--hidden] [--rounds N] [--seed N] [--table FILE]
+    time_on_gpu.py DIRECTORY [--only KERNEL ...] [--hidden] [--rounds N] [--seed N] [--table FILE] [--shapes FILE]
 
 Every result is checked first; a wrong one is a failure, and its case is not timed. Then the variants of a case take turns,
 round by round, each with a CUDA graph of as many launches as take about half a millisecond. Printed is nvcc's median, and for
@@ -40,6 +40,10 @@ def packed(kernel, case, variant):
     if variant["arguments"] == "plain":
         values += [index(case.arguments[array].shape[at]) for _, array, at in kernel["sizes"]]
     return tuple(values)
+
+
+def shapes(case):
+    return {name: value.shape for name, value in case.arguments.items() if isinstance(value, cp.ndarray)}
 
 
 def elapsed(graph, stream):
@@ -106,8 +110,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", type=pathlib.Path)
+    parser.add_argument("--shapes", type=pathlib.Path, help="write the shapes of all arrays, for make.py, and do nothing else")
     options = parser.parse_args()
     kernels = json.loads((options.directory / "kernels.json").read_text())
+    if options.shapes:
+        options.shapes.write_text(json.dumps({kernel: shapes(getattr(cases.Maker(options.seed), kernel)()) for kernel in kernels}))
+        return 0
     variants = json.loads((options.directory / "variants.json").read_text())
     others = [name for name in variants if name != BASE]
     device = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()

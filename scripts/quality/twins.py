@@ -28,12 +28,15 @@ def is_hidden(name):
 
 
 class Kernel:
-    """One function: its parameters as (name, element type, dimensions); scalars have None for dimensions."""
+    """One function: its parameters as (name, element type, dimensions); scalars have None for dimensions.
 
-    def __init__(self, function):
+    `shapes` has those of arrays whose sizes are constants, by name.
+    """
+
+    def __init__(self, function, shapes):
         self.name, self.function = function.name, function
         self.block = tuple(ast.literal_eval(function.decorator_list[0].args[0]))
-        self.parameters, self.sizes = [], []
+        self.parameters, self.sizes, self.constants = [], [], {}
         for argument in function.args.args:
             text = argument.annotation.value
             element, _, shape = text.partition("[")
@@ -41,7 +44,10 @@ class Kernel:
             if shape:
                 dimensions = [part.strip() for part in shape.rstrip("]").split(",")]
                 for at, part in enumerate(dimensions):
-                    if not part.isdigit() and part not in [size for size, *_ in self.sizes]:
+                    if not part.isdigit() and argument.arg in shapes:
+                        dimensions[at] = str(shapes[argument.arg][at])
+                        self.constants.setdefault(part, shapes[argument.arg][at])
+                    elif not part.isdigit() and part not in [size for size, *_ in self.sizes]:
                         self.sizes.append((part, argument.arg, at))
             self.parameters.append((argument.arg, element, dimensions))
 
@@ -50,9 +56,10 @@ class Kernel:
         return Writer(self, stated).texts()
 
 
-def read_kernels(path=pathlib.Path(__file__).with_name("kernels.py")):
+def read_kernels(shapes, path=pathlib.Path(__file__).with_name("kernels.py")):
+    """`shapes` by kernel and array; empty where sizes are arguments."""
     tree = ast.parse(path.read_text())
-    return [Kernel(node) for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [Kernel(node, shapes.get(node.name, {})) for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
 def memref(element, dimensions, shared=False):
@@ -93,6 +100,9 @@ class Writer:
             self.line(f"{value} = memref.dim %{array}, {position} : {self.arrays[array][2]}")
             self.names[size] = Value(value, size, "index")
             c_parameters.append(f"Index {size}")
+        for size, number in kernel.constants.items():
+            self.names[size] = Value(self.constant(number, "index"), size, "index")
+            self.statement(f"const Index {size} = {number};")
         self.block(kernel.function.body)
         shared = ", ".join(f"%{name}: {kind}" for name, kind in self.shared)
         known = "known_block_size = array<i32: " + ", ".join(str(part) for part in self.three()) + ">" if self.stated else ""
