@@ -153,6 +153,17 @@ def argmax(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
     yield inputs.launch("40x23", (1,), (64,), x.argmax(axis=1), 0)
 
 
+def sums_in_place(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
+    """A sum in memory: beside what is read, and among it, where it changes what is read."""
+    for at, first in ((0, 1), (0, 0), (9, 0), (22, 0), (5, 23)):
+        x = rng.integers(-9, 9, (40, 23)).astype(F32)
+        expected = x.astype(F64)
+        for j in range(first, 23):
+            expected[:, at] += expected[:, j]
+        inputs = Inputs().out("x", x.shape, F32, x).scalar(np.int64(at)).scalar(np.int64(first))
+        yield inputs.launch(f"at {at}, from {first}", (1,), (64,), expected, 0)
+
+
 def attention(rng: np.random.Generator, large: bool) -> Iterator[Launch]:
     q, k, v = normal(rng, 2, 8), normal(rng, 50, 8), normal(rng, 50, 8)
     scores = q.astype(F64) @ k.T.astype(F64) * np.float64(F32(0.35355338))
@@ -331,6 +342,7 @@ def _common_cases() -> Iterator[Case]:
         "csr": csr,
         "bodies": bodies,
         "argmax": argmax,
+        "sums_in_place": sums_in_place,
         "attention": attention,
         "integers": integers,
         "tickets": tickets,

@@ -441,4 +441,23 @@ gpu.module @common {
     memref.store %m, %y[%i] : memref<?xf32>
     gpu.return
   }
+
+  // x[i, at] += x[i, first] + .. in memory, one after the other, which may be in the way itself.
+  gpu.func @sums_in_place(%x: memref<?x?xf32>, %at: index, %first: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %rows = memref.dim %x, %c0 : memref<?x?xf32>
+    %cols = memref.dim %x, %c1 : memref<?x?xf32>
+    %i = gpu.global_id x
+    %inside = arith.cmpi ult, %i, %rows : index
+    scf.if %inside {
+      scf.for %j = %first to %cols step %c1 {
+        %v = memref.load %x[%i, %j] : memref<?x?xf32>
+        %old = memref.load %x[%i, %at] : memref<?x?xf32>
+        %new = arith.addf %old, %v : f32
+        memref.store %new, %x[%i, %at] : memref<?x?xf32>
+      }
+    }
+    gpu.return
+  }
 }
