@@ -16,7 +16,6 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -99,8 +98,8 @@ public:
       copyLoop(areApart(expander, *before));
     for (Place &place : places)
       keep(place);
-    dominators.recalculate(*loop.getHeader()->getParent());
-    evolution.forgetAllLoops();
+    evolution.forgetTopmostLoop(&loop);
+    evolution.forgetBlockAndLoopDispositions();
     return true;
   }
 
@@ -108,7 +107,9 @@ private:
   bool hasForm() const {
     return loop.isLoopSimplifyForm() && loop.getExitingBlock() == loop.getLoopLatch() && loop.getExitBlock() &&
            loop.isSafeToClone() && !findStringMetadataForLoop(&loop, isVersioned) &&
-           !isa<SCEVCouldNotCompute>(evolution.getBackedgeTakenCount(&loop));
+           // It ends, and so do those within it: what stands behind them is reached.
+           llvm::all_of(loop.getLoopsInPreorder(),
+                        [&](Loop *inner) { return !isa<SCEVCouldNotCompute>(evolution.getBackedgeTakenCount(inner)); });
   }
 
   /// The accesses of all of the loop. False: something else in it may reach memory, or may not be carried out twice.
@@ -125,7 +126,7 @@ private:
         else if (auto *call = dyn_cast<CallBase>(&instruction);
                  call && (call->isConvergent() || call->cannotDuplicate()))
           return false;
-        else if (instruction.mayReadOrWriteMemory() && !isa<AssumeInst>(instruction))
+        else if (instruction.mayReadOrWriteMemory())
           return false;
         else if (!instruction.isTerminator() && !isGuaranteedToTransferExecutionToSuccessor(&instruction))
           return false;
@@ -153,6 +154,8 @@ private:
       }
       place->accesses.push_back(access);
       if (isa<StoreInst>(access) && dominators.dominates(access->getParent(), loop.getLoopLatch())) {
+        // The address of an access that may not be carried out may be poison, though it has the same number.
+        place->pointer = pointer;
         place->isWritten = true;
         place->alignment = std::max(place->alignment, getLoadStoreAlignment(access));
       }
@@ -167,7 +170,8 @@ private:
         if (!areApart(place, *other))
           return false;
       for (Place &other : places)
-        if (&other < &place && !areApart(place, *other.accesses.front()))
+        if (&other < &place &&
+            !llvm::all_of(other.accesses, [&](Instruction *access) { return areApart(place, *access); }))
           return false;
     }
     return !places.empty() && checks.size() <= mostChecks;
@@ -177,7 +181,9 @@ private:
   bool areApart(const Place &place, Instruction &other) {
     if (isa<LoadInst>(other) && other.hasMetadata(LLVMContext::MD_invariant_load))
       return true;
-    if (interleave::areOfOtherMemory(*place.accesses.front(), other, loop, aliases))
+    // What is said of one access need not be true of another one of the same place.
+    if (llvm::all_of(place.accesses,
+                     [&](Instruction *access) { return interleave::areOfOtherMemory(*access, other, loop, aliases); }))
       return true;
     Type *type = getLoadStorePointerOperand(&other)->getType();
     if (!interleave::canBeCompared(*place.pointer->getType(), *type, layout) || layout.getIndexType(type) != number)
@@ -248,7 +254,11 @@ private:
     };
     auto constant = [&](uint64_t value) { return ConstantInt::get(number, value); };
     Value *result = nullptr;
-    auto ask = [&](Value *condition) { result = result ? builder.CreateAnd(result, condition) : condition; };
+    // What is asked may be poison where the loop never gets to what it is asked for.
+    auto ask = [&](Value *condition) {
+      condition = builder.CreateFreeze(condition);
+      result = result ? builder.CreateAnd(result, condition) : condition;
+    };
     for (const auto &[value, bounds] : limits) {
       auto [bits, mayBeNegative] = bounds;
       Value *expanded = expand(value);

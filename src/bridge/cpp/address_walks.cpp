@@ -157,6 +157,10 @@ bool moveOneOffset(Loop &loop, LoopAnalyses analyses) {
   BasicBlock *preheader = loop.getLoopPreheader(), *header = loop.getHeader(), *latch = loop.getLoopLatch();
   if (!preheader || !latch)
     return false;
+  // Arguments of other functions are in registers.
+  CallingConv::ID convention = header->getParent()->getCallingConv();
+  if (convention != CallingConv::PTX_Kernel && convention != CallingConv::AMDGPU_KERNEL)
+    return false;
   // What all these arrays have in common: where the loop begins, and how far an iteration is.
   const SCEV *start = nullptr, *step = nullptr;
   SmallVector<std::pair<Instruction *, Argument *>> accesses;

@@ -121,7 +121,7 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
     size_t before = sizeOf(function);
     auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
     for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
-      if (isLarge(*loop, evolution)) {
+      if (isForPtxas(*loop, evolution)) {
         addStringMetadataToLoop(loop, isLeft.data(), 1);
         addStringMetadataToLoop(loop, isDisabled.data(), 1);
       }
@@ -142,7 +142,7 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
   }
 
 private:
-  static bool isLarge(const Loop &loop, ScalarEvolution &evolution) {
+  static bool isForPtxas(const Loop &loop, ScalarEvolution &evolution) {
     size_t size = 0;
     for (const BasicBlock *block : loop.blocks())
       size += block->size();
