@@ -114,7 +114,7 @@ private:
 /// Small inner loops of a number of iterations that is known, and too large to unroll all of them, are left to the PTX
 /// compiler as well: LLVM would unroll them by a divisor of that number.
 struct UnrollLoops : PassInfoMixin<UnrollLoops> {
-  static constexpr size_t mostInstructions = 32;
+  static constexpr size_t mostInstructions = 64;
   static constexpr StringLiteral isLeft = "gpulower.loop.unroll.left", isDisabled = "llvm.loop.unroll.disable";
 
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
