@@ -72,11 +72,19 @@ declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 ; BACK: ret;
 define ptx_kernel void @inverted(ptr %x, ptr %y, i64 %n) {
 entry:
+  %any = icmp ult i64 %n, 40000
+  br i1 %any, label %before, label %end
+before:
+  %px = getelementptr i32, ptr %x, i64 %n
   br label %loop
+after:
+  %r = getelementptr i32, ptr %y, i64 %n
+  store i32 %t, ptr %r, align 4
+  br label %end
 loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %s = phi i32 [ 0, %entry ], [ %t, %loop ]
-  %p = getelementptr i32, ptr %x, i64 %i
+  %s = phi i32 [ 0, %before ], [ %t, %loop ]
+  %i = phi i64 [ 0, %before ], [ %next, %loop ]
+  %p = getelementptr i32, ptr %px, i64 %i
   %v = load i32, ptr %p, align 4
   %p1 = getelementptr i8, ptr %p, i64 4
   %v1 = load i32, ptr %p1, align 4
@@ -84,9 +92,8 @@ loop:
   %b = add i32 %a, %v
   %t = xor i32 %b, %v1
   %next = add nuw nsw i64 %i, 2
-  %done = icmp eq i64 %next, %n
-  br i1 %done, label %end, label %loop
+  %done = icmp eq i64 %next, 600
+  br i1 %done, label %after, label %loop
 end:
-  store i32 %t, ptr %y, align 4
   ret void
 }
