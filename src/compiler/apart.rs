@@ -78,6 +78,7 @@ struct Alone {
     content: Content,
     /// The kernel whose name is not in the content.
     kernel: Option<String>,
+    has_variables: bool,
 }
 
 impl Piece {
@@ -92,6 +93,7 @@ impl Piece {
         let is_lasting = |ptx: &CanonicalPtx| name.is_none_or(|name| !ptx.text.contains(name));
         piece.alone = piece.canonical().filter(is_lasting).map(|ptx| Alone {
             content: Content::of(&ptx.text),
+            has_variables: ptx_components::declares_variables(&ptx.text),
             kernel: ptx.kernel,
         });
         piece
@@ -295,6 +297,7 @@ impl Apart {
                 bytes: piece.functions.iter().map(FunctionText::bytes).sum(),
                 count: 1,
                 adds: piece.added_functions(),
+                has_variables: alone.has_variables,
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {

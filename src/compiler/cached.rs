@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// A change of what is stored, or of what a key is over, is another number.
-const FORMAT: &str = "6";
+const FORMAT: &str = "7";
 
 /// What identifies gpulower: its version, and a hash of its sources (from `build.rs`).
 const GPULOWER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPULOWER_SOURCE_HASH"));

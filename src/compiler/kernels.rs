@@ -4,16 +4,16 @@
 
 use std::{
     borrow::Cow,
-    cell::Cell,
+    cell::{Cell, OnceCell, RefCell},
     cmp::Reverse,
     collections::{HashMap, HashSet},
-    ops::Range,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use super::{
     apart::Apart,
     cached::{Kept, Made, get_or_make, machine_code_key, taken},
+    kernel_groups::{groups, log_of_all, of_each, of_several, tell_of_each, text_of},
     pool::{Helpers, map_each},
     ptx_places::placed,
     stored_bytes,
@@ -112,6 +112,8 @@ pub(super) struct KernelPtx<'a> {
     pub count: usize,
     /// What the PTX compiler adds to it.
     pub adds: AddedFunctions,
+    /// Whether the text has variables outside of functions.
+    pub has_variables: bool,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -122,10 +124,6 @@ pub(super) enum PtxCode<'a> {
     Text(&'a str),
     Apart(&'a Apart),
 }
-
-/// A call of the PTX compiler that has several kernels has no more text. What a call costs beside them, some 4 ms, is little for so
-/// much, and its memory grows with the text.
-const MOST_BYTES_OF_A_CALL: usize = 64 << 10;
 
 /// As many cubins are taken apart at a time.
 const TAKEN_APART_AT_A_TIME: usize = 32;
@@ -153,12 +151,12 @@ impl PtxWork<'_> {
     pub(super) fn cubin(&self, code: PtxCode<'_>, helpers: Helpers<'_>) -> Result<MadeCubin, Error> {
         let apart = match code {
             PtxCode::Apart(apart) if !self.at_once && !self.has_places() && !self.options.relocatable => {
-                apart.kernels().map(|kernels| (apart, kernels))
+                apart.kernels()
             }
             _ => None,
         };
-        if let Some((apart, kernels)) = &apart
-            && let Some(joined) = self.grouped_or_joined(kernels, helpers, &|range| apart.ptx_of(range).ok())?
+        if let Some(kernels) = &apart
+            && let Some(joined) = self.grouped_or_joined(kernels, helpers)?
         {
             return Ok(joined);
         }
@@ -168,50 +166,41 @@ impl PtxWork<'_> {
         };
         // What was tried is not tried again.
         if apart.is_none() && (!self.at_once || whole.len() >= SPLIT_PTX_BYTES) {
-            let components = self.components(&whole);
-            let kernels = kernels_of(&components);
-            let text = |range| Some(PtxComponent::of_all(components.get(range)?).text());
-            if let Some(joined) = self.grouped_or_joined(&kernels, helpers, &text)? {
+            let kernels = kernels_of(&self.components(&whole));
+            if let Some(joined) = self.grouped_or_joined(&kernels, helpers)? {
                 return Ok(joined);
             }
         }
         let tools = self.compiler.identity(self.choice);
         let made = self.get_or_compile(Content::of(&whole), &tools, false, Cache::get, || {
             let Self { chip, options, .. } = self;
-            self.compiler
-                .compile_until(&whole, chip, options, self.choice, self.interrupt)
+            let compiler = self.compiler;
+            compiler.compile_until(&whole, chip, options, self.choice, self.interrupt)
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
     }
 
-    /// The joined cubins of kernels: of several in a call where that is sooner, or of each. `text` is that of some of them.
-    fn grouped_or_joined(
-        &self,
-        kernels: &[KernelPtx<'_>],
-        helpers: Helpers<'_>,
-        text: &(dyn Fn(Range<usize>) -> Option<String> + Sync),
-    ) -> Result<Option<MadeCubin>, Error> {
-        // With variables outside of functions, the order of names in a cubin of all kernels is another than in one that was joined.
-        let groups = match self.gains_by_fewer_calls(kernels)
-            && text(0..kernels.len()).is_some_and(|ptx| !declares_variables(&ptx))
-        {
-            true => groups(kernels, helpers.threads(), text),
-            false => Vec::new(),
-        };
-        for kernels in [groups.as_slice(), kernels] {
-            if let Some(joined) = self.joined(kernels, helpers)? {
+    /// The joined cubins of kernels: of several in a call where nothing has to be known of each, or of each.
+    fn grouped_or_joined(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> Result<Option<MadeCubin>, Error> {
+        if self.needs_none_alone(kernels) {
+            let kernels: Vec<&KernelPtx<'_>> = kernels.iter().collect();
+            let groups = groups(&kernels, helpers.threads()).into_iter();
+            let groups: Vec<KernelPtx<'_>> = groups
+                .filter_map(|range| Some(of_several(kernels.get(range)?)))
+                .collect();
+            if let Some(joined) = self.joined(&groups, helpers)? {
                 return Ok(Some(joined));
             }
         }
-        Ok(None)
+        self.joined(kernels, helpers)
     }
 
-    /// Whether a call of the compiler for several kernels gives a cubin sooner than one for each kernel, which costs some
-    /// milliseconds beside the kernel: nothing is kept of kernels, and no two are the same.
-    fn gains_by_fewer_calls(&self, kernels: &[KernelPtx<'_>]) -> bool {
+    /// Whether nothing is kept of kernels, and no two are the same. With variables outside of functions, the order of names in a cubin
+    /// of all kernels is another than in one that was joined.
+    fn needs_none_alone(&self, kernels: &[KernelPtx<'_>]) -> bool {
         let contents: HashSet<Content> = kernels.iter().map(|kernel| kernel.content).collect();
-        let are_single = kernels.len() > 1 && kernels.iter().all(|kernel| kernel.kernel.is_some());
+        let are_single = kernels.len() > 1 && kernels.iter().all(may_stand_with_others);
         self.cache.is_none() && are_single && contents.len() == kernels.len()
     }
 
@@ -289,49 +278,105 @@ impl PtxWork<'_> {
         let done = AtomicUsize::new(0);
         let count = kernels.iter().map(|kernel| kernel.count).sum();
         let tools = self.compiler.identity(self.choice);
-        // A service is asked for all at once.
-        let there = self.cache.filter(|cache| cache.remote().is_some()).map(|cache| {
-            let keys = kernels.iter().map(|kernel| self.key(kernel.content, &tools));
-            cache.get_all(&keys.collect::<Vec<_>>())
-        });
+        let there = self.find(kernels, &tools, helpers);
         // The longest first: no thread is left with a long one while the others wait.
-        let mut order: Vec<usize> = (0..kernels.len()).collect();
-        order.sort_by_key(|index| Reverse(kernels.get(*index).map_or(0, |kernel| kernel.bytes)));
-        let made = map_each(helpers, kernels.len(), |index| {
-            let place = *order.get(index)?;
-            let kernel = kernels.get(place)?;
+        let mut calls = self.calls(kernels, &there, helpers.threads());
+        let bytes = |call: &Vec<usize>| {
+            call.iter()
+                .filter_map(|place| kernels.get(*place))
+                .map(|kernel| kernel.bytes)
+                .sum()
+        };
+        calls.sort_by_key(|call| Reverse::<usize>(bytes(call)));
+        let made = map_each(helpers, calls.len(), |index| {
+            let places = calls.get(index)?;
             if failed.load(Ordering::Relaxed) {
                 return None;
             }
-            let name = kernel.kernel.as_deref().unwrap_or("kernels");
-            let _span = tracing::debug_span!("kernel", module = self.module, chip = self.chip, name).entered();
-            let look = |cache: &Cache, key: &Key| match &there {
-                Some(there) => there.get(place)?.clone(),
-                None => cache.get(key),
+            let call = Call {
+                work: self,
+                kernels,
+                there: &there,
+                tools: &tools,
+                entered: RefCell::default(),
+                cubins: OnceCell::new(),
+                made: RefCell::default(),
             };
-            let made = self.get_or_compile(kernel.content, &tools, true, look, || {
-                let Self { chip, options, .. } = self;
-                // The PTX compiler refuses nothing at all: the whole is compiled then.
-                let text = (kernel.text)().unwrap_or_default();
-                self.compiler
-                    .compile_kernel(&text, chip, options, self.choice, self.interrupt)
-            });
-            failed.fetch_or(made.is_err(), Ordering::Relaxed);
-            (self.told)(done.fetch_add(kernel.count, Ordering::Relaxed) + kernel.count, count);
+            call.make(places);
+            let made = call.made.into_inner();
+            failed.fetch_or(made.iter().any(|(_, made)| made.is_err()), Ordering::Relaxed);
+            let compiled: usize = places
+                .iter()
+                .filter_map(|place| kernels.get(*place))
+                .map(|kernel| kernel.count)
+                .sum();
+            (self.told)(done.fetch_add(compiled, Ordering::Relaxed) + compiled, count);
             Some(made)
         });
-        let mut made: Vec<_> = order.into_iter().zip(made).collect();
-        made.sort_unstable_by_key(|(index, _)| *index);
+        let mut made: Vec<_> = made.into_iter().flatten().flatten().flatten().collect();
+        made.sort_unstable_by_key(|(place, _)| *place);
         let mut all = Vec::with_capacity(kernels.len());
-        for made in made.into_iter().map(|(_, made)| made.flatten()) {
+        for (_, made) in made {
             match made {
-                Some(Ok(made)) => all.push(made),
+                Ok(made) => all.push(made),
                 // What the cache has is another cubin: that is not for the whole to hide.
-                Some(Err(error)) if error.stage == Stage::Cache => return Err(error),
-                Some(Err(_)) | None => return Ok(None),
+                Err(error) if error.stage == Stage::Cache => return Err(error),
+                Err(_) => return Ok(None),
             }
         }
-        Ok(Some(all).filter(|all| !all.is_empty()))
+        Ok(Some(all).filter(|all| !all.is_empty() && all.len() == kernels.len()))
+    }
+
+    /// What the cache has of kernels. A service is asked for all at once.
+    fn find(&self, kernels: &[&KernelPtx<'_>], tools: &str, helpers: Helpers<'_>) -> Vec<Option<Found>> {
+        let Some(cache) = self.cache else {
+            return Vec::new();
+        };
+        let keys: Vec<Option<Key>> = kernels.iter().map(|kernel| self.key(kernel.content, tools)).collect();
+        if cache.remote().is_some() {
+            return cache.get_all(&keys);
+        }
+        let found = map_each(helpers, keys.len(), |index| cache.get((*keys.get(index)?).as_ref()?));
+        found.into_iter().map(Option::flatten).collect()
+    }
+
+    /// The kernels by the calls of the compiler that they stand in, those that are known alone. Who makes an entry of a shared cache
+    /// says so to others, who may wait for it: it makes one at a time.
+    fn calls(&self, kernels: &[&KernelPtx<'_>], there: &[Option<Found>], threads: usize) -> Vec<Vec<usize>> {
+        let is_known = |place: &usize| there.get(*place).is_some_and(Option::is_some);
+        let may_stand_with_others =
+            |place: &usize| kernels.get(*place).is_some_and(|kernel| may_stand_with_others(kernel));
+        let is_alone = |place: &usize| is_known(place) || !may_stand_with_others(place);
+        let (mut alone, mut together): (Vec<usize>, Vec<usize>) = (0..kernels.len()).partition(is_alone);
+        let one_at_a_time = self
+            .cache
+            .is_some_and(|cache| cache.remote().is_some() || cache.verifies());
+        if one_at_a_time || together.len() < 2 || !self.tells_of_each() {
+            alone.append(&mut together);
+        }
+        together.sort_by_key(|place| kernels.get(*place).map(|kernel| kernel.adds));
+        let unknown: Vec<&KernelPtx<'_>> = together
+            .iter()
+            .filter_map(|place| kernels.get(*place).copied())
+            .collect();
+        let calls = groups(&unknown, threads)
+            .into_iter()
+            .filter_map(|range| Some(together.get(range)?.to_vec()));
+        calls.chain(alone.into_iter().map(|place| vec![place])).collect()
+    }
+
+    fn tells_of_each(&self) -> bool {
+        let version = self
+            .compiler
+            .first(self.choice)
+            .map(|(compiler, _)| self.compiler.version(compiler));
+        version.is_some_and(|version| version.is_ok_and(|version| tell_of_each(self.chip, version)))
+    }
+
+    fn compile(&self, text: &str) -> Result<Cubin, SerializeError> {
+        let Self { chip, options, .. } = self;
+        self.compiler
+            .compile_kernel(text, chip, options, self.choice, self.interrupt)
     }
 
     fn get_or_compile(
@@ -388,6 +433,71 @@ impl PtxWork<'_> {
     }
 }
 
+/// Whether a kernel may be compiled in a call with others: the name of each tells what of the cubin is its own.
+fn may_stand_with_others(kernel: &KernelPtx<'_>) -> bool {
+    kernel.kernel.is_some() && !kernel.has_variables
+}
+
+type MadeKernel = Result<Made<Stored>, Error>;
+
+/// Kernels that stand in one call of the compiler, as far as nobody else makes them.
+struct Call<'c> {
+    work: &'c PtxWork<'c>,
+    kernels: &'c [&'c KernelPtx<'c>],
+    there: &'c [Option<Found>],
+    tools: &'c str,
+    /// The places of those that turned out to have to be compiled.
+    entered: RefCell<Vec<usize>>,
+    cubins: OnceCell<RefCell<HashMap<usize, Cubin>>>,
+    made: RefCell<Vec<(usize, MadeKernel)>>,
+}
+
+impl Call<'_> {
+    /// Makes the kernels at `places`, or takes them from the cache. The turn to make the first is kept until all others are made, so
+    /// that who waits for it finds them all.
+    fn make(&self, places: &[usize]) {
+        let Some((&place, rest)) = places.split_first() else {
+            return;
+        };
+        let Some(kernel) = self.kernels.get(place) else {
+            return;
+        };
+        let name = kernel.kernel.as_deref().unwrap_or("kernels");
+        let _span = tracing::debug_span!("kernel", module = self.work.module, chip = self.work.chip, name).entered();
+        let is_entered = Cell::new(false);
+        let found = |_: &Cache, _: &Key| self.there.get(place)?.clone();
+        let made = self.work.get_or_compile(kernel.content, self.tools, true, found, || {
+            is_entered.set(true);
+            self.entered.borrow_mut().push(place);
+            self.make(rest);
+            let cubins = self.cubins.get_or_init(|| RefCell::new(self.compile()));
+            let cubin = cubins.borrow_mut().remove(&place);
+            // The PTX compiler refuses nothing at all: the whole is compiled then.
+            cubin.map_or_else(|| self.work.compile(&(kernel.text)().unwrap_or_default()), Ok)
+        });
+        if !is_entered.get() {
+            self.make(rest);
+        }
+        self.made.borrow_mut().push((place, made));
+    }
+
+    /// What one call makes of all that have to be compiled. Empty where that is to be found out of each.
+    fn compile(&self) -> HashMap<usize, Cubin> {
+        let places = self.entered.borrow();
+        let kernels: Vec<&KernelPtx<'_>> = places
+            .iter()
+            .filter_map(|place| self.kernels.get(*place).copied())
+            .collect();
+        let cubins = match kernels.as_slice() {
+            [] | [_] => None,
+            kernels => text_of(kernels)
+                .and_then(|text| self.work.compile(&text).ok())
+                .and_then(|cubin| of_each(&cubin, kernels)),
+        };
+        places.iter().copied().zip(cubins.into_iter().flatten()).collect()
+    }
+}
+
 /// Components of PTX as they are compiled. None where a text does not have the documented form.
 fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
     let kernel = |component| {
@@ -398,48 +508,11 @@ fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
             bytes: text.len(),
             count: 1,
             adds: AddedFunctions::of(&text),
+            has_variables: declares_variables(&text),
             text: Box::new(move || Some(text.clone())),
         })
     };
     components.iter().map(kernel).collect::<Option<_>>().unwrap_or_default()
-}
-
-/// The same kernels, several in a text: fewer towards the end, so that `threads` threads end at about the same time. What
-/// becomes of a kernel does not depend on that ([`AddedFunctions`]).
-fn groups<'a>(
-    kernels: &[KernelPtx<'_>],
-    threads: usize,
-    text: &'a (dyn Fn(Range<usize>) -> Option<String> + Sync),
-) -> Vec<KernelPtx<'a>> {
-    let mut left: usize = kernels.iter().map(|kernel| kernel.bytes).sum();
-    let mut groups = Vec::new();
-    let mut begin = 0;
-    while begin < kernels.len() {
-        let most = match threads {
-            1 => MOST_BYTES_OF_A_CALL,
-            _ => (left / (2 * threads)).min(MOST_BYTES_OF_A_CALL),
-        };
-        let (mut end, mut bytes, mut adds) = (begin, 0, AddedFunctions::Nothing);
-        while let Some(kernel) = kernels.get(end)
-            && (end == begin || (bytes + kernel.bytes <= most && adds.may_stand_with(kernel.adds)))
-        {
-            bytes += kernel.bytes;
-            adds = adds.max(kernel.adds);
-            end += 1;
-        }
-        left -= bytes;
-        let range = begin..end;
-        groups.push(KernelPtx {
-            bytes,
-            count: range.len(),
-            adds,
-            content: Content::of_all(kernels.get(range.clone()).unwrap_or_default().iter()),
-            kernel: None,
-            text: Box::new(move || text(range.clone())),
-        });
-        begin = end;
-    }
-    groups
 }
 
 /// One cubin of kernels that were compiled apart: each with its name and with the number of what was made of it, which may be of
@@ -488,48 +561,15 @@ fn join(made: &[(&Stored, bool)], kernels: &[(Option<&str>, usize)], helpers: He
         .and_then(|read| read.map(join).transpose())
         .inspect_err(|reason| tracing::debug!(%reason, "cubins are not joined"))
         .ok()??;
-    let parts: Vec<(Option<&str>, &Stored)> = kernels
+    let logs: Vec<(Option<&str>, &str)> = kernels
         .iter()
-        .filter_map(|(kernel, part)| Some((*kernel, made.get(*part)?.0)))
+        .filter_map(|(kernel, part)| Some((*kernel, made.get(*part)?.0.1.log.as_str())))
         .collect();
     Some(Cubin {
         bytes,
-        log: join_logs(&parts),
+        log: log_of_all(&logs),
         ..Cubin::clone(first)
     })
-}
-
-/// What the compiler says of the whole: what it says of all kernels first, the size of variables, and then the rest, of the last
-/// kernel first.
-fn join_logs(parts: &[(Option<&str>, &Stored)]) -> String {
-    const NO_VARIABLES: &str = " 0 bytes gmem";
-    let mut variables = "";
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for (kernel, Stored(_, cubin, _)) in parts.iter().rev() {
-        let log = cubin.log.as_str();
-        let named = |log: &str| match kernel {
-            Some(name) => log.replace(PLACEHOLDER, name),
-            None => log.to_owned(),
-        };
-        let line = log
-            .lines()
-            .find(|line| line.contains(" bytes gmem"))
-            .unwrap_or_default();
-        let (first, rest) = log.split_once(line).unwrap_or(("", log));
-        before.push(named(first.trim_end_matches('\n')));
-        after.push(named(rest.trim_start_matches('\n')));
-        // One part at most has variables.
-        if variables.is_empty() || variables.ends_with(NO_VARIABLES) {
-            variables = line;
-        }
-    }
-    let texts = before
-        .iter()
-        .map(|text| &**text)
-        .chain([variables])
-        .chain(after.iter().map(|text| &**text));
-    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-    texts.join("\n")
 }
 
 #[cfg(test)]

@@ -82,6 +82,7 @@ impl Bench {
             bytes: ptx.len(),
             count: 2,
             adds: AddedFunctions::Nothing,
+            has_variables: false,
             text: Box::new(|| Some(ptx.to_owned())),
         };
         self.with(|work| work.joined(&[group], Helpers::None))
@@ -382,5 +383,39 @@ fn the_bytes_are_the_same_for_every_number_of_threads() {
         let executor = Backwards(threads);
         let made = bench.with(|work| work.joined(&kernels_of(&work.components(&text)), Helpers::Theirs(&executor)));
         assert!(made.expect("is joined").cubin == whole, "{threads} threads");
+    }
+}
+
+/// Kernels that are kept stand in one call as well.
+#[test]
+fn what_one_call_made_of_several_kernels_is_told_apart() {
+    let bench = Bench::new();
+    for chip in ["sm_75", "sm_80", "sm_90", "sm_90a"] {
+        let mut text = head(chip);
+        for (number, body) in BODIES.iter().take(4).enumerate() {
+            let name = format!("k{number}");
+            sum(
+                &mut text,
+                &name,
+                number,
+                &body.replace("NAME", &name).replace("NUMBER", &number.to_string()),
+            );
+        }
+        let components = components(&text).expect("components");
+        let kernels = kernels_of(&components);
+        let kernels: Vec<&KernelPtx<'_>> = kernels.iter().collect();
+        let compile = |text: &str| {
+            let compiled = bench
+                .compilers
+                .compile_kernel(text, chip, &bench.options, None, &Interrupt::default());
+            compiled.expect("compiles")
+        };
+        let together = compile(&text_of(&kernels).expect("a text"));
+        let each = of_each(&together, &kernels).expect("told apart");
+        let alone: Vec<Cubin> = kernels
+            .iter()
+            .map(|kernel| compile(&(kernel.text)().expect("a text")))
+            .collect();
+        assert!(each == alone, "{chip}");
     }
 }

@@ -71,6 +71,30 @@ pub fn canonical(component: &PtxComponent<'_>) -> Option<CanonicalPtx> {
     })
 }
 
+/// One text of several kernels, each of which is called [`PLACEHOLDER`] in its own, with other names. `None` where they are for
+/// different targets.
+#[must_use]
+pub fn together<'t>(kernels: impl Iterator<Item = (&'t str, &'t str)>) -> Option<String> {
+    const LAST_OF_HEAD: &str = ".address_size ";
+    let mut whole = String::new();
+    let mut first_head = None;
+    for (text, name) in kernels {
+        let size = text.find(LAST_OF_HEAD)? + LAST_OF_HEAD.len();
+        let rest = text
+            .get(size..)?
+            .trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let (head, rest) = text.split_at_checked(text.len() - rest.len())?;
+        match first_head {
+            None => whole.push_str(head),
+            Some(first) if first == head => {}
+            Some(_) => return None,
+        }
+        first_head = Some(head);
+        whole.push_str(&rest.replace(PLACEHOLDER, name));
+    }
+    Some(whole)
+}
+
 struct Writer<'t> {
     kernel: Option<&'t str>,
     /// The numbers of functions, in the order in which they come.
@@ -144,6 +168,28 @@ mod tests {
         assert!(!one.text.contains("first") && !one.text.contains("//"), "{}", one.text);
         let again = canonical(&PtxComponent::whole(&one.text, &[PLACEHOLDER])).unwrap();
         assert_eq!((again.kernel, again.text), (None, one.text));
+    }
+
+    #[test]
+    fn several_kernels_stand_in_one_text_with_one_head() {
+        let module = HEAD.to_owned() + &kernel("first", 0) + "\n\n" + &kernel("of_second", 1);
+        let of_all = |text: &str| {
+            let all = components(text).unwrap();
+            all.iter().map(|part| canonical(part).unwrap()).collect::<Vec<_>>()
+        };
+        let parts = of_all(&module);
+        let named = |parts: &[CanonicalPtx]| {
+            let all = parts
+                .iter()
+                .map(|part| (part.text.as_str(), part.kernel.as_deref().unwrap()));
+            together(all)
+        };
+        let whole = named(&parts).unwrap();
+        assert_eq!(whole.matches(".version").count(), 1);
+        assert_eq!(of_all(&whole), parts);
+        let other = of_all(&(HEAD.replace("sm_90", "sm_80") + &kernel("third", 2)));
+        assert_eq!(named(&[parts, other].concat()), None);
+        assert_eq!(together([("no PTX", "k")].into_iter()), None);
     }
 
     #[test]

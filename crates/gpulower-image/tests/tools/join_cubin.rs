@@ -74,6 +74,28 @@ fn a_kernel_is_joined_under_another_name() {
 }
 
 #[test]
+fn kernels_of_one_cubin_are_what_ptxas_makes_of_each() {
+    let mut named: Vec<(&str, &str)> = ["k", "k1", "_Z4axpyfPfS_", "text", "a$b", "gamma"]
+        .into_iter()
+        .zip(BODIES)
+        .collect();
+    // Shared memory that is not used, and some that is by a kernel with functions.
+    let declared = format!(".shared .align 4 .b8 unused[64]; {DIVISION}");
+    let both = format!("{DIVISION} {SHARED}");
+    named.extend([("declares", declared.as_str()), ("shares", both.as_str())]);
+    for chip in ["sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_103"] {
+        let texts: Vec<String> = named.iter().map(|(name, body)| kernel(name, body)).collect();
+        let whole = compile(&(head(chip) + &texts.concat()), chip, &[]);
+        let renamed: Vec<(&str, &str)> = named.iter().map(|(name, _)| (*name, "content")).collect();
+        let apart = split(&whole, &renamed).unwrap_or_else(|error| panic!("{chip}: {error}"));
+        for ((name, body), apart) in named.iter().zip(apart) {
+            let alone = compile(&(head(chip) + &kernel("content", body)), chip, &[]);
+            assert!(apart == alone, "{chip}: `{name}` of the whole and alone differ");
+        }
+    }
+}
+
+#[test]
 fn one_part_is_itself() {
     let part = compile(&(head("sm_90") + &kernel("k", SHARED)), "sm_90", &[]);
     assert_eq!(join(&[&part]).unwrap(), part);
@@ -199,6 +221,26 @@ fn damaged(part: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         part
     });
     cut.chain(changed)
+}
+
+#[test]
+fn of_a_damaged_cubin_nothing_is_lost() {
+    let text = head("sm_90") + &kernel("k", SHARED) + &kernel("other", DIVISION);
+    let whole = compile(&text, "sm_90", &[]);
+    let back: [Renaming<'_>; 2] = [&[("one", "k")], &[("two", "other")]];
+    for damaged in damaged(&whole) {
+        if let Ok(apart) = split(&damaged, &[("k", "one"), ("other", "two")]) {
+            let parts: Vec<(&[u8], Renaming<'_>)> = apart.iter().map(Vec::as_slice).zip(back).collect();
+            assert!(join_renamed(&parts).unwrap() == damaged);
+        }
+    }
+    for kernels in [&[("other", "one"), ("k", "two")][..], &[("k", "one")], &[]] {
+        let message = split(&whole, kernels).unwrap_err().to_string();
+        assert!(
+            message.ends_with("its kernels are others, or in another order"),
+            "{message}"
+        );
+    }
 }
 
 #[test]

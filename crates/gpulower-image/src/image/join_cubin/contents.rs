@@ -13,18 +13,18 @@ const SHT_NULL: u32 = 0;
 const SHT_PROGBITS: u32 = 1;
 const SHT_SYMTAB: u32 = 2;
 const SHT_STRTAB: u32 = 3;
-const SHT_RELA: u32 = 4;
+pub(super) const SHT_RELA: u32 = 4;
 const SHT_NOTE: u32 = 7;
-const SHT_REL: u32 = 9;
-const SHT_INFO: u32 = 0x7000_0000;
-const SHT_CALL_GRAPH: u32 = 0x7000_0001;
+pub(super) const SHT_REL: u32 = 9;
+pub(super) const SHT_INFO: u32 = 0x7000_0000;
+pub(super) const SHT_CALL_GRAPH: u32 = 0x7000_0001;
 const SHT_RELOCATION_ACTIONS: u32 = 0x7000_000b;
-const SHT_COMPATIBILITY: u32 = 0x7000_0086;
+pub(super) const SHT_COMPATIBILITY: u32 = 0x7000_0086;
 pub(super) const SHT_MERCURY_NOBITS: u32 = 0x7000_0015;
 const SHT_MERCURY_CODE: u32 = 0x7000_0016;
-const SHT_MERCURY_RELA: u32 = 0x7000_0082;
-const SHT_MERCURY_INFO: u32 = 0x7000_0083;
-const SHT_MERCURY_CALL_GRAPH: u32 = 0x7000_008a;
+pub(super) const SHT_MERCURY_RELA: u32 = 0x7000_0082;
+pub(super) const SHT_MERCURY_INFO: u32 = 0x7000_0083;
+pub(super) const SHT_MERCURY_CALL_GRAPH: u32 = 0x7000_008a;
 const SHT_MERCURY_CONSTANTS: u32 = 0x7000_0084;
 const SHT_MERCURY_USER_CONSTANTS: u32 = 0x7000_007c;
 const SHT_MERCURY_ADDRESSES: u32 = 0x7000_007d;
@@ -403,33 +403,45 @@ fn call_graph(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
 
 /// Call frames (DWARF 64): those of a function name the position of what they have in common with others.
 fn call_frames(pieces: &[Piece<'_, '_>]) -> JoinResult<Vec<u8>> {
-    let mut frames = Vec::new();
+    let mut all = Vec::new();
     for piece in pieces {
-        let mut contents = piece.section.contents.to_vec();
-        let mut position = 0usize;
-        while position < contents.len() {
-            let record = contents
-                .get_mut(position..)
-                .and_then(|rest| rest.first_chunk_mut::<20>());
-            let Some([0xff, 0xff, 0xff, 0xff, record @ ..]) = record else {
-                return Err(piece.unknown("a record"));
-            };
-            let Some((length, common)) = record.split_first_chunk_mut::<8>() else {
-                return Err(piece.unknown("a record"));
-            };
-            if let Some(common) = common.first_chunk_mut::<8>()
-                && *common != [0xff; 8]
+        for (_, record) in frames(piece.section.contents).map_err(|what| piece.unknown(what))? {
+            let begin = all.len() + FRAME_COMMON;
+            all.extend_from_slice(record);
+            if let Some(common) = common_of(record)
+                && let Some(place) = all.get_mut(begin..).and_then(|rest| rest.first_chunk_mut())
             {
-                *common = piece.position(u64::from_le_bytes(*common)).to_le_bytes();
+                *place = piece.position(common).to_le_bytes();
             }
-            let length = usize::try_from(u64::from_le_bytes(*length)).ok();
-            let next = length.and_then(|length| position.checked_add(length)?.checked_add(12));
-            position = next.ok_or_else(|| piece.unknown("the length of a record"))?;
         }
-        if position != contents.len() {
-            return Err(piece.unknown("the length of a record"));
-        }
-        frames.extend_from_slice(&contents);
     }
-    Ok(frames)
+    Ok(all)
+}
+
+/// Where a record of call frames has the position of what it has in common with others: after a mark and its length.
+const FRAME_COMMON: usize = 12;
+
+/// The records of call frames, with their positions; or what of them is not known.
+pub(super) fn frames(contents: &[u8]) -> Result<Vec<(usize, &[u8])>, &'static str> {
+    const LENGTH: &str = "the length of a record";
+    let mut records = Vec::new();
+    let mut position = 0usize;
+    while let Some(rest) = contents.get(position..).filter(|rest| !rest.is_empty()) {
+        let Some([0xff, 0xff, 0xff, 0xff, length @ .., _, _, _, _, _, _, _, _]) = rest.first_chunk::<20>() else {
+            return Err("a record");
+        };
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok();
+        let length = length
+            .and_then(|length| length.checked_add(FRAME_COMMON))
+            .ok_or(LENGTH)?;
+        records.push((position, rest.get(..length).ok_or(LENGTH)?));
+        position += length;
+    }
+    Ok(records)
+}
+
+/// The position of what a record of call frames has in common with others, unless it is that itself.
+pub(super) fn common_of(record: &[u8]) -> Option<u64> {
+    let common = record.get(FRAME_COMMON..)?.first_chunk()?;
+    (*common != [0xff; 8]).then_some(u64::from_le_bytes(*common))
 }

@@ -10,7 +10,7 @@ const TEXT: &str = ".nv_debug_ptx_txt";
 const END: [u8; 3] = [0, 1, 1];
 
 /// A section of which every part has a piece at another place than in the part.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Moved {
     pub contents: Vec<u8>,
     /// For each part, how far its bytes are moved, from which position on.
@@ -21,6 +21,12 @@ impl Moved {
     /// Contents that nothing refers to by position.
     pub(super) fn new(contents: Vec<u8>) -> Self {
         let moves = Vec::new();
+        Self { contents, moves }
+    }
+
+    /// Of a single part, what is moved how far.
+    pub(super) fn of_one(moves: Vec<(u64, u64)>) -> Self {
+        let (contents, moves) = (Vec::new(), vec![moves]);
         Self { contents, moves }
     }
 

@@ -13,6 +13,7 @@ mod lines;
 mod names;
 mod order;
 mod part;
+mod split;
 mod whole;
 mod write;
 
@@ -137,6 +138,46 @@ impl<'a> TakenApart<'a> {
         let mut of_several = of_section.values().filter(|functions| functions.len() > 1).flatten();
         of_several.any(|function| kernels_with.get(function).is_some_and(|count| *count > 1))
     }
+}
+
+/// The opposite of [`join_renamed`]: of a cubin of several kernels, the cubin of each kernel alone, under another name. `kernels` are
+/// all kernels in the order of the PTX, each with that name.
+///
+/// Each is one for which [`check`] finds nothing, and joined they are `cubin`, byte for byte.
+///
+/// # Errors
+///
+/// [`CubinJoinError`]: each kernel has to be compiled alone.
+pub fn split(cubin: &[u8], kernels: Renaming<'_>) -> Result<Vec<Vec<u8>>, CubinJoinError> {
+    let part = Part::read(cubin, 0)?;
+    let split = split::Split::new(&part)?;
+    if !split
+        .kernels
+        .iter()
+        .rev()
+        .copied()
+        .eq(kernels.iter().map(|(name, _)| *name))
+    {
+        return Err(CubinJoinError::new([0], "its kernels are others, or in another order"));
+    }
+    let mut cubins = Vec::with_capacity(kernels.len());
+    for (number, (_, name)) in kernels.iter().rev().enumerate() {
+        cubins.push(split.kernel(number, name)?);
+    }
+    cubins.reverse();
+    let back: Vec<[(&str, &str); 1]> = kernels.iter().map(|(from, to)| [(*to, *from)]).collect();
+    let parts: Vec<(&[u8], Renaming<'_>)> = cubins
+        .iter()
+        .zip(&back)
+        .map(|(cubin, back)| (cubin.as_slice(), back.as_slice()))
+        .collect();
+    if join_renamed(&parts)? != cubin {
+        return Err(CubinJoinError::new(
+            [0],
+            "its kernels do not make the same cubin when they are joined again",
+        ));
+    }
+    Ok(cubins)
 }
 
 /// Whether a cubin can be joined with others as far as that is a matter of itself: [`join_checked`] takes what was looked at

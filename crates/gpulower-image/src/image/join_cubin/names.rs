@@ -82,6 +82,19 @@ pub(super) fn shared(name: &str) -> Option<usize> {
     SHARED.iter().chain(&LATE).position(|shared| *shared == name)
 }
 
+/// Whether this, which a module has once, is entered with its reserved shared memory.
+pub(super) fn reserves_memory(name: &str) -> bool {
+    const RESERVED: [&str; 6] = [
+        ".nv.reservedSmem.offset0",
+        ".nv.shared.reserved.0",
+        "__nv_reservedSMEM_offset_0_alias",
+        ".nv.reservedSmem.cap",
+        "__nv_reservedSMEM_gb10b_war_var",
+        DEAD,
+    ];
+    RESERVED.contains(&name)
+}
+
 /// Whether the parts of a module have this together.
 pub(super) fn is_shared(name: &str) -> bool {
     shared(name).is_some()

@@ -93,7 +93,7 @@ pub(super) struct Text<'a> {
     pub zeros: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Part<'a> {
     pub head: Head,
     pub section_names: Vec<Text<'a>>,
@@ -106,7 +106,7 @@ pub(super) struct Part<'a> {
 }
 
 /// The same, as far as it is put in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Items {
     pub section_names: Vec<Item>,
     pub names: Vec<Item>,

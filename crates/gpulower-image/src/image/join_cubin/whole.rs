@@ -42,10 +42,12 @@ pub(super) struct NewSymbol<'a> {
 pub(super) struct Merger<'p, 'a> {
     parts: &'p [&'p Part<'a>],
     renamings: &'p [Renaming<'a>],
-    /// How many functions with a number the parts before each have.
+    /// What is added to the numbers of the functions of each part: how many of them the parts before have.
     numbers: Vec<usize>,
     /// The sections of which parts have pieces.
     moved: Vec<(bool, &'static str, Moved)>,
+    section_names: Order,
+    names: Order,
     sections: Order,
     symbols: Order,
     mercury_symbols: Order,
@@ -72,10 +74,34 @@ impl<'p, 'a> Merger<'p, 'a> {
             renamings,
             numbers,
             moved: moved(parts)?,
+            section_names: order(|items| &items.section_names, "names")?,
+            names: order(|items| &items.names, "names")?,
             sections: order(|items| &items.sections, "sections")?,
             symbols,
             mercury_symbols,
         })
+    }
+
+    /// Some of one part, whose functions have numbers from `first_number` on: the orders of the names of sections, of names, sections,
+    /// symbols and Mercury symbols that stay.
+    pub(super) fn of_one(
+        parts: &'p [&'p Part<'a>; 1],
+        renamings: &'p [Renaming<'a>],
+        first_number: usize,
+        moved: Vec<(bool, &'static str, Moved)>,
+        [section_names, names, sections, symbols, mercury_symbols]: [Order; 5],
+    ) -> Self {
+        Self {
+            parts,
+            renamings,
+            numbers: vec![first_number.wrapping_neg()],
+            moved,
+            section_names,
+            names,
+            sections,
+            symbols,
+            mercury_symbols,
+        }
     }
 
     pub(super) fn merge(&self) -> JoinResult<Whole<'a>> {
@@ -90,7 +116,7 @@ impl<'p, 'a> Merger<'p, 'a> {
         Ok(Whole {
             head: first.head,
             section_names: self.merge_section_names(&sections)?,
-            names: self.merge_texts(|part| &part.names, |items| &items.names)?,
+            names: self.merge_texts(&self.names, |part| &part.names)?,
             symbols: self.merge_symbols(&self.symbols, |part| &part.symbols)?,
             mercury_symbols: self.merge_symbols(&self.mercury_symbols, |part| &part.mercury_symbols)?,
             sections,
@@ -104,7 +130,7 @@ impl<'p, 'a> Merger<'p, 'a> {
         }
         if let Some((number, rest)) = names::internal_number(name) {
             let before = self.numbers.get(part).copied().unwrap_or(0);
-            return Cow::Owned(format!("$__internal_{}_{rest}", before + number));
+            return Cow::Owned(format!("$__internal_{}_{rest}", before.wrapping_add(number)));
         }
         let renaming = self.renamings.get(part).copied().unwrap_or(&[]);
         let renamed = renaming.iter().find_map(|(from, to)| names::rename(name, from, to));
@@ -114,7 +140,7 @@ impl<'p, 'a> Merger<'p, 'a> {
     fn merge_section_names(&self, sections: &[NewSection<'a>]) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
         let is_compact = self.parts.first().is_some_and(|part| part.head.layout.compact);
         if !is_compact {
-            return self.merge_texts(|part| &part.section_names, |items| &items.section_names);
+            return self.merge_texts(&self.section_names, |part| &part.section_names);
         }
         let zeros = |part: &&Part<'_>| part.section_names.last().map_or(0, |text| text.zeros);
         let after = self.parts.first().map_or(0, zeros);
@@ -130,12 +156,10 @@ impl<'p, 'a> Merger<'p, 'a> {
 
     fn merge_texts(
         &self,
+        order: &Order,
         table: fn(&'p Part<'a>) -> &'p [Text<'a>],
-        items: fn(&'p Items) -> &'p [Item],
     ) -> JoinResult<Vec<(Cow<'a, str>, usize)>> {
         let tables: Vec<&[Text<'a>]> = self.parts.iter().map(|part| table(part)).collect();
-        let items: Vec<&[Item]> = self.parts.iter().map(|part| items(&part.items)).collect();
-        let order = Order::new(&items).map_err(|part| CubinJoinError::unknown(part, "the order of its names"))?;
         let mut texts = Vec::with_capacity(order.from.len());
         for sources in &order.from {
             let mut sources = sources

@@ -1,0 +1,168 @@
+//! Several kernels in one call of the PTX compiler, which costs some milliseconds and megabytes beside them, and what each became.
+
+use std::ops::Range;
+
+use super::kernels::{Content, KernelPtx};
+use crate::{
+    image::{
+        join_cubin::{Renaming, TakenApart, split},
+        ptx_canonical::{PLACEHOLDER, together},
+        ptx_components::AddedFunctions,
+    },
+    serialize::nvidia::{Cubin, PtxCompiler},
+};
+
+/// A call of the PTX compiler that has several kernels has no more text. What a call costs beside them, some 4 ms, is little for so
+/// much, and its memory grows with the text.
+const MOST_BYTES_OF_A_CALL: usize = 64 << 10;
+
+/// Nor more kernels: their entries in the cache are made one within the other.
+const MOST_KERNELS_OF_A_CALL: usize = 64;
+
+/// What the PTX compiler says of the size of variables, before what it says of kernels.
+const NO_VARIABLES: &str = " 0 bytes gmem";
+
+/// Which of `kernels` stand in a call: fewer towards the end, so that `threads` threads end at about the same time. What becomes of a
+/// kernel does not depend on that ([`AddedFunctions`]).
+pub(super) fn groups(kernels: &[&KernelPtx<'_>], threads: usize) -> Vec<Range<usize>> {
+    let mut left: usize = kernels.iter().map(|kernel| kernel.bytes).sum();
+    let mut groups = Vec::new();
+    let mut begin = 0;
+    while begin < kernels.len() {
+        let most = match threads {
+            1 => MOST_BYTES_OF_A_CALL,
+            _ => (left / (2 * threads)).min(MOST_BYTES_OF_A_CALL),
+        };
+        let (mut end, mut bytes, mut adds) = (begin, 0, AddedFunctions::Nothing);
+        while let Some(kernel) = kernels.get(end)
+            && (end == begin || (bytes + kernel.bytes <= most && adds.may_stand_with(kernel.adds)))
+            && end - begin < MOST_KERNELS_OF_A_CALL
+        {
+            bytes += kernel.bytes;
+            adds = adds.max(kernel.adds);
+            end += 1;
+        }
+        left -= bytes;
+        groups.push(begin..end);
+        begin = end;
+    }
+    groups
+}
+
+/// The kernels in one text, with their names.
+pub(super) fn text_of(kernels: &[&KernelPtx<'_>]) -> Option<String> {
+    let texts: Option<Vec<String>> = kernels.iter().map(|kernel| (kernel.text)()).collect();
+    let names: Option<Vec<&str>> = kernels.iter().map(|kernel| kernel.kernel.as_deref()).collect();
+    together(texts?.iter().map(String::as_str).zip(names?))
+}
+
+/// The same kernels as one that is compiled.
+pub(super) fn of_several<'a>(kernels: &'a [&'a KernelPtx<'a>]) -> KernelPtx<'a> {
+    KernelPtx {
+        bytes: kernels.iter().map(|kernel| kernel.bytes).sum(),
+        count: kernels.len(),
+        adds: kernels.iter().map(|kernel| kernel.adds).max().unwrap_or_default(),
+        has_variables: false,
+        content: Content::of_all(kernels.iter().copied()),
+        kernel: None,
+        text: Box::new(|| text_of(kernels)),
+    }
+}
+
+/// Whether a cubin of several kernels, made for `chip` by this version of the PTX compiler, says what it takes to make one of each
+/// ([`split`]). For `sm_100` and `sm_120` it rarely does; up to CUDA 12.3 it has names that say nothing, and up to 12.5 a kernel for
+/// `sm_90` is marked in another way where it is alone.
+pub(super) fn tell_of_each(chip: &str, version: &str) -> bool {
+    let number = |text: &str| text.parse::<u32>().ok();
+    let digits = chip
+        .trim_start_matches("sm_")
+        .trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let mut release = version.split('.').map(number);
+    let release = (release.next().flatten(), release.next().flatten());
+    matches!((number(digits), release), (Some(..100 | 103), (Some(major), Some(minor))) if (major, minor) >= (12, 6))
+}
+
+/// What one call made of several kernels as what a call for each would have made. `None` where that is not known.
+pub(super) fn of_each(cubin: &Cubin, kernels: &[&KernelPtx<'_>]) -> Option<Vec<Cubin>> {
+    let names: Option<Vec<&str>> = kernels.iter().map(|kernel| kernel.kernel.as_deref()).collect();
+    let names = names?;
+    // nvJitLink links.
+    if cubin.compiler == PtxCompiler::NvJitLink || TakenApart::read(&cubin.bytes).ok()?.mixes_functions() {
+        return None;
+    }
+    let logs = logs_of_each(&cubin.log, &names)?;
+    let renaming: Vec<(&str, &str)> = names.iter().map(|name| (*name, PLACEHOLDER)).collect();
+    let renaming: Renaming<'_> = &renaming;
+    let cubins = split(&cubin.bytes, renaming)
+        .inspect_err(|reason| tracing::debug!(%reason, "kernels are compiled alone"))
+        .ok()?;
+    let of_each = cubins.into_iter().zip(logs).map(|(bytes, log)| Cubin {
+        bytes,
+        log,
+        ..cubin.clone()
+    });
+    Some(of_each.collect())
+}
+
+/// What is said of each kernel, which is called [`PLACEHOLDER`] there: the compiler says it of the last one first. `None` where it says
+/// something else.
+fn logs_of_each(log: &str, names: &[&str]) -> Option<Vec<String>> {
+    const START: &str = "ptxas info    : Compiling entry function '";
+    const PROPERTIES: &str = "ptxas info    : Function properties for ";
+    let mut lines = log.lines().peekable();
+    let variables = lines.next().filter(|line| line.ends_with(NO_VARIABLES))?;
+    let mut logs = Vec::with_capacity(names.len());
+    for name in names.iter().rev() {
+        let chip = lines
+            .next()?
+            .strip_prefix(START)?
+            .strip_prefix(name)?
+            .strip_prefix('\'')?;
+        let mut own = format!("{variables}\n{START}{PLACEHOLDER}'{chip}");
+        while let Some(line) = lines.next_if(|line| !line.starts_with(START)) {
+            own.push('\n');
+            match line.strip_prefix(PROPERTIES) {
+                Some(of) if of == *name => own.extend([PROPERTIES, PLACEHOLDER]),
+                Some(_) => return None,
+                None if line.contains(" bytes stack frame, ") || line.starts_with("ptxas info    : Used ") => {
+                    own.push_str(line);
+                }
+                None => return None,
+            }
+        }
+        logs.push(own);
+    }
+    logs.reverse();
+    lines.next().is_none().then_some(logs)
+}
+
+/// The opposite, of kernels or of several under their own names: what the compiler says of all first, the size of variables, and then
+/// the rest, of the last kernel first.
+pub(super) fn log_of_all(parts: &[(Option<&str>, &str)]) -> String {
+    let mut variables = "";
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (kernel, log) in parts.iter().rev() {
+        let named = |log: &str| match kernel {
+            Some(name) => log.replace(PLACEHOLDER, name),
+            None => log.to_owned(),
+        };
+        let line = log
+            .lines()
+            .find(|line| line.contains(" bytes gmem"))
+            .unwrap_or_default();
+        let (first, rest) = log.split_once(line).unwrap_or(("", log));
+        before.push(named(first.trim_end_matches('\n')));
+        after.push(named(rest.trim_start_matches('\n')));
+        // One part at most has variables.
+        if variables.is_empty() || variables.ends_with(NO_VARIABLES) {
+            variables = line;
+        }
+    }
+    let texts = before
+        .iter()
+        .map(|text| &**text)
+        .chain([variables])
+        .chain(after.iter().map(|text| &**text));
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
