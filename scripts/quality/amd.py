@@ -16,6 +16,7 @@ import argparse
 import ast
 import collections
 import concurrent.futures
+import functools
 import math
 import pathlib
 import re
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import types
 
+import linalg
 import numpy as np
 import twins
 from amdexec import codeobject
@@ -79,7 +81,15 @@ SMALL = {
     "first_above": {"rows": 20, "cols": 256}, "scale_rows_f16": {"rows": 2, "cols": 300}, "matmul_nt": {"m": 20, "n": 20, "k": 30},
     "matmul_tn": {"m": 20, "n": 20, "k": 30}, "axpy_three": {"n": 1000}, "batch_norm": {"n": 1, "c": 2, "hw": 300},
     "channel_sums": {"n": 2, "c": 3, "hw": 200}, "upsample": {"h": 10, "w": 31}, "outer_products": {"n": 256, "k": 8},
-    "soft_threshold": {"n": 1000}, "conv_2d_static": {}, "matmul_naive": {}, "matmul_shared": {}, "csr_rows": {}, "csr_warps": {}, "n_body": {}, "n_body_plain": {},
+    "soft_threshold": {"n": 1000}, "linalg_matmul": {"m": 20, "n": 33, "k": 64}, "linalg_matmul_f16": {"m": 20, "n": 33, "k": 64},
+    "linalg_matmul_i8": {"m": 20, "n": 33, "k": 64}, "linalg_batch_matmul": {"batch": 2, "m": 12, "n": 17, "k": 64},
+    "linalg_matvec": {"m": 300, "n": 64}, "linalg_vecmat": {"m": 64, "n": 300}, "linalg_conv_1d": {"n": 300, "taps": 33},
+    "linalg_conv_2d": {"h": 20, "w": 40}, "linalg_depthwise": {"n": 1, "h": 8, "w": 8, "c": 8},
+    "linalg_max_pool": {"n": 1, "h": 8, "w": 8, "c": 8}, "linalg_row_sums": {"rows": 300, "cols": 64},
+    "linalg_column_sums": {"rows": 64, "cols": 300}, "linalg_column_max": {"rows": 64, "cols": 300},
+    "linalg_transpose": {"rows": 40, "cols": 35}, "linalg_exp_rows": {"rows": 10, "cols": 70}, "linalg_normalise": {"rows": 10, "cols": 70},
+    "linalg_gelu": {"n": 1000}, "linalg_bias_relu": {"rows": 10, "cols": 70}, "linalg_distances": {"n": 20, "m": 33, "k": 32},
+    "conv_2d_static": {}, "matmul_naive": {}, "matmul_shared": {}, "csr_rows": {}, "csr_warps": {}, "n_body": {}, "n_body_plain": {},
 }  # fmt: skip
 #: Grids of fewer blocks, where a method fixes them for a GPU; the kernels step by the size of the grid.
 GRIDS = {"dot_f64": (2,), "histogram_shared": (2,), "black_scholes": (1,), "swiglu_f16": (1,), "conv_2d_static": (1, 2, 2)}
@@ -127,8 +137,17 @@ class Executed:
         self.instructions, self.outputs = result.instructions, result.outputs
 
 
+@functools.cache
+def all_kernels(llvm):
+    """Those that an interpreter executes in time."""
+    kernels = twins.read_kernels({}) + linalg.read_kernels({}, llvm / "bin/mlir-opt")
+    return [kernel for kernel in kernels if kernel.name in SMALL]
+
+
 def writes(kernel, array):
     """Whether a kernel stores to an array: some have arrays for what is between, without a reference."""
+    if isinstance(kernel, linalg.Kernel):
+        return False
     stores = (node.targets[0] if isinstance(node, ast.Assign) else node.target
               for node in ast.walk(kernel.function) if isinstance(node, (ast.Assign, ast.AugAssign)))
     return any(isinstance(store, ast.Subscript) and store.value.id == array for store in stores)
@@ -175,9 +194,9 @@ class Maker:
         """The code objects by name; for `mlir` by kernel."""
         folder = self.directory / target / form
         (folder / "mlir").mkdir(parents=True, exist_ok=True)
-        texts = [twins.Writer(kernel, FORMS[form]).texts() for kernel in kernels]
+        texts = [kernel.texts(FORMS[form]) for kernel in kernels]
         (folder / "kernels.mlir").write_text("\n".join(mlir for mlir, _ in texts))
-        (folder / "kernels.hip").write_text(twins.C_HEADER + "\n" + "\n".join(c for _, c in texts))
+        (folder / "kernels.hip").write_text(twins.C_HEADER + linalg.C_HEADER + "\n" + "\n".join(c for _, c in texts))
         clang = [self.options.llvm / "bin/clang++", "-x", "hip", "-std=c++17", "-O3", f"--offload-arch={target}", "--cuda-device-only",
                  "-nogpuinc", "-nogpulib", "-fms-extensions", "-I", pathlib.Path(__file__).parent, folder / "kernels.hip"]
         link = [word for library in (self.options.libraries / "ocml.bc", self.controls(target))
@@ -202,9 +221,9 @@ def instructions(options, image):
     return counted
 
 
-def execute_one(target, form, name, images):
+def execute_one(llvm, target, form, name, images):
     """Executed instructions of each, and what is wrong."""
-    kernel = next(kernel for kernel in twins.read_kernels({}) if kernel.name == name)
+    kernel = next(kernel for kernel in all_kernels(llvm) if kernel.name == name)
     case, counts, first = small_case(name), {}, {}
     for who, image in images.items():
         try:
@@ -250,9 +269,7 @@ def main():
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
-    # Others take an interpreter too long.
-    small = [kernel for kernel in twins.read_kernels({}) if kernel.name in SMALL]
-    kernels = [kernel for kernel in small if not options.only or kernel.name in options.only]
+    kernels = [kernel for kernel in all_kernels(options.llvm) if not options.only or kernel.name in options.only]
     rows, futures, wrong = [], [], []
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
         for target in options.target:
@@ -267,7 +284,7 @@ def main():
                     row = {"kernel": kernel.name, "form": form, "target": target}
                     row["size"] = {who: sizes[who][kernel.name] for who in NAMES}
                     rows.append(row)
-                    futures.append(pool.submit(execute_one, target, form, kernel.name, images))
+                    futures.append(pool.submit(execute_one, options.llvm, target, form, kernel.name, images))
         for row, future in zip(rows, futures, strict=True):
             row["count"], said = future.result()
             wrong += [said] if said else []
