@@ -294,8 +294,8 @@ impl Cache {
         found
     }
 
-    /// In memory or on disk.
-    fn get_here(&self, key: &Key) -> Option<(Arc<[u8]>, Source)> {
+    /// What is in memory or on disk.
+    pub(crate) fn get_here(&self, key: &Key) -> Option<(Arc<[u8]>, Source)> {
         let Shared {
             memory, disk, counts, ..
         } = &*self.shared;

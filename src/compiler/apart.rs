@@ -8,7 +8,6 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, hash_map::Entry},
-    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -25,6 +24,7 @@ use super::{
     components::{Component, components, numbered},
     input::parse,
     job::{CodeOfKernels, Job},
+    kernel_groups::PtxTraits,
     kernels::{Content, KernelPtx},
     plan::Step,
     pool::map_each,
@@ -39,7 +39,7 @@ use crate::{
     image::{
         join_object,
         ptx_canonical::{CanonicalPtx, canonical},
-        ptx_components::{self, AddedFunctions},
+        ptx_components,
     },
     interrupt::Interrupt,
     options::{DebugLevel, Options, Resolved, ResolvedVendor},
@@ -78,7 +78,7 @@ struct Alone {
     content: Content,
     /// The kernel whose name is not in the content.
     kernel: Option<String>,
-    has_variables: bool,
+    traits: PtxTraits,
 }
 
 impl Piece {
@@ -93,7 +93,7 @@ impl Piece {
         let is_lasting = |ptx: &CanonicalPtx| name.is_none_or(|name| !ptx.text.contains(name));
         piece.alone = piece.canonical().filter(is_lasting).map(|ptx| Alone {
             content: Content::of(&ptx.text),
-            has_variables: ptx_components::declares_variables(&ptx.text),
+            traits: PtxTraits::of(&ptx.text),
             kernel: ptx.kernel,
         });
         piece
@@ -134,17 +134,6 @@ impl Piece {
             functions: postcard::from_bytes(&bytes).ok()?,
             ..self.clone()
         }))
-    }
-
-    /// What the PTX compiler adds to its kernel: two of its functions need two that differ, as far as that is looked at.
-    fn added_functions(&self) -> AddedFunctions {
-        let each = self.functions.iter().map(FunctionText::added_functions);
-        let mut added = each.filter(|added| *added != AddedFunctions::Nothing);
-        match (added.next(), added.next()) {
-            (None, _) => AddedFunctions::Nothing,
-            (Some(one), None) => one,
-            (Some(_), Some(_)) => AddedFunctions::Several,
-        }
     }
 
     /// The text that the PTX compiler gets. `None` where it is not one component for it, too.
@@ -256,17 +245,11 @@ impl Apart {
 
     /// The PTX of the whole.
     pub fn ptx(&self) -> Result<String, Error> {
-        self.ptx_of(0..self.components.len())
-    }
-
-    /// The PTX of some of the components.
-    pub fn ptx_of(&self, components: Range<usize>) -> Result<String, Error> {
         let places = self.places();
         let refused = |reason: &str| Error::new(Stage::CodeGen, LlvmError::Refused(reason.to_owned()));
         let mut read: HashMap<usize, Cow<'_, Piece>> = HashMap::new();
         let mut functions: Vec<FunctionText> = Vec::new();
-        let of_component = self.named().zip(&self.of_component);
-        for ((piece, name), place) in of_component.skip(components.start).take(components.len()) {
+        for ((piece, name), place) in self.named().zip(&self.of_component) {
             let piece = match read.entry(*place) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => place.insert(
@@ -294,10 +277,8 @@ impl Apart {
             let alone = piece.alone.as_ref()?;
             let kernel = alone.kernel.as_ref();
             Some(KernelPtx {
-                bytes: piece.functions.iter().map(FunctionText::bytes).sum(),
                 count: 1,
-                adds: piece.added_functions(),
-                has_variables: alone.has_variables,
+                traits: alone.traits,
                 content: alone.content,
                 kernel: kernel.map(|kernel| name.map_or_else(|| kernel.clone(), |name| kernel.replace(NAMELESS, name))),
                 text: Box::new(move || {

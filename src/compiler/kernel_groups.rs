@@ -7,7 +7,7 @@ use crate::{
     image::{
         join_cubin::{Renaming, TakenApart, split},
         ptx_canonical::{PLACEHOLDER, together},
-        ptx_components::AddedFunctions,
+        ptx_components::{AddedFunctions, declares_variables},
     },
     serialize::nvidia::{Cubin, PtxCompiler},
 };
@@ -22,24 +22,61 @@ const MOST_KERNELS_OF_A_CALL: usize = 64;
 /// What the PTX compiler says of the size of variables, before what it says of kernels.
 const NO_VARIABLES: &str = " 0 bytes gmem";
 
+/// What decides which kernels stand in a call.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct PtxTraits {
+    /// How long the text is: what is long takes long.
+    pub bytes: usize,
+    /// What the PTX compiler adds to the kernel.
+    pub adds: AddedFunctions,
+    /// Whether there are variables outside of functions.
+    pub has_variables: bool,
+    /// Whether more of the text than the kernel is its own: functions, which others may have as well, or a word that is called like
+    /// the kernel. So is the number of a block in its cluster: in the cubin, code that asks for it looks as if it used shared memory.
+    stands_alone: bool,
+}
+
+impl PtxTraits {
+    /// Of the canonical text of a kernel.
+    pub(super) fn of(text: &str) -> Self {
+        let after_name = text.split(PLACEHOLDER).skip(1);
+        let names = after_name.filter(|after| !after.starts_with('_'));
+        Self {
+            bytes: text.len(),
+            adds: AddedFunctions::of(text),
+            has_variables: declares_variables(text),
+            stands_alone: text.contains(".func") || text.contains("%cluster") || names.count() > 1,
+        }
+    }
+
+    fn may_stand_with(self, others: AddedFunctions) -> bool {
+        !self.stands_alone && !self.has_variables && others.may_stand_with(self.adds)
+    }
+}
+
 /// Which of `kernels` stand in a call: fewer towards the end, so that `threads` threads end at about the same time. What becomes of a
 /// kernel does not depend on that ([`AddedFunctions`]).
 pub(super) fn groups(kernels: &[&KernelPtx<'_>], threads: usize) -> Vec<Range<usize>> {
-    let mut left: usize = kernels.iter().map(|kernel| kernel.bytes).sum();
+    let mut left: usize = kernels.iter().map(|kernel| kernel.traits.bytes).sum();
     let mut groups = Vec::new();
     let mut begin = 0;
-    while begin < kernels.len() {
+    while let Some(first) = kernels.get(begin) {
         let most = match threads {
             1 => MOST_BYTES_OF_A_CALL,
             _ => (left / (2 * threads)).min(MOST_BYTES_OF_A_CALL),
         };
-        let (mut end, mut bytes, mut adds) = (begin, 0, AddedFunctions::Nothing);
-        while let Some(kernel) = kernels.get(end)
-            && (end == begin || (bytes + kernel.bytes <= most && adds.may_stand_with(kernel.adds)))
+        let PtxTraits {
+            mut bytes, mut adds, ..
+        } = first.traits;
+        let mut end = begin + 1;
+        while let Some(KernelPtx { traits, .. }) = kernels.get(end)
+            && first.traits.may_stand_with(AddedFunctions::Nothing)
+            && traits.may_stand_with(adds)
+            && bytes + traits.bytes <= most
             && end - begin < MOST_KERNELS_OF_A_CALL
         {
-            bytes += kernel.bytes;
-            adds = adds.max(kernel.adds);
+            bytes += traits.bytes;
+            adds = adds.max(traits.adds);
             end += 1;
         }
         left -= bytes;
@@ -58,11 +95,15 @@ pub(super) fn text_of(kernels: &[&KernelPtx<'_>]) -> Option<String> {
 
 /// The same kernels as one that is compiled.
 pub(super) fn of_several<'a>(kernels: &'a [&'a KernelPtx<'a>]) -> KernelPtx<'a> {
+    let traits = kernels.iter().map(|kernel| kernel.traits);
     KernelPtx {
-        bytes: kernels.iter().map(|kernel| kernel.bytes).sum(),
         count: kernels.len(),
-        adds: kernels.iter().map(|kernel| kernel.adds).max().unwrap_or_default(),
-        has_variables: false,
+        traits: PtxTraits {
+            bytes: traits.clone().map(|traits| traits.bytes).sum(),
+            adds: traits.map(|traits| traits.adds).max().unwrap_or_default(),
+            has_variables: false,
+            stands_alone: true,
+        },
         content: Content::of_all(kernels.iter().copied()),
         kernel: None,
         text: Box::new(|| text_of(kernels)),
@@ -71,23 +112,23 @@ pub(super) fn of_several<'a>(kernels: &'a [&'a KernelPtx<'a>]) -> KernelPtx<'a> 
 
 /// Whether a cubin of several kernels, made for `chip` by this version of the PTX compiler, says what it takes to make one of each
 /// ([`split`]). For `sm_100` and `sm_120` it rarely does; up to CUDA 12.3 it has names that say nothing, and up to 12.5 a kernel for
-/// `sm_90` is marked in another way where it is alone.
-pub(super) fn tell_of_each(chip: &str, version: &str) -> bool {
+/// `sm_90` is marked in another way where it is alone. nvJitLink links.
+pub(super) fn can_be_split(chip: &str, compiler: PtxCompiler, version: &str) -> bool {
     let number = |text: &str| text.parse::<u32>().ok();
     let digits = chip
         .trim_start_matches("sm_")
         .trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let mut release = version.split('.').map(number);
     let release = (release.next().flatten(), release.next().flatten());
-    matches!((number(digits), release), (Some(..100 | 103), (Some(major), Some(minor))) if (major, minor) >= (12, 6))
+    compiler != PtxCompiler::NvJitLink
+        && matches!((number(digits), release), (Some(..100 | 103), (Some(major), Some(minor))) if (major, minor) >= (12, 6))
 }
 
-/// What one call made of several kernels as what a call for each would have made. `None` where that is not known.
-pub(super) fn of_each(cubin: &Cubin, kernels: &[&KernelPtx<'_>]) -> Option<Vec<Cubin>> {
+/// What one call made of several kernels, as what a call for each would have made. `None` where that is not known.
+pub(super) fn split_by_kernel(cubin: &Cubin, chip: &str, kernels: &[&KernelPtx<'_>]) -> Option<Vec<Cubin>> {
     let names: Option<Vec<&str>> = kernels.iter().map(|kernel| kernel.kernel.as_deref()).collect();
     let names = names?;
-    // nvJitLink links.
-    if cubin.compiler == PtxCompiler::NvJitLink || TakenApart::read(&cubin.bytes).ok()?.mixes_functions() {
+    if !can_be_split(chip, cubin.compiler, &cubin.version) || TakenApart::read(&cubin.bytes).ok()?.mixes_functions() {
         return None;
     }
     let logs = logs_of_each(&cubin.log, &names)?;

@@ -7,24 +7,27 @@ use std::{
     cell::{Cell, OnceCell, RefCell},
     cmp::Reverse,
     collections::{HashMap, HashSet},
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use super::{
     apart::Apart,
     cached::{Kept, Made, get_or_make, machine_code_key, taken},
-    kernel_groups::{groups, log_of_all, of_each, of_several, tell_of_each, text_of},
+    kernel_groups::{PtxTraits, can_be_split, groups, log_of_all, of_several, split_by_kernel, text_of},
     pool::{Helpers, map_each},
     ptx_places::placed,
     stored_bytes,
 };
 use crate::{
     cache::{Cache, Found, Key, Source},
-    error::{Cause, Error},
+    error::{Cause, Error, ErrorKind},
     image::{
         join_cubin::{CubinJoinError, Renaming, TakenApart, check, join_checked},
         ptx_canonical::{CanonicalPtx, PLACEHOLDER, canonical},
-        ptx_components::{AddedFunctions, PtxComponent, components, declares_variables},
+        ptx_components::{AddedFunctions, PtxComponent, components},
     },
     interrupt::{Interrupt, InterruptError},
     report::Decision,
@@ -106,14 +109,9 @@ pub(super) struct KernelPtx<'a> {
     pub content: Content,
     /// The kernel that is called [`PLACEHOLDER`] in the text, if one is.
     pub kernel: Option<String>,
-    /// How long the text is, as far as that is known: what is long takes long.
-    pub bytes: usize,
     /// How many kernels it has, or 1 where they cannot be divided.
     pub count: usize,
-    /// What the PTX compiler adds to it.
-    pub adds: AddedFunctions,
-    /// Whether the text has variables outside of functions.
-    pub has_variables: bool,
+    pub traits: PtxTraits,
     /// Makes the text, for what is not known yet.
     pub text: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
@@ -175,7 +173,8 @@ impl PtxWork<'_> {
         let made = self.get_or_compile(Content::of(&whole), &tools, false, Cache::get, || {
             let Self { chip, options, .. } = self;
             let compiler = self.compiler;
-            compiler.compile_until(&whole, chip, options, self.choice, self.interrupt)
+            let compiled = compiler.compile_until(&whole, chip, options, self.choice, self.interrupt);
+            compiled.map(|cubin| (cubin, false))
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
@@ -183,30 +182,37 @@ impl PtxWork<'_> {
 
     /// The joined cubins of kernels: of several in a call where nothing has to be known of each, or of each.
     fn grouped_or_joined(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> Result<Option<MadeCubin>, Error> {
-        if self.needs_none_alone(kernels) {
-            let kernels: Vec<&KernelPtx<'_>> = kernels.iter().collect();
-            let groups = groups(&kernels, helpers.threads()).into_iter();
-            let groups: Vec<KernelPtx<'_>> = groups
-                .filter_map(|range| Some(of_several(kernels.get(range)?)))
-                .collect();
-            if let Some(joined) = self.joined(&groups, helpers)? {
-                return Ok(Some(joined));
-            }
+        if !self.needs_none_alone(kernels) {
+            return self.joined(kernels, true, helpers);
         }
-        self.joined(kernels, helpers)
+        let several: Vec<&KernelPtx<'_>> = kernels.iter().collect();
+        let groups = groups(&several, helpers.threads()).into_iter();
+        let groups: Vec<KernelPtx<'_>> = groups
+            .filter_map(|range| Some(of_several(several.get(range)?)))
+            .collect();
+        match self.joined(&groups, false, helpers)? {
+            // What was tried is not tried again.
+            None => self.joined(kernels, false, helpers),
+            joined => Ok(joined),
+        }
     }
 
     /// Whether nothing is kept of kernels, and no two are the same. With variables outside of functions, the order of names in a cubin
     /// of all kernels is another than in one that was joined.
     fn needs_none_alone(&self, kernels: &[KernelPtx<'_>]) -> bool {
         let contents: HashSet<Content> = kernels.iter().map(|kernel| kernel.content).collect();
-        let are_single = kernels.len() > 1 && kernels.iter().all(may_stand_with_others);
-        self.cache.is_none() && are_single && contents.len() == kernels.len()
+        let are_named = |kernel: &KernelPtx<'_>| kernel.kernel.is_some() && !kernel.traits.has_variables;
+        self.cache.is_none() && kernels.len() > 1 && kernels.iter().all(are_named) && contents.len() == kernels.len()
     }
 
     /// The joined cubins of kernels. `None` where the whole has to be compiled: it cannot be divided, there is nothing to
     /// gain, or something failed, which the whole does as well, with the places in its text.
-    fn joined(&self, kernels: &[KernelPtx<'_>], helpers: Helpers<'_>) -> Result<Option<MadeCubin>, Error> {
+    fn joined(
+        &self,
+        kernels: &[KernelPtx<'_>],
+        several_in_a_call: bool,
+        helpers: Helpers<'_>,
+    ) -> Result<Option<MadeCubin>, Error> {
         let mut different: Vec<&KernelPtx<'_>> = Vec::new();
         let mut places: HashMap<Content, usize> = HashMap::new();
         let parts: Vec<usize> = kernels
@@ -218,7 +224,7 @@ impl PtxWork<'_> {
                 })
             })
             .collect();
-        let Some(made) = self.compile_all(&different, helpers)? else {
+        let Some(made) = self.compile_all(&different, several_in_a_call, helpers)? else {
             return Ok(None);
         };
         let known = parts
@@ -272,105 +278,62 @@ impl PtxWork<'_> {
     fn compile_all(
         &self,
         kernels: &[&KernelPtx<'_>],
+        several_in_a_call: bool,
         helpers: Helpers<'_>,
     ) -> Result<Option<Vec<Made<Stored>>>, Error> {
-        let failed = AtomicBool::new(false);
         let done = AtomicUsize::new(0);
         let count = kernels.iter().map(|kernel| kernel.count).sum();
-        let tools = self.compiler.identity(self.choice);
-        let there = self.find(kernels, &tools, helpers);
-        // The longest first: no thread is left with a long one while the others wait.
-        let mut calls = self.calls(kernels, &there, helpers.threads());
-        let bytes = |call: &Vec<usize>| {
-            call.iter()
-                .filter_map(|place| kernels.get(*place))
-                .map(|kernel| kernel.bytes)
-                .sum()
+        let all = Kernels {
+            work: self,
+            kernels,
+            tools: self.compiler.identity(self.choice),
+            known: self.find(kernels, helpers),
+            failed: AtomicBool::new(false),
+            cannot_be_split: AtomicBool::new(!several_in_a_call),
         };
-        calls.sort_by_key(|call| Reverse::<usize>(bytes(call)));
+        let calls = all.calls(helpers.threads());
         let made = map_each(helpers, calls.len(), |index| {
             let places = calls.get(index)?;
-            if failed.load(Ordering::Relaxed) {
-                return None;
-            }
             let call = Call {
-                work: self,
-                kernels,
-                there: &there,
-                tools: &tools,
-                entered: RefCell::default(),
+                all: &all,
+                to_compile: RefCell::default(),
                 cubins: OnceCell::new(),
                 made: RefCell::default(),
             };
             call.make(places);
-            let made = call.made.into_inner();
-            failed.fetch_or(made.iter().any(|(_, made)| made.is_err()), Ordering::Relaxed);
-            let compiled: usize = places
-                .iter()
-                .filter_map(|place| kernels.get(*place))
-                .map(|kernel| kernel.count)
-                .sum();
+            let compiled: usize = all.each(places).map(|kernel| kernel.count).sum();
             (self.told)(done.fetch_add(compiled, Ordering::Relaxed) + compiled, count);
-            Some(made)
+            Some(call.made.into_inner())
         });
         let mut made: Vec<_> = made.into_iter().flatten().flatten().flatten().collect();
         made.sort_unstable_by_key(|(place, _)| *place);
-        let mut all = Vec::with_capacity(kernels.len());
+        let mut compiled = Vec::with_capacity(kernels.len());
         for (_, made) in made {
             match made {
-                Ok(made) => all.push(made),
+                Ok(made) => compiled.push(made),
                 // What the cache has is another cubin: that is not for the whole to hide.
                 Err(error) if error.stage == Stage::Cache => return Err(error),
                 Err(_) => return Ok(None),
             }
         }
-        Ok(Some(all).filter(|all| !all.is_empty() && all.len() == kernels.len()))
+        Ok(Some(compiled).filter(|compiled| !compiled.is_empty() && compiled.len() == kernels.len()))
     }
 
     /// What the cache has of kernels. A service is asked for all at once.
-    fn find(&self, kernels: &[&KernelPtx<'_>], tools: &str, helpers: Helpers<'_>) -> Vec<Option<Found>> {
+    fn find(&self, kernels: &[&KernelPtx<'_>], helpers: Helpers<'_>) -> Vec<Mutex<Option<Found>>> {
         let Some(cache) = self.cache else {
             return Vec::new();
         };
-        let keys: Vec<Option<Key>> = kernels.iter().map(|kernel| self.key(kernel.content, tools)).collect();
-        if cache.remote().is_some() {
-            return cache.get_all(&keys);
-        }
-        let found = map_each(helpers, keys.len(), |index| cache.get((*keys.get(index)?).as_ref()?));
-        found.into_iter().map(Option::flatten).collect()
-    }
-
-    /// The kernels by the calls of the compiler that they stand in, those that are known alone. Who makes an entry of a shared cache
-    /// says so to others, who may wait for it: it makes one at a time.
-    fn calls(&self, kernels: &[&KernelPtx<'_>], there: &[Option<Found>], threads: usize) -> Vec<Vec<usize>> {
-        let is_known = |place: &usize| there.get(*place).is_some_and(Option::is_some);
-        let may_stand_with_others =
-            |place: &usize| kernels.get(*place).is_some_and(|kernel| may_stand_with_others(kernel));
-        let is_alone = |place: &usize| is_known(place) || !may_stand_with_others(place);
-        let (mut alone, mut together): (Vec<usize>, Vec<usize>) = (0..kernels.len()).partition(is_alone);
-        let one_at_a_time = self
-            .cache
-            .is_some_and(|cache| cache.remote().is_some() || cache.verifies());
-        if one_at_a_time || together.len() < 2 || !self.tells_of_each() {
-            alone.append(&mut together);
-        }
-        together.sort_by_key(|place| kernels.get(*place).map(|kernel| kernel.adds));
-        let unknown: Vec<&KernelPtx<'_>> = together
-            .iter()
-            .filter_map(|place| kernels.get(*place).copied())
-            .collect();
-        let calls = groups(&unknown, threads)
-            .into_iter()
-            .filter_map(|range| Some(together.get(range)?.to_vec()));
-        calls.chain(alone.into_iter().map(|place| vec![place])).collect()
-    }
-
-    fn tells_of_each(&self) -> bool {
-        let version = self
-            .compiler
-            .first(self.choice)
-            .map(|(compiler, _)| self.compiler.version(compiler));
-        version.is_some_and(|version| version.is_ok_and(|version| tell_of_each(self.chip, version)))
+        let tools = self.compiler.identity(self.choice);
+        let keys: Vec<Option<Key>> = kernels.iter().map(|kernel| self.key(kernel.content, &tools)).collect();
+        let found = match cache.remote() {
+            Some(_) => cache.get_all(&keys),
+            None => {
+                let found = map_each(helpers, keys.len(), |index| cache.get((*keys.get(index)?).as_ref()?));
+                found.into_iter().map(Option::flatten).collect()
+            }
+        };
+        found.into_iter().map(Mutex::new).collect()
     }
 
     fn compile(&self, text: &str) -> Result<Cubin, SerializeError> {
@@ -379,13 +342,14 @@ impl PtxWork<'_> {
             .compile_kernel(text, chip, options, self.choice, self.interrupt)
     }
 
+    /// `compile` says of the cubin whether it is known to be one that can be joined.
     fn get_or_compile(
         &self,
         content: Content,
         tools: &str,
         is_part: bool,
         look: impl FnOnce(&Cache, &Key) -> Option<Found>,
-        compile: impl FnOnce() -> Result<Cubin, SerializeError>,
+        compile: impl FnOnce() -> Result<(Cubin, bool), SerializeError>,
     ) -> Result<Made<Stored>, Error> {
         let kept = Kept {
             what: "a cubin",
@@ -407,7 +371,7 @@ impl PtxWork<'_> {
             &|| self.interrupt.check().is_err(),
             look,
             || {
-                let mut cubin = compile().map_err(|error| {
+                let (mut cubin, is_checked) = compile().map_err(|error| {
                     let cause: Cause = match error {
                         SerializeError::Cancelled { .. } => InterruptError::Cancelled.into(),
                         SerializeError::Timeout { limit, .. } => InterruptError::TimeLimit { limit }.into(),
@@ -415,7 +379,7 @@ impl PtxWork<'_> {
                     };
                     Error::new(Stage::PtxToCubin, cause)
                 })?;
-                let is_checked = is_part && check(&cubin.bytes).is_ok();
+                let is_checked = is_checked || (is_part && check(&cubin.bytes).is_ok());
                 Ok(Stored(std::mem::take(&mut cubin.bytes), cubin, is_checked))
             },
         )
@@ -433,21 +397,81 @@ impl PtxWork<'_> {
     }
 }
 
-/// Whether a kernel may be compiled in a call with others: the name of each tells what of the cubin is its own.
-fn may_stand_with_others(kernel: &KernelPtx<'_>) -> bool {
-    kernel.kernel.is_some() && !kernel.has_variables
+/// Different kernels, which are made by any thread.
+struct Kernels<'c> {
+    work: &'c PtxWork<'c>,
+    kernels: &'c [&'c KernelPtx<'c>],
+    tools: String,
+    /// What the cache had of them. Empty without a cache.
+    known: Vec<Mutex<Option<Found>>>,
+    /// The whole has to be compiled.
+    failed: AtomicBool,
+    /// What a call makes of several kernels is not taken apart, so that each has a call.
+    cannot_be_split: AtomicBool,
+}
+
+impl<'c> Kernels<'c> {
+    fn each(&self, places: &[usize]) -> impl Iterator<Item = &'c KernelPtx<'c>> {
+        places.iter().filter_map(|place| self.kernels.get(*place).copied())
+    }
+
+    /// The kernels by the calls of the compiler that they stand in, those that are known alone, and the longest call first: no thread is
+    /// left with a long one while the others wait. Who makes an entry of a shared cache says so to others, who may wait for it: it makes
+    /// one at a time.
+    fn calls(&self, threads: usize) -> Vec<Vec<usize>> {
+        let PtxWork { cache, .. } = self.work;
+        let one_at_a_time = cache.is_some_and(|cache| cache.remote().is_some() || cache.verifies());
+        let is_known = |place: usize| self.known.get(place).is_some_and(|known| lock(known).is_some());
+        let has_name = |place: usize| self.kernels.get(place).is_some_and(|kernel| kernel.kernel.is_some());
+        let is_alone = |place: &usize| one_at_a_time || is_known(*place) || !has_name(*place);
+        let (mut alone, mut together): (Vec<usize>, Vec<usize>) = (0..self.kernels.len()).partition(is_alone);
+        if together.len() < 2 || self.cannot_be_split.load(Ordering::Relaxed) || !self.can_be_split() {
+            alone.append(&mut together);
+        }
+        // Kernels to which several functions are added seldom stand with others.
+        let adds_several = |place: &usize| {
+            let kernel = self.kernels.get(*place);
+            kernel.is_some_and(|kernel| kernel.traits.adds == AddedFunctions::Several)
+        };
+        together.sort_by_key(adds_several);
+        let unknown: Vec<&KernelPtx<'_>> = self.each(&together).collect();
+        let calls = groups(&unknown, threads).into_iter();
+        let calls = calls.filter_map(|range| Some(together.get(range)?.to_vec()));
+        let mut calls: Vec<Vec<usize>> = calls.chain(alone.into_iter().map(|place| vec![place])).collect();
+        calls.sort_by_key(|call| Reverse(self.each(call).map(|kernel| kernel.traits.bytes).sum::<usize>()));
+        calls
+    }
+
+    fn can_be_split(&self) -> bool {
+        let PtxWork {
+            compiler, chip, choice, ..
+        } = self.work;
+        let first = compiler.first(*choice).map(|(first, _)| first);
+        first.is_some_and(|first| {
+            let version = compiler.version(first);
+            version.is_ok_and(|version| can_be_split(chip, first, version))
+        })
+    }
+
+    /// Ends the work on all of them. Nobody reads why: the whole is compiled, and reports it.
+    fn fail(&self) -> SerializeError {
+        self.failed.store(true, Ordering::Relaxed);
+        SerializeError::Refused {
+            kind: ErrorKind::Assembly,
+            message: "another kernel was refused".to_owned(),
+            decisions: Vec::new(),
+        }
+    }
 }
 
 type MadeKernel = Result<Made<Stored>, Error>;
 
 /// Kernels that stand in one call of the compiler, as far as nobody else makes them.
 struct Call<'c> {
-    work: &'c PtxWork<'c>,
-    kernels: &'c [&'c KernelPtx<'c>],
-    there: &'c [Option<Found>],
-    tools: &'c str,
+    all: &'c Kernels<'c>,
     /// The places of those that turned out to have to be compiled.
-    entered: RefCell<Vec<usize>>,
+    to_compile: RefCell<Vec<usize>>,
+    /// What came of the call for them.
     cubins: OnceCell<RefCell<HashMap<usize, Cubin>>>,
     made: RefCell<Vec<(usize, MadeKernel)>>,
 }
@@ -456,46 +480,78 @@ impl Call<'_> {
     /// Makes the kernels at `places`, or takes them from the cache. The turn to make the first is kept until all others are made, so
     /// that who waits for it finds them all.
     fn make(&self, places: &[usize]) {
+        let Kernels { work, kernels, .. } = *self.all;
         let Some((&place, rest)) = places.split_first() else {
             return;
         };
-        let Some(kernel) = self.kernels.get(place) else {
+        let Some(kernel) = kernels.get(place) else { return };
+        if self.all.failed.load(Ordering::Relaxed) {
             return;
+        }
+        let has_to_compile = Cell::new(false);
+        let look = |cache: &Cache, key: &Key| {
+            let known = lock(self.all.known.get(place)?).take();
+            // Somebody else may have made it meanwhile.
+            known.or_else(|| cache.get_here(key))
         };
-        let name = kernel.kernel.as_deref().unwrap_or("kernels");
-        let _span = tracing::debug_span!("kernel", module = self.work.module, chip = self.work.chip, name).entered();
-        let is_entered = Cell::new(false);
-        let found = |_: &Cache, _: &Key| self.there.get(place)?.clone();
-        let made = self.work.get_or_compile(kernel.content, self.tools, true, found, || {
-            is_entered.set(true);
-            self.entered.borrow_mut().push(place);
+        let made = work.get_or_compile(kernel.content, &self.all.tools, true, look, || {
+            has_to_compile.set(true);
+            self.to_compile.borrow_mut().push(place);
             self.make(rest);
             let cubins = self.cubins.get_or_init(|| RefCell::new(self.compile()));
             let cubin = cubins.borrow_mut().remove(&place);
+            if let Some(cubin) = cubin {
+                return Ok((cubin, true));
+            }
+            if self.all.failed.load(Ordering::Relaxed) {
+                return Err(self.all.fail());
+            }
+            let name = kernel.kernel.as_deref().unwrap_or("kernels");
+            let _span = tracing::debug_span!("kernel", module = work.module, chip = work.chip, name).entered();
             // The PTX compiler refuses nothing at all: the whole is compiled then.
-            cubin.map_or_else(|| self.work.compile(&(kernel.text)().unwrap_or_default()), Ok)
+            let compiled = work.compile(&(kernel.text)().unwrap_or_default());
+            compiled
+                .map(|cubin| (cubin, false))
+                .inspect_err(|_| drop(self.all.fail()))
         });
-        if !is_entered.get() {
+        if !has_to_compile.get() {
             self.make(rest);
         }
         self.made.borrow_mut().push((place, made));
     }
 
-    /// What one call makes of all that have to be compiled. Empty where that is to be found out of each.
+    /// What one call makes of all that have to be compiled. Empty where each has to be compiled alone.
     fn compile(&self) -> HashMap<usize, Cubin> {
-        let places = self.entered.borrow();
-        let kernels: Vec<&KernelPtx<'_>> = places
-            .iter()
-            .filter_map(|place| self.kernels.get(*place).copied())
-            .collect();
-        let cubins = match kernels.as_slice() {
-            [] | [_] => None,
-            kernels => text_of(kernels)
-                .and_then(|text| self.work.compile(&text).ok())
-                .and_then(|cubin| of_each(&cubin, kernels)),
+        let Kernels {
+            work, cannot_be_split, ..
+        } = self.all;
+        let places = self.to_compile.borrow();
+        let kernels: Vec<&KernelPtx<'_>> = self.all.each(&places).collect();
+        let [first, _, ..] = kernels.as_slice() else {
+            return HashMap::new();
         };
+        if cannot_be_split.load(Ordering::Relaxed) {
+            return HashMap::new();
+        }
+        let name = first.kernel.as_deref().unwrap_or("kernels");
+        let (module, chip, count) = (work.module, work.chip, kernels.len());
+        let _span = tracing::debug_span!("kernels", module, chip, name, count).entered();
+        let Some(text) = text_of(&kernels) else {
+            return HashMap::new();
+        };
+        let Ok(cubin) = work.compile(&text) else {
+            // One of them is refused, which the whole reports, or time is over.
+            self.all.fail();
+            return HashMap::new();
+        };
+        let cubins = split_by_kernel(&cubin, work.chip, &kernels);
+        cannot_be_split.fetch_or(cubins.is_none(), Ordering::Relaxed);
         places.iter().copied().zip(cubins.into_iter().flatten()).collect()
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Components of PTX as they are compiled. None where a text does not have the documented form.
@@ -505,10 +561,8 @@ fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
         Some(KernelPtx {
             content: Content::of(&text),
             kernel,
-            bytes: text.len(),
             count: 1,
-            adds: AddedFunctions::of(&text),
-            has_variables: declares_variables(&text),
+            traits: PtxTraits::of(&text),
             text: Box::new(move || Some(text.clone())),
         })
     };

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::{bridge::split::Global, image::ptx_components::AddedFunctions};
+use crate::bridge::split::Global;
 
 /// Or why texts were not put together.
 type JoinResult<T> = Result<T, String>;
@@ -101,15 +101,6 @@ pub(crate) struct FunctionText {
 }
 
 impl FunctionText {
-    pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
-    }
-
-    /// What `ptxas` adds to it.
-    pub(crate) fn added_functions(&self) -> AddedFunctions {
-        AddedFunctions::of(&self.text)
-    }
-
     /// The same with another text for `name`, which must be in nothing else's name.
     pub(crate) fn renamed(&self, from: &str, to: &str) -> Self {
         let renamed = |text: &str| text.replace(from, to);

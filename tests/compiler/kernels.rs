@@ -58,7 +58,7 @@ impl Bench {
     }
 
     fn joined(&self, ptx: &str) -> Option<MadeCubin> {
-        self.with(|work| work.joined(&kernels_of(&work.components(ptx)), Helpers::None))
+        self.with(|work| work.joined(&kernels_of(&work.components(ptx)), true, Helpers::None))
     }
 
     fn cubin(&self, ptx: &str) -> MadeCubin {
@@ -79,13 +79,11 @@ impl Bench {
         let group = KernelPtx {
             content: Content::of(ptx),
             kernel: None,
-            bytes: ptx.len(),
             count: 2,
-            adds: AddedFunctions::Nothing,
-            has_variables: false,
+            traits: PtxTraits::of(ptx),
             text: Box::new(|| Some(ptx.to_owned())),
         };
-        self.with(|work| work.joined(&[group], Helpers::None))
+        self.with(|work| work.joined(&[group], false, Helpers::None))
     }
 
     #[track_caller]
@@ -381,7 +379,8 @@ fn the_bytes_are_the_same_for_every_number_of_threads() {
     let whole = bench.whole(&text);
     for threads in [1, 2, 5] {
         let executor = Backwards(threads);
-        let made = bench.with(|work| work.joined(&kernels_of(&work.components(&text)), Helpers::Theirs(&executor)));
+        let made =
+            bench.with(|work| work.joined(&kernels_of(&work.components(&text)), true, Helpers::Theirs(&executor)));
         assert!(made.expect("is joined").cubin == whole, "{threads} threads");
     }
 }
@@ -411,11 +410,79 @@ fn what_one_call_made_of_several_kernels_is_told_apart() {
             compiled.expect("compiles")
         };
         let together = compile(&text_of(&kernels).expect("a text"));
-        let each = of_each(&together, &kernels).expect("told apart");
+        let each = split_by_kernel(&together, chip, &kernels).expect("told apart");
         let alone: Vec<Cubin> = kernels
             .iter()
             .map(|kernel| compile(&(kernel.text)().expect("a text")))
             .collect();
         assert!(each == alone, "{chip}");
     }
+}
+
+/// Threads that compile the same module: one of them compiles a kernel, whoever is first.
+#[test]
+fn who_waits_for_a_kernel_finds_those_that_were_made_with_it() {
+    let mut bench = Bench::new();
+    bench.cache = Some(Cache::builder().build());
+    let mut text = head("sm_90");
+    for number in 0..12 {
+        let body = format!("add.f32 %f1, %f1, 0f4{number:X}800000;");
+        sum(&mut text, &format!("k{number}"), 0, &body);
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(bench.cubin(&text).kernels, 12));
+        }
+    });
+    assert_eq!(bench.cache.as_ref().expect("a cache").statistics().stored, 12);
+    assert!(bench.cubin(&text).cubin == bench.whole(&text));
+}
+
+#[test]
+fn kernels_with_functions_have_a_call_each() {
+    let traits = |text: &str| {
+        PtxTraits::of(&format!(
+            ".entry gpulower_kernel(.param .u64 gpulower_kernel_param_0) {{ {text} }}"
+        ))
+    };
+    let group = |texts: &[&str]| {
+        let kernel = |text: &&str| KernelPtx {
+            content: Content::of(text),
+            kernel: Some("k".to_owned()),
+            count: 1,
+            traits: traits(text),
+            text: Box::new(|| None),
+        };
+        let kernels: Vec<KernelPtx<'_>> = texts.iter().map(kernel).collect();
+        let groups = groups(&kernels.iter().collect::<Vec<_>>(), 1);
+        groups.iter().map(ExactSizeIterator::len).collect::<Vec<_>>()
+    };
+    assert_eq!(group(&["ret;", "add.f32 a, b, c;", "div.rn.f32 a, b, c;"]), [3]);
+    for own in [
+        "} .func f() { ret; ",
+        "mov.u32 r, %cluster_ctarank;",
+        "gpulower_kernel;",
+        "} .global .f32 t; .entry e() { ",
+    ] {
+        assert_eq!(group(&["ret;", own, "exit;", "ret;"]), [1, 1, 2], "{own}");
+        assert_eq!(group(&[own, "ret;"]), [1, 1], "{own}");
+    }
+    assert_eq!(group(&["ret;"; 100]), [64, 36]);
+    // A function that two kernels call is in the text of each.
+    let mut bench = Bench::new();
+    bench.cache = Some(Cache::builder().build());
+    let mut text = head("sm_90")
+        + ".func (.param .f32 r) half(.param .f32 x) { .reg .f32 %f<2>; ld.param.f32 %f1, [x]; \
+           mul.f32 %f1, %f1, 0f3F000000; st.param.f32 [r], %f1; ret; }\n";
+    for name in ["one", "two"] {
+        sum(
+            &mut text,
+            name,
+            name.len() + usize::from(name == "one"),
+            "call (%f1), half, (%f1);",
+        );
+    }
+    let made = bench.cubin(&text);
+    assert_eq!(made.kernels, 2);
+    assert!(made.cubin == bench.whole(&text));
 }

@@ -35,19 +35,6 @@ impl<'text> PtxComponent<'text> {
         }
     }
 
-    /// Several components of a module, in its order, as one.
-    #[must_use]
-    pub fn of_all<'c>(components: impl IntoIterator<Item = &'c Self>) -> Self
-    where
-        'text: 'c,
-    {
-        components.into_iter().fold(Self::default(), |mut all, component| {
-            all.statements.extend(&component.statements);
-            all.kernels.extend(&component.kernels);
-            all
-        })
-    }
-
     /// A PTX module of these kernels, and of what they need.
     #[must_use]
     pub fn text(&self) -> String {
@@ -274,7 +261,7 @@ pub fn declares_variables(ptx: &str) -> bool {
 /// Each kernel gets copies of its own. But where it gets several, their order is that in which the kernels of the text first needed
 /// them, and so may be the registers that they use: what such a kernel becomes depends on what it stands with (`ptxas` of CUDA 12.4 and
 /// 13.0, kernels at random for `sm_75` to `sm_120`: 9 of 2,463; of 5,244 that got one function none).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum AddedFunctions {
     /// None.
     #[default]
@@ -504,9 +491,6 @@ mod tests {
         assert!(a.contains(".pragma") && a.contains("dynamic") && !a.contains("tile"));
         assert!(b.contains("tile[64]") && b.contains("dynamic") && !b.contains("twice"));
         assert!(c.contains("{ ret; }") && !c.contains("comment"));
-        // Together, each statement is there once, in the order of the module.
-        let two = PtxComponent::of_all([&components[2], &components[0]]);
-        assert_eq!(two.text(), a.clone() + ".entry c() { call (r), twice, (x); ret; }\n");
     }
 
     #[test]

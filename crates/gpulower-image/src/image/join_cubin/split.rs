@@ -48,6 +48,9 @@ impl<'p, 'a> Split<'p, 'a> {
     pub(super) fn new(part: &'p Part<'a>) -> SplitResult<Self> {
         check_what_is_shared(part)?;
         let kernels: Vec<&'a str> = part.kernels().collect();
+        if let Some(kernel) = kernels.iter().find(|kernel| names::internal_number(kernel).is_some()) {
+            return Err(unknown(format_args!("`{kernel}`")));
+        }
         let numbers: HashMap<&str, usize> = kernels.iter().copied().zip(0..).collect();
         // A name of PTX has no dots.
         let owner = |name: &str| match numbers.get(name.rsplit('.').next().unwrap_or(name)) {
