@@ -9,7 +9,7 @@ use cap::Cap;
 use gpulower_image::{
     container::{archive, bundle, fatbin, offload_binary},
     image::{
-        cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, producer, ptx, ptx_entries, ptx_log, ptx_symbols,
+        cubin, elf::Elf, hsaco::Hsaco, hsaco_attributes, join_cubin, producer, ptx, ptx_entries, ptx_log, ptx_symbols,
         symbols::LinkSymbols,
     },
     inspect,
@@ -50,7 +50,18 @@ pub fn elf(bytes: &[u8]) {
 pub fn cubin(bytes: &[u8]) {
     if let Ok(cubin) = cubin::read(bytes) {
         let _ = cubin.chip();
+        let new: Vec<String> = (0..cubin.kernels.len()).map(|number| format!("k{number}")).collect();
+        let mut kernels: Vec<(&str, &str)> = cubin
+            .kernels
+            .iter()
+            .zip(&new)
+            .map(|(kernel, name)| (kernel.name.as_str(), name.as_str()))
+            .collect();
+        let _ = join_cubin::split(bytes, &kernels);
+        kernels.reverse();
+        let _ = join_cubin::split(bytes, &kernels);
     }
+    let _ = join_cubin::join(&[bytes, bytes]);
 }
 
 /// An AMDGPU code object.
