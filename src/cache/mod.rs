@@ -370,8 +370,8 @@ impl Cache {
     }
 
     /// The turn to make an entry that is not there. Where another thread makes it, or a machine that said so, waits for that:
-    /// then the entry is returned. `stop` ends the waiting.
-    pub(crate) fn turn(&self, key: &Key, stop: &dyn Fn() -> bool) -> (Making<'_>, Option<Found>) {
+    /// then the entry is returned. `stop` ends the waiting. Unless `is_claimed`, other machines are not told.
+    pub(crate) fn turn(&self, key: &Key, is_claimed: bool, stop: &dyn Fn() -> bool) -> (Making<'_>, Option<Found>) {
         let (turn, has_waited) = self.shared.turns.take(key, stop);
         let making = Making {
             cache: self,
@@ -380,7 +380,11 @@ impl Cache {
         };
         let known = if has_waited { self.get_here(key) } else { None };
         let known = known.or_else(|| {
-            let remote = self.shared.remote.as_ref().filter(|_| making._turn.is_some())?;
+            let remote = self
+                .shared
+                .remote
+                .as_ref()
+                .filter(|_| is_claimed && making._turn.is_some())?;
             let bytes = remote.claim(key.as_bytes(), stop)?;
             Some((self.keep_here(key, bytes.into()), Source::Remote))
         });

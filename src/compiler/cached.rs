@@ -68,6 +68,8 @@ pub(super) struct Kept<'a, T> {
     pub same: fn(&T, &T) -> bool,
     /// Whether it may be kept.
     pub may_be_kept: fn(&T) -> bool,
+    /// Whether machines that share the cache are told when it is being made, and may wait for it.
+    pub is_claimed: bool,
 }
 
 /// Requests to come, which a service is asked for together: one question after the other would be waiting for most of the time.
@@ -136,7 +138,7 @@ pub(super) fn get_or_make<T: Serialize + DeserializeOwned>(
     // Somebody else may be making it.
     let mut turn = None;
     if known.is_none() && !cache.verifies() {
-        let (making, made) = cache.turn(&before, stop);
+        let (making, made) = cache.turn(&before, kept.is_claimed, stop);
         known = made.and_then(decoded);
         turn = Some(making);
     }
@@ -241,6 +243,7 @@ impl Compiler {
         let described = content.map(|content| Described::of(&request, content));
         let key = || self.request_key(described.as_ref()?);
         let kept = Kept {
+            is_claimed: true,
             what: "a module",
             module: &name,
             same: |known: &Outcome, made| {

@@ -223,6 +223,7 @@ fn failures_are_not_kept() {
 
 fn kept<'a>() -> Kept<'a, u32> {
     Kept {
+        is_claimed: true,
         what: "a number",
         module: "m",
         same: |known, made| known == made,

@@ -170,7 +170,7 @@ impl PtxWork<'_> {
             }
         }
         let tools = self.compiler.identity(self.choice);
-        let made = self.get_or_compile(Content::of(&whole), &tools, false, Cache::get, || {
+        let made = self.get_or_compile(Content::of(&whole), &tools, Part::Whole, Cache::get, || {
             let Self { chip, options, .. } = self;
             let compiler = self.compiler;
             let compiled = compiler.compile_until(&whole, chip, options, self.choice, self.interrupt);
@@ -297,6 +297,7 @@ impl PtxWork<'_> {
             let call = Call {
                 all: &all,
                 to_compile: RefCell::default(),
+                was_made_meanwhile: Cell::new(false),
                 cubins: OnceCell::new(),
                 made: RefCell::default(),
             };
@@ -347,11 +348,12 @@ impl PtxWork<'_> {
         &self,
         content: Content,
         tools: &str,
-        is_part: bool,
+        part: Part,
         look: impl FnOnce(&Cache, &Key) -> Option<Found>,
         compile: impl FnOnce() -> Result<(Cubin, bool), SerializeError>,
     ) -> Result<Made<Stored>, Error> {
         let kept = Kept {
+            is_claimed: part != Part::OfCall,
             what: "a cubin",
             module: self.module,
             same: |known: &Stored, made| known.0 == made.0,
@@ -379,7 +381,7 @@ impl PtxWork<'_> {
                     };
                     Error::new(Stage::PtxToCubin, cause)
                 })?;
-                let is_checked = is_checked || (is_part && check(&cubin.bytes).is_ok());
+                let is_checked = is_checked || (part != Part::Whole && check(&cubin.bytes).is_ok());
                 Ok(Stored(std::mem::take(&mut cubin.bytes), cubin, is_checked))
             },
         )
@@ -416,11 +418,10 @@ impl<'c> Kernels<'c> {
     }
 
     /// The kernels by the calls of the compiler that they stand in, those that are known alone, and the longest call first: no thread is
-    /// left with a long one while the others wait. Who makes an entry of a shared cache says so to others, who may wait for it: it makes
-    /// one at a time.
+    /// left with a long one while the others wait.
     fn calls(&self, threads: usize) -> Vec<Vec<usize>> {
         let PtxWork { cache, .. } = self.work;
-        let one_at_a_time = cache.is_some_and(|cache| cache.remote().is_some() || cache.verifies());
+        let one_at_a_time = cache.is_some_and(Cache::verifies);
         let is_known = |place: usize| self.known.get(place).is_some_and(|known| lock(known).is_some());
         let has_name = |place: usize| self.kernels.get(place).is_some_and(|kernel| kernel.kernel.is_some());
         let is_alone = |place: &usize| one_at_a_time || is_known(*place) || !has_name(*place);
@@ -464,6 +465,16 @@ impl<'c> Kernels<'c> {
     }
 }
 
+/// What of a module is compiled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// A kernel, alone or as the first of a call.
+    Kernel,
+    /// A kernel whose call has another one already.
+    OfCall,
+}
+
 type MadeKernel = Result<Made<Stored>, Error>;
 
 /// Kernels that stand in one call of the compiler, as far as nobody else makes them.
@@ -471,14 +482,16 @@ struct Call<'c> {
     all: &'c Kernels<'c>,
     /// The places of those that turned out to have to be compiled.
     to_compile: RefCell<Vec<usize>>,
+    /// Whether one was not known at first, and somebody else made it: others of the call are there as well, then.
+    was_made_meanwhile: Cell<bool>,
     /// What came of the call for them.
     cubins: OnceCell<RefCell<HashMap<usize, Cubin>>>,
     made: RefCell<Vec<(usize, MadeKernel)>>,
 }
 
 impl Call<'_> {
-    /// Makes the kernels at `places`, or takes them from the cache. The turn to make the first is kept until all others are made, so
-    /// that who waits for it finds them all.
+    /// Makes the kernels at `places`, or takes them from the cache. The turn to make the first is kept until all others are made, and
+    /// it alone is claimed among machines: who waits for it finds them all.
     fn make(&self, places: &[usize]) {
         let Kernels { work, kernels, .. } = *self.all;
         let Some((&place, rest)) = places.split_first() else {
@@ -489,12 +502,19 @@ impl Call<'_> {
             return;
         }
         let has_to_compile = Cell::new(false);
+        let known = self.all.known.get(place).and_then(|known| lock(known).take());
+        let was_known = known.is_some();
         let look = |cache: &Cache, key: &Key| {
-            let known = lock(self.all.known.get(place)?).take();
-            // Somebody else may have made it meanwhile.
-            known.or_else(|| cache.get_here(key))
+            known.or_else(|| match self.was_made_meanwhile.get() {
+                true => cache.get(key),
+                false => cache.get_here(key),
+            })
         };
-        let made = work.get_or_compile(kernel.content, &self.all.tools, true, look, || {
+        let part = match self.to_compile.borrow().is_empty() {
+            true => Part::Kernel,
+            false => Part::OfCall,
+        };
+        let made = work.get_or_compile(kernel.content, &self.all.tools, part, look, || {
             has_to_compile.set(true);
             self.to_compile.borrow_mut().push(place);
             self.make(rest);
@@ -515,6 +535,7 @@ impl Call<'_> {
                 .inspect_err(|_| drop(self.all.fail()))
         });
         if !has_to_compile.get() {
+            self.was_made_meanwhile.set(self.was_made_meanwhile.get() || !was_known);
             self.make(rest);
         }
         self.made.borrow_mut().push((place, made));

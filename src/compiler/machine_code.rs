@@ -43,6 +43,7 @@ impl Job<'_, '_> {
         let name = &self.name;
         let key = || Some(machine_code_key("hsaco", &[("object", object)]));
         let kept = Kept {
+            is_claimed: true,
             what: "an hsaco",
             module: name,
             same: |known: &LinkedHsaco, made| known.bytes == made.bytes,

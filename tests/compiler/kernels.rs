@@ -1,8 +1,13 @@
 //! The oracle is the PTX compiler: what it writes of the whole.
 
-use std::{fmt::Write, sync::atomic::AtomicUsize, time::Duration};
+use std::{
+    fmt::Write,
+    sync::{Arc, atomic::AtomicUsize},
+    time::{Duration, Instant},
+};
 
 use super::*;
+use gpulower_cache::{Remote, Store, testing::InMemory};
 use gpulower_testing::nvidia::part;
 
 use crate::{compiler::Executor, serialize::nvidia::NvidiaParts};
@@ -485,4 +490,54 @@ fn kernels_with_functions_have_a_call_each() {
     let made = bench.cubin(&text);
     assert_eq!(made.kernels, 2);
     assert!(made.cubin == bench.whole(&text));
+}
+
+/// One machine says of one kernel that it makes it; another one that waits for that compiles none of those in the same call.
+#[test]
+fn a_machine_that_waits_for_a_kernel_finds_those_of_its_call() {
+    let stores = [Arc::new(InMemory::default()), Arc::new(InMemory::default())];
+    let machine = |store: &Arc<InMemory>| {
+        let remote = Remote::builder(Arc::clone(store) as Arc<dyn Store>).wait(Duration::from_secs(60));
+        Some(Cache::builder().remote(remote.build()).build())
+    };
+    let claims = |store: &InMemory| -> Vec<String> {
+        let requests = store.take_requests().into_iter();
+        let put = requests.filter_map(|request| Some(request.strip_prefix("put ")?.to_owned()));
+        put.filter(|name| name.starts_with("claims/")).collect()
+    };
+    let mut bench = Bench::new();
+    let mut text = head("sm_90");
+    for number in 0..5 {
+        let body = format!("add.f32 %f1, %f1, 0f4{number:X}800000;");
+        sum(&mut text, &format!("k{number}"), 0, &body);
+    }
+    bench.cache = machine(&stores[0]);
+    let made = bench.cubin(&text).cubin;
+    bench.cache.as_ref().expect("a cache").finish();
+    let claimed = claims(&stores[0]);
+    let [claim] = claimed.as_slice() else {
+        panic!("{claimed:?}")
+    };
+
+    // Somebody makes it, but is not done.
+    let soon = Instant::now() + Duration::from_secs(60);
+    stores[1].put(claim, Vec::new(), true, soon).expect("put");
+    assert_eq!(claims(&stores[1]), claimed);
+    bench.cache = machine(&stores[1]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| bench.cubin(&text).cubin);
+        while claims(&stores[1]).is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for entry in stores[0].list("", soon).expect("listed") {
+            let bytes = stores[0]
+                .get(&entry.name, u64::MAX, soon)
+                .expect("got")
+                .expect("is there");
+            stores[1].put(&entry.name, bytes, false, soon).expect("put");
+        }
+        assert!(waits.join().expect("compiles") == made);
+    });
+    let statistics = bench.cache.as_ref().expect("a cache").statistics();
+    assert_eq!((statistics.remote.uploaded, statistics.stored), (0, 0));
 }
