@@ -13,6 +13,7 @@ mod emit;
 mod identical;
 mod input;
 mod job;
+mod kernel_calls;
 mod kernel_groups;
 mod kernels;
 mod launches;

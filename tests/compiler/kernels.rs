@@ -2,11 +2,17 @@
 
 use std::{
     fmt::Write,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use super::*;
+use super::{
+    super::kernel_groups::{split_by_kernel, text_of},
+    *,
+};
 use gpulower_cache::{Remote, Store, testing::InMemory};
 use gpulower_testing::nvidia::part;
 
