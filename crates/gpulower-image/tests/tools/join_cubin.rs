@@ -2,6 +2,7 @@
 
 use gpulower_image::image::cubin;
 use gpulower_image::image::join_cubin::*;
+use gpulower_image::target::{CudaRelease, NvidiaArch};
 use gpulower_testing::{
     kernels::{BODIES, BRANCHES, DIVISION, FILES, PLAIN, SHARED, head, kernel, lines},
     nvidia,
@@ -84,6 +85,7 @@ fn kernels_of_one_cubin_are_what_ptxas_makes_of_each() {
     let both = format!("{DIVISION} {SHARED}");
     named.extend([("declares", declared.as_str()), ("shares", both.as_str())]);
     for chip in ["sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_103"] {
+        assert!(can_be_split(NvidiaArch::parse(chip).unwrap(), CudaRelease::new(13, 0)));
         let texts: Vec<String> = named.iter().map(|(name, body)| kernel(name, body)).collect();
         let whole = compile(&(head(chip) + &texts.concat()), chip, &[]);
         let renamed: Vec<(&str, &str)> = named.iter().map(|(name, _)| (*name, "content")).collect();
@@ -221,6 +223,23 @@ fn damaged(part: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         part
     });
     cut.chain(changed)
+}
+
+#[test]
+fn what_a_cubin_does_not_say_of_each_kernel_is_not_split() {
+    let of = |chip, release| can_be_split(NvidiaArch::parse(chip).unwrap(), release);
+    let release = CudaRelease::new(13, 0);
+    for chip in ["sm_100", "sm_100a", "sm_101", "sm_110", "sm_120", "sm_121a"] {
+        assert!(!of(chip, release), "{chip}");
+    }
+    assert!(!of("sm_90", CudaRelease::new(12, 5)) && of("sm_90", CudaRelease::new(12, 6)));
+    // One of two kernels for sm_100 needs what is in no word of its own.
+    let text = head("sm_100") + &kernel("k", PLAIN) + &kernel("other", DIVISION);
+    let message = split(&compile(&text, "sm_100", &[]), &[("k", "one"), ("other", "two")]).unwrap_err();
+    assert!(
+        message.to_string().contains("section `.nv.compat` belongs"),
+        "{message}"
+    );
 }
 
 #[test]

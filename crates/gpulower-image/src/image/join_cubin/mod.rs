@@ -23,6 +23,8 @@ use std::fmt::Display;
 use part::Part;
 use whole::Merger;
 
+use crate::target::{CudaRelease, NvidiaArch};
+
 /// Kernels that are called otherwise in the whole: the name in the part, and that in the whole.
 pub type Renaming<'a> = &'a [(&'a str, &'a str)];
 
@@ -143,7 +145,8 @@ impl<'a> TakenApart<'a> {
 /// The opposite of [`join_renamed`]: of a cubin of several kernels, the cubin of each kernel alone, under another name. `kernels` are
 /// all kernels in the order of the PTX, each with that name.
 ///
-/// Each is one for which [`check`] finds nothing, and joined they are `cubin`, byte for byte.
+/// Each is one for which [`check`] finds nothing, and joined they are `cubin`, byte for byte. That each is what `ptxas` would have
+/// written of the kernel alone holds where [`can_be_split`] says so.
 ///
 /// # Errors
 ///
@@ -178,6 +181,14 @@ pub fn split(cubin: &[u8], kernels: Renaming<'_>) -> Result<Vec<Vec<u8>>, CubinJ
         ));
     }
     Ok(cubins)
+}
+
+/// Whether a cubin of several kernels for `arch`, by `ptxas` of `release`, as a rule says what it takes to [`split`] it. For `sm_100`
+/// and `sm_110` to `sm_121` it has of some things only that a kernel needs them; up to CUDA 12.3 it has names that say nothing, and
+/// up to 12.5 a kernel for `sm_90` is marked in another way where it is alone. (Compared with `ptxas` of 12.1 to 13.0.)
+#[must_use]
+pub fn can_be_split(arch: NvidiaArch, release: CudaRelease) -> bool {
+    matches!(arch.number, ..100 | 103) && release >= CudaRelease::new(12, 6)
 }
 
 /// Whether a cubin can be joined with others as far as that is a matter of itself: [`join_checked`] takes what was looked at
