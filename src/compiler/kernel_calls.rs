@@ -145,14 +145,18 @@ impl<'c> Kernels<'c> {
         })
     }
 
-    /// Ends the work on all of them. Nobody reads why: the whole is compiled, and reports it.
-    fn fail(&self) -> SerializeError {
+    /// Ends the work on all of them: the whole is compiled.
+    fn fail(&self) {
         self.failed.store(true, Ordering::Relaxed);
-        SerializeError::Refused {
-            kind: ErrorKind::Assembly,
-            message: "another kernel was refused".to_owned(),
-            decisions: Vec::new(),
-        }
+    }
+}
+
+/// Nobody reads it: the whole is compiled, and reports what is wrong.
+fn another_was_refused() -> SerializeError {
+    SerializeError::Refused {
+        kind: ErrorKind::Assembly,
+        message: "another kernel was refused".to_owned(),
+        decisions: Vec::new(),
     }
 }
 
@@ -205,15 +209,13 @@ impl Call<'_> {
                 return Ok((cubin, true));
             }
             if self.all.failed.load(Ordering::Relaxed) {
-                return Err(self.all.fail());
+                return Err(another_was_refused());
             }
             let name = kernel.kernel.as_deref().unwrap_or("kernels");
             let _span = tracing::debug_span!("kernel", module = work.module, chip = work.chip, name).entered();
             // The PTX compiler refuses nothing at all: the whole is compiled then.
             let compiled = work.compile(&(kernel.text)().unwrap_or_default());
-            compiled
-                .map(|cubin| (cubin, false))
-                .inspect_err(|_| drop(self.all.fail()))
+            compiled.map(|cubin| (cubin, false)).inspect_err(|_| self.all.fail())
         });
         if !has_to_compile.get() {
             self.was_made_meanwhile.set(self.was_made_meanwhile.get() || !was_known);

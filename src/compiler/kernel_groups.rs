@@ -5,11 +5,12 @@ use std::ops::Range;
 use super::kernels::{Content, KernelPtx};
 use crate::{
     image::{
-        join_cubin::{Renaming, TakenApart, split},
+        join_cubin::{self, TakenApart, split},
         ptx_canonical::{PLACEHOLDER, together},
         ptx_components::{AddedFunctions, declares_variables},
     },
     serialize::nvidia::{Cubin, PtxCompiler},
+    target::NvidiaArch,
 };
 
 /// A call of the PTX compiler that has several kernels has no more text. What a call costs beside them, some 4 ms, is little for so
@@ -110,18 +111,10 @@ pub(super) fn of_several<'a>(kernels: &'a [&'a KernelPtx<'a>]) -> KernelPtx<'a> 
     }
 }
 
-/// Whether a cubin of several kernels, made for `chip` by this version of the PTX compiler, says what it takes to make one of each
-/// ([`split`]). For `sm_100` and `sm_120` it rarely does; up to CUDA 12.3 it has names that say nothing, and up to 12.5 a kernel for
-/// `sm_90` is marked in another way where it is alone. nvJitLink links.
+/// Whether a cubin of several kernels, made for `chip` by this version of a compiler, can be split as a rule. nvJitLink links.
 pub(super) fn can_be_split(chip: &str, compiler: PtxCompiler, version: &str) -> bool {
-    let number = |text: &str| text.parse::<u32>().ok();
-    let digits = chip
-        .trim_start_matches("sm_")
-        .trim_end_matches(|last: char| last.is_ascii_alphabetic());
-    let mut release = version.split('.').map(number);
-    let release = (release.next().flatten(), release.next().flatten());
-    compiler != PtxCompiler::NvJitLink
-        && matches!((number(digits), release), (Some(..100 | 103), (Some(major), Some(minor))) if (major, minor) >= (12, 6))
+    let known = NvidiaArch::parse(chip).zip(version.parse().ok());
+    compiler != PtxCompiler::NvJitLink && known.is_some_and(|(arch, release)| join_cubin::can_be_split(arch, release))
 }
 
 /// What one call made of several kernels, as what a call for each would have made. `None` where that is not known.
@@ -133,8 +126,7 @@ pub(super) fn split_by_kernel(cubin: &Cubin, chip: &str, kernels: &[&KernelPtx<'
     }
     let logs = logs_of_each(&cubin.log, &names)?;
     let renaming: Vec<(&str, &str)> = names.iter().map(|name| (*name, PLACEHOLDER)).collect();
-    let renaming: Renaming<'_> = &renaming;
-    let cubins = split(&cubin.bytes, renaming)
+    let cubins = split(&cubin.bytes, &renaming)
         .inspect_err(|reason| tracing::debug!(%reason, "kernels are compiled alone"))
         .ok()?;
     let of_each = cubins.into_iter().zip(logs).map(|(bytes, log)| Cubin {
