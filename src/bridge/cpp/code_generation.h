@@ -39,6 +39,9 @@ void takeStructuresApart(llvm::Module &module);
 /// Shifts that may move a bit to that of the sign, in a module for NVIDIA, no longer say that the sign is kept.
 void forgetSignsOfShifts(llvm::Module &module);
 
+/// Shuffles of a module for NVIDIA that compute the lane which they read have the offset instead, where that is a constant.
+void shuffleByOffset(llvm::Module &module);
+
 /// Masked loads of a module for NVIDIA no longer have values of their own for lanes that are not loaded.
 void separateMaskedLanes(llvm::Module &module);
 

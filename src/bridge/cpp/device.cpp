@@ -74,8 +74,9 @@ void gpulowerInitializeTargets() {
 
 } // extern "C"
 
-/// What LLVM's NVPTX back end and ptxas have been seen to get wrong, in another way.
+/// What LLVM's NVPTX back end and ptxas have been seen to get wrong or to do badly, in another way.
 static void writeForPtxas(Module &module, TargetMachine &machine) {
+  gpulower::shuffleByOffset(module);
   gpulower::convertSingleBits(module);
   gpulower::computeAbsoluteValues(module);
   gpulower::forgetSignsOfShifts(module);

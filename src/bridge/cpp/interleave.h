@@ -15,16 +15,21 @@
 
 namespace gpulower::interleave {
 
-/// A load that a store of another iteration might meet, so that their addresses are to be compared before the loop. Both
-/// move by `stride` bytes in each iteration.
+/// A load that a store of another iteration might meet, so that their addresses are to be compared before the loop.
 struct MayOverlap {
-  const llvm::SCEV *load = nullptr, *store = nullptr, *stride = nullptr;
+  /// The first addresses.
+  const llvm::SCEV *load = nullptr, *store = nullptr;
+  /// Where both move alike: by how many bytes in each iteration.
+  const llvm::SCEV *stride = nullptr;
+  /// Otherwise, by how many bytes while the counter moves by one: all that each reaches is compared.
+  uint64_t loadMoves = 0, storeMoves = 0;
   uint64_t loaded = 0, stored = 0;
   /// Whether the store stands before the load within an iteration.
   bool storeComesFirst = false;
 };
 
-/// The last branch of a loop goes on while `counter predicate bound`; before the first iteration, the counter is `start`.
+/// The last branch of a loop goes on while `counter predicate bound`; before the first iteration, the counter is
+/// `start`.
 struct LoopCondition {
   llvm::Value *counter = nullptr, *bound = nullptr;
   llvm::CmpInst::Predicate predicate = llvm::CmpInst::BAD_ICMP_PREDICATE;
@@ -33,13 +38,14 @@ struct LoopCondition {
 
 struct InterleavePlan {
   llvm::BasicBlock *preheader = nullptr, *header = nullptr, *latch = nullptr, *exit = nullptr;
-  /// Where there is one: the block that ends with the question whether there is any iteration, and where it goes if there is
-  /// none, which is where `exit` goes.
+  /// Where there is one: the block that ends with the question whether there is any iteration, and where it goes if
+  /// there is none, which is where `exit` goes.
   llvm::BasicBlock *guard = nullptr, *outside = nullptr;
   /// Those of the loop, each behind those that it can be reached from.
   llvm::SmallVector<llvm::BasicBlock *, 4> blocks;
   LoopCondition condition;
-  /// Loads that may come first, and what they need, in the order of the body; none where iterations follow one after the other.
+  /// Loads that may come first, and what they need, in the order of the body; none where iterations follow one after
+  /// the other.
   llvm::SmallVector<llvm::Instruction *, 16> first;
   llvm::SmallVector<MayOverlap, 2> checks;
   /// Iterations at once.
@@ -62,25 +68,27 @@ constexpr unsigned fewestIterations = 16;
 std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses analyses, unsigned count);
 
 /// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.
-bool areOfOtherMemory(llvm::Instruction &one, llvm::Instruction &other, const llvm::Loop &loop, llvm::AAResults &aliases);
+bool areOfOtherMemory(llvm::Instruction &one, llvm::Instruction &other, const llvm::Loop &loop,
+                      llvm::AAResults &aliases);
 
-/// Whether a comparison of two addresses tells if they are of the same place. Generic addresses of global memory are those that it
-/// has anyway.
+/// Whether a comparison of two addresses tells if they are of the same place. Generic addresses of global memory are
+/// those that it has anyway.
 bool canBeCompared(llvm::Type &one, llvm::Type &other, const llvm::DataLayout &layout);
 
-/// Where a loop reaches addresses that are apart by one number, which is not known, as the copies of a body do that a front end
-/// unrolled: each is computed from the one before.
+/// Where a loop reaches addresses that are apart by one number, which is not known, as the copies of a body do that a
+/// front end unrolled: each is computed from the one before.
 bool walkFromAddressToAddress(llvm::Loop &loop, LoopAnalyses analyses);
 
-/// Where a loop reaches many arrays that the host passed, at one offset that moves by a number which is not known: the offset is
-/// computed, and not each address.
+/// Where a loop reaches many arrays that the host passed, at one offset that moves by a number which is not known: the
+/// offset is computed, and not each address.
 bool moveOneOffset(llvm::Loop &loop, LoopAnalyses analyses);
 
 /// Of what is known not to be poison, LLVM drops a freeze: arguments are not `noundef` any more.
 void forgetThatItIsNoPoison(const llvm::SCEV &number);
 
-/// LLVM makes `i < 24` of `i + 8 < 32`, which ptxas does not unroll, and for unsigned numbers a step before the first would be the largest
-/// of all, as if nothing were left. So the question becomes again the one that was asked, where that is known to be the same.
+/// LLVM makes `i < 24` of `i + 8 < 32`, which ptxas does not unroll, and for unsigned numbers a step before the first
+/// would be the largest of all, as if nothing were left. So the question becomes again the one that was asked, where
+/// that is known to be the same.
 void askOfTheNext(llvm::Value *&counter, llvm::Value *&bound, llvm::CmpInst::Predicate predicate, llvm::Loop &loop,
                   llvm::ScalarEvolution &evolution);
 

@@ -1,7 +1,7 @@
-// Several iterations of a loop at once, all loads of them first, or in order, where the plan says that none comes first. A
-// thread that waits for one load at a time cannot keep the memory busy; neither LLVM nor the PTX compiler moves a load over a
-// store that may write what is loaded. It comes after LLVM's other passes, which then see one copy of the body, and whichever
-// language it was written in.
+// Several iterations of a loop at once, all loads of them first, or in order, where the plan says that none comes
+// first. A thread that waits for one load at a time cannot keep the memory busy; neither LLVM nor the PTX compiler
+// moves a load over a store that may write what is loaded. It comes after LLVM's other passes, which then see one copy
+// of the body, and whichever language it was written in.
 
 #include "interleave.h"
 
@@ -39,9 +39,9 @@ public:
   ///   if (counter < bound)
   ///     do body(i) while (counter < bound)
   ///
-  /// The counter takes the same values as before, in the same order, and nothing overflows that did not before. The first
-  /// branch is there if plan.guard is: threads that part there would not come together again for the new loop. False: what
-  /// has to be known before the loop cannot be computed there.
+  /// The counter takes the same values as before, in the same order, and nothing overflows that did not before. The
+  /// first branch is there if plan.guard is: threads that part there would not come together again for the new loop.
+  /// False: what has to be known before the loop cannot be computed there.
   bool run() {
     if (!canBeComputedBefore())
       return false;
@@ -64,23 +64,24 @@ private:
     /// What `start` and `stride` are.
     const SCEV *startNumber, *strideNumber;
     Value *start, *stride;
+    /// Whether loads are among what walks: all places are computed before the first of them then.
+    bool comesFirst = false;
     PHINode *phi = nullptr;
-    /// Where it is in the iteration that is being written.
-    Value *place = nullptr;
+    /// Where it is in each iteration that is written.
+    SmallVector<Value *, 8> places = {};
   };
 
   /// Whether a value can be computed before the loop.
   bool can(const SCEV *value) { return expander.isSafeToExpandAt(value, plan.preheader->getTerminator()); }
 
   bool canBeComputedBefore() {
-    return can(plan.condition.start) && can(plan.condition.step) && llvm::all_of(plan.checks, [&](const MayOverlap &pair) {
-             return can(pair.load) && can(pair.store) && can(pair.stride);
+    return can(plan.condition.start) && can(plan.condition.step) &&
+           llvm::all_of(plan.checks, [&](const MayOverlap &pair) {
+             return can(pair.load) && can(pair.store) && (!pair.stride || can(pair.stride));
            });
   }
 
-  Value *expand(const SCEV *value) {
-    return expander.expandCodeFor(value, value->getType(), builder.GetInsertPoint());
-  }
+  Value *expand(const SCEV *value) { return expander.expandCodeFor(value, value->getType(), builder.GetInsertPoint()); }
 
   Value *both(Value *left, Value *right) { return left ? builder.CreateAnd(left, right) : right; }
 
@@ -103,7 +104,8 @@ private:
     Value *enough = areLeft(start), *allowed = plan.guard ? nullptr : enough;
     builder.SetInsertPoint(plan.preheader->getTerminator());
     if (!analyses.evolution.getUnsignedRangeMax(plan.condition.step).ult(largestStep(*plan.condition.step)))
-      allowed = both(allowed, builder.CreateICmpULT(step, ConstantInt::get(step->getType(), largestStep(*plan.condition.step))));
+      allowed = both(allowed,
+                     builder.CreateICmpULT(step, ConstantInt::get(step->getType(), largestStep(*plan.condition.step))));
     for (const MayOverlap &pair : plan.checks)
       allowed = both(allowed, areApart(pair));
     if (plan.condition.predicate != CmpInst::ICMP_NE) {
@@ -122,11 +124,13 @@ private:
     for (auto [number, copy] : enumerate(copies)) {
       copy = std::make_unique<ValueToValueMapTy>();
       for (BasicBlock *block : plan.blocks)
-        (*copy)[block] = BasicBlock::Create(function.getContext(), block->getName() + ".at" + Twine(number), &function, before);
+        (*copy)[block] =
+            BasicBlock::Create(function.getContext(), block->getName() + ".at" + Twine(number), &function, before);
     }
     behind = BasicBlock::Create(function.getContext(), plan.header->getName() + ".left", &function, before);
     rest = BasicBlock::Create(function.getContext(), plan.header->getName() + ".rest", &function, before);
-    main = BasicBlock::Create(function.getContext(), plan.header->getName() + ".main", &function, blockOf(plan.header, 0));
+    main =
+        BasicBlock::Create(function.getContext(), plan.header->getName() + ".main", &function, blockOf(plan.header, 0));
     BranchInst::Create(blockOf(plan.header, 0), main);
     if (plan.guard) {
       without.push_back(plan.guard);
@@ -159,33 +163,41 @@ private:
     return can(step) ? step : nullptr;
   }
 
-  /// Loads whose addresses move by a number that is not known. From address to address one number is enough. LLVM would compute
-  /// all of them from the first, with one, two and three times that number, each of which holds two registers in all of the loop.
+  /// Loads that come first, and stores, whose addresses move by a number that is not known. From address to address one
+  /// number is enough. LLVM would compute all of them from the first, with one, two and three times that number, each
+  /// of which holds two registers in all of the loop.
   void findWalks() {
+    for (Instruction *instruction : plan.first)
+      if (isa<LoadInst>(instruction))
+        findWalk(*instruction);
+    for (BasicBlock *block : plan.blocks)
+      for (Instruction &instruction : *block)
+        if (isa<StoreInst>(instruction))
+          findWalk(instruction);
+  }
+
+  void findWalk(Instruction &access) {
     ScalarEvolution &evolution = analyses.evolution;
-    for (Instruction *instruction : plan.first) {
-      auto *load = dyn_cast<LoadInst>(instruction);
-      auto *address = load ? dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(load->getPointerOperand())) : nullptr;
-      if (!address || address->getLoop() != &loop || !address->isAffine())
-        continue;
-      const SCEV *start = address->getStart(), *step = address->getStepRecurrence(evolution);
-      if (isa<SCEVConstant>(step) || !can(start) || !can(step))
-        continue;
-      auto distance = [&](const Walk &walk) { return dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, walk.startNumber)); };
-      auto *found = llvm::find_if(walks, [&](const Walk &walk) { return walk.strideNumber == step && distance(walk); });
-      if (found == walks.end()) {
-        forgetThatItIsNoPoison(*step);
-        walks.push_back({start, step, expand(start), expand(step)});
-        found = &walks.back();
-      }
-      walkOf[load] = {unsigned(found - walks.begin()), cast<ConstantInt>(distance(*found)->getValue())};
+    auto *address = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(getLoadStorePointerOperand(&access)));
+    if (!address || address->getLoop() != &loop || !address->isAffine())
+      return;
+    const SCEV *start = address->getStart(), *step = address->getStepRecurrence(evolution);
+    if (isa<SCEVConstant>(step) || !can(start) || !can(step))
+      return;
+    auto distance = [&](const Walk &walk) {
+      return dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, walk.startNumber));
+    };
+    auto *found = llvm::find_if(walks, [&](const Walk &walk) { return walk.strideNumber == step && distance(walk); });
+    if (found == walks.end()) {
+      forgetThatItIsNoPoison(*step);
+      walks.push_back({start, step, expand(start), expand(step), isa<LoadInst>(access)});
+      found = &walks.back();
     }
+    walkOf[&access] = {unsigned(found - walks.begin()), cast<ConstantInt>(distance(*found)->getValue())};
   }
 
   /// One step of a walk. Of a number that is frozen there, LLVM does not see that it is the same in each iteration.
-  Value *advance(Walk &walk, Value *place) {
-    return builder.CreatePtrAdd(place, builder.CreateFreeze(walk.stride));
-  }
+  Value *advance(Walk &walk, Value *place) { return builder.CreatePtrAdd(place, builder.CreateFreeze(walk.stride)); }
 
   /// Whether so many iterations are left behind the counter: `counter + distance < bound`, without overflow.
   Value *areLeft(Value *counter) {
@@ -199,10 +211,12 @@ private:
     return builder.CreateAnd(builder.CreateICmp(predicate, counter, plan.condition.bound), enough);
   }
 
-  /// Whether no load meets a store of another iteration of the same turn. Store number k writes at `store + k * stride`,
-  /// load number k + d reads at `load + (k + d) * stride`, for d from 1 (from 0 where a store comes before the load) to
-  /// count - 1: they are apart if the distance `store - load` is none that d can bridge.
+  /// Whether no load meets a store of another iteration of the same turn. Store number k writes at `store + k *
+  /// stride`, load number k + d reads at `load + (k + d) * stride`, for d from 1 (from 0 where a store comes before the
+  /// load) to count - 1: they are apart if the distance `store - load` is none that d can bridge.
   Value *areApart(const MayOverlap &pair) {
+    if (!pair.stride)
+      return rangesAreApart(pair);
     Type *type = pair.stride->getType();
     auto number = [&](uint64_t value) { return ConstantInt::get(type, value); };
     Value *stride = expand(pair.stride);
@@ -227,6 +241,21 @@ private:
     return builder.CreateAnd(result, builder.CreateICmpUGE(place, size));
   }
 
+  /// Whether nothing that the load reaches in all iterations is reached by the store. Before the last iteration, the
+  /// counter is not past the bound; the sums do not overflow, since the loop reaches all of it.
+  Value *rangesAreApart(const MayOverlap &pair) {
+    Type *type = function.getDataLayout().getIndexType(pair.load->getType());
+    Value *distance = builder.CreateZExtOrTrunc(builder.CreateSub(plan.condition.bound, start), type);
+    auto range = [&](const SCEV *first, uint64_t moves, uint64_t size) {
+      Value *begin = builder.CreatePtrToInt(expand(first), type);
+      Value *last = builder.CreateAdd(begin, builder.CreateMul(distance, ConstantInt::get(type, moves)));
+      return std::pair(begin, builder.CreateAdd(last, ConstantInt::get(type, size)));
+    };
+    auto [load, loadEnd] = range(pair.load, pair.loadMoves, pair.loaded);
+    auto [store, storeEnd] = range(pair.store, pair.storeMoves, pair.stored);
+    return builder.CreateOr(builder.CreateICmpULE(loadEnd, store), builder.CreateICmpULE(storeEnd, load));
+  }
+
   BasicBlock *blockOf(BasicBlock *block, unsigned iteration) { return cast<BasicBlock>((*copies[iteration])[block]); }
 
   Value *valueOf(Value *value, unsigned iteration) {
@@ -234,7 +263,9 @@ private:
     return copy ? copy : value;
   }
 
-  Value *carried(PHINode &phi, unsigned iteration) { return valueOf(phi.getIncomingValueForBlock(plan.latch), iteration); }
+  Value *carried(PHINode &phi, unsigned iteration) {
+    return valueOf(phi.getIncomingValueForBlock(plan.latch), iteration);
+  }
 
   void clone(Instruction &instruction, BasicBlock &block, unsigned iteration) {
     Instruction *copy = instruction.clone();
@@ -243,6 +274,13 @@ private:
       copy->setName(instruction.getName());
     RemapInstruction(copy, *copies[iteration], RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
     (*copies[iteration])[&instruction] = copy;
+    if (auto found = walkOf.find(&instruction); found != walkOf.end()) {
+      auto [walk, offset] = found->second;
+      Value *place = walks[walk].places[iteration];
+      builder.SetInsertPoint(copy);
+      copy->setOperand(isa<StoreInst>(copy) ? StoreInst::getPointerOperandIndex() : LoadInst::getPointerOperandIndex(),
+                       offset->isZero() ? place : builder.CreatePtrAdd(place, offset));
+    }
   }
 
   /// What debug info says of variables before an instruction.
@@ -265,26 +303,24 @@ private:
     for (Walk &walk : walks) {
       walk.phi = PHINode::Create(walk.start->getType(), 2, "walk", header->begin());
       walk.phi->addIncoming(walk.start, main);
-      walk.place = walk.phi;
+      walk.places.push_back(walk.phi);
     }
     for (unsigned iteration = 0; iteration < plan.count; ++iteration) {
       // Where the next value is not among what comes first, nothing of that uses it, and it is replaced later.
       if (iteration > 0)
         mapPhis(iteration);
-      builder.SetInsertPoint(header);
-      if (iteration > 0)
-        for (Walk &walk : walks)
-          walk.place = advance(walk, walk.place);
-      for (Instruction *instruction : plan.first) {
+      walkOn(iteration, *header, /*withLoads=*/true);
+      for (Instruction *instruction : plan.first)
         clone(*instruction, *header, iteration);
-        if (auto found = walkOf.find(instruction); found != walkOf.end()) {
-          auto *load = cast<LoadInst>(valueOf(instruction, iteration));
-          builder.SetInsertPoint(load);
-          auto [walk, offset] = found->second;
-          load->setOperand(0, offset->isZero() ? walks[walk].place : builder.CreatePtrAdd(walks[walk].place, offset));
-        }
-      }
     }
+  }
+
+  /// The places of walks in an iteration behind the first.
+  void walkOn(unsigned iteration, BasicBlock &block, bool withLoads) {
+    builder.SetInsertPoint(&block);
+    for (Walk &walk : walks)
+      if (iteration > 0 && walk.comesFirst == withLoads)
+        walk.places.push_back(advance(walk, walk.places.back()));
   }
 
   void mapPhis(unsigned iteration) {
@@ -304,11 +340,13 @@ private:
   void cloneRest(unsigned iteration) {
     if (iteration > 0)
       mapPhis(iteration);
+    walkOn(iteration, *blockOf(plan.header, iteration), /*withLoads=*/false);
     for (BasicBlock *block : plan.blocks) {
       BasicBlock &copy = *blockOf(block, iteration);
       for (Instruction &instruction : *block) {
         cloneRecords(instruction, copy, iteration);
-        bool isDone = (isa<PHINode>(instruction) && block == plan.header) || llvm::is_contained(plan.first, &instruction);
+        bool isDone =
+            (isa<PHINode>(instruction) && block == plan.header) || llvm::is_contained(plan.first, &instruction);
         if (!isDone && &instruction != plan.latch->getTerminator())
           clone(instruction, copy, iteration);
       }
@@ -326,8 +364,9 @@ private:
       return;
     builder.SetInsertPoint(branch);
     bool leaves = branch->getSuccessor(0) != plan.header;
-    branch->setCondition(builder.CreateICmp(leaves ? CmpInst::getInversePredicate(condition.predicate) : condition.predicate,
-                                            condition.counter, condition.bound));
+    branch->setCondition(
+        builder.CreateICmp(leaves ? CmpInst::getInversePredicate(condition.predicate) : condition.predicate,
+                           condition.counter, condition.bound));
     if (compare->use_empty())
       compare->eraseFromParent();
   }
@@ -341,13 +380,15 @@ private:
     // Counters take one step: the PTX compiler unrolls no loop whose counter takes several.
     for (auto [phi, step] : turns) {
       Value *start = (*copies[0])[phi];
-      Value *next = start->getType()->isPointerTy() ? builder.CreatePtrAdd(start, step) : builder.CreateAdd(start, step);
+      Value *next =
+          start->getType()->isPointerTy() ? builder.CreatePtrAdd(start, step) : builder.CreateAdd(start, step);
       (*copies[last])[phi->getIncomingValueForBlock(plan.latch)] = next;
     }
     for (Walk &walk : walks)
-      walk.phi->addIncoming(advance(walk, walk.place), latch);
+      walk.phi->addIncoming(advance(walk, walk.places.back()), latch);
     Value *counter = valueOf(condition.counter, last);
-    builder.CreateCondBr(end ? builder.CreateICmp(condition.predicate, counter, end) : areLeft(counter), header, behind);
+    builder.CreateCondBr(end ? builder.CreateICmp(condition.predicate, counter, end) : areLeft(counter), header,
+                         behind);
     for (PHINode &phi : plan.header->phis())
       cast<PHINode>((*copies[0])[&phi])->addIncoming(carried(phi, last), latch);
     builder.SetInsertPoint(behind);
@@ -387,7 +428,8 @@ private:
       return phi;
     };
     for (PHINode &phi : plan.header->phis()) {
-      phi.setIncomingValueForBlock(plan.preheader, merge(phi.getIncomingValueForBlock(plan.preheader), carried(phi, last)));
+      phi.setIncomingValueForBlock(plan.preheader,
+                                   merge(phi.getIncomingValueForBlock(plan.preheader), carried(phi, last)));
       phi.replaceIncomingBlockWith(plan.preheader, rest);
     }
     for (PHINode &phi : plan.outside->phis()) {
@@ -404,8 +446,8 @@ private:
 
   Value *carriedOut(PHINode &phi, unsigned last) { return valueOf(phi.getIncomingValueForBlock(plan.latch), last); }
 
-  /// What the loops alone need is computed before each of them, and not for both at once: it would take registers from the one
-  /// loop until the other begins.
+  /// What the loops alone need is computed before each of them, and not for both at once: it would take registers from
+  /// the one loop until the other begins.
   void divide() {
     SmallPtrSet<const Instruction *, 16> moved;
     auto isInLoops = [&](const BasicBlock *at) {
@@ -491,9 +533,9 @@ private:
   SmallVector<std::unique_ptr<ValueToValueMapTy>, 8> copies;
   /// Values that move by as much in each iteration, and how far they move in each turn.
   SmallVector<std::pair<PHINode *, Value *>, 4> turns;
-  /// Addresses that the loads of all iterations reach step by step.
+  /// Addresses that all iterations reach step by step.
   SmallVector<Walk, 4> walks;
-  /// The walk of a load, and how far from its place the load reads.
+  /// The walk of a load or a store, and how far from its place it reads or writes.
   DenseMap<Instruction *, std::pair<unsigned, ConstantInt *>> walkOf;
   BasicBlock *main = nullptr, *behind = nullptr, *rest = nullptr;
   Value *distance = nullptr, *start = nullptr, *end = nullptr;

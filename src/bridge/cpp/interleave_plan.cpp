@@ -21,6 +21,8 @@ constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Longer bodies whose loads do not come first are left to ptxas.
 constexpr unsigned mostInstructionsInOrder = 64;
+/// Bodies without loads and stores that ptxas does not unroll, and that are worth it.
+constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsAlone = 80;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
 /// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of
@@ -59,9 +61,21 @@ bool isKernelArgument(const Value *object) {
   return convention == CallingConv::PTX_Kernel || convention == CallingConv::AMDGPU_KERNEL;
 }
 
+/// What a load, a store or an atomic operation points to.
+Value *addressOf(Instruction &access) {
+  if (auto *atomic = dyn_cast<AtomicRMWInst>(&access))
+    return atomic->getPointerOperand();
+  return getLoadStorePointerOperand(&access);
+}
+
 bool isOfGroupOrThread(Instruction &access) {
-  unsigned space = getLoadStoreAddressSpace(&access);
+  unsigned space = addressOf(access)->getType()->getPointerAddressSpace();
   return space == sharedSpace || space == privateSpace;
+}
+
+/// Whether loads of other memory may pass an atomic operation: it orders nothing else.
+bool ordersNothing(const AtomicRMWInst &atomic) {
+  return !atomic.isVolatile() && atomic.getOrdering() == AtomicOrdering::Monotonic;
 }
 
 /// Whether a value is computed, in a few steps, from what the host passed and the numbers that a block has alone.
@@ -103,18 +117,18 @@ public:
       return std::nullopt;
     if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
       return std::nullopt;
+    if (accesses == 0)
+      return planWithoutMemory();
     // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it;
     // but it moves no load over the branches that a division becomes.
-    bool onlyReads = stores.empty() && isa<SCEVConstant>(plan.condition.step);
+    bool onlyReads = writes.empty() && isa<SCEVConstant>(plan.condition.step);
     bool isLeftToPtxas = onlyReads && !isHeavy;
     // What is divided is added up, one after the other, which takes no more registers for four.
     if (onlyReads && isHeavy && instructions.size() <= mostInstructions && isLong())
       plan.count = std::min(wanted, unrolledByPtxas);
-    if (isLeftToPtxas && !isLong()) {
-      if (!loadsAreNarrow())
-        return std::nullopt;
+    bool isShort = isLeftToPtxas && !isLong();
+    if (isShort && loadsAreNarrow())
       plan.count = std::min(plan.count, 2u);
-    }
     unsigned loads = 0;
     for (Instruction *instruction : instructions) {
       if (!isReadyNow(*instruction)) {
@@ -135,16 +149,18 @@ public:
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
-    if (isLeftToPtxas && !loadsAreNarrow() && worksLong(loads)) {
-      // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it
-      // may use.
-      // Where it knows the number of iterations, it unrolls further, or all of them.
-      if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder ||
-          evolution.getSmallConstantTripCount(&loop) != 0)
+    if (isLeftToPtxas && !loadsAreNarrow()) {
+      if (worksLong(loads) && !isShort) {
+        // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it
+        // may use. Where it knows the number of iterations, it unrolls further, or all of them.
+        if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder ||
+            evolution.getSmallConstantTripCount(&loop) != 0)
+          return std::nullopt;
+        plan.count = unrolledByPtxas;
+        plan.mayUnrollAgain = false;
+      } else if (isShort) {
         return std::nullopt;
-      plan.count = unrolledByPtxas;
-      plan.first.clear();
-      plan.mayUnrollAgain = false;
+      }
     }
     // Where there are never so many iterations, the new loop would never run.
     if (mostIterations != 0 && mostIterations < plan.count)
@@ -155,6 +171,20 @@ public:
   }
 
 private:
+  /// Of a loop that computes alone, and is too long for ptxas to unroll: it begins no iteration before the one before
+  /// ends.
+  std::optional<InterleavePlan> planWithoutMemory() {
+    unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
+    if (isHeavy || instructions.size() < fewestInstructionsAlone || instructions.size() > mostInstructionsAlone ||
+        wanted < unrolledByPtxas || !isa<SCEVConstant>(plan.condition.step) ||
+        evolution.getSmallConstantTripCount(&loop) != 0 || (most != 0 && most < unrolledByPtxas))
+      return std::nullopt;
+    plan.count = unrolledByPtxas;
+    plan.mayUnrollAgain = false;
+    findGuard();
+    return std::move(plan);
+  }
+
   bool findBlocks() {
     plan.preheader = loop.getLoopPreheader();
     plan.header = loop.getHeader();
@@ -168,7 +198,8 @@ private:
     return plan.exit != nullptr;
   }
 
-  /// Whether all of the body is known, which it is not with a barrier, a call or an atomic operation in it.
+  /// Whether all of the body is known, which it is not with a barrier or a call in it, nor with an atomic operation
+  /// that orders others.
   bool understand() {
     for (BasicBlock *block : plan.blocks) {
       if (!isa<BranchInst, SwitchInst>(block->getTerminator()))
@@ -177,13 +208,15 @@ private:
         position[&instruction] = instructions.size();
         instructions.push_back(&instruction);
         isHeavy |= becomesBranches(instruction);
-        accesses += isa<LoadInst, StoreInst>(instruction);
+        accesses += isa<LoadInst, StoreInst, AtomicRMWInst>(instruction);
         if (instruction.isTerminator() || isa<PHINode>(instruction))
           continue;
         if (auto *call = dyn_cast<CallBase>(&instruction); call && (call->isConvergent() || call->cannotDuplicate()))
           return false;
-        if (auto *store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
-          stores.push_back(store);
+        auto *store = dyn_cast<StoreInst>(&instruction);
+        auto *atomic = dyn_cast<AtomicRMWInst>(&instruction);
+        if ((store && store->isSimple()) || (atomic && ordersNothing(*atomic))) {
+          writes.push_back(&instruction);
           continue;
         }
         if (instruction.mayWriteToMemory() || instruction.getType()->isTokenTy() ||
@@ -328,8 +361,8 @@ private:
   /// predicate of the condition, and moves the load before the stores of earlier iterations.
   bool isConditionalButFree(LoadInst &load) {
     return load.isSimple() && !analyses.dominators.dominates(load.getParent(), plan.latch) &&
-           llvm::all_of(stores,
-                        [&](StoreInst *store) { return areOfOtherMemory(load, *store, loop, analyses.aliases); });
+           llvm::all_of(writes,
+                        [&](Instruction *write) { return areOfOtherMemory(load, *write, loop, analyses.aliases); });
   }
 
   /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them
@@ -353,8 +386,8 @@ private:
     if (load.hasMetadata(LLVMContext::MD_invariant_load) || decided.contains(&load))
       return true;
     SmallVector<MayOverlap> checks;
-    for (StoreInst *store : stores)
-      if (!areApart(load, *store, checks))
+    for (Instruction *write : writes)
+      if (!areApart(load, *write, checks))
         return false;
     plan.checks.append(checks);
     decided.insert(&load);
@@ -362,20 +395,36 @@ private:
   }
 
   /// Whether a load can pass a store of the iterations that run at once; adds the comparison that shows it.
-  bool areApart(LoadInst &load, StoreInst &store, SmallVectorImpl<MayOverlap> &checks) {
-    if (areOfOtherMemory(load, store, loop, analyses.aliases))
+  bool areApart(LoadInst &load, Instruction &write, SmallVectorImpl<MayOverlap> &checks) {
+    if (areOfOtherMemory(load, write, loop, analyses.aliases))
       return true;
+    if (!isa<StoreInst>(write))
+      return false;
+    auto &store = cast<StoreInst>(write);
     if (isOneElement(load, store))
       return position[&load] < position[&store];
     auto *from = recurrence(evolution.getSCEV(load.getPointerOperand()));
     auto *to = recurrence(evolution.getSCEV(store.getPointerOperand()));
     TypeSize loaded = layout.getTypeStoreSize(load.getType());
     TypeSize stored = layout.getTypeStoreSize(store.getValueOperand()->getType());
-    if (!from || !to || loaded.isScalable() || stored.isScalable() ||
-        from->getStepRecurrence(evolution) != to->getStepRecurrence(evolution))
+    if (!from || !to || loaded.isScalable() || stored.isScalable())
       return false;
-    MayOverlap pair{from->getStart(), to->getStart(), from->getStepRecurrence(evolution),
-                    loaded,           stored,         position[&store] < position[&load]};
+    MayOverlap pair;
+    pair.load = from->getStart();
+    pair.store = to->getStart();
+    pair.loaded = loaded;
+    pair.stored = stored;
+    if (from->getStepRecurrence(evolution) != to->getStepRecurrence(evolution)) {
+      pair.loadMoves = moves(*from);
+      pair.storeMoves = moves(*to);
+      if (pair.loadMoves == 0 || pair.storeMoves == 0 ||
+          !canBeCompared(*load.getPointerOperandType(), *store.getPointerOperandType(), layout))
+        return false;
+      checks.push_back(pair);
+      return true;
+    }
+    pair.stride = from->getStepRecurrence(evolution);
+    pair.storeComesFirst = position[&store] < position[&load];
     auto *stride = dyn_cast<SCEVConstant>(pair.stride);
     if (stride && (!stride->getAPInt().isStrictlyPositive() || stride->getAPInt().ugt(largestStep(*pair.stride))))
       return false;
@@ -389,6 +438,24 @@ private:
       return false;
     checks.push_back(pair);
     return true;
+  }
+
+  /// By how many bytes an address moves while the counter moves by one; 0 where it is not known.
+  uint64_t moves(const SCEVAddRecExpr &address) {
+    // A constant, and what it is multiplied with.
+    auto split = [&](const SCEV *number) -> std::pair<uint64_t, const SCEV *> {
+      if (auto *constant = dyn_cast<SCEVConstant>(number))
+        return {constant->getAPInt().getLimitedValue(), nullptr};
+      auto *product = dyn_cast<SCEVMulExpr>(number);
+      auto *factor = product ? dyn_cast<SCEVConstant>(product->getOperand(0)) : nullptr;
+      if (!factor)
+        return {1, number};
+      SmallVector<const SCEV *> others(drop_begin(product->operands()));
+      return {factor->getAPInt().getLimitedValue(), evolution.getMulExpr(others)};
+    };
+    auto [bytes, stride] = split(address.getStepRecurrence(evolution));
+    auto [steps, step] = split(plan.condition.step);
+    return stride == step && steps != 0 && bytes % steps == 0 && bytes / steps <= largestElement ? bytes / steps : 0;
   }
 
   /// Whether two accesses reach the same element of an array, and none that another iteration of the turn reaches: its
@@ -431,7 +498,8 @@ private:
   bool isHeavy = false;
   SmallVector<Instruction *> instructions;
   DenseMap<Instruction *, unsigned> position;
-  SmallVector<StoreInst *> stores;
+  /// Stores and atomic operations.
+  SmallVector<Instruction *> writes;
   unsigned accesses = 0;
   SmallPtrSet<Instruction *, 16> ready, taken, decided;
   InterleavePlan plan;
@@ -440,8 +508,8 @@ private:
 } // namespace
 
 bool areOfOtherMemory(Instruction &one, Instruction &other, const Loop &loop, AAResults &aliases) {
-  const Value *here = getUnderlyingObject(getLoadStorePointerOperand(&one), 0);
-  const Value *there = getUnderlyingObject(getLoadStorePointerOperand(&other), 0);
+  const Value *here = getUnderlyingObject(addressOf(one), 0);
+  const Value *there = getUnderlyingObject(addressOf(other), 0);
   if (!loop.isLoopInvariant(here) || !loop.isLoopInvariant(there))
     return false;
   if ((isKernelArgument(here) && isOfGroupOrThread(other)) || (isKernelArgument(there) && isOfGroupOrThread(one)))

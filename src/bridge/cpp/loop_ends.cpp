@@ -15,6 +15,8 @@
 // It unrolls no loop that asks of the counter what it was before the step, as LLVM does where the end is a constant:
 // then the next value is asked for.
 //
+// It does not know that a loop never has as many as four iterations; such a loop is not to be unrolled either.
+//
 // Of a loop that goes on while its counter is not at the end, ptxas takes the iterations that are left over by twos,
 // and then one by one in a loop; while the counter is below the end, all three without a loop. LLVM makes the first of
 // the second
@@ -44,6 +46,9 @@ constexpr size_t mostInstructions = 24;
 
 /// Of a loop that is worth unrolling four times.
 constexpr unsigned fewestIterations = 8;
+
+/// How often ptxas unrolls a small loop.
+constexpr unsigned unrolledByPtxas = 4;
 
 /// Whether the difference of two signed numbers in these ranges fits their type.
 bool fits(const APInt &minuend, const APInt &subtrahend) {
@@ -223,6 +228,8 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
     SmallVector<BasicBlock *> exiting;
     loop->getExitingBlocks(exiting);
     stepLast(*loop);
+    if (unsigned most = evolution.getSmallConstantMaxTripCount(loop); most != 0 && most < unrolledByPtxas)
+      addStringMetadataToLoop(loop, "llvm.loop.unroll.disable");
     for (BasicBlock *block : exiting) {
       auto *branch = dyn_cast<BranchInst>(block->getTerminator());
       auto *compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;

@@ -54,14 +54,54 @@ def both_ways(memory, x, y, lower, upper, _step):
             memory[y + i] = wrap(a + 1)
 
 
-def memref(buffer, element):
-    pointer = ctypes.c_void_p(ctypes.addressof(buffer) + 4 * element)
+def narrow(memory, x, y, lower, upper, step):
+    for i in range(lower, upper, step):
+        memory[y + i] = (3 * word(memory, x + 4 * i) + 1) % 256
+
+
+def widen(memory, x, y, lower, upper, _step):
+    total = 0
+    for i in range(lower, upper, 2):
+        memory[y + 4 * i : y + 4 * i + 4] = i.to_bytes(4, "little")
+        total = 3 * total + memory[x + i]
+    memory[y : y + 4] = (total % 2**32).to_bytes(4, "little")
+
+
+def word(memory, at):
+    return int.from_bytes(memory[at : at + 4], "little")
+
+
+def memref(buffer, at):
+    pointer = ctypes.c_void_p(ctypes.addressof(buffer) + at)
     return [pointer, pointer, *(ctypes.c_int64(value) for value in (0, SIZE - MIDDLE, 1))]
+
+
+def run_bytes(loops):
+    """Those with elements of two sizes, at distances in bytes."""
+    runs = 0
+    for reference in (narrow, widen):
+        kernel = getattr(loops, reference.__name__)
+        kernel.restype = None
+        for distance in range(-90, 91):
+            for step in (1, 2, 3):
+                for upper in (-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 18):
+                    start = bytearray((77 * i * i + 13 * i + runs) % 256 for i in range(4 * SIZE))
+                    expected = bytearray(start)
+                    x = 4 * MIDDLE
+                    reference(expected, x, x + distance, 0, upper, step)
+                    buffer = (ctypes.c_ubyte * len(start))(*start)
+                    bounds = [ctypes.c_int64(value) for value in (0, upper, step)]
+                    kernel(*memref(buffer, x), *memref(buffer, x + distance), *bounds)
+                    if bytearray(buffer) != expected:
+                        sys.exit(f"{reference.__name__}: distance {distance} bytes, to {upper} by {step}:\n"
+                                 f"{bytes(buffer).hex(' ')}\nwhere\n{expected.hex(' ')}\nis right")
+                    runs += 1
+    return runs
 
 
 def main():
     loops = library(sys.argv[1], sys.argv[2])
-    runs = 0
+    runs = run_bytes(loops)
     for reference in (load_first, store_first, both_ways):
         kernel = getattr(loops, reference.__name__)
         kernel.restype = None
@@ -74,7 +114,7 @@ def main():
                         reference(expected, MIDDLE, MIDDLE + distance, lower, upper, step)
                         buffer = (ctypes.c_int32 * SIZE)(*start)
                         bounds = [ctypes.c_int64(value) for value in (lower, upper, step)]
-                        kernel(*memref(buffer, MIDDLE), *memref(buffer, MIDDLE + distance), *bounds)
+                        kernel(*memref(buffer, 4 * MIDDLE), *memref(buffer, 4 * (MIDDLE + distance)), *bounds)
                         if list(buffer) != expected:
                             sys.exit(f"{reference.__name__}: distance {distance}, from {lower} to {upper} by {step}:\n"
                                      f"{list(buffer)}\nwhere\n{expected}\nis right")

@@ -48,6 +48,39 @@ gpu.module @loops {
     gpu.return
   }
 
+  // y[i] = 3 * x[i] + 1, of which a byte is kept
+  gpu.func @narrow(%x: memref<?xi32>, %y: memref<?xi8>, %lower: index, %upper: index, %step: index) kernel {
+    %three = arith.constant 3 : i32
+    %one = arith.constant 1 : i32
+    scf.for %i = %lower to %upper step %step {
+      %v = memref.load %x[%i] : memref<?xi32>
+      %product = arith.muli %v, %three : i32
+      %w = arith.addi %product, %one : i32
+      %byte = arith.trunci %w : i32 to i8
+      memref.store %byte, %y[%i] : memref<?xi8>
+    }
+    gpu.return
+  }
+
+  // y[i] = i; sum = 3 * sum + x[i], of bytes; at the end y[0] = sum; with a constant step
+  gpu.func @widen(%x: memref<?xi8>, %y: memref<?xi32>, %lower: index, %upper: index, %step: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant 0 : i32
+    %three = arith.constant 3 : i32
+    %sum = scf.for %i = %lower to %upper step %c2 iter_args(%s = %zero) -> (i32) {
+      %number = arith.index_cast %i : index to i32
+      memref.store %number, %y[%i] : memref<?xi32>
+      %v = memref.load %x[%i] : memref<?xi8>
+      %wide = arith.extui %v : i8 to i32
+      %product = arith.muli %s, %three : i32
+      %t = arith.addi %product, %wide : i32
+      scf.yield %t : i32
+    }
+    memref.store %sum, %y[%c0] : memref<?xi32>
+    gpu.return
+  }
+
   // if x[i + 1] is odd then x[i] = y[i + 1] else y[i] = x[i + 1] + 1; with a constant step
   gpu.func @both_ways(%x: memref<?xi32>, %y: memref<?xi32>, %lower: index, %upper: index, %step: index) kernel {
     %c1 = arith.constant 1 : index

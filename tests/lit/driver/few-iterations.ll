@@ -1,0 +1,94 @@
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+
+; Loops that the PTX compiler would unroll four times, and that never have so many iterations; and one that it does not unroll, with
+; enough of them.
+
+target triple = "nvptx64-nvidia-cuda"
+
+; From below 256 to 324 in steps of 256, as threads fill a tile with its border.
+; CHECK-LABEL: .entry tile(
+; CHECK: .pragma "nounroll";
+; CHECK: ld.global.b32
+; CHECK-NOT: ld.global
+; CHECK: ret;
+define ptx_kernel void @tile(ptr %x, ptr addrspace(3) %tile) {
+entry:
+  %thread = call range(i32 0, 256) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %start = zext nneg i32 %thread to i64
+  br label %loop
+loop:
+  %i = phi i64 [ %start, %entry ], [ %next, %loop ]
+  %p = getelementptr i32, ptr %x, i64 %i
+  %v = load i32, ptr %p, align 4
+  %at = getelementptr i32, ptr addrspace(3) %tile, i64 %i
+  store i32 %v, ptr addrspace(3) %at, align 4
+  %next = add nuw nsw i64 %i, 256
+  %more = icmp samesign ult i64 %next, 324
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; Nothing is loaded: four iterations, one after the other.
+; CHECK-LABEL: .entry computes(
+; CHECK-COUNT-80: fma.rn.f64
+; CHECK: setp
+; CHECK: .pragma "nounroll";
+; CHECK-COUNT-20: fma.rn.f64
+; CHECK-NOT: fma
+; CHECK: ret;
+define ptx_kernel void @computes(ptr %out, double %x, i64 %n) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %a = phi double [ 1.0, %entry ], [ %a20, %loop ]
+  %s1 = fmul contract double %a, %a
+  %a1 = fadd contract double %s1, %x
+  %s2 = fmul contract double %a1, %a1
+  %a2 = fadd contract double %s2, %x
+  %s3 = fmul contract double %a2, %a2
+  %a3 = fadd contract double %s3, %x
+  %s4 = fmul contract double %a3, %a3
+  %a4 = fadd contract double %s4, %x
+  %s5 = fmul contract double %a4, %a4
+  %a5 = fadd contract double %s5, %x
+  %s6 = fmul contract double %a5, %a5
+  %a6 = fadd contract double %s6, %x
+  %s7 = fmul contract double %a6, %a6
+  %a7 = fadd contract double %s7, %x
+  %s8 = fmul contract double %a7, %a7
+  %a8 = fadd contract double %s8, %x
+  %s9 = fmul contract double %a8, %a8
+  %a9 = fadd contract double %s9, %x
+  %s10 = fmul contract double %a9, %a9
+  %a10 = fadd contract double %s10, %x
+  %s11 = fmul contract double %a10, %a10
+  %a11 = fadd contract double %s11, %x
+  %s12 = fmul contract double %a11, %a11
+  %a12 = fadd contract double %s12, %x
+  %s13 = fmul contract double %a12, %a12
+  %a13 = fadd contract double %s13, %x
+  %s14 = fmul contract double %a13, %a13
+  %a14 = fadd contract double %s14, %x
+  %s15 = fmul contract double %a14, %a14
+  %a15 = fadd contract double %s15, %x
+  %s16 = fmul contract double %a15, %a15
+  %a16 = fadd contract double %s16, %x
+  %s17 = fmul contract double %a16, %a16
+  %a17 = fadd contract double %s17, %x
+  %s18 = fmul contract double %a17, %a17
+  %a18 = fadd contract double %s18, %x
+  %s19 = fmul contract double %a18, %a18
+  %a19 = fadd contract double %s19, %x
+  %s20 = fmul contract double %a19, %a19
+  %a20 = fadd contract double %s20, %x
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi double [ 0.0, %entry ], [ %a20, %loop ]
+  store double %r, ptr %out, align 8
+  ret void
+}
