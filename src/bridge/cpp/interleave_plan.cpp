@@ -23,6 +23,8 @@ constexpr unsigned mostInstructionsOfTwo = 160;
 constexpr unsigned mostInstructionsInOrder = 64;
 /// Bodies without loads and stores that ptxas does not unroll, and that are worth it.
 constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsAlone = 80;
+/// Divisions of 32 bits, some 20 instructions each, of which several are worth being computed beside each other.
+constexpr unsigned fewestDivisions = 2;
 /// Every load that waits holds a register, times the iterations.
 constexpr unsigned mostLoads = 6;
 /// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of
@@ -115,10 +117,14 @@ public:
   std::optional<InterleavePlan> make() {
     if (!findBlocks() || !understand() || !findCondition())
       return std::nullopt;
+    std::optional<InterleavePlan> made = accesses == 0 ? std::nullopt : planLoadsFirst();
+    return made ? std::move(made) : planInOrder();
+  }
+
+private:
+  std::optional<InterleavePlan> planLoadsFirst() {
     if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
       return std::nullopt;
-    if (accesses == 0)
-      return planWithoutMemory();
     // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it;
     // but it moves no load over the branches that a division becomes.
     bool onlyReads = writes.empty() && isa<SCEVConstant>(plan.condition.step);
@@ -170,17 +176,20 @@ public:
     return std::move(plan);
   }
 
-private:
-  /// Of a loop that computes alone, and is too long for ptxas to unroll: it begins no iteration before the one before
-  /// ends.
-  std::optional<InterleavePlan> planWithoutMemory() {
+  /// Of a loop that computes long, with no load that could come first, and that ptxas does not unroll: it begins
+  /// nothing of an iteration before the one before ends.
+  std::optional<InterleavePlan> planInOrder() {
+    bool computesAlone =
+        accesses == 0 && isa<SCEVConstant>(plan.condition.step) && instructions.size() >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
-    if (isHeavy || instructions.size() < fewestInstructionsAlone || instructions.size() > mostInstructionsAlone ||
-        wanted < unrolledByPtxas || !isa<SCEVConstant>(plan.condition.step) ||
-        evolution.getSmallConstantTripCount(&loop) != 0 || (most != 0 && most < unrolledByPtxas))
+    if ((!computesAlone && divisions < fewestDivisions) || isHeavy || instructions.size() > mostInstructionsAlone ||
+        wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
+        (most != 0 && most < unrolledByPtxas))
       return std::nullopt;
     plan.count = unrolledByPtxas;
     plan.mayUnrollAgain = false;
+    plan.first.clear();
+    plan.checks.clear();
     findGuard();
     return std::move(plan);
   }
@@ -208,6 +217,7 @@ private:
         position[&instruction] = instructions.size();
         instructions.push_back(&instruction);
         isHeavy |= becomesBranches(instruction);
+        divisions += instruction.isIntDivRem() && !isa<Constant>(instruction.getOperand(1));
         accesses += isa<LoadInst, StoreInst, AtomicRMWInst>(instruction);
         if (instruction.isTerminator() || isa<PHINode>(instruction))
           continue;
@@ -501,6 +511,8 @@ private:
   /// Stores and atomic operations.
   SmallVector<Instruction *> writes;
   unsigned accesses = 0;
+  /// Of integers, by what is not constant.
+  unsigned divisions = 0;
   SmallPtrSet<Instruction *, 16> ready, taken, decided;
   InterleavePlan plan;
 };

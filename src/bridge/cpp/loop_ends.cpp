@@ -175,6 +175,44 @@ void compareTheNext(ICmpInst &compare, Loop &loop, ScalarEvolution &evolution) {
   compare.setSameSign(false);
 }
 
+/// Where an address moves as the counter does, LLVM's loop strength reduction has both in one number of 64 bits, and
+/// ptxas does not unroll the loop if it asks of the lower half. So it asks of all.
+void compareWide(ICmpInst &compare, Loop &loop, ScalarEvolution &evolution) {
+  if (!compare.getOperand(0)->getType()->isIntegerTy(32))
+    return;
+  if (loop.isLoopInvariant(compare.getOperand(0)))
+    compare.swapOperands();
+  Value *counter = compare.getOperand(0);
+  auto *counted = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(counter));
+  auto *step = counted && counted->getLoop() == &loop && counted->isAffine()
+                   ? dyn_cast<SCEVConstant>(counted->getStepRecurrence(evolution))
+                   : nullptr;
+  if (!step || !loop.isLoopInvariant(compare.getOperand(1)))
+    return;
+  Type *wide = Type::getInt64Ty(compare.getContext());
+  bool isSigned = !compare.isUnsigned();
+  const SCEV *extended =
+      isSigned ? evolution.getSignExtendExpr(counted, wide) : evolution.getZeroExtendExpr(counted, wide);
+  auto movesAlike = [&](Instruction &access) {
+    Value *pointer = getLoadStorePointerOperand(&access);
+    auto *address = pointer ? dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(pointer)) : nullptr;
+    auto *moves = address && address->getLoop() == &loop && address->isAffine()
+                      ? dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution))
+                      : nullptr;
+    return moves && moves->getAPInt().getSExtValue() == step->getAPInt().getSExtValue();
+  };
+  if (!isa<SCEVAddRecExpr>(extended) ||
+      llvm::none_of(loop.blocks(), [&](BasicBlock *block) { return llvm::any_of(*block, movesAlike); }))
+    return;
+  for (Use &side : compare.operands()) {
+    auto *before =
+        loop.isLoopInvariant(side) && loop.getLoopPreheader() ? loop.getLoopPreheader()->getTerminator() : &compare;
+    IRBuilder<> builder(before);
+    side = isSigned ? builder.CreateSExt(side, wide) : builder.CreateZExt(side, wide);
+  }
+  compare.setSameSign(false);
+}
+
 /// The same comparison of unsigned numbers.
 void moveBySign(ICmpInst &compare, Loop &loop) {
   auto *type = cast<IntegerType>(compare.getOperand(0)->getType());
@@ -241,6 +279,8 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
       }
       if (exiting.size() == 1 && block == loop->getLoopLatch() && isSmall(*loop, evolution))
         compareInOrder(*branch, *compare, *loop, evolution);
+      if (exiting.size() == 1 && block == loop->getLoopLatch() && compare->hasOneUse())
+        compareWide(*compare, *loop, evolution);
       Ends ends(evolution, *loop, *compare);
       if (!ends.counts())
         continue;

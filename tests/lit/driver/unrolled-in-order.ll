@@ -1,6 +1,6 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 
-; Loops that the PTX compiler would unroll four times, and that never have so many iterations; and one that it does not unroll, with
+; Loops that the PTX compiler would unroll four times, and that never have so many iterations; and some that it does not unroll, with
 ; enough of them.
 
 target triple = "nvptx64-nvidia-cuda"
@@ -90,5 +90,62 @@ loop:
 end:
   %r = phi double [ 0.0, %entry ], [ %a20, %loop ]
   store double %r, ptr %out, align 8
+  ret void
+}
+
+; The load may be of what is stored, but the divisions of four iterations stand beside each other.
+; CHECK-LABEL: .entry divides(
+; CHECK-COUNT-4: st.global.b32
+; CHECK: .pragma "nounroll";
+; CHECK: st.global.b32
+; CHECK-NOT: st.global
+; CHECK: ret;
+define ptx_kernel void @divides(ptr %x, ptr %y, i32 %n, i32 %width, i32 %height, i32 %step) {
+entry:
+  %any = icmp sgt i32 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %row = sdiv i32 %i, %width
+  %at = srem i32 %row, %height
+  %p = getelementptr i32, ptr %x, i32 %at
+  %v = load i32, ptr %p, align 4
+  %q = getelementptr i32, ptr %y, i32 %i
+  store i32 %v, ptr %q, align 4
+  %next = add nsw i32 %i, %step
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; An address moves by a byte for each number, and the counter has 32 bits: one number of 64 bits is both, and is compared as a whole.
+; CHECK-LABEL: .entry bytes(
+; CHECK: ld.global.s8
+; CHECK-NOT: cvt.u32.u64
+; CHECK: setp.lt.s64
+; CHECK: ret;
+define ptx_kernel void @bytes(ptr %x, ptr %y, ptr %out, i32 %n) {
+entry:
+  %thread = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %any = icmp slt i32 %thread, %n
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i32 [ %thread, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %wide = zext nneg i32 %i to i64
+  %p = getelementptr i8, ptr %x, i64 %wide
+  %b = load i8, ptr %p, align 1
+  %f = sitofp i8 %b to float
+  %q = getelementptr float, ptr %y, i64 %wide
+  %w = load float, ptr %q, align 4
+  %m = fmul contract float %f, %w
+  %t = fadd contract float %s, %m
+  %next = add nuw nsw i32 %i, 128
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr %out, align 4
   ret void
 }
