@@ -26,10 +26,15 @@ extern const __device__ __attribute__((weak)) GridDim gridDim;
 using __half = _Float16;
 __device__ inline float __half2float(__half h) { return h; }
 __device__ inline __half __float2half(float f) { return f; }
+using __nv_bfloat16 = __bf16;
+__device__ inline float __bfloat162float(__nv_bfloat16 h) { return h; }
+__device__ inline __nv_bfloat16 __float2bfloat16(float f) { return f; }
 extern "C" {
 __device__ __attribute__((const)) float __ocml_exp_f32(float), __ocml_log_f32(float), __ocml_tanh_f32(float);
 __device__ __attribute__((const)) float __ocml_erf_f32(float), __ocml_rsqrt_f32(float);
+__device__ __attribute__((const)) float __ocml_log1p_f32(float), __ocml_exp2_f32(float);
 __device__ float __ocml_sin_f32(float), __ocml_cos_f32(float);
+__device__ double __ocml_sin_f64(double), __ocml_cos_f64(double);
 }
 #define expf __ocml_exp_f32
 #define logf __ocml_log_f32
@@ -38,12 +43,18 @@ __device__ float __ocml_sin_f32(float), __ocml_cos_f32(float);
 #define sinf __ocml_sin_f32
 #define cosf __ocml_cos_f32
 #define rsqrtf __ocml_rsqrt_f32
+#define log1pf __ocml_log1p_f32
+#define exp2f __ocml_exp2_f32
+#define sin __ocml_sin_f64
+#define cos __ocml_cos_f64
 #define sqrtf __builtin_sqrtf
 #define fabsf __builtin_fabsf
 #define floorf __builtin_floorf
 #define fmaxf __builtin_fmaxf
 #define fminf __builtin_fminf
 #define fmaf __builtin_fmaf
+#define rintf __builtin_rintf
+#define fabs __builtin_fabs
 #define __syncthreads()                                                                                                  \
   do {                                                                                                                   \
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");                                                               \
@@ -63,8 +74,22 @@ __device__ inline int __shfl_up_sync(unsigned, int v, int d) {
   index = index < (self & ~31) ? self : index;
   return __builtin_amdgcn_ds_bpermute(index << 2, v);
 }
+__device__ inline int __shfl_down_sync(unsigned, int v, int d) {
+  int self = __lane(), index = self + d;
+  index = (self & 31) + d > 31 ? self : index;
+  return __builtin_amdgcn_ds_bpermute(index << 2, v);
+}
 __device__ inline float __shfl_xor_sync(unsigned m, float v, int d) {
   return __builtin_bit_cast(float, __shfl_xor_sync(m, __builtin_bit_cast(int, v), d));
+}
+__device__ inline float __shfl_down_sync(unsigned m, float v, int d) {
+  return __builtin_bit_cast(float, __shfl_down_sync(m, __builtin_bit_cast(int, v), d));
+}
+__device__ inline long long __shfl_up_sync(unsigned m, long long v, int d) {
+  union { long long l; int i[2]; } u{v};
+  u.i[0] = __shfl_up_sync(m, u.i[0], d);
+  u.i[1] = __shfl_up_sync(m, u.i[1], d);
+  return u.l;
 }
 __device__ inline double __shfl_xor_sync(unsigned m, double v, int d) {
   union { double d; int i[2]; } u{v};
@@ -74,4 +99,7 @@ __device__ inline double __shfl_xor_sync(unsigned m, double v, int d) {
 }
 template <typename T> __device__ inline void atomicAdd(T *at, T v) {
   __scoped_atomic_fetch_add(at, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+}
+template <typename T> __device__ inline void atomicOr(T *at, T v) {
+  __scoped_atomic_fetch_or(at, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
 }

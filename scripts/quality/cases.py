@@ -1,4 +1,4 @@
-"""What the kernels of kernels.py are launched with, and what they have to compute: by CuPy, in float64."""
+"""What the kernels are launched with, and what they have to compute: by CuPy, in float64."""
 
 import math
 
@@ -7,23 +7,44 @@ import numpy as np
 from cupyx.scipy.special import erf
 
 
-class Case:
-    """One launch: arguments by name, and for each array that is written what it has to hold."""
+def to_bf16(x):
+    """CuPy has no bfloat16: arrays of its bits."""
+    bits = x.astype(cp.float32).view(cp.uint32)
+    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(cp.uint16)
 
-    def __init__(self, grid, arguments, expected, tolerance=1e-5):
+
+def from_bf16(bits):
+    return (bits.astype(cp.uint32) << np.uint32(16)).view(cp.float32).astype(cp.float64)
+
+
+class Case:
+    """One launch: arguments by name, and for each array that is written what it has to hold.
+
+    `own` has the tolerance of arrays that have another; the arrays of `bf16` hold the bits of bfloat16.
+    """
+
+    def __init__(self, grid, arguments, expected, tolerance=1e-5, own=None, bf16=()):
         self.grid, self.arguments, self.expected, self.tolerance = grid, arguments, expected, tolerance
+        self.own, self.bf16 = own or {}, bf16
         self.before = {name: arguments[name].copy() for name in expected}
 
     def prepare(self):
         for name, start in self.before.items():
             self.arguments[name][...] = start
 
+    def values(self, name, held):
+        """The numbers that an array holds."""
+        return from_bf16(held) if name in self.bf16 else held.astype(cp.float64)
+
     def error(self):
-        """The largest relative error of an array, in the 2-norm."""
+        """The largest relative error of an array, in the 2-norm; scaled, where an array has its own tolerance."""
         worst = 0.0
         for name, expected in self.expected.items():
-            difference = cp.linalg.norm((self.arguments[name].astype(cp.float64) - expected).ravel())
+            difference = cp.linalg.norm((self.values(name, self.arguments[name]) - expected).ravel())
             error = float(difference / cp.maximum(cp.linalg.norm(expected.astype(cp.float64).ravel()), 1e-300))
+            own = self.own.get(name, self.tolerance)
+            if own != self.tolerance:
+                error = error * self.tolerance / own if own else math.inf if error else 0.0
             worst = max(worst, error if error == error else math.inf)
         return worst
 
@@ -41,6 +62,9 @@ class Maker:
 
     def uniform(self, *shape, dtype=cp.float32):
         return self.random.random(shape, dtype=cp.float32).astype(dtype)
+
+    def integers(self, low, high, shape, dtype):
+        return self.random.integers(low, high, shape).astype(dtype)
 
     # Rows.
 
@@ -790,3 +814,297 @@ class Maker:
     def soft_threshold(self, n=2**23):
         x = self.normal(n).astype(cp.float64)
         return Case((1056,), dict(x=x, y=cp.zeros_like(x), t=np.float64(0.5)), dict(y=cp.sign(x) * cp.maximum(cp.abs(x) - 0.5, 0)))
+
+    # Of written/: machine learning.
+
+    def kl_divergence(self, rows=8192, cols=1500):
+        p = self.uniform(rows, cols)
+        p = cp.where(p < 0.1, 0, p)
+        p = (p / p.sum(1, keepdims=True)).astype(cp.float32)
+        z = self.normal(rows, cols).astype(cp.float64)
+        logq = (z - cp.log(cp.exp(z).sum(1, keepdims=True))).astype(cp.float32)
+        wide = p.astype(cp.float64)
+        out = cp.where(wide > 0, wide * (cp.log(cp.where(wide > 0, wide, 1)) - logq), 0).sum(1)
+        return Case((rows,), dict(p=p, logq=logq, out=cp.zeros(rows, cp.float32)), dict(out=out), 2e-5)
+
+    def add_rms_norm_bf16(self, rows=8192, cols=2048):
+        x, residual, gamma = (to_bf16(self.normal(*shape)) for shape in ((rows, cols), (rows, cols), (cols,)))
+        v = from_bf16(x) + from_bf16(residual)
+        h = from_bf16(to_bf16(v.astype(cp.float32)))
+        y = h / cp.sqrt((v * v).mean(1, keepdims=True) + 1e-5) * from_bf16(gamma)
+        return Case((rows,), dict(x=x, residual=residual, gamma=gamma, h=cp.zeros_like(x), y=cp.zeros_like(x), eps=np.float32(1e-5)),
+                    dict(h=h, y=y), 3e-3, dict(h=0), ("h", "y"))
+
+    def gemv_int4(self, m=16384, n=8192):
+        w = self.integers(0, 2**32, (m, n // 8), cp.uint32).view(cp.int32)
+        scale, x = self.uniform(m, n // 128, dtype=cp.float16), self.normal(n, dtype=cp.float16)
+        y = cp.zeros(m)
+        for e in range(8):
+            q = ((w.view(cp.uint32) >> np.uint32(4 * e)) & np.uint32(15)).astype(cp.float64) - 8
+            part = (q * x[e::8].astype(cp.float64)).reshape(m, n // 128, 16).sum(2)
+            y += (part * scale.astype(cp.float64)).sum(1)
+        return Case((ceil(m, 4),), dict(w=w, scale=scale, x=x, y=cp.zeros(m, cp.float32)), dict(y=y))
+
+    def softmax_backward_f16(self, rows=8192, cols=2048):
+        e = cp.exp(self.normal(rows, cols).astype(cp.float64))
+        y, dy = (e / e.sum(1, keepdims=True)).astype(cp.float16), self.normal(rows, cols, dtype=cp.float16)
+        a, b = y.astype(cp.float64), dy.astype(cp.float64)
+        return Case((rows,), dict(y=y, dy=dy, dx=cp.zeros_like(y)), dict(dx=a * (b - (a * b).sum(1, keepdims=True))), 1e-3)
+
+    def moe_top2(self, tokens=132 * 1024, experts=64):
+        x = self.normal(tokens, experts)
+        rest, all = x.astype(cp.float64), cp.arange(tokens)
+        first = rest.argmax(1)
+        v1 = rest[all, first]
+        rest[all, first] = -cp.inf
+        second = rest.argmax(1)
+        w = 1 / (1 + cp.exp(rest[all, second] - v1))
+        return Case((ceil(tokens, 128),), dict(logits=x, expert=cp.zeros((tokens, 2), cp.int32), weight=cp.zeros((tokens, 2), cp.float32)),
+                    dict(expert=cp.stack([first, second], 1), weight=cp.stack([w, 1 - w], 1)), own=dict(expert=0))
+
+    def focal_loss(self, n=2**24):
+        x, label = self.normal(n) * 3, self.integers(0, 2, n, cp.int8)
+        v, yes = x.astype(cp.float64), label != 0
+        p = 1 / (1 + cp.exp(-v))
+        right = cp.where(yes, p, 1 - p)
+        loss = cp.where(yes, 0.25, 0.75) * (1 - right)**2 * -cp.log(right)
+        return Case((1056,), dict(x=x, label=label, loss=cp.zeros_like(x), total=cp.zeros(1, cp.float32), alpha=np.float32(0.25)),
+                    dict(loss=loss, total=loss.sum().reshape(1)))
+
+    def silu_backward_bf16(self, n=2**25):
+        x, dy = to_bf16(self.normal(n)), to_bf16(self.normal(n))
+        v = from_bf16(x)
+        s = 1 / (1 + cp.exp(-v))
+        return Case((1056,), dict(x=x, dy=dy, dx=cp.zeros_like(x)), dict(dx=from_bf16(dy) * s * (1 + v * (1 - s))), 3e-3, bf16=("dx",))
+
+    def alibi_softmax(self, heads=16, n=1022):
+        score = self.normal(heads, n, n)
+        at = cp.arange(n)
+        slope = 2.0 ** (-8.0 * cp.arange(1, heads + 1) / heads)
+        v = score.astype(cp.float64) * 0.125 - slope[:, None, None] * (at[:, None] - at)
+        v = cp.where(at[:, None] >= at, v, -cp.inf)
+        e = cp.exp(v - v.max(2, keepdims=True))
+        return Case((ceil(n, 4), heads), dict(score=score, y=cp.zeros_like(score), scale=np.float32(0.125)), dict(y=e / e.sum(2, keepdims=True)))
+
+    def quantize_absmax(self, rows=8192, cols=2048):
+        x = self.normal(rows, cols)
+        wide = x.astype(cp.float64)
+        most = cp.abs(wide).max(1)
+        return Case((rows,), dict(x=x, q=cp.zeros((rows, cols), cp.int8), scale=cp.zeros(rows, cp.float32)),
+                    dict(q=cp.rint(wide * (127 / most)[:, None]), scale=most / 127), own=dict(q=3e-4))
+
+    # Grids, sparse matrices, and computing for each thread.
+
+    def stencil_27(self, d=258, h=258, w=258):
+        x, weight = self.normal(d, h, w), self.normal(3, 3, 3)
+        y, wide = cp.zeros((d, h, w)), x.astype(cp.float64)
+        for k in range(3):
+            for i in range(3):
+                for j in range(3):
+                    y[1:-1, 1:-1, 1:-1] += wide[k:k + d - 2, i:i + h - 2, j:j + w - 2] * float(weight[k, i, j])
+        return Case((ceil(w, 32), ceil(h, 4), ceil(d, 2)), dict(x=x, weight=weight, y=cp.zeros_like(x)), dict(y=y))
+
+    def wave_step(self, h=4001, w=4001):
+        u, before, velocity = self.normal(h, w), self.normal(h, w), self.uniform(h, w) + 1
+        a, s = u.astype(cp.float64), slice(2, -2)
+        near = a[1:-3, s] + a[3:-1, s] + a[s, 1:-3] + a[s, 3:-1]
+        far = a[:-4, s] + a[4:, s] + a[s, :-4] + a[s, 4:]
+        after = cp.zeros((h, w))
+        after[s, s] = 2 * a[s, s] - before[s, s] + (velocity[s, s].astype(cp.float64) * 0.25)**2 * (-5 * a[s, s] + 4 / 3 * near - far / 12)
+        return Case((ceil(w, 32), ceil(h, 8)), dict(u=u, before=before, velocity=velocity, after=cp.zeros_like(u), dt=np.float32(0.25)),
+                    dict(after=after))
+
+    def jacobi_tile(self, h=3001, w=3003):
+        x, b = self.normal(h, w).astype(cp.float64), self.normal(h, w).astype(cp.float64)
+        wide = cp.zeros((h + 2, w + 2))
+        wide[1:-1, 1:-1] = x
+        y = 0.25 * (wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:] + b)
+        return Case((ceil(w, 16), ceil(h, 16)), dict(x=x, b=b, y=cp.zeros_like(x)), dict(y=y), 1e-13)
+
+    def coo_spmv(self, n=200000, nnz=2**23):
+        row, column = cp.sort(self.integers(0, n, nnz, cp.int32)), self.integers(0, n, nnz, cp.int32)
+        value, x = self.normal(nnz), self.normal(n)
+        y = cp.bincount(row, weights=value.astype(cp.float64) * x.astype(cp.float64)[column], minlength=n)
+        return Case((1056,), dict(row=row, column=column, value=value, x=x, y=cp.zeros(n, cp.float32)), dict(y=y))
+
+    def small_lu(self, n=2**18 - 3):
+        a, b = self.normal(n, 6, 6), self.normal(n, 6)
+        for i in range(6):
+            a[:, i, i] += 12
+        x = cp.linalg.solve(a.astype(cp.float64), b.astype(cp.float64)[:, :, None])[:, :, 0]
+        return Case((ceil(n, 64),), dict(a=a, b=b, x=cp.zeros_like(b)), dict(x=x))
+
+    def fft_256(self, batch=16384):
+        x = self.normal(batch, 256, 2)
+        y = cp.fft.fft(x[..., 0].astype(cp.float64) + 1j * x[..., 1], axis=1)
+        return Case((batch,), dict(x=x, y=cp.zeros_like(x)), dict(y=cp.stack([y.real, y.imag], 2)))
+
+    def philox(self, n=2**23 - 9):
+        low = np.uint64(0xFFFFFFFF)
+        x = [cp.arange(n).astype(cp.uint64), *(cp.zeros(n, cp.uint64) for _ in range(3))]
+        k = [12345, 67890]
+        for _ in range(10):
+            p, q = x[0] * np.uint64(0xD2511F53), x[2] * np.uint64(0xCD9E8D57)
+            x = [(q >> np.uint64(32)) ^ x[1] ^ np.uint64(k[0]), q & low, (p >> np.uint64(32)) ^ x[3] ^ np.uint64(k[1]), p & low]
+            k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+        out = cp.stack([(part >> np.uint64(8)).astype(cp.float64) / 2**24 for part in x], 1)
+        return Case((ceil(n, 256),), dict(out=cp.zeros((n, 4), cp.float32), seed=np.int32(12345), stream=np.int32(67890)), dict(out=out), 0)
+
+    def runge_kutta(self, n=2**18 + 5, steps=64):
+        x, v = self.normal(n).astype(cp.float64), self.normal(n).astype(cp.float64)
+        mu = self.uniform(n).astype(cp.float64) * 3
+
+        def slope(a, b):
+            return b, mu * (1 - a * a) * b - a
+
+        a, b, dt = x.copy(), v.copy(), 0.01
+        for _ in range(steps):
+            p1, q1 = slope(a, b)
+            p2, q2 = slope(a + dt / 2 * p1, b + dt / 2 * q1)
+            p3, q3 = slope(a + dt / 2 * p2, b + dt / 2 * q2)
+            p4, q4 = slope(a + dt * p3, b + dt * q3)
+            a, b = a + dt / 6 * (p1 + 2 * p2 + 2 * p3 + p4), b + dt / 6 * (q1 + 2 * q2 + 2 * q3 + q4)
+        return Case((ceil(n, 128),), dict(x=x, v=v, mu=mu, dt=np.float64(dt), steps=np.int64(steps)), dict(x=a, v=b), 1e-11)
+
+    def kepler(self, n=2**20):
+        mean = self.uniform(n).astype(cp.float64) * 2 * math.pi
+        eccentricity = self.uniform(n).astype(cp.float64) * 0.6
+        a, steps, running = mean.copy(), cp.zeros(n, cp.int32), cp.ones(n, cp.bool_)
+        for _ in range(50):
+            d = (a - eccentricity * cp.sin(a) - mean) / (1 - eccentricity * cp.cos(a))
+            a = cp.where(running, a - d, a)
+            steps += running
+            running = running & (cp.abs(d) > 1e-10)
+        return Case((ceil(n, 128),), dict(mean=mean, eccentricity=eccentricity, anomaly=cp.zeros_like(mean), steps=cp.zeros(n, cp.int32)),
+                    dict(anomaly=a, steps=steps), 1e-12, dict(steps=1e-2))
+
+    # Images.
+
+    def bilateral(self, h=1501, w=1503, r=3):
+        x = self.uniform(h, w)
+        wide, rows, cols = x.astype(cp.float64), cp.arange(h), cp.arange(w)
+        top, total = cp.zeros((h, w)), cp.zeros((h, w))
+        for p in range(-r, r + 1):
+            for q in range(-r, r + 1):
+                v = wide[cp.clip(rows + p, 0, h - 1)][:, cp.clip(cols + q, 0, w - 1)]
+                weight = cp.exp(-((p * p + q * q) * 0.125 + (v - wide)**2 * 8))
+                top, total = top + weight * v, total + weight
+        return Case((ceil(w, 16), ceil(h, 16)), dict(x=x, y=cp.zeros_like(x), radius=np.int64(r), space=np.float32(0.125), range=np.float32(8)),
+                    dict(y=top / total))
+
+    def sobel_u8(self, h=4001, w=5003):
+        x = self.integers(0, 100, (h, w), cp.uint8)
+        v = [[x[i:i + h - 2, j:j + w - 2].astype(cp.float64) for j in range(3)] for i in range(3)]
+        gx = v[0][2] + 2 * v[1][2] + v[2][2] - v[0][0] - 2 * v[1][0] - v[2][0]
+        gy = v[2][0] + 2 * v[2][1] + v[2][2] - v[0][0] - 2 * v[0][1] - v[0][2]
+        y = cp.zeros((h, w))
+        y[1:-1, 1:-1] = cp.minimum(cp.floor(cp.sqrt(gx * gx + gy * gy)), 255)
+        return Case((ceil(w, 32), ceil(h, 8)), dict(x=x, y=cp.zeros_like(x)), dict(y=y), 0)
+
+    def rgb_to_yuv(self, n=2**24 + 5):
+        rgb = self.integers(0, 256, (n, 3), cp.uint8)
+        wide = rgb.astype(cp.float64)
+        expected = {}
+        for name, factors, more in (("luma", (66, 129, 25), 16), ("cb", (-38, -74, 112), 128), ("cr", (112, -94, -18), 128)):
+            expected[name] = cp.floor((wide[:, 0] * factors[0] + wide[:, 1] * factors[1] + wide[:, 2] * factors[2] + 128) / 256) + more
+        return Case((1056,), dict(rgb=rgb, **{name: cp.zeros(n, cp.uint8) for name in expected}), expected, 0)
+
+    def bicubic(self, h=1050, w=1225):
+        x = self.normal(h, w)
+        oh, ow = h * 16 // 7, w * 16 // 7
+
+        def taps(size, out):
+            """A matrix with the weights of a direction."""
+            at = (cp.arange(out) + 0.5) * 0.4375 - 0.5
+            first = cp.floor(at).astype(cp.int64)
+            matrix = cp.zeros((out, size))
+            for m in range(-1, 3):
+                d = cp.abs(m - (at - first))
+                weight = cp.where(d < 1, 1.5 * d**3 - 2.5 * d**2 + 1, -0.5 * d**3 + 2.5 * d**2 - 4 * d + 2)
+                # Those of one m are different rows.
+                matrix[cp.arange(out), cp.clip(first + m, 0, size - 1)] += cp.where(d < 2, weight, 0)
+            return matrix
+
+        y = taps(h, oh) @ x.astype(cp.float64) @ taps(w, ow).T
+        return Case((ceil(ow, 32), ceil(oh, 8)), dict(x=x, y=cp.zeros((oh, ow), cp.float32), sy=np.float32(0.4375), sx=np.float32(0.4375)), dict(y=y))
+
+    def hysteresis(self, h=6001, w=6002):
+        pick = self.uniform(h, w)
+        state = cp.where(pick < 0.05, 2, cp.where(pick < 0.3, 1, 0)).astype(cp.uint8)
+        wide = cp.zeros((h + 2, w + 2), cp.bool_)
+        wide[1:-1, 1:-1] = state == 2
+        near = cp.zeros((h, w), cp.bool_)
+        for i in range(3):
+            for j in range(3):
+                near |= wide[i:i + h, j:j + w]
+        rise = near & (state == 1)
+        return Case((ceil(w, 32), ceil(h, 8)), dict(state=state, next=cp.zeros_like(state), changed=cp.zeros(1, cp.int32)),
+                    dict(next=cp.where(rise, 2, state), changed=rise.any().astype(cp.int32).reshape(1)), 0)
+
+    # Data.
+
+    def unpack_bits(self, n=2**24, width=11):
+        packed = self.integers(0, 2**32, ceil(n * width, 32) + 1, cp.uint32)
+        bits = cp.stack([((packed >> np.uint32(k)) & np.uint32(1)).astype(cp.uint8) for k in range(32)], 1).ravel()[:n * width].reshape(n, width)
+        out = sum(bits[:, k].astype(cp.int64) << k for k in range(width))
+        return Case((1056,), dict(packed=packed, out=cp.zeros(n, cp.uint32), width=np.int64(width)), dict(out=out), 0)
+
+    def crc32_rows(self, rows=132 * 512, most=96):
+        data, length = self.integers(0, 256, (rows, most), cp.uint8), self.integers(most // 3, most + 1, rows, cp.int32)
+        table = np.arange(256, dtype=np.uint32)
+        for _ in range(8):
+            table = np.where(table & 1, np.uint32(0xEDB88320) ^ (table >> np.uint32(1)), table >> np.uint32(1)).astype(np.uint32)
+        table = cp.asarray(table)
+        crc = cp.full(rows, 0xFFFFFFFF, cp.uint32)
+        for k in range(most):
+            step = table[((crc ^ data[:, k]) & np.uint32(255)).astype(cp.int64)] ^ (crc >> np.uint32(8))
+            crc = cp.where(k < length, step, crc)
+        return Case((ceil(rows, 128),), dict(data=data, length=length, table=table, out=cp.zeros(rows, cp.uint32)),
+                    dict(out=crc ^ np.uint32(0xFFFFFFFF)), 0)
+
+    def scan_i64_rows(self, rows=1056, cols=8001):
+        x = self.integers(-2**36, 2**37, (rows, cols), cp.int64)
+        return Case((rows,), dict(x=x, y=cp.zeros_like(x)), dict(y=cp.cumsum(x, axis=1)), 0)
+
+    def run_heads(self, n=2**25 - 100):
+        x = self.integers(-2, 3, n, cp.int16)
+        head = cp.ones(n, cp.int32)
+        head[1:] = x[1:] != x[:-1]
+        blocks = ceil(n, 256)
+        padded = cp.zeros(blocks * 256, cp.int32)
+        padded[:n] = head
+        return Case((blocks,), dict(x=x, head=cp.zeros(n, cp.uint8), count=cp.zeros(blocks, cp.int32)),
+                    dict(head=head, count=padded.reshape(blocks, 256).sum(1)), 0)
+
+    def radix_counts(self, n=2**24 - 77, blocks=1056, shift=12):
+        keys = self.integers(0, 2**32, n, cp.uint32)
+        each = ceil(n, blocks)
+        digit = ((keys >> np.uint32(shift)) & np.uint32(15)).astype(cp.int64)
+        count = cp.bincount(digit * blocks + cp.arange(n) // each, minlength=16 * blocks).reshape(16, blocks)
+        return Case((blocks,), dict(keys=keys, count=cp.zeros((16, blocks), cp.int32), each=np.int64(each), shift=np.int32(shift)),
+                    dict(count=count), 0)
+
+    def string_match(self, n=2**24, m=9):
+        text, pattern = self.integers(97, 100, n, cp.uint8), self.integers(97, 100, m, cp.uint8)
+        places = n - m + 1
+        same, length = cp.ones(places, cp.bool_), cp.zeros(places, cp.int32)
+        for k in range(m):
+            same = same & (text[k:k + places] == pattern[k])
+            length += same
+        return Case((ceil(n, 256),), dict(text=text, pattern=pattern, length=cp.zeros(places, cp.uint8), total=cp.zeros(1, cp.int32)),
+                    dict(length=length, total=(length == m).sum().reshape(1)), 0)
+
+    def bloom_probe(self, n=2**23, words=2**18, hashes=6):
+        keys = self.integers(0, 2**62, n, cp.uint64)
+        bits = self.integers(0, 2**32, words, cp.uint32) | self.integers(0, 2**32, words, cp.uint32)
+        k = keys ^ (keys >> np.uint64(33))
+        k = k * np.uint64(0xFF51AFD7ED558CCD)
+        k = k ^ (k >> np.uint64(33))
+        k = k * np.uint64(0xC4CEB9FE1A85EC53)
+        k = k ^ (k >> np.uint64(33))
+        first, step = k & np.uint64(0xFFFFFFFF), (k >> np.uint64(32)) | np.uint64(1)
+        found = cp.ones(n, cp.bool_)
+        for j in range(hashes):
+            at = ((first + step * np.uint64(j)) % np.uint64(words * 32)).astype(cp.int64)
+            found = found & (((bits[at >> 5].astype(cp.int64) >> (at & 31)) & 1) == 1)
+        return Case((1056,), dict(keys=keys, bits=bits, found=cp.zeros(n, cp.uint8), hashes=np.int32(hashes)), dict(found=found.astype(cp.int32)), 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make what time_on_gpu.py times: every kernel of kernels.py and of linalg.mlir, by several compilers, as cubins.
+"""Make what time_on_gpu.py times: every kernel of kernels.py, written/ and linalg.mlir, by several compilers, as cubins.
 
     make.py DIRECTORY --gpulower PROGRAM --nvcc PROGRAM [--clang PROGRAM] [--mlir-opt PROGRAM] [--target sm_90]
             [--only KERNEL ...] [--variant NAME=OPTIONS ...] [--shapes FILE]
@@ -23,6 +23,7 @@ import sys
 
 import linalg
 import twins
+import written
 
 FORMS = {"stated": True, "open": False}
 
@@ -47,7 +48,7 @@ class Maker:
 
     def sources(self):
         shapes = json.loads(self.options.shapes.read_text()) if self.options.shapes else {}
-        kernels = twins.read_kernels(shapes)
+        kernels = twins.read_kernels(shapes) + written.read_kernels(shapes)
         if self.options.mlir_opt:
             kernels += linalg.read_kernels(shapes, self.options.mlir_opt)
         kernels = [kernel for kernel in kernels if not self.options.only or kernel.name in self.options.only]

@@ -12,8 +12,8 @@ import ast
 import hashlib
 import pathlib
 
-C_TYPES = {"f64": "double", "f32": "float", "f16": "__half", "i32": "int", "i8": "signed char", "i64": "long long",
-           "index": "Index", "bool": "bool"}
+C_TYPES = {"f64": "double", "f32": "float", "f16": "__half", "bf16": "__nv_bfloat16", "i64": "long long", "i32": "int", "i16": "short",
+           "i8": "signed char", "index": "Index", "bool": "bool"}
 DIMENSIONS = {f"{prefix}{axis}": (operation, builtin, axis)
               for prefix, operation, builtin in (("t", "thread_id", "threadIdx"), ("b", "block_id", "blockIdx"),
                                                  ("g", "grid_dim", "gridDim"), ("w", "block_dim", "blockDim"))
@@ -62,6 +62,16 @@ def read_kernels(shapes, path=pathlib.Path(__file__).with_name("kernels.py")):
     return [Kernel(node, shapes.get(node.name, {})) for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
+def three(sizes):
+    return (*sizes, 1, 1)[:3]
+
+
+def stated_block(block, stated):
+    """How MLIR and CUDA C++ state a block size; nothing where it is open."""
+    x, y, z = three(block)
+    return (f"known_block_size = array<i32: {x}, {y}, {z}>", f"__launch_bounds__({x * y * z}) ") if stated else ("", "")
+
+
 def memref(element, dimensions, shared=False):
     shape = "x".join(part if part.isdigit() else "?" for part in dimensions)
     space = ", #gpu.address_space<workgroup>" if shared else ""
@@ -105,18 +115,13 @@ class Writer:
             self.statement(f"const Index {size} = {number};")
         self.block(kernel.function.body)
         shared = ", ".join(f"%{name}: {kind}" for name, kind in self.shared)
-        known = "known_block_size = array<i32: " + ", ".join(str(part) for part in self.three()) + ">" if self.stated else ""
+        known, bounds = stated_block(kernel.block, self.stated)
         mlir = [f"gpu.module @{kernel.name} {{",
                 f"  gpu.func @{kernel.name}({', '.join(mlir_parameters)})",
                 f"      {f'workgroup({shared}) ' if shared else ''}kernel attributes {{{known}}} {{",
                 *self.mlir, "    gpu.return", "  }", "}"]
-        items = self.three()[0] * self.three()[1] * self.three()[2]
-        bounds = f"__launch_bounds__({items}) " if self.stated else ""
         c = [f'extern "C" __global__ void {bounds}{kernel.name}({", ".join(c_parameters)}) {{', *self.c, "}"]
         return "\n".join(mlir) + "\n", "\n".join(c) + "\n"
-
-    def three(self):
-        return (*self.kernel.block, 1, 1)[:3]
 
     # Text.
 
@@ -174,7 +179,7 @@ class Writer:
             return Value(float("inf"), None, "literal float")
         operation, builtin, axis = DIMENSIONS[name]
         if operation == "block_dim" and self.stated:
-            size = self.three()["xyz".index(axis)]
+            size = three(self.kernel.block)["xyz".index(axis)]
             # The same promise on both sides; what a compiler makes of it is its own affair.
             value = self.fresh()
             self.line(f"{value} = gpu.block_dim {axis}")
@@ -313,7 +318,7 @@ class Writer:
             operation = {"sum_of_block": "add", "max_of_block": "maxnumf"}[name]
             self.line(f"{result} = gpu.all_reduce {operation} {value.mlir} uniform {{}} : ({value.type}) -> {value.type}")
             local = f"r{self.next}"
-            items = " * ".join(str(part) for part in self.three()) if self.stated else "blockDim.x"
+            items = " * ".join(str(part) for part in three(self.kernel.block)) if self.stated else "blockDim.x"
             self.statement(f"{C_TYPES[value.type]} {local} = {name}<{C_TYPES[value.type]}>({value.c}, {items});")
             return Value(result, local, value.type)
         raise TypeError(f"{self.kernel.name}: no such function: {name}")
@@ -591,9 +596,14 @@ __device__ inline __half __float2half(float f) { return f; }
 extern "C" {
 __device__ float __nv_expf(float); __device__ float __nv_logf(float); __device__ float __nv_tanhf(float);
 __device__ float __nv_erff(float); __device__ float __nv_sinf(float); __device__ float __nv_cosf(float);
-__device__ float __nv_rsqrtf(float);
+__device__ float __nv_rsqrtf(float); __device__ float __nv_log1pf(float); __device__ float __nv_rintf(float);
+__device__ float __nv_exp2f(float); __device__ double __nv_sin(double); __device__ double __nv_cos(double);
 }
+using __nv_bfloat16 = __bf16;
+__device__ inline float __bfloat162float(__nv_bfloat16 h) { return h; }
+__device__ inline __nv_bfloat16 __float2bfloat16(float f) { return f; }
 template <class T> __device__ inline T min(T a, T b) { return b < a ? b : a; }
+template <class T> __device__ inline T max(T a, T b) { return a < b ? b : a; }
 #define expf __nv_expf
 #define logf __nv_logf
 #define tanhf __nv_tanhf
@@ -607,6 +617,12 @@ template <class T> __device__ inline T min(T a, T b) { return b < a ? b : a; }
 #define fmaxf __builtin_fmaxf
 #define fminf __builtin_fminf
 #define fmaf __builtin_fmaf
+#define log1pf __nv_log1pf
+#define rintf __nv_rintf
+#define exp2f __nv_exp2f
+#define sin __nv_sin
+#define cos __nv_cos
+#define fabs __builtin_fabs
 __device__ inline int __shfl_xor_sync(unsigned m, int v, int d) { return __nvvm_shfl_sync_bfly_i32(m, v, d, 31); }
 __device__ inline float __shfl_xor_sync(unsigned m, float v, int d) { return __nvvm_shfl_sync_bfly_f32(m, v, d, 31); }
 __device__ inline double __shfl_xor_sync(unsigned m, double v, int d) {
@@ -616,8 +632,18 @@ __device__ inline double __shfl_xor_sync(unsigned m, double v, int d) {
   return u.d;
 }
 __device__ inline int __shfl_up_sync(unsigned m, int v, int d) { return __nvvm_shfl_sync_up_i32(m, v, d, 0); }
+__device__ inline long long __shfl_up_sync(unsigned m, long long v, int d) {
+  union { long long l; int i[2]; } u{v};
+  u.i[0] = __shfl_up_sync(m, u.i[0], d);
+  u.i[1] = __shfl_up_sync(m, u.i[1], d);
+  return u.l;
+}
+__device__ inline float __shfl_down_sync(unsigned m, float v, int d) { return __nvvm_shfl_sync_down_f32(m, v, d, 31); }
 template <typename T> __device__ inline void atomicAdd(T *at, T v) {
   __scoped_atomic_fetch_add(at, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+}
+template <typename T> __device__ inline void atomicOr(T *at, T v) {
+  __scoped_atomic_fetch_or(at, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
 }
 #else
 // cuda_fp16.h would need the headers of CCCL.
@@ -630,6 +656,13 @@ __device__ inline float __half2float(__half h) {
 __device__ inline __half __float2half(float f) {
   __half h;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(f));
+  return h;
+}
+struct alignas(2) __nv_bfloat16 { unsigned short bits; };
+__device__ inline float __bfloat162float(__nv_bfloat16 h) { return __uint_as_float(unsigned(h.bits) << 16); }
+__device__ inline __nv_bfloat16 __float2bfloat16(float f) {
+  __nv_bfloat16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(f));
   return h;
 }
 #endif

@@ -11,6 +11,9 @@ class TargetMachine;
 
 namespace gpulower {
 
+/// Memory of a fixed size that a function takes from its stack somewhere is part of its frame, unless a loop may hold several.
+void takeStackOnce(llvm::Module &module);
+
 /// Bfloats that are computed with beside halves are extended in a way that LLVM's passes do not look through.
 void separateBfloatsFromHalves(llvm::Module &module);
 

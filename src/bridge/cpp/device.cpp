@@ -115,6 +115,7 @@ GpulowerOutcome gpulowerTranslate(MlirOperation operation,
         /*disableVerification=*/true);
     if (!module)
       return "MLIR could not translate the module to LLVM IR";
+    gpulower::takeStackOnce(*module);
     std::string text;
     raw_string_ostream stream(text);
     if (verifyModule(*module, &stream))

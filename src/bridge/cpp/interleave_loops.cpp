@@ -241,8 +241,9 @@ private:
     return builder.CreateAnd(result, builder.CreateICmpUGE(place, size));
   }
 
-  /// Whether nothing that the load reaches in all iterations is reached by the store. Before the last iteration, the
-  /// counter is not past the bound; the sums do not overflow, since the loop reaches all of it.
+  /// Whether nothing that the load reaches in all iterations is reached by the store. Each reaches its address in every
+  /// iteration, and the counter is not past the bound before the last, which the plan sees to: the sums do not
+  /// overflow.
   Value *rangesAreApart(const MayOverlap &pair) {
     Type *type = function.getDataLayout().getIndexType(pair.load->getType());
     Value *distance = builder.CreateZExtOrTrunc(builder.CreateSub(plan.condition.bound, start), type);

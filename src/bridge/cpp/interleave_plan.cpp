@@ -19,10 +19,10 @@ namespace {
 /// between two loads.
 constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
-/// Longer bodies whose loads do not come first are left to ptxas.
-constexpr unsigned mostInstructionsInOrder = 64;
-/// Bodies without loads and stores that ptxas does not unroll, and that are worth it.
-constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsAlone = 80;
+/// Longer bodies that work long with what they load are left to ptxas.
+constexpr unsigned mostInstructionsOfLongWork = 64;
+/// Bodies that ptxas does not unroll, and that are worth it: without loads and stores, and all.
+constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsInOrder = 80;
 /// Divisions of 32 bits, some 20 instructions each, of which several are worth being computed beside each other.
 constexpr unsigned fewestDivisions = 2;
 /// Every load that waits holds a register, times the iterations.
@@ -159,7 +159,7 @@ private:
       if (worksLong(loads) && !isShort) {
         // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it
         // may use. Where it knows the number of iterations, it unrolls further, or all of them.
-        if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsInOrder ||
+        if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsOfLongWork ||
             evolution.getSmallConstantTripCount(&loop) != 0)
           return std::nullopt;
         plan.count = unrolledByPtxas;
@@ -176,13 +176,13 @@ private:
     return std::move(plan);
   }
 
-  /// Of a loop that computes long, with no load that could come first, and that ptxas does not unroll: it begins
-  /// nothing of an iteration before the one before ends.
+  /// Of a loop that computes long, and whose loads are not put first: ptxas does not unroll it, and begins nothing of
+  /// an iteration before the one before ends.
   std::optional<InterleavePlan> planInOrder() {
     bool computesAlone =
         accesses == 0 && isa<SCEVConstant>(plan.condition.step) && instructions.size() >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
-    if ((!computesAlone && divisions < fewestDivisions) || isHeavy || instructions.size() > mostInstructionsAlone ||
+    if ((!computesAlone && divisions < fewestDivisions) || isHeavy || instructions.size() > mostInstructionsInOrder ||
         wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
         (most != 0 && most < unrolledByPtxas))
       return std::nullopt;
@@ -427,7 +427,9 @@ private:
     if (from->getStepRecurrence(evolution) != to->getStepRecurrence(evolution)) {
       pair.loadMoves = moves(*from);
       pair.storeMoves = moves(*to);
-      if (pair.loadMoves == 0 || pair.storeMoves == 0 ||
+      // What a store under a condition does not reach may begin below the first address of all.
+      bool always = analyses.dominators.dominates(store.getParent(), plan.latch);
+      if (!always || !staysBelowBound() || pair.loadMoves == 0 || pair.storeMoves == 0 ||
           !canBeCompared(*load.getPointerOperandType(), *store.getPointerOperandType(), layout))
         return false;
       checks.push_back(pair);
@@ -448,6 +450,20 @@ private:
       return false;
     checks.push_back(pair);
     return true;
+  }
+
+  /// Whether the counter does not come around before the loop ends. In 64 bits, no memory is as large as what would be
+  /// reached then.
+  bool staysBelowBound() {
+    const LoopCondition &condition = plan.condition;
+    auto *counted = cast<SCEVAddRecExpr>(evolution.getSCEV(condition.counter));
+    if (counted->getType()->getIntegerBitWidth() == 64)
+      return true;
+    if (condition.step->isOne() && !CmpInst::isNonStrictPredicate(condition.predicate))
+      return true;
+    return CmpInst::isSigned(condition.predicate)     ? counted->hasNoSignedWrap()
+           : CmpInst::isUnsigned(condition.predicate) ? counted->hasNoUnsignedWrap()
+                                                      : false;
   }
 
   /// By how many bytes an address moves while the counter moves by one; 0 where it is not known.

@@ -98,6 +98,7 @@ std::optional<bool> hasPredicate(const IntrinsicInst &shuffle) {
 } // namespace
 
 void shuffleByOffset(Module &module) {
+  SmallVector<WeakTrackingVH> sources;
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
       auto *shuffle = dyn_cast<IntrinsicInst>(&instruction);
@@ -120,8 +121,10 @@ void shuffleByOffset(Module &module) {
       made->takeName(shuffle);
       shuffle->replaceAllUsesWith(made);
       shuffle->eraseFromParent();
-      RecursivelyDeleteTriviallyDeadInstructions(source);
+      sources.push_back(source);
     }
+  // Where nothing leads to, a lane may be computed behind the shuffle.
+  RecursivelyDeleteTriviallyDeadInstructionsPermissive(sources);
 }
 
 } // namespace gpulower

@@ -144,6 +144,10 @@ def _spread(
         wave.set_undefined_bits(SCC, int(bits & (1 << size) - 1 != 0))
 
     def is_bad(wave: Wave) -> bool:
+        if instruction.name.startswith("S_AND_SAVEEXEC_B"):
+            # Lanes that are off stay off: a loop collects only those that were on.
+            halves = enumerate(sources[0].registers)
+            return any(wave.undefined.get(register, 0) & wave.exec >> 32 * half for half, register in halves)
         if field is None:
             return any(register in wave.undefined for register in reads)
         # LLVM extracts from a pair whose upper half is nothing what lies in the lower half.

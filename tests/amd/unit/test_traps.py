@@ -206,6 +206,12 @@ class Traps(unittest.TestCase):
             self.passes(f"{part}{inverted}\n {others}", targets=("gfx942",))
             self.traps(f"{part}{inverted}\n s_and_b64 exec, exec, s[14:15]", "EXEC depends", targets=("gfx942",))
 
+    def test_a_mask_that_is_undefined_for_lanes_that_are_off(self) -> None:
+        """The exits of a loop, in a wave that was not full before it."""
+        part = "s_mov_b64 exec, 0xff\n v_cmp_eq_u32 vcc, v20, v4\n s_mov_b64 exec, %s\n s_nop 4\n s_and_saveexec_b64 s[14:15], vcc"
+        self.passes(part % "0xff00" + "\n s_mov_b64 exec, -1", targets=("gfx942",))
+        self.traps(part % "0x100ff", "EXEC depends", targets=("gfx942",))
+
     def test_registers_by_number(self) -> None:
         """s_set_gpr_idx_on renames the operands of every vector instruction; here v_mov_b32 knows it."""
         text = "s_mov_b32 s12, 1\n s_set_gpr_idx_on s12, gpr_idx(SRC0)\n %s\n s_set_gpr_idx_off"

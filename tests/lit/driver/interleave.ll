@@ -97,7 +97,7 @@ end:
   ret void
 }
 
-; A place that is known at run time alone, an atomic operation, a barrier: one at a time.
+; A place that is known at run time alone, an atomic operation that orders others, a barrier: one at a time.
 ; CHECK-LABEL: @scattered(
 ; CHECK: load i32
 ; CHECK-NOT: load
@@ -130,7 +130,7 @@ loop:
   %i = phi i64 [ %first, %entry ], [ %next, %loop ]
   %p = getelementptr i32, ptr addrspace(1) %x, i64 %i
   %v = load i32, ptr addrspace(1) %p, align 4
-  %old = atomicrmw add ptr addrspace(1) %y, i32 %v monotonic
+  %old = atomicrmw add ptr addrspace(1) %y, i32 %v acq_rel
   %next = add i64 %i, %step
   %more = icmp slt i64 %next, %n
   br i1 %more, label %loop, label %end
@@ -184,3 +184,89 @@ declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
 
 !0 = distinct !{!0, !1}
 !1 = !{!"llvm.loop.unroll.disable"}
+
+; Elements of two sizes, and a store under a condition, whose address may begin below the first of all: one at a time.
+; CHECK-LABEL: @below_the_first(
+; CHECK: load i16
+; CHECK-NOT: load
+; CHECK: ret void
+define ptx_kernel void @below_the_first(ptr addrspace(1) %x, ptr addrspace(1) %y, i64 %n, i64 %k) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %s = phi i32 [ 0, %entry ], [ %t, %latch ]
+  %p = getelementptr i16, ptr addrspace(1) %x, i64 %i
+  %v = load i16, ptr addrspace(1) %p, align 2
+  %wide = zext i16 %v to i32
+  %five = mul i32 %s, 5
+  %t = add i32 %five, %wide
+  %reached = icmp sge i64 %i, %k
+  br i1 %reached, label %writes, label %latch
+writes:
+  %at = sub nsw i64 %i, %k
+  %q = getelementptr i32, ptr addrspace(1) %y, i64 %at
+  store i32 %t, ptr addrspace(1) %q, align 4
+  br label %latch
+latch:
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; A counter of 32 bits that may come around, while the addresses go on: one at a time.
+; CHECK-LABEL: @comes_around(
+; CHECK: load i16
+; CHECK-NOT: load
+; CHECK: ret void
+define ptx_kernel void @comes_around(ptr addrspace(1) %x, ptr addrspace(1) %y, i32 %bound) {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %p = phi ptr addrspace(1) [ %x, %entry ], [ %p.next, %loop ]
+  %q = phi ptr addrspace(1) [ %y, %entry ], [ %q.next, %loop ]
+  %s = phi i32 [ 0, %entry ], [ %t, %loop ]
+  %v = load i16, ptr addrspace(1) %p, align 2
+  %wide = zext i16 %v to i32
+  %five = mul i32 %s, 5
+  %t = add i32 %five, %wide
+  %byte = trunc i32 %t to i8
+  store i8 %byte, ptr addrspace(1) %q, align 1
+  %p.next = getelementptr i8, ptr addrspace(1) %p, i64 14
+  %q.next = getelementptr i8, ptr addrspace(1) %q, i64 7
+  %next = add i32 %i, 7
+  %more = icmp ult i32 %next, %bound
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; One that does not: several at once, after a comparison of all that they reach.
+; CHECK-LABEL: @of_two_sizes(
+; CHECK-COUNT-4: load i16
+; CHECK-COUNT-4: store i8
+; CHECK: load i16
+; CHECK-NOT: load
+; CHECK: ret void
+define ptx_kernel void @of_two_sizes(ptr addrspace(1) %x, ptr addrspace(1) %y, i32 %first, i32 %bound) {
+entry:
+  %any = icmp ult i32 %first, %bound
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i32 [ %first, %entry ], [ %next, %loop ]
+  %wide = zext i32 %i to i64
+  %p = getelementptr i16, ptr addrspace(1) %x, i64 %wide
+  %q = getelementptr i8, ptr addrspace(1) %y, i64 %wide
+  %v = load i16, ptr addrspace(1) %p, align 2
+  %byte = trunc i16 %v to i8
+  store i8 %byte, ptr addrspace(1) %q, align 1
+  %next = add nuw i32 %i, 7
+  %more = icmp ult i32 %next, %bound
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}

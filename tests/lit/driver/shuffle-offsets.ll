@@ -1,4 +1,5 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: gpulower compile %s --target sm_90 --emit ptx -O0 -o - | FileCheck %s --check-prefix=UNREACHED
 
 ; Lanes that are computed from the own one, in any way, are read by their offset; others are not.
 
@@ -68,4 +69,18 @@ define ptx_kernel void @other(ptr %x) {
   %w = call float @llvm.nvvm.shfl.sync.idx.f32(i32 -1, float %v, i32 %from, i32 31)
   store float %w, ptr %x, align 4
   ret void
+}
+
+; Nothing leads there, and the lane is computed behind the shuffle.
+; UNREACHED-LABEL: .entry unreached(
+; UNREACHED: ret;
+define ptx_kernel void @unreached(ptr %x) {
+entry:
+  ret void
+dead:
+  %r = call float @llvm.nvvm.shfl.sync.idx.f32(i32 -1, float 0.0, i32 %source, i32 31)
+  %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
+  %source = xor i32 %lane, 1
+  store float %r, ptr %x, align 4
+  br label %dead
 }
