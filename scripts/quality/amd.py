@@ -214,7 +214,8 @@ class Maker:
         run(*clang, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", folder / "same.ll")
         compile = [self.options.gpulower, "compile", "--no-cache", "--target", target]
         run(*compile, folder / "same.ll", "-o", folder / "same.hsaco")
-        run(*compile, folder / "kernels.mlir", "--fp-contract", "fast", "-o", f"{folder / 'mlir'}/")
+        # As HIP has it.
+        run(*compile, folder / "kernels.mlir", "--fp-contract", "fast", "--coarse-grained-memory", "-o", f"{folder / 'mlir'}/")
         return {"clang": lambda kernel: folder / "clang.hsaco", "same": lambda kernel: folder / "same.hsaco",
                 "mlir": lambda kernel: next(iter((folder / "mlir").glob(f"{kernel}.{target}*")))}
 

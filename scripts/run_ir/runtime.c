@@ -188,6 +188,20 @@ REDUCE(umax, uint32_t, a > b ? a : b)
 TOWARDS_ZERO(add_single, float, "f")
 TOWARDS_ZERO(add_double, double, "d")
 
+#define NARROWED(name, direction) \
+  float narrowed_##name(double one) NAMED("nvvm.d2f." #name); \
+  float narrowed_##name(double one) { \
+    volatile double wide = one; \
+    fesetround(direction); \
+    volatile float narrow = (float)wide; \
+    fesetround(FE_TONEAREST); \
+    return narrow; \
+  }
+NARROWED(rn, FE_TONEAREST)
+NARROWED(rz, FE_TOWARDZERO)
+NARROWED(rm, FE_DOWNWARD)
+NARROWED(rp, FE_UPWARD)
+
 void assertion(const char *message, const char *file, uint32_t line, const char *function, uint64_t size) NAMED("__assertfail");
 void assertion(const char *message, const char *file, uint32_t line, const char *function, uint64_t size) { stop("an assertion"); }
 
