@@ -115,7 +115,6 @@ GpulowerOutcome gpulowerTranslate(MlirOperation operation,
         /*disableVerification=*/true);
     if (!module)
       return "MLIR could not translate the module to LLVM IR";
-    gpulower::takeStackOnce(*module);
     std::string text;
     raw_string_ostream stream(text);
     if (verifyModule(*module, &stream))
@@ -682,6 +681,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     ModulePassManager passes;
     if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
       return toString(std::move(error));
+    gpulower::takeStackOnce(module);
     gpulower::separateBfloatsFromHalves(module);
     passes.run(module, modules);
     // Here already, so that who looks at the optimised module sees what code is made of.

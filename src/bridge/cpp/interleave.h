@@ -64,6 +64,9 @@ struct LoopAnalyses {
 /// Of a number of iterations that is known: fewer are not worth another loop, and LLVM unrolls them.
 constexpr unsigned fewestIterations = 16;
 
+/// How often ptxas unrolls a small loop.
+constexpr unsigned unrolledByPtxas = 4;
+
 /// Nothing where it would not be right, or would gain nothing.
 std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses analyses, unsigned count);
 

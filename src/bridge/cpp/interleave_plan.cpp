@@ -37,8 +37,6 @@ constexpr unsigned mostWorkOfLoad = 3;
 constexpr unsigned mostWork = 8;
 /// Bytes of a load of which ptxas does not have enough under way when it unrolls a loop.
 constexpr uint64_t narrow = 2;
-/// How often ptxas unrolls a small loop.
-constexpr unsigned unrolledByPtxas = 4;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 

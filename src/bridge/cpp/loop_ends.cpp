@@ -47,9 +47,6 @@ constexpr size_t mostInstructions = 24;
 /// Of a loop that is worth unrolling four times.
 constexpr unsigned fewestIterations = 8;
 
-/// How often ptxas unrolls a small loop.
-constexpr unsigned unrolledByPtxas = 4;
-
 /// Whether the difference of two signed numbers in these ranges fits their type.
 bool fits(const APInt &minuend, const APInt &subtrahend) {
   bool overflows = false;
@@ -75,6 +72,26 @@ public:
     return counted && isa<SCEVConstant>(counted->getStepRecurrence(evolution)) &&
            (counter->getType()->isIntegerTy(32) || counter->getType()->isIntegerTy(64)) &&
            evolution.isLoopInvariant(evolution.getSCEV(bound), &loop);
+  }
+
+  /// Whether the counter counts in a wider type as well: it does not come around in its own.
+  bool countsIn(Type &wide, bool isSigned) {
+    const SCEV *counted = recurrence(counter);
+    return isa<SCEVAddRecExpr>(isSigned ? evolution.getSignExtendExpr(counted, &wide)
+                                        : evolution.getZeroExtendExpr(counted, &wide));
+  }
+
+  /// Whether an address of the loop moves by as many bytes as the counter by numbers.
+  bool areOfAddress() {
+    int64_t step = cast<SCEVConstant>(recurrence(counter)->getStepRecurrence(evolution))->getAPInt().getSExtValue();
+    return llvm::any_of(loop.blocks(), [&](BasicBlock *block) {
+      return llvm::any_of(*block, [&](Instruction &access) {
+        Value *pointer = getLoadStorePointerOperand(&access);
+        const SCEVAddRecExpr *address = pointer ? recurrence(pointer) : nullptr;
+        auto *moves = address ? dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution)) : nullptr;
+        return moves && moves->getAPInt().getSExtValue() == step;
+      });
+    });
   }
 
   /// By which comparison the counter, in steps of one, is below the end until it comes there.
@@ -178,37 +195,16 @@ void compareTheNext(ICmpInst &compare, Loop &loop, ScalarEvolution &evolution) {
 /// Where an address moves as the counter does, LLVM's loop strength reduction has both in one number of 64 bits, and
 /// ptxas does not unroll the loop if it asks of the lower half. So it asks of all.
 void compareWide(ICmpInst &compare, Loop &loop, ScalarEvolution &evolution) {
-  if (!compare.getOperand(0)->getType()->isIntegerTy(32))
-    return;
-  if (loop.isLoopInvariant(compare.getOperand(0)))
-    compare.swapOperands();
-  Value *counter = compare.getOperand(0);
-  auto *counted = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(counter));
-  auto *step = counted && counted->getLoop() == &loop && counted->isAffine()
-                   ? dyn_cast<SCEVConstant>(counted->getStepRecurrence(evolution))
-                   : nullptr;
-  if (!step || !loop.isLoopInvariant(compare.getOperand(1)))
-    return;
   Type *wide = Type::getInt64Ty(compare.getContext());
   bool isSigned = !compare.isUnsigned();
-  const SCEV *extended =
-      isSigned ? evolution.getSignExtendExpr(counted, wide) : evolution.getZeroExtendExpr(counted, wide);
-  auto movesAlike = [&](Instruction &access) {
-    Value *pointer = getLoadStorePointerOperand(&access);
-    auto *address = pointer ? dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(pointer)) : nullptr;
-    auto *moves = address && address->getLoop() == &loop && address->isAffine()
-                      ? dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution))
-                      : nullptr;
-    return moves && moves->getAPInt().getSExtValue() == step->getAPInt().getSExtValue();
-  };
-  if (!isa<SCEVAddRecExpr>(extended) ||
-      llvm::none_of(loop.blocks(), [&](BasicBlock *block) { return llvm::any_of(*block, movesAlike); }))
+  Ends ends(evolution, loop, compare);
+  if (!compare.getOperand(0)->getType()->isIntegerTy(32) || !ends.counts() || !ends.countsIn(*wide, isSigned) ||
+      !ends.areOfAddress())
     return;
   for (Use &side : compare.operands()) {
     auto *before =
         loop.isLoopInvariant(side) && loop.getLoopPreheader() ? loop.getLoopPreheader()->getTerminator() : &compare;
-    IRBuilder<> builder(before);
-    side = isSigned ? builder.CreateSExt(side, wide) : builder.CreateZExt(side, wide);
+    side = IRBuilder<>(before).CreateIntCast(side, wide, isSigned);
   }
   compare.setSameSign(false);
 }
@@ -266,7 +262,7 @@ void compareInLoops(Function &function, FunctionAnalysisManager &analyses) {
     SmallVector<BasicBlock *> exiting;
     loop->getExitingBlocks(exiting);
     stepLast(*loop);
-    if (unsigned most = evolution.getSmallConstantMaxTripCount(loop); most != 0 && most < unrolledByPtxas)
+    if (unsigned most = evolution.getSmallConstantMaxTripCount(loop); most != 0 && most < interleave::unrolledByPtxas)
       addStringMetadataToLoop(loop, "llvm.loop.unroll.disable");
     for (BasicBlock *block : exiting) {
       auto *branch = dyn_cast<BranchInst>(block->getTerminator());
