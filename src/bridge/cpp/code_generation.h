@@ -17,6 +17,9 @@ void takeStackOnce(llvm::Module &module);
 /// Bfloats that are computed with beside halves are extended in a way that LLVM's passes do not look through.
 void separateBfloatsFromHalves(llvm::Module &module);
 
+/// Atomic operations of a module that clang made of CUDA C++ are relaxed and of the device, as CUDA has them.
+void relaxCudaAtomics(llvm::Module &module);
+
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
 

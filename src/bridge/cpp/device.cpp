@@ -164,6 +164,7 @@ GpulowerOutcome gpulowerParseModule(LLVMContextRef context, GpulowerBytes bytes,
         parseModule(buffer->getMemBufferRef(), diagnostic, *unwrap(context));
     if (module && !verifyModule(*module)) {
       UpgradeDebugInfo(*module);
+      gpulower::relaxCudaAtomics(*module);
       *result = wrap(module.release());
       return "";
     }

@@ -1,0 +1,35 @@
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: sed s/wchar_size/other/ %s > %t.ll && gpulower compile %t.ll --target sm_90 --emit ptx -o - | FileCheck %s --check-prefix=OTHER
+
+; What clang 22 makes of CUDA's atomicAdd(p, v), atomicCAS(p, v, 3) and atomicMax(p, v): sequentially consistent, of the system.
+; CUDA's are relaxed and of the device. What names a scope means it.
+target triple = "nvptx64-nvidia-cuda"
+
+; CHECK-LABEL: .entry cuda(
+; CHECK-NOT: fence
+; CHECK-NOT: .sys
+; CHECK: atom.global.add.u32
+; CHECK-NOT: fence
+; CHECK: atom.relaxed.gpu.global.cas.b32
+; CHECK-NOT: fence
+; CHECK: atom.global.max.s32
+; CHECK: fence.sc.gpu;
+; CHECK: atom.acquire.gpu.global.add.u32
+; CHECK: atom.acq_rel.sys.global.add.u32
+; OTHER-LABEL: .entry cuda(
+; OTHER: fence.sc.sys;
+; OTHER: atom.acquire.sys.global.add.u32
+; OTHER: fence.sc.sys;
+; OTHER: atom.acquire.sys.global.cas.b32
+define ptx_kernel void @cuda(ptr %p, i32 %v) {
+  %sum = atomicrmw add ptr %p, i32 %v seq_cst, align 4
+  %swap = cmpxchg ptr %p, i32 %v, i32 3 seq_cst seq_cst, align 4
+  %max = atomicrmw max ptr %p, i32 %v seq_cst, align 4
+  %scoped = atomicrmw add ptr %p, i32 %v syncscope("device") seq_cst, align 4
+  %stated = atomicrmw add ptr %p, i32 %v acq_rel, align 4
+  ret void
+}
+
+!llvm.module.flags = !{!0, !1}
+!0 = !{i32 1, !"wchar_size", i32 4}
+!1 = !{i32 4, !"nvvm-reflect-ftz", i32 0}
