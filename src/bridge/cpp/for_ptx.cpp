@@ -6,6 +6,7 @@
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -16,6 +17,7 @@
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
+#include "llvm/Transforms/Utils/UnrollLoop.h"
 
 using namespace llvm;
 
@@ -120,8 +122,11 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
     size_t before = sizeOf(function);
     auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+    auto &target = analyses.getResult<TargetIRAnalysis>(function);
     for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
-      if (isForPtxas(*loop, evolution)) {
+      if (isWorthUnrollingWhole(*loop, evolution, target)) {
+        addStringMetadataToLoop(loop, "llvm.loop.unroll.full");
+      } else if (isForPtxas(*loop, evolution)) {
         addStringMetadataToLoop(loop, isLeft.data(), 1);
         addStringMetadataToLoop(loop, isDisabled.data(), 1);
       }
@@ -142,6 +147,19 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
   }
 
 private:
+  /// A loop with branches in it, which ptxas does not unroll. LLVM's limit is 300 instructions; nvcc's is at 400 (measured with
+  /// loops of several lengths and bodies).
+  static bool isWorthUnrollingWhole(const Loop &loop, ScalarEvolution &evolution, const TargetTransformInfo &target) {
+    constexpr unsigned mostUnrolled = 400, ofLoopItself = 2;
+    unsigned count = evolution.getSmallConstantTripCount(&loop);
+    if (count == 0 || !loop.isInnermost() || loop.getNumBlocks() == 1 ||
+        hasUnrollTransformation(&loop) != TM_Unspecified)
+      return false;
+    SmallPtrSet<const Value *, 4> ephemeral;
+    UnrollCostEstimator cost(&loop, target, ephemeral, ofLoopItself);
+    return cost.canUnroll() && (cost.getRolledLoopSize() - ofLoopItself) * count <= mostUnrolled;
+  }
+
   static bool isForPtxas(const Loop &loop, ScalarEvolution &evolution) {
     size_t size = 0;
     for (const BasicBlock *block : loop.blocks())
@@ -197,6 +215,10 @@ void gpulower::addPassesForPtx(PassBuilder &builder) {
           passes.addPass(LeaveUnrolling());
         else if (name == "gpulower-unroll")
           passes.addPass(UnrollLoops());
+        else if (name == "gpulower-unroll-for-arrays")
+          passes.addPass(gpulower::UnrollForArrays());
+        else if (name == "gpulower-expand-copies")
+          passes.addPass(gpulower::ExpandCopies());
         else if (name == "gpulower-load-before-branches")
           passes.addPass(LoadBeforeBranches());
         else

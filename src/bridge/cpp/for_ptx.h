@@ -9,6 +9,16 @@ namespace gpulower {
 /// Adds our passes to the pipelines that `builder` will build.
 void addPassesForPtx(llvm::PassBuilder &builder);
 
+/// Asks that loops be unrolled whole, whose counters are indices of small arrays that can be in registers then.
+struct UnrollForArrays : llvm::PassInfoMixin<UnrollForArrays> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+/// Reads all that a copy of a few bytes copies before it writes any of it.
+struct ExpandCopies : llvm::PassInfoMixin<ExpandCopies> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 /// PTX ISA: div.rn, div.full and sqrt.rn; ptxas makes of them a fast path and a call.
 bool becomesBranches(const llvm::Instruction &instruction);
 

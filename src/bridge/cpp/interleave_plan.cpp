@@ -19,14 +19,15 @@ namespace {
 /// between two loads.
 constexpr unsigned mostInstructions = 32;
 constexpr unsigned mostInstructionsOfTwo = 160;
-/// Longer bodies that work long with what they load are left to ptxas.
+/// Longer bodies that work long with what they load run two at once.
 constexpr unsigned mostInstructionsOfLongWork = 64;
 /// Bodies that ptxas does not unroll, and that are worth it: without loads and stores, and all.
 constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsInOrder = 80;
 /// Divisions of 32 bits, some 20 instructions each, of which several are worth being computed beside each other.
 constexpr unsigned fewestDivisions = 2;
-/// Every load that waits holds a register, times the iterations.
-constexpr unsigned mostLoads = 6;
+/// Every load that waits holds a register, times the iterations. More of them are of a loop that somebody has unrolled
+/// already, or elements of a few vectors, of which two iterations run at once.
+constexpr unsigned mostLoads = 6, mostLoadsOfTwo = 12, mostTransfersOfTwo = 4;
 /// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of
 /// its own.
 constexpr unsigned mostAddresses = 8;
@@ -37,6 +38,8 @@ constexpr unsigned mostWorkOfLoad = 3;
 constexpr unsigned mostWork = 8;
 /// Bytes of a load of which ptxas does not have enough under way when it unrolls a loop.
 constexpr uint64_t narrow = 2;
+/// Bytes of `ld.v4.b32`.
+constexpr uint64_t widestTransfer = 16;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 
@@ -121,7 +124,7 @@ public:
 
 private:
   std::optional<InterleavePlan> planLoadsFirst() {
-    if (!isa<SCEVConstant>(plan.condition.step) && accesses * plan.count > mostAddresses)
+    if (!isa<SCEVConstant>(plan.condition.step) && addresses() * plan.count > mostAddresses)
       return std::nullopt;
     // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it;
     // but it moves no load over the branches that a division becomes.
@@ -147,7 +150,11 @@ private:
           return std::nullopt;
       }
     }
-    if (loads == 0 || loads > mostLoads || plan.checks.size() > mostChecks)
+    if (loads > mostLoads && transfers() <= mostTransfersOfTwo)
+      plan.count = std::min(plan.count, 2u);
+    else if (loads > mostLoads)
+      return std::nullopt;
+    if (loads == 0 || loads > mostLoadsOfTwo || plan.checks.size() > mostChecks)
       return std::nullopt;
     for (Instruction *instruction : instructions)
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
@@ -157,10 +164,9 @@ private:
       if (worksLong(loads) && !isShort) {
         // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it
         // may use. Where it knows the number of iterations, it unrolls further, or all of them.
-        if (wanted < unrolledByPtxas || instructions.size() > mostInstructionsOfLongWork ||
-            evolution.getSmallConstantTripCount(&loop) != 0)
+        if (wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0)
           return std::nullopt;
-        plan.count = unrolledByPtxas;
+        plan.count = instructions.size() > mostInstructionsOfLongWork ? 2 : unrolledByPtxas;
         plan.mayUnrollAgain = false;
       } else if (isShort) {
         return std::nullopt;
@@ -280,6 +286,39 @@ private:
     default:
       return false;
     }
+  }
+
+  /// Registers that addresses take: what is at a constant distance from another access, such as the other elements of a
+  /// vector, has an offset in its instruction.
+  unsigned addresses() const {
+    SmallVector<const SCEV *> apart;
+    for (Instruction *instruction : instructions) {
+      if (!isa<LoadInst, StoreInst, AtomicRMWInst>(instruction))
+        continue;
+      const SCEV *address = evolution.getSCEV(addressOf(*instruction));
+      if (llvm::none_of(apart, [&](const SCEV *other) {
+            return other->getType() == address->getType() &&
+                   isa<SCEVConstant>(evolution.getMinusSCEV(address, other));
+          }))
+        apart.push_back(address);
+    }
+    return apart.size();
+  }
+
+  /// Loads without those that another one takes along: elements of a vector, as its alignment shows.
+  unsigned transfers() const {
+    return llvm::count_if(instructions, [&](Instruction *instruction) {
+      auto *load = dyn_cast<LoadInst>(instruction);
+      return load && llvm::none_of(instructions, [&](Instruction *other) {
+        auto *first = dyn_cast<LoadInst>(other);
+        if (!first || first->getPointerOperandType() != load->getPointerOperandType())
+          return false;
+        auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(
+            evolution.getSCEV(load->getPointerOperand()), evolution.getSCEV(first->getPointerOperand())));
+        return distance && distance->getAPInt().isStrictlyPositive() &&
+               distance->getAPInt().ult(std::min<uint64_t>(first->getAlign().value(), widestTransfer));
+      });
+    });
   }
 
   /// Whether there are many iterations, as far as can be told: it goes to an end that is the same for all threads, such

@@ -1,0 +1,140 @@
+// Small arrays of a thread whose elements loops go over. Registers have no index: an array is in registers only where every
+// index is known, that is, where its loops are unrolled whole. LLVM's limit on that looks at the instructions alone; what an
+// array in memory costs (a transfer and its latency for every access) is not in it. AMD's target tells LLVM so
+// (`AMDGPUTTIImpl::getUnrollingPreferences`), NVIDIA's does not.
+
+#include "for_ptx.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+using namespace llvm;
+
+namespace {
+
+using Loops = SmallSetVector<Loop *, 8>;
+
+/// A thread has 255 registers of 4 bytes; half of them for arrays leaves something to compute with.
+constexpr uint64_t mostBytes = 512;
+
+/// Iterations of a loop, and instructions of all copies in a function. nvcc unrolls as far: its machine code of a transform of
+/// 512 points, whose two loops have 2,000 instructions of LLVM IR when they are unrolled, has 4,096.
+constexpr unsigned mostIterations = 64;
+constexpr uint64_t mostInstructions = 8192;
+
+class Unroller {
+public:
+  Unroller(Function &function, LoopInfo &loops, ScalarEvolution &evolution)
+      : function(function), loops(loops), evolution(evolution) {}
+
+  void run() {
+    Loops chosen;
+    for (Instruction &instruction : function.getEntryBlock()) {
+      auto *array = dyn_cast<AllocaInst>(&instruction);
+      if (!array)
+        continue;
+      std::optional<TypeSize> size = array->getAllocationSize(function.getDataLayout());
+      Loops needed;
+      if (!size || size->isScalable() || size->getFixedValue() > mostBytes || !isInRegistersAfter(*array, needed))
+        continue;
+      Loops both = chosen;
+      both.insert_range(needed);
+      if (sizeAfter(both) <= mostInstructions)
+        chosen = both;
+    }
+    for (Loop *loop : chosen)
+      addStringMetadataToLoop(loop, "llvm.loop.unroll.full");
+  }
+
+private:
+  Function &function;
+  LoopInfo &loops;
+  ScalarEvolution &evolution;
+
+  /// Whether all accesses have known addresses once the loops are unrolled that are added to `needed`.
+  bool isInRegistersAfter(AllocaInst &array, Loops &needed) {
+    SmallVector<Instruction *> pointers = {&array};
+    while (!pointers.empty())
+      for (User *user : pointers.pop_back_val()->users()) {
+        auto *instruction = cast<Instruction>(user);
+        if (auto *address = dyn_cast<GetElementPtrInst>(instruction)) {
+          if (!llvm::all_of(address->indices(), [&](Use &index) { return isKnownAfter(*index, needed); }))
+            return false;
+          pointers.push_back(address);
+        } else if (isa<AddrSpaceCastInst>(instruction)) {
+          pointers.push_back(instruction);
+        } else if (auto *store = dyn_cast<StoreInst>(instruction)) {
+          if (!store->isSimple() || isa<AllocaInst, GetElementPtrInst, AddrSpaceCastInst>(store->getValueOperand()))
+            return false;
+        } else if (auto *load = dyn_cast<LoadInst>(instruction)) {
+          if (!load->isSimple())
+            return false;
+        } else if (auto *memory = dyn_cast<MemIntrinsic>(instruction)) {
+          if (memory->isVolatile() || !isa<ConstantInt>(memory->getLength()))
+            return false;
+        } else if (!instruction->isLifetimeStartOrEnd()) {
+          return false;
+        }
+      }
+    return true;
+  }
+
+  bool isKnownAfter(Value &value, Loops &needed, unsigned depth = 0) {
+    if (isa<Constant>(value))
+      return true;
+    auto *instruction = dyn_cast<Instruction>(&value);
+    if (!instruction || depth == 16)
+      return false;
+    if (auto *counter = dyn_cast<PHINode>(instruction)) {
+      Loop *loop = loops.getLoopFor(counter->getParent());
+      if (!loop || loop->getHeader() != counter->getParent() || !loop->getLoopPredecessor() ||
+          !evolution.isSCEVable(counter->getType()) ||
+          hasUnrollTransformation(loop) != TM_Unspecified)
+        return false;
+      auto *recurrence = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(counter));
+      unsigned count = evolution.getSmallConstantTripCount(loop);
+      if (!recurrence || recurrence->getLoop() != loop || !recurrence->isAffine() ||
+          !isa<SCEVConstant>(recurrence->getStepRecurrence(evolution)) || count == 0 || count > mostIterations)
+        return false;
+      needed.insert(loop);
+      return isKnownAfter(*counter->getIncomingValueForBlock(loop->getLoopPredecessor()), needed, depth + 1);
+    }
+    if (auto *load = dyn_cast<LoadInst>(instruction)) {
+      auto *table = dyn_cast<GlobalVariable>(getUnderlyingObject(load->getPointerOperand()));
+      if (!load->isSimple() || !table || !table->isConstant() || !table->hasDefinitiveInitializer())
+        return false;
+      auto *address = dyn_cast<Instruction>(load->getPointerOperand());
+      return !address || isKnownAfter(*address, needed, depth + 1);
+    }
+    return isa<BinaryOperator, CastInst, SelectInst, CmpInst, GetElementPtrInst, FreezeInst>(instruction) &&
+           llvm::all_of(instruction->operands(), [&](Use &operand) { return isKnownAfter(*operand, needed, depth + 1); });
+  }
+
+  /// Instructions in all copies of the loops.
+  uint64_t sizeAfter(const Loops &unrolled) {
+    uint64_t sum = 0;
+    for (BasicBlock &block : function) {
+      uint64_t copies = 1;
+      for (Loop *loop = loops.getLoopFor(&block); loop; loop = loop->getParentLoop())
+        if (unrolled.contains(loop))
+          copies = std::min(copies * evolution.getSmallConstantTripCount(loop), mostInstructions);
+      if (copies > 1)
+        sum += copies * block.size();
+    }
+    return sum;
+  }
+};
+
+} // namespace
+
+PreservedAnalyses gpulower::UnrollForArrays::run(Function &function, FunctionAnalysisManager &analyses) {
+  Unroller(function, analyses.getResult<LoopAnalysis>(function), analyses.getResult<ScalarEvolutionAnalysis>(function))
+      .run();
+  return PreservedAnalyses::all();
+}
