@@ -118,6 +118,8 @@ public:
   std::optional<InterleavePlan> make() {
     if (!findBlocks() || !understand() || !findCondition())
       return std::nullopt;
+    if (isConvergent)
+      return runsEquallyOften() ? planInOrder() : std::nullopt;
     std::optional<InterleavePlan> made = accesses == 0 ? std::nullopt : planLoadsFirst();
     return made ? std::move(made) : planInOrder();
   }
@@ -180,17 +182,18 @@ private:
     return std::move(plan);
   }
 
-  /// Of a loop that computes long, and whose loads are not put first: ptxas does not unroll it, and begins nothing of
-  /// an iteration before the one before ends.
+  /// Of a loop that computes long, or in which threads wait for each other or look at each other's values, and whose loads
+  /// are not put first: ptxas does not unroll it, and begins nothing of an iteration before the one before ends.
   std::optional<InterleavePlan> planInOrder() {
     bool computesAlone =
         accesses == 0 && isa<SCEVConstant>(plan.condition.step) && instructions.size() >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
-    if ((!computesAlone && divisions < fewestDivisions) || isHeavy || instructions.size() > mostInstructionsInOrder ||
+    bool isLarge = instructions.size() > mostInstructionsInOrder;
+    if ((!isConvergent && ((!computesAlone && divisions < fewestDivisions) || isLarge)) || isHeavy ||
         wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
         (most != 0 && most < unrolledByPtxas))
       return std::nullopt;
-    plan.count = unrolledByPtxas;
+    plan.count = isLarge ? 2 : unrolledByPtxas;
     plan.mayUnrollAgain = false;
     plan.first.clear();
     plan.checks.clear();
@@ -211,8 +214,7 @@ private:
     return plan.exit != nullptr;
   }
 
-  /// Whether all of the body is known, which it is not with a barrier or a call in it, nor with an atomic operation
-  /// that orders others.
+  /// Whether all of the body is known, which it is not with a call in it, nor with an atomic operation that orders others.
   bool understand() {
     for (BasicBlock *block : plan.blocks) {
       if (!isa<BranchInst, SwitchInst>(block->getTerminator()))
@@ -225,8 +227,13 @@ private:
         accesses += isa<LoadInst, StoreInst, AtomicRMWInst>(instruction);
         if (instruction.isTerminator() || isa<PHINode>(instruction))
           continue;
-        if (auto *call = dyn_cast<CallBase>(&instruction); call && (call->isConvergent() || call->cannotDuplicate()))
-          return false;
+        if (auto *call = dyn_cast<CallBase>(&instruction)) {
+          if (call->cannotDuplicate() || (call->isConvergent() && !isa<IntrinsicInst>(call)))
+            return false;
+          isConvergent |= call->isConvergent();
+          if (call->isConvergent())
+            continue;
+        }
         auto *store = dyn_cast<StoreInst>(&instruction);
         auto *atomic = dyn_cast<AtomicRMWInst>(&instruction);
         if ((store && store->isSimple()) || (atomic && ordersNothing(*atomic))) {
@@ -241,6 +248,16 @@ private:
     if (isHeavy || instructions.size() > mostInstructions)
       plan.count = std::min(plan.count, 2u);
     return instructions.size() <= mostInstructionsOfTwo;
+  }
+
+  /// Whether all threads of a block that run the loop run it equally often, so that what they do together stays together.
+  bool runsEquallyOften() const {
+    auto isOfOne = [](const SCEV *part) {
+      auto *value = dyn_cast<SCEVUnknown>(part);
+      return isa<SCEVAddRecExpr>(part) || (value && !isSameForAllThreads(*value->getValue(), mostSteps));
+    };
+    return !SCEVExprContains(plan.condition.start, isOfOne) && !SCEVExprContains(plan.condition.step, isOfOne) &&
+           !SCEVExprContains(evolution.getSCEV(plan.condition.bound), isOfOne);
   }
 
   bool findCondition() {
@@ -558,7 +575,7 @@ private:
   /// Iterations at once that were asked for; the plan may have fewer.
   const unsigned wanted;
   /// Whether something in the body becomes branches.
-  bool isHeavy = false;
+  bool isHeavy = false, isConvergent = false;
   SmallVector<Instruction *> instructions;
   DenseMap<Instruction *, unsigned> position;
   /// Stores and atomic operations.

@@ -1,0 +1,90 @@
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+
+; Loops in which threads look at each other's values run four iterations in order where all threads run them equally often: ptxas
+; unrolls none of them.
+target triple = "nvptx64-nvidia-cuda"
+
+; CHECK-LABEL: .entry votes(
+; CHECK-COUNT-5: vote.sync.any.pred
+; CHECK-NOT: vote.sync
+; CHECK-LABEL: .entry barriers(
+; CHECK-COUNT-5: bar.sync
+; CHECK-NOT: bar.sync
+define ptx_kernel void @votes(ptr noalias %p, i32 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %some = icmp sgt i32 %n, 0
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %mixed = xor i32 %i, %tid
+  %odd = trunc i32 %mixed to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  store i32 %result, ptr %p
+  ret void
+}
+
+@buffer = internal addrspace(3) global [64 x i32] undef
+
+define ptx_kernel void @barriers(ptr noalias %p, i32 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %slot = getelementptr i32, ptr addrspace(3) @buffer, i32 %tid
+  %some = icmp sgt i32 %n, 0
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %value = load i32, ptr addrspace(3) %slot
+  %next = add i32 %value, %i
+  store i32 %next, ptr addrspace(3) %slot
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  store i32 %n, ptr %p
+  ret void
+}
+
+; The number of iterations depends on the thread: a copy for each of them would part those that stay together.
+; CHECK-LABEL: .entry of_threads(
+; CHECK-COUNT-1: vote.sync.any.pred
+; CHECK-NOT: vote.sync
+define ptx_kernel void @of_threads(ptr noalias %p, i32 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %some = icmp slt i32 %tid, %n
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ %tid, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %odd = trunc i32 %i to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  store i32 %result, ptr %p
+  ret void
+}
+
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i1 @llvm.nvvm.vote.any.sync(i32, i1)
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
