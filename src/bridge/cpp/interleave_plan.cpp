@@ -252,6 +252,10 @@ private:
 
   /// Whether all threads of a block that run the loop run it equally often, so that what they do together stays together.
   bool runsEquallyOften() const {
+    // The arguments of other functions may differ from thread to thread.
+    CallingConv::ID convention = plan.header->getParent()->getCallingConv();
+    if (convention != CallingConv::PTX_Kernel && convention != CallingConv::AMDGPU_KERNEL)
+      return false;
     auto isOfOne = [](const SCEV *part) {
       auto *value = dyn_cast<SCEVUnknown>(part);
       return isa<SCEVAddRecExpr>(part) || (value && !isSameForAllThreads(*value->getValue(), mostSteps));

@@ -1,4 +1,5 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s --check-prefix=FUNC
 
 ; Loops in which threads look at each other's values run four iterations in order where all threads run them equally often: ptxas
 ; unrolls none of them.
@@ -62,6 +63,7 @@ end:
 ; CHECK-LABEL: .entry of_threads(
 ; CHECK-COUNT-1: vote.sync.any.pred
 ; CHECK-NOT: vote.sync
+; CHECK-LABEL: .entry calls(
 define ptx_kernel void @of_threads(ptr noalias %p, i32 %n) {
 entry:
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -83,6 +85,40 @@ end:
   %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
   store i32 %result, ptr %p
   ret void
+}
+
+; Nor is it known of what a function is given.
+; FUNC: .entry calls(
+; FUNC: .func {{.*}} of_a_function(
+; FUNC: vote.sync.any.pred
+; FUNC-NOT: vote.sync
+define ptx_kernel void @calls(ptr %p, ptr %q) {
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %at = getelementptr i32, ptr %p, i32 %tid
+  %n = load i32, ptr %at
+  %result = call i32 @of_a_function(i32 %n, i32 %tid)
+  store i32 %result, ptr %q
+  ret void
+}
+
+define internal i32 @of_a_function(i32 %n, i32 %x) noinline {
+entry:
+  br label %loop
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %mixed = xor i32 %i, %x
+  %odd = trunc i32 %mixed to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  ret i32 %sum.next
 }
 
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
