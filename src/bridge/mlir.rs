@@ -843,13 +843,21 @@ pub(crate) fn bytecode(module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
     bytes.finish()
 }
 
-/// Whether nothing uses the first result of an operation.
-pub(crate) fn is_unused(operation: OperationRef<'_, '_>) -> bool {
+/// The operations that use the first result of an operation, each with the number of the operand.
+pub(crate) fn uses<'c, 'a>(operation: OperationRef<'c, 'a>) -> Vec<(OperationRef<'c, 'a>, usize)> {
     use melior::ir::ValueLike;
-    operation
-        .result(0)
-        // SAFETY: the result is alive.
-        .is_ok_and(|result| unsafe { mlir_sys::mlirValueGetFirstUse(result.to_raw()) }.ptr.is_null())
+    let mut found = Vec::new();
+    let Ok(result) = operation.result(0) else { return found };
+    // SAFETY: the result is alive, and so is what uses it, in the same module; nothing is changed meanwhile.
+    unsafe {
+        let mut operand = mlir_sys::mlirValueGetFirstUse(result.to_raw());
+        while !operand.ptr.is_null() {
+            let owner = OperationRef::from_raw(mlir_sys::mlirOpOperandGetOwner(operand));
+            found.push((owner, mlir_sys::mlirOpOperandGetOperandNumber(operand) as usize));
+            operand = mlir_sys::mlirOpOperandGetNextUse(operand);
+        }
+    }
+    found
 }
 
 /// Removes an attribute, if it is there.

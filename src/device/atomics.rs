@@ -4,7 +4,7 @@
 //! scope. MLIR's conversion makes `acq_rel` of the whole system out of it, which LLVM ignores for NVIDIA, and of which it makes
 //! loops for AMD. Here they are of the device, which is what can run into them, or of the workgroup in its memory; `acq_rel`
 //! where the old value is used, so that a block that learns from it that it is the last one sees what the others wrote; and
-//! relaxed where nobody looks, as in a histogram.
+//! relaxed where nobody looks, as in a histogram, or where it is only the place that something is stored to, as in a compaction.
 //!
 //! AMD's gfx11 and gfx90a add floats in memory that the host sees at the same time without effect ("Memory Model" and
 //! "amdgpu.no.fine.grained.memory" in LLVM's AMDGPUUsage): the instruction is for those who say that there is none.
@@ -24,7 +24,7 @@ use super::{
     lower::{name_of, refused},
 };
 use crate::{
-    bridge::mlir::{is_unused, operations, remove_attribute, set_attribute, shown, string_value},
+    bridge::mlir::{operations, remove_attribute, set_attribute, shown, string_value, uses},
     options::{Resolved, ResolvedVendor},
     target::Target,
 };
@@ -99,11 +99,46 @@ pub(super) fn order_the_others(context: &Context, module: &Module<'_>, resolved:
         }
         let scope = scope_of(operation, &resolved.target);
         set_attribute(operation, "syncscope", StringAttribute::new(context, scope).into());
-        if name_of(&operation) == "llvm.atomicrmw" && is_unused(operation) {
+        if name_of(&operation) == "llvm.atomicrmw" && is_only_a_place(operation) {
             let number: Type<'_> = IntegerType::new(context, 64).into();
             set_attribute(operation, "ordering", IntegerAttribute::new(number, MONOTONIC).into());
         }
     }
+}
+
+/// Whether a value has no use but in the addresses of stores: no thread decides anything by it, and none reads what it points to.
+fn is_only_a_place(operation: OperationRef<'_, '_>) -> bool {
+    const ARITHMETIC: [&str; 9] = [
+        "llvm.add",
+        "llvm.and",
+        "llvm.getelementptr",
+        "llvm.mul",
+        "llvm.or",
+        "llvm.sext",
+        "llvm.shl",
+        "llvm.sub",
+        "llvm.zext",
+    ];
+    /// The second operand, after what is stored.
+    const ADDRESS: usize = 1;
+    /// What is more is no index that anybody wrote.
+    const MOST_STEPS: usize = 64;
+    let mut values = vec![operation];
+    let mut steps = 0;
+    while let Some(value) = values.pop() {
+        steps += 1;
+        if steps > MOST_STEPS {
+            return false;
+        }
+        for (user, operand) in uses(value) {
+            match name_of(&user).as_str() {
+                "llvm.store" if operand == ADDRESS => {}
+                name if ARITHMETIC.contains(&name) => values.push(user),
+                _ => return false,
+            }
+        }
+    }
+    true
 }
 
 /// The scope of who can run into it.

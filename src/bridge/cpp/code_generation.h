@@ -11,7 +11,8 @@ class TargetMachine;
 
 namespace gpulower {
 
-/// Memory of a fixed size that a function takes from its stack somewhere is part of its frame, unless a loop may hold several.
+/// Memory of a fixed size that a function takes from its stack somewhere is part of its frame, unless a loop may hold
+/// several.
 void takeStackOnce(llvm::Module &module);
 
 /// Bfloats that are computed with beside halves are extended in a way that LLVM's passes do not look through.
@@ -23,8 +24,8 @@ void relaxCudaAtomics(llvm::Module &module);
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
 
-/// Loops of a module for NVIDIA ask whether they go on in a way that ptxas unrolls well, and right: numbers that are far apart are
-/// compared as unsigned ones, and counters are compared by order.
+/// Loops of a module for NVIDIA ask whether they go on in a way that ptxas unrolls well, and right: numbers that are
+/// far apart are compared as unsigned ones, and counters are compared by order.
 void compareLoopEnds(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Conversions between floats and single bits of a module for NVIDIA become others.
@@ -45,7 +46,8 @@ void takeStructuresApart(llvm::Module &module);
 /// Shifts that may move a bit to that of the sign, in a module for NVIDIA, no longer say that the sign is kept.
 void forgetSignsOfShifts(llvm::Module &module);
 
-/// Shuffles of a module for NVIDIA that compute the lane which they read have the offset instead, where that is a constant.
+/// Shuffles of a module for NVIDIA that compute the lane which they read have the offset instead, where that is a
+/// constant.
 void shuffleByOffset(llvm::Module &module);
 
 /// Masked loads of a module for NVIDIA no longer have values of their own for lanes that are not loaded.
@@ -54,7 +56,8 @@ void separateMaskedLanes(llvm::Module &module);
 /// Choices between floats that are zeros are not taken for minima and maxima.
 void chooseZeros(llvm::Module &module);
 
-/// Minima and maxima of a module for NVIDIA that are no saturation, since NaN or -0 is another number then, are not taken for one.
+/// Minima and maxima of a module for NVIDIA that are no saturation, since NaN or -0 is another number then, are not
+/// taken for one.
 void keepFromSaturating(llvm::Module &module);
 
 /// Comparisons of a module for NVIDIA that hold for every number ask whether there is one.

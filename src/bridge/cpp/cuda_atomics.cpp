@@ -1,6 +1,8 @@
-// The atomic operations of CUDA C++ as clang writes them. `atomicAdd` and its like are relaxed and of the device (CUDA C++
-// Programming Guide, "Atomic Functions"); clang 22 makes of them an `atomicrmw` or a `cmpxchg` that is sequentially consistent
-// and of the whole system, and counts on its own code generation, which writes `atom.add` for every one.
+// The atomic operations of CUDA C++ as clang writes them. `atomicAdd`, `atomicCAS` and their like are relaxed and of
+// the device (CUDA C++ Programming Guide, "Atomic Functions"). clang 22 makes of them an `atomicrmw` or a `cmpxchg`
+// that is sequentially consistent and of the whole system, and counts on LLVM's code generation, which writes
+// `atom.add` for the first; the second becomes a fence of the system and an acquiring `atom.cas`. Those that name a
+// scope are intrinsics.
 
 #include "code_generation.h"
 
@@ -13,15 +15,39 @@ using namespace llvm;
 
 namespace gpulower {
 
-/// Whether clang made the module of CUDA C++: of all languages and front ends, its CUDA alone sets both flags
-/// (clang/lib/CodeGen/CodeGenModule.cpp).
+/// What clang says of every module of a language with C's types.
+constexpr StringLiteral ofClang = "wchar_size";
+
+/// Whether clang made the module of CUDA C++: it sets both flags (clang/lib/CodeGen/CodeGenModule.cpp), for OpenMP as
+/// well.
 static bool isOfCuda(const Module &module) {
-  return module.getTargetTriple().isNVPTX() && module.getModuleFlag("wchar_size") &&
-         module.getModuleFlag("nvvm-reflect-ftz");
+  return module.getModuleFlag(ofClang) && module.getModuleFlag("nvvm-reflect-ftz") && !module.getModuleFlag("openmp") &&
+         !module.getModuleFlag("openmp-device");
+}
+
+/// What was asked once is not asked again: the module may be joined with others, whose operations mean what they say.
+static void forget(Module &module, StringRef name) {
+  NamedMDNode *flags = module.getModuleFlagsMetadata();
+  if (!flags)
+    return;
+  SmallVector<MDNode *> others;
+  for (MDNode *flag : flags->operands())
+    if (cast<MDString>(flag->getOperand(1))->getString() != name)
+      others.push_back(flag);
+  flags->clearOperands();
+  for (MDNode *flag : others)
+    flags->addOperand(flag);
 }
 
 void relaxCudaAtomics(Module &module) {
-  if (!isOfCuda(module))
+  if (!module.getTargetTriple().isNVPTX())
+    return;
+  bool isOfCuda = gpulower::isOfCuda(module);
+  // Of an exchange, LLVM's code generation keeps the ordering: only with CUDA's headers, whose version is noted, it is
+  // taken for `atomicCAS`.
+  bool hasHeaders = module.getModuleFlag("SDK Version");
+  forget(module, ofClang);
+  if (!isOfCuda)
     return;
   SyncScope::ID device = module.getContext().getOrInsertSyncScopeID("device");
   auto isUnspecific = [](AtomicOrdering ordering, SyncScope::ID scope) {
@@ -30,12 +56,14 @@ void relaxCudaAtomics(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : instructions(function)) {
       if (auto *atomic = dyn_cast<AtomicRMWInst>(&instruction)) {
-        if (isUnspecific(atomic->getOrdering(), atomic->getSyncScopeID())) {
+        // CUDA's functions are never volatile, and none may fail for nothing.
+        if (!atomic->isVolatile() && isUnspecific(atomic->getOrdering(), atomic->getSyncScopeID())) {
           atomic->setOrdering(AtomicOrdering::Monotonic);
           atomic->setSyncScopeID(device);
         }
       } else if (auto *swap = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
-        if (isUnspecific(swap->getSuccessOrdering(), swap->getSyncScopeID()) &&
+        if (hasHeaders && !swap->isVolatile() && !swap->isWeak() &&
+            isUnspecific(swap->getSuccessOrdering(), swap->getSyncScopeID()) &&
             swap->getFailureOrdering() == AtomicOrdering::SequentiallyConsistent) {
           swap->setSuccessOrdering(AtomicOrdering::Monotonic);
           swap->setFailureOrdering(AtomicOrdering::Monotonic);

@@ -147,8 +147,8 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
   }
 
 private:
-  /// A loop with branches in it, which ptxas does not unroll. LLVM's limit is 300 instructions; nvcc's is at 400 (measured with
-  /// loops of several lengths and bodies).
+  /// A loop with branches in it, which ptxas does not unroll. LLVM's limit is 300 instructions; nvcc's is at 400
+  /// (measured with loops of several lengths and bodies).
   static bool isWorthUnrollingWhole(const Loop &loop, ScalarEvolution &evolution, const TargetTransformInfo &target) {
     constexpr unsigned mostUnrolled = 400, ofLoopItself = 2;
     unsigned count = evolution.getSmallConstantTripCount(&loop);

@@ -81,7 +81,8 @@ bool ordersNothing(const AtomicRMWInst &atomic) {
   return !atomic.isVolatile() && atomic.getOrdering() == AtomicOrdering::Monotonic;
 }
 
-/// Whether a value is computed, in a few steps, from what the host passed and the numbers that a block has alone.
+/// Whether a value is computed, in a few steps, from the numbers that a block has alone and from arguments, which are
+/// what the host passed where the function is a kernel.
 bool isSameForAllThreads(const Value &value, unsigned steps) {
   if (isa<Constant, Argument>(value))
     return true;
@@ -168,7 +169,7 @@ private:
         // may use. Where it knows the number of iterations, it unrolls further, or all of them.
         if (wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0)
           return std::nullopt;
-        plan.count = instructions.size() > mostInstructionsOfLongWork ? 2 : unrolledByPtxas;
+        plan.count = instructions.size() > mostInstructionsOfLongWork || loads > mostLoads ? 2 : unrolledByPtxas;
         plan.mayUnrollAgain = false;
       } else if (isShort) {
         return std::nullopt;
@@ -182,8 +183,8 @@ private:
     return std::move(plan);
   }
 
-  /// Of a loop that computes long, or in which threads wait for each other or look at each other's values, and whose loads
-  /// are not put first: ptxas does not unroll it, and begins nothing of an iteration before the one before ends.
+  /// Of a loop that computes long, or in which threads wait for each other or look at each other's values, and whose
+  /// loads are not put first: ptxas does not unroll it, and begins nothing of an iteration before the one before ends.
   std::optional<InterleavePlan> planInOrder() {
     bool computesAlone =
         accesses == 0 && isa<SCEVConstant>(plan.condition.step) && instructions.size() >= fewestInstructionsAlone;
@@ -214,7 +215,8 @@ private:
     return plan.exit != nullptr;
   }
 
-  /// Whether all of the body is known, which it is not with a call in it, nor with an atomic operation that orders others.
+  /// Whether all of the body is known, which it is not with a call in it, nor with an atomic operation that orders
+  /// others.
   bool understand() {
     for (BasicBlock *block : plan.blocks) {
       if (!isa<BranchInst, SwitchInst>(block->getTerminator()))
@@ -227,6 +229,8 @@ private:
         accesses += isa<LoadInst, StoreInst, AtomicRMWInst>(instruction);
         if (instruction.isTerminator() || isa<PHINode>(instruction))
           continue;
+        if (instruction.getType()->isTokenTy())
+          return false;
         if (auto *call = dyn_cast<CallBase>(&instruction)) {
           if (call->cannotDuplicate() || (call->isConvergent() && !isa<IntrinsicInst>(call)))
             return false;
@@ -240,8 +244,7 @@ private:
           writes.push_back(&instruction);
           continue;
         }
-        if (instruction.mayWriteToMemory() || instruction.getType()->isTokenTy() ||
-            !isGuaranteedToTransferExecutionToSuccessor(&instruction))
+        if (instruction.mayWriteToMemory() || !isGuaranteedToTransferExecutionToSuccessor(&instruction))
           return false;
       }
     }
@@ -250,7 +253,8 @@ private:
     return instructions.size() <= mostInstructionsOfTwo;
   }
 
-  /// Whether all threads of a block that run the loop run it equally often, so that what they do together stays together.
+  /// Whether all threads of a block that run the loop run it equally often, so that what they do together stays
+  /// together.
   bool runsEquallyOften() const {
     // The arguments of other functions may differ from thread to thread.
     CallingConv::ID convention = plan.header->getParent()->getCallingConv();
@@ -318,8 +322,7 @@ private:
         continue;
       const SCEV *address = evolution.getSCEV(addressOf(*instruction));
       if (llvm::none_of(apart, [&](const SCEV *other) {
-            return other->getType() == address->getType() &&
-                   isa<SCEVConstant>(evolution.getMinusSCEV(address, other));
+            return other->getType() == address->getType() && isa<SCEVConstant>(evolution.getMinusSCEV(address, other));
           }))
         apart.push_back(address);
     }
@@ -331,14 +334,14 @@ private:
     return llvm::count_if(instructions, [&](Instruction *instruction) {
       auto *load = dyn_cast<LoadInst>(instruction);
       return load && llvm::none_of(instructions, [&](Instruction *other) {
-        auto *first = dyn_cast<LoadInst>(other);
-        if (!first || first->getPointerOperandType() != load->getPointerOperandType())
-          return false;
-        auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(
-            evolution.getSCEV(load->getPointerOperand()), evolution.getSCEV(first->getPointerOperand())));
-        return distance && distance->getAPInt().isStrictlyPositive() &&
-               distance->getAPInt().ult(std::min<uint64_t>(first->getAlign().value(), widestTransfer));
-      });
+               auto *first = dyn_cast<LoadInst>(other);
+               if (!first || first->getPointerOperandType() != load->getPointerOperandType())
+                 return false;
+               auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(
+                   evolution.getSCEV(load->getPointerOperand()), evolution.getSCEV(first->getPointerOperand())));
+               return distance && distance->getAPInt().isStrictlyPositive() &&
+                      distance->getAPInt().ult(std::min<uint64_t>(first->getAlign().value(), widestTransfer));
+             });
     });
   }
 

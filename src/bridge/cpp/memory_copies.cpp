@@ -1,7 +1,7 @@
-// Copies of a few bytes, as a front end writes them for the assignment of a structure. LLVM's code generation for NVIDIA
-// writes a load and a store for each piece, one pair after the other, and nothing moves a load before a store that may reach
-// the same memory: a thread waits for each piece. What is copied is all read before anything is written here; so the loads
-// also become wide, and those of memory that stays get the read-only path.
+// Copies of a few bytes, as a front end writes them for the assignment of a structure. LLVM's code generation for
+// NVIDIA writes a load and a store for each piece, one pair after the other, and nothing moves a load before a store
+// that may reach the same memory: a thread waits for each piece. What is copied is all read before anything is written
+// here; so the loads also become wide, and those of memory that stays get the read-only path.
 
 #include "for_ptx.h"
 
@@ -13,18 +13,20 @@ using namespace llvm;
 
 namespace {
 
-/// Registers that a copy takes on its way.
-constexpr uint64_t mostPieces = 32;
+/// What a copy takes on its way: 32 registers, each of which holds four bytes or a smaller piece.
+constexpr uint64_t mostPieces = 32, mostBytes = 128;
 
 /// Bytes of `ld.v4.b32`.
 constexpr uint64_t widest = 16;
 
 bool expand(MemTransferInst &copy) {
   auto *length = dyn_cast<ConstantInt>(copy.getLength());
-  uint64_t piece = std::min({copy.getSourceAlign().valueOrOne().value(), copy.getDestAlign().valueOrOne().value(), widest});
-  uint64_t bytes = length ? length->getZExtValue() : 0;
+  uint64_t piece =
+      std::min({copy.getSourceAlign().valueOrOne().value(), copy.getDestAlign().valueOrOne().value(), widest});
+  uint64_t bytes = length ? length->getLimitedValue() : 0;
   // The last pieces may be smaller.
-  if (copy.isVolatile() || bytes == 0 || bytes / piece + llvm::popcount(bytes % piece) > mostPieces)
+  if (copy.isVolatile() || bytes == 0 || bytes > mostBytes ||
+      bytes / piece + llvm::popcount(bytes % piece) > mostPieces)
     return false;
   IRBuilder<> builder(&copy);
   const DataLayout &layout = copy.getDataLayout();

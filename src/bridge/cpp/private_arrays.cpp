@@ -1,6 +1,7 @@
-// Small arrays of a thread whose elements loops go over. Registers have no index: an array is in registers only where every
-// index is known, that is, where its loops are unrolled whole. LLVM's limit on that looks at the instructions alone; what an
-// array in memory costs (a transfer and its latency for every access) is not in it. AMD's target tells LLVM so
+// Small arrays of a thread whose elements loops go over. Registers have no index: an array is in registers only where
+// every index is known, that is, where its loops are unrolled whole. LLVM's limit on that looks at the instructions
+// alone; what an array in memory costs (a transfer and its latency for every access) is not in it. AMD's target tells
+// LLVM so
 // (`AMDGPUTTIImpl::getUnrollingPreferences`), NVIDIA's does not.
 
 #include "for_ptx.h"
@@ -23,8 +24,8 @@ using Loops = SmallSetVector<Loop *, 8>;
 /// A thread has 255 registers of 4 bytes; half of them for arrays leaves something to compute with.
 constexpr uint64_t mostBytes = 512;
 
-/// Iterations of a loop, and instructions of all copies in a function. nvcc unrolls as far: its machine code of a transform of
-/// 512 points, whose two loops have 2,000 instructions of LLVM IR when they are unrolled, has 4,096.
+/// Iterations of a loop, and instructions of all copies in a function. nvcc unrolls as far: its machine code of a
+/// transform of 512 points, whose two loops have 2,000 instructions of LLVM IR when they are unrolled, has 4,096.
 constexpr unsigned mostIterations = 64;
 constexpr uint64_t mostInstructions = 8192;
 
@@ -94,8 +95,7 @@ private:
     if (auto *counter = dyn_cast<PHINode>(instruction)) {
       Loop *loop = loops.getLoopFor(counter->getParent());
       if (!loop || loop->getHeader() != counter->getParent() || !loop->getLoopPredecessor() ||
-          !evolution.isSCEVable(counter->getType()) ||
-          hasUnrollTransformation(loop) != TM_Unspecified)
+          !evolution.isSCEVable(counter->getType()) || hasUnrollTransformation(loop) != TM_Unspecified)
         return false;
       auto *recurrence = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(counter));
       unsigned count = evolution.getSmallConstantTripCount(loop);
@@ -113,7 +113,8 @@ private:
       return !address || isKnownAfter(*address, needed, depth + 1);
     }
     return isa<BinaryOperator, CastInst, SelectInst, CmpInst, GetElementPtrInst, FreezeInst>(instruction) &&
-           llvm::all_of(instruction->operands(), [&](Use &operand) { return isKnownAfter(*operand, needed, depth + 1); });
+           llvm::all_of(instruction->operands(),
+                        [&](Use &operand) { return isKnownAfter(*operand, needed, depth + 1); });
   }
 
   /// Instructions in all copies of the loops.

@@ -63,7 +63,6 @@ end:
 ; CHECK-LABEL: .entry of_threads(
 ; CHECK-COUNT-1: vote.sync.any.pred
 ; CHECK-NOT: vote.sync
-; CHECK-LABEL: .entry calls(
 define ptx_kernel void @of_threads(ptr noalias %p, i32 %n) {
 entry:
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -86,6 +85,36 @@ end:
   store i32 %result, ptr %p
   ret void
 }
+
+; Tokens of convergence say who belongs together in one place.
+; CHECK-LABEL: .entry tokens(
+; CHECK-COUNT-1: vote.sync.any.pred
+; CHECK-NOT: vote.sync
+; CHECK-LABEL: .entry calls(
+define ptx_kernel void @tokens(ptr noalias %p, i32 %n) convergent {
+entry:
+  %all = call token @llvm.experimental.convergence.entry()
+  br label %loop
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %same = call token @llvm.experimental.convergence.loop() [ "convergencectrl"(token %all) ]
+  %odd = trunc i32 %sum to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd) [ "convergencectrl"(token %same) ]
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %i, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  store i32 %sum.next, ptr %p
+  ret void
+}
+
+declare token @llvm.experimental.convergence.entry()
+declare token @llvm.experimental.convergence.loop()
 
 ; Nor is it known of what a function is given.
 ; FUNC: .entry calls(

@@ -97,7 +97,7 @@ end:
   ret void
 }
 
-; A place that is known at run time alone, an atomic operation that orders others, a barrier: one at a time.
+; A place that is known at run time alone, an atomic operation that orders others: one at a time. A barrier: in order.
 ; CHECK-LABEL: @scattered(
 ; CHECK: load i32
 ; CHECK-NOT: load
@@ -141,6 +141,10 @@ end:
 ; CHECK-LABEL: @barrier(
 ; CHECK: load float
 ; CHECK-NOT: load
+; CHECK: call void @llvm.nvvm.barrier
+; CHECK-NOT: load
+; CHECK: store float
+; CHECK: load float
 ; CHECK: ret void
 define ptx_kernel void @barrier(ptr addrspace(1) noalias %x, ptr addrspace(1) %y, i64 %first, i64 %n, i64 %step) {
 entry:

@@ -1,4 +1,4 @@
-// RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: gpulower compile %s --target sm_90 --interleave 1 --emit ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: gpulower compile %s --target gfx942 --emit asm -o - | FileCheck %s --check-prefix=GCN
 
 // A reduction over the workgroup: shuffles, a buffer, barriers. In a loop there is one barrier more, so that no thread

@@ -44,4 +44,39 @@ gpu.module @kernels {
     memref.store %2, %a[%c0] : memref<4xi32>
     gpu.return
   }
+
+  // A place that something is stored to: nobody decides by it, and nobody reads there.
+  // PTX-LABEL: .entry compacts(
+  // PTX: atom.global.add.u32
+  // PTX-LABEL: .entry last_block(
+  // PTX: atom.acq_rel.gpu.global.add.u32
+  // PTX-LABEL: .entry follows(
+  // PTX: atom.acq_rel.gpu.global.add.u32
+  gpu.func @compacts(%count: memref<1xi32>, %out: memref<?xf32>, %v: f32) kernel {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %place = memref.atomic_rmw addi %one, %count[%c0] : (i32, memref<1xi32>) -> i32
+    %index = arith.index_cast %place : i32 to index
+    memref.store %v, %out[%index] : memref<?xf32>
+    gpu.return
+  }
+  gpu.func @last_block(%count: memref<1xi32>, %out: memref<?xf32>, %v: f32, %n: i32) kernel {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %before = memref.atomic_rmw addi %one, %count[%c0] : (i32, memref<1xi32>) -> i32
+    %last = arith.cmpi eq, %before, %n : i32
+    scf.if %last {
+      memref.store %v, %out[%c0] : memref<?xf32>
+    }
+    gpu.return
+  }
+  gpu.func @follows(%count: memref<1xi32>, %out: memref<?xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %place = memref.atomic_rmw addi %one, %count[%c0] : (i32, memref<1xi32>) -> i32
+    %index = arith.index_cast %place : i32 to index
+    %there = memref.load %out[%index] : memref<?xf32>
+    memref.store %there, %out[%c0] : memref<?xf32>
+    gpu.return
+  }
 }

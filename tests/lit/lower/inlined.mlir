@@ -1,4 +1,4 @@
-// RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+// RUN: gpulower compile %s --target sm_90 --interleave 1 --emit ptx -o - | FileCheck %s
 
 // Functions that have no form of their own on a GPU are taken into the kernels that call them: reductions of workgroups have
 // a buffer in the kernel, matrices of subgroups are registers. MLIR's conversion knows neither. In a loop, the reduction

@@ -180,7 +180,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A scattered store without that promise, a neighbour's element, an atomic operation, a barrier: one at a time.
+  // A scattered store without that promise, a neighbour's element, an atomic operation: one at a time. A barrier: in order.
   // CHECK-LABEL: .entry scattered(
   // CHECK: ld.global.b32
   // CHECK-NOT: ld.global
@@ -217,6 +217,10 @@ gpu.module @kernels {
   // CHECK-LABEL: .entry barriers(
   // CHECK: ld.global.b32
   // CHECK-NOT: ld.global
+  // CHECK: bar.sync
+  // CHECK-NOT: ld.global
+  // CHECK: st.global.b32
+  // CHECK: ld.global.b32
   // CHECK: ret;
   gpu.func @barriers(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) kernel {
     %c0 = arith.constant 0 : index
