@@ -147,13 +147,13 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
   }
 
 private:
-  /// A loop with branches in it, which ptxas does not unroll. LLVM's limit is 300 instructions; nvcc's is at 400
-  /// (measured with loops of several lengths and bodies).
+  /// A loop that ptxas does not unroll: with branches in it, or too short for it. LLVM's limit is 300 instructions;
+  /// nvcc's is at 400 (measured with loops of several lengths and bodies).
   static bool isWorthUnrollingWhole(const Loop &loop, ScalarEvolution &evolution, const TargetTransformInfo &target) {
     constexpr unsigned mostUnrolled = 400, ofLoopItself = 2;
     unsigned count = evolution.getSmallConstantTripCount(&loop);
-    if (count == 0 || !loop.isInnermost() || loop.getNumBlocks() == 1 ||
-        hasUnrollTransformation(&loop) != TM_Unspecified)
+    bool isLeft = loop.getNumBlocks() == 1 && isForPtxas(loop, evolution);
+    if (count == 0 || !loop.isInnermost() || isLeft || hasUnrollTransformation(&loop) != TM_Unspecified)
       return false;
     SmallPtrSet<const Value *, 4> ephemeral;
     UnrollCostEstimator cost(&loop, target, ephemeral, ofLoopItself);
