@@ -4,7 +4,7 @@
     time_on_gpu.py DIRECTORY [--gpus N] [--limit SECONDS] [--total SECONDS] [--only PROGRAM ...] [--table FILE]
 
 A program that takes longer than the limit, or fails, with nvcc's kernels is left out. What it says of its own results (PASS,
-FAIL, error, mismatch) has to be the same with other kernels. For each kernel that has at least 2 percent of its program's time and
+FAIL, error, mismatch) has to be the same with other kernels; where it is not, the times of the program do not count. For each kernel that has at least 2 percent of its program's time and
 takes 2.5 microseconds: the median of its launches, in relation to nvcc's. Needs Python alone, CUDA's runtime and a driver.
 """
 
@@ -82,10 +82,14 @@ def table(results, variants):
         base = result[BASE]
         if base["status"] != 0:
             continue
+        differs = False
         for variant in variants:
             if (other := result[variant])["status"] != 0 or other["says"] != base["says"]:
-                same = same and other["status"] == "too long"
+                differs = differs or other["status"] != "too long"
                 print(f"{name}, {variant}: {other['status']}, {other.get('says')} for {base['says']}")
+        if differs:
+            same = False
+            continue
         total = sum(kernel["sum"] for kernel in base["kernels"].values())
         for kernel, time_of in base["kernels"].items():
             if time_of["sum"] >= total / 50 and time_of["median"] >= 2500:

@@ -43,8 +43,8 @@ void relaxCudaAtomics(Module &module) {
   if (!module.getTargetTriple().isNVPTX())
     return;
   bool isOfCuda = gpulower::isOfCuda(module);
-  // Of an exchange, LLVM's code generation keeps the ordering: only with CUDA's headers, whose version is noted, it is
-  // taken for `atomicCAS`.
+  // Of a compare-and-swap, LLVM's code generation keeps the ordering: it is taken for `atomicCAS` only with CUDA's
+  // headers, whose version is noted.
   bool hasHeaders = module.getModuleFlag("SDK Version");
   forget(module, ofClang);
   if (!isOfCuda)
@@ -56,7 +56,7 @@ void relaxCudaAtomics(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : instructions(function)) {
       if (auto *atomic = dyn_cast<AtomicRMWInst>(&instruction)) {
-        // CUDA's functions are never volatile, and none may fail for nothing.
+        // What CUDA's functions become is never volatile, and no swap of theirs is weak.
         if (!atomic->isVolatile() && isUnspecific(atomic->getOrdering(), atomic->getSyncScopeID())) {
           atomic->setOrdering(AtomicOrdering::Monotonic);
           atomic->setSyncScopeID(device);

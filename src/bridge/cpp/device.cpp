@@ -153,7 +153,7 @@ static std::unique_ptr<Module> parseModule(MemoryBufferRef buffer,
   return module;
 }
 
-/// Parses bitcode or textual LLVM IR.
+/// Parses bitcode or textual LLVM IR. Atomic operations of CUDA C++ by clang are CUDA's from here on.
 GpulowerOutcome gpulowerParseModule(LLVMContextRef context, GpulowerBytes bytes,
                                     GpulowerBytes name, LLVMModuleRef *result) {
   return contain([&]() -> std::string {

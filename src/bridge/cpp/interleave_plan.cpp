@@ -28,7 +28,7 @@ constexpr unsigned fewestDivisions = 2;
 /// Every load that waits holds a register, times the iterations. More of them are of a loop that somebody has unrolled
 /// already, or elements of a few vectors, of which two iterations run at once.
 constexpr unsigned mostLoads = 6, mostLoadsOfTwo = 12, mostTransfersOfTwo = 4;
-/// Where the step is not known, loads and stores times the iterations. Measured while each address took a register of
+/// Where the step is not known, addresses times the iterations. Measured while each load and store had an address of
 /// its own.
 constexpr unsigned mostAddresses = 8;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.

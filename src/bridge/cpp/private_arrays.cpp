@@ -1,8 +1,7 @@
 // Small arrays of a thread whose elements loops go over. Registers have no index: an array is in registers only where
 // every index is known, that is, where its loops are unrolled whole. LLVM's limit on that looks at the instructions
 // alone; what an array in memory costs (a transfer and its latency for every access) is not in it. AMD's target tells
-// LLVM so
-// (`AMDGPUTTIImpl::getUnrollingPreferences`), NVIDIA's does not.
+// LLVM so (`AMDGPUTTIImpl::getUnrollingPreferences`), NVIDIA's does not.
 
 #include "for_ptx.h"
 
@@ -10,7 +9,6 @@
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"

@@ -29,7 +29,7 @@ target triple = "nvptx64-nvidia-cuda"
 ; OTHER: atom.acquire.sys.global.add.u32
 ; OTHER: fence.sc.sys;
 ; OTHER: atom.acquire.sys.global.cas.b32
-; Without CUDA's headers, an exchange is not taken for atomicCAS.
+; Without CUDA's headers, a compare-and-swap is not taken for atomicCAS.
 ; BARE-LABEL: .entry cuda(
 ; BARE: atom.global.add.u32
 ; BARE: fence.sc.sys;
