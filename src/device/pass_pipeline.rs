@@ -75,7 +75,7 @@ fn passes_for_ptx() -> String {
          function<eager-inv;no-rerun>({of_function}),function-attrs)),deadargelim,globalopt,globaldce,recompute-globalsaa"
     );
     let last = format!(
-        "function<eager-inv>(float2int,lower-constant-intrinsics,gpulower-expand-copies,gpulower-leave-unrolling,loop(loop-rotate,loop-deletion),\
+        "function<eager-inv>(float2int,lower-constant-intrinsics,scalarize-masked-mem-intrin,gpulower-expand-copies,gpulower-leave-unrolling,loop(loop-rotate,loop-deletion),\
          loop-load-elim,{COMBINE},{BRANCHES_WITHOUT_LOOPS},slp-vectorizer,gpulower-unroll,infer-alignment,instsimplify,\
          div-rem-pairs,{LAST_BRANCHES},gpulower-load-before-branches),globaldce,constmerge"
     );

@@ -108,6 +108,24 @@ bool isSameForAllThreads(const Value &value, unsigned steps) {
                       [&](const Use &operand) { return isSameForAllThreads(*operand, steps - 1); });
 }
 
+/// How many instructions of PTX it becomes: of vectors one for each element, or for two of 16 bits; but what puts
+/// elements together or takes them apart is registers, and memory has vectors.
+unsigned sizeInPtx(const Instruction &instruction) {
+  if (isa<ExtractElementInst, InsertElementInst, ShuffleVectorInst, PHINode, LoadInst, StoreInst>(instruction))
+    return 1;
+  auto elements = [](Type *type) {
+    auto *vector = dyn_cast<FixedVectorType>(type);
+    if (!vector)
+      return 1u;
+    unsigned count = vector->getNumElements();
+    return vector->getScalarSizeInBits() == 16 ? (count + 1) / 2 : count;
+  };
+  unsigned most = elements(instruction.getType());
+  for (const Use &operand : instruction.operands())
+    most = std::max(most, elements(operand->getType()));
+  return most;
+}
+
 class Planner {
 public:
   Planner(Loop &loop, LoopAnalyses analyses, unsigned count)
@@ -134,7 +152,7 @@ private:
     bool onlyReads = writes.empty() && isa<SCEVConstant>(plan.condition.step);
     bool isLeftToPtxas = onlyReads && !isHeavy;
     // What is divided is added up, one after the other, which takes no more registers for four.
-    if (onlyReads && isHeavy && instructions.size() <= mostInstructions && isLong())
+    if (onlyReads && isHeavy && size <= mostInstructions && isLong())
       plan.count = std::min(wanted, unrolledByPtxas);
     bool isShort = isLeftToPtxas && !isLong();
     if (isShort && loadsAreNarrow())
@@ -169,7 +187,7 @@ private:
         // may use. Where it knows the number of iterations, it unrolls further, or all of them.
         if (wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0)
           return std::nullopt;
-        plan.count = instructions.size() > mostInstructionsOfLongWork || loads > mostLoads ? 2 : unrolledByPtxas;
+        plan.count = size > mostInstructionsOfLongWork || loads > mostLoads ? 2 : unrolledByPtxas;
         plan.mayUnrollAgain = false;
       } else if (isShort) {
         return std::nullopt;
@@ -187,9 +205,9 @@ private:
   /// loads are not put first: ptxas does not unroll it, and begins nothing of an iteration before the one before ends.
   std::optional<InterleavePlan> planInOrder() {
     bool computesAlone =
-        accesses == 0 && isa<SCEVConstant>(plan.condition.step) && instructions.size() >= fewestInstructionsAlone;
+        accesses == 0 && isa<SCEVConstant>(plan.condition.step) && size >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
-    bool isLarge = instructions.size() > mostInstructionsInOrder;
+    bool isLarge = size > mostInstructionsInOrder;
     if ((!isConvergent && ((!computesAlone && divisions < fewestDivisions) || isLarge)) || isHeavy ||
         wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
         (most != 0 && most < unrolledByPtxas))
@@ -226,7 +244,8 @@ private:
         instructions.push_back(&instruction);
         isHeavy |= becomesBranches(instruction);
         divisions += instruction.isIntDivRem() && !isa<Constant>(instruction.getOperand(1));
-        accesses += isa<LoadInst, StoreInst, AtomicRMWInst>(instruction);
+        accesses += instruction.mayReadOrWriteMemory();
+        size += sizeInPtx(instruction);
         if (instruction.isTerminator() || isa<PHINode>(instruction))
           continue;
         if (instruction.getType()->isTokenTy())
@@ -248,9 +267,9 @@ private:
           return false;
       }
     }
-    if (isHeavy || instructions.size() > mostInstructions)
+    if (isHeavy || size > mostInstructions)
       plan.count = std::min(plan.count, 2u);
-    return instructions.size() <= mostInstructionsOfTwo;
+    return size <= mostInstructionsOfTwo;
   }
 
   /// Whether all threads of a block that run the loop run it equally often, so that what they do together stays
@@ -588,6 +607,8 @@ private:
   /// Stores and atomic operations.
   SmallVector<Instruction *> writes;
   unsigned accesses = 0;
+  /// In instructions of PTX.
+  unsigned size = 0;
   /// Of integers, by what is not constant.
   unsigned divisions = 0;
   SmallPtrSet<Instruction *, 16> ready, taken, decided;
