@@ -2,7 +2,7 @@
 """Compare gpulower with clang -O3, as hipcc runs it, on the kernels of make.py for AMD chips: instructions, and executed ones.
 
     amd.py DIRECTORY --gpulower PROGRAM --llvm DIRECTORY --libraries DIRECTORY [--target gfx942,gfx1100] [--only KERNEL ...]
-           [--output docs/code-quality.md] [--processes N]
+           [--output docs/code-quality.md] [--kernels docs/lab/code-quality.md] [--processes N]
 
     clang      clang -O3 of the HIP C++, with AMD's device libraries
     same       gpulower of what clang's front end makes of that source, before any pass of LLVM's
@@ -251,13 +251,18 @@ def mean(ratios):
     return f"{statistics.geometric_mean(ratios):.3f}" if ratios else "-"
 
 
-def table(rows):
+def means(rows):
     lines = ["| chip | block size | kernels | same source: instructions | executed | MLIR: instructions | executed |", "|---|---|---|---|---|---|---|"]
     for target, form in dict.fromkeys((row["target"], row["form"]) for row in rows):
         chosen = [row for row in rows if (row["target"], row["form"]) == (target, form)]
         cells = [mean([row[kind][who] / row[kind]["clang"] for row in chosen]) for who in ("same", "mlir") for kind in ("size", "count")]
         lines.append(f"| {target} | {form} | {len(chosen)} | " + " | ".join(cells) + " |")
-    lines += ["", "| kernel | block size | chip | clang: instructions, executed | same source | MLIR |", "|---|---|---|---|---|---|"]
+    return "\n".join(lines)
+
+
+def slower(rows):
+    """The kernels of which more than SHOWN times as many instructions are carried out."""
+    lines = ["| kernel | block size | chip | clang: instructions, executed | same source | MLIR |", "|---|---|---|---|---|---|"]
     for row in rows:
         ratios = {who: [row[kind][who] / row[kind]["clang"] for kind in ("size", "count")] for who in ("same", "mlir")}
         if any(executed > SHOWN for _, executed in ratios.values()):
@@ -265,6 +270,14 @@ def table(rows):
             base = f"{row['size']['clang']}, {row['count']['clang']}"
             lines.append(f"| {row['kernel'].replace('_', ' ')} | {row['form']} | {row['target']} | {base} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def put(parser, path, text):
+    page = path.read_text()
+    before, found, rest = page.partition(START)
+    if not found or END not in rest:
+        parser.error(f"{path} has no place for the table: {START} and {END}")
+    path.write_text(f"{before}{START}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
 
 
 def main():
@@ -275,7 +288,8 @@ def main():
     parser.add_argument("--libraries", type=pathlib.Path, required=True)
     parser.add_argument("--target", type=lambda text: text.split(","), default=["gfx942", "gfx1100"])
     parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--output", type=pathlib.Path, help="a page for the means")
+    parser.add_argument("--kernels", type=pathlib.Path, help="a page for the kernels that execute more instructions")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
@@ -301,14 +315,11 @@ def main():
             cells = "".join(f"{row['size'][who]:8}{row['count'].get(who, 0):8}" for who in NAMES)
             print(f"{row['kernel']:20}{row['form']:8}{row['target']:8}{cells}", flush=True)
     print("\n".join(wrong))
-    text = table([row for row in rows if len(row["count"]) == len(NAMES)])
-    print(text)
-    if options.output:
-        page = options.output.read_text()
-        before, found, rest = page.partition(START)
-        if not found or END not in rest:
-            parser.error(f"{options.output} has no place for the table: {START} and {END}")
-        options.output.write_text(f"{before}{START}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    complete = [row for row in rows if len(row["count"]) == len(NAMES)]
+    for path, text in ((options.output, means(complete)), (options.kernels, slower(complete))):
+        print(text)
+        if path:
+            put(parser, path, text)
     return 1 if wrong else 0
 
 

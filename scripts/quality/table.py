@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Put what time_on_gpu.py --table wrote into docs/code-quality.md, between the marks for it.
+"""Put what time_on_gpu.py --table wrote between the marks of two pages: means into one, every case into the other.
 
-    table.py RESULTS.json [--output docs/code-quality.md]
+    table.py RESULTS.json [--output docs/code-quality.md] [--cases docs/lab/code-quality.md]
 """
 
 import argparse
@@ -11,6 +11,8 @@ import statistics
 
 START, END = "<!-- made by cargo xtask quality -->", "<!-- end -->"
 BASE = "nvcc"
+#: No case is to be slower than this.
+GOAL = 1.02
 
 
 def mean(rows, name, wanted):
@@ -18,34 +20,57 @@ def mean(rows, name, wanted):
     return f"{statistics.geometric_mean(ratios):.3f}" if ratios else "-"
 
 
-def text(results):
+def title(results):
+    return f"{results['device']}, {len(results['rows'])} cases; ratios to nvcc -O3"
+
+
+def variants(rows):
+    return [name for name in rows[0] if isinstance(rows[0][name], list)]
+
+
+def means(results):
     rows = results["rows"]
-    names = [name for name in rows[0] if isinstance(rows[0][name], list)]
-    lines = [f"{results['device']}, {len(rows)} cases; ratios to nvcc -O3, with the 10th and the 90th percentile of the rounds.", "",
-             "| geometric mean | cases | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names)]
+    names = variants(rows)
+    lines = [f"{title(results)}.", "", "| geometric mean | cases | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names)]
     groups = (("all", lambda row: True), ("block size stated", lambda row: row["form"] == "stated"),
               ("not stated", lambda row: row["form"] == "open"), ("a third, by the hash of the name (*)", lambda row: row["hidden"]))
-    for title, wanted in groups:
+    for group, wanted in groups:
         count = sum(1 for row in rows if wanted(row))
-        lines.append(f"| {title} | {count} | " + " | ".join(mean(rows, name, wanted) for name in names) + " |")
-    lines += ["", "| kernel | block size | nvcc [us] | " + " | ".join(names) + " |", "|---|---|---|" + "---|" * len(names)]
+        lines.append(f"| {group} | {count} | " + " | ".join(mean(rows, name, wanted) for name in names) + " |")
+    slower = [str(sum(1 for row in rows if round(row[name][0], 3) > GOAL)) for name in names]
+    lines.append(f"| cases above {GOAL} | {len(rows)} | " + " | ".join(slower) + " |")
+    return "\n".join(lines)
+
+
+def cases(results):
+    rows = results["rows"]
+    names = variants(rows)
+    lines = [f"{title(results)}, with the 10th and the 90th percentile of the rounds.", "",
+             "| kernel | block size | nvcc [us] | " + " | ".join(names) + " |", "|---|---|---|" + "---|" * len(names)]
     for row in rows:
         ratios = ["{:.3f} ({:.3f}-{:.3f})".format(*row[name]) for name in names]
         kernel = row["kernel"].replace("_", " ") + (" *" if row["hidden"] else "")
         lines.append(f"| {kernel} | {row['form']} | {row[BASE]:.1f} | " + " | ".join(ratios) + " |")
-    return "\n".join([START, "", *lines, "", END])
+    return "\n".join(lines)
+
+
+def put(parser, path, text):
+    page = path.read_text()
+    before, found, rest = page.partition(START)
+    if not found or END not in rest:
+        parser.error(f"{path} has no place for the table: {START} and {END}")
+    path.write_text(f"{before}{START}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("--output", type=pathlib.Path, default="docs/code-quality.md")
+    parser.add_argument("--cases", type=pathlib.Path, default="docs/lab/code-quality.md")
     options = parser.parse_args()
-    page = options.output.read_text()
-    before, found, rest = page.partition(START)
-    if not found or END not in rest:
-        parser.error(f"{options.output} has no place for the table: {START} and {END}")
-    options.output.write_text(before + text(json.loads(options.results.read_text())) + rest.partition(END)[2])
+    results = json.loads(options.results.read_text())
+    put(parser, options.output, means(results))
+    put(parser, options.cases, cases(results))
 
 
 if __name__ == "__main__":

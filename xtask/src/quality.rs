@@ -8,6 +8,10 @@ use crate::amd;
 use crate::command::{Context, Failure, run as run_command};
 use crate::env::Workspace;
 
+/// Where the means are written, and where every case is.
+const PAGE: &str = "docs/code-quality.md";
+const CASES: &str = "docs/lab/code-quality.md";
+
 #[derive(Debug, Args)]
 pub struct Options {
     #[command(subcommand)]
@@ -53,11 +57,11 @@ enum Part {
         /// AMD's device libraries, for clang.
         #[arg(long, default_value = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode")]
         libraries: PathBuf,
-        /// Put the result into docs/code-quality.md.
+        /// Put the means into docs/code-quality.md, and kernels that execute more into docs/lab/code-quality.md.
         #[arg(long)]
         write: bool,
     },
-    /// Put results into docs/code-quality.md.
+    /// Put means into docs/code-quality.md, and every case into docs/lab/code-quality.md.
     Table {
         /// What `time --table` wrote.
         results: PathBuf,
@@ -129,7 +133,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
                 .arg("--libraries")
                 .arg(libraries);
             if *write {
-                command.arg("--output").arg(workspace.root.join("docs/code-quality.md"));
+                command
+                    .arg("--output")
+                    .arg(workspace.root.join(PAGE))
+                    .arg("--kernels")
+                    .arg(workspace.root.join(CASES));
             }
             if !only.is_empty() {
                 command.arg("--only").args(only);
@@ -141,7 +149,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
             command
                 .arg(results)
                 .arg("--output")
-                .arg(workspace.root.join("docs/code-quality.md"));
+                .arg(workspace.root.join(PAGE))
+                .arg("--cases")
+                .arg(workspace.root.join(CASES));
             command
         }
     };
