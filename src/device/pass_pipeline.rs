@@ -17,12 +17,17 @@ pub(super) fn pipeline(resolved: &Resolved) -> String {
         "default<O3>" if resolved.target.vendor() == Vendor::Nvidia => passes_for_ptx(),
         passes => passes.to_owned(),
     };
-    match resolved.interleave {
+    let is_for_ptx = passes.ends_with("constmerge");
+    let passes = match resolved.interleave {
         count if count > 1 && !resolved.input_optimized => {
             format!("{passes},function(gpulower-interleave<{count}>)")
         }
         _ => passes,
+    };
+    if is_for_ptx {
+        return format!("{passes},function(gpulower-compare-again)");
     }
+    passes
 }
 
 /// The pipeline of LLVM's own whose work [`pipeline`] does.
@@ -64,7 +69,7 @@ fn passes_for_ptx() -> String {
          function<eager-inv>(mem2reg,{COMBINE},{BRANCHES}),always-inline,require<globals-aa>,function(invalidate<aa>)"
     );
     let of_function = format!(
-        "sroa<modify-cfg>,early-cse<memssa>,speculative-execution<only-if-divergent-target>,{BRANCHES},{COMBINE},\
+        "gpulower-replace-merged-addresses,sroa<modify-cfg>,early-cse<memssa>,speculative-execution<only-if-divergent-target>,{BRANCHES},{COMBINE},\
          aggressive-instcombine,tailcallelim,reassociate,\
          loop-mssa(licm<no-allowspeculation>,loop-rotate,licm,simple-loop-unswitch<nontrivial;trivial>),{BRANCHES},{COMBINE},\
          gpulower-keep-accumulators,gpulower-unroll-for-arrays,loop(loop-idiom,indvars,loop-deletion,gpulower-unroll-whole),sroa<modify-cfg>,gvn,correlated-propagation,adce,\

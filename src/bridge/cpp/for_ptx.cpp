@@ -217,6 +217,10 @@ void gpulower::addPassesForPtx(PassBuilder &builder) {
           passes.addPass(UnrollLoops());
         else if (name == "gpulower-unroll-for-arrays")
           passes.addPass(gpulower::UnrollForArrays());
+        else if (name == "gpulower-replace-merged-addresses")
+          passes.addPass(gpulower::ReplaceMergedAddresses());
+        else if (name == "gpulower-compare-again")
+          passes.addPass(gpulower::CompareAgain());
         else if (name == "gpulower-expand-copies")
           passes.addPass(gpulower::ExpandCopies());
         else if (name == "gpulower-load-before-branches")

@@ -14,6 +14,16 @@ struct UnrollForArrays : llvm::PassInfoMixin<UnrollForArrays> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+/// Chooses numbers in place of the addresses of variables of a thread, so that these can be in registers.
+struct ReplaceMergedAddresses : llvm::PassInfoMixin<ReplaceMergedAddresses> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+/// Compares again, after a loop, what was compared before it.
+struct CompareAgain : llvm::PassInfoMixin<CompareAgain> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 /// Reads all that a copy of a few bytes copies before it writes any of it.
 struct ExpandCopies : llvm::PassInfoMixin<ExpandCopies> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);

@@ -7,7 +7,6 @@
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
-#include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -59,6 +58,7 @@ private:
   /// Whether all accesses have known addresses once the loops are unrolled that are added to `needed`.
   bool isInRegistersAfter(AllocaInst &array, Loops &needed) {
     SmallVector<Instruction *> pointers = {&array};
+    SmallPtrSet<PHINode *, 8> seen;
     while (!pointers.empty())
       for (User *user : pointers.pop_back_val()->users()) {
         auto *instruction = cast<Instruction>(user);
@@ -68,6 +68,12 @@ private:
           pointers.push_back(address);
         } else if (isa<AddrSpaceCastInst>(instruction)) {
           pointers.push_back(instruction);
+        } else if (auto *merged = dyn_cast<PHINode>(instruction)) {
+          if (seen.insert(merged).second) {
+            if (!isKnownAfter(*merged, needed))
+              return false;
+            pointers.push_back(merged);
+          }
         } else if (auto *store = dyn_cast<StoreInst>(instruction)) {
           if (!store->isSimple() || isa<AllocaInst, GetElementPtrInst, AddrSpaceCastInst>(store->getValueOperand()))
             return false;
@@ -84,35 +90,45 @@ private:
     return true;
   }
 
-  bool isKnownAfter(Value &value, Loops &needed, unsigned depth = 0) {
-    if (isa<Constant>(value))
+  bool isKnownAfter(Value &value, Loops &needed) {
+    SmallPtrSet<PHINode *, 8> assumed;
+    return isKnownAfter(value, needed, assumed);
+  }
+
+  /// Whether a value is a constant, or an address in an array, once loops are unrolled; they are added to `needed`.
+  /// What `assumed` has is known in an iteration if it is in the one before.
+  bool isKnownAfter(Value &value, Loops &needed, SmallPtrSetImpl<PHINode *> &assumed, unsigned depth = 0) {
+    if (isa<Constant, AllocaInst>(value))
       return true;
     auto *instruction = dyn_cast<Instruction>(&value);
     if (!instruction || depth == 16)
       return false;
-    if (auto *counter = dyn_cast<PHINode>(instruction)) {
-      Loop *loop = loops.getLoopFor(counter->getParent());
-      if (!loop || loop->getHeader() != counter->getParent() || !loop->getLoopPredecessor() ||
-          !evolution.isSCEVable(counter->getType()) || hasUnrollTransformation(loop) != TM_Unspecified)
+    if (auto *merged = dyn_cast<PHINode>(instruction)) {
+      if (!assumed.insert(merged).second)
+        return true;
+      Loop *loop = loops.getLoopFor(merged->getParent());
+      if (loop && loop->getHeader() == merged->getParent()) {
+        unsigned count = evolution.getSmallConstantTripCount(loop);
+        if (!loop->getLoopPredecessor() || count == 0 || count > mostIterations ||
+            hasUnrollTransformation(loop) != TM_Unspecified)
+          return false;
+        needed.insert(loop);
+      } else if (!merged->hasConstantValue()) {
         return false;
-      auto *recurrence = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(counter));
-      unsigned count = evolution.getSmallConstantTripCount(loop);
-      if (!recurrence || recurrence->getLoop() != loop || !recurrence->isAffine() ||
-          !isa<SCEVConstant>(recurrence->getStepRecurrence(evolution)) || count == 0 || count > mostIterations)
-        return false;
-      needed.insert(loop);
-      return isKnownAfter(*counter->getIncomingValueForBlock(loop->getLoopPredecessor()), needed, depth + 1);
+      }
+      return llvm::all_of(merged->incoming_values(),
+                          [&](Use &incoming) { return isKnownAfter(*incoming, needed, assumed, depth + 1); });
     }
     if (auto *load = dyn_cast<LoadInst>(instruction)) {
       auto *table = dyn_cast<GlobalVariable>(getUnderlyingObject(load->getPointerOperand()));
       if (!load->isSimple() || !table || !table->isConstant() || !table->hasDefinitiveInitializer())
         return false;
       auto *address = dyn_cast<Instruction>(load->getPointerOperand());
-      return !address || isKnownAfter(*address, needed, depth + 1);
+      return !address || isKnownAfter(*address, needed, assumed, depth + 1);
     }
     return isa<BinaryOperator, CastInst, SelectInst, CmpInst, GetElementPtrInst, FreezeInst>(instruction) &&
            llvm::all_of(instruction->operands(),
-                        [&](Use &operand) { return isKnownAfter(*operand, needed, depth + 1); });
+                        [&](Use &operand) { return isKnownAfter(*operand, needed, assumed, depth + 1); });
   }
 
   /// Instructions in all copies of the loops.

@@ -93,6 +93,48 @@ read:
   ret void
 }
 
+; Pointers that walk over two arrays, and a counter that is doubled.
+; CHECK-LABEL: .entry walking(
+; CHECK-NOT: .local
+; CHECK: ret;
+define ptx_kernel void @walking(ptr noalias %p, ptr noalias %q, float %z) {
+entry:
+  %x = alloca [32 x float], align 16
+  %y = alloca [32 x float], align 16
+  %x.end = getelementptr i8, ptr %x, i64 128
+  br label %fill
+
+fill:
+  %i = phi i64 [ 1, %entry ], [ %i.next, %fill ]
+  %from = getelementptr float, ptr %p, i64 %i
+  %value = load float, ptr %from
+  %x.at = getelementptr float, ptr %x, i64 %i
+  store float %value, ptr %x.at
+  %i.next = shl i64 %i, 1
+  %again = icmp ult i64 %i.next, 32
+  br i1 %again, label %fill, label %walk
+
+walk:
+  %source = phi ptr [ %x, %fill ], [ %source.next, %walk ]
+  %target = phi ptr [ %y, %fill ], [ %target.next, %walk ]
+  %element = load float, ptr %source
+  %w1 = fdiv float %element, %z
+  %w2 = call float @llvm.exp.f32(float %w1)
+  %w3 = fdiv float %z, %w2
+  %w4 = call float @llvm.pow.f32(float %w3, float %w1)
+  store float %w4, ptr %target
+  %source.next = getelementptr i8, ptr %source, i64 32
+  %target.next = getelementptr i8, ptr %target, i64 32
+  %more = icmp ne ptr %source.next, %x.end
+  br i1 %more, label %walk, label %read
+
+read:
+  %last = getelementptr i8, ptr %y, i64 64
+  %taken = load float, ptr %last
+  store float %taken, ptr %q
+  ret void
+}
+
 declare float @llvm.log.f32(float)
 declare float @llvm.exp.f32(float)
 declare float @llvm.pow.f32(float, float)

@@ -1,0 +1,102 @@
+// Comparisons whose results are asked for again much later, such as whether the element of a thread is within an array,
+// before and after a loop. A result takes one of seven predicates for so long; what does not fit is put into registers
+// and taken out again, and ptxas has few predicates left with which to compute what is under conditions side by side. A
+// comparison costs one instruction, and what it compares is mostly there anyway.
+
+#include "for_ptx.h"
+
+#include "llvm/Analysis/CFG.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace {
+
+/// Instructions that compute again what is compared.
+constexpr unsigned mostSteps = 2;
+
+/// Whether a loop may run between two blocks, of which the first dominates the second.
+bool isBehindLoop(BasicBlock &from, BasicBlock &to, const LoopInfo &loops, const DominatorTree &dominators) {
+  SmallPtrSet<BasicBlock *, 1> again = {&from};
+  return llvm::any_of(loops.getLoopsInPreorder(), [&](const Loop *loop) {
+    return !loop->contains(&from) && !loop->contains(&to) && dominators.dominates(&from, loop->getHeader()) &&
+           isPotentiallyReachable(loop->getHeader(), &to, &again, &dominators, &loops);
+  });
+}
+
+/// Whether a value is in a register anyway where a comparison is made again, or computed from one that is.
+bool isThere(const Value &value, const CmpInst &comparison, const BasicBlock &block, const DominatorTree &dominators,
+             unsigned steps) {
+  auto *instruction = dyn_cast<Instruction>(&value);
+  if (!instruction)
+    return true;
+  if (llvm::any_of(instruction->users(), [&](const User *user) {
+        return user != &comparison && dominators.dominates(&block, cast<Instruction>(user)->getParent());
+      }))
+    return true;
+  return steps != 0 && isa<BinaryOperator, CastInst>(instruction) &&
+         llvm::all_of(instruction->operands(),
+                      [&](const Use &operand) { return isThere(*operand, comparison, block, dominators, steps - 1); });
+}
+
+void swapSides(SelectInst &select) {
+  select.swapValues();
+  select.swapProfMetadata();
+}
+
+/// Asks the opposite in the block of `use`, with the operands in the other order, or what was asked there already:
+/// LLVM's code generation takes the same question for the first one, and turns some around.
+void askAgain(CmpInst &comparison, Use &use, DenseMap<BasicBlock *, CmpInst *> &again) {
+  auto *user = cast<Instruction>(use.getUser());
+  CmpInst *&opposite = again[user->getParent()];
+  if (!opposite) {
+    opposite = cast<CmpInst>(comparison.clone());
+    opposite->setPredicate(comparison.getInversePredicate());
+    opposite->swapOperands();
+    opposite->insertBefore(user->getParent()->getFirstInsertionPt());
+  }
+  use.set(opposite);
+  if (auto *branch = dyn_cast<BranchInst>(user))
+    branch->swapSuccessors();
+  else
+    swapSides(cast<SelectInst>(*user));
+}
+
+bool canAskTheOpposite(const Use &use) {
+  auto *select = dyn_cast<SelectInst>(use.getUser());
+  return isa<BranchInst>(use.getUser()) || (select && use.getOperandNo() == 0 && use->getType()->isIntegerTy(1));
+}
+
+} // namespace
+
+PreservedAnalyses gpulower::CompareAgain::run(Function &function, FunctionAnalysisManager &analyses) {
+  auto &loops = analyses.getResult<LoopAnalysis>(function);
+  auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
+  if (loops.empty())
+    return PreservedAnalyses::all();
+  bool changed = false;
+  for (Instruction &instruction : instructions(function)) {
+    auto *comparison = dyn_cast<CmpInst>(&instruction);
+    if (!comparison)
+      continue;
+    DenseMap<BasicBlock *, CmpInst *> again;
+    for (Use &use : make_early_inc_range(comparison->uses())) {
+      auto *block = cast<Instruction>(use.getUser())->getParent();
+      if (canAskTheOpposite(use) && block != comparison->getParent() &&
+          llvm::all_of(
+              comparison->operands(),
+              [&](const Use &operand) { return isThere(*operand, *comparison, *block, dominators, mostSteps); }) &&
+          isBehindLoop(*comparison->getParent(), *block, loops, dominators))
+        askAgain(*comparison, use, again);
+    }
+    changed |= !again.empty();
+  }
+  if (!changed)
+    return PreservedAnalyses::all();
+  PreservedAnalyses preserved;
+  preserved.preserveSet<CFGAnalyses>();
+  return preserved;
+}
