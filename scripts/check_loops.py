@@ -3,7 +3,8 @@
 
     scripts/check_loops.py --gpulower target/debug/gpulower --seed 1 --count 1000
 
-Kernels read and write buffers that may overlap, in nested loops with every kind of counter, condition and step. Each is compiled with several
+Kernels read and write buffers that may overlap, in nested loops with every kind of counter, condition and step; or, with `--structures`,
+choose between structures by their addresses. Each is compiled with several
 settings to LLVM IR (all that is done before instruction selection), runs on the processor (run_ir.py) for arguments at random, and has to
 leave the same in memory as the unoptimised IR. The exit status is 0 when nothing differs. docs/lab/differential.md has counts.
 """
@@ -20,6 +21,7 @@ from run_ir import LLVM, Failure, Launch, Program, command
 
 INTEGERS = ["unsigned char", "short", "unsigned", "int", "unsigned long", "long"]
 FLOATS = ["float", "double"]
+FIELDS = ["int", "float", "short", "long", "unsigned char", "double"]
 COUNTERS = ["int", "int", "unsigned", "long", "unsigned long", "short"]
 ARENA, MIDDLE, LAUNCHES = 8192, 2048, 8
 
@@ -215,6 +217,79 @@ static void transparent_crc(uint64_t value, const char *name, int flag) { crc32_
         self.text = "return;".join(self.text.rsplit("return 0;", 1))
 
 
+class Structures(Writer):
+    """`void k(long *in, long *out, int n)`: structures that functions choose between by their addresses, and small arrays of them."""
+
+    def __init__(self, source: random.Random, name: str) -> None:
+        self.source, self.name, self.types, self.apart = source, name, ["long", "long"], []
+        self.lines, self.counters, self.locals = [], [], 0
+        self.fields = [(source.choice(FIELDS), f"f{number}") for number in range(source.randint(1, 4))]
+        self.variables = [f"v{number}" for number in range(source.randint(2, 5))]
+        self.type, self.choosers = f"struct {name}_s", [f"{name}_choose{number}" for number in range(source.randint(1, 3))]
+        self.line(f"{self.type} {', '.join(self.variables)};\n  long h = n;")
+        for variable in self.variables:
+            for field in self.fields:
+                self.assign(variable, *field)
+        for _ in range(source.randint(4, 12)):
+            self.statement(2)
+        for variable in self.variables:
+            for _, field in self.fields:
+                self.line(f"h = h * 31 + (long){variable}.{field};")
+        self.line("*out = h;")
+        body = "\n".join(self.lines)
+        members = " ".join(f"{type_} {field};" for type_, field in self.fields)
+        self.text = f"{self.type} {{ {members} }};\n{''.join(map(self.chooser, self.choosers))}"
+        self.text += f"__attribute__((device_kernel)) void {name}(long *restrict in, long *restrict out, int n) {{\n{body}\n}}\n"
+
+    def assign(self, variable: str, type_: str, field: str) -> None:
+        self.line(f"{variable}.{field} = ({type_})(in[{self.source.randrange(16)}] % 50);")
+
+    def chooser(self, name: str) -> str:
+        def less() -> str:
+            field = self.source.choice(self.fields)[1]
+            return f"a->{field} {self.source.choice(['<', '>', '<=', '==', '!='])} b->{field}"
+
+        returns = "".join(f"  if ({less()}) return {self.source.choice('ab')};\n" for _ in range(self.source.randint(0, 2)))
+        return f"static inline {self.type} *{name}({self.type} *a, {self.type} *b) {{\n{returns}  return {less()} ? a : b;\n}}\n"
+
+    def chosen(self, depth: int = 0) -> str:
+        if depth > 2 or self.source.random() < 0.4:
+            return f"&{self.source.choice(self.variables)}"
+        if self.source.random() < 0.3:
+            return f"(h % {self.source.randint(2, 5)} ? {self.chosen(depth + 1)} : {self.chosen(depth + 1)})"
+        return f"{self.source.choice(self.choosers)}({self.chosen(depth + 1)}, {self.chosen(depth + 1)})"
+
+    def local(self) -> str:
+        self.locals += 1
+        return str(self.locals)
+
+    def statement(self, depth: int = 1) -> None:
+        pick, kind, number = self.source.choice, self.source.random(), self.local()
+        variable, (type_, field) = pick(self.variables), pick(self.fields)
+        if kind < 0.35:
+            self.line(f"{{ {self.type} *q = {self.chosen()};")
+            for _ in range(self.source.randint(1, 3)):
+                some, (of, at) = pick(self.variables), pick(self.fields)
+                self.line(pick([f"h = h * 7 + (long)q->{at};", f"q->{at} = ({of})(h % 40);", f"{some} = *q;", f"*q = {some};"]))
+            self.line("}")
+        elif kind < 0.5:
+            self.line(f"{variable} = *{self.chosen()};")
+        elif kind < 0.65:
+            self.assign(variable, type_, field)
+        elif kind < 0.8 and depth:
+            start = pick([f"if (h % {self.source.randint(2, 6)} < 2)", f"for (int i{number} = 0; i{number} < {pick(['n', '3', '8'])}; i{number}++)"])
+            self.line(f"{start} {{")
+            self.statement(depth - 1)
+            self.statement(depth - 1)
+            self.line("}")
+        else:
+            count, last = self.source.randint(2, 4), self.fields[-1]
+            self.line(f"{{ {self.type} a[{count}]; for (int i = 0; i < {count}; i++) a[i] = {variable};")
+            self.line(f"for (int i = 0; i < {count}; i++) {{ a[i].{field} += ({type_})(i + h % 3); h = h * 5 + (long)a[i * 3 % {count}].{last[1]}; }}")
+            self.line(f"{self.type} *p = a; for (int i = 0; i < {count}; i++, p++) {{ h += (long)p->{field}; p->{last[1]} = ({last[0]})(h % 20); }}")
+            self.line(f"{pick(self.variables)} = a[{self.source.randrange(count)}]; }}")
+
+
 def size(type_: str) -> int:
     return {"unsigned char": 1, "short": 2, "unsigned": 4, "int": 4, "float": 4}.get(type_, 8)
 
@@ -223,6 +298,11 @@ def launches(kernel: Writer, source: random.Random) -> list[Launch]:
     if isinstance(kernel, Csmith):
         return [Launch(kernel.name, 1, 1, [bytes(8)], [(0, 0)])]
     made = []
+    if isinstance(kernel, Structures):
+        for n in range(LAUNCHES):
+            numbers = struct.pack("<16q", *(source.randrange(1 << 24) for _ in range(16)))
+            made.append(Launch(kernel.name, 1, 1, [numbers, bytes(8)], [(0, 0), (1, 0), struct.pack("<i", n)]))
+        return made
     for _ in range(LAUNCHES):
         # Integers in one buffer, where they may overlap, unless a pointer promises that they do not; floats in another.
         storages = [bytes(source.choices(range(256), k=ARENA)) if source.random() < 0.7 else bytes(ARENA)]
@@ -297,6 +377,7 @@ def main() -> None:
     parser.add_argument("--optimized", action="store_true", help="what clang -O2 made is what gpulower gets")
     parser.add_argument("--clang", action="append", default=[], help="one more option of clang's")
     parser.add_argument("--csmith", action="store_true", help="programs by csmith, one in a module")
+    parser.add_argument("--structures", action="store_true", help="structures that are chosen by their addresses, in place of loops over buffers")
     parser.add_argument("--print", action="store_true", help="the kernels, and nothing else")
     options = parser.parse_args()
     if options.csmith:
@@ -307,7 +388,8 @@ def main() -> None:
         for first in range(0, options.count, options.batch):
             numbers = range(first, min(options.count, first + options.batch))
             kernels: list[Writer] = [Csmith(options.seed * 100000 + number, f"k{number}") for number in numbers if options.csmith]
-            kernels = kernels or [Writer(random.Random(f"{options.seed}-{number}"), f"k{number}") for number in numbers]
+            writer = Structures if options.structures else Writer
+            kernels = kernels or [writer(random.Random(f"{options.seed}-{number}"), f"k{number}") for number in numbers]
             if options.print:
                 print("".join(kernel.text for kernel in kernels))
                 continue

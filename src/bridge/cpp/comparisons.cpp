@@ -18,6 +18,9 @@ namespace {
 /// Instructions that compute again what is compared.
 constexpr unsigned mostSteps = 2;
 
+/// Results that may be held: there are seven predicates, and a loop takes some.
+constexpr unsigned mostHeld = 3;
+
 /// Whether a loop may run between two blocks, of which the first dominates the second.
 bool isBehindLoop(BasicBlock &from, BasicBlock &to, const LoopInfo &loops, const DominatorTree &dominators) {
   SmallPtrSet<BasicBlock *, 1> again = {&from};
@@ -49,12 +52,13 @@ void swapSides(SelectInst &select) {
 
 /// Asks the opposite in the block of `use`, with the operands in the other order, or what was asked there already:
 /// LLVM's code generation takes the same question for the first one, and turns some around.
-void askAgain(CmpInst &comparison, Use &use, DenseMap<BasicBlock *, CmpInst *> &again) {
+void askAgain(Use &use, DenseMap<std::pair<CmpInst *, BasicBlock *>, CmpInst *> &again) {
+  auto *comparison = cast<CmpInst>(use.get());
   auto *user = cast<Instruction>(use.getUser());
-  CmpInst *&opposite = again[user->getParent()];
+  CmpInst *&opposite = again[{comparison, user->getParent()}];
   if (!opposite) {
-    opposite = cast<CmpInst>(comparison.clone());
-    opposite->setPredicate(comparison.getInversePredicate());
+    opposite = cast<CmpInst>(comparison->clone());
+    opposite->setPredicate(comparison->getInversePredicate());
     opposite->swapOperands();
     opposite->insertBefore(user->getParent()->getFirstInsertionPt());
   }
@@ -77,25 +81,29 @@ PreservedAnalyses gpulower::CompareAgain::run(Function &function, FunctionAnalys
   auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   if (loops.empty())
     return PreservedAnalyses::all();
-  bool changed = false;
+  SmallVector<Use *> later;
+  SmallPtrSet<CmpInst *, 8> held;
   for (Instruction &instruction : instructions(function)) {
     auto *comparison = dyn_cast<CmpInst>(&instruction);
     if (!comparison)
       continue;
-    DenseMap<BasicBlock *, CmpInst *> again;
-    for (Use &use : make_early_inc_range(comparison->uses())) {
+    for (Use &use : comparison->uses()) {
       auto *block = cast<Instruction>(use.getUser())->getParent();
       if (canAskTheOpposite(use) && block != comparison->getParent() &&
           llvm::all_of(
               comparison->operands(),
               [&](const Use &operand) { return isThere(*operand, *comparison, *block, dominators, mostSteps); }) &&
-          isBehindLoop(*comparison->getParent(), *block, loops, dominators))
-        askAgain(*comparison, use, again);
+          isBehindLoop(*comparison->getParent(), *block, loops, dominators)) {
+        later.push_back(&use);
+        held.insert(comparison);
+      }
     }
-    changed |= !again.empty();
   }
-  if (!changed)
+  if (held.size() <= mostHeld)
     return PreservedAnalyses::all();
+  DenseMap<std::pair<CmpInst *, BasicBlock *>, CmpInst *> again;
+  for (Use *use : later)
+    askAgain(*use, again);
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();
   return preserved;

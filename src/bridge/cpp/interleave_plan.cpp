@@ -46,8 +46,8 @@ constexpr unsigned mostChecks = 4;
 /// Instructions that the end of a loop is computed with, one after the other.
 constexpr unsigned mostSteps = 6;
 
-/// Threads of a warp on every NVIDIA GPU.
-constexpr unsigned warpSize = 32;
+/// Threads of a warp on every NVIDIA GPU, and of a small block.
+constexpr unsigned warpSize = 32, usualThreads = 128;
 
 constexpr unsigned globalSpace = 1, sharedSpace = 3, privateSpace = 5;
 
@@ -135,7 +135,7 @@ public:
   }
 
   std::optional<InterleavePlan> make() {
-    if (!findBlocks() || !understand() || !findCondition())
+    if (!findBlocks() || !understand() || !findCondition() || isSharedByBlock())
       return std::nullopt;
     if (isConvergent)
       return runsEquallyOften() ? planInOrder() : std::nullopt;
@@ -204,8 +204,7 @@ private:
   /// Of a loop that computes long, or in which threads wait for each other or look at each other's values, and whose
   /// loads are not put first: ptxas does not unroll it, and begins nothing of an iteration before the one before ends.
   std::optional<InterleavePlan> planInOrder() {
-    bool computesAlone =
-        accesses == 0 && isa<SCEVConstant>(plan.condition.step) && size >= fewestInstructionsAlone;
+    bool computesAlone = accesses == 0 && isa<SCEVConstant>(plan.condition.step) && size >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
     bool isLarge = size > mostInstructionsInOrder;
     if ((!isConvergent && ((!computesAlone && divisions < fewestDivisions) || isLarge)) || isHeavy ||
@@ -330,6 +329,22 @@ private:
     default:
       return false;
     }
+  }
+
+  /// Whether the threads of a block share so few iterations that most have less of them than would run at once: it goes
+  /// to a small constant in steps of the threads of a block, whose number is not known.
+  bool isSharedByBlock() const {
+    auto *step = dyn_cast<SCEVUnknown>(stripCasts(plan.condition.step));
+    auto *threads = step ? dyn_cast<IntrinsicInst>(step->getValue()) : nullptr;
+    auto *bound = dyn_cast<ConstantInt>(plan.condition.bound);
+    return threads && threads->getIntrinsicID() == Intrinsic::nvvm_read_ptx_sreg_ntid_x && bound &&
+           bound->getValue().sle(int64_t(wanted) * usualThreads);
+  }
+
+  static const SCEV *stripCasts(const SCEV *value) {
+    while (auto *cast = dyn_cast<SCEVIntegralCastExpr>(value))
+      value = cast->getOperand();
+    return value;
   }
 
   /// Registers that addresses take: what is at a constant distance from another access, such as the other elements of a
