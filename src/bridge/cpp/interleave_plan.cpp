@@ -207,11 +207,14 @@ private:
     bool computesAlone = accesses == 0 && isa<SCEVConstant>(plan.condition.step) && size >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
     bool isLarge = size > mostInstructionsInOrder;
-    if ((!isConvergent && ((!computesAlone && divisions < fewestDivisions) || isLarge)) || isHeavy ||
-        wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
-        (most != 0 && most < unrolledByPtxas))
+    // With a division of floats or a root, as nvcc does, where threads do not share the iterations.
+    auto *step = dyn_cast<SCEVConstant>(plan.condition.step);
+    bool waitsForBranches = isHeavy && step && step->getAPInt().ult(warpSize);
+    bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches;
+    if ((!isConvergent && (!isWorthIt || isLarge)) || (isHeavy && !waitsForBranches) || wanted < unrolledByPtxas ||
+        evolution.getSmallConstantTripCount(&loop) != 0 || (most != 0 && most < unrolledByPtxas))
       return std::nullopt;
-    plan.count = isLarge ? 2 : unrolledByPtxas;
+    plan.count = isLarge || isHeavy ? 2 : unrolledByPtxas;
     plan.mayUnrollAgain = false;
     plan.first.clear();
     plan.checks.clear();
@@ -683,8 +686,9 @@ void askOfTheNext(Value *&counter, Value *&bound, CmpInst::Predicate predicate, 
 uint64_t largestStep(const SCEV &step) { return uint64_t(1) << (step.getType()->getIntegerBitWidth() / 2 + 4); }
 
 std::optional<InterleavePlan> planInterleaving(Loop &loop, LoopAnalyses analyses, unsigned count) {
-  // What a front end says of a loop stays.
-  if (!loop.isInnermost() || hasUnrollTransformation(&loop) != TM_Unspecified ||
+  // What a front end says of a loop stays; but not that it be unrolled, however often.
+  bool isToBeUnrolled = findOptionMDForLoop(&loop, "llvm.loop.unroll.enable");
+  if (!loop.isInnermost() || (hasUnrollTransformation(&loop) != TM_Unspecified && !isToBeUnrolled) ||
       findStringMetadataForLoop(&loop, "llvm.loop.interleave.count"))
     return std::nullopt;
   return Planner(loop, analyses, count).make();

@@ -149,3 +149,172 @@ end:
   store float %r, ptr %out, align 4
   ret void
 }
+
+; A loop with a division, which ptxas does not unroll, and with more loads than may wait at once: two iterations in order.
+; CHECK-LABEL: .entry divides_floats(
+; CHECK-COUNT-3: div.rn.f32
+; CHECK-NOT: div.rn.f32
+; The same where somebody asked that it be unrolled, and did not say how often; but not where a number was said.
+; CHECK-LABEL: .entry to_be_unrolled(
+; CHECK-COUNT-3: div.rn.f32
+; CHECK-NOT: div.rn.f32
+; CHECK-LABEL: .entry not_to_be_unrolled(
+; CHECK-COUNT-1: div.rn.f32
+; CHECK-NOT: div.rn.f32
+define ptx_kernel void @divides_floats(ptr noalias readonly %x, ptr noalias %out, i32 %n) {
+entry:
+  %any = icmp sgt i32 %n, 0
+  br i1 %any, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %at = mul nuw nsw i32 %i, 7
+  %wide = zext nneg i32 %at to i64
+  %p = getelementptr float, ptr %x, i64 %wide
+  %p0 = getelementptr i8, ptr %p, i64 0
+  %v0 = load float, ptr %p0, align 4
+  %p1 = getelementptr i8, ptr %p, i64 4
+  %v1 = load float, ptr %p1, align 4
+  %p2 = getelementptr i8, ptr %p, i64 8
+  %v2 = load float, ptr %p2, align 4
+  %p3 = getelementptr i8, ptr %p, i64 12
+  %v3 = load float, ptr %p3, align 4
+  %p4 = getelementptr i8, ptr %p, i64 16
+  %v4 = load float, ptr %p4, align 4
+  %p5 = getelementptr i8, ptr %p, i64 20
+  %v5 = load float, ptr %p5, align 4
+  %p6 = getelementptr i8, ptr %p, i64 24
+  %v6 = load float, ptr %p6, align 4
+  %a = fadd float %v0, %v1
+  %b = fadd float %v2, %v3
+  %c = fadd float %v4, %v5
+  %d = fmul float %b, %c
+  %e = fdiv float %a, %d
+  %f = fadd float %e, %v6
+  %t = fadd float %s, %f
+  %next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr %out, align 4
+  ret void
+}
+
+define ptx_kernel void @to_be_unrolled(ptr noalias readonly %x, ptr noalias %out, i32 %n) {
+entry:
+  %any = icmp sgt i32 %n, 0
+  br i1 %any, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %at = mul nuw nsw i32 %i, 7
+  %wide = zext nneg i32 %at to i64
+  %p = getelementptr float, ptr %x, i64 %wide
+  %p0 = getelementptr i8, ptr %p, i64 0
+  %v0 = load float, ptr %p0, align 4
+  %p1 = getelementptr i8, ptr %p, i64 4
+  %v1 = load float, ptr %p1, align 4
+  %p2 = getelementptr i8, ptr %p, i64 8
+  %v2 = load float, ptr %p2, align 4
+  %p3 = getelementptr i8, ptr %p, i64 12
+  %v3 = load float, ptr %p3, align 4
+  %p4 = getelementptr i8, ptr %p, i64 16
+  %v4 = load float, ptr %p4, align 4
+  %p5 = getelementptr i8, ptr %p, i64 20
+  %v5 = load float, ptr %p5, align 4
+  %p6 = getelementptr i8, ptr %p, i64 24
+  %v6 = load float, ptr %p6, align 4
+  %a = fadd float %v0, %v1
+  %b = fadd float %v2, %v3
+  %c = fadd float %v4, %v5
+  %d = fmul float %b, %c
+  %e = fdiv float %a, %d
+  %f = fadd float %e, %v6
+  %t = fadd float %s, %f
+  %next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end, !llvm.loop !0
+
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr %out, align 4
+  ret void
+}
+
+define ptx_kernel void @not_to_be_unrolled(ptr noalias readonly %x, ptr noalias %out, i32 %n) {
+entry:
+  %any = icmp sgt i32 %n, 0
+  br i1 %any, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %at = mul nuw nsw i32 %i, 7
+  %wide = zext nneg i32 %at to i64
+  %p = getelementptr float, ptr %x, i64 %wide
+  %p0 = getelementptr i8, ptr %p, i64 0
+  %v0 = load float, ptr %p0, align 4
+  %p1 = getelementptr i8, ptr %p, i64 4
+  %v1 = load float, ptr %p1, align 4
+  %p2 = getelementptr i8, ptr %p, i64 8
+  %v2 = load float, ptr %p2, align 4
+  %p3 = getelementptr i8, ptr %p, i64 12
+  %v3 = load float, ptr %p3, align 4
+  %p4 = getelementptr i8, ptr %p, i64 16
+  %v4 = load float, ptr %p4, align 4
+  %p5 = getelementptr i8, ptr %p, i64 20
+  %v5 = load float, ptr %p5, align 4
+  %p6 = getelementptr i8, ptr %p, i64 24
+  %v6 = load float, ptr %p6, align 4
+  %a = fadd float %v0, %v1
+  %b = fadd float %v2, %v3
+  %c = fadd float %v4, %v5
+  %d = fmul float %b, %c
+  %e = fdiv float %a, %d
+  %f = fadd float %e, %v6
+  %t = fadd float %s, %f
+  %next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end, !llvm.loop !2
+
+end:
+  %r = phi float [ 0.0, %entry ], [ %t, %loop ]
+  store float %r, ptr %out, align 4
+  ret void
+}
+
+; 512 iterations that the threads of a block share are four for each of 128: more at once would seldom run.
+; CHECK-LABEL: .entry shared_by_block(
+; CHECK-COUNT-1: ld.shared.b32
+; CHECK-NOT: ld.shared
+; CHECK: ret;
+@buffer = external addrspace(3) global [0 x float], align 4
+define ptx_kernel void @shared_by_block(ptr noalias %x) {
+entry:
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %any = icmp slt i32 %thread, 512
+  br i1 %any, label %loop, label %end
+
+loop:
+  %i = phi i32 [ %thread, %entry ], [ %next, %loop ]
+  %from = getelementptr [0 x float], ptr addrspace(3) @buffer, i32 0, i32 %i
+  %v = load float, ptr addrspace(3) %from, align 4
+  %to = getelementptr float, ptr %x, i32 %i
+  store float %v, ptr %to, align 4
+  %next = add nsw i32 %i, %threads
+  %more = icmp slt i32 %next, 512
+  br i1 %more, label %loop, label %end
+
+end:
+  ret void
+}
+
+!0 = distinct !{!0, !1}
+!1 = !{!"llvm.loop.unroll.enable"}
+!2 = distinct !{!2, !3}
+!3 = !{!"llvm.loop.unroll.disable"}
