@@ -229,16 +229,16 @@ pub(super) const PIPELINE: Form<Option<String>> = Form {
 const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion assume-simplify bdce \
     break-crit-edges called-value-propagation callsite-splitting cgscc chr consthoist constmerge constraint-elimination \
     correlated-propagation dce deadargelim default devirt dfa-jump-threading div-rem-pairs drop-unnecessary-assumes dse early-cse \
-    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-expand-copies gpulower-interleave \
-    gpulower-keep-accumulators gpulower-leave-unrolling \
-    gpulower-load-before-branches gpulower-unroll gpulower-unroll-for-arrays gpulower-unroll-whole gvn gvn-hoist gvn-sink \
+    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-compare-again gpulower-expand-copies \
+    gpulower-interleave gpulower-keep-accumulators gpulower-leave-unrolling gpulower-load-before-branches \
+    gpulower-replace-merged-addresses gpulower-unroll gpulower-unroll-for-arrays gpulower-unroll-whole gvn gvn-hoist gvn-sink \
     indvars infer-address-spaces infer-alignment inferattrs inline instcombine instsimplify invalidate ipsccp jump-threading lcssa \
     libcalls-shrinkwrap licm load-store-vectorizer loop loop-bound-split loop-deletion loop-distribute loop-flatten loop-fusion \
     loop-idiom loop-instsimplify loop-interchange loop-load-elim loop-mssa loop-reduce loop-rotate loop-simplify loop-simplifycfg \
     loop-sink loop-unroll loop-unroll-and-jam loop-unroll-full loop-vectorize loop-versioning loop-versioning-licm \
     lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergeicmps mergereturn mldst-motion module \
     nary-reassociate newgvn nvptx-lower-args nvvm-intr-range nvvm-reflect reassociate recompute-globalsaa require \
-    rpo-function-attrs scalarizer sccp separate-const-offset-from-gep simple-loop-unswitch simplifycfg sink slp-vectorizer slsr \
+    rpo-function-attrs scalarize-masked-mem-intrin scalarizer sccp separate-const-offset-from-gep simple-loop-unswitch simplifycfg sink slp-vectorizer slsr \
     speculative-execution sroa strip-dead-prototypes structurizecfg tailcallelim unify-loop-exits vector-combine verify";
 
 /// Pipelines within pipelines: LLVM reads them by recursion.

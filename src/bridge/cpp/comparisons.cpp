@@ -18,15 +18,22 @@ namespace {
 /// Instructions that compute again what is compared.
 constexpr unsigned mostSteps = 2;
 
+/// Each comparison is looked at for each loop.
+constexpr unsigned mostLoops = 64;
+
 /// Results that may be held: there are seven predicates, and a loop takes some.
 constexpr unsigned mostHeld = 3;
 
 /// Whether a loop may run between two blocks, of which the first dominates the second.
-bool isBehindLoop(BasicBlock &from, BasicBlock &to, const LoopInfo &loops, const DominatorTree &dominators) {
-  SmallPtrSet<BasicBlock *, 1> again = {&from};
-  return llvm::any_of(loops.getLoopsInPreorder(), [&](const Loop *loop) {
+bool isBehindLoop(BasicBlock &from, BasicBlock &to, ArrayRef<Loop *> all, const LoopInfo &loops,
+                  const DominatorTree &dominators) {
+  // What a loop asks in each of its iterations is asked before it.
+  if (const Loop *innermost = loops.getLoopFor(&to); innermost && !innermost->contains(&from))
+    return false;
+  SmallPtrSet<BasicBlock *, 1> excluded = {&from};
+  return llvm::any_of(all, [&](const Loop *loop) {
     return !loop->contains(&from) && !loop->contains(&to) && dominators.dominates(&from, loop->getHeader()) &&
-           isPotentiallyReachable(loop->getHeader(), &to, &again, &dominators, &loops);
+           isPotentiallyReachable(loop->getHeader(), &to, &excluded, &dominators, &loops);
   });
 }
 
@@ -52,10 +59,10 @@ void swapSides(SelectInst &select) {
 
 /// Asks the opposite in the block of `use`, with the operands in the other order, or what was asked there already:
 /// LLVM's code generation takes the same question for the first one, and turns some around.
-void askAgain(Use &use, DenseMap<std::pair<CmpInst *, BasicBlock *>, CmpInst *> &again) {
+void askAgain(Use &use, DenseMap<std::pair<CmpInst *, BasicBlock *>, CmpInst *> &asked) {
   auto *comparison = cast<CmpInst>(use.get());
   auto *user = cast<Instruction>(use.getUser());
-  CmpInst *&opposite = again[{comparison, user->getParent()}];
+  CmpInst *&opposite = asked[{comparison, user->getParent()}];
   if (!opposite) {
     opposite = cast<CmpInst>(comparison->clone());
     opposite->setPredicate(comparison->getInversePredicate());
@@ -79,7 +86,8 @@ bool canAskTheOpposite(const Use &use) {
 PreservedAnalyses gpulower::CompareAgain::run(Function &function, FunctionAnalysisManager &analyses) {
   auto &loops = analyses.getResult<LoopAnalysis>(function);
   auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
-  if (loops.empty())
+  SmallVector<Loop *, 4> all = loops.getLoopsInPreorder();
+  if (all.empty() || all.size() > mostLoops)
     return PreservedAnalyses::all();
   SmallVector<Use *> later;
   SmallPtrSet<CmpInst *, 8> held;
@@ -93,7 +101,7 @@ PreservedAnalyses gpulower::CompareAgain::run(Function &function, FunctionAnalys
           llvm::all_of(
               comparison->operands(),
               [&](const Use &operand) { return isThere(*operand, *comparison, *block, dominators, mostSteps); }) &&
-          isBehindLoop(*comparison->getParent(), *block, loops, dominators)) {
+          isBehindLoop(*comparison->getParent(), *block, all, loops, dominators)) {
         later.push_back(&use);
         held.insert(comparison);
       }
@@ -101,9 +109,9 @@ PreservedAnalyses gpulower::CompareAgain::run(Function &function, FunctionAnalys
   }
   if (held.size() <= mostHeld)
     return PreservedAnalyses::all();
-  DenseMap<std::pair<CmpInst *, BasicBlock *>, CmpInst *> again;
+  DenseMap<std::pair<CmpInst *, BasicBlock *>, CmpInst *> asked;
   for (Use *use : later)
-    askAgain(*use, again);
+    askAgain(*use, asked);
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();
   return preserved;

@@ -47,7 +47,7 @@ constexpr unsigned mostChecks = 4;
 constexpr unsigned mostSteps = 6;
 
 /// Threads of a warp on every NVIDIA GPU, and of a small block.
-constexpr unsigned warpSize = 32, usualThreads = 128;
+constexpr unsigned warpSize = 32, fewThreads = 128;
 
 constexpr unsigned globalSpace = 1, sharedSpace = 3, privateSpace = 5;
 
@@ -207,7 +207,7 @@ private:
     bool computesAlone = accesses == 0 && isa<SCEVConstant>(plan.condition.step) && size >= fewestInstructionsAlone;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
     bool isLarge = size > mostInstructionsInOrder;
-    // With a division of floats or a root, as nvcc does, where threads do not share the iterations.
+    // With a division of floats or a root, as nvcc does, where threads do not share the iterations; with barriers, too.
     auto *step = dyn_cast<SCEVConstant>(plan.condition.step);
     bool waitsForBranches = isHeavy && step && step->getAPInt().ult(warpSize);
     bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches;
@@ -341,7 +341,7 @@ private:
     auto *threads = step ? dyn_cast<IntrinsicInst>(step->getValue()) : nullptr;
     auto *bound = dyn_cast<ConstantInt>(plan.condition.bound);
     return threads && threads->getIntrinsicID() == Intrinsic::nvvm_read_ptx_sreg_ntid_x && bound &&
-           bound->getValue().sle(int64_t(wanted) * usualThreads);
+           bound->getValue().ule(uint64_t(wanted) * fewThreads);
   }
 
   static const SCEV *stripCasts(const SCEV *value) {
@@ -687,7 +687,10 @@ uint64_t largestStep(const SCEV &step) { return uint64_t(1) << (step.getType()->
 
 std::optional<InterleavePlan> planInterleaving(Loop &loop, LoopAnalyses analyses, unsigned count) {
   // What a front end says of a loop stays; but not that it be unrolled, however often.
-  bool isToBeUnrolled = findOptionMDForLoop(&loop, "llvm.loop.unroll.enable");
+  bool isToBeUnrolled =
+      findOptionMDForLoop(&loop, "llvm.loop.unroll.enable") &&
+      llvm::none_of(ArrayRef<StringRef>({"disable", "count", "full", "runtime.disable"}),
+                    [&](StringRef more) { return findOptionMDForLoop(&loop, ("llvm.loop.unroll." + more).str()); });
   if (!loop.isInnermost() || (hasUnrollTransformation(&loop) != TM_Unspecified && !isToBeUnrolled) ||
       findStringMetadataForLoop(&loop, "llvm.loop.interleave.count"))
     return std::nullopt;

@@ -2,7 +2,7 @@
 // long as an address is chosen they stay in memory. LLVM's SROA undoes that where a load follows the choice at once,
 // and neither a field's distance nor another choice is in between; of three choices, or of structures with several
 // fields, something is. Here a number is chosen in place of the address, and what is read is chosen by the number: the
-// addresses of all accesses are known then.
+// addresses of all reads are known then. Where something is written to what is chosen, nothing is done.
 
 #include "for_ptx.h"
 
@@ -18,8 +18,8 @@ namespace {
 /// Places that one access may reach, which becomes an access of each; and that choices have in common.
 constexpr unsigned mostPlaces = 8, mostPlacesOfAll = 64;
 
-/// Of a copy from what is chosen.
-constexpr uint64_t mostBytes = 64;
+/// Of a copy from what is chosen, and of one read.
+constexpr uint64_t mostBytes = 64, mostBytesOfRead = 16;
 
 /// A variable, and a distance in bytes from its beginning.
 using Place = std::pair<AllocaInst *, int64_t>;
@@ -46,13 +46,13 @@ public:
   bool areUnderstood() {
     // Of others that the same variables are chosen by as well.
     for (size_t i = 0; i != members.size(); ++i)
-      if (!llvm::all_of(sidesOf(*members[i]), [&](Use &side) { return isPlaceOrMember(*side); }) ||
-          !areUsesKnown(*members[i], 0))
+      if (!llvm::all_of(sidesOf(*members[i]), [&](Use &side) { return addSide(*side); }) || !addUses(*members[i], 0))
         return false;
     auto isSame = [&](const Place &place) {
       return place.second == 0 && place.first->getAllocatedType() == places.front().first->getAllocatedType();
     };
-    if (places.size() < 2 || places.size() > mostPlacesOfAll || (!copies.empty() && !llvm::all_of(places, isSame)))
+    if (places.size() < 2 || places.size() > mostPlacesOfAll || (!copies.empty() && !llvm::all_of(places, isSame)) ||
+        llvm::any_of(copies, [&](MemTransferInst *copy) { return piecesOf(*copy).empty(); }))
       return false;
     findReached();
     return llvm::all_of(accesses, [&](const Access &access) {
@@ -61,27 +61,23 @@ public:
     });
   }
 
-  /// Copies from and to what is chosen become reads and writes.
+  /// Copies from what is chosen become reads and writes.
   void expandCopies() const {
     for (MemTransferInst *copy : copies)
       expand(*copy);
   }
 
   void replace() {
-    // What is not chosen is read and written, too.
+    // What is not chosen is read, too.
     for (const Place &place : places)
       for (User *user : make_early_inc_range(place.first->users()))
         if (auto *marker = dyn_cast<LifetimeIntrinsic>(user))
           marker->eraseFromParent();
     numbers();
     for (const Access &access : accesses) {
-      if (auto *load = dyn_cast<LoadInst>(access.instruction)) {
-        IRBuilder<> builder(load);
-        load->replaceAllUsesWith(chosen(builder, access, load->getType()));
-      } else {
-        write(access, *cast<StoreInst>(access.instruction));
-      }
-      access.instruction->eraseFromParent();
+      IRBuilder<> builder(access.load);
+      access.load->replaceAllUsesWith(chosen(builder, access));
+      access.load->eraseFromParent();
     }
     for (Instruction *field : llvm::reverse(fields))
       field->eraseFromParent();
@@ -95,12 +91,12 @@ public:
 
 private:
   struct Access {
-    Instruction *instruction;
+    LoadInst *load;
     Instruction *choice;
     int64_t distance;
   };
 
-  bool isPlaceOrMember(Value &side) {
+  bool addSide(Value &side) {
     auto [base, distance] = withoutDistance(&side, layout);
     if (isa<UndefValue>(base))
       return true;
@@ -111,18 +107,19 @@ private:
     auto *variable = dyn_cast<AllocaInst>(base);
     if (!variable || !variable->isStaticAlloca())
       return false;
-    return !places.insert({variable, distance}) || isElsewhereInRegisters(*variable);
+    places.insert({variable, distance});
+    return places.size() <= mostPlacesOfAll && (!variables.insert(variable).second || addChoicesOf(*variable));
   }
 
   /// Whether all that is done with an address, at a distance from what is chosen, is reading and writing.
-  bool areUsesKnown(Instruction &address, int64_t distance, Instruction *choice = nullptr) {
+  bool addUses(Instruction &address, int64_t distance, Instruction *choice = nullptr) {
     choice = choice ? choice : &address;
     return llvm::all_of(address.uses(), [&](Use &use) {
       auto *user = cast<Instruction>(use.getUser());
       if (auto *field = dyn_cast<GetElementPtrInst>(user)) {
         auto [base, further] = withoutDistance(field, layout);
         fields.push_back(field);
-        return base == choice && areUsesKnown(*field, further, choice);
+        return base == choice && addUses(*field, further, choice);
       }
       if (isChoice(user)) {
         members.insert(user);
@@ -130,15 +127,12 @@ private:
       }
       if (auto *copy = dyn_cast<MemTransferInst>(user)) {
         copies.insert(copy);
-        auto *length = dyn_cast<ConstantInt>(copy->getLength());
-        return distance == 0 && !copy->isVolatile() && length && length->getLimitedValue() <= mostBytes;
+        return distance == 0 && use.getOperandNo() == 1 && !copy->isVolatile();
       }
       auto *load = dyn_cast<LoadInst>(user);
-      auto *store = dyn_cast<StoreInst>(user);
-      if (!(load && load->isSimple()) &&
-          !(store && store->isSimple() && use.getOperandNo() == StoreInst::getPointerOperandIndex()))
+      if (!load || !load->isSimple())
         return false;
-      accesses.push_back({user, choice, distance});
+      accesses.push_back({load, choice, distance});
       return true;
     });
   }
@@ -170,66 +164,93 @@ private:
   unsigned indexOf(const Place &place) const { return std::distance(places.begin(), llvm::find(places, place)); }
 
   bool isWithin(const Access &access, const Place &place) const {
-    TypeSize size = layout.getTypeStoreSize(getLoadStoreType(access.instruction));
+    TypeSize size = layout.getTypeStoreSize(access.load->getType());
     std::optional<TypeSize> whole = place.first->getAllocationSize(layout);
     int64_t begin = place.second + access.distance;
-    return !size.isScalable() && whole && !whole->isScalable() && begin >= 0 &&
-           begin + int64_t(size.getFixedValue()) <= int64_t(whole->getFixedValue());
+    return !size.isScalable() && size.getFixedValue() <= mostBytesOfRead && whole && !whole->isScalable() &&
+           begin >= 0 && begin + int64_t(size.getFixedValue()) <= int64_t(whole->getFixedValue());
   }
 
-  /// Bytes of the values at the beginning of a variable, one after the other. A copy in larger pieces would make one of
-  /// two values, of which one may be poison.
-  static void valuesOf(Type *type, const DataLayout &layout, uint64_t at,
-                       SmallVectorImpl<std::pair<uint64_t, uint64_t>> &values) {
-    if (auto *structure = dyn_cast<StructType>(type)) {
-      const StructLayout *places = layout.getStructLayout(structure);
+  /// The scalars in the first bytes of a type, and where they begin; false where they are too many. A copy in larger
+  /// pieces would make one value of two, of which one may be poison.
+  bool addScalars(Type *inner, uint64_t at, uint64_t length,
+                  SmallVectorImpl<std::pair<uint64_t, Type *>> &scalars) const {
+    if (at >= length)
+      return true;
+    if (inner->isScalableTy() || scalars.size() > mostBytesOfRead)
+      return false;
+    if (auto *structure = dyn_cast<StructType>(inner)) {
+      const StructLayout *offsets = layout.getStructLayout(structure);
       for (auto [i, element] : llvm::enumerate(structure->elements()))
-        valuesOf(element, layout, at + places->getElementOffset(i), values);
-    } else if (auto *array = dyn_cast<ArrayType>(type)) {
-      uint64_t each = layout.getTypeAllocSize(array->getElementType());
-      for (uint64_t i = 0; i != array->getNumElements() && values.size() <= mostBytes; ++i)
-        valuesOf(array->getElementType(), layout, at + i * each, values);
-    } else {
-      values.push_back({at, layout.getTypeStoreSize(type)});
+        if (!addScalars(element, at + offsets->getElementOffset(i), length, scalars))
+          return false;
+      return true;
     }
+    auto *array = dyn_cast<ArrayType>(inner);
+    auto *vector = dyn_cast<FixedVectorType>(inner);
+    if (array || vector) {
+      Type *element = array ? array->getElementType() : vector->getElementType();
+      uint64_t each = layout.getTypeAllocSize(element),
+               count = array ? array->getNumElements() : vector->getNumElements();
+      if (each == 0 || (vector && layout.getTypeSizeInBits(element) != each * 8))
+        return false;
+      for (uint64_t i = 0; i != count && at + i * each < length; ++i)
+        if (!addScalars(element, at + i * each, length, scalars))
+          return false;
+      return true;
+    }
+    uint64_t bytes = layout.getTypeStoreSize(inner);
+    if (at + bytes > length)
+      return false;
+    bool isWhole = layout.getTypeSizeInBits(inner) == bytes * 8;
+    scalars.push_back({at, isWhole ? inner : Type::getIntNTy(inner->getContext(), bytes * 8)});
+    return true;
+  }
+
+  /// What a copy consists of: scalars, and single bytes between them. Empty where that is too much, as of an array of
+  /// bytes.
+  SmallVector<std::pair<uint64_t, Type *>> piecesOf(const MemTransferInst &copy) const {
+    auto *constant = dyn_cast<ConstantInt>(copy.getLength());
+    uint64_t length = constant ? constant->getLimitedValue() : 0;
+    AllocaInst *variable = places.front().first;
+    std::optional<TypeSize> whole = variable->getAllocationSize(layout);
+    SmallVector<std::pair<uint64_t, Type *>> scalars, pieces;
+    if (length == 0 || length > mostBytes || !whole || whole->isScalable() || length > whole->getFixedValue() ||
+        variable->isArrayAllocation() || !addScalars(variable->getAllocatedType(), 0, length, scalars))
+      return {};
+    Type *byte = Type::getInt8Ty(copy.getContext());
+    uint64_t at = 0;
+    for (auto [begin, scalar] : scalars) {
+      for (; at < begin; ++at)
+        pieces.push_back({at, byte});
+      pieces.push_back({begin, scalar});
+      at = begin + layout.getTypeStoreSize(scalar);
+    }
+    for (; at < length; ++at)
+      pieces.push_back({at, byte});
+    return pieces.size() * 2 > length ? SmallVector<std::pair<uint64_t, Type *>>() : pieces;
   }
 
   /// Reads all of it before anything is written.
   void expand(MemTransferInst &copy) const {
     IRBuilder<> builder(&copy);
-    uint64_t length = cast<ConstantInt>(copy.getLength())->getZExtValue();
-    SmallVector<std::pair<uint64_t, uint64_t>> values;
-    valuesOf(places.front().first->getAllocatedType(), layout, 0, values);
     SmallVector<std::pair<uint64_t, LoadInst *>> loads;
-    auto read = [&](uint64_t at, uint64_t bytes) {
-      loads.push_back({at, builder.CreateAlignedLoad(builder.getIntNTy(bytes * 8),
-                                                     builder.CreatePtrAdd(copy.getRawSource(), builder.getInt64(at)),
-                                                     commonAlignment(copy.getSourceAlign().valueOrOne(), at))});
-    };
-    uint64_t at = 0;
-    // What is between two values, or behind them, is copied byte by byte.
-    for (auto [begin, bytes] : values) {
-      for (; at < std::min(begin, length); ++at)
-        read(at, 1);
-      if (begin == at && begin + bytes <= length && isPowerOf2_64(bytes)) {
-        read(begin, bytes);
-        at = begin + bytes;
-      }
-    }
-    for (; at < length; ++at)
-      read(at, 1);
-    for (auto [to, load] : loads)
-      builder.CreateAlignedStore(load, builder.CreatePtrAdd(copy.getRawDest(), builder.getInt64(to)),
-                                 commonAlignment(copy.getDestAlign().valueOrOne(), to));
+    for (auto [at, piece] : piecesOf(copy))
+      loads.push_back(
+          {at, builder.CreateAlignedLoad(piece, builder.CreatePtrAdd(copy.getRawSource(), builder.getInt64(at)),
+                                         commonAlignment(copy.getSourceAlign().valueOrOne(), at))});
+    for (auto [at, load] : loads)
+      builder.CreateAlignedStore(load, builder.CreatePtrAdd(copy.getRawDest(), builder.getInt64(at)),
+                                 commonAlignment(copy.getDestAlign().valueOrOne(), at));
     copy.eraseFromParent();
   }
 
   /// Whether nothing but choices, which become members, keeps a variable in memory.
-  bool isElsewhereInRegisters(Instruction &address) {
+  bool addChoicesOf(Instruction &address) {
     return llvm::all_of(address.uses(), [&](Use &use) {
       auto *user = cast<Instruction>(use.getUser());
       if (auto *field = dyn_cast<GetElementPtrInst>(user))
-        return field->hasAllConstantIndices() && isElsewhereInRegisters(*field);
+        return field->hasAllConstantIndices() && addChoicesOf(*field);
       if (auto *load = dyn_cast<LoadInst>(user))
         return load->isSimple();
       if (auto *store = dyn_cast<StoreInst>(user))
@@ -287,29 +308,20 @@ private:
             commonAlignment(place.first->getAlign(), distance)};
   }
 
-  Value *chosen(IRBuilder<> &builder, const Access &access, Type *loaded) {
+  Value *chosen(IRBuilder<> &builder, const Access &access) {
     Value *result = nullptr;
     for (unsigned i : reachedBy(access)) {
       auto [pointer, alignment] = address(builder, access, places[i]);
-      Value *value = builder.CreateAlignedLoad(loaded, pointer, alignment);
+      Value *value = builder.CreateAlignedLoad(access.load->getType(), pointer, alignment);
       result = result ? builder.CreateSelect(isChosen(builder, access.choice, i), value, result) : value;
     }
-    return result ? result : PoisonValue::get(loaded);
-  }
-
-  void write(const Access &access, StoreInst &store) {
-    IRBuilder<> builder(&store);
-    for (unsigned i : reachedBy(access)) {
-      auto [pointer, alignment] = address(builder, access, places[i]);
-      Value *kept = builder.CreateAlignedLoad(store.getValueOperand()->getType(), pointer, alignment);
-      Value *value = builder.CreateSelect(isChosen(builder, access.choice, i), store.getValueOperand(), kept);
-      builder.CreateAlignedStore(value, pointer, alignment);
-    }
+    return result ? result : PoisonValue::get(access.load->getType());
   }
 
   const DataLayout &layout;
   SmallSetVector<Instruction *, 8> members;
   SmallSetVector<Place, 4> places;
+  SmallPtrSet<AllocaInst *, 4> variables;
   SmallVector<Access> accesses;
   SmallSetVector<MemTransferInst *, 2> copies;
   SmallVector<Instruction *> fields;

@@ -59,8 +59,9 @@ private:
   bool isInRegistersAfter(AllocaInst &array, Loops &needed) {
     SmallVector<Instruction *> pointers = {&array};
     SmallPtrSet<PHINode *, 8> seen;
-    while (!pointers.empty())
-      for (User *user : pointers.pop_back_val()->users()) {
+    while (!pointers.empty()) {
+      Instruction *pointer = pointers.pop_back_val();
+      for (User *user : pointer->users()) {
         auto *instruction = cast<Instruction>(user);
         if (auto *address = dyn_cast<GetElementPtrInst>(instruction)) {
           if (!llvm::all_of(address->indices(), [&](Use &index) { return isKnownAfter(*index, needed); }))
@@ -75,7 +76,7 @@ private:
             pointers.push_back(merged);
           }
         } else if (auto *store = dyn_cast<StoreInst>(instruction)) {
-          if (!store->isSimple() || isa<AllocaInst, GetElementPtrInst, AddrSpaceCastInst>(store->getValueOperand()))
+          if (!store->isSimple() || store->getValueOperand() == pointer)
             return false;
         } else if (auto *load = dyn_cast<LoadInst>(instruction)) {
           if (!load->isSimple())
@@ -87,25 +88,26 @@ private:
           return false;
         }
       }
+    }
     return true;
   }
 
   bool isKnownAfter(Value &value, Loops &needed) {
-    SmallPtrSet<PHINode *, 8> assumed;
+    SmallPtrSet<Instruction *, 16> assumed;
     return isKnownAfter(value, needed, assumed);
   }
 
   /// Whether a value is a constant, or an address in an array, once loops are unrolled; they are added to `needed`.
-  /// What `assumed` has is known in an iteration if it is in the one before.
-  bool isKnownAfter(Value &value, Loops &needed, SmallPtrSetImpl<PHINode *> &assumed, unsigned depth = 0) {
+  /// What `assumed` has was asked already, or is known in an iteration if it is in the one before.
+  bool isKnownAfter(Value &value, Loops &needed, SmallPtrSetImpl<Instruction *> &assumed, unsigned depth = 0) {
     if (isa<Constant, AllocaInst>(value))
       return true;
     auto *instruction = dyn_cast<Instruction>(&value);
     if (!instruction || depth == 16)
       return false;
+    if (!assumed.insert(instruction).second)
+      return true;
     if (auto *merged = dyn_cast<PHINode>(instruction)) {
-      if (!assumed.insert(merged).second)
-        return true;
       Loop *loop = loops.getLoopFor(merged->getParent());
       if (loop && loop->getHeader() == merged->getParent()) {
         unsigned count = evolution.getSmallConstantTripCount(loop);

@@ -1,14 +1,15 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 
-; Structures of which one is chosen by its address are in registers all the same: no kernel has memory of its own for each thread.
-; CHECK-NOT: .local
+; Structures of which one is chosen by its address are in registers all the same: kernels have no memory of each thread.
 target triple = "nvptx64-nvidia-cuda"
 
 %pair = type { i32, float, i32 }
 
 ; Three choices, one after the other, and a field that is read from the chosen one: what becomes of `cub::ArgMax`.
 ; CHECK-LABEL: .entry greatest(
-; CHECK-COUNT-2: selp
+; CHECK-NOT: .local
+; CHECK: selp
+; CHECK-NOT: .local
 define ptx_kernel void @greatest(ptr noalias %p, float %a, i32 %i, float %b, i32 %j) {
 entry:
   %x = alloca %pair, align 4
@@ -48,8 +49,10 @@ end:
   ret void
 }
 
-; Three variables, of which a loop chooses one in every iteration, reads it later, and writes to it.
+; Three variables, of which a loop chooses one in every iteration, and reads it later.
 ; CHECK-LABEL: .entry one_of_three(
+; CHECK-NOT: .local
+; CHECK: ret;
 define ptx_kernel void @one_of_three(ptr noalias %p, i32 %n, i32 %m) {
 entry:
   %a = alloca i32
@@ -65,7 +68,7 @@ loop:
   %at = phi ptr [ %a, %entry ], [ %next, %later ]
   %old = load i32, ptr %at
   %new = add i32 %old, %i
-  store i32 %new, ptr %at
+  store i32 %new, ptr %a
   %bits = xor i32 %new, %m
   %odd = trunc i32 %bits to i1
   %other = select i1 %odd, ptr %b, ptr %c
@@ -73,7 +76,7 @@ loop:
   br i1 %is.small, label %small, label %later
 
 small:
-  store i32 %bits, ptr %other
+  store i32 %bits, ptr %b
   br label %later
 
 later:
@@ -91,6 +94,8 @@ end:
 
 ; The greatest of an array of structures of 16 bytes, as `best = max(best, next)` copies it.
 ; CHECK-LABEL: .entry copied(
+; CHECK-NOT: .local
+; CHECK: ret;
 define ptx_kernel void @copied(ptr noalias %p, ptr noalias %q, i32 %n) {
 entry:
   %best = alloca { i32, float, i64 }
@@ -118,5 +123,37 @@ loop:
 
 end:
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %q, ptr align 8 %best, i64 16, i1 false)
+  ret void
+}
+
+; What is written to a chosen place stays in memory; single bits of a byte among it.
+; CHECK-LABEL: .entry written(
+; CHECK: .local
+; CHECK: ret;
+define ptx_kernel void @written(ptr noalias %p, ptr noalias %q, i8 %v, i1 %bit, i1 %which) {
+entry:
+  %x = alloca i8
+  %y = alloca i8
+  store i8 %v, ptr %x
+  store i8 %v, ptr %y
+  %chosen = select i1 %which, ptr %x, ptr %y
+  store i1 %bit, ptr %chosen
+  %one = load i8, ptr %x
+  %other = load i8, ptr %y
+  store i8 %one, ptr %p
+  store i8 %other, ptr %q
+  ret void
+}
+
+; Not one element of an array of nothing is looked at.
+; CHECK-LABEL: .entry empty(
+define ptx_kernel void @empty(ptr noalias %p, i32 %v, i1 %which) {
+entry:
+  %x = alloca { i32, [400000000000 x {}], i32, i32 }
+  %y = alloca { i32, [400000000000 x {}], i32, i32 }
+  store i32 %v, ptr %x
+  store i32 1, ptr %y
+  %chosen = select i1 %which, ptr %x, ptr %y
+  call void @llvm.memcpy.p0.p0.i64(ptr align 4 %p, ptr align 4 %chosen, i64 12, i1 false)
   ret void
 }
