@@ -228,8 +228,8 @@ class Structures(Writer):
         self.type, self.choosers = f"struct {name}_s", [f"{name}_choose{number}" for number in range(source.randint(1, 3))]
         self.line(f"{self.type} {', '.join(self.variables)};\n  long h = n;")
         for variable in self.variables:
-            for field in self.fields:
-                self.assign(variable, *field)
+            for type_, field in self.fields:
+                self.assign(variable, type_, field)
         for _ in range(source.randint(4, 12)):
             self.statement(2)
         for variable in self.variables:
