@@ -27,6 +27,7 @@ import types
 
 import linalg
 import numpy as np
+import table
 import twins
 import written
 from amdexec import codeobject
@@ -39,7 +40,7 @@ FORMS = {"stated": True, "open": False}
 NAMES = ("clang", "same", "mlir")
 #: Kernels that take it for granted that a subgroup has 32 lanes. `gpu.shuffle` says nothing of the others, in waves of 64.
 OF_32_LANES = ("row_argmax", "warp_scan", "csr_warps", "add_rms_norm_bf16", "alibi_softmax", "gemv_int4", "scan_i64_rows")
-START, END = "<!-- made by cargo xtask quality amd -->", "<!-- end of amd -->"
+MARKS = "<!-- made by cargo xtask quality amd -->", "<!-- end of amd -->"
 #: Without a meaning for the result, and made by the assembler or for speed.
 NOT_COUNTED = ("s_nop", "s_code_end", "s_delay_alu", "s_clause")
 
@@ -272,14 +273,6 @@ def slower(rows):
     return "\n".join(lines)
 
 
-def put(parser, path, text):
-    page = path.read_text()
-    before, found, rest = page.partition(START)
-    if not found or END not in rest:
-        parser.error(f"{path} has no place for the table: {START} and {END}")
-    path.write_text(f"{before}{START}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
@@ -316,10 +309,9 @@ def main():
             print(f"{row['kernel']:20}{row['form']:8}{row['target']:8}{cells}", flush=True)
     print("\n".join(wrong))
     complete = [row for row in rows if len(row["count"]) == len(NAMES)]
-    for path, text in ((options.output, means(complete)), (options.kernels, slower(complete))):
-        print(text)
-        if path:
-            put(parser, path, text)
+    texts = [(options.output, means(complete)), (options.kernels, slower(complete))]
+    print(*(text for _, text in texts), sep="\n")
+    table.put(parser, MARKS, {path: text for path, text in texts if path})
     return 1 if wrong else 0
 
 

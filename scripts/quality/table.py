@@ -9,7 +9,7 @@ import json
 import pathlib
 import statistics
 
-START, END = "<!-- made by cargo xtask quality -->", "<!-- end -->"
+MARKS = "<!-- made by cargo xtask quality -->", "<!-- end -->"
 BASE = "nvcc"
 #: No case is to be slower than this.
 GOAL = 1.02
@@ -54,23 +54,27 @@ def cases(results):
     return "\n".join(lines)
 
 
-def put(parser, path, text):
-    page = path.read_text()
-    before, found, rest = page.partition(START)
-    if not found or END not in rest:
-        parser.error(f"{path} has no place for the table: {START} and {END}")
-    path.write_text(f"{before}{START}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+def put(parser, marks, texts):
+    """Put texts between the marks of pages: of all pages, or, where one has no marks, of none."""
+    start, end = marks
+    pages = {}
+    for path, text in texts.items():
+        before, found, rest = path.read_text().partition(start)
+        if not found or end not in rest:
+            parser.error(f"{path} has no place for the table: {start} and {end}")
+        pages[path] = f"{before}{start}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
+    for path, page in pages.items():
+        path.write_text(page)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=pathlib.Path)
-    parser.add_argument("--output", type=pathlib.Path, default="docs/code-quality.md")
-    parser.add_argument("--cases", type=pathlib.Path, default="docs/lab/code-quality.md")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("docs/code-quality.md"))
+    parser.add_argument("--cases", type=pathlib.Path, default=pathlib.Path("docs/lab/code-quality.md"))
     options = parser.parse_args()
     results = json.loads(options.results.read_text())
-    put(parser, options.output, means(results))
-    put(parser, options.cases, cases(results))
+    put(parser, MARKS, {options.output: means(results), options.cases: cases(results)})
 
 
 if __name__ == "__main__":

@@ -238,8 +238,8 @@ const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumpti
     loop-sink loop-unroll loop-unroll-and-jam loop-unroll-full loop-vectorize loop-versioning loop-versioning-licm \
     lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergeicmps mergereturn mldst-motion module \
     nary-reassociate newgvn nvptx-lower-args nvvm-intr-range nvvm-reflect reassociate recompute-globalsaa require \
-    rpo-function-attrs scalarize-masked-mem-intrin scalarizer sccp separate-const-offset-from-gep simple-loop-unswitch simplifycfg sink slp-vectorizer slsr \
-    speculative-execution sroa strip-dead-prototypes structurizecfg tailcallelim unify-loop-exits vector-combine verify";
+    rpo-function-attrs scalarize-masked-mem-intrin scalarizer sccp separate-const-offset-from-gep simple-loop-unswitch simplifycfg \
+    sink slp-vectorizer slsr speculative-execution sroa strip-dead-prototypes structurizecfg tailcallelim unify-loop-exits vector-combine verify";
 
 /// Pipelines within pipelines: LLVM reads them by recursion.
 const MOST_NESTED: usize = 64;

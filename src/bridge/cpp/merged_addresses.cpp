@@ -44,7 +44,7 @@ public:
   explicit Choices(Instruction &first) : layout(first.getDataLayout()) { members.insert(&first); }
 
   bool areUnderstood() {
-    // Of others that the same variables are chosen by as well.
+    // Members are added on the way: others that the same variables are chosen by.
     for (size_t i = 0; i != members.size(); ++i)
       if (!llvm::all_of(sidesOf(*members[i]), [&](Use &side) { return addSide(*side); }) || !addUses(*members[i], 0))
         return false;
@@ -96,6 +96,7 @@ private:
     int64_t distance;
   };
 
+  /// Adds what a choice chooses from; false where that is not known.
   bool addSide(Value &side) {
     auto [base, distance] = withoutDistance(&side, layout);
     if (isa<UndefValue>(base))
@@ -111,7 +112,8 @@ private:
     return places.size() <= mostPlacesOfAll && (!variables.insert(variable).second || addChoicesOf(*variable));
   }
 
-  /// Whether all that is done with an address, at a distance from what is chosen, is reading and writing.
+  /// Adds what is done with an address, at a distance from what is chosen; false where that is more than to read it, or
+  /// to choose it.
   bool addUses(Instruction &address, int64_t distance, Instruction *choice = nullptr) {
     choice = choice ? choice : &address;
     return llvm::all_of(address.uses(), [&](Use &use) {
@@ -245,7 +247,7 @@ private:
     copy.eraseFromParent();
   }
 
-  /// Whether nothing but choices, which become members, keeps a variable in memory.
+  /// Adds the choices of a variable; false where something else keeps it in memory.
   bool addChoicesOf(Instruction &address) {
     return llvm::all_of(address.uses(), [&](Use &use) {
       auto *user = cast<Instruction>(use.getUser());
