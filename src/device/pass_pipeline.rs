@@ -69,7 +69,7 @@ fn passes_for_ptx() -> String {
         "gpulower-replace-merged-addresses,sroa<modify-cfg>,early-cse<memssa>,speculative-execution<only-if-divergent-target>,{BRANCHES},{COMBINE},\
          aggressive-instcombine,tailcallelim,reassociate,\
          loop-mssa(licm<no-allowspeculation>,loop-rotate,licm,simple-loop-unswitch<nontrivial;trivial>),{BRANCHES},{COMBINE},\
-         gpulower-keep-accumulators,gpulower-unroll-for-arrays,loop(loop-idiom,indvars,loop-deletion,gpulower-unroll-whole),sroa<modify-cfg>,gvn,correlated-propagation,adce,\
+         gpulower-keep-accumulators,gpulower-unroll-for-arrays,loop(gpulower-count-bits,loop-idiom,indvars,loop-deletion,gpulower-unroll-whole),sroa<modify-cfg>,gvn,correlated-propagation,adce,\
          memcpyopt,dse,loop-mssa(licm),{BRANCHES_AFTER_LOOPS},{COMBINE}"
     );
     let inlining = format!(

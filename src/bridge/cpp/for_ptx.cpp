@@ -232,9 +232,12 @@ void gpulower::addPassesForPtx(PassBuilder &builder) {
   // LLVM's own name for it stands for the second level.
   builder.registerPipelineParsingCallback(
       [](StringRef name, LoopPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name != "gpulower-unroll-whole")
+        if (name == "gpulower-unroll-whole")
+          passes.addPass(LoopFullUnrollPass(unrollingLevel));
+        else if (name == "gpulower-count-bits")
+          passes.addPass(gpulower::CountBits());
+        else
           return false;
-        passes.addPass(LoopFullUnrollPass(unrollingLevel));
         return true;
       });
   builder.registerVectorizerStartEPCallback(

@@ -2,7 +2,12 @@
 #ifndef GPULOWER_BRIDGE_FOR_PTX_H
 #define GPULOWER_BRIDGE_FOR_PTX_H
 
+#include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Passes/PassBuilder.h"
+
+namespace llvm {
+class LPMUpdater;
+}
 
 namespace gpulower {
 
@@ -17,6 +22,12 @@ struct UnrollForArrays : llvm::PassInfoMixin<UnrollForArrays> {
 /// Chooses numbers in place of the addresses of variables of a thread, so that these can be in registers.
 struct ReplaceMergedAddresses : llvm::PassInfoMixin<ReplaceMergedAddresses> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+/// Counts the bits of a number by `ctpop` where a loop takes them away one by one.
+struct CountBits : llvm::PassInfoMixin<CountBits> {
+  llvm::PreservedAnalyses run(llvm::Loop &loop, llvm::LoopAnalysisManager &analyses,
+                              llvm::LoopStandardAnalysisResults &results, llvm::LPMUpdater &updater);
 };
 
 /// Compares again, after a loop, what was compared before it.

@@ -10,6 +10,7 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
 #include <optional>
 
@@ -69,6 +70,26 @@ constexpr unsigned unrolledByPtxas = 4;
 
 /// Nothing where it would not be right, or would gain nothing.
 std::optional<InterleavePlan> planInterleaving(llvm::Loop &loop, LoopAnalyses analyses, unsigned count);
+
+/// A counter that goes up, in a loop whose own goes down; it is taken away again unless it is to be kept.
+class CountedUpwards {
+public:
+  /// Adds it where the loop's own goes down, and lets it end the loop.
+  CountedUpwards(llvm::Loop &loop, llvm::ScalarEvolution &evolution);
+  ~CountedUpwards();
+  void keep() { isKept = true; }
+
+private:
+  llvm::Loop &loop;
+  llvm::ScalarEvolution &evolution;
+  llvm::SCEVExpander expander;
+  llvm::PHINode *counter = nullptr;
+  /// Where it is not known whether the loop's own begins above its end: the distance between them, or 0.
+  llvm::SelectInst *choice = nullptr;
+  /// What ended the loop before.
+  llvm::Instruction *original = nullptr;
+  bool isKept = false;
+};
 
 /// Whether two accesses never meet, in whichever iterations: what they point into stays, whatever the counter is.
 bool areOfOtherMemory(llvm::Instruction &one, llvm::Instruction &other, const llvm::Loop &loop,

@@ -563,10 +563,16 @@ public:
         continue;
       changed |= simplifyLoop(loop, &analyses.dominators, &loops, &analyses.evolution, &assumptions, nullptr, false);
       changed |= formLCSSA(*loop, analyses.dominators, &loops, &analyses.evolution);
-      if (std::optional<InterleavePlan> plan = planInterleaving(*loop, analyses, count))
-        changed |= Interleaver(*loop, *plan, analyses).run();
-      else
-        changed |= walkFromAddressToAddress(*loop, analyses) || moveOneOffset(*loop, analyses);
+      {
+        CountedUpwards upwards(*loop, analyses.evolution);
+        std::optional<InterleavePlan> plan = planInterleaving(*loop, analyses, count);
+        if (plan && Interleaver(*loop, *plan, analyses).run()) {
+          upwards.keep();
+          changed = true;
+          continue;
+        }
+      }
+      changed |= walkFromAddressToAddress(*loop, analyses) || moveOneOffset(*loop, analyses);
     }
     return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }

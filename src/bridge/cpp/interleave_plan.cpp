@@ -135,7 +135,7 @@ public:
   }
 
   std::optional<InterleavePlan> make() {
-    if (!findBlocks() || !understand() || !findCondition() || isSharedByBlock())
+    if (!findBlocks() || !understand() || !findCondition() || isSharedByBlock() || fillsTile())
       return std::nullopt;
     if (isConvergent)
       return runsEquallyOften() ? planInOrder() : std::nullopt;
@@ -171,6 +171,8 @@ private:
           return std::nullopt;
       }
     }
+    if (loop.getParentLoop() && !waitsForMemory())
+      return std::nullopt;
     if (loads > mostLoads && transfers() <= mostTransfersOfTwo)
       plan.count = std::min(plan.count, 2u);
     else if (loads > mostLoads)
@@ -183,6 +185,8 @@ private:
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
     if (isLeftToPtxas && !loadsAreNarrow()) {
       if (worksLong(loads) && !isShort) {
+        if (gathersLate())
+          return std::nullopt;
         // Unrolled by ptxas such a loop is fast or slow by chance: what it does first depends on how many registers it
         // may use. Where it knows the number of iterations, it unrolls further, or all of them.
         if (wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0)
@@ -211,8 +215,9 @@ private:
     auto *step = dyn_cast<SCEVConstant>(plan.condition.step);
     bool waitsForBranches = isHeavy && step && step->getAPInt().ult(warpSize);
     bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches;
-    if ((!isConvergent && (!isWorthIt || isLarge)) || (isHeavy && !waitsForBranches) || wanted < unrolledByPtxas ||
-        evolution.getSmallConstantTripCount(&loop) != 0 || (most != 0 && most < unrolledByPtxas))
+    if ((!isConvergent && (!isWorthIt || isLarge)) || (isConvergent && isLarge && !exchanges && !readsWhatStays()) ||
+        (isHeavy && !waitsForBranches) || wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
+        (most != 0 && most < unrolledByPtxas))
       return std::nullopt;
     plan.count = isLarge || isHeavy ? 2 : unrolledByPtxas;
     plan.mayUnrollAgain = false;
@@ -256,6 +261,7 @@ private:
           if (call->cannotDuplicate() || (call->isConvergent() && !isa<IntrinsicInst>(call)))
             return false;
           isConvergent |= call->isConvergent();
+          exchanges |= call->isConvergent() && call->onlyAccessesInaccessibleMemory();
           if (call->isConvergent())
             continue;
         }
@@ -342,6 +348,13 @@ private:
     auto *bound = dyn_cast<ConstantInt>(plan.condition.bound);
     return threads && threads->getIntrinsicID() == Intrinsic::nvvm_read_ptx_sreg_ntid_x && bound &&
            bound->getValue().ule(uint64_t(wanted) * fewThreads);
+  }
+
+  /// Whether it has few iterations in each of another loop, as what fills a tile of workgroup memory has: what the
+  /// other loop holds in registers leaves none for several at once.
+  bool fillsTile() const {
+    unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
+    return loop.getParentLoop() && most != 0 && most < fewestIterations;
   }
 
   static const SCEV *stripCasts(const SCEV *value) {
@@ -471,6 +484,46 @@ private:
     return load.isSimple() && !analyses.dominators.dominates(load.getParent(), plan.latch) &&
            llvm::all_of(writes,
                         [&](Instruction *write) { return areOfOtherMemory(load, *write, loop, analyses.aliases); });
+  }
+
+  /// Whether any of the loads that come first is of memory that takes long. What workgroup memory has is there soon,
+  /// and loads under conditions ptxas puts beside each other in a loop that it unrolls itself.
+  bool waitsForMemory() const {
+    return llvm::any_of(
+        taken, [](Instruction *instruction) { return isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction); });
+  }
+
+  /// Whether any load is of memory that nobody writes while the kernel runs, so that it can pass a barrier.
+  bool readsWhatStays() const {
+    return llvm::any_of(instructions, [](Instruction *instruction) {
+      auto *load = dyn_cast<LoadInst>(instruction);
+      auto *from = load ? dyn_cast<Argument>(getUnderlyingObject(load->getPointerOperand())) : nullptr;
+      return load && (load->hasMetadata(LLVMContext::MD_invariant_load) ||
+                      (from && from->hasNoAliasAttr() && from->onlyReadsMemory()));
+    });
+  }
+
+  /// Whether a load that cannot come first is of a place that another one tells: ptxas puts such loads beside each
+  /// other in the loop that it unrolls itself, and not in one that is unrolled already, where it has few registers for
+  /// them.
+  bool gathersLate() const {
+    return llvm::any_of(instructions, [&](Instruction *instruction) {
+      return isa<LoadInst>(instruction) && !taken.contains(instruction) && dependsOnLoad(*addressOf(*instruction));
+    });
+  }
+
+  bool dependsOnLoad(Value &value) const {
+    SmallVector<Value *> waiting = {&value};
+    SmallPtrSet<Value *, 16> seen;
+    while (!waiting.empty()) {
+      auto *instruction = dyn_cast<Instruction>(waiting.pop_back_val());
+      if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second)
+        continue;
+      if (isa<LoadInst>(instruction))
+        return true;
+      append_range(waiting, instruction->operand_values());
+    }
+    return false;
   }
 
   /// Adds an instruction, and those of the loop that it needs in this and in the next iterations. False: one of them
@@ -620,6 +673,8 @@ private:
   const unsigned wanted;
   /// Whether something in the body becomes branches.
   bool isHeavy = false, isConvergent = false;
+  /// Whether threads look at each other's registers, which no barrier keeps from being done for two iterations at once.
+  bool exchanges = false;
   SmallVector<Instruction *> instructions;
   DenseMap<Instruction *, unsigned> position;
   /// Stores and atomic operations.

@@ -110,9 +110,7 @@ private:
     if (auto *merged = dyn_cast<PHINode>(instruction)) {
       Loop *loop = loops.getLoopFor(merged->getParent());
       if (loop && loop->getHeader() == merged->getParent()) {
-        unsigned count = evolution.getSmallConstantTripCount(loop);
-        if (!loop->getLoopPredecessor() || count == 0 || count > mostIterations ||
-            hasUnrollTransformation(loop) != TM_Unspecified)
+        if (!canUnrollAfter(*loop, needed, assumed, depth))
           return false;
         needed.insert(loop);
       } else if (!merged->hasConstantValue()) {
@@ -133,6 +131,20 @@ private:
                         [&](Use &operand) { return isKnownAfter(*operand, needed, assumed, depth + 1); });
   }
 
+  /// Whether the number of iterations is a constant, now or in each copy of loops around it, which are added to
+  /// `needed`, as that of the inner loop of `for (i = 0; i < 4; ++i) for (j = 0; j < i; ++j)` is.
+  bool canUnrollAfter(Loop &loop, Loops &needed, SmallPtrSetImpl<Instruction *> &assumed, unsigned depth) {
+    unsigned count = evolution.getSmallConstantMaxTripCount(&loop);
+    if (!loop.getLoopPredecessor() || count == 0 || count > mostIterations ||
+        hasUnrollTransformation(&loop) != TM_Unspecified)
+      return false;
+    if (evolution.getSmallConstantTripCount(&loop) != 0)
+      return true;
+    BasicBlock *latch = loop.getLoopLatch();
+    auto *branch = latch && loop.getExitingBlock() == latch ? dyn_cast<BranchInst>(latch->getTerminator()) : nullptr;
+    return branch && branch->isConditional() && isKnownAfter(*branch->getCondition(), needed, assumed, depth + 1);
+  }
+
   /// Instructions in all copies of the loops.
   uint64_t sizeAfter(const Loops &unrolled) {
     uint64_t sum = 0;
@@ -140,7 +152,7 @@ private:
       uint64_t copies = 1;
       for (Loop *loop = loops.getLoopFor(&block); loop; loop = loop->getParentLoop())
         if (unrolled.contains(loop))
-          copies = std::min(copies * evolution.getSmallConstantTripCount(loop), mostInstructions);
+          copies = std::min(copies * evolution.getSmallConstantMaxTripCount(loop), mostInstructions);
       if (copies > 1)
         sum += copies * block.size();
     }

@@ -41,3 +41,33 @@ define ptx_kernel void @is_never_least(ptr %p, i32 %x, i32 %y) {
   store i32 %other, ptr %q
   ret void
 }
+
+; The difference of bytes, and of numbers of 16 bits: no maximum and minimum of the narrow ones, which ptxas extends.
+; CHECK-LABEL: .entry of_bytes(
+; CHECK: ld.global{{.*}}
+; CHECK-NOT: .u16
+; CHECK: sub.s32
+; CHECK: max.s32
+; CHECK: sub.s32
+; CHECK: max.s32
+; CHECK-NOT: min
+; CHECK: st.global
+define ptx_kernel void @of_bytes(ptr %p, ptr %q, ptr %to) {
+  %a = load i8, ptr %p
+  %b = load i8, ptr %q
+  %wide.a = zext i8 %a to i32
+  %wide.b = zext i8 %b to i32
+  %difference = sub nsw i32 %wide.a, %wide.b
+  %one = call i32 @llvm.abs.i32(i32 %difference, i1 true)
+  %p1 = getelementptr i16, ptr %p, i64 1
+  %q1 = getelementptr i16, ptr %q, i64 1
+  %c = load i16, ptr %p1
+  %d = load i16, ptr %q1
+  %wide.c = sext i16 %c to i32
+  %wide.d = sext i16 %d to i32
+  %other.difference = sub nsw i32 %wide.c, %wide.d
+  %other = call i32 @llvm.abs.i32(i32 %other.difference, i1 true)
+  %sum = add i32 %one, %other
+  store i32 %sum, ptr %to
+  ret void
+}

@@ -141,3 +141,92 @@ declare float @llvm.pow.f32(float, float)
 
 !0 = distinct !{!0, !1}
 !1 = !{!"llvm.loop.unroll.disable"}
+
+; Triangular loops: how often the inner one runs is known in each copy of the outer one.
+; CHECK-LABEL: .entry triangular(
+; CHECK-NOT: .local
+; CHECK-LABEL: .entry as_an_argument_says(
+; CHECK: .local
+define ptx_kernel void @triangular(ptr %p, ptr %q) {
+entry:
+  %array = alloca [6 x [6 x float]], align 4
+  br label %column
+
+column:
+  %j = phi i64 [ 0, %entry ], [ %j.next, %column.end ]
+  %at = getelementptr float, ptr %p, i64 %j
+  %value = load float, ptr %at
+  %some = icmp ne i64 %j, 0
+  br i1 %some, label %before, label %row.first
+
+before:
+  %k = phi i64 [ 0, %column ], [ %k.next, %before ]
+  %rest = phi float [ %value, %column ], [ %rest.next, %before ]
+  %place = getelementptr [6 x [6 x float]], ptr %array, i64 0, i64 %j, i64 %k
+  %element = load float, ptr %place
+  %square = fmul float %element, %element
+  %rest.next = fsub float %rest, %square
+  %k.next = add nuw nsw i64 %k, 1
+  %more.k = icmp ult i64 %k.next, %j
+  br i1 %more.k, label %before, label %row.first
+
+row.first:
+  %pivot = phi float [ %value, %column ], [ %rest.next, %before ]
+  br label %row
+
+row:
+  %i = phi i64 [ %j, %row.first ], [ %i.next, %row ]
+  %to = getelementptr [6 x [6 x float]], ptr %array, i64 0, i64 %i, i64 %j
+  %from = getelementptr float, ptr %at, i64 %i
+  %number = load float, ptr %from
+  %scaled = fmul float %number, %pivot
+  store float %scaled, ptr %to
+  %i.next = add nuw nsw i64 %i, 1
+  %more.i = icmp ult i64 %i.next, 6
+  br i1 %more.i, label %row, label %column.end
+
+column.end:
+  %j.next = add nuw nsw i64 %j, 1
+  %more.j = icmp ne i64 %j.next, 6
+  br i1 %more.j, label %column, label %end
+
+end:
+  %last = getelementptr [6 x [6 x float]], ptr %array, i64 0, i64 5, i64 4
+  %result = load float, ptr %last
+  store float %result, ptr %q
+  ret void
+}
+
+define ptx_kernel void @as_an_argument_says(ptr %p, ptr %q, i64 %count) {
+entry:
+  %array = alloca [6 x float], align 4
+  br label %fill
+
+fill:
+  %j = phi i64 [ 0, %entry ], [ %j.next, %fill ]
+  %at = getelementptr float, ptr %p, i64 %j
+  %value = load float, ptr %at
+  %to = getelementptr [6 x float], ptr %array, i64 0, i64 %j
+  store float %value, ptr %to
+  %j.next = add nuw nsw i64 %j, 1
+  %more.j = icmp ne i64 %j.next, 6
+  br i1 %more.j, label %fill, label %sum.first
+
+sum.first:
+  %most = and i64 %count, 3
+  br label %sum
+
+sum:
+  %i = phi i64 [ 0, %sum.first ], [ %i.next, %sum ]
+  %total = phi float [ 0.0, %sum.first ], [ %total.next, %sum ]
+  %from = getelementptr [6 x float], ptr %array, i64 0, i64 %i
+  %number = load float, ptr %from
+  %total.next = fadd float %total, %number
+  %i.next = add nuw nsw i64 %i, 1
+  %more.i = icmp ule i64 %i.next, %most
+  br i1 %more.i, label %sum, label %end
+
+end:
+  store float %total.next, ptr %q
+  ret void
+}
