@@ -122,9 +122,13 @@ class Expression:
         # The newest value most of the time: chains are what folds look at.
         name, bits, value = self.values[-1] if rng.random() < 0.8 else rng.choice(self.values)
         kind = rng.random()
-        if kind < 0.2:
+        if kind < 0.15:
             wanted = rng.choice([other for other in (8, 16, 32, 64) if other != bits])
             self.to(name, bits, value, wanted, rng.choice(["sext", "zext"]))
+        elif kind < 0.2:
+            self.extremes(name, bits, value)
+        elif kind < 0.25:
+            self.absolute_difference(name, bits, value)
         elif kind < 0.4:
             self.unary(self.one_of(UNARY, bits), name, bits, value)
         elif kind < 0.6:
@@ -157,6 +161,32 @@ class Expression:
         else:
             text = self.call(name, bits, f"i{bits} {operand}", f"i{bits}")
         self.new(text, bits, result)
+
+    def extremes(self, name, bits, value):
+        """The least or greatest of three or four numbers, some of which are negated."""
+        function = self.rng.choice(["smin", "smax"])
+        for _ in range(self.rng.randint(2, 3)):
+            theirs, _, their_value = self.to(*self.rng.choice(self.values), bits, self.rng.choice(["sext", "zext"]))
+            if self.rng.random() < 0.5:
+                self.unary("neg", theirs, bits, their_value)
+                theirs, _, their_value = self.values[-1]
+            first, second = self.rng.sample([(name, value), (theirs, their_value)], 2)
+            self.binary(function, first[0], bits, first[1], *second)
+            name, _, value = self.values[-1]
+
+    def absolute_difference(self, name, bits, value):
+        """Of two numbers that are extended before, and most of the time of what it is added to."""
+        theirs, _, their_value = self.to(*self.rng.choice(self.values), bits, "sext")
+        wanted, extension = self.rng.choice([wide for wide in (16, 32, 64) if wide > bits] or [bits]), self.rng.choice(["sext", "zext"])
+        one, _, one_value = self.to(name, bits, value, wanted, extension)
+        other, _, other_value = self.to(theirs, bits, their_value, wanted, extension)
+        self.binary("sub", one, wanted, one_value, other, other_value)
+        name, _, value = self.values[-1]
+        self.unary("abs", name, wanted, value)
+        if self.rng.random() < 0.7:
+            name, _, value = self.values[-1]
+            theirs, _, their_value = self.to(*self.rng.choice(self.values[:-1]), wanted, extension)
+            self.binary("add", name, wanted, value, theirs, their_value)
 
     def by_constant(self, name, operand, bits, value):
         if name in ("sdiv", "udiv", "srem", "urem"):

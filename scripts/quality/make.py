@@ -2,7 +2,7 @@
 """Make what time_on_gpu.py times: every kernel of kernels.py, written/ and linalg.mlir, by several compilers, as cubins.
 
     make.py DIRECTORY --gpulower PROGRAM --nvcc PROGRAM [--clang PROGRAM] [--mlir-opt PROGRAM] [--target sm_90]
-            [--only KERNEL ...] [--variant NAME=OPTIONS ...] [--shapes FILE]
+            [--only KERNEL ...] [--variant NAME=OPTIONS ...] [--shapes FILE] [--kernels FOLDER]
 
 For each kernel with a stated block size (`known_block_size`; `__launch_bounds__` and a constant) and without:
 
@@ -11,7 +11,8 @@ For each kernel with a stated block size (`known_block_size`; `__launch_bounds__
     clang      with --clang: gpulower of clang's device IR, from the same CUDA C++
 
 A variant adds one: `before="PROGRAM"` is another gpulower, `int="nvcc -DINDEX=int"` nvcc with other options, `two="gpulower
---interleave=2"` gpulower with other options. Prints registers and instructions of each, beside nvcc's. Needs no GPU.
+--interleave=2"` gpulower with other options. With --kernels there are those of FOLDER alone, in the form of written/, and its
+cases.py for time_on_gpu.py. Prints registers and instructions of each, beside nvcc's. Needs no GPU.
 """
 
 import argparse
@@ -48,15 +49,16 @@ class Maker:
 
     def sources(self):
         shapes = json.loads(self.options.shapes.read_text()) if self.options.shapes else {}
-        kernels = twins.read_kernels(shapes) + written.read_kernels(shapes)
-        if self.options.mlir_opt:
+        theirs = self.options.kernels
+        kernels = written.read_kernels(shapes, theirs) if theirs else twins.read_kernels(shapes) + written.read_kernels(shapes)
+        if self.options.mlir_opt and not theirs:
             kernels += linalg.read_kernels(shapes, self.options.mlir_opt)
         kernels = [kernel for kernel in kernels if not self.options.only or kernel.name in self.options.only]
         for form, stated in FORMS.items():
             texts = [kernel.texts(stated) for kernel in kernels]
             (self.directory / f"{form}.mlir").write_text("\n".join(mlir for mlir, _ in texts))
             (self.directory / f"{form}.cu").write_text(twins.C_HEADER + linalg.C_HEADER + "\n" + "\n".join(c for _, c in texts))
-        description = {kernel.name: {"hidden": twins.is_hidden(kernel.name), "block": kernel.block,
+        description = {kernel.name: {"hidden": not theirs and twins.is_hidden(kernel.name), "block": kernel.block,
                                      "parameters": kernel.parameters, "sizes": kernel.sizes}
                        for kernel in kernels}
         (self.directory / "kernels.json").write_text(json.dumps(description, indent=1))
@@ -119,6 +121,7 @@ def main():
     parser.add_argument("--clang")
     parser.add_argument("--mlir-opt", help="of LLVM 22: with the kernels of linalg.mlir")
     parser.add_argument("--shapes", type=pathlib.Path, help="sizes are constants, as time_on_gpu.py --shapes wrote them")
+    parser.add_argument("--kernels", type=pathlib.Path, metavar="FOLDER", help="NAME.mlir and NAME.cu, and cases.py, in place of ours")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--hidden", action="store_true", help="print the kernels that are kept out of sight, too")
     parser.add_argument("--only", nargs="+", default=[])
@@ -129,7 +132,7 @@ def main():
     kernels = maker.all()
     disassembler = pathlib.Path(options.nvcc).with_name("cuobjdump")
     names = list(maker.variants)
-    if not options.hidden:
+    if not options.hidden and not options.kernels:
         kernels = [kernel for kernel in kernels if not twins.is_hidden(kernel.name)]
     print(f"registers, instructions\n{'':30}" + "".join(f"{name:>14}" for name in names))
     for form in FORMS:

@@ -2,16 +2,19 @@
 """Time what make.py made, side by side on one NVIDIA GPU.
 
     time_on_gpu.py DIRECTORY [--only KERNEL ...] [--hidden] [--rounds N] [--seed N] [--table FILE] [--shapes FILE]
+                   [--kernels FOLDER]
 
 Every result is checked first; a wrong one is a failure, and its case is not timed. Then the variants of a case take turns,
 round by round, each with a CUDA graph of as many launches as take about half a millisecond. Printed is nvcc's median, and for
 the others the median of the ratios within a round, with the 10th and the 90th percentile.
 
 A third of the kernels, by the hash of their names, is left out unless --hidden: whoever works on the compiler does not look
-at it until the work is done. Needs numpy, cupy and a driver.
+at it until the work is done. With --kernels, as make.py had it, cases.py of FOLDER has a class Maker, which derives from ours
+and has a method for each kernel. Needs numpy, cupy and a driver.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import statistics
@@ -102,6 +105,16 @@ def right(name, kernel, case, launchers):
     return good
 
 
+def maker_of(folder):
+    """The class that makes the cases of a folder's kernels."""
+    if folder is None:
+        return cases.Maker
+    description = importlib.util.spec_from_file_location("their_cases", folder / "cases.py")
+    theirs = importlib.util.module_from_spec(description)
+    description.loader.exec_module(theirs)
+    return theirs.Maker
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
@@ -111,10 +124,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", type=pathlib.Path)
     parser.add_argument("--shapes", type=pathlib.Path, help="write the shapes of all arrays, for make.py, and do nothing else")
+    parser.add_argument("--kernels", type=pathlib.Path, metavar="FOLDER", help="whose cases.py makes the cases")
     options = parser.parse_args()
+    make = maker_of(options.kernels)
     kernels = json.loads((options.directory / "kernels.json").read_text())
     if options.shapes:
-        options.shapes.write_text(json.dumps({kernel: shapes(getattr(cases.Maker(options.seed), kernel)()) for kernel in kernels}))
+        options.shapes.write_text(json.dumps({kernel: shapes(getattr(make(options.seed), kernel)()) for kernel in kernels}))
         return 0
     variants = json.loads((options.directory / "variants.json").read_text())
     others = [name for name in variants if name != BASE]
@@ -125,7 +140,7 @@ def main():
     for kernel in kernels:
         if (options.only and kernel not in options.only) or (kernels[kernel]["hidden"] and not options.hidden):
             continue
-        case = getattr(cases.Maker(options.seed), kernel)()
+        case = getattr(make(options.seed), kernel)()
         block = tuple(kernels[kernel]["block"])
         for form in ("stated", "open"):
             launchers, modules = {}, []

@@ -175,6 +175,11 @@ REDUCE(max, int32_t, a > b ? a : b)
 REDUCE(umin, uint32_t, a < b ? a : b)
 REDUCE(umax, uint32_t, a > b ? a : b)
 
+uint32_t difference(int32_t one, int32_t other, uint32_t added) NAMED("nvvm.sad.i");
+uint32_t difference(int32_t one, int32_t other, uint32_t added) {
+  return (one < other ? (uint32_t)other - (uint32_t)one : (uint32_t)one - (uint32_t)other) + added;
+}
+
 // libdevice rounds with these.
 #define TOWARDS_ZERO(name, type, letter) \
   type name(type one, type other) NAMED("nvvm.add.rz." letter); \

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{
+    lost_negations,
     narrow_stores::{self, Instruction},
     odd_parameters, small_extremes, wrapping_negations, zero_choices,
 };
@@ -17,7 +18,8 @@ struct Edit {
 pub(super) fn rewritten(text: String) -> String {
     let mut edits = Vec::new();
     let mut body = 0;
-    let mut stores = Vec::new();
+    let (mut stores, mut negations) = (Vec::new(), Vec::new());
+    let loses_negations = lost_negations::may_be_lost(&text);
     let mut is_users = false;
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -27,6 +29,11 @@ pub(super) fn rewritten(text: String) -> String {
             // A body begins; the lines of inline assembly are the user's.
             Some(b'{') if !is_users && line == "{\n" => {
                 edits.extend(narrow_stores_of(&text, body..range.start, std::mem::take(&mut stores)));
+                edits.extend(lost_negations_of(
+                    &text,
+                    body..range.start,
+                    std::mem::take(&mut negations),
+                ));
                 body = range.end;
                 None
             }
@@ -39,6 +46,10 @@ pub(super) fn rewritten(text: String) -> String {
                 None
             }
             Some(b's') => zero_choices::by_bits(line),
+            Some(b'n') if loses_negations && !is_users && line.contains("neg.s32") => {
+                negations.push(range.clone());
+                None
+            }
             Some(b'n') => wrapping_negations::as_difference(line),
             Some(b'm') => small_extremes::widened(line),
             Some(b'.') => odd_parameters::widened(line),
@@ -47,6 +58,7 @@ pub(super) fn rewritten(text: String) -> String {
         edits.extend(change.map(|text| Edit { range, text }));
     }
     edits.extend(narrow_stores_of(&text, body..end, stores));
+    edits.extend(lost_negations_of(&text, body..end, negations));
     applied(text, edits)
 }
 
@@ -61,6 +73,19 @@ fn narrow_stores_of(text: &str, body: Range<usize>, stores: Vec<Range<usize>>) -
         Some(Edit { range, text })
     };
     stores.into_iter().filter_map(edit).collect()
+}
+
+/// Few bodies have any.
+fn lost_negations_of(text: &str, body: Range<usize>, negations: Vec<Range<usize>>) -> Vec<Edit> {
+    if negations.is_empty() {
+        return Vec::new();
+    }
+    let compared = lost_negations::compared(text.get(body).unwrap_or_default());
+    let edit = |range: Range<usize>| {
+        let text = lost_negations::as_complement(text.get(range.clone())?, &compared)?;
+        Some(Edit { range, text })
+    };
+    negations.into_iter().filter_map(edit).collect()
 }
 
 /// Most texts have nothing to change.

@@ -13,6 +13,7 @@ mod for_ptxas;
 pub mod join;
 mod join_ptx;
 mod libraries;
+mod lost_negations;
 pub mod lower;
 mod lower_pipeline;
 mod math;

@@ -3,9 +3,8 @@
 // (Seen with ptxas 13.0 for sm_90: `setp.lt.s32` of an absolute value is false.) Of the greater of a number and its
 // negation it assumes nothing.
 //
-// Of the absolute difference of numbers that were extended to 32 bits LLVM makes that of the narrow ones: the greater
-// less the smaller, in 16 bits, which ptxas extends again and again. The greater of the difference and its negation is
-// left as it is.
+// Absolute differences of 32 bits are one instruction, `sad`, and so is what one is added to. LLVM has none: of numbers
+// that were extended it makes the greater less the smaller, in 16 bits, which ptxas extends again and again.
 
 #include "code_generation.h"
 
@@ -14,6 +13,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
 
@@ -39,6 +39,17 @@ bool isOfNarrow(const Value *number) {
   return std::max(left->getType()->getScalarSizeInBits(), right->getType()->getScalarSizeInBits()) <= 16;
 }
 
+/// Whether a number is a difference that does not come around.
+bool isWholeDifference(Value *number) {
+  auto *difference = dyn_cast<BinaryOperator>(number);
+  if (!difference || difference->getOpcode() != Instruction::Sub)
+    return false;
+  SimplifyQuery query(difference->getDataLayout(), difference);
+  return difference->hasNoSignedWrap() ||
+         computeOverflowForSignedSub(difference->getOperand(0), difference->getOperand(1), query) ==
+             OverflowResult::NeverOverflows;
+}
+
 /// What an absolute value is of, and whether that of the least number is left open.
 std::pair<Value *, bool> numberOfAbsolute(Instruction &instruction) {
   Value *number = nullptr;
@@ -53,20 +64,50 @@ std::pair<Value *, bool> numberOfAbsolute(Instruction &instruction) {
   return {number, match(negated, m_NSWSub(m_ZeroInt(), m_Specific(number)))};
 }
 
+/// Puts `sad` in place of the absolute value of a difference, and of the sum that it alone is part of.
+void computeDifference(Instruction &absolute, Instruction &difference) {
+  Instruction *result = &absolute;
+  Value *other = nullptr;
+  if (absolute.hasOneUse())
+    if (auto *sum = dyn_cast<Instruction>(absolute.user_back());
+        sum && sum->getParent() == absolute.getParent() && match(sum, m_c_Add(m_Specific(&absolute), m_Value(other))))
+      result = sum;
+  IRBuilder<> builder(result);
+  Value *added = result == &absolute ? builder.getInt32(0) : other;
+  Value *made =
+      builder.CreateIntrinsic(Intrinsic::nvvm_sad_i, {}, {difference.getOperand(0), difference.getOperand(1), added});
+  made->takeName(result);
+  result->replaceAllUsesWith(made);
+  result->eraseFromParent();
+  if (result != &absolute)
+    absolute.eraseFromParent();
+}
+
 } // namespace
 
 void computeAbsoluteValues(Module &module) {
-  for (Function &function : module)
-    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      auto [number, isOpen] = numberOfAbsolute(instruction);
-      if (!number || !(isOfNarrow(number) || (!isOpen && mayBeLeast(number))))
+  for (Function &function : module) {
+    // A sum that goes away may be what comes next in the function.
+    SmallVector<Instruction *> absolutes;
+    for (Instruction &instruction : instructions(function))
+      if (numberOfAbsolute(instruction).first)
+        absolutes.push_back(&instruction);
+    for (Instruction *absolute : absolutes) {
+      auto [number, isOpen] = numberOfAbsolute(*absolute);
+      bool isFree = isOpen || !mayBeLeast(number);
+      if (isFree && number->getType()->isIntegerTy(32) && isWholeDifference(number)) {
+        computeDifference(*absolute, *cast<Instruction>(number));
         continue;
-      IRBuilder<> builder(&instruction);
+      }
+      if (isFree && !isOfNarrow(number))
+        continue;
+      IRBuilder<> builder(absolute);
       Value *greater = builder.CreateBinaryIntrinsic(Intrinsic::smax, number, builder.CreateNeg(number));
-      greater->takeName(&instruction);
-      instruction.replaceAllUsesWith(greater);
-      instruction.eraseFromParent();
+      greater->takeName(absolute);
+      absolute->replaceAllUsesWith(greater);
+      absolute->eraseFromParent();
     }
+  }
 }
 
 } // namespace gpulower

@@ -5,7 +5,8 @@
 target triple = "nvptx64-nvidia-cuda"
 
 ; CHECK-LABEL: .entry may_be_least(
-; CHECK: neg.s32
+; CHECK: not.b32
+; CHECK: add.s32
 ; CHECK: max.s32
 ; CHECK: setp.gt.s32
 define ptx_kernel void @may_be_least(ptr %p, i32 %x) {
@@ -43,14 +44,14 @@ define ptx_kernel void @is_never_least(ptr %p, i32 %x, i32 %y) {
 }
 
 ; The difference of bytes, and of numbers of 16 bits: no maximum and minimum of the narrow ones, which ptxas extends.
+; What one is added to is part of it.
 ; CHECK-LABEL: .entry of_bytes(
-; CHECK: ld.global{{.*}}
 ; CHECK-NOT: .u16
-; CHECK: sub.s32
-; CHECK: max.s32
-; CHECK: sub.s32
-; CHECK: max.s32
-; CHECK-NOT: min
+; CHECK: mov.b32 [[NONE:%r[0-9]+]], 0;
+; CHECK-NOT: .u16
+; CHECK: sad.s32 [[ONE:%r[0-9]+]], %r{{[0-9]+}}, %r{{[0-9]+}}, [[NONE]]
+; CHECK: sad.s32 %r{{[0-9]+}}, %r{{[0-9]+}}, %r{{[0-9]+}}, [[ONE]]
+; CHECK-NOT: {{min|max|add.s32}}
 ; CHECK: st.global
 define ptx_kernel void @of_bytes(ptr %p, ptr %q, ptr %to) {
   %a = load i8, ptr %p
@@ -69,5 +70,30 @@ define ptx_kernel void @of_bytes(ptr %p, ptr %q, ptr %to) {
   %other = call i32 @llvm.abs.i32(i32 %other.difference, i1 true)
   %sum = add i32 %one, %other
   store i32 %sum, ptr %to
+  ret void
+}
+
+; A difference that does not come around, as nobody else says; one that may, and one of which all bits are asked for.
+; CHECK-LABEL: .entry of_wide(
+; CHECK: sad.s32
+; CHECK-NOT: sad.s32
+; CHECK: sub.s32
+; CHECK: max.s32
+; CHECK: abs.s32
+; CHECK: ret;
+define ptx_kernel void @of_wide(ptr %p, i32 %a, i32 %b) {
+  %difference = sub nsw i32 %a, %b
+  %one = call i32 @llvm.abs.i32(i32 %difference, i1 true)
+  store i32 %one, ptr %p
+  %q = getelementptr i32, ptr %p, i64 1
+  %c = load i32, ptr %q
+  %other.difference = sub nsw i32 %a, %c
+  %other = call i32 @llvm.abs.i32(i32 %other.difference, i1 false)
+  store i32 %other, ptr %q
+  %r = getelementptr i32, ptr %p, i64 2
+  %d = load i32, ptr %r
+  %wraps = sub i32 %a, %d
+  %third = call i32 @llvm.abs.i32(i32 %wraps, i1 true)
+  store i32 %third, ptr %r
   ret void
 }
