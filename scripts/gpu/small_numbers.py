@@ -163,8 +163,10 @@ class Expression:
         self.new(text, bits, result)
 
     def extremes(self, name, bits, value):
-        """The least or greatest of three or four numbers, some of which are negated."""
+        """The least or greatest of three or four numbers, some of which are negated, in 32 bits most of the time."""
         function = self.rng.choice(["smin", "smax"])
+        if self.rng.random() < 0.7:
+            name, bits, value = self.to(name, bits, value, 32, "sext")
         for _ in range(self.rng.randint(2, 3)):
             theirs, _, their_value = self.to(*self.rng.choice(self.values), bits, self.rng.choice(["sext", "zext"]))
             if self.rng.random() < 0.5:

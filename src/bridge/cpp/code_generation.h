@@ -24,6 +24,9 @@ void relaxCudaAtomics(llvm::Module &module);
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);
 
+/// Loops that exchange a value for another one where it is a certain one are one compare-and-swap.
+void exchangeOnce(llvm::Module &module);
+
 /// Loops of a module for NVIDIA ask whether they go on in a way that ptxas unrolls well, and right: numbers that are
 /// far apart are compared as unsigned ones, and counters are compared by order.
 void compareLoopEnds(llvm::Module &module, llvm::TargetMachine &machine);

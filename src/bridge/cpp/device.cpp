@@ -76,6 +76,7 @@ void gpulowerInitializeTargets() {
 
 /// What LLVM's NVPTX back end and ptxas have been seen to get wrong or to do badly, in another way.
 static void writeForPtxas(Module &module, TargetMachine &machine) {
+  gpulower::exchangeOnce(module);
   gpulower::shuffleByOffset(module);
   gpulower::convertSingleBits(module);
   gpulower::computeAbsoluteValues(module);
@@ -92,6 +93,7 @@ static void writeForPtxas(Module &module, TargetMachine &machine) {
 
 /// The same of LLVM's AMDGPU back end.
 static void writeForAmd(Module &module) {
+  gpulower::exchangeOnce(module);
   gpulower::convertSingleBits(module);
   gpulower::chooseZeros(module);
   gpulower::takeStructuresApart(module);

@@ -123,6 +123,18 @@ std::optional<Extreme> extremeOf(Value *value) {
   return choice ? extremeOfChoice(*choice) : std::nullopt;
 }
 
+/// Of a number that was limited in the same direction before, one for both, as ptxas has it.
+Extreme together(Extreme extreme) {
+  for (std::optional<Extreme> before; (before = extremeOf(extreme.number)) && before->isMinimum == extreme.isMinimum;) {
+    if (extreme.isMinimum ? *before->limit < *extreme.limit : *before->limit > *extreme.limit)
+      extreme.limit = before->limit;
+    extreme.keepsNaN &= before->keepsNaN;
+    extreme.mayBeNaN &= before->mayBeNaN;
+    extreme.number = before->number;
+  }
+  return extreme;
+}
+
 /// The lesser or greater of a constant and what is not NaN, in a way of which ptxas makes no part of a saturation.
 Value *withoutSaturation(IRBuilder<> &builder, const Extreme &extreme) {
   Type *type = extreme.number->getType();
@@ -166,7 +178,9 @@ void chooseZeros(Module &module) {
 /// the first is 1; and it takes -0 for 0. What becomes of `fptoui.sat` begins with such a `max(x, 0)`. (Seen with ptxas 13.0
 /// for sm_75 to sm_120, of f32, and from sm_90 on of single f16. Of f64 it makes `min(max(x, 0), 1)`, which is 0 for NaN, too.)
 void keepFromSaturating(Module &module) {
-  for (Function &function : module)
+  for (Function &function : module) {
+    // Numbers from 0 to 1: all that a conversion to an integer would do with NaN and what does not fit is a saturation again.
+    SmallPtrSet<Value *, 4> saturated;
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
       std::optional<Extreme> outer = extremeOf(&instruction);
       auto *toUnsigned = dyn_cast<IntrinsicInst>(&instruction);
@@ -178,27 +192,39 @@ void keepFromSaturating(Module &module) {
         zero = APFloat::getZero(number->getType()->getScalarType()->getFltSemantics());
         outer = Extreme{/*isMinimum=*/false, /*keepsNaN=*/false, /*mayBeNaN=*/true, number, &*zero};
       }
-      std::optional<Extreme> inner = outer ? extremeOf(outer->number) : std::nullopt;
-      if (!inner || inner->isMinimum == outer->isMinimum || inner->keepsNaN)
-        continue;
-      const APFloat &most = *(outer->isMinimum ? outer : inner)->limit;
-      const APFloat &least = *(outer->isMinimum ? inner : outer)->limit;
-      if (!most.isExactlyValue(1.0) || !least.isZero())
-        continue;
-      SimplifyQuery query(module.getDataLayout(), &instruction);
-      bool isOneForNaN = inner->isMinimum && inner->mayBeNaN && !isKnownNeverNaN(inner->number, query);
-      if (!isOneForNaN && (!least.isNegative() || instruction.hasNoSignedZeros()))
+      if (!outer)
         continue;
       IRBuilder<> builder(&instruction);
-      Value *result = withoutSaturation(builder, *outer);
-      if (toUnsigned) {
-        toUnsigned->setArgOperand(0, result);
+      Value *result = saturated.contains(outer->number) ? outer->number : nullptr;
+      if (!result) {
+        Extreme last = together(*outer);
+        std::optional<Extreme> inner = extremeOf(last.number);
+        // What limits further was seen already.
+        if (!inner || last.limit != outer->limit)
+          continue;
+        Extreme first = together(*inner);
+        const APFloat &most = *(last.isMinimum ? last : first).limit, &least = *(last.isMinimum ? first : last).limit;
+        if (!most.isExactlyValue(1.0) || !least.isZero())
+          continue;
+        SimplifyQuery query(module.getDataLayout(), &instruction);
+        bool mayBeNaN = first.mayBeNaN && !isKnownNeverNaN(first.number, query);
+        // A minimum that keeps NaN is none of a saturation; where there is no NaN, LLVM makes another one of it.
+        if (mayBeNaN && first.keepsNaN)
+          continue;
+        bool isOneForNaN = first.isMinimum && mayBeNaN;
+        if (!isOneForNaN && (!least.isNegative() || instruction.hasNoSignedZeros()))
+          continue;
+        result = withoutSaturation(builder, *outer);
+        saturated.insert(result);
+      } else if (!toUnsigned) {
         continue;
       }
-      result->takeName(&instruction);
-      instruction.replaceAllUsesWith(result);
+      Value *made = toUnsigned ? builder.CreateFPToUI(result, instruction.getType()) : result;
+      made->takeName(&instruction);
+      instruction.replaceAllUsesWith(made);
       instruction.eraseFromParent();
     }
+  }
 }
 
 } // namespace gpulower

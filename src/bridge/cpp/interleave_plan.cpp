@@ -150,7 +150,7 @@ private:
     // NVIDIA's PTX compiler unrolls a loop that only reads, if it knows the step, and deals better with the rest of it;
     // but it moves no load over the branches that a division becomes.
     bool onlyReads = writes.empty() && isa<SCEVConstant>(plan.condition.step);
-    bool isLeftToPtxas = onlyReads && !isHeavy;
+    bool isLeftToPtxas = onlyReads && !isHeavy && !choosesWhatToDo();
     // What is divided is added up, one after the other, which takes no more registers for four.
     if (onlyReads && isHeavy && size <= mostInstructions && isLong())
       plan.count = std::min(wanted, unrolledByPtxas);
@@ -171,7 +171,7 @@ private:
           return std::nullopt;
       }
     }
-    if (loop.getParentLoop() && !waitsForMemory())
+    if (loop.getParentLoop() && (!waitsForMemory() || (!plan.checks.empty() && isSharedByWarp())))
       return std::nullopt;
     if (loads > mostLoads && transfers() <= mostTransfersOfTwo)
       plan.count = std::min(plan.count, 2u);
@@ -215,8 +215,9 @@ private:
     auto *step = dyn_cast<SCEVConstant>(plan.condition.step);
     bool waitsForBranches = isHeavy && step && step->getAPInt().ult(warpSize);
     bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches;
-    if ((!isConvergent && (!isWorthIt || isLarge)) || (isConvergent && isLarge && !exchanges && !readsWhatStays()) ||
-        (isHeavy && !waitsForBranches) || wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
+    if ((!isConvergent && (!isWorthIt || (isLarge && !waitsForBranches))) ||
+        (isConvergent && isLarge && !exchanges && !readsWhatStays()) || (isHeavy && !waitsForBranches) ||
+        wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
         (most != 0 && most < unrolledByPtxas))
       return std::nullopt;
     plan.count = isLarge || isHeavy ? 2 : unrolledByPtxas;
@@ -493,6 +494,13 @@ private:
         taken, [](Instruction *instruction) { return isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction); });
   }
 
+  /// Whether it goes on in steps by which the threads of a warp share it: too few iterations for comparisons of
+  /// addresses before them, where another loop is around it.
+  bool isSharedByWarp() const {
+    auto *step = dyn_cast<SCEVConstant>(plan.condition.step);
+    return !step || step->getAPInt().uge(warpSize);
+  }
+
   /// Whether any load is of memory that nobody writes while the kernel runs, so that it can pass a barrier.
   bool readsWhatStays() const {
     return llvm::any_of(instructions, [](Instruction *instruction) {
@@ -501,6 +509,15 @@ private:
       return load && (load->hasMetadata(LLVMContext::MD_invariant_load) ||
                       (from && from->hasNoAliasAttr() && from->onlyReadsMemory()));
     });
+  }
+
+  /// Whether all loads are done in each iteration, and what is done with them is in branches: such a loop ptxas does
+  /// not unroll.
+  bool choosesWhatToDo() const {
+    constexpr unsigned blocksOfOneChoice = 2;
+    return plan.blocks.size() > blocksOfOneChoice && llvm::all_of(instructions, [&](Instruction *instruction) {
+             return !isa<LoadInst>(instruction) || analyses.dominators.dominates(instruction->getParent(), plan.latch);
+           });
   }
 
   /// Whether a load that cannot come first is of a place that another one tells: ptxas puts such loads beside each

@@ -317,6 +317,7 @@ struct ExpandGpu final : ExpandPass<ExpandGpu> {
     replaceAddressSpaces(root, *chip);
     foldKnownSizes(root);
     countKnownIterations(root);
+    markCounters(root);
     WorkgroupBuffers buffers(root);
     if (failed(placeAllocations(root, *chip, buffers)))
       return signalPassFailure();
@@ -380,6 +381,7 @@ struct ExpandGpuBlocks final : ExpandPass<ExpandGpuBlocks> {
     FailureOr<GpuChip> chip = this->chip();
     if (failed(chip))
       return signalPassFailure();
+    keepCountersInRange(getOperation());
     RewritePatternSet patterns(&getContext());
     populateWorkgroupReductions(patterns, *chip);
     populateAtomicPatterns(patterns);

@@ -52,6 +52,12 @@ void foldKnownSizes(mlir::Operation *root);
 /// them: `for (i = thread; i < 512; i += 128)` becomes `for (n = 0; n < 4; ++n)`.
 void countKnownIterations(mlir::Operation *root);
 
+/// Remembers which branches will be those of an `scf.for`, for [keepCountersInRange] once they are made.
+void markCounters(mlir::Operation *root);
+
+/// Says of the counters of such loops that they do not overflow.
+void keepCountersInRange(mlir::Operation *root);
+
 /// Makes selects of conditions that end an iteration of a loop and choose scalars alone.
 void selectValues(mlir::Operation *root);
 

@@ -87,6 +87,48 @@ define ptx_kernel void @converted(ptr addrspace(1) %p, ptr addrspace(1) %q) {
   ret void
 }
 
+; Neither what LLVM knows of the sign of a number nor a maximum before the conversion makes one again.
+; CHECK-LABEL: .entry converted_later(
+; CHECK: min.f64 [[MOST:%rd[0-9]+]], {{.*}}, 0d3FF0000000000000
+; CHECK-NEXT: cvt.rzi.u16.f64 %rs{{[0-9]+}}, [[MOST]]
+; CHECK: min.f32 [[MOST:%r[0-9]+]], {{.*}}, 0f3F800000
+; CHECK-NEXT: max.s32 [[Y:%r[0-9]+]], [[MOST]], 0
+; CHECK-NEXT: cvt.rzi.u16.f32 %rs{{[0-9]+}}, [[Y]]
+define ptx_kernel void @converted_later(ptr addrspace(1) %p, ptr addrspace(1) %q, ptr addrspace(1) %r) {
+  %x = load double, ptr addrspace(1) %q
+  %x.positive = call double @llvm.fabs.f64(double %x)
+  %x.most = call double @llvm.minimumnum.f64(double %x.positive, double 1.0)
+  %x.whole = call i16 @llvm.fptoui.sat.i16.f64(double %x.most)
+  store i16 %x.whole, ptr addrspace(1) %p
+  %z = load float, ptr addrspace(1) %r
+  %is.more = fcmp ugt float %z, 1.0
+  %z.most = select i1 %is.more, float 1.0, float %z
+  %z.y = call float @llvm.maximum.f32(float %z.most, float 0.0)
+  %z.whole = call i16 @llvm.fptoui.sat.i16.f32(float %z.y)
+  %p1 = getelementptr i16, ptr addrspace(1) %p, i64 1
+  store i16 %z.whole, ptr addrspace(1) %p1
+  ret void
+}
+
+; A limit that another one is behind, and a minimum that would keep NaN, if there were any.
+; CHECK-LABEL: .entry limited_before(
+; CHECK: max.NaN.f16
+; CHECK: cvt.rn.f64.s16
+; CHECK-NOT: max.f64
+; CHECK: min.u64
+define ptx_kernel void @limited_before(ptr addrspace(1) %p, ptr addrspace(1) %q, i16 %i) {
+  %x = load half, ptr addrspace(1) %p
+  %one = call half @llvm.minimumnum.f16(half %x, half 1.0)
+  %three = call half @llvm.minimumnum.f16(half %one, half 3.0)
+  %y = call half @llvm.maximumnum.f16(half %three, half -0.0)
+  store half %y, ptr addrspace(1) %p
+  %whole = sitofp i16 %i to double
+  %most = call double @llvm.minimum.f64(double %whole, double 1.0)
+  %z = call double @llvm.maximum.f64(double %most, double -0.0)
+  store double %z, ptr addrspace(1) %q
+  ret void
+}
+
 ; These are saturations: 0 for NaN, or there is none.
 ; CHECK-LABEL: .entry saturated(
 ; CHECK: max.f32
