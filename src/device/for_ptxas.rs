@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    lost_negations,
+    lost_negations::{self, Registers},
     narrow_stores::{self, Instruction},
     odd_parameters, small_extremes, wrapping_negations, zero_choices,
 };
@@ -45,11 +45,13 @@ pub(super) fn rewritten(text: String) -> String {
                 stores.push(range.clone());
                 None
             }
-            Some(b's') => zero_choices::by_bits(line),
-            Some(b'n') if loses_negations && !is_users && line.contains("neg.s32") => {
+            Some(b'n' | b's')
+                if loses_negations && !is_users && (line.contains("neg.s32") || line.contains("sub.s32")) =>
+            {
                 negations.push(range.clone());
                 None
             }
+            Some(b's') => zero_choices::by_bits(line),
             Some(b'n') => wrapping_negations::as_difference(line),
             Some(b'm') => small_extremes::widened(line),
             Some(b'.') => odd_parameters::widened(line),
@@ -75,14 +77,15 @@ fn narrow_stores_of(text: &str, body: Range<usize>, stores: Vec<Range<usize>>) -
     stores.into_iter().filter_map(edit).collect()
 }
 
-/// Few bodies have any.
+/// Negations that a minimum or maximum gets. Few bodies have one.
 fn lost_negations_of(text: &str, body: Range<usize>, negations: Vec<Range<usize>>) -> Vec<Edit> {
-    if negations.is_empty() {
+    let body = text.get(body).unwrap_or_default();
+    if negations.is_empty() || !(body.contains("max.s32") || body.contains("min.s32")) {
         return Vec::new();
     }
-    let compared = lost_negations::compared(text.get(body).unwrap_or_default());
+    let registers = Registers::of(body);
     let edit = |range: Range<usize>| {
-        let text = lost_negations::as_complement(text.get(range.clone())?, &compared)?;
+        let text = registers.as_complement(text.get(range.clone())?)?;
         Some(Edit { range, text })
     };
     negations.into_iter().filter_map(edit).collect()

@@ -3,6 +3,9 @@
 // (Seen with ptxas 13.0 for sm_90: `setp.lt.s32` of an absolute value is false.) Of the greater of a number and its
 // negation it assumes nothing.
 //
+// Of a number that was extended LLVM takes the absolute value before it extends it, for which ptxas extends it twice.
+// It is extended first, as it was written.
+//
 // Absolute differences of 32 bits are one instruction, `sad`, and so is what one is added to. LLVM has none: of numbers
 // that were extended it makes the greater less the smaller, in 16 bits, which ptxas extends again and again.
 
@@ -83,6 +86,27 @@ void computeDifference(Instruction &absolute, Instruction &difference) {
     absolute.eraseFromParent();
 }
 
+/// Whether all that is done with the absolute value of a narrow number is to extend it.
+bool isOnlyExtended(const Instruction &absolute) {
+  return absolute.getType()->isIntegerTy() && absolute.getType()->getIntegerBitWidth() <= 16 && !absolute.use_empty() &&
+         llvm::all_of(absolute.users(), [](const User *user) { return isa<ZExtInst>(user); });
+}
+
+/// Extends a number before its absolute value is taken: of 32 bits, it is never the least.
+void extendFirst(Instruction &absolute, Value &number) {
+  IRBuilder<> builder(&absolute);
+  Value *wide = builder.CreateSExt(&number, builder.getInt32Ty());
+  auto *made = cast<Instruction>(builder.CreateBinaryIntrinsic(Intrinsic::abs, wide, builder.getTrue()));
+  for (User *user : make_early_inc_range(absolute.users())) {
+    auto *extension = cast<Instruction>(user);
+    builder.SetInsertPoint(extension);
+    extension->replaceAllUsesWith(builder.CreateZExtOrTrunc(made, extension->getType()));
+    extension->eraseFromParent();
+  }
+  made->takeName(&absolute);
+  absolute.eraseFromParent();
+}
+
 } // namespace
 
 void computeAbsoluteValues(Module &module) {
@@ -94,6 +118,10 @@ void computeAbsoluteValues(Module &module) {
         absolutes.push_back(&instruction);
     for (Instruction *absolute : absolutes) {
       auto [number, isOpen] = numberOfAbsolute(*absolute);
+      if (isOnlyExtended(*absolute)) {
+        extendFirst(*absolute, *number);
+        continue;
+      }
       bool isFree = isOpen || !mayBeLeast(number);
       if (isFree && number->getType()->isIntegerTy(32) && isWholeDifference(number)) {
         computeDifference(*absolute, *cast<Instruction>(number));

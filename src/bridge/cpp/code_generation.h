@@ -34,6 +34,9 @@ void compareLoopEnds(llvm::Module &module, llvm::TargetMachine &machine);
 /// Conversions between floats and single bits of a module for NVIDIA become others.
 void convertSingleBits(llvm::Module &module);
 
+/// Roundings of constant bfloats, which LLVM's passes do not fold, become constants.
+void foldBfloatRoundings(llvm::Module &module);
+
 /// Arithmetic on packed halves that ptxas gets wrong becomes arithmetic on one after the other.
 void takePackedHalvesApart(llvm::Module &module);
 

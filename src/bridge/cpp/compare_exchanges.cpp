@@ -62,12 +62,12 @@ std::optional<ExchangeLoop> exchangeLoop(BasicBlock &block) {
     return !instruction || instruction->getParent() != &block;
   };
   bool isAsWanted = second == loop.current && loop.exchange->getCompareOperand() == loop.current &&
-                    loop.exchange->getNewValOperand() == choice && !loop.exchange->isVolatile() &&
-                    !loop.exchange->isWeak() && isFromOutside(loop.wanted) && isFromOutside(loop.replacement) &&
-                    isFromOutside(loop.exchange->getPointerOperand()) && loop.branch->getCondition() == loop.isDone &&
-                    loop.isDone->hasOneUse() && compare->hasOneUse() && choice->hasOneUse() &&
-                    loop.branch->getSuccessor(1) == &block && loop.branch->getSuccessor(0) != &block &&
-                    loop.current->getNumIncomingValues() == 2 &&
+                    loop.exchange->getNewValOperand() == choice && loop.exchange->hasNUses(2) &&
+                    !loop.exchange->isVolatile() && !loop.exchange->isWeak() && isFromOutside(loop.wanted) &&
+                    isFromOutside(loop.replacement) && isFromOutside(loop.exchange->getPointerOperand()) &&
+                    loop.branch->getCondition() == loop.isDone && loop.isDone->hasOneUse() && compare->hasOneUse() &&
+                    choice->hasOneUse() && loop.branch->getSuccessor(1) == &block &&
+                    loop.branch->getSuccessor(0) != &block && loop.current->getNumIncomingValues() == 2 &&
                     loop.current->getIncomingValueForBlock(&block) == loop.old;
   return isAsWanted ? std::optional(loop) : std::nullopt;
 }
@@ -83,7 +83,7 @@ void exchangeOnce(Module &module) {
       IRBuilder<> builder(loop->exchange);
       AtomicCmpXchgInst &before = *loop->exchange;
       AtomicOrdering ordering = before.getSuccessOrdering();
-      // What is there and stays was read with the ordering of a swap.
+      // As any compare-and-swap, it releases only where it puts something.
       AtomicCmpXchgInst *once = builder.CreateAtomicCmpXchg(
           before.getPointerOperand(), loop->wanted, loop->replacement, before.getAlign(), ordering,
           AtomicCmpXchgInst::getStrongestFailureOrdering(ordering), before.getSyncScopeID());

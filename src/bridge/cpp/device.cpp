@@ -77,6 +77,7 @@ void gpulowerInitializeTargets() {
 /// What LLVM's NVPTX back end and ptxas have been seen to get wrong or to do badly, in another way.
 static void writeForPtxas(Module &module, TargetMachine &machine) {
   gpulower::exchangeOnce(module);
+  gpulower::foldBfloatRoundings(module);
   gpulower::shuffleByOffset(module);
   gpulower::convertSingleBits(module);
   gpulower::computeAbsoluteValues(module);

@@ -128,8 +128,9 @@ Extreme together(Extreme extreme) {
   for (std::optional<Extreme> before; (before = extremeOf(extreme.number)) && before->isMinimum == extreme.isMinimum;) {
     if (extreme.isMinimum ? *before->limit < *extreme.limit : *before->limit > *extreme.limit)
       extreme.limit = before->limit;
+    // That the second gets no NaN says nothing of the first, if that makes its limit of one.
+    extreme.mayBeNaN = before->mayBeNaN && (extreme.mayBeNaN || !before->keepsNaN);
     extreme.keepsNaN &= before->keepsNaN;
-    extreme.mayBeNaN &= before->mayBeNaN;
     extreme.number = before->number;
   }
   return extreme;
@@ -154,9 +155,9 @@ Value *withoutSaturation(IRBuilder<> &builder, const Extreme &extreme) {
 
 } // namespace
 
-/// `x < 0 ? x : 0` is 0 for -0, of which a minimum with 0 is -0; so are its three likes, and choices between numbers that are not
-/// NaN. (LLVM 22, `SelectionDAGBuilder::visitSelect`: `matchSelectPattern` takes both zeros for one where a comparison is strict.)
-/// Of comparisons that are not strict it makes nothing.
+/// `x < 0 ? x : 0` is 0 for -0, of which a minimum with 0 is -0; so are its three likes, and choices between numbers
+/// that are not NaN. (LLVM 22, `SelectionDAGBuilder::visitSelect`: `matchSelectPattern` takes both zeros for one where
+/// a comparison is strict.) Of comparisons that are not strict it makes nothing.
 void chooseZeros(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
@@ -174,12 +175,14 @@ void chooseZeros(Module &module) {
     }
 }
 
-/// For ptxas `max(min(x, 1), 0)` and `min(max(x, 0), 1)` are a saturation (`FADD.SAT`, `FMUL.SAT`, `HFMA2.SAT`), which is 0 for NaN, where
-/// the first is 1; and it takes -0 for 0. What becomes of `fptoui.sat` begins with such a `max(x, 0)`. (Seen with ptxas 13.0
-/// for sm_75 to sm_120, of f32, and from sm_90 on of single f16. Of f64 it makes `min(max(x, 0), 1)`, which is 0 for NaN, too.)
+/// For ptxas `max(min(x, 1), 0)` and `min(max(x, 0), 1)` are a saturation (`FADD.SAT`, `FMUL.SAT`, `HFMA2.SAT`), which
+/// is 0 for NaN, where the first is 1; and it takes -0 for 0. What becomes of `fptoui.sat` begins with such a `max(x,
+/// 0)`. (Seen with ptxas 13.0 for sm_75 to sm_120, of f32, and from sm_90 on of single f16. Of f64 it makes `min(max(x,
+/// 0), 1)`, which is 0 for NaN, too.)
 void keepFromSaturating(Module &module) {
   for (Function &function : module) {
-    // Numbers from 0 to 1: all that a conversion to an integer would do with NaN and what does not fit is a saturation again.
+    // Numbers from 0 to 1: all that a conversion to an integer would do with NaN and what does not fit is a saturation
+    // again.
     SmallPtrSet<Value *, 4> saturated;
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
       std::optional<Extreme> outer = extremeOf(&instruction);

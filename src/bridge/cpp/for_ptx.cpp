@@ -126,11 +126,13 @@ struct UnrollLoops : PassInfoMixin<UnrollLoops> {
     for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
       if (isWorthUnrollingWhole(*loop, evolution, target)) {
         addStringMetadataToLoop(loop, "llvm.loop.unroll.full");
-      } else if (isForPtxas(*loop, evolution)) {
+      } else if (isForPtxas(*loop, evolution) || isFewOutside(*loop, evolution)) {
         addStringMetadataToLoop(loop, isLeft.data(), 1);
         addStringMetadataToLoop(loop, isDisabled.data(), 1);
       }
-    PreservedAnalyses preserved = LoopUnrollPass(LoopUnrollOptions(unrollingLevel)).run(function, analyses);
+    // Also what runs at most a few times: then the loads of one iteration do not wait for the end of another.
+    LoopUnrollOptions options = LoopUnrollOptions(unrollingLevel).setUpperBound(true);
+    PreservedAnalyses preserved = LoopUnrollPass(options).run(function, analyses);
     analyses.invalidate(function, preserved);
     for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
       if (findStringMetadataForLoop(loop, isLeft))
@@ -158,6 +160,15 @@ private:
     SmallPtrSet<const Value *, 4> ephemeral;
     UnrollCostEstimator cost(&loop, target, ephemeral, ofLoopItself);
     return cost.canUnroll() && (cost.getRolledLoopSize() - ofLoopItself) * count <= mostUnrolled;
+  }
+
+  /// An outermost loop that ends sooner or later, but of a few iterations at most, with branches in it, which would
+  /// come between the loads.
+  static bool isFewOutside(const Loop &loop, ScalarEvolution &evolution) {
+    constexpr unsigned mostIterations = 8;
+    unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
+    return !loop.getParentLoop() && loop.getNumBlocks() > 1 && hasUnrollTransformation(&loop) == TM_Unspecified &&
+           most != 0 && most <= mostIterations && evolution.getSmallConstantTripCount(&loop) == 0;
   }
 
   static bool isForPtxas(const Loop &loop, ScalarEvolution &evolution) {

@@ -212,8 +212,7 @@ private:
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
     bool isLarge = size > mostInstructionsInOrder;
     // With a division of floats or a root, as nvcc does, where threads do not share the iterations; with barriers, too.
-    auto *step = dyn_cast<SCEVConstant>(plan.condition.step);
-    bool waitsForBranches = isHeavy && step && step->getAPInt().ult(warpSize);
+    bool waitsForBranches = isHeavy && !isSharedByWarp();
     bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches;
     if ((!isConvergent && (!isWorthIt || (isLarge && !waitsForBranches))) ||
         (isConvergent && isLarge && !exchanges && !readsWhatStays()) || (isHeavy && !waitsForBranches) ||

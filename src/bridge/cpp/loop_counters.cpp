@@ -1,6 +1,7 @@
 // Counters of `scf.for` that are narrower than an index. It says that they stay below the upper bound; the branches
 // that MLIR makes of it do not, and LLVM cannot know that an address which is computed from one moves by the same
-// distance each time.
+// distance each time. What would come behind the last one may not fit into the type: then the branches would go on with
+// numbers that `scf.for` never has, and nothing is lost by promising that it does.
 
 #include "patterns.h"
 

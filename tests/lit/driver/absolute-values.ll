@@ -5,8 +5,7 @@
 target triple = "nvptx64-nvidia-cuda"
 
 ; CHECK-LABEL: .entry may_be_least(
-; CHECK: not.b32
-; CHECK: add.s32
+; CHECK: not.b32 {{.*}} add.s32
 ; CHECK: max.s32
 ; CHECK: setp.gt.s32
 define ptx_kernel void @may_be_least(ptr %p, i32 %x) {
@@ -95,5 +94,24 @@ define ptx_kernel void @of_wide(ptr %p, i32 %a, i32 %b) {
   %wraps = sub i32 %a, %d
   %third = call i32 @llvm.abs.i32(i32 %wraps, i1 true)
   store i32 %third, ptr %r
+  ret void
+}
+
+; Of a number that is extended, in 32 bits; of one that is used as it is, in its own.
+; CHECK-LABEL: .entry of_extended(
+; CHECK: ld.global.s16
+; CHECK: abs.s32
+; CHECK-NEXT: st.global.b32
+; CHECK: sub.u16
+; CHECK: st.global.b16
+define ptx_kernel void @of_extended(ptr %p, ptr %q) {
+  %x = load i16, ptr %p
+  %absolute = call i16 @llvm.abs.i16(i16 %x, i1 false)
+  %wide = zext i16 %absolute to i32
+  store i32 %wide, ptr %q
+  %p1 = getelementptr i16, ptr %p, i64 1
+  %y = load i16, ptr %p1
+  %other = call i16 @llvm.abs.i16(i16 %y, i1 false)
+  store i16 %other, ptr %p
   ret void
 }

@@ -213,7 +213,7 @@ fill:
   br i1 %more.j, label %fill, label %sum.first
 
 sum.first:
-  %most = and i64 %count, 3
+  %most = and i64 %count, 15
   br label %sum
 
 sum:

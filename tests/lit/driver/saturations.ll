@@ -129,6 +129,21 @@ define ptx_kernel void @limited_before(ptr addrspace(1) %p, ptr addrspace(1) %q,
   ret void
 }
 
+; That the second minimum gets no NaN does not say that the first gets none: it is 2 for NaN, and then 1.
+; CHECK-LABEL: .entry no_nan_later(
+; CHECK: min.f32
+; CHECK: min.f32
+; CHECK: max.s32
+define ptx_kernel void @no_nan_later(ptr addrspace(1) %p) {
+  %x = load float, ptr addrspace(1) %p
+  %sum = fadd float %x, 2.0
+  %two = call float @llvm.minimumnum.f32(float %sum, float 2.0)
+  %one = call nnan float @llvm.minnum.f32(float %two, float 1.0)
+  %y = call float @llvm.maxnum.f32(float %one, float 0.0)
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+
 ; These are saturations: 0 for NaN, or there is none.
 ; CHECK-LABEL: .entry saturated(
 ; CHECK: max.f32

@@ -5,11 +5,13 @@
 
 target triple = "nvptx64-nvidia-cuda"
 
-; From below 256 to 324 in steps of 256, as threads fill a tile with its border.
+; From below 256 to 324 in steps of 256, as threads fill a tile with its border: twice at most, and no loop.
 ; CHECK-LABEL: .entry tile(
-; CHECK: .pragma "nounroll";
+; CHECK: ld.global.b32
+; CHECK: @%p{{[0-9]+}} bra [[END:.*]];
 ; CHECK: ld.global.b32
 ; CHECK-NOT: ld.global
+; CHECK: [[END]]:
 ; CHECK: ret;
 define ptx_kernel void @tile(ptr %x, ptr addrspace(3) %tile) {
 entry:

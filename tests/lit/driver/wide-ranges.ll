@@ -76,8 +76,15 @@ start:
   %first = or disjoint i32 %bit, -2
   br label %loop
 loop:
-  %last = phi i32 [ poison, %start ], [ %i, %loop ]
-  %i = phi i32 [ %first, %start ], [ %next, %loop ]
+  %last = phi i32 [ poison, %start ], [ %i, %latch ]
+  %i = phi i32 [ %first, %start ], [ %next, %latch ]
+  %read = load volatile i32, ptr %p
+  %is.none = icmp eq i32 %read, 0
+  br i1 %is.none, label %none, label %latch
+none:
+  store volatile i32 1, ptr %p
+  br label %latch
+latch:
   %next = add nsw i32 %i, 858993459
   %on = icmp slt i32 %i, 858157688
   br i1 %on, label %loop, label %end
