@@ -220,7 +220,13 @@ void keepFromSaturating(Module &module) {
         result = withoutSaturation(builder, *outer);
         saturated.insert(result);
       } else if (!toUnsigned) {
-        continue;
+        // What limits it once more changes -0 at most.
+        bool isNothing = outer->isMinimum ? *outer->limit >= APFloat::getOne(outer->limit->getSemantics())
+                                          : outer->limit->isNegative();
+        if (!isNothing && !outer->limit->isZero())
+          continue;
+        result = isNothing ? result : withoutSaturation(builder, *outer);
+        saturated.insert(result);
       }
       Value *made = toUnsigned ? builder.CreateFPToUI(result, instruction.getType()) : result;
       made->takeName(&instruction);

@@ -4,7 +4,7 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 ; RUN: gpulower compile %s --target sm_90 -O0 --emit llvm -o - | FileCheck %s --check-prefix=IR
 
-; IR-NOT: @llvm.trunc.v2bf16(
+; IR-NOT: call {{.*}}@llvm.trunc.v2bf16(
 
 target triple = "nvptx64-nvidia-cuda"
 

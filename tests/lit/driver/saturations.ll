@@ -129,6 +129,20 @@ define ptx_kernel void @limited_before(ptr addrspace(1) %p, ptr addrspace(1) %q,
   ret void
 }
 
+; What is limited already is not limited again.
+; CHECK-LABEL: .entry limited_again(
+; CHECK: max.f64 [[LEAST:%rd[0-9]+]], %rd{{[0-9]+}}, 0d8000000000000000
+; CHECK-NEXT: min.s64 [[Y:%rd[0-9]+]], [[LEAST]], 4607182418800017408
+; CHECK-NEXT: st.global.b64 [%rd{{[0-9]+}}], [[Y]]
+define ptx_kernel void @limited_again(ptr addrspace(1) %p) {
+  %x = load double, ptr addrspace(1) %p
+  %least = call double @llvm.maximumnum.f64(double %x, double -0.0)
+  %y = call double @llvm.minimum.f64(double %least, double 1.0)
+  %again = call double @llvm.maximum.f64(double %y, double -0.0)
+  store double %again, ptr addrspace(1) %p
+  ret void
+}
+
 ; That the second minimum gets no NaN does not say that the first gets none: it is 2 for NaN, and then 1.
 ; CHECK-LABEL: .entry no_nan_later(
 ; CHECK: min.f32
