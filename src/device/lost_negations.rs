@@ -27,43 +27,26 @@ pub(super) fn may_be_lost(text: &str) -> bool {
 pub(super) struct Registers<'t> {
     /// What a minimum or maximum of numbers with a sign gets, also by way of other registers.
     compared: HashSet<&'t str>,
-    /// What ptxas may know to be zero: constants, and the id of a thread in a block of one row.
+    /// What ptxas knows to be zero, in a block of one row as well.
     zeros: HashSet<&'t str>,
 }
 
 impl<'t> Registers<'t> {
     pub(super) fn of(body: &'t str) -> Self {
-        // By what is moved to it, in whole or in part.
-        let mut moved: HashMap<&str, Vec<&str>> = HashMap::new();
-        let mut computed = HashSet::new();
-        let mut waiting = Vec::new();
+        let mut definitions: HashMap<&str, Vec<Definition<'_>>> = HashMap::new();
         for (opcode, operands) in body.lines().filter_map(instruction) {
             let Some((to, from)) = divided(operands) else { continue };
-            if opcode.starts_with("mov.") {
-                for register in registers(to) {
-                    moved.entry(register).or_default().extend(registers(from));
-                }
-                continue;
-            }
-            computed.extend(registers(to));
-            if ["max.s32", "min.s32"].contains(&opcode) {
-                waiting.extend(registers(from));
+            for register in registers(to) {
+                let from = registers(from).collect();
+                definitions
+                    .entry(register)
+                    .or_default()
+                    .push(Definition { opcode, from });
             }
         }
-        let mut compared = HashSet::new();
-        while let Some(register) = waiting.pop() {
-            if compared.insert(register) {
-                waiting.extend(moved.get(register).into_iter().flatten());
-            }
-        }
-        let is_zero = |from: &Vec<&str>| from.iter().all(|from| ["0", "%tid.y", "%tid.z"].contains(from));
-        let zeros = moved
-            .iter()
-            .filter(|(to, from)| !computed.contains(*to) && is_zero(from))
-            .map(|(to, _)| *to);
         Self {
-            zeros: zeros.collect(),
-            compared,
+            compared: compared(body, &definitions),
+            zeros: zeros(&definitions),
         }
     }
 
@@ -89,6 +72,65 @@ impl<'t> Registers<'t> {
         Some(format!(
             "\t{{ .reg .b32 %not; not.b32 %not, {operand}; {difference}add.s32 \t{result}, %not, 1; }}\n"
         ))
+    }
+}
+
+/// One of the instructions that write a register.
+struct Definition<'t> {
+    opcode: &'t str,
+    from: Vec<&'t str>,
+}
+
+impl Definition<'_> {
+    /// Whether the result is zero, if it is known which operands are.
+    fn is_zero(&self, is_zero: impl Fn(&str) -> bool) -> bool {
+        let mut zeros = self.from.iter().map(|operand| is_zero(operand));
+        match self.opcode.split('.').next() {
+            Some("mov" | "cvt" | "add" | "or" | "sub" | "neg") => zeros.all(|zero| zero),
+            Some("shl" | "shr") => zeros.next() == Some(true),
+            Some("mul" | "and") => zeros.any(|zero| zero),
+            Some("mad") => self.from.last().is_some_and(|last| is_zero(last)) && zeros.take(2).any(|zero| zero),
+            _ => false,
+        }
+    }
+}
+
+/// The operands of minima and maxima, those of inline assembly too, and what is moved to them, in whole or in part.
+fn compared<'t>(body: &'t str, definitions: &HashMap<&'t str, Vec<Definition<'t>>>) -> HashSet<&'t str> {
+    let mut waiting = Vec::new();
+    for piece in body.split([';', '{', '}', '\n']) {
+        let mut words = piece.split([',', ' ', '\t']).filter(|word| !word.is_empty());
+        if words.any(|word| ["max.s32", "min.s32"].contains(&word)) {
+            waiting.extend(words);
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(register) = waiting.pop() {
+        if found.insert(register) {
+            let made = definitions.get(register).into_iter().flatten();
+            waiting.extend(
+                made.filter(|one| one.opcode.starts_with("mov."))
+                    .flat_map(|one| &one.from),
+            );
+        }
+    }
+    found
+}
+
+/// Registers that are zero whichever instruction has written them.
+fn zeros<'t>(definitions: &HashMap<&'t str, Vec<Definition<'t>>>) -> HashSet<&'t str> {
+    let mut found = HashSet::from(["0", "%tid.y", "%tid.z"]);
+    loop {
+        let is_zero =
+            |made: &Vec<Definition<'_>>| made.iter().all(|one| one.is_zero(|operand| found.contains(operand)));
+        let more = definitions
+            .iter()
+            .filter(|(register, made)| !found.contains(*register) && is_zero(made));
+        let more: Vec<&str> = more.map(|(register, _)| *register).collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
     }
 }
 
@@ -144,7 +186,31 @@ mod tests {
         for register in ["%r2", "%r3", "%r4", "%r5", "%r8", "%rd1"] {
             assert!(found.contains(register), "{register}");
         }
-        assert!(!found.contains("%r1") && !found.contains("%r6") && !found.contains("%r9"));
+        assert!(!found.contains("%r1") && !found.contains("%r9"));
+    }
+
+    #[test]
+    fn inline_assembly_compares_too() {
+        let body = "\t// begin inline asm\n\t{.reg .b32 t; max.s32 t,%r1,\t%r2;\n@%p1 min.s32\t%r3, t, %r4;}\n\t// end inline asm\n";
+        let found = Registers::of(body).compared;
+        assert!(["%r1", "%r2", "%r4"].iter().all(|register| found.contains(register)));
+    }
+
+    #[test]
+    fn what_is_computed_of_zero_is_zero() {
+        let body = "\tmov.u32 \t%r1, %tid.y;\n\tshl.b32 \t%r2, %r1, 2;\n\tmul.lo.s32 \t%r3, %r2, %r9;\n\tmad.lo.s32 \t%r4, %r9, %r3, %r1;\n\
+                    \tadd.s32 \t%r5, %r4, 1;\n\tmad.lo.s32 \t%r6, %r1, %r1, %r9;\n\tmov.b32 \t%r7, 0;\n\tadd.s32 \t%r7, %r7, 1;\n";
+        let found = Registers::of(body).zeros;
+        for (register, is) in [
+            ("%r2", true),
+            ("%r3", true),
+            ("%r4", true),
+            ("%r5", false),
+            ("%r6", false),
+            ("%r7", false),
+        ] {
+            assert_eq!(found.contains(register), is, "{register}");
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ std::optional<Extreme> extremeOfCall(IntrinsicInst &call) {
   Value *limit = call.getArgOperand(1);
   if (isa<Constant>(extreme.number))
     std::swap(extreme.number, limit);
-  return match(limit, m_APFloat(extreme.limit)) ? std::optional(extreme) : std::nullopt;
+  return match(limit, m_APFloat(extreme.limit)) && !extreme.limit->isNaN() ? std::optional(extreme) : std::nullopt;
 }
 
 /// Of choices that are one, whoever makes an instruction of them.
@@ -126,6 +126,9 @@ std::optional<Extreme> extremeOf(Value *value) {
 /// Of a number that was limited in the same direction before, one for both, as ptxas has it.
 Extreme together(Extreme extreme) {
   for (std::optional<Extreme> before; (before = extremeOf(extreme.number)) && before->isMinimum == extreme.isMinimum;) {
+    // The second limit alone is that of NaN which the first keeps.
+    if (before->keepsNaN && before->mayBeNaN && !extreme.keepsNaN)
+      break;
     if (extreme.isMinimum ? *before->limit < *extreme.limit : *before->limit > *extreme.limit)
       extreme.limit = before->limit;
     // That the second gets no NaN says nothing of the first, if that makes its limit of one.
