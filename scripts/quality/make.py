@@ -127,6 +127,10 @@ def main():
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--variant", action="append", default=[])
     options = parser.parse_args()
+    if options.kernels and not any(options.kernels.glob("*.mlir")):
+        parser.error(f"--kernels: there is no kernel (NAME.mlir beside NAME.cu) in {options.kernels}")
+    if options.kernels and options.mlir_opt:
+        parser.error("--mlir-opt is for the kernels of linalg.mlir, which --kernels leaves out")
     options.directory.mkdir(parents=True, exist_ok=True)
     maker = Maker(options)
     kernels = maker.all()

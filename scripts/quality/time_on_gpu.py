@@ -126,8 +126,12 @@ def main():
     parser.add_argument("--shapes", type=pathlib.Path, help="write the shapes of all arrays, for make.py, and do nothing else")
     parser.add_argument("--kernels", type=pathlib.Path, metavar="FOLDER", help="whose cases.py makes the cases")
     options = parser.parse_args()
+    if options.kernels and not (options.kernels / "cases.py").exists():
+        parser.error(f"--kernels: there is no cases.py in {options.kernels}")
     make = maker_of(options.kernels)
     kernels = json.loads((options.directory / "kernels.json").read_text())
+    if missing := [kernel for kernel in kernels if not hasattr(make, kernel)]:
+        parser.error(f"nothing says what these are launched with: {', '.join(missing)}; --kernels names the folder whose cases.py does")
     if options.shapes:
         options.shapes.write_text(json.dumps({kernel: shapes(getattr(make(options.seed), kernel)()) for kernel in kernels}))
         return 0

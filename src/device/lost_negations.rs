@@ -2,7 +2,7 @@
 //!
 //! Some chips have an instruction for the least and the greatest of three numbers, `VIMNMX3`, whose operands cannot be negated. ptxas
 //! takes the negation of one for a part of it all the same: `max(max(a, -b), c)` becomes that of `a`, `b` and `c`. (Seen with ptxas
-//! 13.0 at all levels, for sm_90, sm_100 and sm_103; wrong on an H200. Of numbers without a sign none is lost.) A difference from what
+//! 13.0 from its first level on, for sm_90, sm_100 and sm_103; wrong on an H200. Of numbers without a sign none is lost.) A difference from what
 //! ptxas knows to be zero is a negation for it, a complement to which one is added is none.
 
 use std::collections::{HashMap, HashSet};

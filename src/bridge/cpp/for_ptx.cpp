@@ -165,6 +165,7 @@ private:
   /// An outermost loop that ends sooner or later, but of a few iterations at most, with branches in it, which would
   /// come between the loads.
   static bool isFewOutside(const Loop &loop, ScalarEvolution &evolution) {
+    // LLVM's own limit (`UnrollMaxUpperBound`).
     constexpr unsigned mostIterations = 8;
     unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
     return !loop.getParentLoop() && loop.getNumBlocks() > 1 && hasUnrollTransformation(&loop) == TM_Unspecified &&
