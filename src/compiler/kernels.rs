@@ -131,6 +131,10 @@ pub(super) struct Stored(
 );
 
 impl Stored {
+    pub(super) fn new(mut cubin: Cubin) -> Self {
+        Self(std::mem::take(&mut cubin.bytes), cubin, false)
+    }
+
     fn into_cubin(self) -> Cubin {
         Cubin {
             bytes: self.0,
@@ -168,8 +172,8 @@ impl PtxWork<'_> {
         let made = self.get_or_compile(Content::of(&whole), &tools, Part::Whole, Cache::get, || {
             let Self { chip, options, .. } = self;
             let compiler = self.compiler;
-            let compiled = compiler.compile_until(&whole, chip, options, self.choice, self.interrupt);
-            compiled.map(|cubin| (cubin, false))
+            let compile = |text: &str| compiler.compile_until(text, chip, options, self.choice, self.interrupt);
+            Ok((self.at_full_occupancy(&whole, compile(&whole)?, compile), false))
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
@@ -271,8 +275,11 @@ impl PtxWork<'_> {
 
     pub(super) fn compile(&self, text: &str) -> Result<Cubin, SerializeError> {
         let Self { chip, options, .. } = self;
-        self.compiler
-            .compile_kernel(text, chip, options, self.choice, self.interrupt)
+        let compile = |text: &str| {
+            self.compiler
+                .compile_kernel(text, chip, options, self.choice, self.interrupt)
+        };
+        Ok(self.at_full_occupancy(text, compile(text)?, compile))
     }
 
     /// `compile` says of the cubin whether it is known to be one that can be joined.
@@ -321,11 +328,12 @@ impl PtxWork<'_> {
 
     pub(super) fn key(&self, content: Content, tools: &str) -> Option<Key> {
         let how = postcard::to_allocvec(&(self.options, self.choice)).ok()?;
-        let fields: [(&str, &[u8]); 4] = [
+        let fields: [(&str, &[u8]); 5] = [
             ("ptx", &content.0),
             ("chip", self.chip.as_bytes()),
             ("options", &how),
             ("tools", tools.as_bytes()),
+            ("registers", b"for full occupancy"),
         ];
         Some(machine_code_key("cubin", &fields))
     }
@@ -342,7 +350,7 @@ pub(super) enum Part {
 }
 
 /// Components of PTX as they are compiled. None where a text does not have the documented form.
-fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
+pub(super) fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
     let kernel = |component| {
         let CanonicalPtx { text, kernel } = canonical(component)?;
         Some(KernelPtx {
@@ -358,7 +366,7 @@ fn kernels_of(components: &[PtxComponent<'_>]) -> Vec<KernelPtx<'static>> {
 
 /// One cubin of kernels that were compiled apart: each with its name and with the number of what was made of it, which may be of
 /// several kernels.
-fn join(made: &[(&Stored, bool)], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_>) -> Option<Cubin> {
+pub(super) fn join(made: &[(&Stored, bool)], kernels: &[(Option<&str>, usize)], helpers: Helpers<'_>) -> Option<Cubin> {
     let (Stored(_, first, _), _) = made.first()?;
     let is_alike = |cubin: &Cubin| {
         (cubin.compiler, &cubin.version, &cubin.decisions) == (first.compiler, &first.version, &first.decisions)

@@ -10,6 +10,7 @@ mod container;
 mod content;
 mod contexts;
 mod emit;
+mod full_occupancy;
 mod identical;
 mod input;
 mod job;

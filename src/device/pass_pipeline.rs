@@ -69,7 +69,7 @@ fn passes_for_ptx() -> String {
         "gpulower-replace-merged-addresses,sroa<modify-cfg>,early-cse<memssa>,speculative-execution<only-if-divergent-target>,{BRANCHES},{COMBINE},\
          aggressive-instcombine,tailcallelim,reassociate,\
          loop-mssa(licm<no-allowspeculation>,loop-rotate,licm,simple-loop-unswitch<nontrivial;trivial>),{BRANCHES},{COMBINE},\
-         gpulower-keep-accumulators,gpulower-unroll-for-arrays,loop(gpulower-count-bits,loop-idiom,indvars,loop-deletion,gpulower-unroll-whole),sroa<modify-cfg>,gvn,correlated-propagation,adce,\
+         gpulower-unroll-for-arrays,gpulower-keep-accumulators,loop(gpulower-count-bits,loop-idiom,indvars,loop-deletion,gpulower-unroll-whole),sroa<modify-cfg>,gvn,correlated-propagation,adce,\
          memcpyopt,dse,loop-mssa(licm),{BRANCHES_AFTER_LOOPS},{COMBINE}"
     );
     let inlining = format!(
@@ -77,8 +77,8 @@ fn passes_for_ptx() -> String {
          function<eager-inv;no-rerun>({of_function}),function-attrs)),deadargelim,globalopt,globaldce,recompute-globalsaa"
     );
     let last = format!(
-        "function<eager-inv>(float2int,lower-constant-intrinsics,scalarize-masked-mem-intrin,gpulower-expand-copies,gpulower-leave-unrolling,loop(loop-rotate,loop-deletion),\
-         loop-load-elim,{COMBINE},{BRANCHES_WITHOUT_LOOPS},slp-vectorizer,gpulower-unroll,infer-alignment,instsimplify,\
+        "function<eager-inv>(float2int,lower-constant-intrinsics,scalarize-masked-mem-intrin,gpulower-expand-copies,gpulower-infer-address-spaces,gpulower-leave-unrolling,loop(loop-rotate,loop-deletion),\
+         loop-load-elim,{COMBINE},{BRANCHES_WITHOUT_LOOPS},slp-vectorizer,gpulower-unroll,gpulower-separate-exclusive-ors,infer-alignment,instsimplify,\
          div-rem-pairs,{LAST_BRANCHES},gpulower-load-before-branches),globaldce,constmerge"
     );
     format!("{before_inlining},{inlining},{last}")

@@ -366,7 +366,8 @@ struct KeepAccumulators : PassInfoMixin<KeepAccumulators> {
         done.insert(loop);
         continue;
       }
-      if (!writesOnePlace(*loop))
+      // In one that is unrolled whole, nothing is left to be kept.
+      if (!writesOnePlace(*loop) || findOptionMDForLoop(loop, "llvm.loop.unroll.full"))
         continue;
       changed |= simplifyLoop(loop, &dominators, &loops, &evolution, &assumptions, nullptr, false);
       changed |= formLCSSARecursively(*loop, dominators, &loops, &evolution);

@@ -6,6 +6,7 @@
 
 namespace llvm {
 class Module;
+class PassBuilder;
 class TargetMachine;
 } // namespace llvm
 
@@ -20,6 +21,14 @@ void separateBfloatsFromHalves(llvm::Module &module);
 
 /// Atomic operations of a module that clang made of CUDA C++ are relaxed and of the device, as CUDA has them.
 void relaxCudaAtomics(llvm::Module &module);
+
+/// Addresses of known memory say which, as a whole, where code is optimised.
+void inferAddressSpaces(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// Makes the same known to `builder` as a pass of functions, so that passes see which memory it is:
+/// `gpulower-infer-address-spaces`. Of pointers that a kernel is given it says nothing unless something else is cast:
+/// with these known, loops over them are interleaved less well.
+void addInference(llvm::PassBuilder &builder);
 
 /// Atomic operations of a module for NVIDIA get the instructions that their ordering and their scope ask for.
 void qualifyAtomics(llvm::Module &module, llvm::StringRef chip);

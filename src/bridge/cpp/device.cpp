@@ -5,6 +5,7 @@
 #include "contain.h"
 #include "for_ptx.h"
 #include "accumulators.h"
+#include "exclusive_ors.h"
 #include "interleave.h"
 #include "pass_limits.h"
 
@@ -672,6 +673,8 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     if (module.getTargetTriple().isNVPTX())
       gpulower::addPassesForPtx(builder);
     gpulower::addAccumulators(builder);
+    gpulower::addSeparation(builder);
+    gpulower::addInference(builder);
     gpulower::interleave::addInterleaving(builder);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
@@ -689,6 +692,8 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     gpulower::separateBfloatsFromHalves(module);
     passes.run(module, modules);
     // Here already, so that who looks at the optimised module sees what code is made of.
+    if (machine)
+      gpulower::inferAddressSpaces(module, *machine);
     if (machine && module.getTargetTriple().isNVPTX()) {
       writeForPtxas(module, *machine);
     } else if (machine && module.getTargetTriple().isAMDGPU())
@@ -747,6 +752,7 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
   return containWriting(closure, sink, [&](raw_svector_ostream &stream) -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
     Module &module = *unwrap(moduleRef);
+    gpulower::inferAddressSpaces(module, *machine);
     if (module.getTargetTriple().isNVPTX()) {
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
       writeForPtxas(module, *machine);

@@ -81,9 +81,20 @@ bool ordersNothing(const AtomicRMWInst &atomic) {
   return !atomic.isVolatile() && atomic.getOrdering() == AtomicOrdering::Monotonic;
 }
 
+/// Whether a load is of memory that is not a thread's own.
+bool isOfOthersToo(const LoadInst &load) {
+  auto isOthers = [](unsigned space) { return space == globalSpace || space == sharedSpace; };
+  if (unsigned space = load.getPointerAddressSpace())
+    return isOthers(space);
+  const Value *object = getUnderlyingObject(load.getPointerOperand());
+  auto *variable = dyn_cast<GlobalVariable>(object);
+  return isa<Argument>(object) || (variable && isOthers(variable->getAddressSpace()));
+}
+
 /// Whether a value is computed, in a few steps, from the numbers that a block has alone and from arguments, which are
-/// what the host passed where the function is a kernel.
-bool isSameForAllThreads(const Value &value, unsigned steps) {
+/// what the host passed where the function is a kernel; with `readsToo`, from what is read of one place as well, which
+/// nobody may write meanwhile.
+bool isSameForAllThreads(const Value &value, unsigned steps, bool readsToo = false) {
   if (isa<Constant, Argument>(value))
     return true;
   if (auto *call = dyn_cast<IntrinsicInst>(&value))
@@ -102,10 +113,13 @@ bool isSameForAllThreads(const Value &value, unsigned steps) {
       break;
     }
   auto *instruction = dyn_cast<Instruction>(&value);
+  auto *load = dyn_cast_or_null<LoadInst>(instruction);
+  if (load && readsToo && load->isSimple() && isOfOthersToo(*load) && steps > 0)
+    return isSameForAllThreads(*load->getPointerOperand(), steps - 1, readsToo);
   return instruction && steps > 0 && !isa<PHINode>(instruction) && !instruction->mayReadOrWriteMemory() &&
          instruction->getNumOperands() > 0 && (!isa<CallBase>(instruction) || isa<MinMaxIntrinsic>(instruction)) &&
          llvm::all_of(instruction->operands(),
-                      [&](const Use &operand) { return isSameForAllThreads(*operand, steps - 1); });
+                      [&](const Use &operand) { return isSameForAllThreads(*operand, steps - 1, readsToo); });
 }
 
 /// How many instructions of PTX it becomes: of vectors one for each element, or for two of 16 bits; but what puts
@@ -213,7 +227,7 @@ private:
     bool isLarge = size > mostInstructionsInOrder;
     // With a division of floats or a root, as nvcc does, where threads do not share the iterations; with barriers, too.
     bool waitsForBranches = isHeavy && !isSharedByWarp();
-    bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches;
+    bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches || choosesFromGroup();
     if ((!isConvergent && (!isWorthIt || (isLarge && !waitsForBranches))) ||
         (isConvergent && isLarge && !exchanges && !readsWhatStays()) || (isHeavy && !waitsForBranches) ||
         wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
@@ -289,7 +303,8 @@ private:
       return false;
     auto isOfOne = [](const SCEV *part) {
       auto *value = dyn_cast<SCEVUnknown>(part);
-      return isa<SCEVAddRecExpr>(part) || (value && !isSameForAllThreads(*value->getValue(), mostSteps));
+      return isa<SCEVAddRecExpr>(part) ||
+             (value && !isSameForAllThreads(*value->getValue(), mostSteps, /*readsToo=*/true));
     };
     return !SCEVExprContains(plan.condition.start, isOfOne) && !SCEVExprContains(plan.condition.step, isOfOne) &&
            !SCEVExprContains(evolution.getSCEV(plan.condition.bound), isOfOne);
@@ -517,6 +532,17 @@ private:
     return plan.blocks.size() > blocksOfOneChoice && llvm::all_of(instructions, [&](Instruction *instruction) {
              return !isa<LoadInst>(instruction) || analyses.dominators.dominates(instruction->getParent(), plan.latch);
            });
+  }
+
+  /// Whether it only reads workgroup memory, in an inner loop, and what is done with that is in branches: nothing waits
+  /// for long, but ptxas does not unroll it either, and nvcc does.
+  bool choosesFromGroup() const {
+    auto isElsewhere = [](Instruction *instruction) {
+      return isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction);
+    };
+    constexpr unsigned blocksOfOneChoice = 2;
+    return loop.getParentLoop() && plan.blocks.size() > blocksOfOneChoice && accesses > 0 && writes.empty() &&
+           isa<SCEVConstant>(plan.condition.step) && llvm::none_of(instructions, isElsewhere);
   }
 
   /// Whether a load that cannot come first is of a place that another one tells: ptxas puts such loads beside each

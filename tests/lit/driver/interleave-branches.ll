@@ -198,3 +198,76 @@ outer.end:
 end:
   ret void
 }
+
+; An inner loop that reads workgroup memory alone and branches runs four iterations in order; of other memory it is left to ptxas,
+; which may make predicates of the branches.
+; CHECK-LABEL: @chooses_from_group(
+; CHECK: main:
+; CHECK-LABEL: @chooses_from_all(
+; CHECK-NOT: main:
+; CHECK: ret void
+define ptx_kernel void @chooses_from_group(ptr addrspace(1) noalias %to, i32 %n, i32 %m) {
+entry:
+  br label %outer
+outer:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %outer.end ]
+  br label %loop
+loop:
+  %j = phi i32 [ 0, %outer ], [ %j.next, %latch ]
+  %best = phi float [ 0.0, %outer ], [ %best.next, %latch ]
+  %at = getelementptr float, ptr addrspace(3) @tile, i32 %j
+  %value = load float, ptr addrspace(3) %at
+  %more = fcmp ogt float %value, %best
+  br i1 %more, label %chosen, label %latch
+chosen:
+  %second.at = getelementptr i8, ptr addrspace(3) %at, i32 128
+  %second = load float, ptr addrspace(3) %second.at
+  %sum = fadd float %second, %value
+  br label %latch
+latch:
+  %best.next = phi float [ %best, %loop ], [ %sum, %chosen ]
+  %j.next = add nuw nsw i32 %j, 1
+  %again = icmp slt i32 %j.next, %n
+  br i1 %again, label %loop, label %outer.end
+outer.end:
+  %place = getelementptr float, ptr addrspace(1) %to, i32 %i
+  store float %best.next, ptr addrspace(1) %place
+  %i.next = add nuw nsw i32 %i, 1
+  %further = icmp slt i32 %i.next, %m
+  br i1 %further, label %outer, label %end
+end:
+  ret void
+}
+
+define ptx_kernel void @chooses_from_all(ptr addrspace(1) noalias readonly %p, ptr addrspace(1) noalias %to, i32 %n, i32 %m) {
+entry:
+  br label %outer
+outer:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %outer.end ]
+  br label %loop
+loop:
+  %j = phi i32 [ 0, %outer ], [ %j.next, %latch ]
+  %best = phi float [ 0.0, %outer ], [ %best.next, %latch ]
+  %at = getelementptr float, ptr addrspace(1) %p, i32 %j
+  %value = load float, ptr addrspace(1) %at
+  %more = fcmp ogt float %value, %best
+  br i1 %more, label %chosen, label %latch
+chosen:
+  %second.at = getelementptr i8, ptr addrspace(1) %at, i32 128
+  %second = load float, ptr addrspace(1) %second.at
+  %sum = fadd float %second, %value
+  br label %latch
+latch:
+  %best.next = phi float [ %best, %loop ], [ %sum, %chosen ]
+  %j.next = add nuw nsw i32 %j, 1
+  %again = icmp slt i32 %j.next, %n
+  br i1 %again, label %loop, label %outer.end
+outer.end:
+  %place = getelementptr float, ptr addrspace(1) %to, i32 %i
+  store float %best.next, ptr addrspace(1) %place
+  %i.next = add nuw nsw i32 %i, 1
+  %further = icmp slt i32 %i.next, %m
+  br i1 %further, label %outer, label %end
+end:
+  ret void
+}

@@ -153,3 +153,97 @@ end:
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i1 @llvm.nvvm.vote.any.sync(i32, i1)
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
+
+; How often is read from memory, of one place for all threads.
+; FUNC: .entry as_often_as_it_says(
+; CHECK-LABEL: .entry as_often_as_it_says(
+; CHECK-COUNT-5: vote.sync.any.pred
+; CHECK-NOT: vote.sync
+; CHECK-LABEL: .entry as_each_says(
+; CHECK-COUNT-1: vote.sync.any.pred
+; CHECK-NOT: vote.sync
+; CHECK-LABEL: .entry as_its_own_says(
+; CHECK-COUNT-1: vote.sync.any.pred
+; CHECK-NOT: vote.sync
+define ptx_kernel void @as_often_as_it_says(ptr noalias %p, ptr noalias %lengths) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %at = getelementptr i32, ptr %lengths, i32 %block
+  %n = load i32, ptr %at
+  %some = icmp sgt i32 %n, 0
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %mixed = xor i32 %i, %tid
+  %odd = trunc i32 %mixed to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  store i32 %result, ptr %p
+  ret void
+}
+
+define ptx_kernel void @as_each_says(ptr noalias %p, ptr noalias %lengths) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %at = getelementptr i32, ptr %lengths, i32 %tid
+  %n = load i32, ptr %at
+  %some = icmp sgt i32 %n, 0
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %mixed = xor i32 %i, %tid
+  %odd = trunc i32 %mixed to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  store i32 %result, ptr %p
+  ret void
+}
+
+; Memory that each thread has of its own, in which one place is many.
+define ptx_kernel void @as_its_own_says(ptr noalias %p, i32 %k) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %own = alloca [64 x i32]
+  %mine = getelementptr i32, ptr %own, i32 %k
+  store volatile i32 %tid, ptr %mine
+  %at = getelementptr i32, ptr %own, i32 5
+  %n = load i32, ptr %at
+  %some = icmp sgt i32 %n, 0
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  %mixed = xor i32 %i, %tid
+  %odd = trunc i32 %mixed to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  store i32 %result, ptr %p
+  ret void
+}

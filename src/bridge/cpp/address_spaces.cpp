@@ -1,0 +1,134 @@
+// Addresses whose memory is known. LLVM infers it while it generates code, after atomic operations are written out,
+// which would keep addresses of all memory. And it infers only as far as an address is used as one: of `&shared[i][8]`
+// that is passed on it takes `&shared[i]`, and casts that, which may be outside of shared memory where `i` is negative.
+// The window of shared memory is 4 GiB, so that the sum is then off by as much.
+
+#include "code_generation.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/InferAddressSpaces.h"
+
+using namespace llvm;
+
+namespace gpulower {
+namespace {
+
+/// `addrspacecast` of known memory to any memory, as an instruction or a constant.
+bool isToAnyMemory(const Value *value) {
+  auto *cast = dyn_cast<AddrSpaceCastOperator>(value);
+  return cast && cast->getDestAddressSpace() == 0;
+}
+
+/// Whether an address may be outside of what it points into.
+bool mayBeOutside(const Value *pointer) {
+  auto *element = dyn_cast<GetElementPtrInst>(pointer);
+  return element && !element->isInBounds();
+}
+
+bool castsAnything(const Function &function) {
+  return llvm::any_of(instructions(function), [](const Instruction &instruction) {
+    return isToAnyMemory(&instruction) || llvm::any_of(instruction.operands(), [](const Use &operand) {
+             auto *constant = dyn_cast<ConstantExpr>(operand);
+             return constant && (isToAnyMemory(constant) || llvm::any_of(constant->operands(), [](const Use &inner) {
+                                   return isToAnyMemory(inner);
+                                 }));
+           });
+  });
+}
+
+/// A thread's own memory, which the NVPTX back end casts itself, is cast where it is taken.
+void castSlots(Function &function) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    auto *slot = dyn_cast<AllocaInst>(&instruction);
+    constexpr unsigned privateSpace = 5;
+    if (!slot || slot->getAddressSpace() != 0 || llvm::none_of(slot->users(), [&](User *user) {
+          return mayBeOutside(user) &&
+                 llvm::any_of(user->users(), [](User *next) { return isa<GetElementPtrInst>(next); });
+        }))
+      continue;
+    auto *own = new AddrSpaceCastInst(slot, PointerType::get(function.getContext(), privateSpace), "",
+                                      std::next(slot->getIterator()));
+    auto *any = new AddrSpaceCastInst(own, slot->getType(), "", std::next(own->getIterator()));
+    slot->replaceUsesWithIf(any, [&](Use &use) { return isa<GetElementPtrInst>(use.getUser()); });
+  }
+}
+
+/// An element of what was cast is an element, cast.
+void castElements(Function &function) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    auto *element = dyn_cast<GetElementPtrInst>(&instruction);
+    auto *cast = element ? dyn_cast<AddrSpaceCastInst>(element->getPointerOperand()) : nullptr;
+    if (!cast || !isToAnyMemory(cast) || !mayBeOutside(cast->getPointerOperand()) || element->getType()->isVectorTy())
+      continue;
+    SmallVector<Value *> indices(element->indices());
+    auto *known = GetElementPtrInst::Create(element->getSourceElementType(), cast->getPointerOperand(), indices,
+                                            element->isInBounds() ? GEPNoWrapFlags::inBounds() : GEPNoWrapFlags::none(),
+                                            element->getName(), element->getIterator());
+    auto *whole = new AddrSpaceCastInst(known, element->getType(), "", element->getIterator());
+    known->setDebugLoc(element->getDebugLoc());
+    whole->setDebugLoc(element->getDebugLoc());
+    element->replaceAllUsesWith(whole);
+    element->eraseFromParent();
+    if (cast->use_empty())
+      cast->eraseFromParent();
+  }
+}
+
+/// Whether anything was there to be inferred.
+bool inferIn(Function &function, FunctionAnalysisManager &analyses) {
+  if (!castsAnything(function))
+    return false;
+  InferAddressSpacesPass().run(function, analyses);
+  castElements(function);
+  return true;
+}
+
+struct InferWhereCast : PassInfoMixin<InferWhereCast> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    if (!inferIn(function, analyses))
+      return PreservedAnalyses::all();
+    PreservedAnalyses preserved;
+    preserved.preserveSet<CFGAnalyses>();
+    return preserved;
+  }
+};
+
+} // namespace
+
+void addInference(PassBuilder &builder) {
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name != "gpulower-infer-address-spaces")
+          return false;
+        passes.addPass(InferWhereCast());
+        return true;
+      });
+}
+
+void inferAddressSpaces(Module &module, TargetMachine &machine) {
+  // Nor does LLVM then.
+  if (machine.getOptLevel() == CodeGenOptLevel::None)
+    return;
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graphs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  for (Function &function : module) {
+    if (module.getTargetTriple().isNVPTX())
+      castSlots(function);
+    inferIn(function, functions);
+  }
+}
+
+} // namespace gpulower
