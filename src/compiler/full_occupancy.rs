@@ -190,11 +190,12 @@ fn head_of(ptx: &str, kernel: &str) -> Option<std::ops::Range<usize>> {
     Some(start + parameters..body)
 }
 
+/// Lines keep their numbers.
 fn with_bounds(ptx: &str, bounds: &[Bound<'_>]) -> Option<String> {
     let mut text = ptx.to_owned();
     for Bound { kernel, registers } in bounds {
         let head = head_of(&text, kernel)?;
-        text.insert_str(head.start, &format!("\n.maxnreg {registers}"));
+        text.insert_str(head.start, &format!(" .maxnreg {registers}"));
     }
     Some(text)
 }
