@@ -5,51 +5,59 @@ use std::borrow::Cow;
 
 use super::{
     kernel_groups::split_by_kernel,
-    kernels::{KernelPtx, PtxWork, Stored, join, kernels_of},
+    kernels::{KernelPtx, PtxWork, Stored, has_lines, join, kernels_of},
     pool::Helpers,
 };
 use crate::{
-    image::{ptx_canonical::PLACEHOLDER, ptx_components::components, resource::KernelResources},
+    image::{
+        ptx_canonical::PLACEHOLDER,
+        ptx_components::components,
+        ptx_entries::{entries, with_bodies},
+        resource::KernelResources,
+    },
     occupancy::{Occupancy, usual_threads},
     serialize::nvidia::{Cubin, PtxCompiler, SerializeError},
     target::Target,
 };
 
-/// Registers beyond the bound are one for so many of it at most. On an H200, 33 to 36 cut to 32 took 0.72 to 1.00 of the time in 12
-/// kernels; 39 and 40 took up to 1.30, though nothing was spilled (docs/lab/code-quality.md).
-const BOUND_FOR_EACH: u32 = 8;
+/// How much of the bound registers may be beyond it: 6 of 32. On an H200, kernels with 33 to 38 took 0.72 to 1.00 of the time
+/// with 32, and those with 39 and 40 1.06 to 1.30, though nothing was spilled (docs/lab/code-quality.md).
+const MOST_BEYOND: (u32, u32) = (3, 16);
 
-/// Instructions of a kernel that say something of its registers already.
-const OWN_BOUNDS: [&str; 2] = [".maxnreg", ".minnctapersm"];
+/// An instruction that means something only where a kernel states how many registers it begins with, and that waits for
+/// more.
+const CHANGES_REGISTERS: &str = "setmaxnreg";
 
 /// A kernel, and the registers that it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bound<'n> {
-    kernel: Cow<'n, str>,
+    kernel: &'n str,
     registers: u32,
 }
 
 impl PtxWork<'_> {
     /// What `compile` made of `ptx`, with fewer registers for kernels that then have all threads of the chip at work. What becomes of
-    /// a kernel does not depend on the others in the text.
+    /// a kernel does not depend on others that it shares nothing with.
     pub(super) fn at_full_occupancy(
         &self,
         ptx: &str,
         made: Cubin,
         compile: impl Fn(&str) -> Result<Cubin, SerializeError>,
-    ) -> Cubin {
-        let bounds = self.bounds(ptx, &made);
+    ) -> Result<Cubin, SerializeError> {
+        let kernels = self.too_large(&made);
+        let bounds = bounds(ptx, &kernels);
         if bounds.is_empty() {
-            return made;
+            return Ok(made);
         }
-        let again = self
-            .replaced(ptx, &made, &bounds, &compile)
-            .unwrap_or_else(|| bounded(ptx, &bounds, &compile));
-        again.unwrap_or(made)
+        let again = match self.replaced(ptx, &made, &bounds, &compile)? {
+            None => bounded(ptx, &bounds, &compile)?,
+            replaced => replaced,
+        };
+        Ok(again.unwrap_or(made))
     }
 
-    /// The kernels that are worth it.
-    fn bounds(&self, ptx: &str, made: &Cubin) -> Vec<Bound<'static>> {
+    /// The kernels that have a few registers too many, and how many they may have.
+    fn too_large(&self, made: &Cubin) -> Vec<(String, u32)> {
         let options = self.options;
         let is_open = options.opt_level == 3
             && options.max_registers.is_none()
@@ -63,17 +71,7 @@ impl PtxWork<'_> {
         let kernels = made.info().map(|info| info.kernels).unwrap_or_default();
         kernels
             .iter()
-            .filter_map(|kernel| {
-                let registers = bound_of(&target, kernel)?;
-                let head = head_of(ptx, &kernel.name)?;
-                let has_own = OWN_BOUNDS
-                    .iter()
-                    .any(|bound| ptx.get(head.clone()).is_none_or(|head| head.contains(bound)));
-                (!has_own).then(|| Bound {
-                    kernel: Cow::Owned(kernel.name.clone()),
-                    registers,
-                })
-            })
+            .filter_map(|kernel| Some((kernel.name.clone(), bound_of(&target, kernel)?)))
             .collect()
     }
 
@@ -84,37 +82,32 @@ impl PtxWork<'_> {
         made: &Cubin,
         bounds: &[Bound<'_>],
         compile: &impl Fn(&str) -> Result<Cubin, SerializeError>,
-    ) -> Option<Option<Cubin>> {
+    ) -> Result<Option<Cubin>, SerializeError> {
         // In the text of a component, lines have other numbers.
-        if self.options.line_info || ptx.contains(".loc") {
-            return None;
+        if self.options.line_info || has_lines(ptx) {
+            return Ok(None);
         }
-        let components = components(ptx).ok()?;
+        let components = components(ptx).unwrap_or_default();
         let kernels = kernels_of(&components);
-        if kernels.len() < 2 || kernels.iter().any(|kernel| kernel.kernel.is_none()) {
-            return None;
-        }
         let all: Vec<&KernelPtx<'_>> = kernels.iter().collect();
-        let mut cubins = split_by_kernel(made, self.chip, &all)?;
-        let mut is_other = false;
+        let can_be = kernels.len() > 1 && kernels.iter().all(|kernel| kernel.kernel.is_some());
+        let Some(mut cubins) = split_by_kernel(made, self.chip, &all).filter(|_| can_be) else {
+            return Ok(None);
+        };
         for (kernel, cubin) in kernels.iter().zip(&mut cubins) {
-            let Some(bound) = bounds
+            let bound = bounds
                 .iter()
-                .find(|bound| Some(&*bound.kernel) == kernel.kernel.as_deref())
-            else {
+                .find(|bound| Some(bound.kernel) == kernel.kernel.as_deref());
+            let (Some(bound), Some(text)) = (bound, (kernel.text)()) else {
                 continue;
             };
             let alone = Bound {
-                kernel: Cow::Borrowed(PLACEHOLDER),
+                kernel: PLACEHOLDER,
                 registers: bound.registers,
             };
-            if let Some(again) = bounded(&(kernel.text)()?, &[alone], compile) {
+            if let Some(again) = bounded(&text, &[alone], compile)? {
                 *cubin = again;
-                is_other = true;
             }
-        }
-        if !is_other {
-            return Some(None);
         }
         let parts: Vec<(Option<&str>, usize)> = kernels
             .iter()
@@ -123,8 +116,35 @@ impl PtxWork<'_> {
             .collect();
         let stored: Vec<Stored> = cubins.into_iter().map(Stored::new).collect();
         let stored: Vec<(&Stored, bool)> = stored.iter().map(|stored| (stored, false)).collect();
-        join(&stored, &parts, Helpers::None).map(Some)
+        Ok(join(&stored, &parts, Helpers::None))
     }
+}
+
+/// Bounds for those of `kernels` that have none of their own.
+fn bounds<'n>(ptx: &str, kernels: &'n [(String, u32)]) -> Vec<Bound<'n>> {
+    if kernels.is_empty() {
+        return Vec::new();
+    }
+    let entries = entries(ptx.as_bytes()).unwrap_or_default();
+    let components = components(ptx).unwrap_or_default();
+    let changes = |name: &str| {
+        let component = components.iter().find(|component| component.kernels.contains(&name));
+        let text = component.map_or(Cow::Borrowed(ptx), |component| Cow::Owned(component.text()));
+        ptx.contains(CHANGES_REGISTERS) && text.contains(CHANGES_REGISTERS)
+    };
+    let is_open = |name: &str| {
+        entries.iter().any(|entry| {
+            entry.name == name && entry.max_registers.is_none() && entry.min_blocks_per_multiprocessor.is_none()
+        }) && !changes(name)
+    };
+    kernels
+        .iter()
+        .filter(|(name, _)| is_open(name))
+        .map(|(name, registers)| Bound {
+            kernel: name,
+            registers: *registers,
+        })
+        .collect()
 }
 
 /// How many registers a kernel may have for all threads to be at work, where it has a few more and spills none.
@@ -137,15 +157,15 @@ fn bound_of(target: &Target, kernel: &KernelResources) -> Option<u32> {
         };
         Occupancy::of(target, &kernel, usual_threads(&kernel), 0)
     };
-    let least = registers - registers / (BOUND_FOR_EACH + 1);
+    let (part, whole) = MOST_BEYOND;
+    let least = (registers * whole).div_ceil(whole + part);
     let is_full = |occupancy: &Occupancy| occupancy.waves == occupancy.most_waves;
     if has_spills(kernel) || is_full(&warps(registers)?) {
         return None;
     }
-    let full = (least..registers)
+    (least..registers)
         .rev()
-        .find(|&fewer| warps(fewer).as_ref().is_some_and(is_full))?;
-    (registers - full <= full / BOUND_FOR_EACH).then_some(full)
+        .find(|&fewer| warps(fewer).as_ref().is_some_and(is_full))
 }
 
 fn has_spills(kernel: &KernelResources) -> bool {
@@ -154,12 +174,23 @@ fn has_spills(kernel: &KernelResources) -> bool {
         .any(|bytes| bytes.is_some_and(|bytes| bytes > 0))
 }
 
-/// The text compiled with bounds for kernels, as far as these then spill nothing. `None` where no bound is left.
-fn bounded(ptx: &str, bounds: &[Bound<'_>], compile: &impl Fn(&str) -> Result<Cubin, SerializeError>) -> Option<Cubin> {
+/// The text compiled with bounds for kernels, as far as these then spill nothing. `None` where no bound is left, or the compiler
+/// refuses them.
+fn bounded(
+    ptx: &str,
+    bounds: &[Bound<'_>],
+    compile: &impl Fn(&str) -> Result<Cubin, SerializeError>,
+) -> Result<Option<Cubin>, SerializeError> {
     let mut bounds = bounds.to_vec();
     while !bounds.is_empty() {
-        let made = compile(&with_bounds(ptx, &bounds)?).ok()?;
-        let kernels = made.info().ok()?.kernels;
+        let Some(text) = with_bounds(ptx, &bounds) else {
+            return Ok(None);
+        };
+        let made = match compile(&text) {
+            Err(SerializeError::Compile { .. }) => return Ok(None),
+            made => made?,
+        };
+        let kernels = made.info().map(|info| info.kernels).unwrap_or_default();
         let before = bounds.len();
         bounds.retain(|bound| {
             kernels.iter().any(|kernel| {
@@ -168,36 +199,28 @@ fn bounded(ptx: &str, bounds: &[Bound<'_>], compile: &impl Fn(&str) -> Result<Cu
             })
         });
         if bounds.len() == before {
-            return Some(made);
+            return Ok(Some(made));
         }
     }
-    None
-}
-
-/// Between the parameters of a kernel and its body, where its properties stand.
-fn head_of(ptx: &str, kernel: &str) -> Option<std::ops::Range<usize>> {
-    let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$' | '%');
-    let (start, _) = ptx.match_indices(".entry").find(|(at, word)| {
-        let rest = ptx.get(at + word.len()..).unwrap_or_default().trim_start();
-        rest.strip_prefix(kernel)
-            .is_some_and(|rest| !rest.starts_with(is_of_name))
-    })?;
-    let body = start + ptx.get(start..)?.find('{')?;
-    let head = ptx.get(start..body)?;
-    let parameters = head
-        .rfind(')')
-        .map_or_else(|| head.find(kernel).map(|at| at + kernel.len()), |end| Some(end + 1))?;
-    Some(start + parameters..body)
+    Ok(None)
 }
 
 /// Lines keep their numbers.
 fn with_bounds(ptx: &str, bounds: &[Bound<'_>]) -> Option<String> {
-    let mut text = ptx.to_owned();
-    for Bound { kernel, registers } in bounds {
-        let head = head_of(&text, kernel)?;
-        text.insert_str(head.start, &format!(" .maxnreg {registers}"));
+    let mut places: Vec<(usize, u32)> = Vec::new();
+    for (entry, body) in with_bodies(ptx.as_bytes()).ok()? {
+        places.extend(
+            bounds
+                .iter()
+                .filter(|bound| bound.kernel == entry.name)
+                .map(|bound| (body, bound.registers)),
+        );
     }
-    Some(text)
+    let mut text = ptx.to_owned();
+    for (body, registers) in places.iter().rev() {
+        text.insert_str(*body, &format!(".maxnreg {registers} "));
+    }
+    (places.len() == bounds.len()).then_some(text)
 }
 
 #[cfg(test)]

@@ -173,7 +173,8 @@ impl PtxWork<'_> {
             let Self { chip, options, .. } = self;
             let compiler = self.compiler;
             let compile = |text: &str| compiler.compile_until(text, chip, options, self.choice, self.interrupt);
-            Ok((self.at_full_occupancy(&whole, compile(&whole)?, compile), false))
+            let fitted = self.at_full_occupancy(&whole, compile(&whole)?, compile);
+            fitted.map(|cubin| (cubin, false))
         });
         made.map(MadeCubin::whole)
             .map_err(|error| placed(error, &whole, &format!("{}.ptx", self.module)))
@@ -259,7 +260,7 @@ impl PtxWork<'_> {
 
     /// The components that are compiled apart. None where nothing is gained.
     fn components<'ptx>(&self, ptx: &'ptx str) -> Vec<PtxComponent<'ptx>> {
-        let has_places = self.has_places() || ptx.contains(".loc ") || ptx.contains(".loc\t");
+        let has_places = self.has_places() || has_lines(ptx);
         let is_one = ptx.match_indices(".entry").nth(1).is_none();
         if has_places || self.options.relocatable || (is_one && self.cache.is_none()) {
             return Vec::new();
@@ -279,7 +280,7 @@ impl PtxWork<'_> {
             self.compiler
                 .compile_kernel(text, chip, options, self.choice, self.interrupt)
         };
-        Ok(self.at_full_occupancy(text, compile(text)?, compile))
+        self.at_full_occupancy(text, compile(text)?, compile)
     }
 
     /// `compile` says of the cubin whether it is known to be one that can be joined.
@@ -337,6 +338,11 @@ impl PtxWork<'_> {
         ];
         Some(machine_code_key("cubin", &fields))
     }
+}
+
+/// Whether instructions say the lines that they come of.
+pub(super) fn has_lines(ptx: &str) -> bool {
+    ptx.contains(".loc ") || ptx.contains(".loc\t")
 }
 
 /// What of a module is compiled.

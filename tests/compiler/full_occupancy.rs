@@ -113,7 +113,11 @@ fn a_few_registers_too_many_are_given_up() {
 #[test]
 fn what_says_something_of_its_registers_is_left_alone() {
     let mut bench = Bench::new("sm_75");
-    for properties in [".maxnreg 80", ".maxntid 256\n.minnctapersm 1"] {
+    for properties in [
+        ".maxnreg 80",
+        ".maxnreg 80 // see (1)",
+        ".maxntid 256\n.minnctapersm 1 // {",
+    ] {
         let ptx = module("sm_75", &[kernel("k", SLIGHTLY_TOO_MANY, properties)]);
         assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{properties}");
     }
@@ -175,14 +179,55 @@ fn kernels_become_the_same_alone_and_with_others() {
 
 #[test]
 fn bounds_stand_between_parameters_and_body() {
-    let ptx = ".visible .entry k2()\n{ ret; }\n.entry k(.param .align 8 .b8 k_p[16]) // k\n.maxntid 256, 1, 1\n{ ret; }\n.entry l { ret; }\n";
-    let bound = |kernel: &'static str| Bound {
-        kernel: Cow::Borrowed(kernel),
-        registers: 32,
-    };
+    let ptx = ".visible .entry k2()\n{ ret; }\n.entry k(.param .align 8 .b8 k_p[16]) // k (1) {\n.maxntid 256, 1, 1\n{ ret; }\n.entry l { ret; }\n";
+    let bound = |kernel: &'static str| Bound { kernel, registers: 32 };
     let text = with_bounds(ptx, &[bound("k"), bound("l")]).expect("is PTX");
-    assert!(text.contains("k_p[16]) .maxnreg 32 // k\n.maxntid 256"), "{text}");
+    assert!(
+        text.contains("k_p[16]) // k (1) {\n.maxntid 256, 1, 1\n.maxnreg 32 { ret; }"),
+        "{text}"
+    );
     assert!(text.contains(".entry l .maxnreg 32 { ret; }"), "{text}");
     assert!(text.contains(".entry k2()\n{ ret; }"), "{text}");
     assert_eq!(with_bounds(ptx, &[bound("m")]), None);
+}
+
+/// What a kernel has after it asked for more, and how long it waits, depends on what it begins with.
+#[test]
+fn kernels_that_change_their_registers_are_left_alone() {
+    let ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+        .func f() { setmaxnreg.inc.sync.aligned.u32 232; ret; }\n\
+        .entry asks() { setmaxnreg.inc.sync.aligned.u32 232; ret; }\n\
+        .entry calls() { call f; ret; }\n\
+        .entry alone() { ret; }\n";
+    let all = ["asks", "calls", "alone"].map(|name| (name.to_owned(), 32));
+    let found: Vec<&str> = bounds(ptx, &all).iter().map(|bound| bound.kernel).collect();
+    assert_eq!(found, ["alone"]);
+}
+
+/// Else the kernel as it was would be kept for the next time.
+#[test]
+fn a_compilation_that_was_stopped_is_an_error() {
+    let bench = Bench::new("sm_75");
+    let ptx = module("sm_75", &[kernel("k", SLIGHTLY_TOO_MANY, "")]);
+    let work = PtxWork {
+        compiler: &bench.compilers,
+        cache: None,
+        module: "m",
+        chip: bench.chip,
+        options: &bench.options,
+        choice: None,
+        at_once: false,
+        interrupt: &Interrupt::default(),
+        told: &|_, _| {},
+    };
+    let stopped = |_: &str| {
+        Err(SerializeError::Cancelled {
+            chip: "sm_75".to_owned(),
+            compiler: PtxCompiler::Ptxas,
+            version: String::new(),
+            decisions: Vec::new(),
+        })
+    };
+    let made = work.at_full_occupancy(&ptx, bench.theirs(&ptx), stopped);
+    assert!(matches!(made, Err(SerializeError::Cancelled { .. })), "{made:?}");
 }

@@ -367,7 +367,9 @@ struct KeepAccumulators : PassInfoMixin<KeepAccumulators> {
         continue;
       }
       // In one that is unrolled whole, nothing is left to be kept.
-      if (!writesOnePlace(*loop) || findOptionMDForLoop(loop, "llvm.loop.unroll.full"))
+      bool isUnrolled =
+          findOptionMDForLoop(loop, "llvm.loop.unroll.full") && evolution.getSmallConstantMaxTripCount(loop) != 0;
+      if (!writesOnePlace(*loop) || isUnrolled)
         continue;
       changed |= simplifyLoop(loop, &dominators, &loops, &evolution, &assumptions, nullptr, false);
       changed |= formLCSSARecursively(*loop, dominators, &loops, &evolution);

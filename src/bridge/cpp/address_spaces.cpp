@@ -5,6 +5,7 @@
 
 #include "code_generation.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
@@ -24,10 +25,12 @@ bool isToAnyMemory(const Value *value) {
   return cast && cast->getDestAddressSpace() == 0;
 }
 
-/// Whether an address may be outside of what it points into.
+/// Whether an address may be outside of the memory that it is an address in: it is neither that of a variable, nor
+/// within one.
 bool mayBeOutside(const Value *pointer) {
-  auto *element = dyn_cast<GetElementPtrInst>(pointer);
-  return element && !element->isInBounds();
+  if (auto *element = dyn_cast<GEPOperator>(pointer))
+    return !element->isInBounds();
+  return !isa<GlobalVariable, AllocaInst, Argument>(pointer);
 }
 
 bool castsAnything(const Function &function) {
@@ -43,13 +46,11 @@ bool castsAnything(const Function &function) {
 
 /// A thread's own memory, which the NVPTX back end casts itself, is cast where it is taken.
 void castSlots(Function &function) {
+  constexpr unsigned privateSpace = 5;
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
     auto *slot = dyn_cast<AllocaInst>(&instruction);
-    constexpr unsigned privateSpace = 5;
-    if (!slot || slot->getAddressSpace() != 0 || llvm::none_of(slot->users(), [&](User *user) {
-          return mayBeOutside(user) &&
-                 llvm::any_of(user->users(), [](User *next) { return isa<GetElementPtrInst>(next); });
-        }))
+    auto isOutside = [](User *user) { return isa<GetElementPtrInst>(user) && mayBeOutside(user); };
+    if (!slot || slot->getAddressSpace() != 0 || llvm::none_of(slot->users(), isOutside))
       continue;
     auto *own = new AddrSpaceCastInst(slot, PointerType::get(function.getContext(), privateSpace), "",
                                       std::next(slot->getIterator()));
@@ -58,11 +59,12 @@ void castSlots(Function &function) {
   }
 }
 
-/// An element of what was cast is an element, cast.
+/// An element of what was cast is an element, cast. (Of vectors of pointers, it is not.)
 void castElements(Function &function) {
+  SmallSetVector<Instruction *, 8> casts;
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
     auto *element = dyn_cast<GetElementPtrInst>(&instruction);
-    auto *cast = element ? dyn_cast<AddrSpaceCastInst>(element->getPointerOperand()) : nullptr;
+    auto *cast = element ? dyn_cast<AddrSpaceCastOperator>(element->getPointerOperand()) : nullptr;
     if (!cast || !isToAnyMemory(cast) || !mayBeOutside(cast->getPointerOperand()) || element->getType()->isVectorTy())
       continue;
     SmallVector<Value *> indices(element->indices());
@@ -74,14 +76,17 @@ void castElements(Function &function) {
     whole->setDebugLoc(element->getDebugLoc());
     element->replaceAllUsesWith(whole);
     element->eraseFromParent();
+    if (auto *made = dyn_cast<AddrSpaceCastInst>(cast))
+      casts.insert(made);
+  }
+  for (Instruction *cast : casts)
     if (cast->use_empty())
       cast->eraseFromParent();
-  }
 }
 
 /// Whether anything was there to be inferred.
 bool inferIn(Function &function, FunctionAnalysisManager &analyses) {
-  if (!castsAnything(function))
+  if (function.hasOptNone() || !castsAnything(function))
     return false;
   InferAddressSpacesPass().run(function, analyses);
   castElements(function);

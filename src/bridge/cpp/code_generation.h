@@ -22,7 +22,7 @@ void separateBfloatsFromHalves(llvm::Module &module);
 /// Atomic operations of a module that clang made of CUDA C++ are relaxed and of the device, as CUDA has them.
 void relaxCudaAtomics(llvm::Module &module);
 
-/// Addresses of known memory say which, as a whole, where code is optimised.
+/// Addresses of known memory say which, and are cast as a whole, where code is optimised. Vectors of them are not looked at.
 void inferAddressSpaces(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Makes the same known to `builder` as a pass of functions, so that passes see which memory it is:

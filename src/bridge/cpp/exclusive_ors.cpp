@@ -25,7 +25,9 @@ struct SeparateExclusiveOrs : PassInfoMixin<SeparateExclusiveOrs> {
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
       Value *one, *other;
       const APInt *bits;
-      if (!match(&instruction, m_Xor(m_AddLike(m_Value(one), m_Value(other)), m_APInt(bits))) || isa<Constant>(one) ||
+      // Of vectors, scalar evolution knows nothing.
+      if (!instruction.getType()->isIntegerTy() ||
+          !match(&instruction, m_Xor(m_AddLike(m_Value(one), m_Value(other)), m_APInt(bits))) || isa<Constant>(one) ||
           isa<Constant>(other))
         continue;
       if (!evolution)

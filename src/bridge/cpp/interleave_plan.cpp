@@ -6,6 +6,7 @@
 
 #include "llvm/Analysis/LoopIterator.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
@@ -81,7 +82,34 @@ bool ordersNothing(const AtomicRMWInst &atomic) {
   return !atomic.isVolatile() && atomic.getOrdering() == AtomicOrdering::Monotonic;
 }
 
-/// Whether a load is of memory that is not a thread's own.
+bool isRelaxed(const Instruction &atomic) {
+  if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&atomic))
+    return exchange->getMergedOrdering() == AtomicOrdering::Monotonic;
+  auto is = [](AtomicOrdering ordering) { return !isStrongerThanMonotonic(ordering); };
+  if (auto *operation = dyn_cast<AtomicRMWInst>(&atomic))
+    return is(operation->getOrdering());
+  if (auto *load = dyn_cast<LoadInst>(&atomic))
+    return is(load->getOrdering());
+  auto *store = dyn_cast<StoreInst>(&atomic);
+  return store && is(store->getOrdering());
+}
+
+/// Whether threads may take turns within a function other than at barriers: of what one writes and the other reads in
+/// its turn, each has a value of its own. Without it, that would be a race.
+bool takesTurns(const Function &function) {
+  return llvm::any_of(instructions(function), [](const Instruction &instruction) {
+    if (instruction.isVolatile() || isa<FenceInst>(instruction))
+      return true;
+    if (auto *call = dyn_cast<CallBase>(&instruction)) {
+      const Function *called = call->getCalledFunction();
+      return !called || !called->isIntrinsic() || called->getName().starts_with("llvm.nvvm.membar") ||
+             called->getName().starts_with("llvm.nvvm.fence");
+    }
+    return instruction.isAtomic() && (!isRelaxed(instruction));
+  });
+}
+
+/// Whether a load is of memory that is not a thread's own, in a kernel.
 bool isOfOthersToo(const LoadInst &load) {
   auto isOthers = [](unsigned space) { return space == globalSpace || space == sharedSpace; };
   if (unsigned space = load.getPointerAddressSpace())
@@ -92,8 +120,7 @@ bool isOfOthersToo(const LoadInst &load) {
 }
 
 /// Whether a value is computed, in a few steps, from the numbers that a block has alone and from arguments, which are
-/// what the host passed where the function is a kernel; with `readsToo`, from what is read of one place as well, which
-/// nobody may write meanwhile.
+/// what the host passed where the function is a kernel; with `readsToo`, from what is read of one place as well.
 bool isSameForAllThreads(const Value &value, unsigned steps, bool readsToo = false) {
   if (isa<Constant, Argument>(value))
     return true;
@@ -301,10 +328,10 @@ private:
     CallingConv::ID convention = plan.header->getParent()->getCallingConv();
     if (convention != CallingConv::PTX_Kernel && convention != CallingConv::AMDGPU_KERNEL)
       return false;
-    auto isOfOne = [](const SCEV *part) {
+    bool readsToo = !takesTurns(*plan.header->getParent());
+    auto isOfOne = [&](const SCEV *part) {
       auto *value = dyn_cast<SCEVUnknown>(part);
-      return isa<SCEVAddRecExpr>(part) ||
-             (value && !isSameForAllThreads(*value->getValue(), mostSteps, /*readsToo=*/true));
+      return isa<SCEVAddRecExpr>(part) || (value && !isSameForAllThreads(*value->getValue(), mostSteps, readsToo));
     };
     return !SCEVExprContains(plan.condition.start, isOfOne) && !SCEVExprContains(plan.condition.step, isOfOne) &&
            !SCEVExprContains(evolution.getSCEV(plan.condition.bound), isOfOne);

@@ -5,6 +5,7 @@
 
 #include "code_generation.h"
 
+#include "llvm/Analysis/InstructionSimplify.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -85,11 +86,20 @@ void gpulower::takePackedHalvesApart(Module &module) {
         continue;
       auto *type = cast<FixedVectorType>(instruction.getType());
       IRBuilder<> builder(&instruction);
+      // Code generation would find a constant that is not looked at here.
+      auto simplified = [&](Value *value) {
+        auto *made = dyn_cast<Instruction>(value);
+        Value *simple = made ? simplifyInstruction(made, SimplifyQuery(module.getDataLayout())) : nullptr;
+        if (!simple)
+          return value;
+        made->eraseFromParent();
+        return simple;
+      };
       Value *result = PoisonValue::get(type);
       for (unsigned i = 0; i < type->getNumElements(); ++i) {
         SmallVector<Value *, 3> elements;
         for (Use *operand : operands)
-          elements.push_back(builder.CreateExtractElement(operand->get(), i));
+          elements.push_back(simplified(builder.CreateExtractElement(operand->get(), i)));
         Value *element = nullptr;
         if (auto *binary = dyn_cast<BinaryOperator>(&instruction))
           element = builder.CreateBinOp(binary->getOpcode(), elements[0], elements[1]);
@@ -98,7 +108,7 @@ void gpulower::takePackedHalvesApart(Module &module) {
                                             elements);
         if (auto *made = dyn_cast<Instruction>(element))
           made->copyFastMathFlags(&instruction);
-        result = builder.CreateInsertElement(result, element, i);
+        result = builder.CreateInsertElement(result, simplified(element), i);
       }
       instruction.replaceAllUsesWith(result);
       instruction.eraseFromParent();

@@ -57,6 +57,36 @@ define ptx_kernel void @counts(ptr %p, i32 %i) {
   ret void
 }
 
+; CHECK-LABEL: .entry from_before(
+; CHECK: add.s64 [[WHOLE:%rd[0-9]+]], %rd{{[0-9]+}}, -8192;
+; CHECK-NEXT: cvta.shared.u64 %rd{{[0-9]+}}, [[WHOLE]];
+define ptx_kernel void @from_before(ptr %p, i32 %i) {
+  %wide = sext i32 %i to i64
+  %at = getelementptr i32, ptr getelementptr (i8, ptr addrspacecast (ptr addrspace(3) @table to ptr), i64 -8192), i64 %wide
+  call void @keep(ptr %at, i32 %i)
+  ret void
+}
+
+; CHECK-LABEL: .entry of_either(
+; CHECK: add.s64 [[WHOLE:%rd[0-9]+]], %rd{{[0-9]+}}, 4096;
+; CHECK-NEXT: cvta.shared.u64 %rd{{[0-9]+}}, [[WHOLE]];
+define ptx_kernel void @of_either(ptr %p, i32 %i, i1 %far) {
+entry:
+  %wide = sext i32 %i to i64
+  %near.at = getelementptr i32, ptr addrspacecast (ptr addrspace(3) @table to ptr), i64 %wide
+  br i1 %far, label %more, label %end
+more:
+  %times = mul i64 %wide, 3
+  %far.at = getelementptr i32, ptr addrspacecast (ptr addrspace(3) @table to ptr), i64 %times
+  store volatile i32 %i, ptr %p
+  br label %end
+end:
+  %before = phi ptr [ %near.at, %entry ], [ %far.at, %more ]
+  %at = getelementptr i8, ptr %before, i64 4096
+  call void @keep(ptr %at, i32 %i)
+  ret void
+}
+
 define internal void @keep(ptr %p, i32 %value) noinline {
   store volatile i32 %value, ptr %p
   ret void

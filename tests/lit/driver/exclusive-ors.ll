@@ -59,3 +59,16 @@ end:
   store i32 %sum.next, ptr %p
   ret void
 }
+
+; Vectors are not looked at.
+; CHECK-LABEL: @of_vectors(
+; CHECK: add
+; CHECK: xor
+define ptx_kernel void @of_vectors(ptr %p, <4 x i32> %a, <4 x i32> %b) {
+  %x = and <4 x i32> %a, splat (i32 15)
+  %y = and <4 x i32> %b, splat (i32 15)
+  %sum = add <4 x i32> %x, %y
+  %result = xor <4 x i32> %sum, splat (i32 1)
+  store <4 x i32> %result, ptr %p
+  ret void
+}

@@ -162,6 +162,9 @@ declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
 ; CHECK-LABEL: .entry as_each_says(
 ; CHECK-COUNT-1: vote.sync.any.pred
 ; CHECK-NOT: vote.sync
+; CHECK-LABEL: .entry as_the_last_one_said(
+; CHECK-COUNT-1: vote.sync.any.pred
+; CHECK-NOT: vote.sync
 ; CHECK-LABEL: .entry as_its_own_says(
 ; CHECK-COUNT-1: vote.sync.any.pred
 ; CHECK-NOT: vote.sync
@@ -214,6 +217,40 @@ loop:
 
 end:
   %result = phi i32 [ 0, %entry ], [ %sum.next, %loop ]
+  store i32 %result, ptr %p
+  ret void
+}
+
+; Where threads take turns, each may read what it has written in its own.
+define ptx_kernel void @as_the_last_one_said(ptr noalias %p, ptr %turn, ptr %lengths) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  br label %wait
+
+wait:
+  %whose = load atomic i32, ptr %turn acquire, align 4
+  %mine = icmp eq i32 %whose, %tid
+  br i1 %mine, label %go, label %wait
+
+go:
+  %n = load i32, ptr %lengths
+  %some = icmp sgt i32 %n, 0
+  br i1 %some, label %loop, label %end
+
+loop:
+  %i = phi i32 [ 0, %go ], [ %i.next, %loop ]
+  %sum = phi i32 [ 0, %go ], [ %sum.next, %loop ]
+  %mixed = xor i32 %i, %tid
+  %odd = trunc i32 %mixed to i1
+  %any = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %odd)
+  %one = zext i1 %any to i32
+  %sum.next = add i32 %sum, %one
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  %result = phi i32 [ 0, %go ], [ %sum.next, %loop ]
   store i32 %result, ptr %p
   ret void
 }

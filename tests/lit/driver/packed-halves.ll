@@ -42,3 +42,15 @@ define ptx_kernel void @packed(ptr addrspace(1) %p, half %x, <2 x half> %c) {
 
 declare <2 x half> @llvm.fma.v2f16(<2 x half>, <2 x half>, <2 x half>)
 declare <2 x bfloat> @llvm.fma.v2bf16(<2 x bfloat>, <2 x bfloat>, <2 x bfloat>)
+
+; The negative constant comes of what was taken apart before.
+; CHECK-LABEL: .entry one_after_the_other(
+; CHECK-NOT: fma.rn.f16x2
+; CHECK: ret;
+define ptx_kernel void @one_after_the_other(ptr addrspace(1) %p, half %x) {
+  %c = insertelement <2 x half> <half poison, half 0xHB5CD>, half %x, i32 0
+  %y = call <2 x half> @llvm.fma.v2f16(<2 x half> %c, <2 x half> %c, <2 x half> %c)
+  %z = call <2 x half> @llvm.fma.v2f16(<2 x half> %y, <2 x half> %y, <2 x half> <half 0xHB5CD, half 0xHB5CD>)
+  store <2 x half> %z, ptr addrspace(1) %p
+  ret void
+}

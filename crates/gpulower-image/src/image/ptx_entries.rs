@@ -41,6 +41,15 @@ pub struct PtxEntry {
 /// [`ReadError`] where an `.entry`, a parameter or a limit does not have the documented form, or where a body or a
 /// comment does not end.
 pub fn entries(ptx: &[u8]) -> Result<Vec<PtxEntry>, ReadError> {
+    Ok(with_bodies(ptx)?.into_iter().map(|(entry, _)| entry).collect())
+}
+
+/// The same with the place of the brace that begins the body of each: before it, further directives may stand.
+///
+/// # Errors
+///
+/// As [`entries`].
+pub fn with_bodies(ptx: &[u8]) -> Result<Vec<(PtxEntry, usize)>, ReadError> {
     let mut reader = Reader {
         tokens: Tokens::new(ptx),
     };
@@ -89,8 +98,8 @@ impl<'text> Reader<'text> {
         }
     }
 
-    /// Reads what follows `.entry`; `None` for a declaration.
-    fn entry(&mut self) -> Result<Option<PtxEntry>, ReadError> {
+    /// Reads what follows `.entry`, and says where the body begins; `None` for a declaration.
+    fn entry(&mut self) -> Result<Option<(PtxEntry, usize)>, ReadError> {
         let mut entry = PtxEntry {
             name: self.name("the name of a kernel")?,
             ..PtxEntry::default()
@@ -103,8 +112,9 @@ impl<'text> Reader<'text> {
         loop {
             match token {
                 Token::Punctuation(b'{') => {
+                    let body = self.tokens.start;
                     self.tokens.braces(|_| {})?;
-                    return Ok(Some(entry));
+                    return Ok(Some((entry, body)));
                 }
                 Token::Punctuation(b';') => return Ok(None),
                 Token::Word(word) if word.starts_with(b".") => token = self.limit(word, &mut entry)?,
