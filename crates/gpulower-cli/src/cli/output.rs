@@ -68,12 +68,17 @@ impl Destination {
         if names.len() < 2 || !self.holds_one() {
             return Ok(());
         }
+        const NAMED: usize = 3;
+        let named = names.get(..NAMED).unwrap_or(names).join(", ");
+        let others = match names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
         Err(Failed::Usage(format!(
-            "{} artifacts do not fit into {}: {}\n  Name a directory, such as -o out/, compile for one target and one \
+            "{} artifacts do not fit into {}: {named}{others}\n  Name a directory, such as -o out/, compile for one target and one \
              module at a time, or put several targets of NVIDIA's into one file with --emit fatbin.",
             names.len(),
             self.shown(),
-            names.join(", ")
         )))
     }
 

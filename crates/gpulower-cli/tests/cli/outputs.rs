@@ -59,7 +59,10 @@ fn many_modules_for_one_file() {
         &work,
         &["k.mlir", "-t", "sm_90", "-o", "k.cubin"],
         2,
-        &[message, "k.cubin"],
+        &[
+            message,
+            "k.cubin: m0.sm_90.cubin, m1.sm_90.cubin, m2.sm_90.cubin and 61 more",
+        ],
     );
     let to_stdout = ["k.mlir", "-t", "sm_90", "-o", "-"];
     refused_at_once(&work, &to_stdout, 2, &[message, "the standard output"]);
