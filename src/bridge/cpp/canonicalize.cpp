@@ -25,6 +25,11 @@ namespace {
 /// would have done.
 constexpr StringRef trivialLoops = "(anonymous namespace)::SimplifyTrivialLoops";
 
+/// This one goes past a block that has nothing but a branch, as LLVM does where it is not the end of a loop's body. A loop that
+/// begins again from several places LLVM takes for two, one within the other: that of `while (..) { if (..) continue; .. }` is of the
+/// iterations that end early, and the threads of a warp wait for each other behind it.
+constexpr StringRef passedThrough = "(anonymous namespace)::SimplifyPassThroughCondBranch";
+
 /// These take a cast to a narrow type and back for nothing: index to i8 to index.
 constexpr StringRef castsThere[] = {"(anonymous namespace)::IndexCastOfIndexCast",
                                     "(anonymous namespace)::IndexCastUIOfIndexCastUI"};
@@ -207,7 +212,7 @@ struct Canonicalize final : PassWrapper<Canonicalize, OperationPass<>> {
     // Folding makes such updates, and MLIR does not lower them.
     if (context->getLoadedDialect<memref::MemRefDialect>())
       gpulower::populateExchangePatterns(set);
-    std::vector<std::string> disabled{trivialLoops.str()};
+    std::vector<std::string> disabled{trivialLoops.str(), passedThrough.str()};
     for (StringRef name : castsThere)
       disabled.push_back(name.str());
     patterns = std::make_shared<FrozenRewritePatternSet>(std::move(set), disabled);
