@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How much of the bound registers may be beyond it: 6 of 32. On an H200, kernels with 33 to 38 took 0.72 to 1.00 of the time
-/// with 32, and those with 39 and 40 1.06 to 1.30, though nothing was spilled (docs/lab/code-quality.md).
+/// with 32, and those with 39 and 40 1.00 to 1.30, though nothing was spilled (docs/lab/code-quality.md).
 const MOST_BEYOND: (u32, u32) = (3, 16);
 
 /// An instruction that means something only where a kernel states how many registers it begins with, and that waits for
