@@ -103,6 +103,13 @@ void forgetThatItIsNoPoison(const SCEV &number) {
   visitAll(&number, arguments);
 }
 
+bool reachesAddressesInTurn(Loop &loop, ScalarEvolution &evolution) {
+  return llvm::any_of(loop.blocks(), [&](BasicBlock *block) {
+    return llvm::any_of(findWalks(*block, loop, evolution),
+                        [](const Walk &walk) { return walk.accesses.size() >= fewest; });
+  });
+}
+
 bool walkFromAddressToAddress(Loop &loop, LoopAnalyses analyses) {
   ScalarEvolution &evolution = analyses.evolution;
   BasicBlock *preheader = loop.getLoopPreheader(), *header = loop.getHeader(), *latch = loop.getLoopLatch();

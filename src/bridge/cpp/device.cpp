@@ -761,8 +761,8 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
       gpulower::addBytesInTurn(module);
       gpulower::writeTrapsOut(module, machine->getTargetCPU());
     }
-    legacy::PassManager passes;
     gpulower::CodeGenerationLimits limits(module);
+    gpulower::CodeGenerationPasses passes(limits);
     // Whatever came in, and whatever LLVM's passes made of it, is verified already.
     if (machine->addPassesToEmitFile(passes, stream, nullptr,
                                      object ? CodeGenFileType::ObjectFile

@@ -4,6 +4,7 @@
 // of the body, and whichever language it was written in.
 
 #include "interleave.h"
+#include "pass_limits.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/IR/DebugInfo.h"
@@ -514,6 +515,8 @@ private:
     for (unsigned iteration = 0; iteration < plan.count; ++iteration)
       for (BasicBlock *block : plan.blocks)
         made->addBasicBlockToLoop(blockOf(block, iteration), analyses.loops);
+    if (function.getParent()->getTargetTriple().isNVPTX())
+      addStringMetadataToLoop(made, keepsAddressesOfLoop.data());
     if (!plan.mayUnrollAgain)
       addStringMetadataToLoop(made, "llvm.loop.unroll.disable");
     if (parent)
@@ -557,7 +560,8 @@ public:
     auto &assumptions = manager.getResult<AssumptionAnalysis>(function);
     LoopAnalyses analyses{loops, manager.getResult<DominatorTreeAnalysis>(function),
                           manager.getResult<ScalarEvolutionAnalysis>(function), manager.getResult<AAManager>(function)};
-    bool changed = false;
+    bool changed = false, wasUnrolled = false;
+    SmallVector<Loop *, 4> interleaved;
     for (Loop *loop : loops.getLoopsInPreorder()) {
       if (!loop->isInnermost())
         continue;
@@ -568,16 +572,31 @@ public:
         std::optional<InterleavePlan> plan = planInterleaving(*loop, analyses, count);
         if (plan && Interleaver(*loop, *plan, analyses).run()) {
           upwards.keep();
+          interleaved.push_back(loop);
           changed = true;
           continue;
         }
       }
+      wasUnrolled |= reachesAddressesInTurn(*loop, analyses.evolution);
       changed |= walkFromAddressToAddress(*loop, analyses) || moveOneOffset(*loop, analyses);
     }
+    if (!wasUnrolled)
+      keepAddresses(function, interleaved);
     return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }
 
 private:
+  /// Straight-line strength reduction computes addresses from each other that stand anywhere, and loop strength
+  /// reduction gives the loops for what is left numbers of their own, which live in the loops before as well. Where a
+  /// front end unrolled a loop, both find what the copies of its body have in common (docs/lab/code-quality.md).
+  static void keepAddresses(Function &function, ArrayRef<Loop *> interleaved) {
+    if (!function.getParent()->getTargetTriple().isNVPTX())
+      return;
+    function.addFnAttr(gpulower::keepsAddresses);
+    for (Loop *loop : interleaved)
+      addStringMetadataToLoop(loop, keepsAddressesOfLoop.data());
+  }
+
   unsigned count;
 };
 

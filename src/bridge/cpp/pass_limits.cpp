@@ -3,6 +3,7 @@
 #include "watch.h"
 
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/LoopPass.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Function.h"
 
@@ -10,9 +11,9 @@ using namespace llvm;
 
 namespace gpulower {
 
-/// Most instructions of a block in which the SLP vectorizer looks for vectors. From each instruction on it searches for trees
-/// of others, in the whole block (`HorizontalReduction::tryToReduce`): 3 s for 6000 loads that are combined into one value,
-/// 48 s for 24,000.
+/// Most instructions of a block in which the SLP vectorizer looks for vectors. From each instruction on it searches for
+/// trees of others, in the whole block (`HorizontalReduction::tryToReduce`): 3 s for 6000 loads that are combined into
+/// one value, 48 s for 24,000.
 constexpr size_t largestBlock = 4000;
 
 /// A pass of AMD's code generation that compares each load of a block with the others: 20 s for 8000 in a row.
@@ -21,13 +22,20 @@ constexpr StringRef loadStoreVectorizer = "GPU Load and Store Vectorizer";
 /// What the gate calls it.
 constexpr StringRef loadStoreVectorizerArgument = "load-store-vectorizer";
 
-/// Most levels of a nest of loops in a function that is optimised as others are. Each pass over loops goes through the blocks of
-/// a loop, those of the loops inside of it included: through those of the innermost one as often as there are levels. 900
-/// levels took 47 s.
+/// Loop strength reduction, as the gate knows it.
+constexpr StringRef loopReduction = "Loop Strength Reduction";
+
+/// Straight-line strength reduction, as the gate knows it.
+constexpr StringRef straightLineReduction = "slsr";
+
+/// Most levels of a nest of loops in a function that is optimised as others are. Each pass over loops goes through the
+/// blocks of a loop, those of the loops inside of it included: through those of the innermost one as often as there are
+/// levels. 900 levels took 47 s.
 constexpr unsigned deepestNest = 64;
 
 /// What runs on functions with a deeper one.
-constexpr StringRef simplePasses[] = {"SROAPass", "EarlyCSEPass", "SimplifyCFGPass", "InstCombinePass", "InferAddressSpacesPass"};
+constexpr StringRef simplePasses[] = {"SROAPass", "EarlyCSEPass", "SimplifyCFGPass", "InstCombinePass",
+                                      "InferAddressSpacesPass"};
 
 /// What they do without.
 constexpr StringRef allButSimplePasses = "passes but the simplest";
@@ -102,22 +110,61 @@ void PassLimits::mark(Module &module) {
 }
 
 CodeGenerationLimits::CodeGenerationLimits(Module &module) : context(module.getContext()) {
-  for (Function &function : module)
+  for (Function &function : module) {
+    std::string description = ("function (" + function.getName() + ")").str();
     if (function.hasFnAttribute(gpulower::mark))
-      marked.insert(("function (" + function.getName() + ")").str());
+      withoutVectorizer.insert(description);
+    if (function.hasFnAttribute(keepsAddresses))
+      withoutReduction.insert(description);
+  }
   context.setOptPassGate(*this);
 }
 
 CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobalPassGate()); }
 
 bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
-  return pass != loadStoreVectorizerArgument || !marked.contains(unit);
+  if (pass == loadStoreVectorizerArgument)
+    return !withoutVectorizer.contains(unit);
+  if (pass == straightLineReduction)
+    return !withoutReduction.contains(unit);
+  return pass != loopReduction || !keepsAddressesOfCurrent;
+}
+
+void CodeGenerationLimits::enter(const Loop &loop) {
+  keepsAddressesOfCurrent = findStringMetadataForLoop(&loop, keepsAddressesOfLoop).has_value();
+}
+
+namespace {
+
+/// Runs in the same pass manager as the pass that follows it, so that both see one loop in turn.
+struct EnterLoop : LoopPass {
+  static char ID;
+
+  explicit EnterLoop(CodeGenerationLimits &limits) : LoopPass(ID), limits(limits) {}
+
+  bool runOnLoop(Loop *loop, LPPassManager &) override {
+    limits.enter(*loop);
+    return false;
+  }
+
+  void getAnalysisUsage(AnalysisUsage &usage) const override { usage.setPreservesAll(); }
+
+  CodeGenerationLimits &limits;
+};
+
+char EnterLoop::ID = 0;
+
+} // namespace
+
+void CodeGenerationPasses::add(Pass *pass) {
+  if (pass->getPassName() == loopReduction)
+    legacy::PassManager::add(new EnterLoop(limits));
+  legacy::PassManager::add(pass);
 }
 
 void PassLimits::attach(PassInstrumentationCallbacks &callbacks) {
-  callbacks.registerShouldRunOptionalPassCallback([this](StringRef pass, Any unit) {
-    return !isToEnd(pass) && isAllowed(pass, unit);
-  });
+  callbacks.registerShouldRunOptionalPassCallback(
+      [this](StringRef pass, Any unit) { return !isToEnd(pass) && isAllowed(pass, unit); });
 }
 
 } // namespace gpulower

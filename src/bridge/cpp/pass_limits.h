@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/IR/PassInstrumentation.h"
@@ -13,8 +14,8 @@
 
 namespace gpulower {
 
-/// Leaves out passes whose time grows with the square of a function, or faster, where the function is large, and all that can
-/// be left out once the work is to end. What is left out depends on the function alone.
+/// Leaves out passes whose time grows with the square of a function, or faster, where the function is large, and all
+/// that can be left out once the work is to end. What is left out depends on the function alone.
 class PassLimits {
 public:
   using Report = std::function<void(llvm::StringRef pass, llvm::StringRef function)>;
@@ -41,19 +42,39 @@ private:
   llvm::StringSet<> deep;
 };
 
-/// Has code generation leave out what `PassLimits::mark` has marked functions for, while it lives.
+/// Metadata of a loop: code generation does without LLVM's loop strength reduction there.
+constexpr llvm::StringLiteral keepsAddressesOfLoop = "gpulower.loop.keep.addresses";
+
+/// Attribute of a function: code generation does without LLVM's straight-line strength reduction.
+constexpr llvm::StringLiteral keepsAddresses = "gpulower-keep-addresses";
+
+/// Has code generation leave out what functions and loops are marked for, while it lives.
 class CodeGenerationLimits final : public llvm::OptPassGate {
 public:
   explicit CodeGenerationLimits(llvm::Module &module);
   ~CodeGenerationLimits() override;
 
   bool shouldRunPass(llvm::StringRef pass, llvm::StringRef unit) const override;
-  bool isEnabled() const override { return !marked.empty(); }
+  bool isEnabled() const override { return true; }
+
+  /// Of a loop the gate is told no more than that it is one: passes over loops ask about this one until the next call.
+  void enter(const llvm::Loop &loop);
 
 private:
   llvm::LLVMContext &context;
-  /// As passes describe them: `function (NAME)`.
-  llvm::StringSet<> marked;
+  /// Functions as passes describe them, `function (NAME)`, by what they do without.
+  llvm::StringSet<> withoutVectorizer, withoutReduction;
+  bool keepsAddressesOfCurrent = false;
+};
+
+/// Passes of code generation, which tell the gate of the loop that strength reduction is about to see.
+class CodeGenerationPasses final : public llvm::legacy::PassManager {
+public:
+  explicit CodeGenerationPasses(CodeGenerationLimits &limits) : limits(limits) {}
+  void add(llvm::Pass *pass) override;
+
+private:
+  CodeGenerationLimits &limits;
 };
 
 } // namespace gpulower

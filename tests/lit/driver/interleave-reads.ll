@@ -358,7 +358,7 @@ end:
 ; CHECK: .pragma "nounroll";
 ; CHECK-COUNT-1: ld.global.b32
 ; CHECK-NOT: ld.global
-; CHECK: ret;
+; CHECK: {{^[}]}}
 @tile_of = internal addrspace(3) global [1024 x float] poison
 define ptx_kernel void @tile(ptr addrspace(1) %x, ptr addrspace(1) %out, i64 %rows, i64 %pitch) {
 entry:

@@ -129,9 +129,9 @@ gpu.module @kernels {
 
   // Two at most of what takes many registers.
   // CHECK-LABEL: .entry large_function(
-  // CHECK-COUNT-2: ld.global.b32
-  // CHECK-NOT: ld.global
-  // CHECK: st.global
+  // CHECK-NOT: +2048
+  // CHECK: ld.global.b32 %r{{[0-9]+}}, [%rd{{[0-9]+}}+1024]
+  // CHECK-NOT: +2048
   gpu.func @large_function(%x: memref<?xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c256 = arith.constant 256 : index
