@@ -7,6 +7,7 @@
 #include "accumulators.h"
 
 #include "interleave.h"
+#include "passes.h"
 
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
@@ -16,7 +17,6 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
@@ -390,13 +390,7 @@ void addAccumulators(PassBuilder &builder) {
     if (level.getSpeedupLevel() > 1)
       passes.addPass(KeepAccumulators());
   });
-  builder.registerPipelineParsingCallback(
-      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name != "gpulower-keep-accumulators")
-          return false;
-        passes.addPass(KeepAccumulators());
-        return true;
-      });
+  nameFunctionPass<KeepAccumulators>(builder, "gpulower-keep-accumulators");
 }
 
 } // namespace gpulower

@@ -4,13 +4,13 @@
 // The window of shared memory is 4 GiB, so that the sum is then off by as much.
 
 #include "code_generation.h"
+#include "passes.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar/InferAddressSpaces.h"
 
@@ -105,30 +105,12 @@ struct InferWhereCast : PassInfoMixin<InferWhereCast> {
 
 } // namespace
 
-void addInference(PassBuilder &builder) {
-  builder.registerPipelineParsingCallback(
-      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name != "gpulower-infer-address-spaces")
-          return false;
-        passes.addPass(InferWhereCast());
-        return true;
-      });
-}
+void addInference(PassBuilder &builder) { nameFunctionPass<InferWhereCast>(builder, "gpulower-infer-address-spaces"); }
 
-void inferAddressSpaces(Module &module, TargetMachine &machine) {
+void inferAddressSpaces(Module &module, TargetMachine &machine, FunctionAnalysisManager &functions) {
   // Nor does LLVM then.
   if (machine.getOptLevel() == CodeGenOptLevel::None)
     return;
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
   for (Function &function : module) {
     if (module.getTargetTriple().isNVPTX())
       castSlots(function);

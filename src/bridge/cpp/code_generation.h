@@ -3,6 +3,7 @@
 #define GPULOWER_BRIDGE_CODE_GENERATION_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/IR/PassManager.h"
 
 namespace llvm {
 class Module;
@@ -22,8 +23,9 @@ void separateBfloatsFromHalves(llvm::Module &module);
 /// Atomic operations of a module that clang made of CUDA C++ are relaxed and of the device, as CUDA has them.
 void relaxCudaAtomics(llvm::Module &module);
 
-/// Addresses of known memory say which, and are cast as a whole, where code is optimised. Vectors of them are not looked at.
-void inferAddressSpaces(llvm::Module &module, llvm::TargetMachine &machine);
+/// Addresses of known memory say which, and are cast as a whole, where code is optimised. Vectors of them are not
+/// looked at.
+void inferAddressSpaces(llvm::Module &module, llvm::TargetMachine &machine, llvm::FunctionAnalysisManager &functions);
 
 /// Makes the same known to `builder` as a pass of functions, so that passes see which memory it is:
 /// `gpulower-infer-address-spaces`. Of pointers that a kernel is given it says nothing unless something else is cast:
@@ -38,7 +40,7 @@ void exchangeOnce(llvm::Module &module);
 
 /// Loops of a module for NVIDIA ask whether they go on in a way that ptxas unrolls well, and right: numbers that are
 /// far apart are compared as unsigned ones, and counters are compared by order.
-void compareLoopEnds(llvm::Module &module, llvm::TargetMachine &machine);
+void compareLoopEnds(llvm::Module &module, llvm::FunctionAnalysisManager &functions);
 
 /// Conversions between floats and single bits of a module for NVIDIA become others.
 void convertSingleBits(llvm::Module &module);

@@ -8,6 +8,7 @@
 #include "exclusive_ors.h"
 #include "interleave.h"
 #include "pass_limits.h"
+#include "passes.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -36,7 +37,6 @@
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/StandardInstrumentations.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -76,7 +76,7 @@ void gpulowerInitializeTargets() {
 } // extern "C"
 
 /// What LLVM's NVPTX back end and ptxas have been seen to get wrong or to do badly, in another way.
-static void writeForPtxas(Module &module, TargetMachine &machine) {
+static void writeForPtxas(Module &module, FunctionAnalysisManager &functions) {
   gpulower::exchangeOnce(module);
   gpulower::foldBfloatRoundings(module);
   gpulower::shuffleByOffset(module);
@@ -88,7 +88,9 @@ static void writeForPtxas(Module &module, TargetMachine &machine) {
   gpulower::keepFromSaturating(module);
   gpulower::separateMaskedLanes(module);
   gpulower::putOddVectorsTogether(module);
-  gpulower::compareLoopEnds(module, machine);
+  // Nothing above keeps what was known.
+  functions.clear();
+  gpulower::compareLoopEnds(module, functions);
   gpulower::takePackedHalvesApart(module);
   gpulower::takeStructuresApart(module);
 }
@@ -676,27 +678,19 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
     gpulower::addSeparation(builder);
     gpulower::addInference(builder);
     gpulower::interleave::addInterleaving(builder);
-    LoopAnalysisManager loops;
-    FunctionAnalysisManager functions;
-    CGSCCAnalysisManager components;
-    ModuleAnalysisManager modules;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
+    gpulower::Analyses analyses(builder);
     ModulePassManager passes;
     if (Error error = builder.parsePassPipeline(passes, toStringRef(pipeline)))
       return toString(std::move(error));
     gpulower::takeStackOnce(module);
     gpulower::separateBfloatsFromHalves(module);
-    passes.run(module, modules);
+    passes.run(module, analyses.modules);
     // Here already, so that who looks at the optimised module sees what code is made of.
     if (machine)
-      gpulower::inferAddressSpaces(module, *machine);
-    if (machine && module.getTargetTriple().isNVPTX()) {
-      writeForPtxas(module, *machine);
-    } else if (machine && module.getTargetTriple().isAMDGPU())
+      gpulower::inferAddressSpaces(module, *machine, analyses.functions);
+    if (machine && module.getTargetTriple().isNVPTX())
+      writeForPtxas(module, analyses.functions);
+    else if (machine && module.getTargetTriple().isAMDGPU())
       writeForAmd(module);
     limits.mark(module);
     std::string text;
@@ -752,10 +746,12 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
   return containWriting(closure, sink, [&](raw_svector_ostream &stream) -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
     Module &module = *unwrap(moduleRef);
-    gpulower::inferAddressSpaces(module, *machine);
+    PassBuilder builder(machine);
+    gpulower::Analyses analyses(builder);
+    gpulower::inferAddressSpaces(module, *machine, analyses.functions);
     if (module.getTargetTriple().isNVPTX()) {
       gpulower::qualifyAtomics(module, machine->getTargetCPU());
-      writeForPtxas(module, *machine);
+      writeForPtxas(module, analyses.functions);
     } else if (module.getTargetTriple().isAMDGPU()) {
       writeForAmd(module);
       gpulower::addBytesInTurn(module);

@@ -3,13 +3,13 @@
 // no constant `y` is in the address of an access.
 
 #include "exclusive_ors.h"
+#include "passes.h"
 
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/PatternMatch.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/KnownBits.h"
 
 using namespace llvm;
@@ -73,13 +73,7 @@ void addSeparation(PassBuilder &builder) {
     if (level.getSpeedupLevel() > 1)
       passes.addPass(createModuleToFunctionPassAdaptor(SeparateExclusiveOrs()));
   });
-  builder.registerPipelineParsingCallback(
-      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name != "gpulower-separate-exclusive-ors")
-          return false;
-        passes.addPass(SeparateExclusiveOrs());
-        return true;
-      });
+  nameFunctionPass<SeparateExclusiveOrs>(builder, "gpulower-separate-exclusive-ors");
 }
 
 } // namespace gpulower

@@ -3,6 +3,7 @@
 
 #include "for_ptx.h"
 #include "interleave.h"
+#include "passes.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
@@ -221,26 +222,13 @@ bool gpulower::becomesBranches(const Instruction &instruction) {
 }
 
 void gpulower::addPassesForPtx(PassBuilder &builder) {
-  builder.registerPipelineParsingCallback(
-      [](StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name == "gpulower-leave-unrolling")
-          passes.addPass(LeaveUnrolling());
-        else if (name == "gpulower-unroll")
-          passes.addPass(UnrollLoops());
-        else if (name == "gpulower-unroll-for-arrays")
-          passes.addPass(gpulower::UnrollForArrays());
-        else if (name == "gpulower-replace-merged-addresses")
-          passes.addPass(gpulower::ReplaceMergedAddresses());
-        else if (name == "gpulower-compare-again")
-          passes.addPass(gpulower::CompareAgain());
-        else if (name == "gpulower-expand-copies")
-          passes.addPass(gpulower::ExpandCopies());
-        else if (name == "gpulower-load-before-branches")
-          passes.addPass(LoadBeforeBranches());
-        else
-          return false;
-        return true;
-      });
+  nameFunctionPass<LeaveUnrolling>(builder, "gpulower-leave-unrolling");
+  nameFunctionPass<UnrollLoops>(builder, "gpulower-unroll");
+  nameFunctionPass<UnrollForArrays>(builder, "gpulower-unroll-for-arrays");
+  nameFunctionPass<ReplaceMergedAddresses>(builder, "gpulower-replace-merged-addresses");
+  nameFunctionPass<CompareAgain>(builder, "gpulower-compare-again");
+  nameFunctionPass<ExpandCopies>(builder, "gpulower-expand-copies");
+  nameFunctionPass<LoadBeforeBranches>(builder, "gpulower-load-before-branches");
   // LLVM's own name for it stands for the second level.
   builder.registerPipelineParsingCallback(
       [](StringRef name, LoopPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {

@@ -25,8 +25,9 @@ constexpr StringRef loadStoreVectorizerArgument = "load-store-vectorizer";
 /// Loop strength reduction, as the gate knows it.
 constexpr StringRef loopReduction = "Loop Strength Reduction";
 
-/// Straight-line strength reduction, as the gate knows it.
-constexpr StringRef straightLineReduction = "slsr";
+/// What computes addresses from each other and tidies up behind that, and what moves values to where they are wanted, as
+/// the gate knows it: straight-line strength reduction and what belongs to it.
+constexpr StringRef reductions[] = {"slsr", "nary-reassociate", "early-cse", "machine-sink"};
 
 /// Most levels of a nest of loops in a function that is optimised as others are. Each pass over loops goes through the
 /// blocks of a loop, those of the loops inside of it included: through those of the innermost one as often as there are
@@ -125,7 +126,7 @@ CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobal
 bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
   if (pass == loadStoreVectorizerArgument)
     return !withoutVectorizer.contains(unit);
-  if (pass == straightLineReduction)
+  if (is_contained(reductions, pass))
     return !withoutReduction.contains(unit);
   return pass != loopReduction || !keepsAddressesOfCurrent;
 }

@@ -45,7 +45,8 @@ private:
 /// Metadata of a loop: code generation does without LLVM's loop strength reduction there.
 constexpr llvm::StringLiteral keepsAddressesOfLoop = "gpulower.loop.keep.addresses";
 
-/// Attribute of a function: code generation does without LLVM's straight-line strength reduction.
+/// Attribute of a function: code generation does without LLVM's straight-line strength reduction, and what belongs to
+/// it.
 constexpr llvm::StringLiteral keepsAddresses = "gpulower-keep-addresses";
 
 /// Has code generation leave out what functions and loops are marked for, while it lives.
