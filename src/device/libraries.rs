@@ -29,8 +29,8 @@ pub struct LoadedLibrary {
     parts: Arc<Mutex<Parts>>,
 }
 
-/// Bitcode, by the symbols that were asked for.
-type Parts = BTreeMap<BTreeSet<String>, Arc<[u8]>>;
+/// Bitcode, by the module that asked for it.
+type Parts = BTreeMap<String, Arc<[u8]>>;
 
 impl LoadedLibrary {
     /// Parts that are kept: modules of one program mostly need the same functions.
@@ -45,26 +45,31 @@ impl LoadedLibrary {
         }
     }
 
-    /// What defines these symbols in a library for NVIDIA, and what that needs. To read which functions libdevice has takes ten
-    /// times as long as to link a few of them.
-    fn part(&self, symbols: BTreeSet<String>) -> Result<Self, DeviceError> {
+    /// What defines these functions in a vendor's library, and what that needs, for modules like `like`. To read which
+    /// functions a library has takes ten times as long as to link a few of them.
+    fn part(&self, symbols: &BTreeSet<String>, like: &DeviceModule<'_>) -> Result<Self, DeviceError> {
+        let like = like.inkwell();
+        let mut asking = format!(
+            "target triple = \"{}\"\ntarget datalayout = \"{}\"\n",
+            like.get_triple().as_str().to_string_lossy(),
+            like.get_data_layout().as_str().to_string_lossy()
+        );
+        for symbol in symbols {
+            // Of whichever type: the library's takes its place.
+            asking += &format!("declare void @{symbol}()\n");
+        }
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = match parts.get(&symbols) {
+        let bytes = match parts.get(&asking) {
             Some(bytes) => bytes.clone(),
             None => {
                 let context = DeviceContext::new();
-                let mut text = "target triple = \"nvptx64-nvidia-cuda\"\n".to_owned();
-                for symbol in &symbols {
-                    // Of whichever type: the library's takes its place.
-                    text += &format!("declare void @{symbol}()\n");
-                }
-                let module = context.parse(text.as_bytes(), &self.name)?;
+                let module = context.parse(asking.as_bytes(), &self.name)?;
                 link_one(&module, self)?;
                 let bytes: Arc<[u8]> = module.to_exact_bitcode()?.into();
                 if parts.len() >= Self::MOST_PARTS {
                     parts.clear();
                 }
-                parts.insert(symbols, bytes.clone());
+                parts.insert(asking, bytes.clone());
                 bytes
             }
         };
@@ -303,12 +308,13 @@ pub(super) fn link(
         let needed = unprovided_symbols(module)?;
         for which in needed_vendor_libraries(&needed, target) {
             match (job.vendor_library)(which) {
-                Ok(library) if is_amd => {
-                    // Before the library: only-needed linking would drop constants that nothing refers to yet.
-                    control::define_constants(module, job.resolved);
-                    link_one(module, &library)?;
+                Ok(library) => {
+                    if is_amd {
+                        // Before the library: only-needed linking would drop constants that nothing refers to yet.
+                        control::define_constants(module, job.resolved);
+                    }
+                    link_one(module, &library.part(&functions_of(which, &needed), module)?)?;
                 }
-                Ok(library) => link_one(module, &library.part(of_libdevice(&needed))?)?,
                 Err(error) => {
                     missing.get_or_insert((which, error));
                 }
@@ -378,12 +384,12 @@ fn unprovided_symbols(
     Ok(symbols)
 }
 
-/// The symbols that may be libdevice's.
-fn of_libdevice(undefined: &[UndefinedSymbol]) -> BTreeSet<String> {
+/// The symbols that may be functions of a vendor's library.
+fn functions_of(library: VendorLibrary, undefined: &[UndefinedSymbol]) -> BTreeSet<String> {
     let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let names = undefined.iter().map(|symbol| &symbol.name);
     names
-        .filter(|name| VendorLibrary::of(name) == Some(VendorLibrary::Libdevice) && is_plain(name))
+        .filter(|name| VendorLibrary::of(name) == Some(library) && is_plain(name))
         .cloned()
         .collect()
 }
@@ -474,16 +480,15 @@ define ptx_kernel void @k(ptr %p) {
             link_one(&module, from).expect("links");
             module.to_text().expect("prints")
         };
-        let undefined = context
-            .parse(USER.as_bytes(), "m")
-            .and_then(|module| module.undefined_symbols());
-        let needed = of_libdevice(&undefined.expect("they are found"));
-        let part = library.part(needed.clone()).expect("there is one");
+        let user = context.parse(USER.as_bytes(), "m").expect("parses");
+        let undefined = user.undefined_symbols().expect("they are found");
+        let needed = functions_of(VendorLibrary::Libdevice, &undefined);
+        let part = library.part(&needed, &user).expect("there is one");
         assert_eq!(linked(&part), linked(&library));
         let whole = context.parse(&part.bytes, "part").and_then(|module| module.to_text());
         let whole = whole.expect("it is bitcode");
         assert!(whole.contains("@of_table") && !whole.contains("@__nv_other"), "{whole}");
-        let again = library.clone().part(needed).expect("there is one");
+        let again = library.clone().part(&needed, &user).expect("there is one");
         assert!(Arc::ptr_eq(&part.bytes, &again.bytes), "it was made anew");
     }
 }
