@@ -25,9 +25,13 @@ constexpr StringRef loadStoreVectorizerArgument = "load-store-vectorizer";
 /// Loop strength reduction, as the gate knows it.
 constexpr StringRef loopReduction = "Loop Strength Reduction";
 
-/// What computes addresses from each other and tidies up behind that, and what moves values to where they are wanted, as
-/// the gate knows it: straight-line strength reduction and what belongs to it.
+/// What computes addresses from each other and tidies up behind that, and what moves values to where they are wanted,
+/// as the gate knows it: straight-line strength reduction and what belongs to it.
 constexpr StringRef reductions[] = {"slsr", "nary-reassociate", "early-cse", "machine-sink"};
+
+/// Global value numbering, which code generation for AMD does once more: a sixteenth of its time. Of 154 kernels 145
+/// are the same without it, and all together have 3 more of 21,688 instructions.
+constexpr StringRef numbering = "gvn";
 
 /// Most levels of a nest of loops in a function that is optimised as others are. Each pass over loops goes through the
 /// blocks of a loop, those of the loops inside of it included: through those of the innermost one as often as there are
@@ -110,7 +114,8 @@ void PassLimits::mark(Module &module) {
     }
 }
 
-CodeGenerationLimits::CodeGenerationLimits(Module &module) : context(module.getContext()) {
+CodeGenerationLimits::CodeGenerationLimits(Module &module)
+    : context(module.getContext()), isForAmd(module.getTargetTriple().isAMDGPU()) {
   for (Function &function : module) {
     std::string description = ("function (" + function.getName() + ")").str();
     if (function.hasFnAttribute(gpulower::mark))
@@ -128,6 +133,8 @@ bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
     return !withoutVectorizer.contains(unit);
   if (is_contained(reductions, pass))
     return !withoutReduction.contains(unit);
+  if (pass == numbering)
+    return !isForAmd;
   return pass != loopReduction || !keepsAddressesOfCurrent;
 }
 

@@ -63,6 +63,7 @@ public:
 
 private:
   llvm::LLVMContext &context;
+  bool isForAmd;
   /// Functions as passes describe them, `function (NAME)`, by what they do without.
   llvm::StringSet<> withoutVectorizer, withoutReduction;
   bool keepsAddressesOfCurrent = false;
