@@ -19,8 +19,9 @@ use inkwell::{
 use llvm_sys::{
     LLVMDiagnosticSeverity,
     core::{
-        LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
-        LLVMGetFirstUse, LLVMGetInstructionCallConv, LLVMGetNextUse, LLVMGetUser, LLVMGetValueName2, LLVMIsACallInst,
+        LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDataLayoutStr, LLVMGetDiagInfoDescription,
+        LLVMGetDiagInfoSeverity, LLVMGetFirstUse, LLVMGetInstructionCallConv, LLVMGetNextUse, LLVMGetUser,
+        LLVMGetValueName2, LLVMIsACallInst,
     },
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
     target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
@@ -407,6 +408,14 @@ impl<'c> DeviceModule<'c> {
 
     pub(super) fn raw(&self) -> LLVMModuleRef {
         self.inkwell().as_mut_ptr()
+    }
+
+    /// The data layout, in LLVM's syntax. (inkwell reads a module's once, and that is freed where the module gets another.)
+    pub(crate) fn data_layout(&self) -> String {
+        // SAFETY: the module is alive, and the text is its own until its layout is set, for which it is borrowed.
+        unsafe { std::ffi::CStr::from_ptr(LLVMGetDataLayoutStr(self.raw())) }
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// From here on the module can only be written: [`DeviceModule::downgrade`].

@@ -29,7 +29,7 @@ pub struct LoadedLibrary {
     parts: Arc<Mutex<Parts>>,
 }
 
-/// Bitcode, by the module that asked for it.
+/// Bitcode, by the text of the module that asked for it.
 type Parts = BTreeMap<String, Arc<[u8]>>;
 
 impl LoadedLibrary {
@@ -48,11 +48,10 @@ impl LoadedLibrary {
     /// What defines these functions in a vendor's library, and what that needs, for modules like `like`. To read which
     /// functions a library has takes ten times as long as to link a few of them.
     fn part(&self, symbols: &BTreeSet<String>, like: &DeviceModule<'_>) -> Result<Self, DeviceError> {
-        let like = like.inkwell();
         let mut asking = format!(
             "target triple = \"{}\"\ntarget datalayout = \"{}\"\n",
-            like.get_triple().as_str().to_string_lossy(),
-            like.get_data_layout().as_str().to_string_lossy()
+            like.inkwell().get_triple().as_str().to_string_lossy(),
+            like.data_layout()
         );
         for symbol in symbols {
             // Of whichever type: the library's takes its place.
@@ -313,7 +312,7 @@ pub(super) fn link(
                         // Before the library: only-needed linking would drop constants that nothing refers to yet.
                         control::define_constants(module, job.resolved);
                     }
-                    link_one(module, &library.part(&functions_of(which, &needed), module)?)?;
+                    link_one(module, &library.part(&functions_of(module, &needed), module)?)?;
                 }
                 Err(error) => {
                     missing.get_or_insert((which, error));
@@ -384,12 +383,12 @@ fn unprovided_symbols(
     Ok(symbols)
 }
 
-/// The symbols that may be functions of a vendor's library.
-fn functions_of(library: VendorLibrary, undefined: &[UndefinedSymbol]) -> BTreeSet<String> {
+/// The functions among these symbols that a library may define.
+fn functions_of(module: &DeviceModule<'_>, undefined: &[UndefinedSymbol]) -> BTreeSet<String> {
     let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let names = undefined.iter().map(|symbol| &symbol.name);
     names
-        .filter(|name| VendorLibrary::of(name) == Some(library) && is_plain(name))
+        .filter(|name| is_plain(name) && module.inkwell().get_function(name).is_some())
         .cloned()
         .collect()
 }
@@ -482,7 +481,7 @@ define ptx_kernel void @k(ptr %p) {
         };
         let user = context.parse(USER.as_bytes(), "m").expect("parses");
         let undefined = user.undefined_symbols().expect("they are found");
-        let needed = functions_of(VendorLibrary::Libdevice, &undefined);
+        let needed = functions_of(&user, &undefined);
         let part = library.part(&needed, &user).expect("there is one");
         assert_eq!(linked(&part), linked(&library));
         let whole = context.parse(&part.bytes, "part").and_then(|module| module.to_text());

@@ -389,8 +389,7 @@ pub(crate) fn data_layout(resolved: &Resolved) -> Result<String, DeviceError> {
 
 /// The code generator for a module: pointers have the size that the module was made for.
 fn machine(resolved: &Resolved, module: &DeviceModule<'_>) -> Result<TargetMachine, LlvmError> {
-    let layout = module.inkwell().get_data_layout();
-    let layout = layout.as_str().to_string_lossy();
+    let layout = module.data_layout();
     let short = resolved.target.vendor() == Vendor::Nvidia && layout.split('-').any(|part| part == "p3:32:32");
     machine_with(resolved, short)
 }

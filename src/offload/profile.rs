@@ -209,12 +209,7 @@ pub(crate) fn write(
 
 fn check_target(module: &DeviceModule<'_>, oldest: ClangRelease) -> Result<IrTarget, OffloadError> {
     let triple = module.inkwell().get_triple().as_str().to_string_lossy().into_owned();
-    let layout = module
-        .inkwell()
-        .get_data_layout()
-        .as_str()
-        .to_string_lossy()
-        .into_owned();
+    let layout = module.data_layout();
     for (what, value) in [("target triple", &triple), ("data layout", &layout)] {
         if value.is_empty() {
             return Err(OffloadError::new(format!(

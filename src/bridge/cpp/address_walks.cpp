@@ -104,6 +104,13 @@ void forgetThatItIsNoPoison(const SCEV &number) {
 }
 
 bool reachesAddressesInTurn(Loop &loop, ScalarEvolution &evolution) {
+  // Each is compared with all before it. A loop with so many was most likely unrolled.
+  constexpr unsigned mostAccesses = 64;
+  unsigned accesses = 0;
+  for (BasicBlock *block : loop.blocks())
+    accesses += llvm::count_if(*block, [](Instruction &instruction) { return isa<LoadInst, StoreInst>(instruction); });
+  if (accesses > mostAccesses)
+    return true;
   return llvm::any_of(loop.blocks(), [&](BasicBlock *block) {
     return llvm::any_of(findWalks(*block, loop, evolution),
                         [](const Walk &walk) { return walk.accesses.size() >= fewest; });

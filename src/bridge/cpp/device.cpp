@@ -746,13 +746,16 @@ GpulowerOutcome gpulowerEmit(LLVMModuleRef moduleRef,
   return containWriting(closure, sink, [&](raw_svector_ostream &stream) -> std::string {
     auto *machine = reinterpret_cast<TargetMachine *>(machineRef);
     Module &module = *unwrap(moduleRef);
-    PassBuilder builder(machine);
-    gpulower::Analyses analyses(builder);
-    gpulower::inferAddressSpaces(module, *machine, analyses.functions);
-    if (module.getTargetTriple().isNVPTX()) {
-      gpulower::qualifyAtomics(module, machine->getTargetCPU());
-      writeForPtxas(module, analyses.functions);
-    } else if (module.getTargetTriple().isAMDGPU()) {
+    {
+      PassBuilder builder(machine);
+      gpulower::Analyses analyses(builder);
+      gpulower::inferAddressSpaces(module, *machine, analyses.functions);
+      if (module.getTargetTriple().isNVPTX()) {
+        gpulower::qualifyAtomics(module, machine->getTargetCPU());
+        writeForPtxas(module, analyses.functions);
+      }
+    }
+    if (module.getTargetTriple().isAMDGPU()) {
       writeForAmd(module);
       gpulower::addBytesInTurn(module);
       gpulower::writeTrapsOut(module, machine->getTargetCPU());

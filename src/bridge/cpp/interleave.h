@@ -100,10 +100,11 @@ bool areOfOtherMemory(llvm::Instruction &one, llvm::Instruction &other, const ll
 bool canBeCompared(llvm::Type &one, llvm::Type &other, const llvm::DataLayout &layout);
 
 /// Whether a loop reaches three addresses and more that are apart by one number, which is not known, as the copies of a
-/// body do that a front end unrolled.
+/// body do that a front end unrolled; or so many addresses that none were looked at.
 bool reachesAddressesInTurn(llvm::Loop &loop, llvm::ScalarEvolution &evolution);
 
-/// Where it does, and leaves the registers for it, each is computed from the one before.
+/// Where a loop reaches addresses that are apart by one number, and has the registers, each is computed from the one
+/// before.
 bool walkFromAddressToAddress(llvm::Loop &loop, LoopAnalyses analyses);
 
 /// Where a loop reaches many arrays that the host passed, at one offset that moves by a number which is not known: the

@@ -516,7 +516,7 @@ private:
       for (BasicBlock *block : plan.blocks)
         made->addBasicBlockToLoop(blockOf(block, iteration), analyses.loops);
     if (function.getParent()->getTargetTriple().isNVPTX())
-      addStringMetadataToLoop(made, keepsAddressesOfLoop.data());
+      addStringMetadataToLoop(made, noLoopReduction.data());
     if (!plan.mayUnrollAgain)
       addStringMetadataToLoop(made, "llvm.loop.unroll.disable");
     if (parent)
@@ -561,7 +561,8 @@ public:
     LoopAnalyses analyses{loops, manager.getResult<DominatorTreeAnalysis>(function),
                           manager.getResult<ScalarEvolutionAnalysis>(function), manager.getResult<AAManager>(function)};
     bool changed = false, wasUnrolled = false;
-    SmallVector<Loop *, 4> interleaved;
+    /// Loops for what interleaved ones leave.
+    SmallVector<Loop *, 4> left;
     for (Loop *loop : loops.getLoopsInPreorder()) {
       if (!loop->isInnermost())
         continue;
@@ -572,16 +573,18 @@ public:
         std::optional<InterleavePlan> plan = planInterleaving(*loop, analyses, count);
         if (plan && Interleaver(*loop, *plan, analyses).run()) {
           upwards.keep();
-          interleaved.push_back(loop);
+          // One for buffers that overlap may run all iterations.
+          if (plan->checks.empty())
+            left.push_back(loop);
           changed = true;
           continue;
         }
       }
-      wasUnrolled |= reachesAddressesInTurn(*loop, analyses.evolution);
+      wasUnrolled = wasUnrolled || reachesAddressesInTurn(*loop, analyses.evolution);
       changed |= walkFromAddressToAddress(*loop, analyses) || moveOneOffset(*loop, analyses);
     }
     if (!wasUnrolled)
-      keepAddresses(function, interleaved);
+      leaveAddressesAlone(function, left);
     return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }
 
@@ -589,12 +592,12 @@ private:
   /// Straight-line strength reduction computes addresses from each other that stand anywhere, and loop strength
   /// reduction gives the loops for what is left numbers of their own, which live in the loops before as well. Where a
   /// front end unrolled a loop, both find what the copies of its body have in common (docs/lab/code-quality.md).
-  static void keepAddresses(Function &function, ArrayRef<Loop *> interleaved) {
+  static void leaveAddressesAlone(Function &function, ArrayRef<Loop *> left) {
     if (!function.getParent()->getTargetTriple().isNVPTX())
       return;
-    function.addFnAttr(gpulower::keepsAddresses);
-    for (Loop *loop : interleaved)
-      addStringMetadataToLoop(loop, keepsAddressesOfLoop.data());
+    function.addFnAttr(noReduction);
+    for (Loop *loop : left)
+      addStringMetadataToLoop(loop, noLoopReduction.data());
   }
 
   unsigned count;

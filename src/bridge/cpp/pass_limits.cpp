@@ -25,9 +25,9 @@ constexpr StringRef loadStoreVectorizerArgument = "load-store-vectorizer";
 /// Loop strength reduction, as the gate knows it.
 constexpr StringRef loopReduction = "Loop Strength Reduction";
 
-/// What computes addresses from each other and tidies up behind that, and what moves values to where they are wanted,
-/// as the gate knows it: straight-line strength reduction and what belongs to it.
-constexpr StringRef reductions[] = {"slsr", "nary-reassociate", "early-cse", "machine-sink"};
+/// What a function without strength reduction does without, as the gate knows it. ptxas sinks by itself what is
+/// computed.
+constexpr StringRef withReduction[] = {"slsr", "early-cse", "machine-sink"};
 
 /// Global value numbering, which code generation for AMD does once more: a sixteenth of its time. Of 154 kernels 145
 /// are the same without it, and all together have 3 more of 21,688 instructions.
@@ -117,10 +117,12 @@ void PassLimits::mark(Module &module) {
 CodeGenerationLimits::CodeGenerationLimits(Module &module)
     : context(module.getContext()), isForAmd(module.getTargetTriple().isAMDGPU()) {
   for (Function &function : module) {
+    if (!function.hasName())
+      continue;
     std::string description = ("function (" + function.getName() + ")").str();
     if (function.hasFnAttribute(gpulower::mark))
       withoutVectorizer.insert(description);
-    if (function.hasFnAttribute(keepsAddresses))
+    if (function.hasFnAttribute(noReduction))
       withoutReduction.insert(description);
   }
   context.setOptPassGate(*this);
@@ -131,15 +133,15 @@ CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobal
 bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
   if (pass == loadStoreVectorizerArgument)
     return !withoutVectorizer.contains(unit);
-  if (is_contained(reductions, pass))
+  if (is_contained(withReduction, pass))
     return !withoutReduction.contains(unit);
   if (pass == numbering)
     return !isForAmd;
-  return pass != loopReduction || !keepsAddressesOfCurrent;
+  return pass != loopReduction || !isLoopLeftAlone;
 }
 
 void CodeGenerationLimits::enter(const Loop &loop) {
-  keepsAddressesOfCurrent = findStringMetadataForLoop(&loop, keepsAddressesOfLoop).has_value();
+  isLoopLeftAlone = findStringMetadataForLoop(&loop, noLoopReduction).has_value();
 }
 
 namespace {
@@ -154,6 +156,8 @@ struct EnterLoop : LoopPass {
     limits.enter(*loop);
     return false;
   }
+
+  StringRef getPassName() const override { return "Enter loop"; }
 
   void getAnalysisUsage(AnalysisUsage &usage) const override { usage.setPreservesAll(); }
 

@@ -43,11 +43,11 @@ private:
 };
 
 /// Metadata of a loop: code generation does without LLVM's loop strength reduction there.
-constexpr llvm::StringLiteral keepsAddressesOfLoop = "gpulower.loop.keep.addresses";
+constexpr llvm::StringLiteral noLoopReduction = "gpulower.loop.no.strength.reduction";
 
-/// Attribute of a function: code generation does without LLVM's straight-line strength reduction, and what belongs to
-/// it.
-constexpr llvm::StringLiteral keepsAddresses = "gpulower-keep-addresses";
+/// Attribute of a function: code generation does without LLVM's straight-line strength reduction, without what tidies
+/// up behind it, and sinks nothing.
+constexpr llvm::StringLiteral noReduction = "gpulower-no-strength-reduction";
 
 /// Has code generation leave out what functions and loops are marked for, while it lives.
 class CodeGenerationLimits final : public llvm::OptPassGate {
@@ -56,6 +56,7 @@ public:
   ~CodeGenerationLimits() override;
 
   bool shouldRunPass(llvm::StringRef pass, llvm::StringRef unit) const override;
+  /// Of loops nothing is known before the first of them is entered.
   bool isEnabled() const override { return true; }
 
   /// Of a loop the gate is told no more than that it is one: passes over loops ask about this one until the next call.
@@ -66,7 +67,7 @@ private:
   bool isForAmd;
   /// Functions as passes describe them, `function (NAME)`, by what they do without.
   llvm::StringSet<> withoutVectorizer, withoutReduction;
-  bool keepsAddressesOfCurrent = false;
+  bool isLoopLeftAlone = false;
 };
 
 /// Passes of code generation, which tell the gate of the loop that strength reduction is about to see.
