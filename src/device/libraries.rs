@@ -55,7 +55,7 @@ impl LoadedLibrary {
         );
         for symbol in symbols {
             // Of whichever type: the library's takes its place.
-            asking += &format!("declare void @{symbol}()\n");
+            asking += &format!("declare void @\"{symbol}\"()\n");
         }
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = match parts.get(&asking) {
@@ -461,7 +461,9 @@ define float @__nv_other(float %x) {
     const USER: &str = "target triple = \"nvptx64-nvidia-cuda\"
 declare float @__nv_first(float)
 declare float @__nv_missing(float)
+declare void @\"7up\"()
 define ptx_kernel void @k(ptr %p) {
+  call void @\"7up\"()
   %x = load float, ptr %p
   %y = call float @__nv_first(float %x)
   %z = call float @__nv_missing(float %y)

@@ -74,7 +74,8 @@ fn dumping_changes_nothing() {
 #[test]
 fn the_first_lines_are_commands_that_run() {
     let work = Workshop::new();
-    let flags = ["--fp-contract=fast", "-O2", "--debug=line-tables"];
+    // What interleaving marks in the LLVM IR is for our code generation alone.
+    let flags = ["--fp-contract=fast", "-O2", "--debug=line-tables", "--interleave=1"];
     let mut arguments = vec![
         "compile",
         "softmax.mlir",
