@@ -2,6 +2,12 @@
 ; RUN: gpulower compile %s --target sm_90 --emit llvm -o - | FileCheck %s --check-prefix=IR
 ; RUN: gpulower compile %s --target sm_90 --interleave 1 --emit llvm -o - | FileCheck %s --check-prefix=ALONE
 
+; The marks go with the LLVM IR.
+; RUN: gpulower compile %s --target sm_90 --emit ptx -o %t.ptx
+; RUN: gpulower compile %s --target sm_90 --emit llvm -o %t.ll
+; RUN: gpulower compile %t.ll --target sm_90 --input-optimized --emit ptx -o %t.again.ptx
+; RUN: cmp %t.ptx %t.again.ptx
+
 ; Where a loop was interleaved, its addresses are as they should be. LLVM's loop strength reduction would give the loop for what
 ; is left a number of its own, which is computed before both.
 target datalayout = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
