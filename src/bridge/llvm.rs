@@ -5,8 +5,8 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
-    ffi::{c_int, c_void},
+    collections::BTreeSet,
+    ffi::c_void,
     mem::ManuallyDrop,
     ptr::null_mut,
 };
@@ -24,8 +24,7 @@ use llvm_sys::{
         LLVMGetValueName2, LLVMIsACallInst,
     },
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
-    target::{LLVMCopyStringRepOfTargetData, LLVMDisposeTargetData},
-    target_machine::{LLVMCreateTargetDataLayout, LLVMDisposeTargetMachine, LLVMTargetMachineRef},
+    target_machine::LLVMTargetMachineRef,
 };
 use melior::ir::{self as mlir, BlockLike};
 use mlir_sys::MlirOperation;
@@ -35,18 +34,9 @@ use super::{
     exhausted::prepare_for_want,
     mlir::{abandon, stand_in},
     other_releases::llvm_text,
+    target_machine::TargetMachine,
     watch::watch_llvm,
 };
-
-#[repr(C)]
-struct MachineOptions {
-    triple: Bytes,
-    chip: Bytes,
-    features: Bytes,
-    optimization: c_int,
-    contract_everywhere: bool,
-    short_pointers: bool,
-}
 
 #[repr(C)]
 struct FloatingPointFlags {
@@ -60,12 +50,6 @@ struct FloatingPointFlags {
 unsafe extern "C-unwind" {
     fn gpulowerTranslate(operation: MlirOperation, context: LLVMContextRef, result: *mut LLVMModuleRef) -> Outcome;
     fn gpulowerParseModule(context: LLVMContextRef, bytes: Bytes, name: Bytes, result: *mut LLVMModuleRef) -> Outcome;
-    fn gpulowerCreateTargetMachine(options: *const MachineOptions, result: *mut LLVMTargetMachineRef) -> Outcome;
-    fn gpulowerChipFeatures(
-        machine: LLVMTargetMachineRef,
-        closure: *mut c_void,
-        report: extern "C" fn(*mut c_void, Bytes, bool, bool),
-    );
     fn gpulowerSetTarget(module: LLVMModuleRef, machine: LLVMTargetMachineRef) -> Outcome;
     fn gpulowerLinkLibrary(module: LLVMModuleRef, bytes: Bytes, name: Bytes) -> Outcome;
     fn gpulowerJoinModules(module: LLVMModuleRef, source: LLVMModuleRef) -> Outcome;
@@ -465,7 +449,7 @@ impl<'c> DeviceModule<'c> {
     pub(crate) fn set_target(&self, machine: &TargetMachine) -> Result<(), LlvmError> {
         // SAFETY: module and machine are alive.
         self.context
-            .finish(unsafe { gpulowerSetTarget(self.raw(), machine.raw) })
+            .finish(unsafe { gpulowerSetTarget(self.raw(), machine.raw()) })
     }
 
     /// Links what the module lacks from a library, bitcode or textual IR; definitions it does not need stay behind.
@@ -671,18 +655,26 @@ impl<'c> DeviceModule<'c> {
         let module = self.of_this_llvm()?;
         let pipeline = Bytes::new(pipeline.as_bytes());
         // SAFETY: module and machine are alive, and `report` matches the closure.
-        let outcome = unsafe { gpulowerRunPasses(module, machine.raw, pipeline, (&raw mut left_out).cast(), report) };
-        self.context.finish(outcome)?;
+        let outcome = unsafe { gpulowerRunPasses(module, machine.raw(), pipeline, (&raw mut left_out).cast(), report) };
+        machine.is_reusable_after(self.context.finish(outcome))?;
         Ok(left_out)
     }
 
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
     pub(crate) fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
         self.of_this_llvm()?;
-        self.written(|module, closure| {
+        machine.is_reusable_after(self.written(|module, closure| {
             // SAFETY: module and machine are alive, and the sink matches the closure.
-            unsafe { gpulowerEmit(module, machine.raw, kind == EmitKind::Object, closure, Collected::sink) }
-        })
+            unsafe {
+                gpulowerEmit(
+                    module,
+                    machine.raw(),
+                    kind == EmitKind::Object,
+                    closure,
+                    Collected::sink,
+                )
+            }
+        }))
     }
 }
 
@@ -710,50 +702,6 @@ pub(crate) enum EmitKind {
     Object,
 }
 
-/// LLVM's code generator for one chip.
-#[derive(Debug)]
-pub(crate) struct TargetMachine {
-    raw: LLVMTargetMachineRef,
-}
-
-impl TargetMachine {
-    /// Makes a machine. Chip and features have to be valid: LLVM would print a warning and go on.
-    ///
-    /// `optimization` is 0 to 3. With `contract_everywhere`, multiplications and additions are fused whatever the IR says.
-    pub(crate) fn new(
-        triple: &str,
-        chip: &str,
-        features: &str,
-        optimization: u8,
-        contract_everywhere: bool,
-    ) -> Result<Self, LlvmError> {
-        Self::with_pointers(triple, chip, features, optimization, contract_everywhere, false)
-    }
-
-    /// The same, with pointers of 32 bits into NVIDIA's constant, workgroup and private memory where they are to be short.
-    pub(crate) fn with_pointers(
-        triple: &str,
-        chip: &str,
-        features: &str,
-        optimization: u8,
-        contract_everywhere: bool,
-        short_pointers: bool,
-    ) -> Result<Self, LlvmError> {
-        let options = MachineOptions {
-            triple: Bytes::new(triple.as_bytes()),
-            chip: Bytes::new(chip.as_bytes()),
-            features: Bytes::new(features.as_bytes()),
-            optimization: c_int::from(optimization.min(3)),
-            contract_everywhere,
-            short_pointers,
-        };
-        let mut raw = null_mut();
-        // SAFETY: the strings are alive during the call.
-        unsafe { gpulowerCreateTargetMachine(&options, &mut raw) }.into_result()?;
-        Ok(Self { raw })
-    }
-}
-
 /// Whether everything that has a function calls it by C's convention. inkwell would panic over calls whose results have a type that
 /// it does not know.
 pub(crate) fn is_called_as_in_c(function: FunctionValue<'_>) -> bool {
@@ -769,41 +717,4 @@ pub(crate) fn is_called_as_in_c(function: FunctionValue<'_>) -> bool {
         }
     }
     true
-}
-
-impl TargetMachine {
-    /// Every feature that LLVM knows of chips of this vendor, and whether the machine's chip has it; `None` for what is no chip's,
-    /// but a setting.
-    pub(crate) fn chip_features(&self) -> BTreeMap<String, Option<bool>> {
-        extern "C" fn report(closure: *mut c_void, name: Bytes, has: bool, is_setting: bool) {
-            let _uncontained = Uncontained::new();
-            let features = closure.cast::<BTreeMap<String, Option<bool>>>();
-            // SAFETY: the closure is the map below, the name lives during the call.
-            unsafe { (*features).insert(name.to_text(), (!is_setting).then_some(has)) };
-        }
-        let mut features = BTreeMap::new();
-        // SAFETY: the machine is alive, and `report` matches the closure.
-        unsafe { gpulowerChipFeatures(self.raw, (&raw mut features).cast(), report) };
-        features
-    }
-
-    /// The data layout of its modules, in LLVM's syntax.
-    pub(crate) fn data_layout(&self) -> String {
-        // SAFETY: the machine is alive; layout and text are owned here, and disposed of once.
-        unsafe {
-            let layout = LLVMCreateTargetDataLayout(self.raw);
-            let text = LLVMCopyStringRepOfTargetData(layout);
-            let result = std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned();
-            LLVMDisposeMessage(text);
-            LLVMDisposeTargetData(layout);
-            result
-        }
-    }
-}
-
-impl Drop for TargetMachine {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`, disposed of once.
-        unsafe { LLVMDisposeTargetMachine(self.raw) }
-    }
 }

@@ -46,6 +46,7 @@ pub(crate) mod program_calls;
 pub(crate) mod shared_alignment;
 pub(crate) mod split;
 pub(crate) mod stack;
+pub(crate) mod target_machine;
 pub(crate) mod tasks;
 pub(crate) mod vendor_error;
 pub(crate) mod watch;

@@ -137,8 +137,9 @@ mod tests {
     use super::*;
     use crate::bridge::{
         contain::LlvmError,
-        llvm::{DeviceContext, EmitKind, TargetMachine},
+        llvm::{DeviceContext, EmitKind},
         mlir,
+        target_machine::TargetMachine,
     };
 
     /// Folds away where anything is done.

@@ -13,7 +13,7 @@ use inkwell::{
 
 use super::{DeviceError, Refusal};
 use crate::{
-    bridge::llvm::{DeviceModule, TargetMachine},
+    bridge::{llvm::DeviceModule, target_machine::TargetMachine},
     options::{Resolved, ResolvedVendor},
     target::{Target, Vendor},
 };

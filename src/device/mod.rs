@@ -32,15 +32,18 @@ mod wrapping_negations;
 mod zero_choices;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use crate::{
-    bridge::llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint, TargetMachine},
-    bridge::{LlvmError, assemble},
+    bridge::{
+        LlvmError, assemble,
+        llvm::{DeviceContext, DeviceModule, EmitKind, FloatingPoint},
+        target_machine::TargetMachine,
+    },
     error::{ErrorKind, Location},
     image::symbols::LinkInterface,
     interrupt::{Interrupt, InterruptError},
@@ -375,16 +378,7 @@ fn assembly(module: &DeviceModule<'_>, machine: &TargetMachine, resolved: &Resol
 
 /// The data layout of the target's modules, in LLVM's syntax.
 pub(crate) fn data_layout(resolved: &Resolved) -> Result<String, DeviceError> {
-    static KNOWN: Mutex<BTreeMap<[String; 3], String>> = Mutex::new(BTreeMap::new());
-    let target = &resolved.target;
-    let key = [target.triple().to_owned(), llvm_chip(target), resolved.llvm_features()];
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(layout) = known().get(&key) {
-        return Ok(layout.clone());
-    }
-    let layout = machine_with(resolved, false)?.data_layout();
-    known().insert(key, layout.clone());
-    Ok(layout)
+    Ok(machine_with(resolved, false)?.data_layout())
 }
 
 /// The code generator for a module: pointers have the size that the module was made for.

@@ -20,8 +20,9 @@ use super::{
 use crate::{
     bridge::{
         edit::{copy_of, edit},
-        llvm::{DeviceContext, DeviceModule, TargetMachine},
+        llvm::{DeviceContext, DeviceModule},
         mlir::{capture_diagnostics, context_of, operations, operations_below, place_of, set_attribute},
+        target_machine::TargetMachine,
     },
     compiler,
     device::DeviceError,

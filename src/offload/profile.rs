@@ -15,7 +15,8 @@ use super::{
 };
 use crate::bridge::{
     downgrade::{Finding, Kind},
-    llvm::{DeviceModule, TargetMachine},
+    llvm::DeviceModule,
+    target_machine::TargetMachine,
 };
 
 /// How LLVM IR is written.

@@ -9,7 +9,10 @@ use super::{
     ExportForm, stage,
 };
 use crate::{
-    bridge::llvm::{DeviceContext, EmitKind, TargetMachine},
+    bridge::{
+        llvm::{DeviceContext, EmitKind},
+        target_machine::TargetMachine,
+    },
     error::Error,
     options::OptimizationLevel,
 };
