@@ -1,4 +1,4 @@
-; What cannot be negative is greater than -1 unless it is NaN. ptxas forgets the second half after any arithmetic.
+; What cannot be negative is greater than -1 unless it is NaN, and a sine is less than 2. ptxas forgets the second half after any arithmetic.
 
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 ; RUN: gpulower compile %s --target sm_90 -O0 --emit ptx -o - | FileCheck %s
@@ -44,6 +44,62 @@ define ptx_kernel void @vendors(ptr %p, float %x) {
 define ptx_kernel void @positive(ptr %p, float %x) {
   %square = fmul float %x, %x
   %holds = fcmp oge float %square, 1.0
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+; CHECK-LABEL: .entry sum(
+; CHECK: setp.num.f32
+define ptx_kernel void @sum(ptr %p, float %x) {
+  %magnitude = call float @llvm.fabs.f32(float %x)
+  %more = fadd float %magnitude, 1.0
+  %holds = fcmp ogt float %more, 0.5
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+; CHECK-LABEL: .entry opposite(
+; CHECK: setp.num.f32
+define ptx_kernel void @opposite(ptr %p, float %x) {
+  %magnitude = call float @llvm.nvvm.fabs.f32(float %x)
+  %negative = fneg float %magnitude
+  %holds = fcmp olt float %negative, 0.5
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+; CHECK-LABEL: .entry wave(
+; CHECK: setp.num.f32
+define ptx_kernel void @wave(ptr %p, float %x) {
+  %sine = call float @llvm.nvvm.sin.approx.f(float %x)
+  %holds = fcmp olt float %sine, 2.0
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+; A sine is less than 1, or it is 1.
+; CHECK-LABEL: .entry crest(
+; CHECK-NOT: setp.n
+; CHECK: setp.{{ge|lt|gt|le}}{{u?}}.f32
+define ptx_kernel void @crest(ptr %p, float %x) {
+  %sine = call float @llvm.nvvm.sin.approx.f(float %x)
+  %holds = fcmp olt float %sine, 1.0
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+; CHECK-LABEL: .entry short_sum(
+; CHECK-NOT: setp.n
+; CHECK: setp.{{ge|lt|gt|le}}{{u?}}.f32
+define ptx_kernel void @short_sum(ptr %p, float %x) {
+  %magnitude = call float @llvm.fabs.f32(float %x)
+  %more = fadd float %magnitude, 1.0
+  %holds = fcmp oge float %more, 1.5
   %bit = zext i1 %holds to i32
   store i32 %bit, ptr %p
   ret void
