@@ -1,5 +1,6 @@
 #include "pass_limits.h"
 
+#include "narrow_divisions.h"
 #include "watch.h"
 
 #include "llvm/Analysis/LoopInfo.h"
@@ -24,6 +25,9 @@ constexpr StringRef loadStoreVectorizerArgument = "load-store-vectorizer";
 
 /// Loop strength reduction, as the gate knows it.
 constexpr StringRef loopReduction = "Loop Strength Reduction";
+
+/// As the pass that prepares for selection is called.
+constexpr StringRef preparation = "CodeGen Prepare";
 
 /// What a function without strength reduction does without, as the gate knows it. ptxas sinks by itself what is
 /// computed.
@@ -115,7 +119,7 @@ void PassLimits::mark(Module &module) {
 }
 
 CodeGenerationLimits::CodeGenerationLimits(Module &module)
-    : context(module.getContext()), isForAmd(module.getTargetTriple().isAMDGPU()) {
+    : isForAmd(module.getTargetTriple().isAMDGPU()), context(module.getContext()) {
   for (Function &function : module) {
     if (!function.hasName())
       continue;
@@ -171,6 +175,9 @@ char EnterLoop::ID = 0;
 void CodeGenerationPasses::add(Pass *pass) {
   if (pass->getPassName() == loopReduction)
     legacy::PassManager::add(new EnterLoop(limits));
+  // It makes two divisions, and a branch, of one of 64 bits.
+  if (pass->getPassName() == preparation && !limits.isForAmd)
+    legacy::PassManager::add(createNarrowDivisions());
   legacy::PassManager::add(pass);
 }
 

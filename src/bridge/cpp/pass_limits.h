@@ -62,15 +62,16 @@ public:
   /// Of a loop the gate is told no more than that it is one: passes over loops ask about this one until the next call.
   void enter(const llvm::Loop &loop);
 
+  const bool isForAmd;
+
 private:
   llvm::LLVMContext &context;
-  bool isForAmd;
   /// Functions as passes describe them, `function (NAME)`, by what they do without.
   llvm::StringSet<> withoutVectorizer, withoutReduction;
   bool isLoopLeftAlone = false;
 };
 
-/// Passes of code generation, which tell the gate of the loop that strength reduction is about to see.
+/// Passes of code generation, and ours among them: one tells the gate of the loop that strength reduction is about to see.
 class CodeGenerationPasses final : public llvm::legacy::PassManager {
 public:
   explicit CodeGenerationPasses(CodeGenerationLimits &limits) : limits(limits) {}
