@@ -29,9 +29,9 @@ constexpr unsigned fewestDivisions = 2;
 /// Every load that waits holds a register, times the iterations. More of them are of a loop that somebody has unrolled
 /// already, or elements of a few vectors, of which two iterations run at once.
 constexpr unsigned mostLoads = 6, mostLoadsOfTwo = 12, mostTransfersOfTwo = 4;
-/// Where the step is not known, addresses times the iterations. Measured while each load and store had an address of
-/// its own.
-constexpr unsigned mostAddresses = 8;
+/// Where the step is not known, addresses times the iterations: four at once of two arrays that are read and one that
+/// is written.
+constexpr unsigned mostAddresses = 12;
 /// The largest element of an array, in bytes: times an index of 32 bits, it does not come around.
 constexpr uint64_t largestElement = 256;
 /// Instructions for each load, and all of them, of a loop that waits for memory most of the time.
@@ -41,6 +41,8 @@ constexpr unsigned mostWork = 8;
 constexpr uint64_t narrow = 2;
 /// Bytes of `ld.v4.b32`.
 constexpr uint64_t widestTransfer = 16;
+/// Bytes of slow memory that the loads of one iteration have under way: of 2,048 threads, as many as an H200 can use.
+constexpr uint64_t enoughBytes = 32;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 
@@ -212,6 +214,8 @@ private:
           return std::nullopt;
       }
     }
+    if (size > mostInstructions && hasEnoughUnderWay())
+      return std::nullopt;
     if (loop.getParentLoop() && (!waitsForMemory() || (!plan.checks.empty() && isSharedByWarp())))
       return std::nullopt;
     if (loads > mostLoads && transfers() <= mostTransfersOfTwo)
@@ -461,6 +465,16 @@ private:
       return !isa<LoadInst>(instruction) ||
              TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
     });
+  }
+
+  /// Whether the loads of one iteration, as two of 16 bytes, keep the memory busy: those of the next would only hold
+  /// registers.
+  bool hasEnoughUnderWay() const {
+    TypeSize bytes = TypeSize::getFixed(0);
+    for (Instruction *instruction : instructions)
+      if (isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction))
+        bytes += layout.getTypeStoreSize(instruction->getType());
+    return TypeSize::isKnownGE(bytes, TypeSize::getFixed(enoughBytes));
   }
 
   /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is

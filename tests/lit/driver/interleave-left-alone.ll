@@ -257,4 +257,130 @@ end:
   ret void
 }
 
-; CHECK: declare
+; Three arrays that are read and one that is written, by steps that are not known: 16 addresses for four iterations.
+; CHECK-LABEL: @three_written(
+; CHECK-NOT: main:
+define ptx_kernel void @three_written(ptr noalias readonly %a0, ptr noalias readonly %a1, ptr noalias readonly %a2, ptr noalias %out, i64 %n, i64 %step) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %from0 = getelementptr float, ptr %a0, i64 %i
+  %v0 = load float, ptr %from0
+  %from1 = getelementptr float, ptr %a1, i64 %i
+  %v1 = load float, ptr %from1
+  %from2 = getelementptr float, ptr %a2, i64 %i
+  %v2 = load float, ptr %from2
+  %s1 = fadd float %v0, %v1
+  %s2 = fadd float %s1, %v2
+  %to = getelementptr float, ptr %out, i64 %i
+  store float %s2, ptr %to
+  %i.next = add nuw nsw i64 %i, %step
+  %more = icmp slt i64 %i.next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; CHECK-LABEL: @two_written(
+; CHECK: main:
+define ptx_kernel void @two_written(ptr noalias readonly %a0, ptr noalias readonly %a1, ptr noalias %out, i64 %n, i64 %step) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %from0 = getelementptr float, ptr %a0, i64 %i
+  %v0 = load float, ptr %from0
+  %from1 = getelementptr float, ptr %a1, i64 %i
+  %v1 = load float, ptr %from1
+  %s1 = fadd float %v0, %v1
+  %to = getelementptr float, ptr %out, i64 %i
+  store float %s1, ptr %to
+  %i.next = add nuw nsw i64 %i, %step
+  %more = icmp slt i64 %i.next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; 32 bytes for each iteration, and much to do with them.
+; CHECK-LABEL: @enough(
+; CHECK-NOT: main:
+define ptx_kernel void @enough(ptr noalias readonly %a, ptr noalias %out, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %from = getelementptr [8 x float], ptr %a, i64 %i
+  %x = load <4 x float>, ptr %from, align 16
+  %more.from = getelementptr inbounds i8, ptr %from, i64 16
+  %y = load <4 x float>, ptr %more.from, align 16
+  %w0 = fadd <4 x float> %x, %x
+  %w1 = fadd <4 x float> %w0, %x
+  %w2 = fadd <4 x float> %w1, %x
+  %w3 = fadd <4 x float> %w2, %x
+  %w4 = fadd <4 x float> %w3, %x
+  %w5 = fadd <4 x float> %w4, %x
+  %w6 = fadd <4 x float> %w5, %x
+  %w7 = fadd <4 x float> %w6, %x
+  %w8 = fadd <4 x float> %w7, %x
+  %w9 = fadd <4 x float> %w8, %x
+  %w10 = fadd <4 x float> %w9, %x
+  %w11 = fadd <4 x float> %w10, %x
+  %w12 = fadd <4 x float> %w11, %x
+  %w13 = fadd <4 x float> %w12, %x
+  %w14 = fadd <4 x float> %w13, %x
+  %w15 = fadd <4 x float> %w14, %x
+  %w16 = fadd <4 x float> %w15, %x
+  %w17 = fadd <4 x float> %w16, %x
+  %w18 = fadd <4 x float> %w17, %x
+  %w19 = fadd <4 x float> %w18, %x
+  %all = fadd <4 x float> %w19, %y
+  %to = getelementptr <4 x float>, ptr %out, i64 %i
+  store <4 x float> %all, ptr %to, align 16
+  %i.next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %i.next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; CHECK-LABEL: @not_enough(
+; CHECK: main:
+define ptx_kernel void @not_enough(ptr noalias readonly %a, ptr noalias %out, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %from = getelementptr [8 x float], ptr %a, i64 %i
+  %x = load <4 x float>, ptr %from, align 16
+  %y = fneg <4 x float> %x
+  %w0 = fadd <4 x float> %x, %x
+  %w1 = fadd <4 x float> %w0, %x
+  %w2 = fadd <4 x float> %w1, %x
+  %w3 = fadd <4 x float> %w2, %x
+  %w4 = fadd <4 x float> %w3, %x
+  %w5 = fadd <4 x float> %w4, %x
+  %w6 = fadd <4 x float> %w5, %x
+  %w7 = fadd <4 x float> %w6, %x
+  %w8 = fadd <4 x float> %w7, %x
+  %w9 = fadd <4 x float> %w8, %x
+  %w10 = fadd <4 x float> %w9, %x
+  %w11 = fadd <4 x float> %w10, %x
+  %w12 = fadd <4 x float> %w11, %x
+  %w13 = fadd <4 x float> %w12, %x
+  %w14 = fadd <4 x float> %w13, %x
+  %w15 = fadd <4 x float> %w14, %x
+  %w16 = fadd <4 x float> %w15, %x
+  %w17 = fadd <4 x float> %w16, %x
+  %w18 = fadd <4 x float> %w17, %x
+  %w19 = fadd <4 x float> %w18, %x
+  %all = fadd <4 x float> %w19, %y
+  %to = getelementptr <4 x float>, ptr %out, i64 %i
+  store <4 x float> %all, ptr %to, align 16
+  %i.next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %i.next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
