@@ -16,9 +16,9 @@ using namespace llvm;
 namespace gpulower::interleave {
 namespace {
 
-/// Longer bodies run two iterations at once where loads come first; those that are longer still have enough to do
-/// between two loads.
-constexpr unsigned mostInstructions = 32;
+/// Longer bodies run two iterations at once where loads come first, unless these are of few bytes each; those that are
+/// longer still have enough to do between two loads.
+constexpr unsigned mostInstructions = 32, mostInstructionsOfNarrow = 64;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Longer bodies that work long with what they load run two at once.
 constexpr unsigned mostInstructionsOfLongWork = 64;
@@ -198,7 +198,8 @@ private:
     if (onlyReads && isHeavy && size <= mostInstructions && isLong())
       plan.count = std::min(wanted, unrolledByPtxas);
     bool isShort = isLeftToPtxas && !isLong();
-    if (isShort && loadsAreNarrow())
+    bool isOutermostOfNarrow = !loop.getParentLoop() && loadsAreNarrow();
+    if (isShort && isOutermostOfNarrow)
       plan.count = std::min(plan.count, 2u);
     unsigned loads = 0;
     for (Instruction *instruction : instructions) {
@@ -228,7 +229,7 @@ private:
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
-    if (isLeftToPtxas && !loadsAreNarrow()) {
+    if (isLeftToPtxas && !isOutermostOfNarrow) {
       if (worksLong(loads) && !isShort) {
         if (gathersLate())
           return std::nullopt;
@@ -320,7 +321,7 @@ private:
           return false;
       }
     }
-    if (isHeavy || size > mostInstructions)
+    if (isHeavy || size > (loadsAreNarrow() ? mostInstructionsOfNarrow : mostInstructions))
       plan.count = std::min(plan.count, 2u);
     return size <= mostInstructionsOfTwo;
   }
@@ -458,13 +459,13 @@ private:
     return work > mostWork && work > mostWorkOfLoad * loads;
   }
 
-  /// Whether four loads at once, of one iteration each, are few bytes under way, in a loop that is not the inner one of
-  /// two.
+  /// Whether four loads at once, of one iteration each, are few bytes under way.
   bool loadsAreNarrow() const {
-    return !loop.getParentLoop() && llvm::all_of(instructions, [&](Instruction *instruction) {
-      return !isa<LoadInst>(instruction) ||
-             TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
-    });
+    auto isLoad = [](Instruction *instruction) { return isa<LoadInst>(instruction); };
+    return llvm::any_of(instructions, isLoad) && llvm::none_of(instructions, [&](Instruction *instruction) {
+             return isLoad(instruction) &&
+                    !TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
+           });
   }
 
   /// Whether the loads of one iteration, as two of 16 bytes, keep the memory busy: those of the next would only hold
