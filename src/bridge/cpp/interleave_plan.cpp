@@ -16,9 +16,9 @@ using namespace llvm;
 namespace gpulower::interleave {
 namespace {
 
-/// Longer bodies run two iterations at once where loads come first, unless these are of few bytes each; those that are
-/// longer still have enough to do between two loads.
-constexpr unsigned mostInstructions = 32, mostInstructionsOfNarrow = 64;
+/// Longer bodies run two iterations at once where loads come first, unless that are few bytes; those that are longer
+/// still have enough to do between two loads.
+constexpr unsigned mostInstructions = 32, mostInstructionsOfFewBytes = 64;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Longer bodies that work long with what they load run two at once.
 constexpr unsigned mostInstructionsOfLongWork = 64;
@@ -41,8 +41,9 @@ constexpr unsigned mostWork = 8;
 constexpr uint64_t narrow = 2;
 /// Bytes of `ld.v4.b32`.
 constexpr uint64_t widestTransfer = 16;
-/// Bytes of slow memory that the loads of one iteration have under way: of 2,048 threads, as many as an H200 can use.
-constexpr uint64_t enoughBytes = 32;
+/// Bytes of slow memory that the loads of one iteration have under way: of 2,048 threads 32 are as many as an H200 can
+/// use, and twice 4 are not.
+constexpr uint64_t enoughBytes = 32, fewBytes = 4;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
 
@@ -198,8 +199,7 @@ private:
     if (onlyReads && isHeavy && size <= mostInstructions && isLong())
       plan.count = std::min(wanted, unrolledByPtxas);
     bool isShort = isLeftToPtxas && !isLong();
-    bool isOutermostOfNarrow = !loop.getParentLoop() && loadsAreNarrow();
-    if (isShort && isOutermostOfNarrow)
+    if (isShort && loadsAreNarrow())
       plan.count = std::min(plan.count, 2u);
     unsigned loads = 0;
     for (Instruction *instruction : instructions) {
@@ -215,7 +215,8 @@ private:
           return std::nullopt;
       }
     }
-    if (size > mostInstructions && hasEnoughUnderWay())
+    // Those of the next would only hold registers.
+    if (size > mostInstructions && bytesUnderWay() >= enoughBytes)
       return std::nullopt;
     if (loop.getParentLoop() && (!waitsForMemory() || (!plan.checks.empty() && isSharedByWarp())))
       return std::nullopt;
@@ -229,7 +230,7 @@ private:
       if (taken.contains(instruction) && !isa<PHINode>(instruction))
         plan.first.push_back(instruction);
     unsigned mostIterations = evolution.getSmallConstantMaxTripCount(&loop);
-    if (isLeftToPtxas && !isOutermostOfNarrow) {
+    if (isLeftToPtxas && !loadsAreNarrow()) {
       if (worksLong(loads) && !isShort) {
         if (gathersLate())
           return std::nullopt;
@@ -321,7 +322,8 @@ private:
           return false;
       }
     }
-    if (isHeavy || size > (loadsAreNarrow() ? mostInstructionsOfNarrow : mostInstructions))
+    uint64_t bytes = bytesUnderWay();
+    if (isHeavy || size > (bytes != 0 && bytes <= fewBytes ? mostInstructionsOfFewBytes : mostInstructions))
       plan.count = std::min(plan.count, 2u);
     return size <= mostInstructionsOfTwo;
   }
@@ -459,23 +461,22 @@ private:
     return work > mostWork && work > mostWorkOfLoad * loads;
   }
 
-  /// Whether four loads at once, of one iteration each, are few bytes under way.
+  /// Whether four loads at once, of one iteration each, are few bytes under way, in a loop that is not the inner one of
+  /// two.
   bool loadsAreNarrow() const {
-    auto isLoad = [](Instruction *instruction) { return isa<LoadInst>(instruction); };
-    return llvm::any_of(instructions, isLoad) && llvm::none_of(instructions, [&](Instruction *instruction) {
-             return isLoad(instruction) &&
-                    !TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
-           });
+    return !loop.getParentLoop() && llvm::all_of(instructions, [&](Instruction *instruction) {
+      return !isa<LoadInst>(instruction) ||
+             TypeSize::isKnownLE(layout.getTypeStoreSize(instruction->getType()), TypeSize::getFixed(narrow));
+    });
   }
 
-  /// Whether the loads of one iteration, as two of 16 bytes, keep the memory busy: those of the next would only hold
-  /// registers.
-  bool hasEnoughUnderWay() const {
-    TypeSize bytes = TypeSize::getFixed(0);
+  /// Bytes of slow memory that one iteration loads.
+  uint64_t bytesUnderWay() const {
+    uint64_t bytes = 0;
     for (Instruction *instruction : instructions)
       if (isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction))
-        bytes += layout.getTypeStoreSize(instruction->getType());
-    return TypeSize::isKnownGE(bytes, TypeSize::getFixed(enoughBytes));
+        bytes += layout.getTypeStoreSize(instruction->getType()).getKnownMinValue();
+    return bytes;
   }
 
   /// The branch that asks what the last branch asks, before the first iteration. Between it and the loop there is

@@ -129,9 +129,29 @@ gpu.module @kernels {
 
   // Two at most of what takes many registers, and one in the loop for what is left.
   // CHECK-LABEL: .entry large_function(
-  // CHECK-COUNT-3: ld.global.b32
+  // CHECK-COUNT-3: ld.global.b64
   // CHECK-NOT: ld.global
-  gpu.func @large_function(%x: memref<?xf32>) kernel {
+  gpu.func @large_function(%x: memref<?xf64>) kernel {
+    %c0 = arith.constant 0 : index
+    %c256 = arith.constant 256 : index
+    %n = memref.dim %x, %c0 : memref<?xf64>
+    %thread = gpu.thread_id x
+    scf.for %i = %thread to %n step %c256 {
+      %v = memref.load %x[%i] : memref<?xf64>
+      %narrow = arith.truncf %v : f64 to f32
+      %erf = math.erf %narrow : f32
+      %w = arith.extf %erf : f32 to f64
+      memref.store %w, %x[%i] : memref<?xf64>
+    }
+    gpu.return
+  }
+
+  // But as many as asked for, where two iterations load eight bytes at most.
+  // CHECK-LABEL: .entry large_function_of_few_bytes(
+  // FOUR-COUNT-5: ld.global.b32
+  // EIGHT-COUNT-9: ld.global.b32
+  // CHECK-NOT: ld.global
+  gpu.func @large_function_of_few_bytes(%x: memref<?xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c256 = arith.constant 256 : index
     %n = memref.dim %x, %c0 : memref<?xf32>
