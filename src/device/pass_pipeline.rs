@@ -3,10 +3,10 @@
 use crate::{options::Resolved, target::Vendor};
 
 /// What the PTX compiler at its first level does not do: it knows neither what may be inlined nor which memory an address is
-/// in, and moves nothing out of loops. `default<O1>` takes ten times as long.
+/// in, moves nothing out of loops, and divides numbers of 64 bits as such. `default<O1>` takes ten times as long.
 const FAST_PASSES: &str = "default<O0>,cgscc(function(sroa,early-cse,simplifycfg),inline),globaldce,\
     function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,nvptx-lower-args,infer-address-spaces,\
-    loop-mssa(licm<allowspeculation>),early-cse)";
+    loop-mssa(licm<allowspeculation>),early-cse,gpulower-bypass-divisions)";
 
 /// LLVM's passes, and after them ours, which interleaves loops.
 pub(super) fn pipeline(resolved: &Resolved) -> String {

@@ -7,6 +7,7 @@
 #include "accumulators.h"
 #include "exclusive_ors.h"
 #include "interleave.h"
+#include "narrow_divisions.h"
 #include "pass_limits.h"
 #include "passes.h"
 
@@ -676,6 +677,7 @@ GpulowerOutcome gpulowerRunPasses(LLVMModuleRef moduleRef,
       gpulower::addPassesForPtx(builder);
     gpulower::addAccumulators(builder);
     gpulower::addSeparation(builder);
+    gpulower::addDivisions(builder);
     gpulower::addInference(builder);
     gpulower::interleave::addInterleaving(builder);
     gpulower::Analyses analyses(builder);

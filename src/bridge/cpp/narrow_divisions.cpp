@@ -4,6 +4,7 @@
 // will be: scalar evolution knows the rest of a narrow division as a wide one, and writes that into addresses.
 
 #include "narrow_divisions.h"
+#include "passes.h"
 
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -12,6 +13,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/Pass.h"
 #include "llvm/Support/KnownBits.h"
+#include "llvm/Transforms/Utils/BypassSlowDivision.h"
 
 using namespace llvm;
 
@@ -67,7 +69,24 @@ struct NarrowDivisions : FunctionPass {
 
 char NarrowDivisions::ID = 0;
 
+/// What LLVM's code generation does where it prepares for selection, and with little time does not.
+struct BypassDivisions : PassInfoMixin<BypassDivisions> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
+    DenseMap<unsigned, unsigned> narrower;
+    narrower[2 * narrow] = narrow;
+    bool changed = false;
+    // Not those that this adds.
+    for (BasicBlock *block = &function.front(), *next; block; block = next) {
+      next = block->getNextNode();
+      changed |= bypassSlowDivision(block, narrower);
+    }
+    return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  }
+};
+
 } // namespace
+
+void addDivisions(PassBuilder &builder) { nameFunctionPass<BypassDivisions>(builder, "gpulower-bypass-divisions"); }
 
 FunctionPass *createNarrowDivisions() { return new NarrowDivisions(); }
 

@@ -1,4 +1,5 @@
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
+; RUN: gpulower compile %s --target sm_90 --emit ptx --speed fast -o - | FileCheck %s --check-prefix=FAST
 
 ; A number of 64 bits that stays below 2^32, as a counter does, is divided as one of 32 bits.
 target triple = "nvptx64-nvidia-cuda"
@@ -72,5 +73,20 @@ define ptx_kernel void @negative(ptr %p, i32 %number) {
   %more = add nsw i64 %wide, 1
   %quotient = sdiv i64 %more, 7
   store i64 %quotient, ptr %p
+  ret void
+}
+
+; Whether both fit is asked where the kernel runs, with little time for compiling as well.
+; CHECK-LABEL: .entry unknown(
+; CHECK: or.b64
+; CHECK: rem.{{[us]}}{{32|64}}
+; CHECK: rem.{{[us]}}{{32|64}}
+; FAST-LABEL: .entry unknown(
+; FAST: or.b64
+; FAST: rem.{{[us]}}{{32|64}}
+; FAST: rem.{{[us]}}{{32|64}}
+define ptx_kernel void @unknown(ptr %p, i64 %number, i64 %divisor) {
+  %rest = urem i64 %number, %divisor
+  store i64 %rest, ptr %p
   ret void
 }
