@@ -20,8 +20,7 @@ use llvm_sys::{
 
 use super::contain::{Bytes, LlvmError, Outcome, Uncontained};
 
-/// Modules that a machine serves: it keeps the names of NVIDIA's functions, and a description of the chip for every set of
-/// features that a function asks for.
+/// Modules that a machine serves: it keeps a description of the chip for every set of features that a function asks for.
 const MOST_USES: u32 = 64;
 
 /// Machines that wait for their next use: two for each of 32 threads.
@@ -161,6 +160,19 @@ impl TargetMachine {
     /// LLVM's pointer, which is valid as long as this is.
     pub(super) fn raw(&self) -> LLVMTargetMachineRef {
         self.owned.as_ref().map_or(null_mut(), |owned| owned.raw)
+    }
+
+    /// As [`Self::is_reusable_after`], of a step that generates code. NVIDIA's machines number what calls through pointers from
+    /// module to module, so that the names of prototypes would tell what was compiled before.
+    pub(super) fn is_reusable_after_code<T>(&self, result: Result<T, LlvmError>) -> Result<T, LlvmError> {
+        if self
+            .owned
+            .as_ref()
+            .is_some_and(|owned| owned.description.triple.starts_with("nvptx"))
+        {
+            self.is_reusable.set(false);
+        }
+        self.is_reusable_after(result)
     }
 
     /// Gives on how a step with the machine ended: after one that failed, whatever state it was in, the machine serves nobody else.

@@ -11,7 +11,7 @@ use super::{
     profile::{IrSyntax, Written, write},
     release::ClangRelease,
 };
-use crate::bridge::llvm::{DeviceContext, TargetMachine};
+use crate::bridge::{llvm::DeviceContext, target_machine::TargetMachine};
 
 /// The releases that `cargo xtask setup` installs.
 pub(super) const INSTALLED: [u8; 3] = [16, 19, 22];

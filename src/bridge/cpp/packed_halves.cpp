@@ -1,7 +1,8 @@
-// Arithmetic on two halves or bfloats at once, of one register that is an operand twice and that has a negative
-// constant in one of its halves. ptxas 13.0 keeps the constant without its sign, and negates that half of one operand
-// alone: `fma.rn.f16x2 %a, %a, %a, 0` of {x, -0.046} is negative in its second half. One number after the other is
-// right.
+// Arithmetic on two halves or bfloats at once, of a register that has a negative constant in one of its halves and
+// something else in the other, or of a constant that is an operand twice. ptxas 13.0 keeps the constant without its
+// sign, and negates that half where it is used, or forgets to: `fma.rn.f16x2 %a, %a, %a, 0` of {x, -0.046} is negative
+// in its second half, and the greatest of {x, -27} and {y, z} is 27 where x, y and z are put together of integers. One
+// number after the other is right.
 
 #include "code_generation.h"
 
@@ -10,6 +11,8 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+
+#include <optional>
 
 using namespace llvm;
 
@@ -68,12 +71,50 @@ SmallVector<Use *, 3> operandsOf(Instruction &instruction) {
   return operands;
 }
 
-bool isTwice(ArrayRef<Use *> operands) {
-  for (auto [place, operand] : enumerate(operands))
-    for (Use *other : operands.drop_front(place + 1))
-      if (operand->get() == other->get() && hasNegativeConstant(operand->get()))
-        return true;
+bool mayLoseSign(ArrayRef<Use *> operands) {
+  for (auto [place, operand] : enumerate(operands)) {
+    bool isTwice =
+        llvm::any_of(operands.drop_front(place + 1), [&](Use *other) { return other->get() == operand->get(); });
+    if ((isTwice || !isa<Constant>(operand->get())) && hasNegativeConstant(operand->get()))
+      return true;
+  }
   return false;
+}
+
+/// What a reduction does with two numbers.
+std::optional<Intrinsic::ID> stepOf(const IntrinsicInst &reduction) {
+  switch (reduction.getIntrinsicID()) {
+  case Intrinsic::vector_reduce_fmax:
+    return Intrinsic::maxnum;
+  case Intrinsic::vector_reduce_fmin:
+    return Intrinsic::minnum;
+  case Intrinsic::vector_reduce_fmaximum:
+    return Intrinsic::maximum;
+  case Intrinsic::vector_reduce_fminimum:
+    return Intrinsic::minimum;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Code generation reduces two numbers at once: here one after the other, where a sign may be lost. (Sums and products
+/// it computes in order, unless that does not matter.)
+bool reduceInOrder(Instruction &instruction) {
+  auto *reduction = dyn_cast<IntrinsicInst>(&instruction);
+  std::optional<Intrinsic::ID> step = reduction ? stepOf(*reduction) : std::nullopt;
+  if (!step || reduction->getType()->getPrimitiveSizeInBits() != 16 ||
+      !hasNegativeConstant(reduction->getArgOperand(0)))
+    return false;
+  IRBuilder<> builder(reduction);
+  builder.setFastMathFlags(reduction->getFastMathFlags());
+  Value *vector = reduction->getArgOperand(0), *result = nullptr;
+  for (unsigned i = 0; i < cast<FixedVectorType>(vector->getType())->getNumElements(); ++i) {
+    Value *element = builder.CreateExtractElement(vector, i);
+    result = result ? builder.CreateBinaryIntrinsic(*step, result, element) : element;
+  }
+  reduction->replaceAllUsesWith(result);
+  reduction->eraseFromParent();
+  return true;
 }
 
 } // namespace
@@ -81,8 +122,10 @@ bool isTwice(ArrayRef<Use *> operands) {
 void gpulower::takePackedHalvesApart(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      if (reduceInOrder(instruction))
+        continue;
       SmallVector<Use *, 3> operands = operandsOf(instruction);
-      if (!isTwice(operands))
+      if (!mayLoseSign(operands))
         continue;
       auto *type = cast<FixedVectorType>(instruction.getType());
       IRBuilder<> builder(&instruction);

@@ -1,5 +1,5 @@
-; A packed register that is an operand twice and has a negative constant in one half: ptxas keeps the constant without its sign, and
-; negates one operand alone. One number after the other is right.
+; A packed register that has a negative constant in one half: ptxas keeps the constant without its sign, and negates where it is used,
+; or forgets to. One number after the other is right.
 
 ; RUN: gpulower compile %s --target sm_90 --emit ptx -o - | FileCheck %s
 
@@ -27,15 +27,14 @@ define ptx_kernel void @bfloats(ptr addrspace(1) %p, bfloat %x, <2 x bfloat> %c)
   ret void
 }
 
-; What is right stays packed: a positive constant, and one that is an operand once.
+; What is right stays packed: a positive constant in one half, and constants in both.
 ; CHECK-LABEL: .entry packed(
 ; CHECK: fma.rn.f16x2
 ; CHECK: fma.rn.f16x2
 define ptx_kernel void @packed(ptr addrspace(1) %p, half %x, <2 x half> %c) {
   %v = insertelement <2 x half> <half poison, half 3.0>, half %x, i32 0
   %y = call <2 x half> @llvm.fma.v2f16(<2 x half> %v, <2 x half> %v, <2 x half> zeroinitializer)
-  %w = insertelement <2 x half> <half poison, half -3.0>, half %x, i32 0
-  %z = call <2 x half> @llvm.fma.v2f16(<2 x half> %w, <2 x half> %c, <2 x half> %y)
+  %z = call <2 x half> @llvm.fma.v2f16(<2 x half> <half -3.0, half 5.0>, <2 x half> %c, <2 x half> %y)
   store <2 x half> %z, ptr addrspace(1) %p
   ret void
 }
@@ -52,5 +51,35 @@ define ptx_kernel void @one_after_the_other(ptr addrspace(1) %p, half %x) {
   %y = call <2 x half> @llvm.fma.v2f16(<2 x half> %c, <2 x half> %c, <2 x half> %c)
   %z = call <2 x half> @llvm.fma.v2f16(<2 x half> %y, <2 x half> %y, <2 x half> <half 0xHB5CD, half 0xHB5CD>)
   store <2 x half> %z, ptr addrspace(1) %p
+  ret void
+}
+
+; An operand once: of x, y and z that were put together of integers, ptxas forgot the sign.
+; CHECK-LABEL: .entry greatest(
+; CHECK-NOT: max{{.*}}bf16x2
+; CHECK: ret;
+define ptx_kernel void @greatest(ptr addrspace(1) %p, bfloat %x, <2 x bfloat> %c) {
+  %v = insertelement <2 x bfloat> <bfloat poison, bfloat -27.0>, bfloat %x, i32 0
+  %y = call <2 x bfloat> @llvm.maximum.v2bf16(<2 x bfloat> %v, <2 x bfloat> %c)
+  store <2 x bfloat> %y, ptr addrspace(1) %p
+  ret void
+}
+
+; CHECK-LABEL: .entry greatest_of_four(
+; CHECK-NOT: max{{.*}}bf16x2
+; CHECK: ret;
+define ptx_kernel void @greatest_of_four(ptr addrspace(1) %p, <4 x bfloat> %c) {
+  %v = insertelement <4 x bfloat> %c, bfloat -27.0, i32 1
+  %y = call bfloat @llvm.vector.reduce.fmaximum.v4bf16(<4 x bfloat> %v)
+  store bfloat %y, ptr addrspace(1) %p
+  ret void
+}
+
+; CHECK-LABEL: .entry greatest_with_a_positive_one(
+; CHECK: max{{.*}}bf16x2
+define ptx_kernel void @greatest_with_a_positive_one(ptr addrspace(1) %p, <4 x bfloat> %c) {
+  %v = insertelement <4 x bfloat> %c, bfloat 27.0, i32 1
+  %y = call bfloat @llvm.vector.reduce.fmaximum.v4bf16(<4 x bfloat> %v)
+  store bfloat %y, ptr addrspace(1) %p
   ret void
 }
