@@ -663,7 +663,15 @@ impl<'c> DeviceModule<'c> {
     /// Emits assembly text or an object file. Code generation changes the module: it is of no further use.
     pub(crate) fn emit(&self, machine: &TargetMachine, kind: EmitKind) -> Result<Vec<u8>, LlvmError> {
         self.of_this_llvm()?;
-        machine.is_reusable_after_code(self.written(|module, closure| {
+        let own;
+        let machine = match kind {
+            EmitKind::Assembly => {
+                own = machine.for_assembly()?;
+                &own
+            }
+            EmitKind::Object => machine,
+        };
+        machine.is_reusable_after(self.written(|module, closure| {
             // SAFETY: module and machine are alive, and the sink matches the closure.
             unsafe {
                 gpulowerEmit(

@@ -20,13 +20,13 @@ use llvm_sys::{
 
 use super::contain::{Bytes, LlvmError, Outcome, Uncontained};
 
-/// Modules that a machine serves: it keeps a description of the chip for every set of features that a function asks for.
+/// Times that a machine is taken: it keeps a description of the chip for every set of features that a function asks for.
 const MOST_USES: u32 = 64;
 
 /// Machines that wait for their next use: two for each of 32 threads.
 const MOST_IDLE: usize = 64;
 
-/// Machines that nobody is using. The one that was used last comes first.
+/// Machines that nobody is using. The one that was used last is taken first.
 static IDLE: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 fn idle() -> MutexGuard<'static, Vec<Owned>> {
@@ -162,17 +162,14 @@ impl TargetMachine {
         self.owned.as_ref().map_or(null_mut(), |owned| owned.raw)
     }
 
-    /// As [`Self::is_reusable_after`], of a step that generates code. NVIDIA's machines number what calls through pointers from
-    /// module to module, so that the names of prototypes would tell what was compiled before.
-    pub(super) fn is_reusable_after_code<T>(&self, result: Result<T, LlvmError>) -> Result<T, LlvmError> {
-        if self
-            .owned
-            .as_ref()
-            .is_some_and(|owned| owned.description.triple.starts_with("nvptx"))
-        {
-            self.is_reusable.set(false);
-        }
-        self.is_reusable_after(result)
+    /// A machine for a text of assembly, which has never generated code and never will again: in texts, machines number
+    /// sections, and what calls through pointers, from module to module.
+    pub(super) fn for_assembly(&self) -> Result<Self, LlvmError> {
+        let owned = self.owned.as_ref().map(|owned| Owned::new(owned.description.clone()));
+        Ok(Self {
+            owned: owned.transpose()?,
+            is_reusable: Cell::new(false),
+        })
     }
 
     /// Gives on how a step with the machine ended: after one that failed, whatever state it was in, the machine serves nobody else.

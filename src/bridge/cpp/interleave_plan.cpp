@@ -16,8 +16,8 @@ using namespace llvm;
 namespace gpulower::interleave {
 namespace {
 
-/// Longer bodies run two iterations at once where loads come first, unless that are few bytes; those that are longer
-/// still have enough to do between two loads.
+/// Longer bodies run two iterations at once where loads come first, unless an iteration loads few bytes; those that are
+/// longer still have enough to do between two loads.
 constexpr unsigned mostInstructions = 32, mostInstructionsOfFewBytes = 64;
 constexpr unsigned mostInstructionsOfTwo = 160;
 /// Longer bodies that work long with what they load run two at once.
@@ -41,8 +41,8 @@ constexpr unsigned mostWork = 8;
 constexpr uint64_t narrow = 2;
 /// Bytes of `ld.v4.b32`.
 constexpr uint64_t widestTransfer = 16;
-/// Bytes of slow memory that the loads of one iteration have under way: of 2,048 threads 32 are as many as an H200 can
-/// use, and twice 4 are not.
+/// Bytes that one iteration loads of memory that is far away. An H200 with all threads is kept busy by 32 of each, and
+/// not by 8, which are twice 4.
 constexpr uint64_t enoughBytes = 32, fewBytes = 4;
 /// Comparisons of addresses before a loop.
 constexpr unsigned mostChecks = 4;
@@ -470,7 +470,7 @@ private:
     });
   }
 
-  /// Bytes of slow memory that one iteration loads.
+  /// Bytes that one iteration loads, at most, of memory that is not a workgroup's or a thread's own.
   uint64_t bytesUnderWay() const {
     uint64_t bytes = 0;
     for (Instruction *instruction : instructions)

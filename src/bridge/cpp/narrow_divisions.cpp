@@ -46,17 +46,21 @@ struct NarrowDivisions : FunctionPass {
   NarrowDivisions() : FunctionPass(ID) {}
 
   bool runOnFunction(Function &function) override {
+    if (skipFunction(function))
+      return false;
     auto &evolution = getAnalysis<ScalarEvolutionWrapperPass>().getSE();
-    bool changed = false;
-    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      if (!instruction.isIntDivRem() || !instruction.getType()->isIntegerTy(2 * narrow) ||
-          llvm::any_of(instruction.operands(), [&](const Use &operand) { return !fits(*operand, evolution); }))
-        continue;
-      evolution.forgetValue(&instruction);
-      divideNarrow(cast<BinaryOperator>(instruction));
-      changed = true;
-    }
-    return changed;
+    SmallVector<BinaryOperator *> wide;
+    for (Instruction &instruction : instructions(function))
+      if (instruction.isIntDivRem() && instruction.getType()->isIntegerTy(2 * narrow) &&
+          llvm::all_of(instruction.operands(), [&](const Use &operand) { return fits(*operand, evolution); }))
+        wide.push_back(cast<BinaryOperator>(&instruction));
+    if (wide.empty())
+      return false;
+    // Otherwise each division that is replaced is followed to all that is computed from it.
+    evolution.forgetAllLoops();
+    for (BinaryOperator *division : wide)
+      divideNarrow(*division);
+    return true;
   }
 
   StringRef getPassName() const override { return "Narrow divisions"; }

@@ -1,6 +1,7 @@
-// Comparisons of floats that hold for every number. ptxas knows what range a result has, and takes `setp.ge.f32` of
-// what cannot be less to hold for NaN, too. (Seen with ptxas 13.0 for sm_90: `|x + 1| >= 0`, `|x + 1| > -1`, `ex2(x) >=
-// 0`, `|x| + 1 > 0.5`, `sin(x) < 2`; of an `abs` of what was loaded it assumes nothing where the comparison does not
+// Comparisons of floats that hold for every number, or for none. ptxas knows what range a result has, and takes
+// `setp.ge.f32` of what cannot be less to hold for NaN, too. (Seen with ptxas 13.0 for sm_90: `|x + 1| >= 0`, `|x + 1|
+// > -1`, `ex2(x) >= 0`,
+// `|x| + 1 > 0.5`, `sin(x) < 2`; of an `abs` of what was loaded it assumes nothing where the comparison does not
 // choose.) They only ask whether there is a number.
 
 #include "code_generation.h"
@@ -24,43 +25,64 @@ using namespace llvm::PatternMatch;
 namespace gpulower {
 namespace {
 
-/// Sums that are followed.
-constexpr unsigned mostSums = 4;
+/// Sums and negations that are followed.
+constexpr unsigned mostSteps = 4;
+
+/// More than `sin.approx`, `cos.approx` and `tanh.approx` give, whose errors are less than 2^-9 (PTX ISA).
+constexpr double crest = 1.0 + 1.0 / 256;
 
 /// What a number is between, unless it is NaN.
 struct Range {
   APFloat least, most;
 };
 
-/// What ptxas knows of a number; that of it which LLVM knows, or is known of NVIDIA's own functions.
-std::optional<Range> rangeOf(Value *number, const SimplifyQuery &query, unsigned sums = 0) {
-  const fltSemantics &semantics = number->getType()->getScalarType()->getFltSemantics();
-  const APFloat *constant = nullptr;
-  if (match(number, m_APFloat(constant)))
-    return constant->isNaN() ? std::nullopt : std::optional(Range{*constant, *constant});
-  Value *other = nullptr, *second = nullptr;
-  if (match(number, m_FNeg(m_Value(other)))) {
-    std::optional<Range> range = rangeOf(other, query, sums);
-    return range ? std::optional(Range{neg(range->most), neg(range->least)}) : std::nullopt;
+/// Ranges as ptxas knows them; that of them which LLVM knows, or is known of NVIDIA's own functions.
+class Ranges {
+public:
+  /// With `flushes`, denormal numbers are zeros.
+  Ranges(const SimplifyQuery &query, bool flushes) : query(query), flushes(flushes) {}
+
+  APFloat flushed(const APFloat &number) const {
+    return flushes && number.isDenormal() ? APFloat::getZero(number.getSemantics(), number.isNegative()) : number;
   }
-  bool isNeverNegative = false;
-  if (auto *call = dyn_cast<IntrinsicInst>(number)) {
-    StringRef name = call->getCalledFunction()->getName();
-    for (StringRef wave : {"llvm.nvvm.sin.approx", "llvm.nvvm.cos.approx", "llvm.nvvm.tanh.approx"})
-      if (name.starts_with(wave))
-        return Range{APFloat::getOne(semantics, /*Negative=*/true), APFloat::getOne(semantics)};
-    isNeverNegative = name.starts_with("llvm.nvvm.fabs.") || name.starts_with("llvm.nvvm.ex2.approx");
+
+  std::optional<Range> of(Value *number, unsigned steps = 0) const {
+    const fltSemantics &semantics = number->getType()->getScalarType()->getFltSemantics();
+    const APFloat *constant = nullptr;
+    if (match(number, m_APFloat(constant)))
+      return constant->isNaN() ? std::nullopt : std::optional(Range{flushed(*constant), flushed(*constant)});
+    Value *other = nullptr, *second = nullptr;
+    if (steps < mostSteps && match(number, m_FNeg(m_Value(other)))) {
+      std::optional<Range> range = of(other, steps + 1);
+      return range ? std::optional(Range{neg(range->most), neg(range->least)}) : std::nullopt;
+    }
+    if (steps < mostSteps && match(number, m_FAdd(m_Value(other), m_Value(second)))) {
+      std::optional<Range> range = of(other, steps + 1), more = of(second, steps + 1);
+      if (range && more)
+        return Range{flushed(range->least + more->least), flushed(range->most + more->most)};
+    }
+    bool isNeverNegative = false;
+    if (auto *call = dyn_cast<IntrinsicInst>(number)) {
+      StringRef name = call->getCalledFunction()->getName();
+      for (StringRef wave : {"llvm.nvvm.sin.approx", "llvm.nvvm.cos.approx", "llvm.nvvm.tanh.approx"})
+        if (name.starts_with(wave)) {
+          APFloat most(crest);
+          bool isRounded = false;
+          most.convert(semantics, APFloat::rmTowardPositive, &isRounded);
+          return Range{neg(most), most};
+        }
+      isNeverNegative = name.starts_with("llvm.nvvm.fabs.") || name.starts_with("llvm.nvvm.ex2.approx");
+    }
+    if (isNeverNegative ||
+        computeKnownFPClass(number, KnownFPClass::OrderedLessThanZeroMask, query).cannotBeOrderedLessThanZero())
+      return Range{APFloat::getZero(semantics), APFloat::getInf(semantics)};
+    return std::nullopt;
   }
-  if (sums < mostSums && match(number, m_FAdd(m_Value(other), m_Value(second)))) {
-    std::optional<Range> range = rangeOf(other, query, sums + 1), more = rangeOf(second, query, sums + 1);
-    if (range && more)
-      return Range{range->least + more->least, range->most + more->most};
-  }
-  if (isNeverNegative ||
-      computeKnownFPClass(number, KnownFPClass::OrderedLessThanZeroMask, query).cannotBeOrderedLessThanZero())
-    return Range{APFloat::getZero(semantics), APFloat::getInf(semantics)};
-  return std::nullopt;
-}
+
+private:
+  const SimplifyQuery &query;
+  bool flushes;
+};
 
 /// Whether a comparison with a constant, which does not hold for NaN, holds for all numbers of a range.
 bool holdsWithin(const Range &range, CmpInst::Predicate predicate, const APFloat &limit) {
@@ -76,6 +98,19 @@ bool holdsWithin(const Range &range, CmpInst::Predicate predicate, const APFloat
   default:
     return false;
   }
+}
+
+bool holdsForNumbers(Value *number, CmpInst::Predicate predicate, const APFloat &limit, const SimplifyQuery &query) {
+  auto holds = [&](bool flushes) {
+    Ranges ranges(query, flushes);
+    std::optional<Range> range = ranges.of(number);
+    return range && holdsWithin(*range, predicate, ranges.flushed(limit));
+  };
+  // Of halves instructions flush as those of f32 do, of bfloats some.
+  const Function &function = *query.CxtI->getFunction();
+  bool mayFlush = !number->getType()->getScalarType()->isDoubleTy() &&
+                  function.getDenormalMode(APFloat::IEEEsingle()) != DenormalMode::getIEEE();
+  return holds(/*flushes=*/false) && (!mayFlush || holds(/*flushes=*/true));
 }
 
 } // namespace
@@ -94,11 +129,13 @@ void compareWithNaN(Module &module) {
       const APFloat *constant = nullptr;
       if (!match(limit, m_APFloat(constant)) || isa<Constant>(number))
         continue;
-      std::optional<Range> range = rangeOf(number, SimplifyQuery(module.getDataLayout(), &instruction));
-      if (!range || !holdsWithin(*range, predicate, *constant))
+      // One that holds for NaN is the opposite of one that does not.
+      bool isOpposite = CmpInst::isUnordered(predicate);
+      CmpInst::Predicate asked = isOpposite ? CmpInst::getInversePredicate(predicate) : CmpInst::Predicate(predicate);
+      if (!holdsForNumbers(number, asked, *constant, SimplifyQuery(module.getDataLayout(), &instruction)))
         continue;
       IRBuilder<> builder(&instruction);
-      Value *ordered = builder.CreateFCmpORD(number, number);
+      Value *ordered = isOpposite ? builder.CreateFCmpUNO(number, number) : builder.CreateFCmpORD(number, number);
       ordered->takeName(&instruction);
       instruction.replaceAllUsesWith(ordered);
       instruction.eraseFromParent();

@@ -62,7 +62,7 @@ public:
   /// Of a loop the gate is told no more than that it is one: passes over loops ask about this one until the next call.
   void enter(const llvm::Loop &loop);
 
-  const bool isForAmd;
+  const bool isForAmd, isForNvidia;
 
 private:
   llvm::LLVMContext &context;

@@ -43,36 +43,58 @@ end:
   ret void
 }
 
-; The divisor has to fit, too. (What is less than it is the rest. LLVM finds this out by itself.)
-; CHECK-LABEL: .entry divisor(
-; CHECK: setp.lt.u64
+; The divisor has to fit, too: one counter is divided by another that stays below 2^32, and by a number of which nothing is known.
+; CHECK-LABEL: .entry counters(
+; CHECK-NOT: setp.lt
 ; CHECK: rem.u32
-define ptx_kernel void @divisor(ptr %p, i64 %number, i64 %divisor) {
-  %low = and i64 %number, 4294967295
-  %rest = urem i64 %low, %divisor
-  store i64 %rest, ptr %p
+; CHECK-NOT: rem.{{[us]}}64
+; CHECK-LABEL: .entry by_anything(
+; CHECK: setp.{{lt|gt}}.u64
+; CHECK: rem.u32
+define ptx_kernel void @counters(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %d = phi i64 [ 1, %entry ], [ %d.next, %loop ]
+  %rest = urem i64 %s, %d
+  store volatile i64 %rest, ptr %p
+  %d.next = add nuw nsw i64 %d, 3
+  %s.next = add nuw nsw i64 %s, 1
+  %more = icmp ne i64 %s.next, 255
+  br i1 %more, label %loop, label %end
+end:
   ret void
 }
 
-; CHECK-LABEL: .entry both(
-; CHECK-NOT: setp
-; CHECK: rem.u32
-; CHECK-NOT: rem.u64
+define ptx_kernel void @by_anything(ptr %p, i64 %d) {
+entry:
+  br label %loop
+loop:
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %rest = urem i64 %s, %d
+  store volatile i64 %rest, ptr %p
+  %s.next = add nuw nsw i64 %s, 1
+  %more = icmp ne i64 %s.next, 255
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; What may be negative is divided as it is.
 ; CHECK-LABEL: .entry negative(
-define ptx_kernel void @both(ptr %p, i64 %number, i64 %divisor) {
-  %low = and i64 %number, 4294967295
-  %short = and i64 %divisor, 1023
-  %rest = urem i64 %low, %short
-  store i64 %rest, ptr %p
-  ret void
-}
-
 ; CHECK: mul.hi.s64
-define ptx_kernel void @negative(ptr %p, i32 %number) {
-  %wide = sext i32 %number to i64
-  %more = add nsw i64 %wide, 1
-  %quotient = sdiv i64 %more, 7
-  store i64 %quotient, ptr %p
+define ptx_kernel void @negative(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %s = phi i64 [ -100, %entry ], [ %s.next, %loop ]
+  %rest = sdiv i64 %s, 7
+  store volatile i64 %rest, ptr %p
+  %s.next = add nsw i64 %s, 1
+  %more = icmp ne i64 %s.next, 255
+  br i1 %more, label %loop, label %end
+end:
   ret void
 }
 

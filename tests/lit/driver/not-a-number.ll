@@ -104,3 +104,56 @@ define ptx_kernel void @short_sum(ptr %p, float %x) {
   store i32 %bit, ptr %p
   ret void
 }
+
+; The opposite question, as LLVM writes the branch of one, of a bfloat.
+; CHECK-LABEL: .entry not_less(
+; CHECK: setp.n{{um|an}}.f32
+define ptx_kernel void @not_less(ptr %p, float %x) {
+  %short = fptrunc float %x to bfloat
+  %long = fpext bfloat %short to float
+  %magnitude = call float @llvm.nvvm.fabs.f32(float %long)
+  %less = fcmp ult float %magnitude, 0xB790000000000000
+  br i1 %less, label %then, label %end
+then:
+  store i32 1, ptr %p
+  br label %end
+end:
+  ret void
+}
+
+; Where denormal numbers are zeros, `|x| + 2^-133 > 0` does not hold for 0.
+; CHECK-LABEL: .entry flushed(
+; CHECK-NOT: setp.n
+; CHECK: setp.{{ge|lt|gt|le}}{{u?}}.ftz.f32
+; CHECK-LABEL: .entry not_flushed(
+; CHECK: setp.num.f32
+define ptx_kernel void @flushed(ptr %p, float %x) "denormal-fp-math-f32"="preserve-sign,preserve-sign" {
+  %magnitude = call float @llvm.fabs.f32(float %x)
+  %more = fadd float %magnitude, 0x37A0000000000000
+  %holds = fcmp ogt float %more, 0.0
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+define ptx_kernel void @not_flushed(ptr %p, float %x) {
+  %magnitude = call float @llvm.fabs.f32(float %x)
+  %more = fadd float %magnitude, 0x37A0000000000000
+  %holds = fcmp ogt float %more, 0.0
+  %bit = zext i1 %holds to i32
+  store i32 %bit, ptr %p
+  ret void
+}
+
+; Blocks that nothing reaches may be in a circle.
+; CHECK-LABEL: .entry circle(
+define ptx_kernel void @circle(ptr %p) {
+  ret void
+dead:
+  %a = fneg float %b
+  %b = fneg float %a
+  %c = fcmp oge float %a, 0.0
+  %z = zext i1 %c to i32
+  store i32 %z, ptr %p
+  br label %dead
+}
