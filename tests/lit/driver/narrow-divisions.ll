@@ -49,7 +49,7 @@ end:
 ; CHECK: rem.u32
 ; CHECK-NOT: rem.{{[us]}}64
 ; CHECK-LABEL: .entry by_anything(
-; CHECK: setp.{{lt|gt}}.u64
+; CHECK: or.b64
 ; CHECK: rem.u32
 define ptx_kernel void @counters(ptr %p) {
 entry:
@@ -72,7 +72,8 @@ entry:
   br label %loop
 loop:
   %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
-  %rest = urem i64 %s, %d
+  %square = mul nuw nsw i64 %s, %s
+  %rest = urem i64 %square, %d
   store volatile i64 %rest, ptr %p
   %s.next = add nuw nsw i64 %s, 1
   %more = icmp ne i64 %s.next, 255
