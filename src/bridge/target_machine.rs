@@ -23,8 +23,8 @@ use super::contain::{Bytes, LlvmError, Outcome, Uncontained};
 /// Times that a machine is taken: it keeps a description of the chip for every set of features that a function asks for.
 const MOST_USES: u32 = 64;
 
-/// Machines that wait for their next use: two for each of 32 threads.
-const MOST_IDLE: usize = 64;
+/// Machines that wait for their next use. One for AMD holds 1.7 MiB.
+const MOST_IDLE: usize = 16;
 
 /// Machines that nobody is using. The one that was used last is taken first.
 static IDLE: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
