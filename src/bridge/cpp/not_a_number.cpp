@@ -1,8 +1,8 @@
 // Comparisons of floats that hold for every number, or for none. ptxas knows what range a result has, and takes
-// `setp.ge.f32` of what cannot be less to hold for NaN, too. (Seen with ptxas 13.0 for sm_90: `|x + 1| >= 0`, `|x + 1|
-// > -1`, `ex2(x) >= 0`,
-// `|x| + 1 > 0.5`, `sin(x) < 2`; of an `abs` of what was loaded it assumes nothing where the comparison does not
-// choose.) They only ask whether there is a number.
+// `setp.ge.f32` of what cannot be less to hold for NaN, too. They only ask whether there is a number.
+//
+// Seen with ptxas 13.0 for sm_90: `|x + 1| >= 0`, `|x| + 1 > 0.5`, `ex2(x) >= 0`, `sin(x) < 2`. Of an `abs` of what was
+// loaded it assumes nothing where the comparison does not choose.
 
 #include "code_generation.h"
 
