@@ -28,8 +28,8 @@ namespace {
 /// Sums and negations that are followed.
 constexpr unsigned mostSteps = 4;
 
-/// More than `sin.approx`, `cos.approx` and `tanh.approx` give, whose errors are 2^-8 at most: of `tanh.approx.bf16` (PTX
-/// ISA).
+/// More than `sin.approx`, `cos.approx` and `tanh.approx` give, whose errors are 2^-8 at most: of `tanh.approx.bf16`
+/// (PTX ISA).
 constexpr double crest = 1.0 + 1.0 / 256;
 
 /// What a number is between, unless it is NaN.
