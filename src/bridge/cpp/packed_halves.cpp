@@ -98,7 +98,7 @@ std::optional<Intrinsic::ID> stepOf(const IntrinsicInst &reduction) {
 }
 
 /// Code generation reduces two numbers at once: here one after the other, where a sign may be lost. (Sums and products
-/// it computes in order, unless that does not matter.)
+/// it computes in order; where any order will do it packs them, too, which is not looked at.)
 bool reduceInOrder(Instruction &instruction) {
   auto *reduction = dyn_cast<IntrinsicInst>(&instruction);
   std::optional<Intrinsic::ID> step = reduction ? stepOf(*reduction) : std::nullopt;

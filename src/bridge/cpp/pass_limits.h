@@ -71,7 +71,8 @@ private:
   bool isLoopLeftAlone = false;
 };
 
-/// Passes of code generation, and ours among them: one tells the gate of the loop that strength reduction is about to see.
+/// Passes of code generation, and ours among them: one tells the gate of the loop that strength reduction is about to
+/// see.
 class CodeGenerationPasses final : public llvm::legacy::PassManager {
 public:
   explicit CodeGenerationPasses(CodeGenerationLimits &limits) : limits(limits) {}
