@@ -64,6 +64,8 @@ unsafe extern "C-unwind" {
     fn gpulowerHonourRounding(module: LLVMModuleRef) -> Outcome;
     fn gpulowerLeaveGenericMemory(module: LLVMModuleRef) -> Outcome;
     fn gpulowerCallMathFunctions(module: LLVMModuleRef, has_tanh: bool) -> Outcome;
+    fn gpulowerSimplifyLibraryCalls(module: LLVMModuleRef) -> Outcome;
+    fn gpulowerEvaluateCalls(module: LLVMModuleRef) -> Outcome;
     fn gpulowerSetFloatingPoint(module: LLVMModuleRef, options: *const FloatingPointFlags);
     fn gpulowerSetAttribute(module: LLVMModuleRef, key: Bytes, value: Bytes, kernels_only: bool);
     fn gpulowerRemapFiles(module: LLVMModuleRef, pairs: *const Bytes, count: usize);
@@ -581,6 +583,19 @@ impl<'c> DeviceModule<'c> {
         // SAFETY: the module is alive.
         self.context
             .finish(unsafe { gpulowerCallMathFunctions(self.raw(), has_tanh) })
+    }
+
+    /// Replaces calls of functions that a vendor's device library will define by what is known of their results, or by
+    /// something simpler.
+    pub(crate) fn simplify_library_calls(&self) -> Result<(), LlvmError> {
+        // SAFETY: the module is alive.
+        self.context.finish(unsafe { gpulowerSimplifyLibraryCalls(self.raw()) })
+    }
+
+    /// Evaluates calls with known numbers, and what follows from them, where libraries are linked.
+    pub(crate) fn evaluate_calls(&self) -> Result<(), LlvmError> {
+        // SAFETY: the module is alive.
+        self.context.finish(unsafe { gpulowerEvaluateCalls(self.raw()) })
     }
 
     /// Applies floating-point permissions to the instructions of every function.

@@ -295,6 +295,9 @@ pub(super) fn link(
         if !others.opaque {
             take_math_from_vendor(module, &unprovided_symbols(module)?, target.vendor());
         }
+        if job.resolved.optimization.number() > 0 {
+            module.simplify_library_calls()?;
+        }
         if is_amd
             && module
                 .undefined_symbols()?

@@ -237,6 +237,9 @@ pub(crate) fn generate_code<'c>(
             control::prepare(&module, resolved);
             own = chip_features::functions(&module, resolved);
             linked_a_library = libraries::link(&module, job, others)?;
+            if resolved.optimization.number() > 0 {
+                module.evaluate_calls()?;
+            }
             control::finish(&module, resolved)?;
             chip_features::settle(&module, &machine, resolved, &own)?;
             module.internalize(&visible)?;

@@ -126,12 +126,6 @@ private:
     case Intrinsic::log10:
       return function(builder, id, intrinsic, operands(intrinsic, 1));
     case Intrinsic::pow:
-      if (auto *exponent = dyn_cast<Constant>(intrinsic.getArgOperand(1)))
-        if (auto *splat =
-                dyn_cast_or_null<ConstantFP>(exponent->getType()->isVectorTy() ? exponent->getSplatValue() : exponent))
-          if (splat->isExactlyValue(2.0))
-            return one(builder.CreateFMul(intrinsic.getArgOperand(0), intrinsic.getArgOperand(0)));
-      [[fallthrough]];
     case Intrinsic::atan2:
       return function(builder, id, intrinsic, operands(intrinsic, 2));
     case Intrinsic::powi:
