@@ -229,6 +229,7 @@ void gpulower::addPassesForPtx(PassBuilder &builder) {
   nameFunctionPass<CompareAgain>(builder, "gpulower-compare-again");
   nameFunctionPass<ExpandCopies>(builder, "gpulower-expand-copies");
   nameFunctionPass<LoadBeforeBranches>(builder, "gpulower-load-before-branches");
+  nameFunctionPass<ComputeEarly>(builder, "gpulower-compute-early");
   // LLVM's own name for it stands for the second level.
   builder.registerPipelineParsingCallback(
       [](StringRef name, LoopPassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {

@@ -40,6 +40,11 @@ struct ExpandCopies : llvm::PassInfoMixin<ExpandCopies> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+/// Computes what ends lives of values where these values are, and marks functions in which it did.
+struct ComputeEarly : llvm::PassInfoMixin<ComputeEarly> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 /// PTX ISA: div.rn, div.full and sqrt.rn; ptxas makes of them a fast path and a call.
 bool becomesBranches(const llvm::Instruction &instruction);
 

@@ -19,6 +19,8 @@
 #include "llvm/Transforms/Utils/Evaluator.h"
 #include "llvm/Transforms/Utils/Local.h"
 
+#include "llvm/Support/CommandLine.h"
+#include <cstdlib>
 #include <optional>
 
 using namespace llvm;
@@ -372,6 +374,10 @@ extern "C" GpulowerOutcome gpulowerSimplifyLibraryCalls(LLVMModuleRef moduleRef)
 extern "C" GpulowerOutcome gpulowerEvaluateCalls(LLVMModuleRef moduleRef) {
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
+    if (getenv("GP_NOSINK")) {
+      auto &m = cl::getRegisteredOptions();
+      static_cast<cl::opt<bool> *>(m.find("instcombine-code-sinking")->second)->setValue(false);
+    }
     SmallVector<Function *, 16> functions;
     for (Function &function : module)
       if (!function.isDeclaration() && !function.hasOptNone() && !function.hasFnAttribute(Attribute::StrictFP))

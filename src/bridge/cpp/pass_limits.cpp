@@ -33,6 +33,9 @@ constexpr StringRef preparation = "CodeGen Prepare";
 /// computed.
 constexpr StringRef withReduction[] = {"slsr", "early-cse", "machine-sink"};
 
+/// As the gate knows it.
+constexpr StringRef sinking = "machine-sink";
+
 /// Global value numbering, which code generation for AMD does once more, in 6 percent of its instructions. Of 154
 /// kernels 145 are the same without it, and all together have 3 more of 21,688 instructions.
 constexpr StringRef numbering = "gvn";
@@ -129,6 +132,8 @@ CodeGenerationLimits::CodeGenerationLimits(Module &module)
       withoutVectorizer.insert(description);
     if (function.hasFnAttribute(noReduction))
       withoutReduction.insert(description);
+    if (function.hasFnAttribute(noSinking))
+      withoutSinking.insert(description);
   }
   context.setOptPassGate(*this);
 }
@@ -138,8 +143,10 @@ CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobal
 bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
   if (pass == loadStoreVectorizerArgument)
     return !withoutVectorizer.contains(unit);
-  if (is_contained(withReduction, pass))
-    return !withoutReduction.contains(unit);
+  if (is_contained(withReduction, pass) && withoutReduction.contains(unit))
+    return false;
+  if (pass == sinking)
+    return !withoutSinking.contains(unit);
   if (pass == numbering)
     return !isForAmd;
   return pass != loopReduction || !isLoopLeftAlone;

@@ -49,6 +49,9 @@ constexpr llvm::StringLiteral noLoopReduction = "gpulower.loop.no.strength.reduc
 /// up behind it, and sinks nothing.
 constexpr llvm::StringLiteral noReduction = "gpulower-no-strength-reduction";
 
+/// Attribute of a function: code generation sinks nothing.
+constexpr llvm::StringLiteral noSinking = "gpulower-no-sinking";
+
 /// Has code generation leave out what functions and loops are marked for, while it lives.
 class CodeGenerationLimits final : public llvm::OptPassGate {
 public:
@@ -67,7 +70,7 @@ public:
 private:
   llvm::LLVMContext &context;
   /// Functions as passes describe them, `function (NAME)`, by what they do without.
-  llvm::StringSet<> withoutVectorizer, withoutReduction;
+  llvm::StringSet<> withoutVectorizer, withoutReduction, withoutSinking;
   bool isLoopLeftAlone = false;
 };
 
