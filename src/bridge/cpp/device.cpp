@@ -7,7 +7,7 @@
 #include "accumulators.h"
 #include "exclusive_ors.h"
 #include "interleave.h"
-#include "narrow_divisions.h"
+#include "narrow_integers.h"
 #include "pass_limits.h"
 #include "passes.h"
 

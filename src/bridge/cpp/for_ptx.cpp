@@ -48,8 +48,8 @@ struct LeaveUnrolling : PassInfoMixin<LeaveUnrolling> {
 /// Loads before divisions and square roots: the PTX compiler makes branches of those, over which it moves no load, so
 /// that a thread would wait for one load after the other.
 struct LoadBeforeBranches : PassInfoMixin<LoadBeforeBranches> {
-  /// Each load that waits holds a register.
-  static constexpr unsigned mostLoads = 8;
+  /// That loads hold while they wait.
+  static constexpr unsigned mostRegisters = 8;
   static constexpr unsigned mostForAddress = 12;
 
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
@@ -66,23 +66,29 @@ struct LoadBeforeBranches : PassInfoMixin<LoadBeforeBranches> {
 private:
   static bool runOnBlock(BasicBlock &block) {
     Instruction *branches = nullptr;
-    unsigned loads = 0;
+    unsigned registers = 0;
     bool changed = false;
     for (Instruction &instruction : make_early_inc_range(block)) {
       if (isa<PHINode>(instruction))
         continue;
       if (instruction.mayWriteToMemory() || !isGuaranteedToTransferExecutionToSuccessor(&instruction)) {
         branches = nullptr;
-        loads = 0;
+        registers = 0;
       } else if (becomesBranches(instruction)) {
         branches = branches ? branches : &instruction;
-      } else if (auto *load = dyn_cast<LoadInst>(&instruction);
-                 load && branches && load->isSimple() && loads < mostLoads && moveBefore(*load, *branches)) {
-        ++loads;
+      } else if (auto *load = dyn_cast<LoadInst>(&instruction); load && branches && load->isSimple() &&
+                                                                registers + registersOf(*load) <= mostRegisters &&
+                                                                moveBefore(*load, *branches)) {
+        registers += registersOf(*load);
         changed = true;
       }
     }
     return changed;
+  }
+
+  /// Of 32 bits.
+  static unsigned registersOf(const LoadInst &load) {
+    return divideCeil(load.getDataLayout().getTypeSizeInBits(load.getType()).getKnownMinValue(), 32);
   }
 
   /// Moves a load, and what its address is computed with, where `place` is the first instruction behind it. Nothing

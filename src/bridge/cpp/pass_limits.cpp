@@ -1,6 +1,6 @@
 #include "pass_limits.h"
 
-#include "narrow_divisions.h"
+#include "narrow_integers.h"
 #include "watch.h"
 
 #include "llvm/Analysis/LoopInfo.h"
@@ -185,7 +185,7 @@ void CodeGenerationPasses::add(Pass *pass) {
     legacy::PassManager::add(new EnterLoop(limits));
   // It makes two divisions, and a branch, of one of 64 bits.
   if (pass->getPassName() == preparation && limits.isForNvidia)
-    legacy::PassManager::add(createNarrowDivisions());
+    legacy::PassManager::add(createNarrowIntegers());
   legacy::PassManager::add(pass);
 }
 

@@ -2,10 +2,12 @@
 // ten instructions for one; by anything else a loop of many. LLVM's `correlated-propagation` looks at conditions alone,
 // and runs when the ends of loops say no more than `!=`. This is done in code generation, when addresses are what they
 // will be: scalar evolution knows the rest of a narrow division as a wide one, and writes that into addresses.
+// A comparison of 64 bits is two instructions, and moves where one of the numbers is the same for all threads.
 
-#include "narrow_divisions.h"
+#include "narrow_integers.h"
 #include "passes.h"
 
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
@@ -40,38 +42,79 @@ void divideNarrow(BinaryOperator &wide) {
   wide.eraseFromParent();
 }
 
-struct NarrowDivisions : FunctionPass {
+/// Whether a comparison ends its loop: ptxas counts the iterations of loops by those whose counter has one width.
+bool endsLoop(const ICmpInst &comparison, const Loop &loop) {
+  return any_of(comparison.users(), [&](const User *user) {
+    auto *branch = dyn_cast<BranchInst>(user);
+    return branch && any_of(branch->successors(), [&](const BasicBlock *next) { return !loop.contains(next); });
+  });
+}
+
+/// Whether two numbers compare in 32 bits as they do in 64.
+bool compareNarrow(const ICmpInst &comparison, ScalarEvolution &evolution) {
+  auto fitsSigned = [&](const Use &number) {
+    return evolution.getSignedRange(evolution.getSCEV(number)).getMinSignedBits() <= narrow;
+  };
+  return (!comparison.isUnsigned() && llvm::all_of(comparison.operands(), fitsSigned)) ||
+         (!comparison.isSigned() &&
+          llvm::all_of(comparison.operands(), [&](const Use &number) { return fits(*number, evolution); }));
+}
+
+void narrowComparison(ICmpInst &wide) {
+  IRBuilder<> builder(&wide);
+  Value *left = builder.CreateTrunc(wide.getOperand(0), builder.getIntNTy(narrow));
+  Value *right = builder.CreateTrunc(wide.getOperand(1), builder.getIntNTy(narrow));
+  Value *result = builder.CreateICmp(wide.getPredicate(), left, right);
+  result->takeName(&wide);
+  wide.replaceAllUsesWith(result);
+  wide.eraseFromParent();
+}
+
+struct NarrowIntegers : FunctionPass {
   static char ID;
 
-  NarrowDivisions() : FunctionPass(ID) {}
+  NarrowIntegers() : FunctionPass(ID) {}
 
   bool runOnFunction(Function &function) override {
     if (skipFunction(function))
       return false;
     auto &evolution = getAnalysis<ScalarEvolutionWrapperPass>().getSE();
-    SmallVector<BinaryOperator *> wide;
-    for (Instruction &instruction : instructions(function))
-      if (instruction.isIntDivRem() && instruction.getType()->isIntegerTy(2 * narrow) &&
-          llvm::all_of(instruction.operands(), [&](const Use &operand) { return fits(*operand, evolution); }))
-        wide.push_back(cast<BinaryOperator>(&instruction));
-    if (wide.empty())
+    auto &loops = getAnalysis<LoopInfoWrapperPass>().getLoopInfo();
+    SmallVector<BinaryOperator *> divisions;
+    SmallVector<ICmpInst *> comparisons;
+    for (Instruction &instruction : instructions(function)) {
+      if (instruction.getNumOperands() != 2 || !instruction.getOperand(0)->getType()->isIntegerTy(2 * narrow))
+        continue;
+      if (auto *comparison = dyn_cast<ICmpInst>(&instruction)) {
+        Loop *loop = loops.getLoopFor(comparison->getParent());
+        if (loop && !endsLoop(*comparison, *loop) && compareNarrow(*comparison, evolution))
+          comparisons.push_back(comparison);
+      } else if (instruction.isIntDivRem() &&
+                 llvm::all_of(instruction.operands(), [&](const Use &operand) { return fits(*operand, evolution); })) {
+        divisions.push_back(cast<BinaryOperator>(&instruction));
+      }
+    }
+    if (divisions.empty() && comparisons.empty())
       return false;
-    // Otherwise each division that is replaced is followed to all that is computed from it.
+    // Otherwise each instruction that is replaced is followed to all that is computed from it.
     evolution.forgetAllLoops();
-    for (BinaryOperator *division : wide)
+    for (BinaryOperator *division : divisions)
       divideNarrow(*division);
+    for (ICmpInst *comparison : comparisons)
+      narrowComparison(*comparison);
     return true;
   }
 
-  StringRef getPassName() const override { return "Narrow divisions"; }
+  StringRef getPassName() const override { return "Narrow integers"; }
 
   void getAnalysisUsage(AnalysisUsage &usage) const override {
     usage.addRequired<ScalarEvolutionWrapperPass>();
+    usage.addRequired<LoopInfoWrapperPass>();
     usage.setPreservesCFG();
   }
 };
 
-char NarrowDivisions::ID = 0;
+char NarrowIntegers::ID = 0;
 
 /// What LLVM's code generation does where it prepares for selection, and with little time does not.
 struct BypassDivisions : PassInfoMixin<BypassDivisions> {
@@ -92,6 +135,6 @@ struct BypassDivisions : PassInfoMixin<BypassDivisions> {
 
 void addDivisions(PassBuilder &builder) { nameFunctionPass<BypassDivisions>(builder, "gpulower-bypass-divisions"); }
 
-FunctionPass *createNarrowDivisions() { return new NarrowDivisions(); }
+FunctionPass *createNarrowIntegers() { return new NarrowIntegers(); }
 
 } // namespace gpulower
