@@ -173,7 +173,7 @@ impl PtxWork<'_> {
             let Self { chip, options, .. } = self;
             let compiler = self.compiler;
             let compile = |text: &str| compiler.compile_until(text, chip, options, self.choice, self.interrupt);
-            let fitted = self.at_full_occupancy(&whole, compile(&whole)?, compile);
+            let fitted = self.with_best_bounds(&whole, compile);
             fitted.map(|cubin| (cubin, false))
         });
         made.map(MadeCubin::whole)
@@ -280,7 +280,7 @@ impl PtxWork<'_> {
             self.compiler
                 .compile_kernel(text, chip, options, self.choice, self.interrupt)
         };
-        self.at_full_occupancy(text, compile(text)?, compile)
+        self.with_best_bounds(text, compile)
     }
 
     /// `compile` says of the cubin whether it is known to be one that can be joined.

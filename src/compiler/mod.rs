@@ -10,7 +10,6 @@ mod container;
 mod content;
 mod contexts;
 mod emit;
-mod full_occupancy;
 mod identical;
 mod input;
 mod job;
@@ -27,6 +26,7 @@ mod plan;
 mod pool;
 mod ptx_places;
 mod refuse;
+mod register_bounds;
 mod request;
 mod requests;
 #[cfg(test)]

@@ -16,7 +16,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-#include "llvm/Transforms/Utils/Evaluator.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -219,72 +218,32 @@ bool isKnown(const CallInst &call) {
   return all_of(call.args(), [](const Use &argument) { return isa<ConstantFP, ConstantInt>(argument); });
 }
 
-/// Functions of the module that only compute, evaluated.
-class ModuleEvaluator {
-public:
-  explicit ModuleEvaluator(const DataLayout &layout) : layout(layout) {}
-
-  ~ModuleEvaluator() {
-    for (auto &[function, copy] : copies)
-      if (copy)
-        copy->eraseFromParent();
-  }
-
-  /// What a call returns, if that can be told.
-  Constant *evaluate(CallInst &call) {
-    Function *callee = call.getCalledFunction();
-    bool onlyComputes = callee && !callee->isDeclaration() && !callee->isInterposable() &&
-                        callee->doesNotAccessMemory() && callee->willReturn() &&
-                        callee->getFunctionType() == call.getFunctionType();
-    if (!onlyComputes || !isKnown(call))
-      return nullptr;
-    auto [place, isNew] = copies.try_emplace(callee, nullptr);
-    if (isNew)
-      place->second = inPlainWords(*callee);
-    if (!place->second)
-      return nullptr;
-    SmallVector<Constant *, 4> numbers;
-    for (Value *argument : call.args())
-      numbers.push_back(cast<Constant>(argument));
-    Constant *result = nullptr;
-    Evaluator evaluator(layout, nullptr);
-    bool isEvaluated = evaluator.EvaluateFunction(place->second, result, numbers);
-    return isEvaluated && result && isa<ConstantFP, ConstantInt>(result) ? result : nullptr;
-  }
-
-private:
-  /// Instructions of the longest function that is looked at: libdevice's power has some 200.
-  static constexpr unsigned most = 1000;
-
-  const DataLayout &layout;
-  DenseMap<Function *, Function *> copies;
-
-  static Function *inPlainWords(Function &function) {
-    if (function.getInstructionCount() > most)
-      return nullptr;
-    ValueToValueMapTy map;
-    Function *copy = CloneFunction(&function, map);
-    for (Instruction &instruction : make_early_inc_range(instructions(*copy)))
-      if (auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction)) {
-        IRBuilder<> builder(intrinsic);
-        if (Value *plain = ::inPlainWords(builder, *intrinsic)) {
-          intrinsic->replaceAllUsesWith(plain);
-          intrinsic->eraseFromParent();
-        }
-      }
-    return copy;
-  }
-};
+/// Whether it calls one of the three functions that libdevice keeps from being inlined.
+bool callsInternal(const CallInst &call) {
+  const Function *callee = call.getCalledFunction();
+  return callee && callee->hasLocalLinkage() && callee->getName().starts_with("__internal_") && !call.isMustTailCall();
+}
 
 /// Evaluates what can be told of a function, from calls with known numbers onwards.
-class FunctionEvaluator {
+class KnownCalls {
 public:
-  FunctionEvaluator(Function &function, ModuleEvaluator &calls) : function(function), calls(calls) {}
+  explicit KnownCalls(Function &function) : function(function) {}
 
   void evaluate() {
+    SmallVector<CallInst *, 4> inlined;
     for (Instruction &instruction : instructions(function))
-      if (auto *call = dyn_cast<CallInst>(&instruction); call && call->getCalledFunction() && isKnown(*call))
+      if (auto *call = dyn_cast<CallInst>(&instruction); call && call->getCalledFunction() && isKnown(*call)) {
+        if (callsInternal(*call))
+          inlined.push_back(call);
         waiting.push_back(call);
+      }
+    // What is known of their arguments makes numbers of them.
+    for (CallInst *call : inlined) {
+      InlineFunctionInfo info;
+      InlineFunction(*call, info);
+    }
+    if (!inlined.empty())
+      waitForAll();
     do
       while (!waiting.empty())
         if (auto *instruction = dyn_cast_or_null<Instruction>(waiting.pop_back_val()))
@@ -294,9 +253,13 @@ public:
 
 private:
   Function &function;
-  ModuleEvaluator &calls;
   SmallVector<WeakTrackingVH, 16> waiting;
   SmallVector<WeakTrackingVH, 16> branches;
+
+  void waitForAll() {
+    for (Instruction &instruction : instructions(function))
+      waiting.push_back(&instruction);
+  }
 
   void evaluate(Instruction &instruction) {
     if (instruction.isTerminator()) {
@@ -314,14 +277,9 @@ private:
   }
 
   Constant *resultOf(Instruction &instruction) {
-    auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction);
-    auto *call = dyn_cast<CallInst>(&instruction);
-    if (intrinsic && isKnown(*intrinsic)) {
+    if (auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && isKnown(*intrinsic)) {
       IRBuilder<> builder(intrinsic);
       if (auto *result = dyn_cast_or_null<Constant>(inPlainWords(builder, *intrinsic)))
-        return result;
-    } else if (call && !intrinsic) {
-      if (Constant *result = calls.evaluate(*call))
         return result;
     }
     return ConstantFoldInstruction(&instruction, function.getDataLayout());
@@ -337,8 +295,7 @@ private:
     if (!isChanged)
       return false;
     removeUnreachableBlocks(function);
-    for (Instruction &instruction : instructions(function))
-      waiting.push_back(&instruction);
+    waitForAll();
     return true;
   }
 };
@@ -382,9 +339,8 @@ extern "C" GpulowerOutcome gpulowerEvaluateCalls(LLVMModuleRef moduleRef) {
     for (Function &function : module)
       if (!function.isDeclaration() && !function.hasOptNone() && !function.hasFnAttribute(Attribute::StrictFP))
         functions.push_back(&function);
-    ModuleEvaluator calls(module.getDataLayout());
     for (Function *function : functions)
-      FunctionEvaluator(*function, calls).evaluate();
+      KnownCalls(*function).evaluate();
     return "";
   });
 }

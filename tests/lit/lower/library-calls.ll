@@ -47,16 +47,16 @@
 ; RUN: FileCheck %s --check-prefix=PARTS --input-file %t/of-linked/linked.sm_90.2-linked.ll
 ; RUN: gpulower compile %t/linked.ll -O0 --target sm_90 -o %t/k.cubin --dump-dir %t/of-linked-O0
 ; RUN: FileCheck %s --check-prefix=O0 --input-file %t/of-linked-O0/linked.sm_90.2-linked.ll
-; PARTS: define internal double @twice(
+; PARTS: define internal double @__internal_twice(
 ; PARTS: call i32 @llvm.nvvm.d2i.hi
 ; PARTS-LABEL: define {{.*}} @doubled(
 ; PARTS: store volatile double 6.000000e+00, ptr
-; PARTS: call double @twice(double %x)
+; PARTS: call double @__internal_twice(double %x)
 ; PARTS: store volatile double 2.500000e-01, ptr
 ; PARTS: store volatile double 0.000000e+00, ptr
 ; PARTS-NEXT: ret void
 ; PARTS-NOT: define
-; O0: call double @twice(double 3.000000e+00)
+; O0: call double @__internal_twice(double 3.000000e+00)
 
 ;--- linked.ll
 target triple = "nvptx64-nvidia-cuda"
@@ -66,7 +66,7 @@ declare i32 @llvm.nvvm.d2i.lo(double)
 declare double @llvm.nvvm.lohi.i2d(i32, i32)
 declare double @llvm.nvvm.rcp.approx.ftz.d(double)
 
-define internal double @twice(double %x) noinline nounwind willreturn memory(none) {
+define internal double @__internal_twice(double %x) noinline nounwind willreturn memory(none) {
   %high = call i32 @llvm.nvvm.d2i.hi(double %x)
   %low = call i32 @llvm.nvvm.d2i.lo(double %x)
   %is-small = icmp slt i32 %high, 1048576
@@ -80,9 +80,9 @@ large:
 }
 
 define ptx_kernel void @doubled(ptr addrspace(1) %p, double %x) {
-  %known = call double @twice(double 3.0)
+  %known = call double @__internal_twice(double 3.0)
   store volatile double %known, ptr addrspace(1) %p
-  %unknown = call double @twice(double %x)
+  %unknown = call double @__internal_twice(double %x)
   store volatile double %unknown, ptr addrspace(1) %p
   %high = call i32 @llvm.nvvm.d2i.hi(double 8.0)
   %is-small = icmp slt i32 %high, 1048576

@@ -19,6 +19,7 @@ pub mod ptx_canonical;
 pub mod ptx_components;
 pub mod ptx_entries;
 pub mod ptx_log;
+pub mod ptx_loops;
 pub mod ptx_sizes;
 pub mod ptx_symbols;
 mod ptx_tokens;

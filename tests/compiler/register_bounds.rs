@@ -110,6 +110,53 @@ fn a_few_registers_too_many_are_given_up() {
     assert!(bench.ours(&ptx).bytes == bench.theirs(&bounded).bytes);
 }
 
+/// A kernel that adds up columns, four numbers in each turn of its loop, as interleaving makes it, and keeps as many others as it is
+/// told.
+fn loading(others: usize, properties: &str) -> String {
+    let mut before = String::new();
+    let mut behind = String::new();
+    for other in 0..others {
+        let place = 4096 * other;
+        writeln!(before, "ld.global.f32 %s{other}, [%rd2+{place}];").expect("writes");
+        writeln!(
+            behind,
+            "add.f32 %s{other}, %s{other}, %f0;\nst.global.f32 [%rd2+{place}], %s{other};"
+        )
+        .expect("writes");
+    }
+    format!(
+        ".visible .entry k(.param .u64 k_p, .param .u64 k_q, .param .u64 k_n, .param .u64 k_s)\n{properties}\n{{\n.reg .pred %p;\n\
+         .reg .f32 %f<9>;\n.reg .f32 %s<200>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<19>;\nld.param.u64 %rd1, [k_p];\n\
+         ld.param.u64 %rd2, [k_q];\nld.param.u64 %rd3, [k_n];\nld.param.u64 %rd4, [k_s];\nmov.u32 %r1, %tid.x;\n\
+         mul.wide.u32 %rd6, %r1, 4;\nadd.s64 %rd1, %rd1, %rd6;\nadd.s64 %rd2, %rd2, %rd6;\nmov.f32 %f0, 0f00000000;\n\
+         mov.u64 %rd5, 0;\nsetp.lt.s64 %p, %rd3, 1;\n@%p bra none;\n{before}\
+         again:\nld.global.f32 %f1, [%rd1];\nadd.s64 %rd7, %rd1, %rd4;\nld.global.f32 %f2, [%rd7];\nadd.s64 %rd8, %rd7, %rd4;\n\
+         ld.global.f32 %f3, [%rd8];\nadd.s64 %rd9, %rd8, %rd4;\nld.global.f32 %f4, [%rd9];\nadd.f32 %f5, %f0, %f1;\n\
+         add.f32 %f6, %f5, %f2;\nadd.f32 %f7, %f6, %f3;\nadd.f32 %f0, %f7, %f4;\nadd.s64 %rd5, %rd5, 4;\n\
+         add.s64 %rd1, %rd9, %rd4;\nsetp.lt.s64 %p, %rd5, %rd3;\n@%p bra again;\n\
+         {behind}st.global.f32 [%rd2], %f0;\nnone:\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn loops_with_many_loads_may_have_more_registers() {
+    let bench = Bench::new("sm_90");
+    let ptx = module("sm_90", &[loading(8, "")]);
+    assert!(registers(&bench.theirs(&ptx), "k") <= 32);
+    assert!(registers(&bench.ours(&ptx), "k") > 32);
+    let bounded = module("sm_90", &[loading(8, ".maxnreg 64")]);
+    assert!(bench.ours(&ptx).bytes == bench.theirs(&bounded).bytes);
+    // What says something itself, what would spill, and other chips' kernels, are left alone.
+    for (chip, text) in [
+        ("sm_90", loading(8, ".maxnreg 128")),
+        ("sm_90", loading(100, "")),
+        ("sm_86", loading(8, "")),
+    ] {
+        let (bench, ptx) = (Bench::new(chip), module(chip, &[text]));
+        assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{ptx}");
+    }
+}
+
 #[test]
 fn what_says_something_of_its_registers_is_left_alone() {
     let mut bench = Bench::new("sm_75");

@@ -1,5 +1,10 @@
-//! Kernels that take a few registers more than a chip has for all its threads. They are compiled once more, with no more than
-//! that, and taken so where nothing is spilled: of 33 registers, a multiprocessor of an H200 has enough for 48 warps of 64.
+//! How many registers kernels may have, where the number that the PTX compiler aims at is not the best.
+//!
+//! - It keeps to as many as a chip has for all its threads, 32 on an H200, wherever it can. Loops that it unrolls four times have 16
+//!   loads and more in an iteration then, and too few registers for these to be under way at once: kernels with such a loop may have
+//!   [`FOR_LOADS`].
+//! - Kernels that take a few registers more than a chip has for all its threads are compiled once more, with no more than that, and
+//!   taken so where nothing is spilled: of 33 registers, a multiprocessor of an H200 has enough for 48 warps of 64.
 
 use std::borrow::Cow;
 
@@ -13,6 +18,7 @@ use crate::{
         ptx_canonical::PLACEHOLDER,
         ptx_components::components,
         ptx_entries::{entries, with_bodies},
+        ptx_loops::with_short_loops_of_loads,
         resource::KernelResources,
     },
     occupancy::{Occupancy, usual_threads},
@@ -23,6 +29,14 @@ use crate::{
 /// How much of the bound registers may be beyond it: 6 of 32. On an H200, kernels with 33 to 38 took 0.72 to 1.00 of the time
 /// with 32, and those with 39 and 40 1.00 to 1.30, though nothing was spilled (docs/lab/code-quality.md).
 const MOST_BEYOND: (u32, u32) = (3, 16);
+
+/// What kernels with loads under way may have. On an H200, the 145 kernels of 356 from MLIR and of as many from clang's IR that have
+/// such loops took 0.91 of the time with it, with 48 and with 40 somewhat more, and with 96 one took 1.54
+/// (docs/lab/code-quality.md). Without a bound the PTX compiler keeps to fewer by itself.
+const FOR_LOADS: u32 = 64;
+
+/// Warps of a multiprocessor of the chips for which [`FOR_LOADS`] was measured: with 32 registers for each thread.
+const WARPS: u32 = 64;
 
 /// An instruction that means something only where a kernel states how many registers it begins with, and that waits for
 /// more.
@@ -36,9 +50,25 @@ struct Bound<'n> {
 }
 
 impl PtxWork<'_> {
-    /// What `compile` made of `ptx`, with fewer registers for kernels that then have all threads of the chip at work. What becomes of
-    /// a kernel does not depend on others that it shares nothing with.
-    pub(super) fn at_full_occupancy(
+    /// What `compile` makes of `ptx`, with the bounds that are best for its kernels. What becomes of a kernel does not depend on others
+    /// that it shares nothing with.
+    pub(super) fn with_best_bounds(
+        &self,
+        ptx: &str,
+        compile: impl Fn(&str) -> Result<Cubin, SerializeError>,
+    ) -> Result<Cubin, SerializeError> {
+        let loading = match self.is_open() {
+            true => self.that_load(ptx),
+            false => Vec::new(),
+        };
+        match bounded(ptx, &bounds(ptx, &loading), &compile)? {
+            Some((text, made)) => self.at_full_occupancy(&text, made, compile),
+            None => self.at_full_occupancy(ptx, compile(ptx)?, compile),
+        }
+    }
+
+    /// The same of what was made of `ptx`, with fewer registers for kernels that then have all threads of the chip at work.
+    fn at_full_occupancy(
         &self,
         ptx: &str,
         made: Cubin,
@@ -50,22 +80,41 @@ impl PtxWork<'_> {
             return Ok(made);
         }
         let again = match self.replaced(ptx, &made, &bounds, &compile)? {
-            None => bounded(ptx, &bounds, &compile)?,
+            None => bounded(ptx, &bounds, &compile)?.map(|(_, made)| made),
             replaced => replaced,
         };
         Ok(again.unwrap_or(made))
     }
 
-    /// The kernels that have a few registers too many, and how many they may have.
-    fn too_large(&self, made: &Cubin) -> Vec<(String, u32)> {
+    /// Whether nobody said anything of registers.
+    fn is_open(&self) -> bool {
         let options = self.options;
-        let is_open = options.opt_level == 3
+        options.opt_level == 3
             && options.max_registers.is_none()
             && !options.device_debug
             && !options.relocatable
-            && !options.extra.iter().any(|option| option.contains("reg"));
+            && !options.extra.iter().any(|option| option.contains("reg"))
+    }
+
+    /// The kernels with loops of many loads, and how many registers they may have.
+    fn that_load(&self, ptx: &str) -> Vec<(String, u32)> {
+        let few = KernelResources {
+            registers: Some(1),
+            ..KernelResources::default()
+        };
         let target = self.chip.parse::<Target>().ok();
-        let (true, Some(target), true) = (is_open, target, made.compiler != PtxCompiler::NvJitLink) else {
+        let occupancy = target.and_then(|target| Occupancy::usual(&target, &few));
+        if occupancy.is_none_or(|occupancy| occupancy.most_waves != WARPS) {
+            return Vec::new();
+        }
+        let kernels = with_short_loops_of_loads(ptx.as_bytes()).unwrap_or_default();
+        kernels.into_iter().map(|entry| (entry.name, FOR_LOADS)).collect()
+    }
+
+    /// The kernels that have a few registers too many, and how many they may have.
+    fn too_large(&self, made: &Cubin) -> Vec<(String, u32)> {
+        let target = self.chip.parse::<Target>().ok();
+        let (true, Some(target), true) = (self.is_open(), target, made.compiler != PtxCompiler::NvJitLink) else {
             return Vec::new();
         };
         let kernels = made.info().map(|info| info.kernels).unwrap_or_default();
@@ -105,7 +154,7 @@ impl PtxWork<'_> {
                 kernel: PLACEHOLDER,
                 registers: bound.registers,
             };
-            if let Some(again) = bounded(&text, &[alone], compile)? {
+            if let Some((_, again)) = bounded(&text, &[alone], compile)? {
                 *cubin = again;
             }
         }
@@ -174,13 +223,13 @@ fn has_spills(kernel: &KernelResources) -> bool {
         .any(|bytes| bytes.is_some_and(|bytes| bytes > 0))
 }
 
-/// The text compiled with bounds for kernels, as far as these then spill nothing. `None` where no bound is left, or the compiler
-/// refuses them.
+/// The text with bounds for kernels, as far as these then spill nothing, and what was made of it. `None` where no bound is left, or
+/// the compiler refuses them.
 fn bounded(
     ptx: &str,
     bounds: &[Bound<'_>],
     compile: &impl Fn(&str) -> Result<Cubin, SerializeError>,
-) -> Result<Option<Cubin>, SerializeError> {
+) -> Result<Option<(String, Cubin)>, SerializeError> {
     let mut bounds = bounds.to_vec();
     while !bounds.is_empty() {
         let Some(text) = with_bounds(ptx, &bounds) else {
@@ -199,7 +248,7 @@ fn bounded(
             })
         });
         if bounds.len() == before {
-            return Ok(Some(made));
+            return Ok(Some((text, made)));
         }
     }
     Ok(None)
@@ -224,5 +273,5 @@ fn with_bounds(ptx: &str, bounds: &[Bound<'_>]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/compiler/full_occupancy.rs"]
+#[path = "../../tests/compiler/register_bounds.rs"]
 mod tests;
