@@ -295,7 +295,8 @@ pub(super) fn link(
         if !others.opaque {
             take_math_from_vendor(module, &unprovided_symbols(module)?, target.vendor());
         }
-        if job.resolved.optimization.number() > 0 {
+        // What is defined elsewhere is called.
+        if job.resolved.optimization.number() > 0 && !others.opaque && others.defined.is_empty() {
             module.simplify_library_calls()?;
         }
         if is_amd

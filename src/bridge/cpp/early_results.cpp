@@ -27,6 +27,9 @@ constexpr unsigned manyRegisters = 96;
 /// Registers of 32 bits that an expression frees at least: two numbers of 64 bits.
 constexpr int leastFreed = 4;
 
+/// Blocks to which parts of one block are moved.
+constexpr unsigned mostEarlier = 64;
+
 /// Registers of 32 bits.
 unsigned registersOf(const Type *type) {
   unsigned bits = type->getPrimitiveSizeInBits().getKnownMinValue();
@@ -42,17 +45,18 @@ public:
       : function(function), loops(loops), dominators(dominators), after(after) {}
 
   bool run() {
-    bool isAnyLate = false;
-    auto see = [&](const Expression &, BasicBlock &) { isAnyLate = true; };
+    auto stop = [](const Expression &, BasicBlock &) { return false; };
     auto move = [](const Expression &expression, BasicBlock &earlier) {
-      for (Instruction *part : expression)
+      for (Instruction *part : expression) {
         part->moveBefore(earlier, earlier.getTerminator()->getIterator());
+        // What was said of it was said where not all threads may come to.
+        part->dropUBImplyingAttrsAndMetadata();
+        part->updateLocationAfterHoist();
+      }
+      return true;
     };
     Blocks blocks(&function);
-    for (BasicBlock *block : blocks)
-      if (!isAnyLate)
-        forEachLate(*block, see);
-    if (!isAnyLate || mostInUse(blocks) < manyRegisters)
+    if (all_of(blocks, [&](BasicBlock *block) { return forEachLate(*block, stop); }) || !areManyInUse(blocks))
       return false;
     for (BasicBlock *block : blocks)
       forEachLate(*block, move);
@@ -66,26 +70,29 @@ private:
   PostDominatorTree &after;
 
   using Blocks = ReversePostOrderTraversal<Function *>;
-  using Handler = function_ref<void(const Expression &expression, BasicBlock &earlier)>;
+  /// Whether it goes on.
+  using Handler = function_ref<bool(const Expression &expression, BasicBlock &earlier)>;
 
   /// What would free registers in an earlier block, from which all threads come to this one; the earliest such blocks
   /// first.
-  void forEachLate(BasicBlock &block, Handler handle) {
+  bool forEachLate(BasicBlock &block, Handler handle) {
     // The last block with something that an instruction is computed from.
     SmallMapVector<Instruction *, BasicBlock *, 16> parts;
     SmallSetVector<BasicBlock *, 8> earlier;
     for (Instruction &instruction : block)
       if (BasicBlock *last = lastBefore(instruction, parts)) {
         parts[&instruction] = last;
-        if (after.dominates(&block, last) && loops.getLoopFor(&block) == loops.getLoopFor(last))
+        if (earlier.size() < mostEarlier && after.dominates(&block, last) &&
+            loops.getLoopFor(&block) == loops.getLoopFor(last))
           earlier.insert(last);
       }
     SmallVector<BasicBlock *, 8> inOrder(earlier.begin(), earlier.end());
     stable_sort(inOrder, [&](BasicBlock *one, BasicBlock *other) { return levelOf(*one) < levelOf(*other); });
     for (BasicBlock *last : inOrder)
       for (const Expression &expression : expressionsUpTo(*last, block, parts))
-        if (freedBy(expression) >= leastFreed)
-          handle(expression, *last);
+        if (freedBy(expression) >= leastFreed && !handle(expression, *last))
+          return false;
+    return true;
   }
 
   using Parts = SmallMapVector<Instruction *, BasicBlock *, 16>;
@@ -134,7 +141,7 @@ private:
   }
 
   /// How many registers fewer are in use behind an expression than before it.
-  static int freedBy(const Expression &expression) {
+  int freedBy(const Expression &expression) {
     SmallPtrSet<const Value *, 16> parts(expression.begin(), expression.end()), seen;
     auto isPart = [&](const User *user) { return parts.contains(user); };
     int freed = 0;
@@ -142,11 +149,16 @@ private:
       if (!all_of(part->users(), isPart))
         freed -= registersOf(part->getType());
       for (const Value *operand : part->operands())
-        if (isa<Instruction>(operand) && !parts.contains(operand) && seen.insert(operand).second &&
-            all_of(operand->users(), isPart))
-          freed += registersOf(operand->getType());
+        if (auto *from = dyn_cast<Instruction>(operand); from && !parts.contains(from) && isOfLoop(*from, *part) &&
+                                                         seen.insert(from).second && all_of(from->users(), isPart))
+          freed += registersOf(from->getType());
     }
     return freed;
+  }
+
+  /// What comes from outside of a loop is in use in all of it.
+  bool isOfLoop(const Instruction &from, const Instruction &part) {
+    return loops.getLoopFor(from.getParent()) == loops.getLoopFor(part.getParent());
   }
 
   static bool isArithmetic(const Instruction &instruction) {
@@ -158,12 +170,11 @@ private:
     return (!call || (isa<IntrinsicInst>(call) && !call->isConvergent())) && isSafeToSpeculativelyExecute(&instruction);
   }
 
-  /// Registers that are in use where the most are, at the end of a block.
-  unsigned mostInUse(Blocks &blocks) {
+  /// Whether there are many registers in use at the end of a block.
+  bool areManyInUse(Blocks &blocks) {
     DenseMap<const BasicBlock *, SmallPtrSet<const Value *, 16>> atStart;
     SmallVector<BasicBlock *> backwards(blocks.begin(), blocks.end());
     std::reverse(backwards.begin(), backwards.end());
-    unsigned most = 0;
     for (bool isChanged = true; isChanged;) {
       isChanged = false;
       for (BasicBlock *block : backwards) {
@@ -176,7 +187,9 @@ private:
         unsigned registers = 0;
         for (const Value *value : inUse)
           registers += registersOf(value->getType());
-        most = std::max(most, registers);
+        // What is in use only grows from round to round.
+        if (registers >= manyRegisters)
+          return true;
         for (const Instruction &instruction : reverse(*block)) {
           inUse.erase(&instruction);
           if (!isa<PHINode>(instruction))
@@ -190,7 +203,7 @@ private:
         }
       }
     }
-    return most;
+    return false;
   }
 
   static void add(SmallPtrSetImpl<const Value *> &values, const Value *value) {

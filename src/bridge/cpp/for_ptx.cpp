@@ -48,7 +48,7 @@ struct LeaveUnrolling : PassInfoMixin<LeaveUnrolling> {
 /// Loads before divisions and square roots: the PTX compiler makes branches of those, over which it moves no load, so
 /// that a thread would wait for one load after the other.
 struct LoadBeforeBranches : PassInfoMixin<LoadBeforeBranches> {
-  /// That loads hold while they wait.
+  /// How many registers loads hold that wait.
   static constexpr unsigned mostRegisters = 8;
   static constexpr unsigned mostForAddress = 12;
 

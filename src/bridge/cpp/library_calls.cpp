@@ -18,8 +18,6 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
 
-#include "llvm/Support/CommandLine.h"
-#include <cstdlib>
 #include <optional>
 
 using namespace llvm;
@@ -152,13 +150,20 @@ private:
   Value *root(Value *base) {
     Value *root = builder.CreateUnaryIntrinsic(Intrinsic::sqrt, base);
     root = builder.CreateUnaryIntrinsic(Intrinsic::fabs, root);
+    if (call.hasNoInfs())
+      return root;
     Value *infinite = builder.CreateFCmpOEQ(base, ConstantFP::getInfinity(call.getType(), true));
     return builder.CreateSelect(infinite, ConstantFP::getInfinity(call.getType()), root);
   }
 
+  /// Nothing where the module has something else of that name.
   Value *callOther(StringRef name, Value *argument) {
     auto *type = FunctionType::get(call.getType(), {argument->getType()}, false);
-    CallInst *other = builder.CreateCall(call.getModule()->getOrInsertFunction(function.of(name), type), {argument});
+    Module &module = *call.getModule();
+    if (GlobalValue *known = module.getNamedValue(function.of(name)))
+      if (!isa<Function>(known) || !known->isDeclaration() || cast<Function>(known)->getFunctionType() != type)
+        return nullptr;
+    CallInst *other = builder.CreateCall(module.getOrInsertFunction(function.of(name), type), {argument});
     other->setAttributes(AttributeList::get(call.getContext(), AttributeList::FunctionIndex,
                                             AttrBuilder(call.getContext(), call.getAttributes().getFnAttrs())));
     return other;
@@ -177,7 +182,8 @@ Value *simplerCall(CallInst &call, FunctionsOfC &ofC) {
   for (Value *argument : call.args())
     if (isa<ConstantFP, ConstantInt>(argument))
       numbers.push_back(cast<Constant>(argument));
-  if (numbers.size() == call.arg_size())
+  // C has nothing for halves.
+  if (numbers.size() == call.arg_size() && !type->isHalfTy())
     if (Constant *result = ofC.evaluate(call, (function->name + (type->isFloatTy() ? "f" : "")).str(), numbers))
       return result;
   bool isPower = function->name == "pow" && call.arg_size() == 2 && call.getArgOperand(1)->getType() == type &&
@@ -185,29 +191,32 @@ Value *simplerCall(CallInst &call, FunctionsOfC &ofC) {
   return isPower ? Power(call, *function).simpler() : nullptr;
 }
 
-/// What an intrinsic of NVIDIA's that LLVM cannot evaluate does, in instructions that it can.
-Value *inPlainWords(IRBuilder<> &builder, IntrinsicInst &intrinsic) {
-  auto number = [&] { return builder.CreateBitCast(intrinsic.getArgOperand(0), builder.getInt64Ty()); };
+/// What an intrinsic of NVIDIA's that LLVM does not evaluate makes of a number; nothing where it is another, or of a
+/// NaN.
+Constant *evaluated(const IntrinsicInst &intrinsic) {
+  Type *type = intrinsic.getType();
+  auto integer = [&](unsigned place) { return cast<ConstantInt>(intrinsic.getArgOperand(place))->getValue(); };
+  auto number = [&] { return cast<ConstantFP>(intrinsic.getArgOperand(0))->getValueAPF(); };
   switch (intrinsic.getIntrinsicID()) {
   case Intrinsic::nvvm_d2i_hi:
-    return builder.CreateTrunc(builder.CreateLShr(number(), 32), builder.getInt32Ty());
+    return ConstantInt::get(type, number().bitcastToAPInt().extractBits(32, 32));
   case Intrinsic::nvvm_d2i_lo:
-    return builder.CreateTrunc(number(), builder.getInt32Ty());
-  case Intrinsic::nvvm_lohi_i2d: {
-    Value *low = builder.CreateZExt(intrinsic.getArgOperand(0), builder.getInt64Ty());
-    Value *high = builder.CreateZExt(intrinsic.getArgOperand(1), builder.getInt64Ty());
-    return builder.CreateBitCast(builder.CreateOr(builder.CreateShl(high, 32), low), builder.getDoubleTy());
-  }
+    return ConstantInt::get(type, number().bitcastToAPInt().trunc(32));
+  case Intrinsic::nvvm_lohi_i2d:
+    return ConstantFP::get(type, APFloat(APFloat::IEEEdouble(), integer(1).concat(integer(0))));
   case Intrinsic::nvvm_rcp_approx_ftz_d: {
-    // The lower half is zero, and what is too small for an exponent as well (PTX ISA, "rcp.approx.ftz.f64"). libdevice
-    // goes on from there to what is exact.
-    Value *exact = builder.CreateFDiv(ConstantFP::get(builder.getDoubleTy(), 1.0), intrinsic.getArgOperand(0));
-    Value *bits = builder.CreateBitCast(exact, builder.getInt64Ty());
-    Value *isSmall =
-        builder.CreateICmpEQ(builder.CreateAnd(bits, builder.getInt64(0x7FF0000000000000)), builder.getInt64(0));
-    Value *mask =
-        builder.CreateSelect(isSmall, builder.getInt64(0x8000000000000000), builder.getInt64(0xFFFFFFFF00000000));
-    return builder.CreateBitCast(builder.CreateAnd(bits, mask), builder.getDoubleTy());
+    // What has no exponent is zero, before and behind it, and the lower half is zero; so exact is the upper one (PTX
+    // ISA, "rcp.approx.ftz.f64"). libdevice goes on from there to what is exact.
+    APFloat divisor = number(), result(APFloat::IEEEdouble(), 1);
+    if (divisor.isNaN())
+      return nullptr;
+    if (divisor.isDenormal())
+      divisor = APFloat::getZero(APFloat::IEEEdouble(), divisor.isNegative());
+    result.divide(divisor, APFloat::rmNearestTiesToEven);
+    if (result.isDenormal())
+      result = APFloat::getZero(APFloat::IEEEdouble(), result.isNegative());
+    return ConstantFP::get(type,
+                           APFloat(APFloat::IEEEdouble(), result.bitcastToAPInt() & APInt::getHighBitsSet(64, 32)));
   }
   default:
     return nullptr;
@@ -221,8 +230,19 @@ bool isKnown(const CallInst &call) {
 /// Whether it calls one of the three functions that libdevice keeps from being inlined.
 bool callsInternal(const CallInst &call) {
   const Function *callee = call.getCalledFunction();
-  return callee && callee->hasLocalLinkage() && callee->getName().starts_with("__internal_") && !call.isMustTailCall();
+  if (!callee || !callee->hasLocalLinkage() || callee->isDeclaration() || callee == call.getFunction() ||
+      call.isMustTailCall() || callee->hasFnAttribute(Attribute::OptimizeNone) ||
+      callee->hasFnAttribute(Attribute::StrictFP))
+    return false;
+  // Linked twice it has a number behind a point.
+  StringRef name = callee->getName().split('.').first;
+  return name == "__internal_accurate_pow" || name == "__internal_lgamma_pos" ||
+         name == "__internal_trig_reduction_slowpathd";
 }
+
+/// Calls that are inlined in one function, and how often what is known is looked at anew for branches that are not
+/// taken: of a logarithm twice.
+constexpr unsigned mostInlined = 64, mostRounds = 8;
 
 /// Evaluates what can be told of a function, from calls with known numbers onwards.
 class KnownCalls {
@@ -233,7 +253,7 @@ public:
     SmallVector<CallInst *, 4> inlined;
     for (Instruction &instruction : instructions(function))
       if (auto *call = dyn_cast<CallInst>(&instruction); call && call->getCalledFunction() && isKnown(*call)) {
-        if (callsInternal(*call))
+        if (inlined.size() < mostInlined && callsInternal(*call))
           inlined.push_back(call);
         waiting.push_back(call);
       }
@@ -244,11 +264,13 @@ public:
     }
     if (!inlined.empty())
       waitForAll();
-    do
+    for (unsigned round = 0; round < mostRounds; ++round) {
       while (!waiting.empty())
         if (auto *instruction = dyn_cast_or_null<Instruction>(waiting.pop_back_val()))
           evaluate(*instruction);
-    while (leaveOutWhatIsNotReached());
+      if (!leaveOutWhatIsNotReached())
+        break;
+    }
   }
 
 private:
@@ -277,11 +299,9 @@ private:
   }
 
   Constant *resultOf(Instruction &instruction) {
-    if (auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && isKnown(*intrinsic)) {
-      IRBuilder<> builder(intrinsic);
-      if (auto *result = dyn_cast_or_null<Constant>(inPlainWords(builder, *intrinsic)))
+    if (auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && isKnown(*intrinsic))
+      if (Constant *result = evaluated(*intrinsic))
         return result;
-    }
     return ConstantFoldInstruction(&instruction, function.getDataLayout());
   }
 
@@ -331,10 +351,6 @@ extern "C" GpulowerOutcome gpulowerSimplifyLibraryCalls(LLVMModuleRef moduleRef)
 extern "C" GpulowerOutcome gpulowerEvaluateCalls(LLVMModuleRef moduleRef) {
   return contain([&]() -> std::string {
     Module &module = *unwrap(moduleRef);
-    if (getenv("GP_NOSINK")) {
-      auto &m = cl::getRegisteredOptions();
-      static_cast<cl::opt<bool> *>(m.find("instcombine-code-sinking")->second)->setValue(false);
-    }
     SmallVector<Function *, 16> functions;
     for (Function &function : module)
       if (!function.isDeclaration() && !function.hasOptNone() && !function.hasFnAttribute(Attribute::StrictFP))

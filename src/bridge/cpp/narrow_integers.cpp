@@ -2,7 +2,8 @@
 // ten instructions for one; by anything else a loop of many. LLVM's `correlated-propagation` looks at conditions alone,
 // and runs when the ends of loops say no more than `!=`. This is done in code generation, when addresses are what they
 // will be: scalar evolution knows the rest of a narrow division as a wide one, and writes that into addresses.
-// A comparison of 64 bits is two instructions, and moves where one of the numbers is the same for all threads.
+// A comparison of 64 bits is two instructions, and moves where one of the numbers is the same for all threads; what it
+// is computed from becomes narrow with it, so that it is not done before addresses are written, either.
 
 #include "narrow_integers.h"
 #include "passes.h"
@@ -42,11 +43,15 @@ void divideNarrow(BinaryOperator &wide) {
   wide.eraseFromParent();
 }
 
-/// Whether a comparison ends its loop: ptxas counts the iterations of loops by those whose counter has one width.
-bool endsLoop(const ICmpInst &comparison, const Loop &loop) {
-  return any_of(comparison.users(), [&](const User *user) {
-    auto *branch = dyn_cast<BranchInst>(user);
-    return branch && any_of(branch->successors(), [&](const BasicBlock *next) { return !loop.contains(next); });
+/// Whether a comparison, or what is made of it and others, ends its loop: ptxas counts the iterations of loops by those
+/// whose counter has one width.
+bool endsLoop(const Instruction &condition, const Loop &loop, unsigned depth = 0) {
+  constexpr unsigned deepest = 4;
+  return any_of(condition.users(), [&](const User *user) {
+    if (auto *branch = dyn_cast<BranchInst>(user))
+      return any_of(branch->successors(), [&](const BasicBlock *next) { return !loop.contains(next); });
+    bool isCondition = isa<BinaryOperator, SelectInst>(user) && user->getType()->isIntegerTy(1);
+    return isCondition && (depth == deepest || endsLoop(*cast<Instruction>(user), loop, depth + 1));
   });
 }
 

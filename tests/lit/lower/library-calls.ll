@@ -35,28 +35,54 @@
 ; CHECK: call double @[[POW]](double %x, double 2.000000e+00) #[[BUILTIN:[0-9]+]]
 ; CHECK: call double @{{.*}}log{{.*}}(double 0.000000e+00)
 ; CHECK: call float @[[SIN]](float 0x37A0000000000000)
+
+; Other exponents; where no number is infinite nothing is asked.
+; CHECK-LABEL: define {{.*}} @more_powers(
+; CHECK: store volatile double 1.000000e+00
+; CHECK: store volatile double %x
+; CHECK: %[[SQUARE:.*]] = fmul double %x, %x
+; CHECK: fmul double %[[SQUARE]], %x
+; CHECK: %[[SQUARE:.*]] = fmul double %x, %x
+; CHECK: fmul double %[[SQUARE]], %[[SQUARE]]
+; CHECK: fdiv double 1.000000e+00, %x
+; CHECK: %[[ROOT:.*]] = call ninf double @llvm.sqrt.f64(double %x)
+; CHECK-NEXT: %[[ABSOLUTE:.*]] = call ninf double @llvm.fabs.f64(double %[[ROOT]])
+; CHECK-NEXT: fdiv ninf double 1.000000e+00, %[[ABSOLUTE]]
+; CHECK: %[[HALF:.*]] = select i1
+; CHECK: fmul double {{.*}}%[[HALF]]
+; CHECK: call double @{{.*}}exp10{{.*}}(double %x)
 ; CHECK: attributes #[[BUILTIN]] = { nobuiltin
 
-; What is defined here is called.
+; What is defined here is called, also where another function would call it, and so is what an object defines.
 ; RUN: gpulower compile %t/mine.ll --target sm_90 -o %t/k.cubin --dump-dir %t/of-mine
 ; RUN: FileCheck %s --check-prefix=MINE --input-file %t/of-mine/mine.sm_90.2-linked.ll
 ; MINE: call double @__nv_pow(double %x, double 2.000000e+00)
+; RUN: gpulower compile %t/exp2.ll --target sm_90 -o %t/k.cubin --dump-dir %t/of-exp2
+; RUN: FileCheck %s --check-prefix=EXP2 --input-file %t/of-exp2/exp2.sm_90.2-linked.ll
+; EXP2: call double @__nv_pow(double 2.000000e+00, double %x)
+
+; Halves are left to the library, whatever other kernels call.
+; RUN: gpulower compile %t/halves.ll --target gfx942 -o %t/k.hsaco --dump-dir %t/of-halves
+; RUN: FileCheck %s --check-prefix=HALVES --input-file %t/of-halves/halves.gfx942.2-linked.ll
+; HALVES: call half @__ocml_sin_f16(half 0xH3800)
+; HALVES: store double 0x3FDEAEE8744B05F0
 
 ; Front ends that link libdevice themselves leave its code: calls of what it does not inline, and numbers taken apart.
 ; RUN: gpulower compile %t/linked.ll --target sm_90 -o %t/k.cubin --dump-dir %t/of-linked
 ; RUN: FileCheck %s --check-prefix=PARTS --input-file %t/of-linked/linked.sm_90.2-linked.ll
 ; RUN: gpulower compile %t/linked.ll -O0 --target sm_90 -o %t/k.cubin --dump-dir %t/of-linked-O0
 ; RUN: FileCheck %s --check-prefix=O0 --input-file %t/of-linked-O0/linked.sm_90.2-linked.ll
-; PARTS: define internal double @__internal_twice(
+; PARTS: define internal double @__internal_accurate_pow(
 ; PARTS: call i32 @llvm.nvvm.d2i.hi
 ; PARTS-LABEL: define {{.*}} @doubled(
 ; PARTS: store volatile double 6.000000e+00, ptr
-; PARTS: call double @__internal_twice(double %x)
+; PARTS: call double @__internal_accurate_pow(double %x)
 ; PARTS: store volatile double 2.500000e-01, ptr
 ; PARTS: store volatile double 0.000000e+00, ptr
+; PARTS: store volatile double 0xFFF0000000000000, ptr
 ; PARTS-NEXT: ret void
 ; PARTS-NOT: define
-; O0: call double @__internal_twice(double 3.000000e+00)
+; O0: call double @__internal_accurate_pow(double 3.000000e+00)
 
 ;--- linked.ll
 target triple = "nvptx64-nvidia-cuda"
@@ -66,7 +92,7 @@ declare i32 @llvm.nvvm.d2i.lo(double)
 declare double @llvm.nvvm.lohi.i2d(i32, i32)
 declare double @llvm.nvvm.rcp.approx.ftz.d(double)
 
-define internal double @__internal_twice(double %x) noinline nounwind willreturn memory(none) {
+define internal double @__internal_accurate_pow(double %x) noinline nounwind willreturn memory(none) {
   %high = call i32 @llvm.nvvm.d2i.hi(double %x)
   %low = call i32 @llvm.nvvm.d2i.lo(double %x)
   %is-small = icmp slt i32 %high, 1048576
@@ -80,9 +106,9 @@ large:
 }
 
 define ptx_kernel void @doubled(ptr addrspace(1) %p, double %x) {
-  %known = call double @__internal_twice(double 3.0)
+  %known = call double @__internal_accurate_pow(double 3.0)
   store volatile double %known, ptr addrspace(1) %p
-  %unknown = call double @__internal_twice(double %x)
+  %unknown = call double @__internal_accurate_pow(double %x)
   store volatile double %unknown, ptr addrspace(1) %p
   %high = call i32 @llvm.nvvm.d2i.hi(double 8.0)
   %is-small = icmp slt i32 %high, 1048576
@@ -98,6 +124,9 @@ large:
   ; 2 ** -1023 has no exponent.
   %tiny = call double @llvm.nvvm.rcp.approx.ftz.d(double 0x7FE0000000000000)
   store volatile double %tiny, ptr addrspace(1) %p
+  ; -(2 ** -1023) has none either, and is zero.
+  %huge = call double @llvm.nvvm.rcp.approx.ftz.d(double 0x8008000000000000)
+  store volatile double %huge, ptr addrspace(1) %p
   ret void
 }
 
@@ -137,6 +166,61 @@ define KERNEL void @unknown(ptr addrspace(1) %p, double %x) {
   store double %log, ptr addrspace(1) %p
   %sin = call float @NAMEsin_f32(float 0x37A0000000000000)
   store float %sin, ptr addrspace(1) %p
+  ret void
+}
+
+define KERNEL void @more_powers(ptr addrspace(1) %p, double %x) {
+  %none = call double @NAMEpow_f64(double %x, double 0.0)
+  store volatile double %none, ptr addrspace(1) %p
+  %one = call double @NAMEpow_f64(double %x, double 1.0)
+  store volatile double %one, ptr addrspace(1) %p
+  %three = call double @NAMEpow_f64(double %x, double 3.0)
+  store volatile double %three, ptr addrspace(1) %p
+  %four = call double @NAMEpow_f64(double %x, double 4.0)
+  store volatile double %four, ptr addrspace(1) %p
+  %less = call double @NAMEpow_f64(double %x, double -1.0)
+  store volatile double %less, ptr addrspace(1) %p
+  %root = call ninf double @NAMEpow_f64(double %x, double -0.5)
+  store volatile double %root, ptr addrspace(1) %p
+  %and-a-half = call double @NAMEpow_f64(double %x, double 1.5)
+  store volatile double %and-a-half, ptr addrspace(1) %p
+  %ten = call double @NAMEpow_f64(double 10.0, double %x)
+  store volatile double %ten, ptr addrspace(1) %p
+  ret void
+}
+
+;--- exp2.ll
+target triple = "nvptx64-nvidia-cuda"
+
+declare double @__nv_pow(double, double)
+
+define float @__nv_exp2(float %x) noinline {
+  ret float %x
+}
+
+define ptx_kernel void @k(ptr addrspace(1) %p, double %x, float %y) {
+  %power = call double @__nv_pow(double 2.0, double %x)
+  store double %power, ptr addrspace(1) %p
+  %other = call float @__nv_exp2(float %y)
+  store volatile float %other, ptr addrspace(1) %p
+  ret void
+}
+
+;--- halves.ll
+target triple = "amdgcn-amd-amdhsa"
+
+declare half @__ocml_sin_f16(half)
+declare double @__ocml_sin_f64(double)
+
+define amdgpu_kernel void @a(ptr addrspace(1) %p) {
+  %sine = call half @__ocml_sin_f16(half 0xH3800)
+  store half %sine, ptr addrspace(1) %p
+  ret void
+}
+
+define amdgpu_kernel void @b(ptr addrspace(1) %p) {
+  %sine = call double @__ocml_sin_f64(double 0.5)
+  store double %sine, ptr addrspace(1) %p
   ret void
 }
 

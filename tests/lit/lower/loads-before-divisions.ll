@@ -32,6 +32,31 @@ define ptx_kernel void @quotients(ptr %a, ptr %b, i64 %i) {
   ret void
 }
 
+; Loads hold eight registers at most while they wait: four numbers of 64 bits.
+; CHECK-LABEL: .entry wide(
+; CHECK: div.rn.f64
+; CHECK: ld.global.b64
+; CHECK: ret;
+define ptx_kernel void @wide(ptr addrspace(1) %a, double %x, double %y) {
+  %q = fdiv double %x, %y
+  %a1 = getelementptr double, ptr addrspace(1) %a, i64 7
+  %a2 = getelementptr double, ptr addrspace(1) %a, i64 17
+  %a3 = getelementptr double, ptr addrspace(1) %a, i64 27
+  %a4 = getelementptr double, ptr addrspace(1) %a, i64 37
+  %v0 = load double, ptr addrspace(1) %a
+  %v1 = load double, ptr addrspace(1) %a1
+  %v2 = load double, ptr addrspace(1) %a2
+  %v3 = load double, ptr addrspace(1) %a3
+  %v4 = load double, ptr addrspace(1) %a4
+  %s0 = fadd double %q, %v0
+  %s1 = fadd double %s0, %v1
+  %s2 = fadd double %s1, %v2
+  %s3 = fadd double %s2, %v3
+  %s4 = fadd double %s3, %v4
+  store double %s4, ptr addrspace(1) %a
+  ret void
+}
+
 ; A store between them may write what is loaded, and an address may need the quotient.
 ; CHECK-LABEL: .entry in_turn(
 ; CHECK: ld.global.b32

@@ -12,8 +12,12 @@ const LEAST_LOADS: u32 = 4;
 /// Instructions of the longest loop that ptxas 13.0 was seen to unroll four times, in the PTX of 356 kernels.
 const MOST_INSTRUCTIONS: usize = 32;
 
+/// The counter's step that threads of a warp have in common: of loops whose iterations the threads of a block or a warp share, each
+/// thread has few, and nothing was gained by more registers.
+const SHARED_STEP: u64 = 128;
+
 /// The kernels with a short loop that reads memory: without branches, with [`LEAST_LOADS`] loads or more from global memory and an end
-/// that is compared with a counter of constant steps, and not kept from being unrolled.
+/// that is compared with a counter of constant steps below [`SHARED_STEP`], and not kept from being unrolled.
 ///
 /// # Errors
 ///
@@ -57,13 +61,14 @@ impl<'text> Instruction<'text> {
         }
     }
 
-    /// Whether it adds a constant to something, and `register` is the sum.
+    /// Whether it adds a small constant to something, and `register` is the sum.
     fn counts(&self, register: &[u8]) -> bool {
         (self.is("add.") || self.is("sub."))
             && self.operand(0) == Some(register)
             && self
                 .operand(2)
-                .is_some_and(|step| step.first().is_some_and(u8::is_ascii_digit))
+                .and_then(|step| std::str::from_utf8(step).ok()?.parse::<u64>().ok())
+                .is_some_and(|step| step < SHARED_STEP)
     }
 }
 
@@ -170,8 +175,9 @@ mod tests {
     #[test]
     fn others_are_not() {
         for (from, to) in [
-            // A step that is not known, and fewer loads.
+            // A step that is not known, or that threads share, and fewer loads.
             ("%rd2, %rd2, -4", "%rd2, %rd2, %rd5"),
+            ("%rd2, %rd2, -4", "%rd2, %rd2, 128"),
             ("ld.global.f32", "ld.shared.f32"),
             // It goes elsewhere, has a branch or a call in it, or shall not be unrolled.
             ("bra \t$L1", "bra \t$L2"),
@@ -183,8 +189,10 @@ mod tests {
         ] {
             assert!(!is_found(from, to), "{to}");
         }
-        let long = "\tadd.f32 %f1, %f1, %f1;\n".repeat(MOST_INSTRUCTIONS) + "\tadd.s64 \t%rd2";
-        assert!(!is_found("\tadd.s64 \t%rd2", &long));
+        // Six instructions and the branch are there.
+        let longer = |more: usize| "\tadd.f32 %f1, %f1, %f1;\n".repeat(more) + "\tadd.s64 \t%rd2";
+        assert!(is_found("\tadd.s64 \t%rd2", &longer(MOST_INSTRUCTIONS - 7)));
+        assert!(!is_found("\tadd.s64 \t%rd2", &longer(MOST_INSTRUCTIONS - 6)));
     }
 
     #[test]
