@@ -30,19 +30,13 @@ constexpr int leastFreed = 4;
 /// Blocks to which parts of one block are moved.
 constexpr unsigned mostEarlier = 64;
 
-/// Registers of 32 bits.
-unsigned registersOf(const Type *type) {
-  unsigned bits = type->getPrimitiveSizeInBits().getKnownMinValue();
-  return type->isPointerTy() ? 2 : std::max(1U, (bits + 31) / 32);
-}
-
 /// Instructions of one block, in their order, that are computed from each other and from what is known before it.
 using Expression = SmallVector<Instruction *, 8>;
 
 class EarlyResults {
 public:
   EarlyResults(Function &function, LoopInfo &loops, DominatorTree &dominators, PostDominatorTree &after)
-      : function(function), loops(loops), dominators(dominators), after(after) {}
+      : function(function), layout(function.getDataLayout()), loops(loops), dominators(dominators), after(after) {}
 
   bool run() {
     auto stop = [](const Expression &, BasicBlock &) { return false; };
@@ -65,6 +59,7 @@ public:
 
 private:
   Function &function;
+  const DataLayout &layout;
   LoopInfo &loops;
   DominatorTree &dominators;
   PostDominatorTree &after;
@@ -147,11 +142,11 @@ private:
     int freed = 0;
     for (const Instruction *part : expression) {
       if (!all_of(part->users(), isPart))
-        freed -= registersOf(part->getType());
+        freed -= gpulower::registersOf(*part, layout);
       for (const Value *operand : part->operands())
         if (auto *from = dyn_cast<Instruction>(operand); from && !parts.contains(from) && isOfLoop(*from, *part) &&
                                                          seen.insert(from).second && all_of(from->users(), isPart))
-          freed += registersOf(from->getType());
+          freed += gpulower::registersOf(*from, layout);
     }
     return freed;
   }
@@ -186,7 +181,7 @@ private:
         }
         unsigned registers = 0;
         for (const Value *value : inUse)
-          registers += registersOf(value->getType());
+          registers += gpulower::registersOf(*value, layout);
         // What is in use only grows from round to round.
         if (registers >= manyRegisters)
           return true;

@@ -76,19 +76,15 @@ private:
         registers = 0;
       } else if (becomesBranches(instruction)) {
         branches = branches ? branches : &instruction;
-      } else if (auto *load = dyn_cast<LoadInst>(&instruction); load && branches && load->isSimple() &&
-                                                                registers + registersOf(*load) <= mostRegisters &&
-                                                                moveBefore(*load, *branches)) {
-        registers += registersOf(*load);
+      } else if (auto *load = dyn_cast<LoadInst>(&instruction); load && branches && load->isSimple()) {
+        unsigned more = gpulower::registersOf(*load, load->getDataLayout());
+        if (registers + more > mostRegisters || !moveBefore(*load, *branches))
+          continue;
+        registers += more;
         changed = true;
       }
     }
     return changed;
-  }
-
-  /// Of 32 bits.
-  static unsigned registersOf(const LoadInst &load) {
-    return divideCeil(load.getDataLayout().getTypeSizeInBits(load.getType()).getKnownMinValue(), 32);
   }
 
   /// Moves a load, and what its address is computed with, where `place` is the first instruction behind it. Nothing
@@ -197,6 +193,11 @@ private:
 };
 
 } // namespace
+
+unsigned gpulower::registersOf(const Value &value, const DataLayout &layout) {
+  uint64_t bits = layout.getTypeSizeInBits(value.getType()).getKnownMinValue();
+  return std::max<uint64_t>(1, divideCeil(bits, 32));
+}
 
 bool gpulower::becomesBranches(const Instruction &instruction) {
   switch (instruction.getOpcode()) {

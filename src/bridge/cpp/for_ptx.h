@@ -45,6 +45,9 @@ struct ComputeEarly : llvm::PassInfoMixin<ComputeEarly> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+/// How many registers of 32 bits a value takes.
+unsigned registersOf(const llvm::Value &value, const llvm::DataLayout &layout);
+
 /// PTX ISA: div.rn, div.full and sqrt.rn; ptxas makes of them a fast path and a call.
 bool becomesBranches(const llvm::Instruction &instruction);
 

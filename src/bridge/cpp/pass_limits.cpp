@@ -29,9 +29,9 @@ constexpr StringRef loopReduction = "Loop Strength Reduction";
 /// As the pass that prepares for selection is called.
 constexpr StringRef preparation = "CodeGen Prepare";
 
-/// What a function without strength reduction does without, as the gate knows it. ptxas sinks by itself what is
-/// computed.
-constexpr StringRef withReduction[] = {"slsr", "early-cse", "machine-sink"};
+/// What a function without strength reduction does without, as the gate knows it, besides what is sunk: ptxas does that
+/// by itself.
+constexpr StringRef withReduction[] = {"slsr", "early-cse"};
 
 /// As the gate knows it.
 constexpr StringRef sinking = "machine-sink";
@@ -132,7 +132,7 @@ CodeGenerationLimits::CodeGenerationLimits(Module &module)
       withoutVectorizer.insert(description);
     if (function.hasFnAttribute(noReduction))
       withoutReduction.insert(description);
-    if (function.hasFnAttribute(noSinking))
+    if (function.hasFnAttribute(noReduction) || function.hasFnAttribute(noSinking))
       withoutSinking.insert(description);
   }
   context.setOptPassGate(*this);
@@ -143,8 +143,8 @@ CodeGenerationLimits::~CodeGenerationLimits() { context.setOptPassGate(getGlobal
 bool CodeGenerationLimits::shouldRunPass(StringRef pass, StringRef unit) const {
   if (pass == loadStoreVectorizerArgument)
     return !withoutVectorizer.contains(unit);
-  if (is_contained(withReduction, pass) && withoutReduction.contains(unit))
-    return false;
+  if (is_contained(withReduction, pass))
+    return !withoutReduction.contains(unit);
   if (pass == sinking)
     return !withoutSinking.contains(unit);
   if (pass == numbering)
