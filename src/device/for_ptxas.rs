@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::{
+    constant_choices::{self, TruthValue},
     lost_negations::{self, Registers},
     narrow_stores::{self, Instruction},
-    odd_parameters, small_extremes, wrapping_negations, zero_choices,
+    odd_parameters, small_extremes, wrapping_negations,
 };
 
 /// Another text for a part of a text.
@@ -18,7 +19,7 @@ struct Edit {
 pub(super) fn rewritten(text: String) -> String {
     let mut edits = Vec::new();
     let mut body = 0;
-    let (mut stores, mut negations) = (Vec::new(), Vec::new());
+    let (mut stores, mut negations, mut truths) = (Vec::new(), Vec::new(), Vec::new());
     let loses_negations = lost_negations::may_be_lost(&text);
     let mut is_users = false;
     let mut end = 0;
@@ -34,6 +35,7 @@ pub(super) fn rewritten(text: String) -> String {
                     body..range.start,
                     std::mem::take(&mut negations),
                 ));
+                edits.extend(truth_values_of(&text, body..range.start, std::mem::take(&mut truths)));
                 body = range.end;
                 None
             }
@@ -51,7 +53,11 @@ pub(super) fn rewritten(text: String) -> String {
                 negations.push(range.clone());
                 None
             }
-            Some(b's') => zero_choices::by_bits(line),
+            Some(b's') if line.starts_with("\tselp.b") && !is_users && TruthValue::parse(line).is_some() => {
+                truths.push(range.clone());
+                None
+            }
+            Some(b's') => constant_choices::by_bits(line),
             Some(b'n') => wrapping_negations::as_difference(line),
             Some(b'm') => small_extremes::widened(line),
             Some(b'.') => odd_parameters::widened(line),
@@ -61,6 +67,7 @@ pub(super) fn rewritten(text: String) -> String {
     }
     edits.extend(narrow_stores_of(&text, body..end, stores));
     edits.extend(lost_negations_of(&text, body..end, negations));
+    edits.extend(truth_values_of(&text, body..end, truths));
     applied(text, edits)
 }
 
@@ -89,6 +96,19 @@ fn lost_negations_of(text: &str, body: Range<usize>, negations: Vec<Range<usize>
         Some(Edit { range, text })
     };
     negations.into_iter().filter_map(edit).collect()
+}
+
+/// Choices between 1 and 0 whose bits are taken for a float. Many bodies have such choices, hardly one such a use.
+fn truth_values_of(text: &str, body: Range<usize>, truths: Vec<Range<usize>>) -> Vec<Edit> {
+    if truths.is_empty() {
+        return Vec::new();
+    }
+    let floats = constant_choices::bits_of_floats(text.get(body).unwrap_or_default());
+    let edit = |range: Range<usize>| {
+        let text = TruthValue::parse(text.get(range.clone())?)?.as_bits(&floats)?;
+        Some(Edit { range, text })
+    };
+    truths.into_iter().filter_map(edit).collect()
 }
 
 /// Most texts have nothing to change.

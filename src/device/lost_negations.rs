@@ -136,7 +136,7 @@ fn zeros<'t>(definitions: &HashMap<&'t str, Vec<Definition<'t>>>) -> HashSet<&'t
 }
 
 /// The opcode and the operands of a line with one instruction that has no predicate.
-fn instruction(line: &str) -> Option<(&str, &str)> {
+pub(super) fn instruction(line: &str) -> Option<(&str, &str)> {
     let (opcode, operands) = line.trim().strip_suffix(';')?.split_once(char::is_whitespace)?;
     Some((opcode, operands.trim()))
 }

@@ -5,6 +5,7 @@
 mod atomics;
 mod chip_features;
 mod components;
+mod constant_choices;
 mod contracts;
 mod control;
 mod error;
@@ -29,7 +30,6 @@ mod split;
 pub mod symbols;
 mod validate;
 mod wrapping_negations;
-mod zero_choices;
 
 use std::{
     collections::HashSet,
