@@ -15,7 +15,7 @@ pub(super) fn pipeline(resolved: &Resolved) -> String {
     }
     let (passes, last) = match llvm_pipeline(resolved) {
         "default<O3>" if resolved.target.vendor() == Vendor::Nvidia => {
-            (passes_for_ptx(), ",function(gpulower-compare-again)")
+            (passes_for_ptx(), ",function(gpulower-compare-again,gpulower-branch-to-rare-ends)")
         }
         passes => (passes.to_owned(), ""),
     };

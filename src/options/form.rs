@@ -229,7 +229,7 @@ pub(super) const PIPELINE: Form<Option<String>> = Form {
 const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion assume-simplify bdce \
     break-crit-edges called-value-propagation callsite-splitting cgscc chr consthoist constmerge constraint-elimination \
     correlated-propagation dce deadargelim default devirt dfa-jump-threading div-rem-pairs drop-unnecessary-assumes dse early-cse \
-    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-bypass-divisions gpulower-compare-again gpulower-compute-early gpulower-count-bits gpulower-expand-copies \
+    elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-bypass-divisions gpulower-branch-to-rare-ends gpulower-compare-again gpulower-compute-early gpulower-count-bits gpulower-expand-copies \
     gpulower-infer-address-spaces gpulower-interleave gpulower-keep-accumulators gpulower-leave-unrolling gpulower-load-before-branches \
     gpulower-replace-merged-addresses gpulower-separate-exclusive-ors gpulower-unroll gpulower-unroll-for-arrays gpulower-unroll-whole gvn gvn-hoist gvn-sink \
     indvars infer-address-spaces infer-alignment inferattrs inline instcombine instsimplify invalidate ipsccp jump-threading lcssa \

@@ -45,6 +45,11 @@ struct ComputeEarly : llvm::PassInfoMixin<ComputeEarly> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+/// Puts short ends of a kernel, beside which the others go on, behind everything else.
+struct BranchToRareEnds : llvm::PassInfoMixin<BranchToRareEnds> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 /// How many registers of 32 bits a value takes.
 unsigned registersOf(const llvm::Value &value, const llvm::DataLayout &layout);
 
