@@ -5,6 +5,8 @@
 //!   [`FOR_LOADS`].
 //! - Kernels that take a few registers more than a chip has for all its threads are compiled once more, with no more than that, and
 //!   taken so where nothing is spilled: of 33 registers, a multiprocessor of an H200 has enough for 48 warps of 64.
+//! - In some large kernels it keeps to as many and spills kilobytes. What spills more than it has registers, and may have more of
+//!   these, is compiled once more, and taken so where it spills no more than half.
 
 use std::borrow::Cow;
 
@@ -46,15 +48,24 @@ const SHARED_STEP: u64 = 128;
 /// Warps of a multiprocessor of the chips for which [`FOR_LOADS`] was measured: with 32 registers for each thread.
 const WARPS: u32 = 64;
 
+/// Threads of the largest block, which has to be possible where nothing is known of it.
+const MOST_THREADS: u32 = 1024;
+
+/// Registers that an instruction can name.
+const MOST_REGISTERS: u32 = 255;
+
+const REGISTER_BYTES: u32 = 4;
+
 /// An instruction that means something only where a kernel states how many registers it begins with, and that waits for
 /// more.
 const CHANGES_REGISTERS: &str = "setmaxnreg";
 
-/// A kernel, and the registers that it may have.
+/// A kernel, the registers that it may have, and the bytes that it may spill with these.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Bound<'n> {
-    kernel: &'n str,
+struct Bound {
+    kernel: String,
     registers: u32,
+    spills: u32,
 }
 
 impl PtxWork<'_> {
@@ -69,21 +80,21 @@ impl PtxWork<'_> {
             true => self.that_load(ptx),
             false => Vec::new(),
         };
-        match bounded(ptx, &bounds(ptx, &loading), &compile)? {
-            Some((text, made)) => self.at_full_occupancy(&text, made, compile),
-            None => self.at_full_occupancy(ptx, compile(ptx)?, compile),
+        match bounded(ptx, &open_ones(ptx, loading), &compile)? {
+            Some((text, made)) => self.with_better_bounds(&text, made, compile),
+            None => self.with_better_bounds(ptx, compile(ptx)?, compile),
         }
     }
 
-    /// The same of what was made of `ptx`, with fewer registers for kernels that then have all threads of the chip at work.
-    fn at_full_occupancy(
+    /// The same of what was made of `ptx`: with fewer registers for kernels that then have all threads of the chip at work, and with
+    /// more for those that spill.
+    fn with_better_bounds(
         &self,
         ptx: &str,
         made: Cubin,
         compile: impl Fn(&str) -> Result<Cubin, SerializeError>,
     ) -> Result<Cubin, SerializeError> {
-        let kernels = self.too_large(&made);
-        let bounds = bounds(ptx, &kernels);
+        let bounds = open_ones(ptx, self.better_bounds(&made));
         if bounds.is_empty() {
             return Ok(made);
         }
@@ -105,7 +116,7 @@ impl PtxWork<'_> {
     }
 
     /// The kernels with loops of many loads, and how many registers they may have.
-    fn that_load(&self, ptx: &str) -> Vec<(String, u32)> {
+    fn that_load(&self, ptx: &str) -> Vec<Bound> {
         let few = KernelResources {
             registers: Some(1),
             ..KernelResources::default()
@@ -118,12 +129,16 @@ impl PtxWork<'_> {
         let kernels = loops_of_one_block(ptx.as_bytes()).unwrap_or_default().into_iter();
         kernels
             .filter(|(_, loops)| loops.iter().any(is_short_and_loads))
-            .map(|(kernel, _)| (kernel, FOR_LOADS))
+            .map(|(kernel, _)| Bound {
+                kernel,
+                registers: FOR_LOADS,
+                spills: 0,
+            })
             .collect()
     }
 
-    /// The kernels that have a few registers too many, and how many they may have.
-    fn too_large(&self, made: &Cubin) -> Vec<(String, u32)> {
+    /// The kernels that have a few registers too many, or spill and may have more, and how many they may have.
+    fn better_bounds(&self, made: &Cubin) -> Vec<Bound> {
         let target = self.chip.parse::<Target>().ok();
         let (true, Some(target), true) = (self.is_open(), target, made.compiler != PtxCompiler::NvJitLink) else {
             return Vec::new();
@@ -131,7 +146,17 @@ impl PtxWork<'_> {
         let kernels = made.info().map(|info| info.kernels).unwrap_or_default();
         kernels
             .iter()
-            .filter_map(|kernel| Some((kernel.name.clone(), bound_of(&target, kernel)?)))
+            .filter_map(|kernel| {
+                let registers = match spilled(kernel) {
+                    0 => for_full_occupancy(&target, kernel),
+                    bytes => for_fewer_spills(&target, kernel, bytes),
+                };
+                Some(Bound {
+                    kernel: kernel.name.clone(),
+                    registers: registers?,
+                    spills: spilled(kernel) / 2,
+                })
+            })
             .collect()
     }
 
@@ -140,7 +165,7 @@ impl PtxWork<'_> {
         &self,
         ptx: &str,
         made: &Cubin,
-        bounds: &[Bound<'_>],
+        bounds: &[Bound],
         compile: &impl Fn(&str) -> Result<Cubin, SerializeError>,
     ) -> Result<Option<Cubin>, SerializeError> {
         // In the text of a component, lines have other numbers.
@@ -157,13 +182,13 @@ impl PtxWork<'_> {
         for (kernel, cubin) in kernels.iter().zip(&mut cubins) {
             let bound = bounds
                 .iter()
-                .find(|bound| Some(bound.kernel) == kernel.kernel.as_deref());
+                .find(|bound| Some(bound.kernel.as_str()) == kernel.kernel.as_deref());
             let (Some(bound), Some(text)) = (bound, (kernel.text)()) else {
                 continue;
             };
             let alone = Bound {
-                kernel: PLACEHOLDER,
-                registers: bound.registers,
+                kernel: PLACEHOLDER.to_owned(),
+                ..*bound
             };
             if let Some((_, again)) = bounded(&text, &[alone], compile)? {
                 *cubin = again;
@@ -188,10 +213,10 @@ fn is_short_and_loads(found: &PtxLoop) -> bool {
         && found.step.is_some_and(|step| step < SHARED_STEP)
 }
 
-/// Bounds for those of `kernels` that have none of their own.
-fn bounds<'n>(ptx: &str, kernels: &'n [(String, u32)]) -> Vec<Bound<'n>> {
-    if kernels.is_empty() {
-        return Vec::new();
+/// The bounds of those kernels that have none of their own.
+fn open_ones(ptx: &str, mut bounds: Vec<Bound>) -> Vec<Bound> {
+    if bounds.is_empty() {
+        return bounds;
     }
     let entries = entries(ptx.as_bytes()).unwrap_or_default();
     let components = components(ptx).unwrap_or_default();
@@ -200,53 +225,61 @@ fn bounds<'n>(ptx: &str, kernels: &'n [(String, u32)]) -> Vec<Bound<'n>> {
         let text = component.map_or(Cow::Borrowed(ptx), |component| Cow::Owned(component.text()));
         ptx.contains(CHANGES_REGISTERS) && text.contains(CHANGES_REGISTERS)
     };
-    let is_open = |name: &str| {
+    bounds.retain(|Bound { kernel: name, .. }| {
         entries.iter().any(|entry| {
-            entry.name == name && entry.max_registers.is_none() && entry.min_blocks_per_multiprocessor.is_none()
+            entry.name == *name && entry.max_registers.is_none() && entry.min_blocks_per_multiprocessor.is_none()
         }) && !changes(name)
-    };
-    kernels
-        .iter()
-        .filter(|(name, _)| is_open(name))
-        .map(|(name, registers)| Bound {
-            kernel: name,
-            registers: *registers,
-        })
-        .collect()
+    });
+    bounds
 }
 
-/// How many registers a kernel may have for all threads to be at work, where it has a few more and spills none.
-fn bound_of(target: &Target, kernel: &KernelResources) -> Option<u32> {
+/// How many registers a kernel that spills nothing may have for all threads to be at work, where it has a few more.
+fn for_full_occupancy(target: &Target, kernel: &KernelResources) -> Option<u32> {
     let registers = kernel.registers?;
-    let warps = |registers| {
-        let kernel = KernelResources {
-            registers: Some(registers),
-            ..kernel.clone()
-        };
-        Occupancy::of(target, &kernel, usual_threads(&kernel), 0)
-    };
     let (part, whole) = MOST_BEYOND;
     let least = (registers * whole).div_ceil(whole + part);
-    let is_full = |occupancy: &Occupancy| occupancy.waves == occupancy.most_waves;
-    if has_spills(kernel) || is_full(&warps(registers)?) {
+    let is_full = |registers| {
+        let occupancy = occupancy(target, kernel, registers, usual_threads(kernel));
+        occupancy.is_some_and(|occupancy| occupancy.waves == occupancy.most_waves)
+    };
+    if is_full(registers) {
         return None;
     }
-    (least..registers)
-        .rev()
-        .find(|&fewer| warps(fewer).as_ref().is_some_and(is_full))
+    (least..registers).rev().find(|&fewer| is_full(fewer))
 }
 
-fn has_spills(kernel: &KernelResources) -> bool {
-    [kernel.spill_store_bytes, kernel.spill_load_bytes]
-        .iter()
-        .any(|bytes| bytes.is_some_and(|bytes| bytes > 0))
+/// How many registers a kernel may have, if that is more than it has, and it spills as many as it has or more.
+fn for_fewer_spills(target: &Target, kernel: &KernelResources, spilled: u32) -> Option<u32> {
+    let registers = kernel
+        .registers
+        .filter(|registers| spilled >= registers * REGISTER_BYTES)?;
+    let required = kernel
+        .required_block
+        .map(|block| block.into_iter().fold(1, u32::saturating_mul));
+    let threads = required.or(kernel.max_threads_per_block).unwrap_or(MOST_THREADS);
+    let fits = |registers| occupancy(target, kernel, registers, threads).is_some_and(|occupancy| occupancy.waves > 0);
+    (registers + 1..=MOST_REGISTERS).rev().find(|&more| fits(more))
 }
 
-/// The text with bounds for kernels, as far as these then spill nothing, and what was made of it. `None` where no bound is left, or
+fn occupancy(target: &Target, kernel: &KernelResources, registers: u32, threads: u32) -> Option<Occupancy> {
+    let kernel = KernelResources {
+        registers: Some(registers),
+        ..kernel.clone()
+    };
+    Occupancy::of(target, &kernel, threads, 0)
+}
+
+/// Bytes that are spilled, stored or loaded.
+fn spilled(kernel: &KernelResources) -> u32 {
+    let bytes = [kernel.spill_store_bytes, kernel.spill_load_bytes];
+    bytes.into_iter().flatten().max().unwrap_or_default()
+}
+
+/// The text with bounds for kernels, as far as these then spill no more than they may, and what was made of it. `None` where no bound is left, or
 /// the compiler refuses them.
 fn bounded(
     ptx: &str,
-    bounds: &[Bound<'_>],
+    bounds: &[Bound],
     compile: &impl Fn(&str) -> Result<Cubin, SerializeError>,
 ) -> Result<Option<(String, Cubin)>, SerializeError> {
     let mut bounds = bounds.to_vec();
@@ -267,7 +300,7 @@ fn bounded(
         bounds.retain(|bound| {
             kernels.iter().any(|kernel| {
                 let fits = kernel.registers.is_some_and(|registers| registers <= bound.registers);
-                kernel.name == bound.kernel && fits && !has_spills(kernel)
+                kernel.name == bound.kernel && fits && spilled(kernel) <= bound.spills
             })
         });
         if bounds.len() == before {
@@ -278,7 +311,7 @@ fn bounded(
 }
 
 /// Lines keep their numbers.
-fn with_bounds(ptx: &str, bounds: &[Bound<'_>]) -> Option<String> {
+fn with_bounds(ptx: &str, bounds: &[Bound]) -> Option<String> {
     let mut places: Vec<(usize, u32)> = Vec::new();
     for (entry, body) in with_bodies(ptx.as_bytes()).ok()? {
         places.extend(

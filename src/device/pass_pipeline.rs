@@ -14,9 +14,10 @@ pub(super) fn pipeline(resolved: &Resolved) -> String {
         return passes.clone();
     }
     let (passes, last) = match llvm_pipeline(resolved) {
-        "default<O3>" if resolved.target.vendor() == Vendor::Nvidia => {
-            (passes_for_ptx(), ",function(gpulower-compare-again,gpulower-branch-to-rare-ends)")
-        }
+        "default<O3>" if resolved.target.vendor() == Vendor::Nvidia => (
+            passes_for_ptx(),
+            ",function(gpulower-compare-again,gpulower-branch-to-rare-ends)",
+        ),
         passes => (passes.to_owned(), ""),
     };
     match resolved.interleave {
