@@ -48,6 +48,7 @@ class Writer:
         self.lines: list[str] = []
         self.counters: list[str] = []
         self.locals = 0
+        self.buffers = source.choice([3, 3, 5, 6, 7])
         # Pointers that promise to be apart have buffers of their own.
         self.apart = [source.random() < 0.15 for _ in range(4)]
         for _ in range(source.randint(1, 3)):
@@ -112,7 +113,8 @@ class Writer:
         pick = self.source.choice
         i, j = f"(long){self.counters[-1]}", f"(long){pick(self.counters)}"
         offset = pick(["", "", "", f" + {self.source.randint(1, 9)}", f" - {self.source.randint(1, 9)}", " + m", " + s", " - s"])
-        return pick([f"{i}", f"{i}", f"{i}", f"{i} * 2", f"{i} * s", f"{i} + m * {j}", f"(long)(p1[{i}] & 31)", f"{j}", f"{i} * 3", "n - " + i]) + offset
+        ring = f"(long)(({self.counters[-1]} + {self.source.randint(0, 4)}) % {self.buffers})"
+        return pick([ring, ring, f"{i}", f"{i}", f"{i}", f"{i} * 2", f"{i} * s", f"{i} + m * {j}", f"(long)(p1[{i}] & 31)", f"{j}", f"{i} * 3", "n - " + i]) + offset
 
     def element(self, floats: bool) -> str:
         number = 3 if floats else self.source.choice([0, 0, 1, 1, 2])

@@ -80,7 +80,7 @@ fn passes_for_ptx() -> String {
     let last = format!(
         "function<eager-inv>(float2int,lower-constant-intrinsics,scalarize-masked-mem-intrin,gpulower-expand-copies,gpulower-infer-address-spaces,gpulower-leave-unrolling,loop(loop-rotate,loop-deletion),\
          loop-load-elim,{COMBINE},{BRANCHES_WITHOUT_LOOPS},slp-vectorizer,gpulower-unroll,gpulower-separate-exclusive-ors,infer-alignment,instsimplify,\
-         div-rem-pairs,{LAST_BRANCHES},gpulower-load-before-branches,gpulower-compute-early),globaldce,constmerge"
+         div-rem-pairs,{LAST_BRANCHES},gpulower-rotate-remainders,gpulower-load-before-branches,gpulower-compute-early),globaldce,constmerge"
     );
     format!("{before_inlining},{inlining},{last}")
 }

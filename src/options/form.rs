@@ -231,7 +231,7 @@ const OPTIMIZATIONS: &str = "adce aggressive-instcombine alignment-from-assumpti
     correlated-propagation dce deadargelim default devirt dfa-jump-threading div-rem-pairs drop-unnecessary-assumes dse early-cse \
     elim-avail-extern float2int function function-attrs globaldce globalopt gpulower-bypass-divisions gpulower-branch-to-rare-ends gpulower-compare-again gpulower-compute-early gpulower-count-bits gpulower-expand-copies \
     gpulower-infer-address-spaces gpulower-interleave gpulower-keep-accumulators gpulower-leave-unrolling gpulower-load-before-branches \
-    gpulower-replace-merged-addresses gpulower-separate-exclusive-ors gpulower-unroll gpulower-unroll-for-arrays gpulower-unroll-whole gvn gvn-hoist gvn-sink \
+    gpulower-replace-merged-addresses gpulower-rotate-remainders gpulower-separate-exclusive-ors gpulower-unroll gpulower-unroll-for-arrays gpulower-unroll-whole gvn gvn-hoist gvn-sink \
     indvars infer-address-spaces infer-alignment inferattrs inline instcombine instsimplify invalidate ipsccp jump-threading lcssa \
     libcalls-shrinkwrap licm load-store-vectorizer loop loop-bound-split loop-deletion loop-distribute loop-flatten loop-fusion \
     loop-idiom loop-instsimplify loop-interchange loop-load-elim loop-mssa loop-reduce loop-rotate loop-simplify loop-simplifycfg \

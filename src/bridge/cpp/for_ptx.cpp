@@ -237,6 +237,7 @@ void gpulower::addPassesForPtx(PassBuilder &builder) {
   nameFunctionPass<ExpandCopies>(builder, "gpulower-expand-copies");
   nameFunctionPass<LoadBeforeBranches>(builder, "gpulower-load-before-branches");
   nameFunctionPass<ComputeEarly>(builder, "gpulower-compute-early");
+  nameFunctionPass<RotateRemainders>(builder, "gpulower-rotate-remainders");
   nameFunctionPass<BranchToRareEnds>(builder, "gpulower-branch-to-rare-ends");
   // LLVM's own name for it stands for the second level.
   builder.registerPipelineParsingCallback(

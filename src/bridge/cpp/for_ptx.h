@@ -50,6 +50,11 @@ struct BranchToRareEnds : llvm::PassInfoMixin<BranchToRareEnds> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+/// Carries remainders of a counter from one iteration to the next, where several are each other's next.
+struct RotateRemainders : llvm::PassInfoMixin<RotateRemainders> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 /// How many registers of 32 bits a value takes.
 unsigned registersOf(const llvm::Value &value, const llvm::DataLayout &layout);
 
