@@ -5,8 +5,8 @@
 //!   [`FOR_LOADS`].
 //! - Kernels that take a few registers more than a chip has for all its threads are compiled once more, with no more than that, and
 //!   taken so where nothing is spilled: of 33 registers, a multiprocessor of an H200 has enough for 48 warps of 64.
-//! - In some large kernels it keeps to as many and spills kilobytes. What spills more than it has registers, and may have more of
-//!   these, is compiled once more, and taken so where it spills no more than half.
+//! - Kernels that would spill with 255 registers, and state the size of their block, get as many, or 40, and spill kilobytes: what
+//!   spills more than it has registers, and may have more of these, is compiled once more, and taken so where it spills less.
 
 use std::borrow::Cow;
 
@@ -154,7 +154,7 @@ impl PtxWork<'_> {
                 Some(Bound {
                     kernel: kernel.name.clone(),
                     registers: registers?,
-                    spills: spilled(kernel) / 2,
+                    spills: spilled(kernel).saturating_sub(1),
                 })
             })
             .collect()

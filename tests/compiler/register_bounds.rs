@@ -92,10 +92,25 @@ impl Bench {
     }
 }
 
-fn registers(cubin: &Cubin, name: &str) -> u32 {
+fn bound(kernel: &str, registers: u32) -> Bound {
+    Bound {
+        kernel: kernel.to_owned(),
+        registers,
+        spills: 0,
+    }
+}
+
+fn resources(cubin: &Cubin, name: &str) -> KernelResources {
     let kernels = cubin.info().expect("reads").kernels;
-    let kernel = kernels.iter().find(|kernel| kernel.name == name).expect("is there");
-    assert!(!has_spills(kernel), "{kernel:?}");
+    kernels
+        .into_iter()
+        .find(|kernel| kernel.name == name)
+        .expect("is there")
+}
+
+fn registers(cubin: &Cubin, name: &str) -> u32 {
+    let kernel = resources(cubin, name);
+    assert_eq!(spilled(&kernel), 0, "{kernel:?}");
     kernel.registers.expect("are known")
 }
 
@@ -154,6 +169,40 @@ fn loops_with_many_loads_may_have_more_registers() {
     ] {
         let (bench, ptx) = (Bench::new(chip), module(chip, &[text]));
         assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{ptx}");
+    }
+}
+
+/// So many sums are spilled with all the registers that there are.
+const FAR_TOO_MANY: usize = 400;
+
+#[test]
+fn what_spills_with_few_registers_gets_those_that_its_block_has_room_for() {
+    let bench = Bench::new("sm_90");
+    for (block, least, most) in [
+        (".reqntid 64", 32, 255),
+        (".maxntid 128, 2, 1", 32, 255),
+        (".reqntid 512", 64, 128),
+    ] {
+        let one = |name: &str, bound: &str| kernel(name, FAR_TOO_MANY, &format!("{block}\n{bound}"));
+        let ptx = module("sm_90", &[one("k", "")]);
+        let (theirs, ours) = (resources(&bench.theirs(&ptx), "k"), resources(&bench.ours(&ptx), "k"));
+        assert_eq!((theirs.registers, ours.registers), (Some(least), Some(most)), "{block}");
+        assert!(spilled(&ours) < spilled(&theirs), "{block}");
+        let bound = format!(".maxnreg {most}");
+        let bounded = module("sm_90", &[one("k", &bound)]);
+        assert!(bench.ours(&ptx).bytes == bench.theirs(&bounded).bytes, "{block}");
+        // In a module with others, too, and lines.
+        for line_info in [false, true] {
+            let mut bench = Bench::new("sm_90");
+            bench.options.line_info = line_info;
+            let ours = bench.ours(&module("sm_90", &[kernel("few", 8, ""), one("k", "")]));
+            assert_eq!(resources(&ours, "k").registers, Some(most), "{block} {line_info}");
+        }
+    }
+    // There is no room for more, the kernel says something itself, or it has all that there are.
+    for properties in [".reqntid 1024", ".reqntid 64\n.maxnreg 40", ""] {
+        let ptx = module("sm_90", &[kernel("k", FAR_TOO_MANY, properties)]);
+        assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{properties}");
     }
 }
 
@@ -227,7 +276,7 @@ fn kernels_become_the_same_alone_and_with_others() {
 #[test]
 fn bounds_stand_between_parameters_and_body() {
     let ptx = ".visible .entry k2()\n{ ret; }\n.entry k(.param .align 8 .b8 k_p[16]) // k (1) {\n.maxntid 256, 1, 1\n{ ret; }\n.entry l { ret; }\n";
-    let bound = |kernel: &'static str| Bound { kernel, registers: 32 };
+    let bound = |kernel: &str| bound(kernel, 32);
     let text = with_bounds(ptx, &[bound("k"), bound("l")]).expect("is PTX");
     assert!(
         text.contains("k_p[16]) // k (1) {\n.maxntid 256, 1, 1\n.maxnreg 32 { ret; }"),
@@ -246,9 +295,8 @@ fn kernels_that_change_their_registers_are_left_alone() {
         .entry asks() { setmaxnreg.inc.sync.aligned.u32 232; ret; }\n\
         .entry calls() { call f; ret; }\n\
         .entry alone() { ret; }\n";
-    let all = ["asks", "calls", "alone"].map(|name| (name.to_owned(), 32));
-    let found: Vec<&str> = bounds(ptx, &all).iter().map(|bound| bound.kernel).collect();
-    assert_eq!(found, ["alone"]);
+    let all = ["asks", "calls", "alone"].map(|name| bound(name, 32));
+    assert_eq!(open_ones(ptx, all.to_vec()), [bound("alone", 32)]);
 }
 
 /// Else the kernel as it was would be kept for the next time.
@@ -275,6 +323,6 @@ fn a_compilation_that_was_stopped_is_an_error() {
             decisions: Vec::new(),
         })
     };
-    let made = work.at_full_occupancy(&ptx, bench.theirs(&ptx), stopped);
+    let made = work.with_better_bounds(&ptx, bench.theirs(&ptx), stopped);
     assert!(matches!(made, Err(SerializeError::Cancelled { .. })), "{made:?}");
 }
