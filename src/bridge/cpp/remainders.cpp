@@ -16,6 +16,8 @@ namespace {
 /// Each residue that is asked for has a register. A remainder of a power of two is an `and`.
 constexpr uint64_t mostBuffers = 8;
 
+constexpr unsigned smallestNumber = 8;
+
 /// A remainder of a counter to which a constant is added.
 struct Remainder {
   Instruction *instruction;
@@ -56,12 +58,13 @@ public:
   void replace() {
     BasicBlock *before = loop.getLoopPredecessor(), *latch = loop.getLoopLatch();
     Type *type = counter.getType();
-    Value *start = counter.getIncomingValueForBlock(before);
+    IRBuilder<> first(before->getTerminator());
+    Value *by = ConstantInt::get(type, divisor);
+    // Of the first number, not of sums, of which the larger ones may come around.
+    Value *start = first.CreateURem(counter.getIncomingValueForBlock(before), by);
     MapVector<uint64_t, PHINode *> phis;
     for (auto &[residue, remainders] : ofResidue) {
-      IRBuilder<> first(before->getTerminator());
-      Value *number = first.CreateAdd(start, ConstantInt::get(type, remainders.front().offset));
-      Value *rest = first.CreateURem(number, ConstantInt::get(type, divisor));
+      Value *rest = first.CreateURem(first.CreateAdd(start, ConstantInt::get(type, residue), "", /*HasNUW=*/true), by);
       IRBuilder<> builder(&counter);
       PHINode *phi = builder.CreatePHI(type, 2, "remainder");
       phi->addIncoming(rest, before);
@@ -100,7 +103,8 @@ bool rotate(Loop &loop) {
     return false;
   MapVector<std::pair<PHINode *, uint64_t>, Ring> rings;
   for (PHINode &phi : loop.getHeader()->phis()) {
-    if (!phi.getType()->isIntegerTy())
+    // Two remainders together fit into the smallest number.
+    if (!phi.getType()->isIntegerTy() || phi.getType()->getIntegerBitWidth() < smallestNumber)
       continue;
     auto step = stepOf(phi, *loop.getLoopLatch());
     if (!step || *step == 0)

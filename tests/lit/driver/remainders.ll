@@ -36,7 +36,11 @@ end:
 }
 
 ; Two of five, in steps of two from a number that is not known: the first of an iteration later is computed from this one's.
+; What the loop begins with comes of the first number's remainder: a sum with it might come around.
 ; CHECK-LABEL: define ptx_kernel void @two(
+; CHECK: [[BEGIN:%.*]] = urem i32 %from, 5
+; CHECK: [[LATER:%.*]] = add nuw {{.*}}i32 [[BEGIN]], 2
+; CHECK: urem i32 [[LATER]], 5
 ; CHECK: phi i32 [ %{{.*}}, %{{.*}} ], [ %{{.*}}, %{{.*}} ]
 ; CHECK: call i32 @llvm.umin.i32(
 ; CHECK: ret void
