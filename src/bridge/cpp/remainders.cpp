@@ -14,9 +14,10 @@ using namespace llvm::PatternMatch;
 namespace {
 
 /// Each residue that is asked for has a register. A remainder of a power of two is an `and`.
-constexpr uint64_t mostBuffers = 8;
+constexpr uint64_t fewestBuffers = 3, mostBuffers = 8;
 
-constexpr unsigned smallestNumber = 8;
+/// Bits into which two remainders fit together.
+constexpr unsigned fewestBits = 8;
 
 /// A remainder of a counter to which a constant is added.
 struct Remainder {
@@ -99,12 +100,12 @@ private:
 
 /// Replaces the remainders in a loop.
 bool rotate(Loop &loop) {
-  if (!loop.getLoopPredecessor() || !loop.getLoopLatch())
+  // By one edge each: a `switch` may lead to a block by several.
+  if (!loop.getLoopPredecessor() || !loop.getLoopLatch() || !loop.getHeader()->hasNPredecessors(2))
     return false;
   MapVector<std::pair<PHINode *, uint64_t>, Ring> rings;
   for (PHINode &phi : loop.getHeader()->phis()) {
-    // Two remainders together fit into the smallest number.
-    if (!phi.getType()->isIntegerTy() || phi.getType()->getIntegerBitWidth() < smallestNumber)
+    if (!phi.getType()->isIntegerTy() || phi.getType()->getIntegerBitWidth() < fewestBits)
       continue;
     auto step = stepOf(phi, *loop.getLoopLatch());
     if (!step || *step == 0)
@@ -115,7 +116,7 @@ bool rotate(Loop &loop) {
       for (User *user : value->users()) {
         const APInt *divisor;
         if (!match(user, m_URem(m_Specific(value), m_APInt(divisor))) || !loop.contains(cast<Instruction>(user)) ||
-            divisor->isPowerOf2() || divisor->ugt(mostBuffers))
+            divisor->isPowerOf2() || divisor->ult(fewestBuffers) || divisor->ugt(mostBuffers))
           continue;
         uint64_t number = divisor->getZExtValue();
         auto [ring, isNew] = rings.try_emplace({&phi, number}, phi, number, *step, loop);

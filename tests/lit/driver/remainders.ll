@@ -2,6 +2,8 @@
 
 ; RUN: gpulower compile %s --target sm_90 --emit llvm --interleave 1 -o - | FileCheck %s
 ; RUN: gpulower compile %s --target sm_90 --emit ptx --interleave 1 -o - | FileCheck %s --check-prefix=PTX
+; RUN: gpulower compile %s --target sm_90 --emit llvm --llvm-passes 'always-inline,function(gpulower-rotate-remainders)' -o - \
+; RUN:   | FileCheck %s --check-prefix=ALONE
 
 target triple = "nvptx64-nvidia-cuda"
 
@@ -93,5 +95,29 @@ define internal void @turn(ptr addrspace(1) %p, i32 %a, i32 %b, i32 %c) alwaysin
   %v = load i32, ptr addrspace(1) %y
   %w = xor i32 %u, %v
   store i32 %w, ptr addrspace(1) %z
+  ret void
+}
+
+; What two cases lead to has two edges from one block.
+; ALONE-LABEL: define ptx_kernel void @cases(
+; ALONE-NOT: %remainder
+; ALONE: ret void
+define ptx_kernel void @cases(ptr addrspace(1) %p, i32 %n, i32 %from) {
+entry:
+  switch i32 %from, label %end [
+    i32 3, label %loop
+    i32 9, label %loop
+  ]
+
+loop:
+  %k = phi i32 [ 0, %entry ], [ 0, %entry ], [ %next, %loop ]
+  %next = add nuw i32 %k, 1
+  %a = urem i32 %k, 3
+  %b = urem i32 %next, 3
+  call void @turn(ptr addrspace(1) %p, i32 %a, i32 %b, i32 %a)
+  %more = icmp ult i32 %next, %n
+  br i1 %more, label %loop, label %end
+
+end:
   ret void
 }
