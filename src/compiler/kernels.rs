@@ -334,7 +334,7 @@ impl PtxWork<'_> {
             ("chip", self.chip.as_bytes()),
             ("options", &how),
             ("tools", tools.as_bytes()),
-            ("registers", b"for full occupancy"),
+            ("registers", b"with the best bounds"),
         ];
         Some(machine_code_key("cubin", &fields))
     }

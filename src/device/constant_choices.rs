@@ -6,11 +6,12 @@
 //!
 //! A choice between 1 and 0, or -1 and 0, is a truth value for it, and what converts, rounds, negates or multiplies that gets the
 //! integer, not the float of these bits: `cvt.rni.f32.f32` of 1.4e-45 or 0 is 1.0 or 0. (Seen with ptxas 13.0 for sm_90, of 16 and 32
-//! bits, where several conditions are joined.) It does not see that through an exclusive or.
+//! bits, where several conditions are joined; also where two such values are joined by `and` or `or` first.) It does not see that
+//! through an exclusive or.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::lost_negations::instruction;
+use super::ptx_lines::{divided, instruction, registers};
 
 /// Chooses between the bits of -0 and another constant.
 pub(super) fn by_bits(line: &str) -> Option<String> {
@@ -74,33 +75,31 @@ impl<'t> TruthValue<'t> {
 
 /// Registers of a body that floating-point instructions convert, negate or multiply, also by way of other registers.
 pub(super) fn bits_of_floats(body: &str) -> HashSet<&str> {
-    let (mut found, mut moves) = (HashSet::new(), Vec::new());
+    let mut made_of: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut waiting = Vec::new();
     for (opcode, operands) in body.lines().filter_map(instruction) {
-        let mut registers = operands.split(',').map(str::trim);
-        match opcode {
-            "mov.b32" | "mov.b16" | "cvt.u32.u16" | "cvt.u16.u32" => {
-                moves.extend(registers.next().zip(registers.next()))
+        let Some((to, from)) = divided(operands) else { continue };
+        let operation = opcode.split('.').next().unwrap_or_default();
+        let source = opcode.rsplit('.').next().unwrap_or_default();
+        match operation {
+            "cvt" | "neg" | "abs" | "mul" if ["f32", "f16", "bf16"].contains(&source) => {
+                waiting.extend(registers(from))
             }
-            _ => {
-                let operation = opcode.split('.').next().unwrap_or_default();
-                let source = opcode.rsplit('.').next().unwrap_or_default();
-                if ["cvt", "neg", "abs", "mul"].contains(&operation) && ["f32", "f16", "bf16"].contains(&source) {
-                    found.extend(registers.skip(1));
+            "mov" | "cvt" | "and" | "or" => {
+                for register in registers(to) {
+                    made_of.entry(register).or_default().extend(registers(from));
                 }
             }
+            _ => {}
         }
     }
-    loop {
-        let before = found.len();
-        for (to, from) in moves.iter().rev() {
-            if found.contains(to) {
-                found.insert(from);
-            }
-        }
-        if found.len() == before {
-            return found;
+    let mut found = HashSet::new();
+    while let Some(register) = waiting.pop() {
+        if found.insert(register) {
+            waiting.extend(made_of.get(register).into_iter().flatten());
         }
     }
+    found
 }
 
 #[cfg(test)]
@@ -129,9 +128,10 @@ mod tests {
     #[test]
     fn truth_values_whose_bits_are_a_float_become_an_exclusive_or() {
         let body = "\tselp.b16 \t%rs1, -1, 0, %p1;\n\tcvt.u32.u16 \t%r1, %rs1;\n\tmov.b32 \t%r2, %r1;\n\tneg.f32 \t%r3, %r2;\n\
+                    \tmov.b32 \t{%rs2, _}, %r10;\n\tcvt.f32.f16 \t%r11, %rs2;\n\tor.b32 \t%r14, %r12, %r13;\n\tabs.f32 \t%r15, %r14;\n\
                     \tcvt.rn.f32.s32 \t%r5, %r4;\n\tadd.rn.f32 \t%r7, %r6, %r6;\n\tcvt.rni.f32.f32 \t%r9, %r8;\n";
         let floats = bits_of_floats(body);
-        let changed = |line| TruthValue::parse(line).and_then(|one| one.as_bits(&floats));
+        let changed = |line: &str| TruthValue::parse(line).and_then(|one| one.as_bits(&floats));
         assert_eq!(
             changed("\tselp.b16 \t%rs1, -1, 0, %p1;\n").as_deref(),
             Some("\tselp.b16 \t%rs1, 0x7FFF, 0x8000, %p1;\n\txor.b16 \t%rs1, %rs1, 0x8000;\n")
@@ -140,6 +140,12 @@ mod tests {
             changed("\tselp.b32 \t%r8, 0, 1, %p2;\n").as_deref(),
             Some("\tselp.b32 \t%r8, 0x80000000, 0x80000001, %p2;\n\txor.b32 \t%r8, %r8, 0x80000000;\n")
         );
+        for register in ["%r10", "%r12", "%r13"] {
+            assert!(
+                changed(&format!("\tselp.b32 \t{register}, 1, 0, %p1;\n")).is_some(),
+                "{register}"
+            );
+        }
         for other in [
             "\tselp.b32 \t%r4, 1, 0, %p1;\n",
             "\tselp.b32 \t%r6, 1, 0, %p1;\n",

@@ -7,6 +7,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::ptx_lines::{divided, instruction, registers};
+
 /// Chips that have such instructions.
 const CHIPS: [&str; 3] = [".target sm_90", ".target sm_100", ".target sm_103"];
 
@@ -133,30 +135,6 @@ fn zeros<'t>(definitions: &HashMap<&'t str, Vec<Definition<'t>>>) -> HashSet<&'t
         }
         found.extend(more);
     }
-}
-
-/// The opcode and the operands of a line with one instruction that has no predicate.
-pub(super) fn instruction(line: &str) -> Option<(&str, &str)> {
-    let (opcode, operands) = line.trim().strip_suffix(';')?.split_once(char::is_whitespace)?;
-    Some((opcode, operands.trim()))
-}
-
-/// The first of several operands, which may be several registers in braces, and the others.
-fn divided(operands: &str) -> Option<(&str, &str)> {
-    let end = if operands.starts_with('{') {
-        operands.find('}')?
-    } else {
-        0
-    };
-    let (first, others) = operands.split_at(end + operands.get(end..)?.find(',')?);
-    Some((first.trim(), others.strip_prefix(',')?.trim()))
-}
-
-/// The registers and numbers among operands.
-fn registers(operands: &str) -> impl Iterator<Item = &str> {
-    operands
-        .split([',', '{', '}', ' '])
-        .filter(|operand| !operand.is_empty())
 }
 
 #[cfg(test)]

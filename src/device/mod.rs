@@ -21,6 +21,7 @@ mod math;
 mod narrow_stores;
 mod odd_parameters;
 mod pass_pipeline;
+mod ptx_lines;
 mod repeated;
 mod reserve;
 mod rounding;

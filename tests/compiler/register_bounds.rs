@@ -199,8 +199,14 @@ fn what_spills_with_few_registers_gets_those_that_its_block_has_room_for() {
             assert_eq!(resources(&ours, "k").registers, Some(most), "{block} {line_info}");
         }
     }
-    // There is no room for more, the kernel says something itself, or it has all that there are.
-    for properties in [".reqntid 1024", ".reqntid 64\n.maxnreg 40", ""] {
+    // There is no room for more, the kernel says something itself, blocks run together, or it has all that there are.
+    for properties in [
+        ".reqntid 1024",
+        ".reqntid 64\n.maxnreg 40",
+        ".reqntid 64\n.reqnctapercluster 8",
+        ".reqntid 64\n.maxclusterrank 8",
+        "",
+    ] {
         let ptx = module("sm_90", &[kernel("k", FAR_TOO_MANY, properties)]);
         assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{properties}");
     }

@@ -1,5 +1,6 @@
-// Short ends of a kernel beside which the others go on, such as what is stored on each border of an array. ptxas runs a
-// short block that follows its branch under a predicate, in all threads; at the end of the function it is branched to.
+// Short ends of a kernel for one number, beside which the others go on, such as what is stored on each border of an
+// array. ptxas runs a short block that follows its branch under a predicate, in all threads; at the end of the function
+// it is branched to.
 
 #include "for_ptx.h"
 
@@ -15,18 +16,26 @@ namespace {
 /// What ptxas may run under a predicate. Longer blocks are branched over anyway.
 constexpr unsigned mostInstructions = 16;
 
-/// Cases of a `switch` that become questions one after the other.
-constexpr unsigned mostCases = 4;
+/// Cases of a `switch` that become questions one after the other. LLVM makes a table of four.
+constexpr unsigned mostCases = 3;
 
 bool onlyReturns(const BasicBlock &block) { return isa<ReturnInst>(block.front()); }
 
-/// Whether a block that one branch alone leads to writes something, and ends the kernel.
+/// Whether a block that one branch alone leads to stores something, and ends the function.
 bool isShortEnd(const BasicBlock &block) {
   const auto *next = block.getUniqueSuccessor();
   bool ends = isa<ReturnInst>(block.getTerminator()) || (next && onlyReturns(*next));
   return ends && !onlyReturns(block) && block.hasNPredecessors(1) && block.sizeWithoutDebug() <= mostInstructions &&
-         llvm::any_of(block, [](const Instruction &instruction) { return instruction.mayWriteToMemory(); }) &&
+         llvm::any_of(block, [](const Instruction &instruction) { return isa<StoreInst>(instruction); }) &&
          llvm::none_of(block, [](const Instruction &instruction) { return isa<CallBase>(instruction); });
+}
+
+/// The successor for the number that a branch asks for. Of other questions nothing says which answer is rarer.
+std::optional<unsigned> sideOfOne(const BranchInst &branch) {
+  auto *comparison = dyn_cast<ICmpInst>(branch.getCondition());
+  if (!comparison || !comparison->isEquality())
+    return std::nullopt;
+  return comparison->getPredicate() == ICmpInst::ICMP_EQ ? 0 : 1;
 }
 
 /// Makes the end what is branched to, and the rest what follows.
@@ -78,15 +87,19 @@ PreservedAnalyses gpulower::BranchToRareEnds::run(Function &function, FunctionAn
   for (Instruction *terminator : terminators) {
     if (auto *branch = dyn_cast<BranchInst>(terminator);
         branch && branch->isConditional() && !branch->getMetadata(LLVMContext::MD_prof)) {
-      bool first = isShortEnd(*branch->getSuccessor(0)), second = isShortEnd(*branch->getSuccessor(1));
-      if (first == second || onlyReturns(*branch->getSuccessor(first)))
+      auto side = sideOfOne(*branch);
+      if (!side)
         continue;
-      branchToEnd(*branch, first ? 0 : 1);
+      const BasicBlock &end = *branch->getSuccessor(*side), &other = *branch->getSuccessor(1 - *side);
+      if (!isShortEnd(end) || isShortEnd(other) || onlyReturns(other))
+        continue;
+      branchToEnd(*branch, *side);
       changed = true;
     } else if (auto *choice = dyn_cast<SwitchInst>(terminator); choice && !choice->getMetadata(LLVMContext::MD_prof)) {
       auto isEnd = [](const auto &one) { return isShortEnd(*one.getCaseSuccessor()); };
+      const BasicBlock &other = *choice->getDefaultDest();
       if (choice->getNumCases() == 0 || choice->getNumCases() > mostCases || !llvm::all_of(choice->cases(), isEnd) ||
-          isShortEnd(*choice->getDefaultDest()) || !choice->getDefaultDest()->phis().empty())
+          isShortEnd(other) || isa<UnreachableInst>(other.front()) || isa<PHINode>(other.front()))
         continue;
       askInOrder(*choice);
       changed = true;

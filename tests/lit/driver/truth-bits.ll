@@ -59,6 +59,58 @@ end:
   ret void
 }
 
+; Of a half by way of the register that it is in.
+; CHECK-LABEL: .entry lower_half(
+; CHECK: xor.b32 [[CHOICE:%r[0-9]+]], [[CHOICE]], 0x80000000
+; CHECK: mov.b32 {%rs{{[0-9]+}}, _}, [[CHOICE]]
+define ptx_kernel void @lower_half(ptr addrspace(1) %p, i32 %n) {
+  %none = icmp eq i32 %n, 0
+  br i1 %none, label %end, label %some
+
+some:
+  %lower = add i32 %n, -1
+  %count = call i32 @llvm.ctpop.i32(i32 %lower)
+  br label %end
+
+end:
+  %found = phi i32 [ 32, %0 ], [ %count, %some ]
+  %any = icmp ne i32 %found, 0
+  %bits = zext i1 %any to i32
+  %halves = bitcast i32 %bits to <2 x half>
+  %x = extractelement <2 x half> %halves, i32 0
+  %y = fpext half %x to float
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+
+; Of one of two conditions, joined as numbers.
+; CHECK-LABEL: .entry joined(
+; CHECK-COUNT-2: xor.b32 %r{{[0-9]+}}, %r{{[0-9]+}}, 0x80000000
+; CHECK: or.b32 [[BITS:%r[0-9]+]],
+; CHECK: cvt.rni.f32.f32 %r{{[0-9]+}}, [[BITS]]
+define ptx_kernel void @joined(ptr addrspace(1) %p, i32 %n) {
+  %first = icmp ne i32 %n, 7
+  %one = zext i1 %first to i32
+  %none = icmp eq i32 %n, 0
+  br i1 %none, label %end, label %some
+
+some:
+  %lower = add i32 %n, -1
+  %count = call i32 @llvm.ctpop.i32(i32 %lower)
+  br label %end
+
+end:
+  %found = phi i32 [ 32, %0 ], [ %count, %some ]
+  %any = icmp ne i32 %found, 0
+  %other = zext i1 %any to i32
+  %kept = freeze i32 %other
+  %bits = or i32 %one, %kept
+  %x = bitcast i32 %bits to float
+  %y = call float @llvm.roundeven.f32(float %x)
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+
 ; As a number it is what it should be, and stays as it is.
 ; CHECK-LABEL: .entry number(
 ; CHECK-NOT: xor.b
