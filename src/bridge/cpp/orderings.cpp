@@ -1,5 +1,6 @@
-// Atomic read-modify-write operations for NVIDIA with the ordering and the scope that they were given. LLVM 22's NVPTX back end
-// writes `atom.add`, which is relaxed and of the GPU, whatever was said; its loops of compare-and-swap keep both.
+// Atomic read-modify-write operations for NVIDIA with the ordering and the scope that they were given. LLVM 22's NVPTX
+// back end writes `atom.add`, which is relaxed and of the GPU, whatever was said; its loops of compare-and-swap keep
+// both.
 
 #include "code_generation.h"
 
@@ -133,9 +134,8 @@ void writeOut(AtomicRMWInst &atomic, const Spelling &spelling, StringRef scope, 
     space = ".global";
   }
   Value *address = builder.CreatePtrToInt(pointer, builder.getInt64Ty());
-  std::string text = ("atom" + semantics + scope + space + "." + spelling.operation + "." + spelling.type +
-                      " $0, [$1], $2;")
-                         .str();
+  std::string text =
+      ("atom" + semantics + scope + space + "." + spelling.operation + "." + spelling.type + " $0, [$1], $2;").str();
   std::string constraints = ("=" + spelling.constraint + ",l," + spelling.constraint + ",~{memory}").str();
   auto *assembly = InlineAsm::get(FunctionType::get(passed, {address->getType(), passed}, false), text, constraints,
                                   /*hasSideEffects=*/true);
@@ -146,16 +146,17 @@ void writeOut(AtomicRMWInst &atomic, const Spelling &spelling, StringRef scope, 
   atomic.eraseFromParent();
 }
 
-void qualify(AtomicRMWInst &atomic, unsigned sm, bool clusters) {
+/// Who sees shared memory is the block.
+template <typename Atomic> void narrowScope(Atomic &atomic) {
+  if (atomic.getPointerAddressSpace() == 3 && atomic.getSyncScopeID() != SyncScope::SingleThread)
+    atomic.setSyncScopeID(atomic.getContext().getOrInsertSyncScopeID("block"));
+}
+
+void qualify(AtomicRMWInst &atomic, unsigned sm) {
   LLVMContext &context = atomic.getContext();
   AtomicOrdering ordering = atomic.getOrdering();
   SyncScope::ID id = atomic.getSyncScopeID();
   unsigned addressSpace = atomic.getPointerAddressSpace();
-  // Who sees shared memory is the block.
-  if (addressSpace == 3 && !clusters && id != SyncScope::SingleThread) {
-    id = context.getOrInsertSyncScopeID("block");
-    atomic.setSyncScopeID(id);
-  }
   std::optional<StringRef> scope = scopeOf(context, id), space = spaceOf(addressSpace);
   if (!scope || !space)
     return;
@@ -212,10 +213,15 @@ void qualifyAtomics(Module &module, StringRef chip) {
   bool clusters = reachesOtherBlocks(module);
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      if (auto *atomic = dyn_cast<AtomicRMWInst>(&instruction))
-        qualify(*atomic, sm, clusters);
-      else if (auto *swap = dyn_cast<AtomicCmpXchgInst>(&instruction))
+      if (auto *atomic = dyn_cast<AtomicRMWInst>(&instruction)) {
+        if (!clusters)
+          narrowScope(*atomic);
+        qualify(*atomic, sm);
+      } else if (auto *swap = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
+        if (!clusters)
+          narrowScope(*swap);
         qualifyWide(*swap);
+      }
     }
 }
 

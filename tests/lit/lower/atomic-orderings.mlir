@@ -45,6 +45,30 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Compare-and-swap as well.
+  // PTX-LABEL: .entry swaps(
+  // PTX: atom.acq_rel.gpu.global.cas.b32
+  // PTX: atom.acq_rel.cta.shared.cas.b32
+  gpu.func @swaps(%a: memref<4xi32>, %s: memref<4xi32, 3>, %key: i32) kernel {
+    %c0 = arith.constant 0 : index
+    %empty = arith.constant -1 : i32
+    %0 = memref.generic_atomic_rmw %a[%c0] : memref<4xi32> {
+    ^bb0(%held: i32):
+      %free = arith.cmpi eq, %held, %empty : i32
+      %new = arith.select %free, %key, %held : i32
+      memref.atomic_yield %new : i32
+    }
+    %1 = memref.generic_atomic_rmw %s[%c0] : memref<4xi32, 3> {
+    ^bb0(%held: i32):
+      %free = arith.cmpi eq, %held, %empty : i32
+      %new = arith.select %free, %key, %held : i32
+      memref.atomic_yield %new : i32
+    }
+    memref.store %0, %s[%c0] : memref<4xi32, 3>
+    memref.store %1, %a[%c0] : memref<4xi32>
+    gpu.return
+  }
+
   // A place that something is stored to: nobody decides by it, and nobody reads there.
   // PTX-LABEL: .entry compacts(
   // PTX: atom.global.add.u32
