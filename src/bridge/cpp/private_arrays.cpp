@@ -1,13 +1,14 @@
-// Small arrays of a thread whose elements loops go over. Registers have no index: an array is in registers only where
-// every index is known, that is, where its loops are unrolled whole. LLVM's limit on that looks at the instructions
-// alone; what an array in memory costs (a transfer and its latency for every access) is not in it. AMD's target tells
-// LLVM so (`AMDGPUTTIImpl::getUnrollingPreferences`), NVIDIA's does not.
+// Small arrays of a thread, and vectors, whose elements loops go over. Registers have no index: an array is in
+// registers only where every index is known, that is, where its loops are unrolled whole, and so is a vector. LLVM's
+// limit on that looks at the instructions alone; what an array in memory costs (a transfer and its latency for every
+// access) is not in it. AMD's target tells LLVM so (`AMDGPUTTIImpl::getUnrollingPreferences`), NVIDIA's does not.
 
 #include "for_ptx.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
@@ -32,19 +33,10 @@ public:
       : function(function), loops(loops), evolution(evolution) {}
 
   void run() {
-    Loops chosen;
-    for (Instruction &instruction : function.getEntryBlock()) {
-      auto *array = dyn_cast<AllocaInst>(&instruction);
-      if (!array)
-        continue;
-      std::optional<TypeSize> size = array->getAllocationSize(function.getDataLayout());
+    for (Instruction &instruction : instructions(function)) {
       Loops needed;
-      if (!size || size->isScalable() || size->getFixedValue() > mostBytes || !isInRegistersAfter(*array, needed))
-        continue;
-      Loops both = chosen;
-      both.insert_range(needed);
-      if (sizeAfter(both) <= mostInstructions)
-        chosen = both;
+      if (isInRegistersAfter(instruction, needed))
+        choose(needed);
     }
     for (Loop *loop : chosen)
       addStringMetadataToLoop(loop, "llvm.loop.unroll.full");
@@ -54,9 +46,31 @@ private:
   Function &function;
   LoopInfo &loops;
   ScalarEvolution &evolution;
+  Loops chosen;
+
+  void choose(const Loops &needed) {
+    Loops both = chosen;
+    both.insert_range(needed);
+    if (both.size() > chosen.size() && sizeAfter(both) <= mostInstructions)
+      chosen = both;
+  }
+
+  /// Whether an array, or an element of a vector, is in registers once the loops are unrolled that are added to
+  /// `needed`.
+  bool isInRegistersAfter(Instruction &instruction, Loops &needed) {
+    if (auto *array = dyn_cast<AllocaInst>(&instruction)) {
+      std::optional<TypeSize> size = array->getAllocationSize(function.getDataLayout());
+      return array->isStaticAlloca() && size && !size->isScalable() && size->getFixedValue() <= mostBytes &&
+             hasKnownAddressesAfter(*array, needed);
+    }
+    if (auto *element = dyn_cast<ExtractElementInst>(&instruction))
+      return isKnownAfter(*element->getIndexOperand(), needed);
+    auto *changed = dyn_cast<InsertElementInst>(&instruction);
+    return changed && isKnownAfter(*changed->getOperand(2), needed);
+  }
 
   /// Whether all accesses have known addresses once the loops are unrolled that are added to `needed`.
-  bool isInRegistersAfter(AllocaInst &array, Loops &needed) {
+  bool hasKnownAddressesAfter(AllocaInst &array, Loops &needed) {
     SmallVector<Instruction *> pointers = {&array};
     SmallPtrSet<PHINode *, 8> seen;
     while (!pointers.empty()) {

@@ -230,3 +230,40 @@ end:
   store float %total.next, ptr %q
   ret void
 }
+
+; An element of a vector, too.
+; CHECK-LABEL: .entry elements(
+; CHECK-NOT: .local
+; CHECK-LABEL: .entry unknown_element(
+; CHECK: .local
+define ptx_kernel void @elements(ptr %p, float %x) {
+entry:
+  %all = load <4 x float>, ptr %p, align 16
+  br label %loop
+
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %changed = phi <4 x float> [ %all, %entry ], [ %changed.next, %loop ]
+  %value = extractelement <4 x float> %changed, i64 %i
+  %s0 = call float @llvm.log.f32(float %value)
+  %s1 = fdiv float %s0, %x
+  %s2 = call float @llvm.exp.f32(float %s1)
+  %s3 = fdiv float %x, %s2
+  %s4 = call float @llvm.pow.f32(float %s3, float %s1)
+  %changed.next = insertelement <4 x float> %changed, float %s4, i64 %i
+  %i.next = add nuw nsw i64 %i, 1
+  %more = icmp ne i64 %i.next, 4
+  br i1 %more, label %loop, label %end
+
+end:
+  store <4 x float> %changed.next, ptr %p, align 16
+  ret void
+}
+
+define ptx_kernel void @unknown_element(ptr %p, ptr %q, i64 %n) {
+  %all = load <4 x float>, ptr %p, align 16
+  %doubled = fadd <4 x float> %all, %all
+  %value = extractelement <4 x float> %doubled, i64 %n
+  store float %value, ptr %q
+  ret void
+}
