@@ -114,7 +114,7 @@ class Writer:
         i, j = f"(long){self.counters[-1]}", f"(long){pick(self.counters)}"
         offset = pick(["", "", "", f" + {self.source.randint(1, 9)}", f" - {self.source.randint(1, 9)}", " + m", " + s", " - s"])
         ring = f"(long)(({self.counters[-1]} + {self.source.randint(0, 4)}) % {self.buffers})"
-        return pick([ring, ring, f"{i}", f"{i}", f"{i}", f"{i} * 2", f"{i} * s", f"{i} + m * {j}", f"(long)(p1[{i}] & 31)", f"{j}", f"{i} * 3", "n - " + i]) + offset
+        return pick([ring, ring, f"{i}", f"{i}", f"{i}", f"{i} * 2", f"{i} * s", f"{i} * m", f"{i} * (m - 3)", f"{i} + m * {j}", f"(long)(p1[{i}] & 31)", f"{j}", f"{i} * 3", "n - " + i]) + offset
 
     def element(self, floats: bool) -> str:
         number = 3 if floats else self.source.choice([0, 0, 1, 1, 2])

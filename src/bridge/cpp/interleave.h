@@ -22,8 +22,10 @@ struct MayOverlap {
   const llvm::SCEV *load = nullptr, *store = nullptr;
   /// Where both move alike: by how many bytes in each iteration.
   const llvm::SCEV *stride = nullptr;
-  /// Otherwise, by how many bytes while the counter moves by one: all that each reaches is compared.
+  /// Otherwise, by how many bytes while the counter moves by one: all that each reaches is compared. As constants, or,
+  /// where these are 0, as numbers that are known before the loop.
   uint64_t loadMoves = 0, storeMoves = 0;
+  const llvm::SCEV *loadStride = nullptr, *storeStride = nullptr;
   uint64_t loaded = 0, stored = 0;
   /// Whether the store stands before the load within an iteration.
   bool storeComesFirst = false;
@@ -122,6 +124,9 @@ void askOfTheNext(llvm::Value *&counter, llvm::Value *&bound, llvm::CmpInst::Pre
 
 /// Far from the end of the type, so that no product of it can overflow.
 uint64_t largestStep(const llvm::SCEV &step);
+
+/// Bytes that an address may move by in each iteration, and iterations, where their product is asked for.
+constexpr uint64_t largestStride = uint64_t(1) << 32, mostIterations = uint64_t(1) << 30;
 
 /// Makes the pass known to `builder` under its name: `gpulower-interleave<COUNT>`, for functions.
 void addInterleaving(llvm::PassBuilder &builder);

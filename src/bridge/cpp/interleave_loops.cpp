@@ -78,7 +78,9 @@ private:
   bool canBeComputedBefore() {
     return can(plan.condition.start) && can(plan.condition.step) &&
            llvm::all_of(plan.checks, [&](const MayOverlap &pair) {
-             return can(pair.load) && can(pair.store) && (!pair.stride || can(pair.stride));
+             auto isMissingOrCan = [&](const SCEV *stride) { return !stride || can(stride); };
+             return can(pair.load) && can(pair.store) && isMissingOrCan(pair.stride) &&
+                    isMissingOrCan(pair.loadStride) && isMissingOrCan(pair.storeStride);
            });
   }
 
@@ -248,14 +250,28 @@ private:
   Value *rangesAreApart(const MayOverlap &pair) {
     Type *type = function.getDataLayout().getIndexType(pair.load->getType());
     Value *distance = builder.CreateZExtOrTrunc(builder.CreateSub(plan.condition.bound, start), type);
-    auto range = [&](const SCEV *first, uint64_t moves, uint64_t size) {
+    Value *areSmall = nullptr;
+    auto isBelow = [&](Value *number, uint64_t bound) {
+      areSmall = both(areSmall, builder.CreateICmpULT(number, ConstantInt::get(type, bound)));
+    };
+    auto range = [&](const SCEV *first, Value *moves, uint64_t size) {
       Value *begin = builder.CreatePtrToInt(expand(first), type);
-      Value *last = builder.CreateAdd(begin, builder.CreateMul(distance, ConstantInt::get(type, moves)));
+      Value *last = builder.CreateAdd(begin, builder.CreateMul(distance, moves));
       return std::pair(begin, builder.CreateAdd(last, ConstantInt::get(type, size)));
     };
-    auto [load, loadEnd] = range(pair.load, pair.loadMoves, pair.loaded);
-    auto [store, storeEnd] = range(pair.store, pair.storeMoves, pair.stored);
-    return builder.CreateOr(builder.CreateICmpULE(loadEnd, store), builder.CreateICmpULE(storeEnd, load));
+    auto movesBy = [&](uint64_t constant, const SCEV *stride) -> Value * {
+      if (!stride)
+        return ConstantInt::get(type, constant);
+      Value *moves = expand(stride);
+      isBelow(moves, largestStride);
+      return moves;
+    };
+    if (pair.loadStride)
+      isBelow(distance, mostIterations);
+    auto [load, loadEnd] = range(pair.load, movesBy(pair.loadMoves, pair.loadStride), pair.loaded);
+    auto [store, storeEnd] = range(pair.store, movesBy(pair.storeMoves, pair.storeStride), pair.stored);
+    Value *apart = builder.CreateOr(builder.CreateICmpULE(loadEnd, store), builder.CreateICmpULE(storeEnd, load));
+    return both(areSmall, apart);
   }
 
   BasicBlock *blockOf(BasicBlock *block, unsigned iteration) { return cast<BasicBlock>((*copies[iteration])[block]); }

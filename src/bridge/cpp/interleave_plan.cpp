@@ -24,6 +24,7 @@ constexpr unsigned mostInstructionsOfTwo = 160;
 constexpr unsigned mostInstructionsOfLongWork = 64;
 /// Bodies that ptxas does not unroll, and that are worth it: without loads and stores, and all.
 constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsInOrder = 80;
+constexpr unsigned mostUnrolled = 32;
 /// Divisions of 32 bits, some 20 instructions each, of which several are worth being computed beside each other.
 constexpr unsigned fewestDivisions = 2;
 /// Every load that waits holds a register, times the iterations. More of them are of a loop that somebody has unrolled
@@ -260,7 +261,7 @@ private:
     bool isLarge = size > mostInstructionsInOrder;
     // With a division of floats or a root, as nvcc does, where threads do not share the iterations; with barriers, too.
     bool waitsForBranches = isHeavy && !isSharedByWarp();
-    bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches || choosesFromGroup();
+    bool isWorthIt = computesAlone || divisions >= fewestDivisions || waitsForBranches || worksOnGroup();
     if ((!isConvergent && (!isWorthIt || (isLarge && !waitsForBranches))) ||
         (isConvergent && isLarge && !exchanges && !readsWhatStays()) || (isHeavy && !waitsForBranches) ||
         wanted < unrolledByPtxas || evolution.getSmallConstantTripCount(&loop) != 0 ||
@@ -577,15 +578,26 @@ private:
            });
   }
 
-  /// Whether it only reads workgroup memory, in an inner loop, and what is done with that is in branches: nothing waits
-  /// for long, but ptxas does not unroll it either, and nvcc does.
-  bool choosesFromGroup() const {
+  /// Whether it only reads workgroup memory, in an inner loop, and what is done with that is in branches, or long:
+  /// nothing waits for long, but ptxas does not unroll it either, and nvcc does.
+  bool worksOnGroup() const {
     auto isElsewhere = [](Instruction *instruction) {
       return isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction);
     };
     constexpr unsigned blocksOfOneChoice = 2;
-    return loop.getParentLoop() && plan.blocks.size() > blocksOfOneChoice && accesses > 0 && writes.empty() &&
-           isa<SCEVConstant>(plan.condition.step) && llvm::none_of(instructions, isElsewhere);
+    return loop.getParentLoop() && (plan.blocks.size() > blocksOfOneChoice || registerInstructions() > mostUnrolled) &&
+           accesses > 0 && writes.empty() && isa<SCEVConstant>(plan.condition.step) &&
+           llvm::none_of(instructions, isElsewhere);
+  }
+
+  /// Instructions of registers of 32 bits: twice as many for integers of 64.
+  unsigned registerInstructions() const {
+    unsigned count = 0;
+    for (Instruction *instruction : instructions)
+      if (!isa<PHINode>(instruction))
+        count += sizeInPtx(*instruction) *
+                 (isa<BinaryOperator, IntrinsicInst>(instruction) && instruction->getType()->isIntegerTy(64) ? 2 : 1);
+    return count;
   }
 
   /// Whether a load that cannot come first is of a place that another one tells: ptxas puts such loads beside each
@@ -665,9 +677,15 @@ private:
       pair.storeMoves = moves(*to);
       // What a store under a condition does not reach may begin below the first address of all.
       bool always = analyses.dominators.dominates(store.getParent(), plan.latch);
-      if (!always || !staysBelowBound() || pair.loadMoves == 0 || pair.storeMoves == 0 ||
+      if (!always || !staysBelowBound() ||
           !canBeCompared(*load.getPointerOperandType(), *store.getPointerOperandType(), layout))
         return false;
+      if (pair.loadMoves == 0 || pair.storeMoves == 0) {
+        pair.loadStride = from->getStepRecurrence(evolution);
+        pair.storeStride = to->getStepRecurrence(evolution);
+        if (!plan.condition.step->isOne() || !mayBeStride(*pair.loadStride) || !mayBeStride(*pair.storeStride))
+          return false;
+      }
       checks.push_back(pair);
       return true;
     }
@@ -686,6 +704,12 @@ private:
       return false;
     checks.push_back(pair);
     return true;
+  }
+
+  /// Whether an address may move up by it, which is asked before the loop if it is not known.
+  bool mayBeStride(const SCEV &stride) const {
+    return stride.getType()->getIntegerBitWidth() == 64 && !evolution.isKnownNegative(&stride) &&
+           evolution.getUnsignedRangeMin(&stride).ult(largestStride);
   }
 
   /// Whether the counter does not come around before the loop ends. In 64 bits, no memory is as large as what would be

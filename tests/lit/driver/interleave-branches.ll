@@ -271,3 +271,82 @@ outer.end:
 end:
   ret void
 }
+
+; The same without branches, if it is too long for ptxas to unroll it: here, integers of 64 bits, which are two instructions each.
+; CHECK-LABEL: @counts_bits_of_group(
+; CHECK: main:
+; CHECK-LABEL: @counts_few_bits_of_group(
+; CHECK-NOT: main:
+; CHECK: ret void
+define ptx_kernel void @counts_bits_of_group(ptr addrspace(1) noalias %to, i64 %key, i32 %n, i32 %m) {
+entry:
+  br label %outer
+outer:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %outer.end ]
+  br label %loop
+loop:
+  %j = phi i32 [ 0, %outer ], [ %j.next, %loop ]
+  %best = phi i64 [ 256, %outer ], [ %best.next, %loop ]
+  %first = shl i32 %j, 2
+  %at = getelementptr i64, ptr addrspace(3) @tile, i32 %first
+  %at0 = getelementptr i64, ptr addrspace(3) %at, i32 0
+  %v0 = load i64, ptr addrspace(3) %at0
+  %x0 = xor i64 %v0, %key
+  %w0 = call i64 @llvm.ctpop.i64(i64 %x0)
+  %at1 = getelementptr i64, ptr addrspace(3) %at, i32 1
+  %v1 = load i64, ptr addrspace(3) %at1
+  %x1 = xor i64 %v1, %key
+  %w1 = call i64 @llvm.ctpop.i64(i64 %x1)
+  %at2 = getelementptr i64, ptr addrspace(3) %at, i32 2
+  %v2 = load i64, ptr addrspace(3) %at2
+  %x2 = xor i64 %v2, %key
+  %w2 = call i64 @llvm.ctpop.i64(i64 %x2)
+  %at3 = getelementptr i64, ptr addrspace(3) %at, i32 3
+  %v3 = load i64, ptr addrspace(3) %at3
+  %x3 = xor i64 %v3, %key
+  %w3 = call i64 @llvm.ctpop.i64(i64 %x3)
+  %s1 = add i64 %w0, %w1
+  %s2 = add i64 %s1, %w2
+  %s3 = add i64 %s2, %w3
+  %best.next = call i64 @llvm.umin.i64(i64 %best, i64 %s3)
+  %j.next = add nuw nsw i32 %j, 1
+  %again = icmp slt i32 %j.next, %n
+  br i1 %again, label %loop, label %outer.end
+outer.end:
+  %place = getelementptr i64, ptr addrspace(1) %to, i32 %i
+  store i64 %best.next, ptr addrspace(1) %place
+  %i.next = add nuw nsw i32 %i, 1
+  %further = icmp slt i32 %i.next, %m
+  br i1 %further, label %outer, label %end
+end:
+  ret void
+}
+
+define ptx_kernel void @counts_few_bits_of_group(ptr addrspace(1) noalias %to, i64 %key, i32 %n, i32 %m) {
+entry:
+  br label %outer
+outer:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %outer.end ]
+  br label %loop
+loop:
+  %j = phi i32 [ 0, %outer ], [ %j.next, %loop ]
+  %best = phi i64 [ 256, %outer ], [ %best.next, %loop ]
+  %first = shl i32 %j, 2
+  %at = getelementptr i64, ptr addrspace(3) @tile, i32 %first
+  %at0 = getelementptr i64, ptr addrspace(3) %at, i32 0
+  %v0 = load i64, ptr addrspace(3) %at0
+  %x0 = xor i64 %v0, %key
+  %w0 = call i64 @llvm.ctpop.i64(i64 %x0)
+  %best.next = call i64 @llvm.umin.i64(i64 %best, i64 %w0)
+  %j.next = add nuw nsw i32 %j, 1
+  %again = icmp slt i32 %j.next, %n
+  br i1 %again, label %loop, label %outer.end
+outer.end:
+  %place = getelementptr i64, ptr addrspace(1) %to, i32 %i
+  store i64 %best.next, ptr addrspace(1) %place
+  %i.next = add nuw nsw i32 %i, 1
+  %further = icmp slt i32 %i.next, %m
+  br i1 %further, label %outer, label %end
+end:
+  ret void
+}

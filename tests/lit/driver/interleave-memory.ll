@@ -89,3 +89,97 @@ latch:
 exit:
   ret void
 }
+
+; Along columns of two arrays whose rows have lengths of their own: all that each reaches is compared before the loop.
+; CHECK-LABEL: .entry columns(
+; CHECK-COUNT-4: ld.global.b32
+; CHECK: st.global.b32
+; Not where one goes down, or where the counter goes on by more than one.
+; CHECK-LABEL: .entry downwards(
+; CHECK: ld.global.b32
+; CHECK: st.global.b32
+; CHECK-LABEL: .entry by_two(
+; CHECK: ld.global.b32
+; CHECK: st.global.b32
+define ptx_kernel void @columns(ptr addrspace(1) %x, ptr addrspace(1) %y, i64 %row, i64 %other, i64 %n, float %a) {
+entry:
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %wide = zext i32 %thread to i64
+  br label %loop
+
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %last = phi float [0.0, %entry], [%new, %loop]
+  %from.row = mul i64 %i, %row
+  %from.element = add i64 %from.row, %wide
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %from.element
+  %value = load float, ptr addrspace(1) %from
+  %scaled = fmul float %last, %a
+  %new = fadd float %scaled, %value
+  %to.row = mul i64 %i, %other
+  %to.element = add i64 %to.row, %wide
+  %to = getelementptr float, ptr addrspace(1) %y, i64 %to.element
+  store float %new, ptr addrspace(1) %to
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %exit
+
+exit:
+  ret void
+}
+
+define ptx_kernel void @downwards(ptr addrspace(1) %x, ptr addrspace(1) %y, i64 %row, i64 %other, i64 %n, float %a) {
+entry:
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %wide = zext i32 %thread to i64
+  br label %loop
+
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %last = phi float [0.0, %entry], [%new, %loop]
+  %from.row = mul i64 %i, %row
+  %from.element = add i64 %from.row, %wide
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %from.element
+  %value = load float, ptr addrspace(1) %from
+  %scaled = fmul float %last, %a
+  %new = fadd float %scaled, %value
+  %to.row = mul i64 %i, -3
+  %to.element = add i64 %to.row, %wide
+  %to = getelementptr float, ptr addrspace(1) %y, i64 %to.element
+  store float %new, ptr addrspace(1) %to
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %exit
+
+exit:
+  ret void
+}
+
+define ptx_kernel void @by_two(ptr addrspace(1) %x, ptr addrspace(1) %y, i64 %row, i64 %other, i64 %n, float %a) {
+entry:
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %wide = zext i32 %thread to i64
+  br label %loop
+
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %last = phi float [0.0, %entry], [%new, %loop]
+  %from.row = mul i64 %i, %row
+  %from.element = add i64 %from.row, %wide
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %from.element
+  %value = load float, ptr addrspace(1) %from
+  %scaled = fmul float %last, %a
+  %new = fadd float %scaled, %value
+  %to.row = mul i64 %i, %other
+  %to.element = add i64 %to.row, %wide
+  %to = getelementptr float, ptr addrspace(1) %y, i64 %to.element
+  store float %new, ptr addrspace(1) %to
+  %next = add nuw nsw i64 %i, 2
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %exit
+
+exit:
+  ret void
+}
+
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
