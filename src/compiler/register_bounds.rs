@@ -7,8 +7,11 @@
 //!   taken so where nothing is spilled: of 33 registers, a multiprocessor of an H200 has enough for 48 warps of 64.
 //! - Kernels that would spill with 255 registers, and state the size of their block, get as many, or 40, and spill kilobytes: what
 //!   spills as many as it has or more, and may have more, is compiled once more, and taken so where that saves [`LEAST_SAVED`].
+//! - Where it keeps to few registers in other loops, the machine code says so: it waits for one load after the other. Kernels with
+//!   such loops are compiled once more with [`FOR_WAITS`], and taken so where an iteration is then estimated to take
+//!   [`MOST_WITH_MORE`].
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use super::{
     kernel_groups::split_by_kernel,
@@ -20,8 +23,9 @@ use crate::{
         ptx_canonical::PLACEHOLDER,
         ptx_components::components,
         ptx_entries::{entries, with_bodies},
-        ptx_loops::{PtxLoop, loops_of_one_block},
+        ptx_loops::{PtxLoop, innermost_loops},
         resource::KernelResources,
+        sass_loops::{self, SassLoop},
     },
     occupancy::{Occupancy, usual_threads},
     serialize::nvidia::{Cubin, PtxCompiler, SerializeError},
@@ -60,16 +64,42 @@ const REGISTER_BYTES: u32 = 4;
 /// Triton's that saved 19 percent and more took 0.13 to 0.89 of the time with few registers; smaller parts were not seen.
 const LEAST_SAVED: u32 = 8;
 
+/// What kernels whose loops wait too often may have, where their block leaves room for so many; [`FOR_LOADS`], if they have 32. On an
+/// H200, of 76 kernels that had 255, 128, 96 or 64, those with 128 were the fastest (docs/lab/code-quality.md).
+const FOR_WAITS: u32 = 128;
+
+/// Registers of kernels of which nothing says that they have too few: the PTX compiler aims at 32.
+const ENOUGH: u32 = 28;
+
+/// The part of a loop's time that has to be left if it waited only once, for a kernel to be compiled again.
+const MOST_WITH_ONE_WAIT: (u64, u64) = (17, 20);
+
+/// The part of a loop's time that may be left with more registers, times the root of the part of the warps that have room then; and
+/// how much longer other loops may take. On an H200, 54 kernels within these took 0.87 of the time, the worst 1.11; without the warps,
+/// one took 1.53 (docs/lab/code-quality.md).
+const MOST_WITH_MORE: f64 = 0.95;
+const OTHERS_LONGER: f64 = 1.1;
+
 /// An instruction that means something only where a kernel states how many registers it begins with, and that waits for
 /// more.
 const CHANGES_REGISTERS: &str = "setmaxnreg";
 
-/// A kernel, the registers that it may have, and the bytes that it may spill with these.
+/// A kernel, the registers that it may have, the bytes that it may spill with these, and the loops that have to become faster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bound {
     kernel: String,
     registers: u32,
     spills: u32,
+    waiting: Option<Waiting>,
+}
+
+/// The loops of a kernel's machine code, and how many of its warps there is room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Waiting {
+    target: Target,
+    /// With whether its threads have iterations of their own.
+    loops: Vec<(SassLoop, bool)>,
+    warps: u32,
 }
 
 impl PtxWork<'_> {
@@ -98,7 +128,7 @@ impl PtxWork<'_> {
         made: Cubin,
         compile: impl Fn(&str) -> Result<Cubin, SerializeError>,
     ) -> Result<Cubin, SerializeError> {
-        let bounds = open_ones(ptx, self.better_bounds(&made));
+        let bounds = open_ones(ptx, self.better_bounds(ptx, &made));
         if bounds.is_empty() {
             return Ok(made);
         }
@@ -130,38 +160,50 @@ impl PtxWork<'_> {
         if occupancy.is_none_or(|occupancy| occupancy.most_waves != WARPS) {
             return Vec::new();
         }
-        let kernels = loops_of_one_block(ptx.as_bytes()).unwrap_or_default().into_iter();
+        let kernels = innermost_loops(ptx.as_bytes()).unwrap_or_default().into_iter();
         kernels
             .filter(|(_, loops)| loops.iter().any(is_short_and_loads))
             .map(|(kernel, _)| Bound {
                 kernel,
                 registers: FOR_LOADS,
                 spills: 0,
+                waiting: None,
             })
             .collect()
     }
 
-    /// The kernels that have a few registers too many, or spill and may have more, and how many they may have.
-    fn better_bounds(&self, made: &Cubin) -> Vec<Bound> {
+    /// The kernels that have a few registers too many, or spill or wait and may have more, and how many they may have.
+    fn better_bounds(&self, ptx: &str, made: &Cubin) -> Vec<Bound> {
         let target = self.chip.parse::<Target>().ok();
         let (true, Some(target), true) = (self.is_open(), target, made.compiler != PtxCompiler::NvJitLink) else {
             return Vec::new();
         };
         let kernels = made.info().map(|info| info.kernels).unwrap_or_default();
-        kernels
-            .iter()
-            .filter_map(|kernel| {
-                let registers = match spilled(kernel) {
-                    0 => for_full_occupancy(&target, kernel),
-                    bytes => for_fewer_spills(&target, kernel, bytes),
-                };
-                Some(Bound {
-                    kernel: kernel.name.clone(),
-                    registers: registers?,
-                    spills: spilled(kernel) - spilled(kernel) / LEAST_SAVED,
-                })
+        let loops: HashMap<String, Vec<PtxLoop>> = match sass_loops::is_known(&target) {
+            true => innermost_loops(ptx.as_bytes())
+                .unwrap_or_default()
+                .into_iter()
+                .collect(),
+            false => HashMap::new(),
+        };
+        let bound = |kernel: &KernelResources| {
+            let spilled = spilled(kernel);
+            let (registers, waiting) = if spilled > 0 {
+                (for_fewer_spills(&target, kernel, spilled)?, None)
+            } else if let Some(fewer) = for_full_occupancy(&target, kernel) {
+                (fewer, None)
+            } else {
+                let (more, waiting) = for_fewer_waits(&target, kernel, made, loops.get(&kernel.name)?)?;
+                (more, Some(waiting))
+            };
+            Some(Bound {
+                kernel: kernel.name.clone(),
+                registers,
+                spills: spilled - spilled / LEAST_SAVED,
+                waiting,
             })
-            .collect()
+        };
+        kernels.iter().filter_map(bound).collect()
     }
 
     /// The kernels alone, in the place of those in the cubin. `None` where cubins are not taken apart.
@@ -192,7 +234,7 @@ impl PtxWork<'_> {
             };
             let alone = Bound {
                 kernel: PLACEHOLDER.to_owned(),
-                ..*bound
+                ..bound.clone()
             };
             if let Some((_, again)) = bounded(&text, &[alone], compile)? {
                 *cubin = again;
@@ -211,7 +253,8 @@ impl PtxWork<'_> {
 
 /// Whether the PTX compiler unrolls it, and more loads could be under way then than it has registers for.
 fn is_short_and_loads(found: &PtxLoop) -> bool {
-    found.may_be_unrolled
+    found.is_one_block
+        && found.may_be_unrolled
         && found.loads >= LEAST_LOADS
         && found.instructions <= MOST_INSTRUCTIONS
         && found.step.is_some_and(|step| step < SHARED_STEP)
@@ -252,19 +295,100 @@ fn for_full_occupancy(target: &Target, kernel: &KernelResources) -> Option<u32> 
     (least..registers).rev().find(|&fewer| is_full(fewer))
 }
 
-/// How many registers a kernel may have, if that is more than it has, and it spills as many as it has or more. Blocks of a cluster
-/// have to run at the same time, which needs room for several.
+/// How many registers a kernel may have, if that is more than it has, and it spills as many as it has or more.
 fn for_fewer_spills(target: &Target, kernel: &KernelResources, spilled: u32) -> Option<u32> {
     let registers = kernel.registers?;
-    if spilled < registers * REGISTER_BYTES || kernel.cluster.is_some() || kernel.max_cluster_rank.is_some() {
+    if spilled < registers * REGISTER_BYTES {
+        return None;
+    }
+    most_registers(target, kernel, MOST_REGISTERS, MOST_THREADS)
+}
+
+/// How many registers a kernel may have, if that is more than it has, and it waits more than once in an iteration of a loop.
+fn for_fewer_waits(
+    target: &Target,
+    kernel: &KernelResources,
+    made: &Cubin,
+    found: &[PtxLoop],
+) -> Option<(u32, Waiting)> {
+    let registers = kernel.registers.filter(|&registers| registers > ENOUGH)?;
+    let most = if registers * 2 <= FOR_LOADS {
+        FOR_LOADS
+    } else {
+        FOR_WAITS
+    };
+    // What takes more than 64 registers by itself has no room for the largest block.
+    let threads = if registers <= FOR_LOADS {
+        MOST_THREADS
+    } else {
+        MOST_THREADS / 2
+    };
+    let more = most_registers(target, kernel, most, threads)?;
+    let waiting = Waiting::of(target, kernel, made, |machine| has_own_iterations(machine, found))?;
+    let (part, whole) = MOST_WITH_ONE_WAIT;
+    let waits =
+        |(machine, own): &(SassLoop, bool)| *own && machine.cycles_with_one_wait * whole < machine.cycles * part;
+    waiting.loops.iter().any(waits).then_some((more, waiting))
+}
+
+/// Whether a loop of the machine code may be one of the PTX whose iterations its threads do not share: one with a small constant step,
+/// and as many loads, if the PTX compiler has unrolled it or not.
+fn has_own_iterations(machine: &SassLoop, found: &[PtxLoop]) -> bool {
+    let may_be = |found: &PtxLoop| {
+        found.step.is_some_and(|step| step < SHARED_STEP)
+            && machine.loads.checked_rem(found.load_instructions) == Some(0)
+    };
+    machine.loads == 0 || found.iter().any(may_be)
+}
+
+impl Waiting {
+    fn of(
+        target: &Target,
+        kernel: &KernelResources,
+        made: &Cubin,
+        has_own_iterations: impl Fn(&SassLoop) -> bool,
+    ) -> Option<Self> {
+        let loops = sass_loops::innermost_loops(&made.bytes, &kernel.name).ok()?;
+        let occupancy = occupancy(target, kernel, kernel.registers?, usual_threads(kernel))?;
+        Some(Self {
+            target: target.clone(),
+            loops: loops
+                .into_iter()
+                .map(|found| (found, has_own_iterations(&found)))
+                .collect(),
+            warps: occupancy.waves,
+        })
+    }
+
+    /// Whether a loop is that much faster in what was made of the same kernel with more registers, and no other much slower. Fewer warps
+    /// then hide each other's waits; but how many there are is not known, a grid may be small.
+    fn are_fewer(&self, kernel: &KernelResources, made: &Cubin) -> bool {
+        let Some(now) = Self::of(&self.target, kernel, made, |_| true) else {
+            return false;
+        };
+        let ratios = || {
+            let pairs = self.loops.iter().zip(&now.loops);
+            pairs.map(|((before, own), (now, _))| (now.cycles as f64 / before.cycles as f64, *own))
+        };
+        let warps = (f64::from(self.warps) / f64::from(now.warps)).sqrt();
+        now.loops.len() == self.loops.len()
+            && ratios().any(|(ratio, own)| own && ratio * warps < MOST_WITH_MORE)
+            && ratios().all(|(ratio, _)| ratio < OTHERS_LONGER)
+    }
+}
+
+/// The most registers up to a bound that a kernel's block has room for, if it has fewer; `threads` are assumed where nothing is known
+/// of the block. `None` for blocks of a cluster, too, which have to run at the same time.
+fn most_registers(target: &Target, kernel: &KernelResources, most: u32, threads: u32) -> Option<u32> {
+    if kernel.cluster.is_some() || kernel.max_cluster_rank.is_some() {
         return None;
     }
     let required = kernel
         .required_block
         .map(|block| block.into_iter().fold(1, u32::saturating_mul));
-    let threads = required.or(kernel.max_threads_per_block).unwrap_or(MOST_THREADS);
+    let threads = required.or(kernel.max_threads_per_block).unwrap_or(threads);
     let fits = |registers| occupancy(target, kernel, registers, threads).is_some_and(|occupancy| occupancy.waves > 0);
-    (registers + 1..=MOST_REGISTERS).rev().find(|&more| fits(more))
+    (kernel.registers? + 1..=most).rev().find(|&more| fits(more))
 }
 
 fn occupancy(target: &Target, kernel: &KernelResources, registers: u32, threads: u32) -> Option<Occupancy> {
@@ -281,7 +405,7 @@ fn spilled(kernel: &KernelResources) -> u32 {
     bytes.into_iter().flatten().max().unwrap_or_default()
 }
 
-/// The text with bounds for kernels, as far as these then spill no more than they may, and what was made of it. `None` where no
+/// The text with bounds for kernels, as far as these then spill and wait no more than they may, and what was made of it. `None` where no
 /// bound is left, or the compiler refuses them.
 fn bounded(
     ptx: &str,
@@ -306,7 +430,13 @@ fn bounded(
         bounds.retain(|bound| {
             kernels.iter().any(|kernel| {
                 let fits = kernel.registers.is_some_and(|registers| registers <= bound.registers);
-                kernel.name == bound.kernel && fits && spilled(kernel) <= bound.spills
+                let waits_less = || {
+                    bound
+                        .waiting
+                        .as_ref()
+                        .is_none_or(|waiting| waiting.are_fewer(kernel, &made))
+                };
+                kernel.name == bound.kernel && fits && spilled(kernel) <= bound.spills && waits_less()
             })
         });
         if bounds.len() == before {

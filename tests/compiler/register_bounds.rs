@@ -97,6 +97,7 @@ fn bound(kernel: &str, registers: u32) -> Bound {
         kernel: kernel.to_owned(),
         registers,
         spills: 0,
+        waiting: None,
     }
 }
 
@@ -169,6 +170,105 @@ fn loops_with_many_loads_may_have_more_registers() {
     ] {
         let (bench, ptx) = (Bench::new(chip), module(chip, &[text]));
         assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{ptx}");
+    }
+}
+
+/// A kernel whose loop uses 32 numbers of an iteration four times each, and counts in steps of its own.
+fn waiting(step: u32, properties: &str) -> String {
+    const LOADS: usize = 32;
+    let mut body = String::new();
+    let mut line = |line: String| writeln!(body, "{line}").expect("writes");
+    (0..LOADS).for_each(|load| line(format!("ld.global.f32 %f{load}, [%rd1+{}];", 128 * load)));
+    for load in 0..LOADS {
+        line(format!(
+            "fma.rn.f32 %s0, %f{load}, %f{load}, %s0;\nmax.f32 %s1, %s1, %f{load};"
+        ));
+        line(format!("min.f32 %s2, %s2, %f{load};\nadd.f32 %s3, %s3, %f{load};"));
+    }
+    format!(
+        ".visible .entry k(.param .u64 k_p, .param .u64 k_q, .param .u32 k_n)\n{properties}\n{{\n.reg .pred %p;\n\
+         .reg .f32 %f<{LOADS}>;\n.reg .f32 %s<4>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [k_p];\n\
+         ld.param.u64 %rd2, [k_q];\nld.param.u32 %r2, [k_n];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd3, %r0, 4;\n\
+         add.u64 %rd1, %rd1, %rd3;\nadd.u64 %rd2, %rd2, %rd3;\nmov.u32 %r1, 0;\nmov.f32 %s0, 0f00000000;\n\
+         mov.f32 %s1, %s0;\nmov.f32 %s2, %s0;\nmov.f32 %s3, %s0;\nagain:\n.pragma \"nounroll\";\n{body}\
+         add.u64 %rd1, %rd1, 4096;\nadd.u32 %r1, %r1, {step};\nsetp.lt.u32 %p, %r1, %r2;\n@%p bra again;\n\
+         st.global.f32 [%rd2], %s0;\nst.global.f32 [%rd2+4096], %s1;\nst.global.f32 [%rd2+8192], %s2;\n\
+         st.global.f32 [%rd2+12288], %s3;\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn loops_that_wait_may_have_more_registers() {
+    let bench = Bench::new("sm_90");
+    for (block, bound) in [("", 64), (".reqntid 1024", 64), (".maxntid 256", 64)] {
+        let ptx = module("sm_90", &[waiting(32, block)]);
+        assert_eq!(registers(&bench.theirs(&ptx), "k"), 32, "{block}");
+        assert!(registers(&bench.ours(&ptx), "k") > 40, "{block}");
+        let bounded = module("sm_90", &[waiting(32, &format!("{block}\n.maxnreg {bound}"))]);
+        assert!(bench.ours(&ptx).bytes == bench.theirs(&bounded).bytes, "{block}");
+    }
+    // Alone in a module, and beside others.
+    let ptx = module("sm_90", &[waiting(32, ""), kernel("few", 8, "")]);
+    assert!(registers(&bench.ours(&ptx), "k") > 40);
+    // Iterations that threads share, blocks that run together, what has a bound, and chips whose code is not read.
+    for (chip, text) in [
+        ("sm_90", waiting(256, "")),
+        ("sm_90", waiting(32, ".reqntid 64\n.reqnctapercluster 8")),
+        ("sm_90", waiting(32, ".maxnreg 32")),
+        ("sm_80", waiting(32, "")),
+    ] {
+        let (bench, ptx) = (Bench::new(chip), module(chip, &[text]));
+        assert!(bench.ours(&ptx).bytes == bench.theirs(&ptx).bytes, "{ptx}");
+    }
+}
+
+/// Instructions, and loads of global memory, of the innermost loops that NVIDIA's disassembler shows.
+fn disassembled(cubin: &Cubin) -> Vec<(usize, usize)> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("k.cubin");
+    std::fs::write(&file, &cubin.bytes).expect("writes");
+    let output = std::process::Command::new(part("bin/nvdisasm"))
+        .arg("-c")
+        .arg(&file)
+        .output();
+    let output = output.expect("runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("is text");
+    let (mut labels, mut code, mut loops) = (HashMap::new(), Vec::new(), Vec::new());
+    let mut inner = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(label) = line.strip_suffix(':') {
+            labels.insert(label.to_owned(), code.len());
+        } else if line.starts_with("/*") && line.ends_with(';') {
+            code.push(line);
+            let label = line.split_once("BRA `(").and_then(|(_, label)| label.split(')').next());
+            let begin = label.and_then(|label| labels.get(label)).copied();
+            if let Some(begin) = begin.filter(|&begin| begin + 1 < code.len()) {
+                let body = &code[begin..];
+                let loads = body.iter().filter(|line| line.contains(" LDG.")).count();
+                loops.extend(inner.is_none_or(|inner| inner < begin).then_some((body.len(), loads)));
+                inner = inner.max(Some(begin));
+            }
+        }
+    }
+    loops
+}
+
+#[test]
+fn loops_of_machine_code_are_those_of_the_disassembler() {
+    let bench = Bench::new("sm_90");
+    for text in [
+        waiting(32, ""),
+        waiting(1, ".maxnreg 64"),
+        loading(8, ""),
+        loading(60, ""),
+        kernel("k", 50, ""),
+    ] {
+        let cubin = bench.theirs(&module("sm_90", &[text]));
+        let found = sass_loops::innermost_loops(&cubin.bytes, "k").expect("reads");
+        let found: Vec<(usize, usize)> = found.iter().map(|found| (found.instructions, found.loads)).collect();
+        assert!(!found.is_empty());
+        assert_eq!(found, disassembled(&cubin));
     }
 }
 

@@ -24,4 +24,5 @@ pub mod ptx_sizes;
 pub mod ptx_symbols;
 mod ptx_tokens;
 pub mod resource;
+pub mod sass_loops;
 pub mod symbols;

@@ -1,4 +1,6 @@
-//! Loops of PTX text that are one block: how long they are, what they read, and how they count.
+//! Innermost loops of PTX text: how long they are, what they read, and how they count.
+
+use std::collections::{HashMap, HashSet};
 
 use super::{
     ptx_entries::with_bodies,
@@ -6,25 +8,30 @@ use super::{
 };
 use crate::ReadError;
 
-/// A loop without branches and calls in it.
+/// A loop without another in it: what stands between a label and a branch that goes back there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PtxLoop {
     /// Instructions, with the branch at the end.
     pub instructions: usize,
+    /// Whether there are no other branches, labels and calls in it.
+    pub is_one_block: bool,
     /// Numbers that it reads from global memory in each iteration: four of a `.v4`.
     pub loads: u32,
-    /// What is added to the counter that its end is compared with, without a sign. `None` where that is no constant.
+    /// The instructions that do so.
+    pub load_instructions: usize,
+    /// What is added to the counter that its end is compared with, or computed of, without a sign. `None` where that is no
+    /// constant.
     pub step: Option<u64>,
     /// Whether the PTX compiler may unroll it: `.pragma "nounroll"` forbids it.
     pub may_be_unrolled: bool,
 }
 
-/// The loops of each kernel that are one block, by the kernel's name, in the order of the text.
+/// The innermost loops of each kernel, by the kernel's name, in the order of the text.
 ///
 /// # Errors
 ///
 /// As [`super::ptx_entries::entries`].
-pub fn loops_of_one_block(ptx: &[u8]) -> Result<Vec<(String, Vec<PtxLoop>)>, ReadError> {
+pub fn innermost_loops(ptx: &[u8]) -> Result<Vec<(String, Vec<PtxLoop>)>, ReadError> {
     let kernels = with_bodies(ptx)?.into_iter();
     kernels
         .map(|(entry, body)| Ok((entry.name, loops(ptx.get(body..).unwrap_or_default())?)))
@@ -59,48 +66,77 @@ impl<'text> Instruction<'text> {
         }
     }
 
-    /// The constant that it adds to something or takes away, if `register` is the result.
-    fn step_of(&self, register: &[u8]) -> Option<u64> {
-        let counts = (self.is("add.") || self.is("sub.")) && self.operand(0) == Some(register);
-        let step = self.operand(2).filter(|_| counts)?;
-        std::str::from_utf8(step).ok()?.parse().ok()
+    /// The constant that it adds to something or takes away. LLVM compares with a sign as without one, both numbers with their
+    /// highest bit turned over.
+    fn step(&self) -> Option<u64> {
+        let step = self.operand(2).filter(|_| self.is("add.") || self.is("sub."))?;
+        let step: u64 = std::str::from_utf8(step).ok()?.parse().ok()?;
+        [0, 1 << 31, 1 << 63]
+            .into_iter()
+            .map(|highest| step.abs_diff(highest))
+            .min()
+    }
+
+    /// Whether it compares integers.
+    fn compares_integers(&self) -> bool {
+        let kind = self.name.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+        self.is("setp.") && [b's', b'u', b'b'].iter().any(|&first| kind.first() == Some(&first))
     }
 }
 
-/// The block that is being read, from its label on.
-struct Block<'text> {
-    label: &'text [u8],
-    instructions: Vec<Instruction<'text>>,
-    may_be_unrolled: bool,
-}
-
-impl<'text> Block<'text> {
-    /// What it is with a branch to its own label at its end, which is taken on `condition`.
-    fn into_loop(self, condition: Option<&[u8]>) -> PtxLoop {
-        let instructions = &self.instructions;
+/// What is added in each iteration to what the end of a loop is compared with, or to what that is computed of.
+fn step(instructions: &[Instruction<'_>]) -> Option<u64> {
+    let mut conditions = instructions
+        .iter()
+        .rev()
+        .filter(|instruction| instruction.is("bra"))
+        .filter_map(|branch| branch.predicate);
+    conditions.find_map(|condition| {
         let compared = instructions
             .iter()
             .rev()
-            .find(|instruction| instruction.is("setp") && instruction.operand(0) == condition);
-        let numbers = compared.map_or(&[][..], |compared| compared.operands.get(1..).unwrap_or_default());
-        PtxLoop {
-            instructions: instructions.len() + 1,
-            loads: instructions.iter().map(Instruction::loads).sum(),
-            step: numbers
+            .find(|instruction| instruction.operand(0) == Some(condition) && instruction.compares_integers())?;
+        let mut waiting: Vec<&[u8]> = compared.operands.iter().skip(1).rev().copied().collect();
+        let mut seen: HashSet<&[u8]> = HashSet::new();
+        while let Some(register) = waiting.pop() {
+            let made = instructions
                 .iter()
-                .find_map(|number| instructions.iter().find_map(|instruction| instruction.step_of(number))),
-            may_be_unrolled: self.may_be_unrolled,
+                .find(|instruction| instruction.operand(0) == Some(register))
+                .filter(|_| seen.insert(register));
+            match made.map(|made| (made.step(), made)) {
+                Some((Some(step), _)) => return Some(step),
+                Some((None, made)) => waiting.extend(made.operands.iter().skip(1).rev()),
+                None => {}
+            }
         }
+        None
+    })
+}
+
+/// What a loop is made of: the instructions from its label to the branch that goes back there.
+fn described(instructions: &[Instruction<'_>], is_one_block: bool, may_be_unrolled: bool) -> PtxLoop {
+    PtxLoop {
+        instructions: instructions.len(),
+        is_one_block,
+        loads: instructions.iter().map(Instruction::loads).sum(),
+        load_instructions: instructions
+            .iter()
+            .filter(|instruction| instruction.loads() > 0)
+            .count(),
+        step: step(instructions),
+        may_be_unrolled,
     }
 }
 
 /// Of a body; `text` begins with its brace.
-fn loops<'text>(text: &'text [u8]) -> Result<Vec<PtxLoop>, ReadError> {
+fn loops(text: &[u8]) -> Result<Vec<PtxLoop>, ReadError> {
     let mut tokens = Tokens::new(text);
     let mut loops = Vec::new();
     let mut depth = 0usize;
-    // None behind a branch.
-    let mut block: Option<Block<'text>> = None;
+    let mut instructions: Vec<Instruction<'_>> = Vec::new();
+    // Where the last label of each name is, and where the last block, the last `nounroll` and the last loop begin.
+    let mut labels: HashMap<&[u8], usize> = HashMap::new();
+    let (mut block, mut kept, mut inner) = (0, None, None);
     let mut words: Vec<&[u8]> = Vec::new();
     let mut is_predicate = false;
     let mut predicate = None;
@@ -119,17 +155,10 @@ fn loops<'text>(text: &'text [u8]) -> Result<Vec<PtxLoop>, ReadError> {
                 is_predicate = false;
             }
             Token::Word(word) => words.push(word),
-            Token::Text(b"nounroll") => {
-                if let Some(block) = &mut block {
-                    block.may_be_unrolled = false;
-                }
-            }
+            Token::Text(b"nounroll") => kept = Some(instructions.len()),
             Token::Punctuation(b':') => {
-                block = words.pop().map(|label| Block {
-                    label,
-                    instructions: Vec::new(),
-                    may_be_unrolled: true,
-                });
+                block = instructions.len();
+                labels.extend(words.pop().map(|label| (label, block)));
                 words.clear();
             }
             Token::Punctuation(b';') => {
@@ -139,16 +168,22 @@ fn loops<'text>(text: &'text [u8]) -> Result<Vec<PtxLoop>, ReadError> {
                     name: words.next().unwrap_or_default(),
                     operands: words.collect(),
                 };
-                if instruction.is("bra") {
-                    let ended = block.take();
-                    let own = ended.filter(|block| instruction.operand(0) == Some(block.label));
-                    loops.extend(own.map(|block| block.into_loop(instruction.predicate)));
-                } else if instruction.is("call") {
-                    block = None;
-                } else if let Some(block) = &mut block
-                    && !instruction.name.starts_with(b".")
-                {
-                    block.instructions.push(instruction);
+                if instruction.name.starts_with(b".") {
+                    continue;
+                }
+                let begin = instruction.operand(0).and_then(|label| labels.get(label)).copied();
+                let ends = ["bra", "brx", "call"].iter().any(|name| instruction.is(name));
+                let begin = begin.filter(|_| instruction.is("bra"));
+                instructions.push(instruction);
+                if let Some(begin) = begin {
+                    let is_innermost = inner.is_none_or(|inner| inner < begin);
+                    let body = instructions.get(begin..).filter(|_| is_innermost);
+                    let may_be_unrolled = kept.is_none_or(|kept| kept < begin);
+                    loops.extend(body.map(|body| described(body, block == begin, may_be_unrolled)));
+                    inner = inner.max(Some(begin));
+                }
+                if ends {
+                    block = instructions.len();
                 }
             }
             _ => {}
@@ -167,7 +202,9 @@ mod tests {
 
     const LOOP: PtxLoop = PtxLoop {
         instructions: 7,
+        is_one_block: true,
         loads: 4,
+        load_instructions: 3,
         step: Some(4),
         may_be_unrolled: true,
     };
@@ -175,7 +212,7 @@ mod tests {
     fn loops_with(from: &str, to: &str) -> Vec<PtxLoop> {
         let text = TEXT.replace(from, to);
         assert!(from.is_empty() || text != TEXT, "{from}");
-        let mut kernels = loops_of_one_block(text.as_bytes()).expect("reads");
+        let mut kernels = innermost_loops(text.as_bytes()).expect("reads");
         assert!(matches!(kernels.as_slice(), [(name, _)] if name == "k"));
         kernels.remove(0).1
     }
@@ -189,9 +226,31 @@ mod tests {
         assert_eq!(loops_with("%rd2, %rd2, -4", "%rd2, %rd2, %rd5"), [stepless]);
         assert_eq!(loops_with("setp.ne.s64 %p1", "setp.ne.s64 %p2"), [stepless]);
         assert_eq!(loops_with("%rd2, %rd2, -4", "%rd2, %rd2, 0f3F800000"), [stepless]);
+        // By way of another register, and where the end is in the middle.
+        let later = "sub.s64 %rd5, %rd7, %rd2;\n\tsetp.ne.s64 %p1, %rd5, 0";
+        let longer = PtxLoop {
+            instructions: 8,
+            ..LOOP
+        };
+        assert_eq!(loops_with("setp.ne.s64 %p1, %rd2, 0", later), [longer]);
+        let turned = "add.s64 %rd5, %rd2, 9223372036854775804;\n\tsetp.ne.s64 %p1, %rd5, 0";
+        assert_eq!(loops_with("setp.ne.s64 %p1, %rd2, 0", turned), [longer]);
+        assert_eq!(loops_with("setp.ne.s64 %p1, %rd2", "setp.ne.f64 %p1, %rd2"), [stepless]);
+        let in_the_middle = PtxLoop {
+            is_one_block: false,
+            ..longer
+        };
+        assert_eq!(
+            loops_with("@%p1 bra \t$L1", "@%p1 bra $L9;\n\tbra.uni $L1"),
+            [in_the_middle]
+        );
         assert_eq!(
             loops_with("ld.global.f32", "ld.shared.f32"),
-            [PtxLoop { loads: 3, ..LOOP }]
+            [PtxLoop {
+                loads: 3,
+                load_instructions: 2,
+                ..LOOP
+            }]
         );
         assert_eq!(
             loops_with(".v2.b32 {%r1, %r2}", ".v4.b32 {%r1, %r2, %r8, %r9}"),
@@ -208,14 +267,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_block_is_none() {
-        for (from, to) in [
-            ("bra \t$L1", "bra \t$L2"),
-            ("\tadd.s64 \t%rd2", "\t@%p2 bra $L3;\n\tadd.s64 \t%rd2"),
-            ("\tadd.s64 \t%rd2", "$L3:\n\tadd.s64 \t%rd2"),
-            ("\tadd.s64 \t%rd2", "\tcall.uni f, ();\n\tadd.s64 \t%rd2"),
-        ] {
-            assert_eq!(loops_with(from, to), [], "{to}");
+    fn branches_labels_and_calls_divide_a_loop() {
+        assert_eq!(loops_with("bra \t$L1", "bra \t$L2"), []);
+        let divided = PtxLoop {
+            is_one_block: false,
+            ..LOOP
+        };
+        let longer = PtxLoop {
+            instructions: LOOP.instructions + 1,
+            ..divided
+        };
+        assert_eq!(loops_with("\tadd.s64 \t%rd2", "$L3:\n\tadd.s64 \t%rd2"), [divided]);
+        for instruction in ["@%p2 bra $L3", "brx.idx %r1, targets", "call.uni f, ()"] {
+            let with = format!("\t{instruction};\n\tadd.s64 \t%rd2");
+            assert_eq!(loops_with("\tadd.s64 \t%rd2", &with), [longer], "{instruction}");
         }
         // What comes before the label is not in it.
         assert_eq!(
@@ -225,7 +290,24 @@ mod tests {
     }
 
     #[test]
+    fn of_loops_in_loops_the_inner_ones_count() {
+        let outer = "\tret;";
+        assert_eq!(loops_with(outer, "\tbra $L1;\n\tret;"), [LOOP]);
+        assert_eq!(loops_with("$L1: // loop", "$L0:\n$L1:"), [LOOP]);
+        let next = "$L2:\n\tld.global.f32 %f2, [%rd5];\n\tbra $L2;\n\tbra $L1;\n\tret;";
+        let second = PtxLoop {
+            instructions: 2,
+            is_one_block: true,
+            loads: 1,
+            load_instructions: 1,
+            step: None,
+            may_be_unrolled: true,
+        };
+        assert_eq!(loops_with(outer, next), [LOOP, second]);
+    }
+
+    #[test]
     fn what_does_not_end_is_an_error() {
-        assert!(loops_of_one_block(TEXT.trim_end_matches("}\n").as_bytes()).is_err());
+        assert!(innermost_loops(TEXT.trim_end_matches("}\n").as_bytes()).is_err());
     }
 }
