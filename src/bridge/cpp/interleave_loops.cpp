@@ -7,6 +7,7 @@
 #include "pass_limits.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/InstructionSimplify.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -52,6 +53,7 @@ public:
       cloneRest(iteration);
     leave();
     askInOrder();
+    simplify();
     tidy();
     divide();
     addStringMetadataToLoop(&loop, "llvm.loop.unroll.disable");
@@ -344,6 +346,23 @@ private:
   void mapPhis(unsigned iteration) {
     for (PHINode &phi : plan.header->phis())
       (*copies[iteration])[&phi] = carried(phi, iteration - 1);
+  }
+
+  /// What takes turns, such as the number of a buffer, is after an even number of iterations what it was before, and
+  /// the same in all of the loop.
+  void simplify() {
+    SimplifyQuery query(function.getDataLayout());
+    for (unsigned iteration = 0; iteration < plan.count; ++iteration)
+      for (BasicBlock *block : plan.blocks)
+        for (Instruction &copy : make_early_inc_range(*blockOf(block, iteration)))
+          if (Value *simpler = isa<BinaryOperator>(copy) ? simplifyInstruction(&copy, query) : nullptr) {
+            copy.replaceAllUsesWith(simpler);
+            copy.eraseFromParent();
+          }
+    auto isTheSame = [](PHINode &phi) { return phi.hasConstantValue() != nullptr; };
+    auto phis = [&] { return blockOf(plan.header, 0)->phis(); };
+    for (auto found = llvm::find_if(phis(), isTheSame); found != phis().end(); found = llvm::find_if(phis(), isTheSame))
+      replaceAndRecursivelySimplify(&*found, found->hasConstantValue());
   }
 
   /// The conditions of all iterations but the last, and counters that only they need.

@@ -60,6 +60,70 @@ end:
 }
 
 ; The number of iterations depends on the thread: a copy for each of them would part those that stay together.
+; Which of two buffers has its turn is known in each of four iterations.
+; CHECK-LABEL: .entry turns(
+; CHECK-NOT: xor.b
+; CHECK: bar.sync
+; CHECK-NOT: xor.b
+; CHECK: bar.sync
+; CHECK-NOT: xor.b
+; CHECK: bar.sync
+; CHECK-NOT: xor.b
+; CHECK: bar.sync
+; CHECK-LABEL: .entry three_turns(
+; CHECK-COUNT-4: bar.sync
+define ptx_kernel void @turns(ptr noalias %p, i32 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %wide = zext nneg i32 %tid to i64
+  br label %loop
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %now = phi i64 [ 0, %entry ], [ %other, %loop ]
+  %other = xor i64 %now, 1
+  %from = getelementptr [32 x i32], ptr addrspace(3) @buffer, i64 %now, i64 %wide
+  %value = load i32, ptr addrspace(3) %from
+  %next = add i32 %value, %i
+  %to = getelementptr [32 x i32], ptr addrspace(3) @buffer, i64 %other, i64 %wide
+  store i32 %next, ptr addrspace(3) %to
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  store i32 %n, ptr %p
+  ret void
+}
+
+; Of three, it is not.
+define ptx_kernel void @three_turns(ptr noalias %p, i32 %n) {
+entry:
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %wide = zext nneg i32 %tid to i64
+  br label %loop
+
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %loop ]
+  %now = phi i64 [ 0, %entry ], [ %second, %loop ]
+  %second = phi i64 [ 1, %entry ], [ %third, %loop ]
+  %third = phi i64 [ 2, %entry ], [ %now, %loop ]
+  %from = getelementptr [16 x i32], ptr addrspace(3) @buffer, i64 %now, i64 %wide
+  %value = load i32, ptr addrspace(3) %from
+  %next = add i32 %value, %i
+  %to = getelementptr [16 x i32], ptr addrspace(3) @buffer, i64 %second, i64 %wide
+  store i32 %next, ptr addrspace(3) %to
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %i.next = add nuw nsw i32 %i, 1
+  %more = icmp slt i32 %i.next, %n
+  br i1 %more, label %loop, label %end
+
+end:
+  store i32 %n, ptr %p
+  ret void
+}
+
 ; CHECK-LABEL: .entry of_threads(
 ; CHECK-COUNT-1: vote.sync.any.pred
 ; CHECK-NOT: vote.sync
