@@ -106,7 +106,8 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
             vectors: has_any(module, "vector."),
         };
         warnings.extend(run_and_verify(context, module, &to_branches(resolved, contents))?);
-        warnings.extend(run_and_verify(context, module, &to_elements(resolved))?);
+        let updates = has_any(module, "memref.generic_atomic_rmw");
+        warnings.extend(run_and_verify(context, module, &to_elements(resolved, updates))?);
         let vectors = has_any(module, "vector.");
         if !resolved.bare_pointers {
             mlir::carry_promises(module);

@@ -56,11 +56,17 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
     ))
 }
 
-/// The second: until memory is accessed one element at a time.
-pub(super) fn to_elements(resolved: &Resolved) -> String {
+/// The second: until memory is accessed one element at a time. `updates`: whether there is a `memref.generic_atomic_rmw`. The
+/// third pipeline folds what it converts, and has no conversion for one whose result becomes a constant. So everything is folded
+/// here.
+pub(super) fn to_elements(resolved: &Resolved, updates: bool) -> String {
     let chip = expansion_options(resolved);
+    let last = match updates {
+        true => "composite-fixed-point-pass{pipeline=any(gpulower-canonicalize,cse)}",
+        false => "gpulower-canonicalize,cse",
+    };
     in_gpu_module(&format!(
-        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},gpulower-canonicalize,cse"
+        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},{last}"
     ))
 }
 
@@ -182,7 +188,7 @@ mod tests {
     }
 
     fn all(resolved: &Resolved) -> String {
-        to_branches(resolved, Contents::default()) + &to_elements(resolved) + &to_llvm(resolved, false)
+        to_branches(resolved, Contents::default()) + &to_elements(resolved, false) + &to_llvm(resolved, false)
     }
 
     #[test]

@@ -74,4 +74,22 @@ gpu.module @m {
     }
     gpu.return
   }
+
+  // What was read twice is known to be the same once it is read once.
+  // CHECK-LABEL: .entry read_twice(
+  // CHECK: atom{{.*}}.exch.b32 {{.*}}, 0;
+  gpu.func @read_twice(%a: memref<?xi32>, %b: memref<?xi32>, %i: index) kernel {
+    %c7 = arith.constant 7 : index
+    %first = arith.andi %i, %c7 : index
+    %v = memref.load %b[%first] : memref<?xi32>
+    %second = arith.andi %i, %c7 : index
+    %w = memref.load %b[%second] : memref<?xi32>
+    %none = arith.xori %v, %w : i32
+    %old = memref.generic_atomic_rmw %a[%i] : memref<?xi32> {
+    ^bb0(%held: i32):
+      %kept = arith.andi %held, %none : i32
+      memref.atomic_yield %kept : i32
+    }
+    gpu.return
+  }
 }
