@@ -332,11 +332,13 @@ fn for_fewer_waits(
 }
 
 /// Whether a loop of the machine code may be one of the PTX whose iterations its threads do not share: one with a small constant step,
-/// and as many loads, if the PTX compiler has unrolled it or not.
+/// and as many loads, if the PTX compiler has unrolled it or not. Those that gather wait for what they have read before in any case, and
+/// for places all over memory: sums of rows by indices took 1.11 of the time with more registers.
 fn has_own_iterations(machine: &SassLoop, found: &[PtxLoop]) -> bool {
-    let may_be = |found: &PtxLoop| {
-        found.step.is_some_and(|step| step < SHARED_STEP)
-            && machine.loads.checked_rem(found.load_instructions) == Some(0)
+    let may_be = |one: &PtxLoop| {
+        one.step.is_some_and(|step| step < SHARED_STEP)
+            && !one.gathers
+            && machine.loads.checked_rem(one.load_instructions) == Some(0)
     };
     machine.loads == 0 || found.iter().any(may_be)
 }
@@ -351,7 +353,7 @@ impl Waiting {
         let loops = sass_loops::innermost_loops(&made.bytes, &kernel.name).ok()?;
         let occupancy = occupancy(target, kernel, kernel.registers?, usual_threads(kernel))?;
         Some(Self {
-            target: target.clone(),
+            target: *target,
             loops: loops
                 .into_iter()
                 .map(|found| (found, has_own_iterations(&found)))

@@ -210,8 +210,14 @@ fn loops_that_wait_may_have_more_registers() {
     // Alone in a module, and beside others.
     let ptx = module("sm_90", &[waiting(32, ""), kernel("few", 8, "")]);
     assert!(registers(&bench.ours(&ptx), "k") > 40);
-    // Iterations that threads share, blocks that run together, what has a bound, and chips whose code is not read.
+    let gathers = waiting(32, "").replace(
+        "ld.global.f32 %f1, [%rd1+128];",
+        "cvt.rzi.s64.f32 %rd3, %f0;\nadd.s64 %rd3, %rd3, %rd1;\nld.global.f32 %f1, [%rd3];",
+    );
+    // Iterations that threads share, places that depend on what is read, blocks that run together, what has a bound, and chips whose
+    // code is not read.
     for (chip, text) in [
+        ("sm_90", gathers),
         ("sm_90", waiting(256, "")),
         ("sm_90", waiting(32, ".reqntid 64\n.reqnctapercluster 8")),
         ("sm_90", waiting(32, ".maxnreg 32")),

@@ -19,6 +19,8 @@ pub struct PtxLoop {
     pub loads: u32,
     /// The instructions that do so.
     pub load_instructions: usize,
+    /// Whether it reads from global memory at a place that it has read from there in the same iteration.
+    pub gathers: bool,
     /// What is added to the counter that its end is compared with, or computed of, without a sign. `None` where that is no
     /// constant.
     pub step: Option<u64>,
@@ -113,6 +115,20 @@ fn step(instructions: &[Instruction<'_>]) -> Option<u64> {
     })
 }
 
+/// Whether an address of a load is computed of what another one has read before it.
+fn gathers(instructions: &[Instruction<'_>]) -> bool {
+    let mut read: HashSet<&[u8]> = HashSet::new();
+    instructions.iter().any(|instruction| {
+        let results = (instruction.loads() as usize).max(1).min(instruction.operands.len());
+        let (results, of) = instruction.operands.split_at(results);
+        let depends = of.iter().any(|operand| read.contains(operand));
+        if depends || instruction.loads() > 0 {
+            read.extend(results);
+        }
+        depends && instruction.loads() > 0
+    })
+}
+
 /// What a loop is made of: the instructions from its label to the branch that goes back there.
 fn described(instructions: &[Instruction<'_>], is_one_block: bool, may_be_unrolled: bool) -> PtxLoop {
     PtxLoop {
@@ -123,6 +139,7 @@ fn described(instructions: &[Instruction<'_>], is_one_block: bool, may_be_unroll
             .iter()
             .filter(|instruction| instruction.loads() > 0)
             .count(),
+        gathers: gathers(instructions),
         step: step(instructions),
         may_be_unrolled,
     }
@@ -205,6 +222,7 @@ mod tests {
         is_one_block: true,
         loads: 4,
         load_instructions: 3,
+        gathers: false,
         step: Some(4),
         may_be_unrolled: true,
     };
@@ -256,6 +274,13 @@ mod tests {
             loops_with(".v2.b32 {%r1, %r2}", ".v4.b32 {%r1, %r2, %r8, %r9}"),
             [PtxLoop { loads: 6, ..LOOP }]
         );
+        let gathering = PtxLoop {
+            instructions: 9,
+            gathers: true,
+            ..LOOP
+        };
+        let of_what_was_read = "mul.wide.s32 %rd6, %r2, 4;\n\tadd.s64 %rd7, %rd8, %rd6;\n\tld.global.b32 %r3, [%rd7]";
+        assert_eq!(loops_with("ld.global.b32 %r3, [%rd1]", of_what_was_read), [gathering]);
         let kept = PtxLoop {
             may_be_unrolled: false,
             ..LOOP
@@ -300,6 +325,7 @@ mod tests {
             is_one_block: true,
             loads: 1,
             load_instructions: 1,
+            gathers: false,
             step: None,
             may_be_unrolled: true,
         };
